@@ -1,4 +1,4 @@
-/* pawl: the command. Finds the one that is meant and runs it. */
+/* main.c: the command pawl. It finds the command that is meant, and runs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +46,8 @@ static const struct cli_command *command_find(const char *name) {
 }
 
 int main(int argc, char **argv) {
-	struct cli_command_line line = { .topics = topics, .topic_count = sizeof topics / sizeof *topics, .argc = argc, .argv = argv };
+	struct cli_command_line line = { .topics = topics,
+		.topic_count = sizeof topics / sizeof *topics, .argc = argc, .argv = argv };
 	int at = cli_options_global(&line, argc, argv);
 	if (at >= argc) {
 		cli_misuse(&line, "which command?");
@@ -54,7 +55,8 @@ int main(int argc, char **argv) {
 	bool help = strcmp(argv[at], "help") == 0;
 	if (help && at + 1 >= argc) {
 		static char ask[] = "--help", *words[] = { ask, ask, NULL };
-		cli_options_global(&line, 2, words); /* does not return */
+		/* This does not return. */
+		cli_options_global(&line, 2, words);
 	}
 	line.command = command_find(argv[at + help]);
 	if (!line.command) {

@@ -1,4 +1,5 @@
-/* What an operator should do next, from what a node's status shows. Each sentence says what is wrong, then the remedy. */
+/* advice.c: says what an operator should do next, from what a node's status shows. Each sentence
+ * says what is wrong and then the remedy. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +8,10 @@
 #include "view.h"
 
 #define SENTENCE_MAX 512
-#define LAG_MANY 100000  /* entries: several seconds of a busy cluster */
-#define AGE_LONG_MS 2000 /* an echo comes every few milliseconds */
+/* The number of log entries that a busy cluster makes in several seconds. */
+#define LAG_MANY 100000
+/* An echo comes every few milliseconds, so a view of this age is very old. */
+#define AGE_LONG_MS 2000
 #define CERTIFICATE_DAYS_FEW 30
 
 const struct view_node *view_find(const struct view *v, const char *name) {
@@ -35,7 +38,8 @@ static bool present(const struct view_node *n) {
 const struct view_node *view_candidate(const struct view *v) {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
-		if (n->replica && present(n) && !n->stranger && !n->catching_up && n->lag < LAG_MANY) {
+		if (n->replica && present(n) && !n->stranger && !n->catching_up
+			&& n->lag < LAG_MANY) {
 			return n;
 		}
 	}
@@ -48,7 +52,8 @@ struct adviser {
 	void *ctx;
 };
 
-static void advise(const struct adviser *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void advise(const struct adviser *a, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void advise(const struct adviser *a, const char *format, ...) {
 	char text[SENTENCE_MAX];
 	va_list args;
@@ -58,7 +63,8 @@ static void advise(const struct adviser *a, const char *format, ...) {
 	a->say(a->ctx, text);
 }
 
-/* The node that was asked is of the cluster: what it sees of the others is worth something. */
+/* Returns whether the node that was asked belongs to the cluster. Only then does what it sees of
+ * the others mean anything. */
 static bool inside(const struct view *v) {
 	const struct view_node *self = view_find(v, v->node);
 	return v->epoch > 0 && self && (self->master || self->replica);
@@ -82,35 +88,50 @@ static bool all_masters_present(const struct view *v) {
 static void advise_majority(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (!has_majority(v)) {
-		advise(a, "nothing is granted: %" PRId64 " of the %" PRId64 " masters that are needed vote, as far as %s sees%s", v->voting, v->quorum,
-			v->node, all_masters_present(v) ? "" : ". Start those that are down; if a majority of the machines is lost for good, read: pawl "
-			"cluster force --help");
+		advise(a,
+			"nothing is granted: %" PRId64 " of the %" PRId64
+			" masters that are needed vote, as far as %s sees%s",
+			v->voting, v->quorum, v->node,
+			all_masters_present(v)
+				? ""
+				: ". Start those that are down; if a majority of the machines is "
+					"lost for good, read: pawl cluster force --help");
 	}
 }
 
 static void advise_change(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (*v->change.step) {
-		advise(a, "a change to epoch %" PRId64 " is under way at %s (%s): wait for it", v->change.epoch, v->node, v->change.step);
+		advise(a, "a change to epoch %" PRId64 " is under way at %s (%s): wait for it",
+			v->change.epoch, v->node, v->change.step);
 	}
 }
 
 /* ---- node by node ---- */
 
 static void advise_stranger(const struct adviser *a, const struct view_node *n) {
-	advise(a, "%s answers with a new identity: its state file was lost, or it is another machine under that name. If it is meant "
-		"to be %s, give it its place again: pawl cluster replace %s %s", n->name, n->name, n->name, n->name);
+	advise(a,
+		"%s answers with a new identity: its state file was lost, or it is another machine "
+		"under that name. If it is meant to be %s, give it its place again: pawl cluster "
+		"replace %s %s",
+		n->name, n->name, n->name, n->name);
 }
 
 static void advise_absent_master(const struct adviser *a, const struct view_node *n) {
 	const struct view_node *candidate = view_candidate(a->v);
-	if (!has_majority(a->v)) { /* nothing can be agreed, also not who takes its place */
+	if (!has_majority(a->v)) {
+		/* Without a majority the cluster can agree on nothing, not even on who takes the
+		 * place of the master. */
 		advise(a, "%s does not answer: restart it", n->name);
 	} else if (candidate) {
-		advise(a, "%s does not answer: restart it, or replace it: pawl cluster replace %s %s", n->name, n->name, candidate->name);
+		advise(a,
+			"%s does not answer: restart it, or replace it: pawl cluster replace %s %s",
+			n->name, n->name, candidate->name);
 	} else {
-		advise(a, "%s does not answer: restart it, or replace it: pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace "
-			"%s NEW", n->name, n->name);
+		advise(a,
+			"%s does not answer: restart it, or replace it: pawl cluster add-replica "
+			"NEW HOST:PORT, then pawl cluster replace %s NEW",
+			n->name, n->name);
 	}
 }
 
@@ -118,20 +139,28 @@ static void advise_absent(const struct adviser *a, const struct view_node *n) {
 	if (n->master) {
 		advise_absent_master(a, n);
 	} else {
-		advise(a, "%s, a replica, does not answer: restart it, or take it out: pawl cluster remove %s", n->name, n->name);
+		advise(a,
+			"%s, a replica, does not answer: restart it, or take it out: pawl cluster "
+			"remove %s",
+			n->name, n->name);
 	}
 }
 
-/* A master that is there and does not vote. */
+/* Gives advice about a master that is there and does not vote. */
 static void advise_silent_vote(const struct adviser *a, const struct view_node *n) {
 	if (strcmp(n->state, "drained") == 0) {
 		advise(a, "%s was drained and does not vote: stop and start it", n->name);
 	} else if (n->left_ms > 0) {
-		advise(a, "%s does not vote yet (%s): wait, %" PRId64 " s at most", n->name, n->state, (n->left_ms + 999) / 1000);
+		advise(a, "%s does not vote yet (%s): wait, %" PRId64 " s at most", n->name,
+			n->state, (n->left_ms + 999) / 1000);
 	} else if (*n->state && *n->waits_for) {
-		advise(a, "%s does not vote yet (%s): it waits for %s", n->name, n->state, n->waits_for);
+		advise(a, "%s does not vote yet (%s): it waits for %s", n->name, n->state,
+			n->waits_for);
 	} else if (n->other_epoch) {
-		advise(a, "%s has not adopted epoch %" PRId64 " yet: wait; if it stays so, read its log", n->name, a->v->epoch);
+		advise(a,
+			"%s has not adopted epoch %" PRId64
+			" yet: wait; if it stays so, read its log",
+			n->name, a->v->epoch);
 	} else {
 		advise(a, "%s does not vote yet: wait; if it stays so, read its log", n->name);
 	}
@@ -139,22 +168,35 @@ static void advise_silent_vote(const struct adviser *a, const struct view_node *
 
 static void advise_replica(const struct adviser *a, const struct view_node *n) {
 	if (n->catching_up) {
-		advise(a, "%s is fetching a snapshot (%" PRId64 " records so far): wait before you promote it", n->name, n->snapshot_done);
+		advise(a,
+			"%s is fetching a snapshot (%" PRId64
+			" records so far): wait before you promote it",
+			n->name, n->snapshot_done);
 	} else if (n->lag >= LAG_MANY) {
-		advise(a, "%s is behind by %" PRId64 " changes: is its machine or the network to it too slow?", n->name, n->lag);
+		advise(a,
+			"%s is behind by %" PRId64
+			" changes: is its machine or the network to it too slow?",
+			n->name, n->lag);
 	} else if (n->age_ms > AGE_LONG_MS) {
-		advise(a, "%s shows what was so %" PRId64 " s ago: is the master that it follows (%s) linked with a majority?", n->name,
-			n->age_ms / 1000, *n->following ? n->following : "none");
+		advise(a,
+			"%s shows what was so %" PRId64
+			" s ago: is the master that it follows (%s) linked with a majority?",
+			n->name, n->age_ms / 1000, *n->following ? n->following : "none");
 	} else if (n->other_epoch) {
-		advise(a, "%s has not adopted epoch %" PRId64 " yet: wait; if it stays so, read its log", n->name, a->v->epoch);
+		advise(a,
+			"%s has not adopted epoch %" PRId64
+			" yet: wait; if it stays so, read its log",
+			n->name, a->v->epoch);
 	}
 }
 
 static void advise_node(const struct adviser *a, const struct view_node *n) {
 	if (!n->master && !n->replica) {
 		if (!n->self && inside(a->v) && present(n)) {
-			advise(a, "%s is there and not in the cluster: add it, if it is meant to be: pawl cluster add-replica %s HOST:PORT", n->name,
-				n->name);
+			advise(a,
+				"%s is there and not in the cluster: add it, if it is meant to be: "
+				"pawl cluster add-replica %s HOST:PORT",
+				n->name, n->name);
 		}
 	} else if (n->stranger) {
 		advise_stranger(a, n);
@@ -167,7 +209,8 @@ static void advise_node(const struct adviser *a, const struct view_node *n) {
 	}
 }
 
-/* The node that was asked has the name of one in the configuration and not its identity: it shows that one without a name. */
+/* Returns whether the node that was asked has the name of a node of the configuration, but not its
+ * identity. The status then shows that other node without a name. */
 static bool lost_its_place(const struct view *v) {
 	const struct view_node *namesake = view_find(v, "");
 	return namesake && (namesake->master || namesake->replica);
@@ -176,25 +219,37 @@ static bool lost_its_place(const struct view *v) {
 static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (v->epoch > 0 && !inside(v) && lost_its_place(v)) {
-		advise(a, "%s has the name of a node of the cluster, but a new identity: its state file was lost, or it is another machine under "
-			"that name. If it is meant to be %s, ask another node: pawl cluster replace %s %s", v->node, v->node, v->node, v->node);
+		advise(a,
+			"%s has the name of a node of the cluster, but a new identity: its state "
+			"file was lost, or it is another machine under that name. If it is meant "
+			"to be %s, ask another node: pawl cluster replace %s %s",
+			v->node, v->node, v->node, v->node);
 	} else if (v->epoch > 0 && !inside(v)) {
-		advise(a, "%s is not in the cluster: if it is meant to be, ask one that is: pawl cluster add-replica %s HOST:PORT; if it was "
-			"removed, stop it", v->node, v->node);
+		advise(a,
+			"%s is not in the cluster: if it is meant to be, ask one that is: pawl "
+			"cluster add-replica %s HOST:PORT; if it was removed, stop it",
+			v->node, v->node);
 	} else if (v->epoch == 0) {
-		advise(a, "%s is in no cluster yet: start all the initial masters; or, if it is to join a cluster that runs, ask one of that: "
-			"pawl cluster add-replica %s HOST:PORT", v->node, v->node);
+		advise(a,
+			"%s is in no cluster yet: start all the initial masters; or, if it is to "
+			"join a cluster that runs, ask one of that: pawl cluster add-replica %s "
+			"HOST:PORT",
+			v->node, v->node);
 	}
 }
 
 static void advise_number(const struct adviser *a) {
 	size_t masters = view_masters(a->v);
 	if (masters > 1 && masters % 2 == 0 && a->v->complete) {
-		advise(a, "%zu masters bear the loss of no more than %zu would: promote a replica, or demote a master", masters, masters - 1);
+		advise(a,
+			"%zu masters bear the loss of no more than %zu would: promote a replica, "
+			"or demote a master",
+			masters, masters - 1);
 	}
 }
 
-/* What most nodes have; of as many what the node that was asked has. */
+/* Returns the access rules that most nodes have. If several are equally common, those of the node
+ * that was asked count. */
 static const char *common_rights(const struct view *v) {
 	const struct view_node *self = view_find(v, v->node);
 	const char *common = self ? self->rights : "";
@@ -204,7 +259,9 @@ static const char *common_rights(const struct view *v) {
 		for (size_t k = 0; *v->nodes[i].rights && k < v->count; k++) {
 			same += strcmp(v->nodes[k].rights, v->nodes[i].rights) == 0;
 		}
-		if (same > most || (same == most && self && strcmp(v->nodes[i].rights, self->rights) == 0)) {
+		if (same > most
+			|| (same == most && self
+				&& strcmp(v->nodes[i].rights, self->rights) == 0)) {
 			most = same;
 			common = v->nodes[i].rights;
 		}
@@ -217,16 +274,22 @@ static void advise_rights(const struct adviser *a) {
 	for (size_t i = 0; i < a->v->count; i++) {
 		const struct view_node *n = &a->v->nodes[i];
 		if (*n->rights && strcmp(n->rights, common) != 0) {
-			advise(a, "%s has other access rules (%.8s) than the rest (%.8s): put the same file of rules ([acl] file) on all nodes, and reload "
-				"them: systemctl reload pawld", n->name, n->rights, common);
+			advise(a,
+				"%s has other access rules (%.8s) than the rest (%.8s): put the "
+				"same file of rules ([acl] file) on all nodes, and reload them: "
+				"systemctl reload pawld",
+				n->name, n->rights, common);
 		}
 	}
 }
 
 static void advise_certificate(const struct adviser *a, const struct view_node *n) {
 	if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
-		advise(a, "the certificate of %s (serial %s) ends in %" PRId64 " days: make a new one, pawl cert node %s, put it there and reload: "
-			"systemctl reload pawld", n->name, n->serial, n->certificate_days, n->name);
+		advise(a,
+			"the certificate of %s (serial %s) ends in %" PRId64
+			" days: make a new one, pawl cert node %s, put it there and reload: "
+			"systemctl reload pawld",
+			n->name, n->serial, n->certificate_days, n->name);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* Talking to a cluster, and saying what came of it. */
+/* connect.c: talks to a cluster, and says what came of it. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,12 +7,13 @@
 #include "cli.h"
 #include "output.h"
 
-#define SUBJECT_MAX 64 /* bytes of a key in a message */
+/* How many bytes of a key a message shows. */
+#define SUBJECT_MAX 64
 
 static struct sigaction sigpipe_before;
 static bool sigpipe_ignored;
 
-/* A connection that breaks is an error to be told, not a reason to die. */
+/* A broken connection must be an error that is reported, and not the end of this process. */
 static void ignore_sigpipe(void) {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	if (!sigpipe_ignored) {
@@ -42,7 +43,9 @@ void cli_client_options(const struct cli_command_line *line, struct pawl_options
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base) {
 	ignore_sigpipe();
 	if (!line->ca_file && strstr(line->endpoints, "tls://")) {
-		cli_misuse(line, "tls:// endpoints need --cacert FILE (or PAWL_CACERT): who may vouch for nodes");
+		cli_misuse(line,
+			"tls:// endpoints need --cacert FILE (or PAWL_CACERT): who may vouch for "
+			"nodes");
 	}
 	struct pawl_options options;
 	cli_client_options(line, &options);
@@ -51,7 +54,8 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
 	const char *message = NULL;
 	int error = pawl_new(&options, &client, &message);
 	if (error) {
-		cli_misuse(line, "%s (endpoints: %s)", message ? message : pawl_error_message(error), line->endpoints);
+		cli_misuse(line, "%s (endpoints: %s)",
+			message ? message : pawl_error_message(error), line->endpoints);
 	}
 	return client;
 }
@@ -94,12 +98,15 @@ int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking
 struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text) {
 	struct pawl_id id;
 	if (pawl_id_parse(text, &id) || pawl_id_none(&id)) {
-		cli_misuse(line, "'%s' is no lock id: those are 32 hexadecimal digits, as pawl acquire prints them", text);
+		cli_misuse(line,
+			"'%s' is no lock id: those are 32 hexadecimal digits, as pawl acquire "
+			"prints them",
+			text);
 	}
 	return id;
 }
 
-/* The library would take 0 for its default. */
+/* The library would take a lease of 0 for its default. */
 void cli_lease_check(const struct cli_command_line *line, uint32_t lease_ms) {
 	if (lease_ms == 0) {
 		cli_misuse(line, "--lease 0 would be over before it begins");
@@ -113,7 +120,8 @@ struct pawl_bytes cli_key(const struct cli_command_line *line, const char *text)
 	return pawl_str(text);
 }
 
-/* Whether a node had said no (it can be asked again later), or nobody was there to say anything. */
+/* The statuses tell apart whether a node has refused, so that it can be asked again later, or
+ * whether nobody was there to say anything. */
 int cli_exit_status(const struct pawl_result *result) {
 	switch (result->error) {
 	case 0:
@@ -125,7 +133,8 @@ int cli_exit_status(const struct pawl_result *result) {
 	case PAWL_ETLS:
 	case PAWL_EPROTOCOL:
 		return CLI_UNREACHABLE;
-	case PAWL_ETIMEOUT: /* of the library's own: the nodes were silent */
+	case PAWL_ETIMEOUT:
+		/* This timeout may be the library's own: the nodes were silent. */
 		return result->tree ? CLI_REFUSED : CLI_UNREACHABLE;
 	default:
 		return CLI_REFUSED;
@@ -136,27 +145,52 @@ const char *cli_remedy(enum pawl_method method, int error) {
 	static const struct {
 		int error;
 		const char *text;
-		enum pawl_method method; /* 0: whichever */
+		/* 0 means any method. */
+		enum pawl_method method;
 	} rows[] = {
-		{ PAWL_EMISMATCH, "look with pawl cluster show, and give the command again if it is still what you want", PAWL_CHANGE },
-		{ PAWL_EUNSETTLED, "see with pawl cluster show who is missing: bring that node back, or replace it", PAWL_CHANGE },
-		{ PAWL_EBUSY, "wait until that change is over (pawl cluster show), then look again", PAWL_CHANGE },
+		{ PAWL_EMISMATCH,
+			"look with pawl cluster show, and give the command again if it is still "
+			"what you want",
+			PAWL_CHANGE },
+		{ PAWL_EUNSETTLED,
+			"see with pawl cluster show who is missing: bring that node back, or "
+			"replace it",
+			PAWL_CHANGE },
+		{ PAWL_EBUSY, "wait until that change is over (pawl cluster show), then look again",
+			PAWL_CHANGE },
 		{ PAWL_ENOTFOUND, "see the names with pawl cluster show", PAWL_CHANGE },
-		{ PAWL_ETIMEOUT, "it may go on: see with pawl cluster show, or give the same command again", PAWL_CHANGE },
-		{ PAWL_ECLOSED, "the node may have gone on: look with pawl status, and give the same command again", 0 },
+		{ PAWL_ETIMEOUT,
+			"it may go on: see with pawl cluster show, or give the same command again",
+			PAWL_CHANGE },
+		{ PAWL_ECLOSED,
+			"the node may have gone on: look with pawl status, and give the same "
+			"command again",
+			0 },
 		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters", 0 },
 		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent", 0 },
-		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; those with TLS as tls://host:port", 0 },
-		{ PAWL_ERECOVERING, "try again, or another node; pawl status says what it waits for", 0 },
+		{ PAWL_EUNREACHABLE,
+			"is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; "
+			"those with TLS as tls://host:port",
+			0 },
+		{ PAWL_ERECOVERING,
+			"try again, or another node; pawl status says what it waits for", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
 		{ PAWL_ETOOLONG, "ask for a shorter --lease, or --lock-delay", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
-		{ PAWL_EMISMATCH, "it is still held in its other mode: release it first, or leave --lock-id away to acquire another", PAWL_ACQUIRE },
-		{ PAWL_EDENIED, "pawl can says which rule it is; and see which certificate --cert names", 0 },
+		{ PAWL_EMISMATCH,
+			"it is still held in its other mode: release it first, or leave --lock-id "
+			"away to acquire another",
+			PAWL_ACQUIRE },
+		{ PAWL_EDENIED,
+			"pawl can says which rule it is; and see which certificate --cert names",
+			0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
 		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },
-		{ PAWL_EINDETERMINATE, "look with pawl get --quorum: it was changing, or there is more on it than can be told at once", PAWL_EXPLAIN },
+		{ PAWL_EINDETERMINATE,
+			"look with pawl get --quorum: it was changing, or there is more on it than "
+			"can be told at once",
+			PAWL_EXPLAIN },
 		{ PAWL_EINDETERMINATE, "try again: it was changing", 0 },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -171,14 +205,17 @@ static void fail_json(const struct pawl_result *result, const char *what) {
 	json_t *error = output_json_tree(result->tree), *object = json_object();
 	output_json_set(error, "code", json_string(pawl_error_code(result->error)));
 	if (!json_object_get(error, "message")) {
-		output_json_bytes(error, "message", pawl_str(*result->message ? result->message : pawl_error_message(result->error)));
+		output_json_bytes(error, "message",
+			pawl_str(*result->message ? result->message
+				: pawl_error_message(result->error)));
 	}
 	output_json_set(error, "operation", json_string(what));
 	output_json_set(object, "error", error);
 	output_json(object);
 }
 
-static void print_what_failed(const struct pawl_result *result, const char *what, const char *subject) {
+static void print_what_failed(const struct pawl_result *result, const char *what,
+	const char *subject) {
 	fprintf(stderr, "pawl: %s", what);
 	if (subject && *subject) {
 		fputc(' ', stderr);
@@ -188,11 +225,13 @@ static void print_what_failed(const struct pawl_result *result, const char *what
 		output_bytes(stderr, shown, 0);
 		fputs(cut ? "..." : "", stderr);
 	}
-	const char *message = *result->message ? result->message : pawl_error_message(result->error);
+	const char *message = *result->message ? result->message
+		: pawl_error_message(result->error);
 	bool field_first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE;
 	if (!*result->field) {
 		fprintf(stderr, ": %s", message);
-	} else if (field_first) { /* it is what the sentence is about */
+	} else if (field_first) {
+		/* The sentence is about this parameter, so its name comes first. */
 		fprintf(stderr, ": %s %s", result->field, message);
 	} else {
 		fprintf(stderr, ": %s (%s)", message, result->field);
@@ -217,7 +256,8 @@ static void print_in_the_way(const struct pawl_result *result) {
 static void print_limit(const struct pawl_result *result) {
 	const struct pawl_value *limit = pawl_value_get(result->tree, "limit_ms");
 	if (limit && limit->kind == PAWL_INT) {
-		fprintf(stderr, "; at %s %s", result->error == PAWL_ETOOLONG ? "most" : "least", output_duration(limit->integer));
+		fprintf(stderr, "; at %s %s", result->error == PAWL_ETOOLONG ? "most" : "least",
+			output_duration(limit->integer));
 	}
 }
 
@@ -229,8 +269,8 @@ static void print_silent(const struct pawl_result *result) {
 	}
 }
 
-int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
-	const char *subject) {
+int cli_fail(const struct cli_command_line *line, const struct pawl_result *result,
+	const char *what, const char *subject) {
 	int status = cli_exit_status(result);
 	if (line->json) {
 		fail_json(result, what);
@@ -249,9 +289,11 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	}
 	const char *help = cli_remedy(result->method, result->error);
 	if (result->error == PAWL_ETIMEOUT && result->tree) {
-		help = NULL; /* a node said it, and why */
+		help = NULL;
+			/* A node has said this, and why. */
 	} else if (result->error == PAWL_ETIMEOUT && result->method != PAWL_CHANGE) {
-		help = "see with pawl status --all which nodes answer; those with TLS are named tls://host:port";
+		help = "see with pawl status --all which nodes answer; those with TLS are named "
+			"tls://host:port";
 	}
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;

@@ -1,4 +1,4 @@
-/* Durations and numbers as people type them. */
+/* duration.c: durations and numbers as people type them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,8 @@
 #include "cli.h"
 
 bool cli_number_parse(const char *text, uint64_t *out_number) {
-	if (*text < '0' || *text > '9') { /* strtoull would take signs and blanks */
+	if (*text < '0' || *text > '9') {
+		/* strtoull would accept signs and blanks. */
 		return false;
 	}
 	char *end;
@@ -50,7 +51,8 @@ bool cli_duration_parse(const char *text, uint32_t *out_ms) {
 bool cli_integer_parse(const char *text, int32_t *out_number) {
 	bool negative = *text == '-';
 	uint64_t number;
-	if (!cli_number_parse(text + (negative || *text == '+'), &number) || number > (uint64_t)INT32_MAX + negative) {
+	if (!cli_number_parse(text + (negative || *text == '+'), &number)
+		|| number > (uint64_t)INT32_MAX + negative) {
 		return false;
 	}
 	*out_number = (int32_t)(negative ? -(int64_t)number : (int64_t)number);

@@ -18,11 +18,13 @@ bool field_bool(const struct pawl_value *map, const char *name) {
 	return v && v->kind == PAWL_BOOL && v->boolean;
 }
 
-/* Until a time in s since 1970; 0: it is not known. */
+/* Returns the days until a time in s since 1970; 0 means that the time is not known. */
 static int64_t days_left(int64_t ends) {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	return ends == 0 ? VIEW_UNKNOWN : ends > (int64_t)now.tv_sec ? (ends - (int64_t)now.tv_sec) / (24 * 3600) : 0;
+	return ends == 0 ? VIEW_UNKNOWN
+		: ends > (int64_t)now.tv_sec ? (ends - (int64_t)now.tv_sec) / (24 * 3600)
+		: 0;
 }
 
 static void read_node(struct view_node *n, const struct pawl_value *peer) {
@@ -36,8 +38,12 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.stranger = field_bool(peer, "stranger"),
 		.other_epoch = field_bool(peer, "other_epoch"),
 		.round_trip_us = field_int(peer, "round_trip_us", 0),
-		.lag = field_bool(peer, "follows") ? field_int(peer, "lag", VIEW_UNKNOWN) : VIEW_UNKNOWN,
-		.state = "", .waits_for = "", .following = "", .version = "",
+		.lag = field_bool(peer, "follows") ? field_int(peer, "lag", VIEW_UNKNOWN)
+			: VIEW_UNKNOWN,
+		.state = "",
+		.waits_for = "",
+		.following = "",
+		.version = "",
 		.age_ms = VIEW_UNKNOWN,
 		.rights = field_text(peer, "rights"),
 		.serial = field_text(peer, "serial"),
@@ -47,7 +53,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	n->replica = strcmp(n->role, "replica") == 0;
 }
 
-/* What a node says of itself. */
+/* Reads what a node says about itself. */
 static void read_self(struct view_node *n, const struct pawl_value *status) {
 	const struct pawl_value *following = pawl_value_get(status, "following");
 	n->state = field_text(status, "state");
@@ -70,7 +76,7 @@ static struct view_node *find(struct view *v, const char *name) {
 	return NULL;
 }
 
-/* How far each replica is behind is known to the master that it follows. */
+/* Only the master that a replica follows knows how far that replica is behind. */
 static void add_lags(struct view *v, const struct pawl_value *status) {
 	const struct pawl_value *peers = pawl_value_get(status, "peers");
 	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {
@@ -90,7 +96,8 @@ void view_add(struct view *v, const struct pawl_value *status) {
 }
 
 void view_read(struct view *out, const struct pawl_value *status) {
-	const struct pawl_value *peers = pawl_value_get(status, "peers"), *change = pawl_value_get(status, "change");
+	const struct pawl_value *peers = pawl_value_get(status, "peers"),
+				*change = pawl_value_get(status, "change");
 	*out = (struct view){
 		.node = field_text(status, "node"),
 		.role = field_text(status, "role"),
@@ -102,10 +109,11 @@ void view_read(struct view *out, const struct pawl_value *status) {
 		.max_lease_ms = field_int(status, "max_lease_ms", 0),
 		.settled = field_bool(status, "settled"),
 		.complete = field_bool(status, "complete"),
-		.change = { field_text(change, "step"), field_int(change, "done", 0), field_int(change, "total", 0),
-			field_int(change, "epoch", 0) },
+		.change = { field_text(change, "step"), field_int(change, "done", 0),
+			field_int(change, "total", 0), field_int(change, "epoch", 0) },
 	};
-	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count && i < VIEW_NODES_MAX; i++) {
+	for (size_t i = 0;
+		peers && peers->kind == PAWL_ARRAY && i < peers->count && i < VIEW_NODES_MAX; i++) {
 		read_node(&out->nodes[out->count++], &peers->items[i]);
 	}
 	view_add(out, status);

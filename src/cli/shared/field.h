@@ -1,17 +1,18 @@
-/* field.h: fields of a node's answer, as far as it has them; and a status as a whole. */
+/* field.h: reads the fields of a node's answer, as far as it has them; and a status as a whole. */
 #ifndef PAWL_CLI_FIELD_H
 #define PAWL_CLI_FIELD_H
 
 #include "pawl/pawl.h"
 #include "view.h"
 
-const char *field_text(const struct pawl_value *map, const char *name); /* "": none */
+/* Returns "" if there is no such text. */
+const char *field_text(const struct pawl_value *map, const char *name);
 int64_t field_int(const struct pawl_value *map, const char *name, int64_t otherwise);
 bool field_bool(const struct pawl_value *map, const char *name);
 
-/* What the status says; texts point into it. NULL gives an empty view. */
+/* Reads what the status says. The texts point into it. NULL gives an empty view. */
 void view_read(struct view *out, const struct pawl_value *status);
-/* Adds what another node's status says of that node itself. */
+/* Adds what the status of another node says about that node itself. */
 void view_add(struct view *v, const struct pawl_value *status);
 
 #endif

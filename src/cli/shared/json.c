@@ -1,4 +1,4 @@
-/* JSON for programs. */
+/* json.c: JSON for programs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +13,11 @@ static void *must(void *p) {
 }
 
 int output_json(json_t *take_object) {
-	char *text = must(json_dumps(take_object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)));
+	char *text = must(
+		json_dumps(take_object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)));
 	puts(text);
-	fflush(stdout); /* streams are read line by line */
+	/* Programs read this output line by line. */
+	fflush(stdout);
 	free(text);
 	json_decref(take_object);
 	return 0;
@@ -66,9 +68,12 @@ void output_json_id(json_t *object, const char *name, const struct pawl_id *id) 
 
 static json_t *from_value(const struct pawl_value *v);
 
-/* Identities and names of writes are bytes that nobody reads: always hexadecimal, whatever they look like. */
+/* lock_ids and the names of writes are bytes that nobody reads, so they are always hexadecimal,
+ * even if they look like text. */
 static bool is_opaque(const struct pawl_value *name, const struct pawl_value *v) {
-	return v->kind == PAWL_BYTES && (strcmp(name->bytes.data, "lock_id") == 0 || strcmp(name->bytes.data, "value_seq") == 0);
+	return v->kind == PAWL_BYTES
+		&& (strcmp(name->bytes.data, "lock_id") == 0
+			|| strcmp(name->bytes.data, "value_seq") == 0);
 }
 
 static json_t *from_map(const struct pawl_value *map) {
@@ -116,8 +121,10 @@ static json_t *from_value(const struct pawl_value *v) {
 	case PAWL_BOOL:
 		return must(json_boolean(v->boolean));
 	case PAWL_INT:
-		/* JSON's integers here are signed: what is above loses its last digits rather than its sign. */
-		return must(v->above ? json_real((double)(uint64_t)v->integer) : json_integer(v->integer));
+		/* JSON's integers are signed here. A larger number loses its last digits rather
+		 * than its sign. */
+		return must(v->above ? json_real((double)(uint64_t)v->integer)
+			: json_integer(v->integer));
 	case PAWL_REAL:
 		return must(json_real(v->real));
 	case PAWL_TEXT:

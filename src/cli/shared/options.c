@@ -1,4 +1,4 @@
-/* Reading a command line: one table an option set, over getopt_long. */
+/* options.c: reads a command line, with one table for each set of options, by getopt_long. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,12 +12,15 @@ static const char common_help[] =
 	"\n"
 	"Options of all commands:\n"
 	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port or\n"
-	"                       unix:/path, separated by commas (PAWL_ENDPOINTS; default " CLI_ENDPOINT_DEFAULT ")\n"
+	"                       unix:/path, separated by commas (PAWL_ENDPOINTS; "
+	"default " CLI_ENDPOINT_DEFAULT ")\n"
 	"  --cacert FILE        for tls://: who may vouch for nodes (PAWL_CACERT)\n"
 	"  --cert FILE          for tls://: this client's certificate (PAWL_CERT)\n"
-	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY; outside of pawl run also PAWL_KEY)\n"
+	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY; outside of pawl run "
+		"also PAWL_KEY)\n"
 	"  --server-name NAME   the name a node's certificate must carry, if not its host\n"
-	"  --timeout DURATION   how long to try all nodes, beyond what --wait asks for (default 5s)\n"
+	"  --timeout DURATION   how long to try all nodes, beyond what --wait asks for (default "
+		"5s)\n"
 	"  --json               print one JSON object\n"
 	"  --help               this text\n"
 	"Durations: 300ms, 5s, 2m, 1h.\n";
@@ -30,14 +33,16 @@ void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 	va_end(args);
 	const char *name = line->command ? line->command->name : NULL;
 	bool json = line->json;
-	for (int i = 1; i < line->argc && line->argv && !json && strcmp(line->argv[i], "--") != 0; i++) {
-		json = strcmp(line->argv[i], "--json") == 0; /* it may stand behind what is wrong */
+	for (int i = 1; i < line->argc && line->argv && !json && strcmp(line->argv[i], "--") != 0;
+		i++) {
+		/* --json may stand behind what is wrong. */
+		json = strcmp(line->argv[i], "--json") == 0;
 	}
 	output_misuse(json, name, text);
 	exit(CLI_USAGE);
 }
 
-/* The options that every command has; their targets are in the line. */
+/* Adds the options that every command has; their targets are in `line`. */
 static size_t common_options(struct cli_command_line *line, struct cli_option *out) {
 	const struct cli_option common[] = {
 		{ "endpoints", CLI_TEXT, &line->endpoints },
@@ -52,7 +57,8 @@ static size_t common_options(struct cli_command_line *line, struct cli_option *o
 	return sizeof common / sizeof *common;
 }
 
-static void set_option(const struct cli_command_line *line, const struct cli_option *o, const char *text) {
+static void set_option(const struct cli_command_line *line, const struct cli_option *o,
+	const char *text) {
 	switch (o->type) {
 	case CLI_FLAG:
 		*(bool *)o->target = true;
@@ -62,7 +68,10 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 		break;
 	case CLI_DURATION:
 		if (!cli_duration_parse(text, o->target)) {
-			cli_misuse(line, "--%s: '%s' is not a duration: write 300ms, 5s or 2m, at most 1193h", o->name, text);
+			cli_misuse(line,
+				"--%s: '%s' is not a duration: write 300ms, 5s or 2m, at most "
+				"1193h",
+				o->name, text);
 		}
 		break;
 	case CLI_NUMBER:
@@ -72,15 +81,19 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 		break;
 	case CLI_INTEGER:
 		if (!cli_integer_parse(text, o->target)) {
-			cli_misuse(line, "--%s: '%s' is not a whole number between -2147483648 and 2147483647", o->name, text);
+			cli_misuse(line,
+				"--%s: '%s' is not a whole number between -2147483648 and "
+				"2147483647",
+				o->name, text);
 		}
 		break;
 	}
 }
 
-/* Takes options off argv until `stop` says so; the commands' own come before the common ones, so that they win. */
-static void read_options(struct cli_command_line *line, const struct cli_option *options, size_t count, const char *mode,
-	int argc, char **argv) {
+/* Takes options off argv for as long as `mode` lets getopt_long go on. The command's own options
+ * come before the common ones, so that they win. */
+static void read_options(struct cli_command_line *line, const struct cli_option *options,
+	size_t count, const char *mode, int argc, char **argv) {
 	struct cli_option all[CLI_OPTIONS_MAX];
 	struct option table[CLI_OPTIONS_MAX + 3] = { { 0 } };
 	for (size_t i = 0; i < count; i++) {
@@ -99,12 +112,14 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 		}
 	}
 	for (size_t i = 0; i < count; i++) {
-		table[i] = (struct option){ all[i].name, all[i].type == CLI_FLAG ? no_argument : required_argument, NULL, 0 };
+		table[i] = (struct option){ all[i].name,
+			all[i].type == CLI_FLAG ? no_argument : required_argument, NULL, 0 };
 	}
 	table[count] = (struct option){ "help", no_argument, NULL, 'h' };
 	table[count + 1] = (struct option){ "version", no_argument, NULL, 'V' };
 
-	optind = 0; /* glibc: begin anew */
+	/* This makes glibc's getopt begin anew. */
+	optind = 0;
 	opterr = 0;
 	int c, at;
 	while ((c = getopt_long(argc, argv, mode, table, &at)) != -1) {
@@ -134,13 +149,14 @@ int cli_options_global(struct cli_command_line *line, int argc, char **argv) {
 	return optind;
 }
 
-char **cli_options(struct cli_command_line *line, const struct cli_option *options, size_t count, int least, int most,
-	int *out_count) {
+char **cli_options(struct cli_command_line *line, const struct cli_option *options, size_t count,
+	int least, int most, int *out_count) {
 	read_options(line, options, count, ":h", line->argc, line->argv);
 	cli_options_environment(line);
 	int operands = line->argc - optind;
 	if (operands < least) {
-		cli_misuse(line, "something is missing; %.*s", (int)strcspn(line->command->help, "\n"), line->command->help);
+		cli_misuse(line, "something is missing; %.*s",
+			(int)strcspn(line->command->help, "\n"), line->command->help);
 	}
 	if (operands > most) {
 		cli_misuse(line, "'%s' is too much", line->argv[optind + most]);
@@ -152,7 +168,8 @@ char **cli_options(struct cli_command_line *line, const struct cli_option *optio
 }
 
 void cli_options_environment(struct cli_command_line *line) {
-	/* pawl run sets PAWL_KEY to the key of the lock for what it runs, and PAWL_LOCK_ID with it: then it names no file. */
+	/* pawl run sets PAWL_KEY, for the command that it runs, to the key of the lock, and also
+	 * sets PAWL_LOCK_ID. Then PAWL_KEY names no file. */
 	const char *key_file = getenv("PAWL_CERT_KEY");
 	if (!key_file && !getenv("PAWL_LOCK_ID")) {
 		key_file = getenv("PAWL_KEY");

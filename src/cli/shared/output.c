@@ -1,4 +1,4 @@
-/* What people see. */
+/* output.c: what people see. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static const char overview_end[] =
 	"\n"
 	"pawl COMMAND --help says more, with an example for each.\n"
 	"Exit status: 0 done; 1 refused (held, timeout, not found, mismatch, ...); 2 misuse;\n"
-	"3 no quorum or no node reachable; 4 the lock was lost while CMD ran (run); otherwise CMD's own (run).\n";
+	"3 no quorum or no node reachable; 4 the lock was lost while CMD ran (run); otherwise "
+		"CMD's own (run).\n";
 
 void output_help(const struct cli_command_line *line, const char *common) {
 	if (line->command) {
@@ -45,8 +46,8 @@ void output_misuse(bool json, const char *command, const char *text) {
 		output_json_set(object, "error", error);
 		output_json(object);
 	}
-	fprintf(stderr, "pawl%s%s: %s\nTry: pawl%s%s --help\n", command ? " " : "", command ? command : "", text,
-		command ? " " : "", command ? command : "");
+	fprintf(stderr, "pawl%s%s: %s\nTry: pawl%s%s --help\n", command ? " " : "",
+		command ? command : "", text, command ? " " : "", command ? command : "");
 }
 
 const char *output_duration(int64_t ms) {
@@ -56,11 +57,14 @@ const char *output_duration(int64_t ms) {
 	if (ms < 1000) {
 		snprintf(out, sizeof ring[0], "%" PRId64 "ms", ms);
 	} else if (ms < 60000) {
-		snprintf(out, sizeof ring[0], "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
+		snprintf(out, sizeof ring[0], "%" PRId64 ".%" PRId64 "s", ms / 1000,
+			ms % 1000 / 100);
 	} else if (ms < 3600000) {
-		snprintf(out, sizeof ring[0], "%" PRId64 "m%02" PRId64 "s", ms / 60000, ms % 60000 / 1000);
+		snprintf(out, sizeof ring[0], "%" PRId64 "m%02" PRId64 "s", ms / 60000,
+			ms % 60000 / 1000);
 	} else {
-		snprintf(out, sizeof ring[0], "%" PRId64 "h%02" PRId64 "m", ms / 3600000, ms % 3600000 / 60000);
+		snprintf(out, sizeof ring[0], "%" PRId64 "h%02" PRId64 "m", ms / 3600000,
+			ms % 3600000 / 60000);
 	}
 	return out;
 }
@@ -88,14 +92,17 @@ void output_field_duration(const char *label, int64_t ms) {
 	output_field(label, "%s", output_duration(ms));
 }
 
-/* Whether all of it is UTF-8 without control characters: then it is shown as it is. Keeps terminals safe from keys. */
+/* Returns whether all of this is UTF-8 without control characters, so that it can be shown as it
+ * is. This keeps terminals safe from keys. */
 static bool is_plain(const unsigned char *p, size_t size) {
 	for (size_t i = 0; i < size; i++) {
-		if (p[i] < 0x20 || p[i] == 0x7f || (p[i] == 0xc2 && i + 1 < size && p[i + 1] < 0xa0)) {
+		if (p[i] < 0x20 || p[i] == 0x7f
+			|| (p[i] == 0xc2 && i + 1 < size && p[i + 1] < 0xa0)) {
 			return false;
 		}
 	}
-	json_t *text = json_stringn((const char *)p, size); /* refuses what is not UTF-8 */
+	/* This fails if the text is not UTF-8. */
+	json_t *text = json_stringn((const char *)p, size);
 	json_decref(text);
 	return text != NULL;
 }
@@ -108,7 +115,8 @@ void output_bytes(FILE *to, struct pawl_bytes bytes, int width) {
 	} else if (is_plain(p, bytes.size)) {
 		fwrite(p, 1, bytes.size, to);
 		for (size_t i = 0; i < bytes.size; i++) {
-			columns += (p[i] & 0xc0) != 0x80; /* the first byte of a character */
+			/* Only the first byte of a character counts as a column. */
+			columns += (p[i] & 0xc0) != 0x80;
 		}
 	} else {
 		for (size_t i = 0; i < bytes.size; i++) {

@@ -1,17 +1,20 @@
-/* Commands that wait for as long as it takes say so when nobody answers: a wrong endpoint looks like a long queue otherwise. */
+/* silence.c: makes commands that wait for as long as it takes say so when nobody answers. Otherwise
+ * a wrong endpoint would look like a long queue. */
 #include <event2/event.h>
 #include <stdio.h>
 
 #include "cli.h"
 
-#define SILENCE_DEFAULT_MS 5000 /* as the library's own default of a request */
+/* This is the library's own default for a request. */
+#define SILENCE_DEFAULT_MS 5000
 
 static struct {
 	const struct cli_command_line *line;
 	struct pawl *client;
 	bool (*answered)(void *ctx);
 	void *ctx;
-} silence; /* there is one command */
+/* There is only one command, so this can be static. */
+} silence;
 
 static void on_silence(evutil_socket_t fd, short what, void *arg) {
 	(void)fd, (void)what, (void)arg;
@@ -19,17 +22,21 @@ static void on_silence(evutil_socket_t fd, short what, void *arg) {
 		return;
 	}
 	const char *endpoint = pawl_endpoint(silence.client);
-	fprintf(stderr, "pawl %s: no node answers, trying on (%s%s)\n  see with pawl status --all which do; those with TLS are named tls://host:port\n",
-		silence.line->command->name, *endpoint ? "connected with " : "endpoints: ", *endpoint ? endpoint : silence.line->endpoints);
+	fprintf(stderr,
+		"pawl %s: no node answers, trying on (%s%s)\n  see with pawl status --all which "
+		"do; those with TLS are named tls://host:port\n",
+		silence.line->command->name, *endpoint ? "connected with " : "endpoints: ",
+		*endpoint ? endpoint : silence.line->endpoints);
 }
 
-void cli_tell_silence(const struct cli_command_line *line, struct event_base *base, struct pawl *client, bool (*answered)(void *ctx),
-	void *ctx) {
+void cli_tell_silence(const struct cli_command_line *line, struct event_base *base,
+	struct pawl *client, bool (*answered)(void *ctx), void *ctx) {
 	uint32_t ms = line->timeout_ms ? line->timeout_ms : SILENCE_DEFAULT_MS;
 	const struct timeval patience = { ms / 1000, ms % 1000 * 1000 };
 	silence.line = line;
 	silence.client = client;
 	silence.answered = answered;
 	silence.ctx = ctx;
-	(void)event_base_once(base, -1, EV_TIMEOUT, on_silence, NULL, &patience); /* without memory nothing is said */
+	/* Without memory, nothing is said. */
+	(void)event_base_once(base, -1, EV_TIMEOUT, on_silence, NULL, &patience);
 }

@@ -1,4 +1,5 @@
-/* The options of commands that take a lock on terms of their own: shared, permits of a semaphore, priority, delay. */
+/* terms.c: the options of the commands that take a lock on their own terms: shared, permits of a
+ * semaphore, priority, lock delay. */
 #include "terms.h"
 
 #include <inttypes.h>
@@ -8,11 +9,16 @@
 #include "output.h"
 
 const char terms_help[] =
-	"  --shared             together with others who are shared, as readers are; writers take it without\n"
-	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all holders name the same N\n"
-	"  --priority N         who waits with a greater one is earlier; among equals first come, first served (default 0)\n"
-	"  --lock-delay D       keep the key closed for so long when the lease runs out without a release\n"
-	"  --release-on-disconnect   free the key as soon as this process is gone, not when the lease is over\n"
+	"  --shared             together with others who are shared, as readers are; writers take "
+		"it without\n"
+	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all "
+		"holders name the same N\n"
+	"  --priority N         who waits with a greater one is earlier; among equals first come, "
+		"first served (default 0)\n"
+	"  --lock-delay D       keep the key closed for so long when the lease runs out without a "
+		"release\n"
+	"  --release-on-disconnect   free the key as soon as this process is gone, not when the "
+		"lease is over\n"
 	"  --label TEXT         shown to those who ask who holds it, beside host and process\n";
 
 size_t terms_options(struct terms_wanted *wanted, struct cli_option *table, size_t count) {
@@ -29,23 +35,29 @@ size_t terms_options(struct terms_wanted *wanted, struct cli_option *table, size
 	return count + TERMS_OPTIONS;
 }
 
-struct pawl_terms terms_read(const struct cli_command_line *line, const struct terms_wanted *wanted) {
+struct pawl_terms terms_read(const struct cli_command_line *line,
+	const struct terms_wanted *wanted) {
 	if ((wanted->permits == 0) != (wanted->of == 0)) {
-		cli_misuse(line, "--permits and --of belong together: so many permits, of so many in all");
+		cli_misuse(line,
+			"--permits and --of belong together: so many permits, of so many in all");
 	}
 	if (wanted->permits && wanted->shared) {
 		cli_misuse(line, "--shared and --permits together: name one of them");
 	}
 	if (wanted->of > PAWL_PERMITS_MAX || wanted->permits > wanted->of) {
-		cli_misuse(line, "--permits %" PRIu64 " --of %" PRIu64 ": a semaphore has at most %d permits, and nobody gets more than it has",
+		cli_misuse(line,
+			"--permits %" PRIu64 " --of %" PRIu64
+			": a semaphore has at most %d permits, and nobody gets more than it has",
 			wanted->permits, wanted->of, PAWL_PERMITS_MAX);
 	}
-	return (struct pawl_terms){ .mode = wanted->shared ? PAWL_SHARED : PAWL_EXCLUSIVE, .permits = (uint32_t)wanted->permits,
-		.of = (uint32_t)wanted->of, .priority = wanted->priority, .lock_delay_ms = wanted->delay_ms,
+	return (struct pawl_terms){ .mode = wanted->shared ? PAWL_SHARED : PAWL_EXCLUSIVE,
+		.permits = (uint32_t)wanted->permits, .of = (uint32_t)wanted->of,
+		.priority = wanted->priority, .lock_delay_ms = wanted->delay_ms,
 		.release_on_disconnect = wanted->release_on_disconnect };
 }
 
-struct pawl_key_item *terms_keys(const struct cli_command_line *line, const struct pawl_terms *terms, char **operands, size_t count) {
+struct pawl_key_item *terms_keys(const struct cli_command_line *line,
+	const struct pawl_terms *terms, char **operands, size_t count) {
 	if (count > PAWL_KEYS_MAX) {
 		cli_misuse(line, "at most %d keys at once", PAWL_KEYS_MAX);
 	}
@@ -59,20 +71,22 @@ struct pawl_key_item *terms_keys(const struct cli_command_line *line, const stru
 				cli_misuse(line, "'%s' is named twice", operands[i]);
 			}
 		}
-		keys[i] = (struct pawl_key_item){ .key = cli_key(line, operands[i]), .mode = terms->mode, .permits = terms->permits,
-			.of = terms->of };
+		keys[i] = (struct pawl_key_item){ .key = cli_key(line, operands[i]),
+			.mode = terms->mode, .permits = terms->permits, .of = terms->of };
 	}
 	return keys;
 }
 
-const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *slots, size_t slot_count) {
+const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *slots,
+	size_t slot_count) {
 	static char text[64 + 5 * PAWL_PERMITS_MAX];
 	if (mode != PAWL_PERMITS) {
 		return mode == PAWL_SHARED ? "shared" : "exclusive";
 	}
 	int n = snprintf(text, sizeof text, "%" PRIu32 " of %" PRIu32 " permits", permits, of);
 	for (size_t i = 0; slots && i < slot_count && i < PAWL_PERMITS_MAX; i++) {
-		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu32, i ? ", " : " (", slots[i]);
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu32, i ? ", " : " (",
+			slots[i]);
 	}
 	if (slots && slot_count) {
 		snprintf(text + n, sizeof text - (size_t)n, ")");
@@ -80,18 +94,21 @@ const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const
 	return text;
 }
 
-/* Others chose these words: terminals must not obey them. */
-const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, const char *label, const char *identity) {
+/* Others have chosen these words, so terminals must not obey them. */
+const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, const char *label,
+	const char *identity) {
 	static char text[4096], place[128];
 	int host_size = snprintf(place, sizeof place, "%.*s", 64, host);
 	if (pid) {
-		snprintf(place + host_size, sizeof place - (size_t)host_size, "%s%" PRId64, *host ? ":" : "process ", pid);
+		snprintf(place + host_size, sizeof place - (size_t)host_size, "%s%" PRId64,
+			*host ? ":" : "process ", pid);
 	}
 	FILE *to = fmemopen(text, sizeof text - 1, "w");
 	if (!to) {
 		return "";
 	}
-	bool any = *place && (owner.size != strlen(place) || memcmp(owner.data, place, owner.size) != 0);
+	bool any = *place
+		&& (owner.size != strlen(place) || memcmp(owner.data, place, owner.size) != 0);
 	if (any) {
 		output_bytes(to, pawl_str(place), 0);
 	}

@@ -1,4 +1,5 @@
-/* view.h: the cluster as a node's status shows it, read into plain members; and what its operator should do next. */
+/* view.h: the cluster as a node's status shows it, in plain members; and what its operator should
+ * do next. */
 #ifndef PAWL_CLI_VIEW_H
 #define PAWL_CLI_VIEW_H
 
@@ -10,28 +11,43 @@
 #define VIEW_UNKNOWN (-1)
 
 struct view_node {
-	const char *name, *address, *role; /* "master", "replica", or what else the node calls it */
-	bool master, replica;              /* neither: a node that is not in */
-	bool self, linked, voting;         /* as the node that was asked sees it */
-	bool stranger;                     /* it has this name, but another identity: its state was lost */
+	/* The role is "master", "replica", or what else the node calls it. */
+	const char *name, *address, *role;
+	/* Neither is set for a node that is not in the cluster. */
+	bool master, replica;
+	/* As the node that was asked sees it. */
+	bool self, linked, voting;
+	/* The node has this name, but another identity, because its state was lost. */
+	bool stranger;
 	bool other_epoch;
-	int64_t round_trip_us;             /* 0: not measured */
-	int64_t lag;                       /* entries that it lacks of what the asked node has; VIEW_UNKNOWN: it does not follow that one */
-	/* What it says of itself, where it was asked; else state is "". */
+	/* 0 means that it was not measured. */
+	int64_t round_trip_us;
+	/* How many entries the node lacks of those that the node that was asked has; VIEW_UNKNOWN
+	 * if it does not follow that node. */
+	int64_t lag;
+
+	/* What the node says about itself, if it was asked; otherwise `state` is "". */
 	const char *state, *waits_for, *following, *version;
-	int64_t left_ms, age_ms, snapshot_done; /* age_ms: VIEW_UNKNOWN on masters, and before a replica has followed anybody */
+	/* age_ms is VIEW_UNKNOWN on masters, and before a replica has followed anybody. */
+	int64_t left_ms, age_ms, snapshot_done;
 	bool catching_up;
-	const char *rights;       /* the digest of its access rules, "none": it has none; "": not known */
-	const char *serial;       /* of its certificate; "": no TLS, or not linked */
-	int64_t certificate_days; /* that its certificate is still valid; VIEW_UNKNOWN: not known */
+
+	/* The digest of the node's access rules; "none" if it has none, "" if that is not known. */
+	const char *rights;
+	/* The serial number of its certificate; "" if it has no TLS or is not linked. */
+	const char *serial;
+	/* For how many days its certificate is still valid; VIEW_UNKNOWN if that is not known. */
+	int64_t certificate_days;
 };
 
-struct view_change { /* under way at the node that was asked; step "": none */
+/* The change that is under way at the node that was asked; if there is none, `step` is "". */
+struct view_change {
 	const char *step;
 	int64_t done, total, epoch;
 };
 
-struct view { /* texts are borrowed from the answers */
+/* The texts are borrowed from the answers. */
+struct view {
 	const char *node, *role, *cluster, *state;
 	int64_t epoch, quorum, voting, max_lease_ms;
 	bool settled, complete;
@@ -40,12 +56,15 @@ struct view { /* texts are borrowed from the answers */
 	size_t count;
 };
 
-const struct view_node *view_find(const struct view *v, const char *name); /* NULL: none */
+/* Returns NULL if there is no such node. */
+const struct view_node *view_find(const struct view *v, const char *name);
 size_t view_masters(const struct view *v);
-/* A replica that could take a master's place now: linked and up to date as far as is known. NULL: none. */
+/* Returns a replica that could take a master's place now: it is linked, and up to date as far as is
+ * known. Returns NULL if there is none. */
 const struct view_node *view_candidate(const struct view *v);
 
-/* Calls `say` with a sentence for everything that an operator should see to, the most urgent first; never when all is well. */
+/* Calls `say` with a sentence for everything that an operator should do something about, the most
+ * urgent first. If all is well, it is not called. */
 typedef void advice_say(void *ctx, const char *sentence);
 void advice_give(const struct view *v, advice_say *say, void *ctx);
 
