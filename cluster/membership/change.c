@@ -1,10 +1,13 @@
-/* change.c: coordinating one change of the configuration, from the request to the new masters' votes (section 6).
+/* change.c: coordinating one change of the configuration, from the request to the new masters'
+ * votes (section 6).
  *
- *   WAIT --linked, complete--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT --they vote--> answered
+ *   WAIT --linked, complete--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT
  *                                                        ^  a rival    |
  *                                                        +-- PAUSE <---+
- * Any node may do it, and any node may finish a decree whose proposer died. What was copied beforehand only shortens the gap.
- */
+ *   ADOPT --they vote--> answered
+ *
+ * Only a master of the present epoch coordinates a change, and any such master may finish a decree
+ * whose proposer died. Copying ahead only shortens the gap between the epochs. */
 #include "plan.h"
 #include "membership.h"
 
@@ -19,9 +22,11 @@ static void fill_result(const struct core *core, struct core_reply *r) {
 	r->missing = epoch_missing(core);
 }
 
-/* `what` is constant text: it may be read when this step is long over. */
+/* Puts `who` before `what`. `what` is constant text, because it may be read when this step is long
+ * over. */
 static struct slice say(struct core *core, const char *what, struct slice who) {
-	struct slice text = what ? slice_str(what) : slice_of(NULL, 0); /* with no memory left: without the name */
+	/* Without memory, the text is said without the name. */
+	struct slice text = what ? slice_str(what) : slice_of(NULL, 0);
 	uint8_t *to = what && who.size ? out_room(core, WHY_BYTES) : NULL;
 	if (to) {
 		size_t n = 0, size = strlen(what);
@@ -37,7 +42,8 @@ static struct slice say(struct core *core, const char *what, struct slice who) {
 	return text;
 }
 
-static void answer(struct core *core, uint64_t id, uint64_t client, int error, const char *why, struct slice who) {
+static void answer(struct core *core, uint64_t id, uint64_t client, int error, const char *why,
+	struct slice who) {
 	struct core_reply *r = out_reply(core);
 	r->id = id;
 	r->client = client;
@@ -53,7 +59,8 @@ static void answer(struct core *core, uint64_t id, uint64_t client, int error, c
 
 void change_finish(struct core *core, int error, const char *why, struct slice who) {
 	struct change *g = &core->membership.change;
-	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH ? COUNT_change_lost : COUNT_change_refused]++;
+	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH
+		? COUNT_change_lost : COUNT_change_refused]++;
 	if (g->has_caller) {
 		answer(core, g->id, g->client, error, why, who);
 		core->engine.caller_count--;
@@ -80,7 +87,8 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 void change_step(struct core *core, enum change_state state, const char *text) {
 	core->membership.change.state = state;
 	core->membership.change.progress = core->now;
-	out_note(core, NOTE_CHANGE, core->self, core->membership.change.value.epoch, text, slice_of(NULL, 0));
+	out_note(core, NOTE_CHANGE, core->self, core->membership.change.value.epoch, text,
+		slice_of(NULL, 0));
 }
 
 const char *change_step_name(const struct core *core) {
@@ -99,7 +107,9 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 	const struct change *g = &core->membership.change;
 	*done = *total = 0;
 	for (uint32_t i = 0; g->state == CHANGE_PREPARE && i < core->peer_count; i++) {
-		if (g->ahead[i].asked) { /* each copies from enough sources; about as much as this node holds */
+		/* Each future master copies from enough sources, each of which has about as much as
+		 * this node. */
+		if (g->ahead[i].asked) {
 			*done += g->ahead[i].number;
 			*total += config_sources(core->masters) * core->store.live->held_count;
 		}
@@ -108,6 +118,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 
 /* ---- it is adopted ---- */
 
+/* Answers the change once its masters vote. `over`: it has waited for that long enough. */
 static void adopted_evaluate(struct core *core, bool over) {
 	const struct change *g = &core->membership.change;
 	if (g->forcing) {
@@ -119,32 +130,44 @@ static void adopted_evaluate(struct core *core, bool over) {
 	}
 	bool settled = epoch_voters(core) >= core->quorum;
 	if (core->config.epoch >= g->value.epoch && ((settled && all) || over)) {
-		const char *warning = settled ? NULL : "it was decided, but too few of its masters vote yet: look at 'pawl cluster show'";
-		change_finish(core, PAWL_OK, core->complete || !settled ? warning : "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
+		const char *warning = settled ? NULL
+			: "it was decided, but too few of its masters vote yet: look at 'pawl "
+				"cluster show'";
+		change_finish(core, PAWL_OK,
+			core->complete || !settled ? warning
+			: "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
 	}
 }
 
-/* This node has adopted a configuration: its own change's, or somebody else's. */
+/* The configuration may be that of this node's own change, or somebody else's. */
 void change_adopted(struct core *core) {
 	struct change *g = &core->membership.change;
 	if (g->state == CHANGE_IDLE) {
 		return;
 	}
 	if (g->forcing) {
-		change_finish(core, PAWL_OK, "nothing is granted before the longest lease is over: see 'pawl status'", slice_of(NULL, 0));
+		change_finish(core, PAWL_OK,
+			"nothing is granted before the longest lease is over: see 'pawl status'",
+			slice_of(NULL, 0));
 		return;
 	}
-	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
+	bool mine = g->value.epoch == core->config.epoch &&
+		config_hash(&g->value) == core->config_hash && !g->foreign;
 	if (mine) {
 		change_step(core, CHANGE_ADOPT, "adopted");
-		g->until = instant_add(core->now, ADOPT_WAIT); /* who votes is counted next: change_peer_changed */
+		/* Next the votes are counted (change_peer_changed). */
+		g->until = instant_add(core->now, ADOPT_WAIT);
 	} else if (g->state == CHANGE_ADOPT && !g->foreign && g->value.epoch < core->config.epoch) {
-		change_finish(core, PAWL_OK, "it was decided, and another change after it: look at 'pawl cluster show'", slice_of(NULL, 0));
+		change_finish(core, PAWL_OK,
+			"it was decided, and another change after it: look at 'pawl cluster show'",
+			slice_of(NULL, 0));
 	} else if (g->finishing) {
 		COUNT(core, decree_finished_for_other);
 		change_finish(core, PAWL_OK, NULL, slice_of(NULL, 0));
 	} else {
-		change_finish(core, PAWL_EMISMATCH, "another change was chosen first: look at 'pawl cluster show', and repeat this one if it is still wanted", slice_of(NULL, 0));
+		change_finish(core, PAWL_EMISMATCH,
+			"another change was chosen first: look at 'pawl cluster show', and repeat "
+			"this one if it is still wanted", slice_of(NULL, 0));
 	}
 }
 
@@ -166,6 +189,7 @@ void change_peer_up(struct core *core) {
 
 /* ---- time ---- */
 
+/* Does what is due in the present state. */
 static void go_on(struct core *core) {
 	struct change *g = &core->membership.change;
 	bool due = instant_expired(core->now, g->at);
@@ -173,7 +197,8 @@ static void go_on(struct core *core) {
 	case CHANGE_IDLE: break;
 	case CHANGE_WAIT: change_check(core); break;
 	case CHANGE_PREPARE:
-		if (instant_elapsed_short(core->now, g->progress) > span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
+		if (instant_elapsed_short(core->now, g->progress) >
+			span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
 			change_copying_stands(core);
 		} else if (due) {
 			change_ask_ahead(core);
@@ -190,11 +215,14 @@ static void go_on(struct core *core) {
 	}
 }
 
-/* A decree was accepted here, and its proposer did not come back with its end: any node may finish it. */
+/* If a decree was accepted here, and its proposer did not come back with its end, this master
+ * finishes it. */
 static void finish_for_other(struct core *core) {
 	struct change *g = &core->membership.change;
-	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 && core->durable.voted && !core->adopting && core->self < core->masters;
-	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED || !instant_expired(core->now, core->membership.finish_at)) {
+	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 &&
+		core->durable.voted && !core->adopting && core->self < core->masters;
+	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED ||
+		!instant_expired(core->now, core->membership.finish_at)) {
 		return;
 	}
 	g->finishing = true;
@@ -204,11 +232,12 @@ static void finish_for_other(struct core *core) {
 
 void change_accepted(struct core *core) {
 	span_ns t = span_longer(core->config.request_timeout, DECREE_FINISH_LEAST);
-	core->membership.finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
+	core->membership.finish_at =
+		instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
 }
 
-/* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. One that must not be
- * a master waits for an operator, who is told so. */
+/* Tells whether a node that came back with a new identity may take its place. A node that must not
+ * be a master does not take a master's place: it waits for an operator, who is told so. */
 static bool may_take_its_place(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	bool may = !(p->node.master && p->no_master);
@@ -220,8 +249,11 @@ static bool may_take_its_place(struct core *core, uint32_t peer) {
 	return may;
 }
 
+/* With auto_replace, the first voting master gives a node that came back with a new identity its
+ * place again. */
 static void auto_replace(struct core *core) {
-	if (!core->membership.auto_replace || !core_votes(core) || core->membership.change.state != CHANGE_IDLE) {
+	if (!core->membership.auto_replace || !core_votes(core) ||
+		core->membership.change.state != CHANGE_IDLE) {
 		return;
 	}
 	for (uint32_t i = 0; i < core->self; i++) {
@@ -231,8 +263,12 @@ static void auto_replace(struct core *core) {
 	}
 	for (uint32_t i = 0; i < core->config.node_count; i++) {
 		const struct peer *p = &core->peers[i];
-		if (p->up && !p->linked && p->present && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout && may_take_its_place(core, i)) {
-			struct core_change w = { .kind = CHANGE_REPLACE, .name = slice_str(p->node.name), .other = slice_str(p->node.name) };
+		if (p->up && !p->linked && p->present && i != core->self &&
+			instant_elapsed_short(core->now, p->up_since) >
+				2 * core->config.request_timeout &&
+			may_take_its_place(core, i)) {
+			struct core_change w = { .kind = CHANGE_REPLACE,
+				.name = slice_str(p->node.name), .other = slice_str(p->node.name) };
 			struct core_request r = { .op = CORE_CHANGE, .change = &w };
 			COUNT(core, auto_replaced);
 			change_begin(core, &r, false);
@@ -258,6 +294,7 @@ static bool keep_slice(struct change *g, size_t *at, struct slice from, struct s
 	return true;
 }
 
+/* Copies what is wanted, as the request's bytes are borrowed. False: there is no memory. */
 static bool keep_wanted(struct core *core, const struct core_change *w) {
 	struct change *g = &core->membership.change;
 	size_t size = 1 + w->name.size + w->other.size + w->address.size, at = 0;
@@ -287,26 +324,33 @@ static bool name_fits(struct slice s, size_t max) {
 }
 
 static bool sizes_fit(const struct core_change *w) {
-	bool fit = w->node_count <= CONFIG_NODES_MAX && name_fits(w->name, NODE_NAME_MAX) && name_fits(w->other, NODE_NAME_MAX) && name_fits(w->address, ADDRESS_MAX);
+	bool fit = w->node_count <= CONFIG_NODES_MAX && name_fits(w->name, NODE_NAME_MAX) &&
+		name_fits(w->other, NODE_NAME_MAX) && name_fits(w->address, ADDRESS_MAX);
 	for (uint32_t i = 0; fit && i < w->node_count; i++) {
-		fit = name_fits(w->nodes[i].name, NODE_NAME_MAX) && name_fits(w->nodes[i].address, ADDRESS_MAX);
+		fit = name_fits(w->nodes[i].name, NODE_NAME_MAX) &&
+			name_fits(w->nodes[i].address, ADDRESS_MAX);
 	}
 	return fit;
 }
 
 static bool same_wanted(const struct core_change *a, const struct core_change *b) {
-	bool same = a->kind == b->kind && slice_equal(a->name, b->name) && slice_equal(a->other, b->other) &&
-		slice_equal(a->address, b->address) && a->node_count == b->node_count && a->max_lease == b->max_lease &&
-		a->request_timeout == b->request_timeout && a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm &&
+	bool same = a->kind == b->kind && slice_equal(a->name, b->name) &&
+		slice_equal(a->other, b->other) && slice_equal(a->address, b->address) &&
+		a->node_count == b->node_count && a->max_lease == b->max_lease &&
+		a->request_timeout == b->request_timeout &&
+		a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm &&
 		a->has_drift == b->has_drift && a->anyway == b->anyway;
 	for (uint32_t i = 0; same && i < a->node_count; i++) {
 		const struct core_change_node *x = &a->nodes[i], *y = &b->nodes[i];
-		same = slice_equal(x->name, y->name) && slice_equal(x->address, y->address) && x->master == y->master;
+		same = slice_equal(x->name, y->name) && slice_equal(x->address, y->address) &&
+			x->master == y->master;
 	}
 	return same;
 }
 
-/* Repeats after an interruption: a new start that has been made, and a change that goes on although its caller has left. */
+/* Tells whether the request repeats an earlier one whose answer was lost: a forced start that was
+ * made, or a change that goes on although its caller has left. Answers it, or joins it to the
+ * change. */
 static bool repeated(struct core *core, const struct core_request *r) {
 	struct change *g = &core->membership.change;
 	if (r->change->kind == CHANGE_FORCE && force_done(core)) {
@@ -314,7 +358,8 @@ static bool repeated(struct core *core, const struct core_request *r) {
 		answer(core, r->id, r->client, PAWL_OK, NULL, slice_of(NULL, 0));
 		return true;
 	}
-	if (g->state == CHANGE_IDLE || g->has_caller || g->finishing || g->forcing || !same_wanted(&g->wanted, r->change)) {
+	if (g->state == CHANGE_IDLE || g->has_caller || g->finishing || g->forcing ||
+		!same_wanted(&g->wanted, r->change)) {
 		return false;
 	}
 	g->has_caller = true;
@@ -324,7 +369,7 @@ static bool repeated(struct core *core, const struct core_request *r) {
 	return true;
 }
 
-/* One that votes, as far as this node sees, or the first one. */
+/* Returns a master that votes, as far as this node sees, or else the first master. */
 static uint32_t a_master(const struct core *core) {
 	uint32_t at = 0;
 	while (at < core->masters && !peer_votes(core, at)) {
@@ -336,7 +381,8 @@ static uint32_t a_master(const struct core *core) {
 void change_begin(struct core *core, const struct core_request *r, bool has_caller) {
 	const struct core_change *w = r->change;
 	struct slice nobody = slice_of(NULL, 0), who = nobody;
-	bool inside = core_born(core) && core->peers[core->self].standing == PEER_MEMBER && core->state != CORE_DRAINED;
+	bool inside = core_born(core) && core->peers[core->self].standing == PEER_MEMBER &&
+		core->state != CORE_DRAINED;
 	int error = PAWL_OK;
 	const char *why = NULL;
 	if (!sizes_fit(w)) {
@@ -344,7 +390,9 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		why = "a name has at most 63 bytes, an address 255, a configuration 48 nodes";
 	} else if (!inside && !(w->kind == CHANGE_FORCE && force_possible(core))) {
 		error = PAWL_ERECOVERING;
-		why = core->durable.config.epoch && !core->durable.pledged ? "the last configuration that this node knows is one without it: ask a node that is in it"
+		why = core->durable.config.epoch && !core->durable.pledged
+			? "the last configuration that this node knows is one without it: ask a "
+				"node that is in it"
 			: "this node belongs to no cluster: ask one that does";
 	} else if (core->self >= core->masters && w->kind != CHANGE_FORCE) {
 		error = PAWL_ERECOVERING;
@@ -354,8 +402,10 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		return;
 	} else if (w->kind == CHANGE_FORCE) {
 		error = force_begin(core, w, &why);
-		if (error == PAWL_OK && core->membership.change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
-			change_finish(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
+		/* That change waited for a majority which is lost. */
+		if (error == PAWL_OK && core->membership.change.state != CHANGE_IDLE) {
+			change_finish(core, PAWL_EMISMATCH,
+				"the cluster was started over meanwhile", nobody);
 		}
 	} else if (core->membership.change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;
@@ -377,7 +427,8 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	g->client = r->client;
 	g->anyway = w->anyway;
 	core->engine.caller_count += has_caller;
-	if (w->kind == CHANGE_FORCE) { /* answered when it is on disk */
+	/* A forced start is answered when it is on disk. */
+	if (w->kind == CHANGE_FORCE) {
 		g->forcing = true;
 		g->value = core->durable.config;
 		change_step(core, CHANGE_ADOPT, "force");
@@ -390,7 +441,8 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 void change_client_gone(struct core *core, uint64_t client) {
 	struct change *g = &core->membership.change;
 	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
-		g->has_caller = false; /* the change goes on */
+		/* The change goes on. */
+		g->has_caller = false;
 		core->engine.caller_count--;
 	}
 }

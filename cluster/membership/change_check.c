@@ -1,7 +1,9 @@
-/* change_check.c: what a change that was asked for means, and everything that can be said against it, before anybody is asked. */
+/* change_check.c: what a change that was asked for means, and everything that can be said against
+ * it, before any master is asked to agree. */
 #include "plan.h"
 #include "membership.h"
 
+/* Tells plan_change what this node knows of the node with this name. */
 static void look(void *ctx, const char *name, struct plan_node *out) {
 	const struct core *core = ctx;
 	int at = peer_table_find_name(core, name);
@@ -18,7 +20,8 @@ static bool reached(const struct core *core, const struct config_node *n) {
 	return peer_table_find_id(core, n->id) >= 0;
 }
 
-/* None is proposed before the last one is complete, but one that replaces those that are missing. */
+/* No change is proposed before the last one is complete, except one that replaces the masters that
+ * are missing. Tells whether the configuration keeps one of those. */
 static bool leaves_missing(const struct core *core, const struct config *c) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		int at = peer_votes(core, i) ? -1 : config_find_id(c, core->config.nodes[i].id);
@@ -37,7 +40,7 @@ static bool reaches_quorum(const struct core *core, const struct config *c) {
 	return n >= config_quorum(c);
 }
 
-/* Nodes that have to be heard of first: dialled as guests. False: no room. */
+/* Has a node dialled as a guest, because it has to be heard of first. False: there is no room. */
 static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
 	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
 	struct slice at = w->address;
@@ -51,7 +54,8 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 		struct peer *p = &core->peers[index];
 		core->peering.peers_changed = core->peering.peers_changed || !p->wanted;
 		p->wanted = true;
-		if (p->standing == PEER_NON_MEMBER && address[0] && strcmp(p->node.address, address) != 0) {
+		if (p->standing == PEER_NON_MEMBER && address[0] &&
+			strcmp(p->node.address, address) != 0) {
 			memcpy(p->node.address, address, sizeof address);
 			core->peering.peers_changed = true;
 		}
@@ -59,12 +63,14 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	return index >= 0;
 }
 
-/* ---- nodes that are not there yet: a change waits for them, and says so, before it is refused ---- */
+/* ---- nodes that are not there yet ---- */
 
-struct names { /* "n1, n3 and 2 more" */
+/* A list of names as text: "n1, n3 and 2 more". */
+struct names {
 	char text[CHANGE_STEP_BYTES / 2 + NODE_NAME_MAX];
 	size_t size;
-	uint32_t more; /* that found no room */
+	/* How many names found no room. */
+	uint32_t more;
 };
 
 static void names_text(struct names *n, const char *text) {
@@ -97,21 +103,27 @@ static struct slice names_slice(struct names *n) {
 struct obstacle {
 	int error;
 	const char *why;
-	const char *until; /* what is waited for: "to answer" */
+	/* What is waited for: "to answer". */
+	const char *until;
 	struct slice who;
 };
 
+/* A change waits for nodes that are not there yet, and says so in its status, before it is
+ * refused. */
 static void wait_or_refuse(struct core *core, const struct obstacle *o) {
 	struct change *g = &core->membership.change;
 	if (g->state != CHANGE_WAIT) {
-		g->until = instant_add(core->now, span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout, CHANGE_WAIT_LEAST));
+		g->until = instant_add(core->now,
+			span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout,
+				CHANGE_WAIT_LEAST));
 	}
 	if (instant_expired(core->now, g->until)) {
 		change_finish(core, o->error, o->why, o->who);
 		return;
 	}
 	uint8_t *at = (uint8_t *)g->waits_for;
-	struct slice who = slice_of(o->who.data, o->who.size < CHANGE_STEP_BYTES - 64 ? o->who.size : CHANGE_STEP_BYTES - 64);
+	struct slice who = slice_of(o->who.data,
+		o->who.size < CHANGE_STEP_BYTES - 64 ? o->who.size : CHANGE_STEP_BYTES - 64);
 	at = slice_put(slice_put(at, slice_str("waiting for ")), who);
 	at = slice_put(slice_put(at, slice_str(" ")), slice_str(o->until));
 	*at = '\0';
@@ -125,12 +137,13 @@ static void unknown(struct core *core, const struct plan *p) {
 		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
 		return;
 	}
-	const struct obstacle o = { PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?",
-		"to answer", p->who };
+	const struct obstacle o = { PAWL_ENOTFOUND,
+		"does not answer: is pawld running there, under this name and in this cluster, and "
+		"the address right?", "to answer", p->who };
 	wait_or_refuse(core, &o);
 }
 
-/* The change before this one is not complete, and this one keeps masters that are missing. */
+/* The change before this one is not complete, and this change keeps masters that are missing. */
 static void incomplete(struct core *core) {
 	struct names names = { .size = 0 };
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -138,12 +151,15 @@ static void incomplete(struct core *core) {
 			names_add(&names, core->config.nodes[i].name);
 		}
 	}
-	const struct obstacle o = { PAWL_EUNSETTLED, "the change before this one is not complete: wait for the masters that do not vote yet, or replace them",
-		"to vote in the present configuration", names_slice(&names) };
+	const struct obstacle o = { PAWL_EUNSETTLED,
+		"the change before this one is not complete: wait for the masters that do not vote "
+		"yet, or replace them", "to vote in the present configuration",
+		names_slice(&names) };
 	wait_or_refuse(core, &o);
 }
 
-/* Whoever is in the present configuration decides on the next one: without q of them there is nothing that --anyway could do. */
+/* Tells whether a majority of the present masters is linked. They decide on the next configuration;
+ * without a majority there is nothing that --anyway could do. */
 static bool reaches_present(const struct core *core) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -159,8 +175,9 @@ static void undecidable(struct core *core) {
 			names_add(&names, core->config.nodes[i].name);
 		}
 	}
-	const struct obstacle o = { PAWL_ENOQUORUM, "a majority of the present masters has to agree to any change, and too few answer: nothing was changed",
-		"to answer", names_slice(&names) };
+	const struct obstacle o = { PAWL_ENOQUORUM,
+		"a majority of the present masters has to agree to any change, and too few answer: "
+		"nothing was changed", "to answer", names_slice(&names) };
 	wait_or_refuse(core, &o);
 }
 
@@ -172,18 +189,20 @@ static void unreached(struct core *core) {
 			names_add(&names, c->nodes[i].name);
 		}
 	}
-	const struct obstacle o = { PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)",
-		"to answer", names_slice(&names) };
+	const struct obstacle o = { PAWL_ENOQUORUM,
+		"too few of the new masters answer: the cluster would lose its quorum (--anyway "
+		"does it all the same)", "to answer", names_slice(&names) };
 	wait_or_refuse(core, &o);
 }
 
-/* It is linked, and has not adopted the present configuration. What it lacks for that (proof.c) it would lack for the next one, too. */
+/* Tells whether the node is linked and has not adopted the present configuration. What it lacks for
+ * that (proof.c) it would lack for the next one, too. */
 static bool behind(const struct core *core, const struct config_node *n) {
 	const int index = peer_table_find_id(core, n->id);
 	return index >= 0 && index != (int)core->self && !core->peers[index].present;
 }
 
-/* Whom the change lets in, or makes a master. */
+/* Tells whether the change lets the node in, or makes it a master. */
 static bool is_given_part(const struct core *core, const struct config_node *n) {
 	const int at = config_find_id(&core->config, n->id);
 	return at < 0 || (n->master && !core->config.nodes[at].master);
@@ -205,8 +224,10 @@ static void too_old(struct core *core) {
 			names_add(&names, c->nodes[i].name);
 		}
 	}
-	const struct obstacle o = { PAWL_EUNSETTLED, "has not adopted the present configuration, and could not adopt the next one: 'pawl status' there says what helps",
-		"to adopt the present configuration", names_slice(&names) };
+	const struct obstacle o = { PAWL_EUNSETTLED,
+		"has not adopted the present configuration, and could not adopt the next one: "
+		"'pawl status' there says what helps", "to adopt the present configuration",
+		names_slice(&names) };
 	wait_or_refuse(core, &o);
 }
 
@@ -217,7 +238,8 @@ static bool is_master(const struct core *core, struct id128 id) {
 	return at >= 0 && core->config.nodes[at].master;
 }
 
-/* The slot of one that is linked, is to become a master, and must not be one; or -1. Asked again when a node has come that the change waited for. */
+/* Returns the peer index of a linked node that is to become a master and must not be one, or -1.
+ * This is asked again when a node has come that the change waited for. */
 static int unfit(const struct core *core, const struct config *c) {
 	for (uint32_t i = 0; i < config_masters(c); i++) {
 		const int at = peer_table_find_id(core, c->nodes[i].id);
@@ -231,15 +253,20 @@ static int unfit(const struct core *core, const struct config *c) {
 static void refuse_role(struct core *core, uint32_t peer) {
 	COUNT(core, role_refused);
 	out_note(core, NOTE_ROLE_REFUSED, peer, 0, NULL, slice_of(NULL, 0));
-	change_finish(core, PAWL_EDENIED, "its certificate does not let it be a master: give it one without a role (pawl cert node NAME), reload it, and try again",
+	change_finish(core, PAWL_EDENIED,
+		"its certificate does not let it be a master: give it one without a role (pawl "
+		"cert node NAME), reload it, and try again",
 		slice_str(core->peers[peer].node.name));
 }
 
 /* ---- timing ---- */
 
-#define ROUND_TRIPS 8 /* how many fit into request_timeout at least: networks and machines are not always as quick as they were lately */
+/* So many of the longest round trips must fit into request_timeout, because networks and machines
+ * are not always as quick as they were lately. */
+#define ROUND_TRIPS 8
 
-static uint8_t *put_ms(uint8_t *to, span_ns span) { /* rounded up */
+/* Writes the time in milliseconds, rounded up, and returns the end of the text. */
+static uint8_t *put_ms(uint8_t *to, span_ns span) {
 	char digits[24];
 	size_t at = sizeof digits;
 	uint64_t ms = (uint64_t)((span + SPAN_MS - 1) / SPAN_MS);
@@ -250,31 +277,37 @@ static uint8_t *put_ms(uint8_t *to, span_ns span) { /* rounded up */
 	return slice_put(slice_put(to, slice_of(digits + at, sizeof digits - at)), slice_str("ms"));
 }
 
-/* NULL: it may be set, as far as this node can tell. A request_timeout that is not lowered is not looked at. What is measured stands beside whom:
- * the sentence itself is constant, and is said also where there is no memory for more. */
-static const char *timing_problem(const struct core *core, const struct config *c, char text[CHANGE_STEP_BYTES], struct slice *who) {
+/* Returns why the timing must not be set, as far as this node can tell; NULL: it may be. A
+ * request_timeout that is not lowered is not examined. What was measured goes into *who, so that
+ * the sentence itself is constant text, and is said also where there is no memory for more. */
+static const char *timing_problem(const struct core *core, const struct config *c,
+	char text[CHANGE_STEP_BYTES], struct slice *who) {
 	uint32_t peer;
 	span_ns longest = pace_longest(core, &peer);
 	if (c->max_lease < core->config.max_lease && c->max_lease < core->limits.lease_min) {
-		return "max_lease must not be below [limits] lease_min of this node: no lease would be possible";
+		return "max_lease must not be below [limits] lease_min of this node: no lease "
+			"would be possible";
 	}
-	if (c->request_timeout >= core->config.request_timeout || c->request_timeout / ROUND_TRIPS >= longest) {
+	if (c->request_timeout >= core->config.request_timeout ||
+		c->request_timeout / ROUND_TRIPS >= longest) {
 		return NULL;
 	}
 	uint8_t *to = slice_put((uint8_t *)text, slice_str(core->peers[peer].node.name));
-	to = slice_put(put_ms(slice_put(to, slice_str(": a round trip with it took ")), longest), slice_str(" lately, and 8 times that is "));
+	to = slice_put(put_ms(slice_put(to, slice_str(": a round trip with it took ")), longest),
+		slice_str(" lately, and 8 times that is "));
 	to = put_ms(to, ROUND_TRIPS * longest);
 	*who = slice_of(text, (size_t)(to - (uint8_t *)text));
 	return "request_timeout must be at least 8 times the longest round trip";
 }
 
-/* Everything that can be said against it is said before anybody is asked. Called again while it waits. */
+/* This is called again while the change waits. */
 void change_check(struct core *core) {
 	struct change *g = &core->membership.change;
 	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
 	struct plan p = plan_change(&view, &g->wanted, &g->target);
 	char text[CHANGE_STEP_BYTES];
-	if (p.error == PAWL_OK && (p.why = timing_problem(core, &g->target, text, &p.who)) != NULL) {
+	if (p.error == PAWL_OK &&
+		(p.why = timing_problem(core, &g->target, text, &p.who)) != NULL) {
 		p.error = PAWL_EBADREQUEST;
 	}
 	const int barred = p.error == PAWL_OK ? unfit(core, &g->target) : -1;
@@ -315,7 +348,8 @@ void change_ask_ahead(struct core *core) {
 			out_send(core, (uint32_t)index, &m);
 		}
 	}
-	for (uint32_t i = 0; i < core->masters; i++) { /* whoever is asked for a snapshot has to know for what */
+	/* A master that is asked for a snapshot has to know for what. */
+	for (uint32_t i = 0; i < core->masters; i++) {
 		if (!g->ahead[i].asked && peer_reachable(core, i)) {
 			out_send(core, i, &m);
 		}
@@ -327,8 +361,10 @@ void change_ahead_evaluate(struct core *core) {
 	struct change *g = &core->membership.change;
 	bool all = true;
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
-		const int index = peer_table_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
-		all = all && (index < 0 || g->ahead[index].ready); /* whose link has just come back is asked again in a moment */
+		/* Without a peer index the node is gone, even where another node has its name. */
+		const int index = peer_table_find_id(core, g->value.nodes[i].id);
+		/* A node whose link has just come back is asked again in a moment. */
+		all = all && (index < 0 || g->ahead[index].ready);
 	}
 	if (all) {
 		propose_start(core);
@@ -339,12 +375,14 @@ void change_prepare(struct core *core) {
 	struct change *g = &core->membership.change;
 	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
 	if (config_same_masters(&g->value, &core->config)) {
-		propose_start(core); /* whoever votes goes on voting */
+		/* With the same masters, whoever votes goes on voting. */
+		propose_start(core);
 		return;
 	}
 	change_step(core, CHANGE_PREPARE, "prepare");
 	change_ask_ahead(core);
-	change_ahead_evaluate(core); /* nobody may be linked */
+	/* Perhaps none of the future masters is linked. */
+	change_ahead_evaluate(core);
 }
 
 void change_ahead(struct core *core, uint32_t from, const struct message *m) {
@@ -353,12 +391,15 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	if (m->status == STATUS_FULL) {
-		change_finish(core, PAWL_EFULL, "has no room for a second table of leases beside its own: see its [limits] memory and keys",
-			slice_str(core->peers[from].node.name));
+		change_finish(core, PAWL_EFULL,
+			"has no room for a second table of leases beside its own: see its [limits] "
+			"memory and keys", slice_str(core->peers[from].node.name));
 		return;
 	}
 	struct ahead *ahead = &g->ahead[from];
-	if (m->number != ahead->number && !ahead->ready) { /* who is ready goes on copying what changes */
+	/* A master that is ready goes on copying what changes, which is no progress of the
+	 * change. */
+	if (m->number != ahead->number && !ahead->ready) {
 		g->progress = core->now;
 	}
 	ahead->number = m->number;
@@ -367,7 +408,6 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	change_ahead_evaluate(core);
 }
 
-/* No progress for too long. */
 void change_copying_stands(struct core *core) {
 	const struct change *g = &core->membership.change;
 	bool other = false;
@@ -375,10 +415,13 @@ void change_copying_stands(struct core *core) {
 		other = other || (g->ahead[i].asked && g->ahead[i].other);
 	}
 	if (other) {
-		change_finish(core, PAWL_EBUSY, "another change is being prepared: look at 'pawl cluster show', and repeat this one if it is still wanted",
-			slice_of(NULL, 0));
+		change_finish(core, PAWL_EBUSY,
+			"another change is being prepared: look at 'pawl cluster show', and repeat "
+			"this one if it is still wanted", slice_of(NULL, 0));
 	} else {
-		change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+		change_finish(core, PAWL_ETIMEOUT,
+			"a new master makes no progress in copying the leases: its log says why",
+			slice_of(NULL, 0));
 	}
 }
 

@@ -1,29 +1,37 @@
-/* decree.c: the masters' part in choosing the configuration that follows (section 6): one Paxos decree for each epoch. Ballots and the
- * accepted value are on disk before they are answered; who has not voted in this epoch does not answer. */
+/* decree.c: the masters' part in choosing the configuration that follows (section 6). There is one
+ * Paxos decree for each epoch. Ballots and the accepted value are on disk before they are answered,
+ * and a master that has not voted in this epoch does not answer. */
 #include "membership.h"
 
-/* A master of this epoch that has voted in it, also one that is recovering: what it answers from is on its disk. */
+/* Tells whether this node is a master of this epoch that has voted in it. It may be recovering,
+ * because what it answers from is on its disk. */
 static bool may_answer(const struct core *core) {
-	return core_born(core) && !core->adopting && !core->conflict && core->self < core->masters && core->durable.voted &&
-		core->state != CORE_DRAINED && core->durable.config.epoch == core->config.epoch;
+	return core_born(core) && !core->adopting && !core->conflict &&
+		core->self < core->masters && core->durable.voted && core->state != CORE_DRAINED &&
+		core->durable.config.epoch == core->config.epoch;
 }
 
-static void answer_later(struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
+/* Keeps the answer until what it says is on disk. */
+static void answer_later(struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *m) {
 	persist_changed(core);
-	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round, .seq = core->engine.persist_seq, .ballot = m->ballot };
+	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round,
+		.seq = core->engine.persist_seq, .ballot = m->ballot };
 	if (kind == MESSAGE_DECREE_ACCEPTED) {
 		core->peers[peer].decree.value = config_hash(&core->durable.decree_config);
 	}
 }
 
 static void refuse(struct core *core, uint32_t peer, enum message_kind kind, uint64_t round) {
-	struct message answer = { .kind = kind, .round = round, .status = STATUS_BALLOT, .ballot = core->durable.decree_promised };
+	struct message answer = { .kind = kind, .round = round, .status = STATUS_BALLOT,
+		.ballot = core->durable.decree_promised };
 	COUNT(core, decree_promise_refused);
 	out_send(core, peer, &answer);
 }
 
-/* It is asked again while the answer waits for the disk: another sync would only delay it. */
-static bool being_answered(const struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
+/* Tells whether this very answer already waits for the disk. Another sync would only delay it. */
+static bool being_answered(const struct core *core, uint32_t peer, enum message_kind kind,
+	const struct message *m) {
 	const struct decree_answer *a = &core->peers[peer].decree;
 	return a->kind == kind && a->round == m->round && ballot_compare(a->ballot, m->ballot) == 0;
 }
@@ -45,10 +53,14 @@ void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
 	answer_later(core, from, MESSAGE_DECREE_PROMISE, m);
 }
 
-/* A proposer has one value under a ballot of its own: this one lies. */
-static bool two_under_one(const struct core *core, struct ballot ballot, const struct config *value) {
+/* Tells whether another value was accepted under this ballot. A proposer has one value for each of
+ * its ballots, so this one lies. */
+static bool two_under_one(const struct core *core, struct ballot ballot,
+	const struct config *value) {
 	const struct config *accepted = &core->durable.decree_config;
-	return accepted->epoch == value->epoch && ballot_compare(ballot, core->durable.decree_accepted) == 0 && config_hash(accepted) != config_hash(value);
+	return accepted->epoch == value->epoch &&
+		ballot_compare(ballot, core->durable.decree_accepted) == 0 &&
+		config_hash(accepted) != config_hash(value);
 }
 
 void decree_accept(struct core *core, uint32_t from, const struct message *m) {
@@ -82,24 +94,28 @@ void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 static void answer(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct decree_answer *a = &core->peers[peer].decree;
-	struct message m = { .kind = a->kind, .round = a->round, .status = STATUS_OK, .ballot = a->ballot, .number = a->value };
+	struct message m = { .kind = a->kind, .round = a->round, .status = STATUS_OK,
+		.ballot = a->ballot, .number = a->value };
 	if (a->kind == MESSAGE_DECREE_PROMISE) {
 		m.prepared = core->durable.decree_accepted;
 		if (core->durable.decree_config.epoch) {
-			m.blob = slice_of(bytes, config_encode(&core->durable.decree_config, bytes));
+			m.blob = slice_of(bytes,
+				config_encode(&core->durable.decree_config, bytes));
 		}
 	}
 	a->kind = (enum message_kind)0;
 	out_send(core, peer, &m);
-	m.round = 0; /* that of nobody who asked */
+	/* No round of the other masters has this number. */
+	m.round = 0;
 	for (uint32_t i = 0; m.kind == MESSAGE_DECREE_ACCEPTED && i < core->masters; i++) {
 		if (i != peer && peer_reachable(core, i)) {
-			out_send(core, i, &m); /* whoever has accepted the same learns from q of these that it is chosen (proof.c) */
+			/* Whoever has accepted the same value learns from q of these messages that
+			 * it is chosen (proof.c). */
+			out_send(core, i, &m);
 		}
 	}
 }
 
-/* What the answers say is on disk now. */
 void decree_persisted(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct decree_answer *a = &core->peers[i].decree;

@@ -1,7 +1,9 @@
-/* epoch.c: adopting a configuration that was chosen, and what follows from it (section 6). It takes effect when it is on disk; from then
- * on nothing is accepted under an earlier epoch, promises and queues are gone, and everybody linked is told.
+/* epoch.c: adopting a configuration that was chosen, and what follows from it (section 6). It takes
+ * effect when it is on disk. From then on nothing is accepted under an earlier epoch, promises and
+ * queues are gone, and all linked peers are told.
  *
- *   told --checked--> being synced --on disk--> in effect: VOTING on (the same masters), HANDOVER, FOLLOWING or OUTSIDE
+ *   told --checked--> being synced --on disk--> in effect: VOTING on (the same masters), HANDOVER,
+ *                                                          FOLLOWING or OUTSIDE
  */
 #include "membership.h"
 
@@ -33,7 +35,7 @@ void epoch_tell(struct core *core, const struct config *chosen) {
 	}
 }
 
-/* After a frame: whoever is behind is told, once a request_timeout. */
+/* A peer that is behind is told once in a request_timeout. */
 void epoch_heard(struct core *core, uint32_t peer, bool first) {
 	const struct peer *p = &core->peers[peer];
 	if (!core_born(core) || core->config.epoch == 0) {
@@ -42,30 +44,37 @@ void epoch_heard(struct core *core, uint32_t peer, bool first) {
 	if (p->epoch == core->config.epoch && p->linked && !p->same) {
 		proof_contradicted(core, peer);
 	} else if (p->epoch < core->config.epoch &&
-		(first || p->told != core->config.epoch || instant_expired(core->now, instant_add(p->told_at, core->config.request_timeout)))) {
+		(first || p->told != core->config.epoch || instant_expired(core->now,
+			instant_add(p->told_at, core->config.request_timeout)))) {
 		tell(core, peer);
 	}
 }
 
 /* ---- adopting ---- */
 
+/* Returns this node's place in the configuration, by its identity and name, or -1. */
 static int place(const struct core *core, const struct config *c) {
 	int at = config_find_id(c, core->durable.node_id);
 	return at >= 0 && strcmp(c->nodes[at].name, core->name) == 0 ? at : -1;
 }
 
-/* Epochs one after the other with the same masters are one epoch as far as memory goes: every quorum of the one shares a master with
- * every quorum of the other. So `voted` carries over, and who votes goes on voting; who had voted and recovers comes back by section 4.
- * That needs every step: who skips an epoch does not know whether the masters were the same in between. */
+/* Consecutive epochs with the same masters are one epoch as far as memory goes, because every
+ * quorum of the one shares a master with every quorum of the other. So `voted` carries over, and a
+ * master that votes goes on voting; one that had voted and recovers comes back by section 4. That
+ * holds only for the direct successor: a node that skips an epoch does not know whether the masters
+ * were the same in between. */
 static bool same_run(const struct core *core, const struct config *c) {
 	const struct durable *d = &core->durable;
 	return !d->pledged && c->epoch == d->config.epoch + 1 && config_same_masters(&d->config, c);
 }
 
+/* Puts the configuration into what is to be on disk. */
 static void write_down(struct core *core, const struct config *c) {
 	struct durable *d = &core->durable;
 	d->voted = d->voted && same_run(core, c);
-	d->voted_before = d->max_lease_seen > 0; /* ever: it may have voted in a run that goes up to the epoch before */
+	/* What counts is whether the node has ever voted, because it may have voted in a run that
+	 * goes up to the epoch before. */
+	d->voted_before = d->max_lease_seen > 0;
 	d->pledged = d->complete = false;
 	d->config = *c;
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
@@ -79,15 +88,18 @@ static void write_down(struct core *core, const struct config *c) {
 	core->membership.adopt_seq = core->engine.persist_seq;
 }
 
-/* Chosen, and not adopted yet. */
 void epoch_adopt(struct core *core, const struct config *c) {
 	CHECK(!core_born(core) || c->epoch > core->config.epoch);
 	if (core->adopting) {
-		return; /* one at a time; it will be told again */
+		/* One configuration is adopted at a time. This one will be told again. */
+		return;
 	}
 	bool nobody = core->durable.config.epoch == 0 || core->durable.pledged;
-	if (place(core, c) < 0 && nobody) { /* a guest's knowledge of the cluster: not worth a place on the disk */
-		if (core->durable.pledged) { /* the birth that it pledged itself to cannot happen any more: others were born without it */
+	/* What a guest knows of the cluster is not worth a place on the disk. */
+	if (place(core, c) < 0 && nobody) {
+		/* The birth to which this node pledged itself cannot happen any more, because the
+		 * others were born without it. */
+		if (core->durable.pledged) {
 			core->durable.pledged = false;
 			core->durable.config.epoch = 0;
 			persist_changed(core);
@@ -114,6 +126,8 @@ void epoch_persisted(struct core *core) {
 
 /* ---- taking effect ---- */
 
+/* Becomes what the configuration says that this node is, and returns that as text for the log.
+ * `voted`: the node voted before. */
 static const char *enter_role(struct core *core, bool voted) {
 	int at = place(core, &core->config);
 	bool replica = at >= 0 && !core->config.nodes[at].master;
@@ -130,12 +144,15 @@ static const char *enter_role(struct core *core, bool voted) {
 		core->state = CORE_OUTSIDE;
 		state_transfer_stop(core);
 		COUNT(core, config_removed);
-		out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0));
+		out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL,
+			slice_of(NULL, 0));
 		return "not in it";
 	}
 	if (replica) {
 		if (core->state != CORE_FOLLOWING) {
-			watch_events_missed(core); /* from now on it tells what it hears (watch_event.c) */
+			/* From now on this node tells events as it hears them from its master
+			 * (watch_event.c). */
+			watch_events_missed(core);
 		}
 		core->state = CORE_FOLLOWING;
 		state_transfer_stop(core);
@@ -151,11 +168,13 @@ static const char *enter_role(struct core *core, bool voted) {
 		ceiling_raise(core);
 		return "master, still voting";
 	}
-	if (core->durable.voted) { /* it recovers, or stopped while the configuration was being written */
+	/* The master recovers, or it stopped voting while the configuration was being written. */
+	if (core->durable.voted) {
 		struct instant vote_at = core->recovery.vote_at;
 		bool recovering = core->state == CORE_RECOVERING;
 		recovery_again(core);
-		core->recovery.vote_at = recovering ? vote_at : core->recovery.vote_at; /* it waits since its start, whatever is decided meanwhile */
+		/* The wait goes on since the node's start, whatever is decided meanwhile. */
+		core->recovery.vote_at = recovering ? vote_at : core->recovery.vote_at;
 		return "master, recovering";
 	}
 	core->state = CORE_HANDOVER;
@@ -171,12 +190,15 @@ static void set_masters(struct core *core) {
 	core->conflict = false;
 	core->lease_allowed = larger(core->lease_allowed, core->config.max_lease);
 	core->adopted_at = core->now;
-	core->forget_at = instant_add(core->now, span_grow(larger(core->durable.max_lease_seen, core->config.max_lease), 2 * core->config.drift_ppm));
+	core->forget_at = instant_add(core->now,
+		span_grow(larger(core->durable.max_lease_seen, core->config.max_lease),
+			2 * core->config.drift_ppm));
 }
 
 void epoch_take(struct core *core) {
 	bool voted = core_votes(core);
-	queue_forget_all(core); /* the promises and queues of before */
+	/* The promises and queues belong to the previous epoch. */
+	queue_forget_all(core);
 	snapshot_epoch(core);
 	feed_stop_all(core);
 	follow_leave(core);
@@ -205,11 +227,13 @@ void epoch_take(struct core *core) {
 
 /* ---- told ---- */
 
-/* A pledge was made with an identity that came too late: one of those whom it names belongs to a cluster that was born otherwise.
- * All of them would have to pledge the same, and each does so once: this birth will never be. */
+/* Tells whether this node's pledge is void. The pledge was made with an identity that came too
+ * late: one of those whom it names belongs to a cluster that was born otherwise. All of them would
+ * have to pledge the same, and each does so only once, so this birth will never be. */
 static bool pledge_void(const struct core *core, uint32_t from) {
 	const struct durable *d = &core->durable;
-	return core->state == CORE_UNBORN && d->pledged && !d->voted && config_find_id(&d->config, core->peers[from].link_id) >= 0;
+	return core->state == CORE_UNBORN && d->pledged && !d->voted &&
+		config_find_id(&d->config, core->peers[from].link_id) >= 0;
 }
 
 static bool file_names(const struct core *core, const char *name) {
@@ -220,9 +244,11 @@ static bool file_names(const struct core *core, const char *name) {
 	return found;
 }
 
-/* A node that belongs to no cluster believes the masters that its own file names, and those of what it was told. */
+/* A node that belongs to no cluster believes the masters that its own file names, and those of the
+ * configuration that it was told last. */
 static void told_outside(struct core *core, uint32_t from, const struct config *c) {
-	bool named = file_names(core, core->peers[from].node.name) || (from < core->masters && core->peers[from].linked);
+	bool named = file_names(core, core->peers[from].node.name) ||
+		(from < core->masters && core->peers[from].linked);
 	if (!named) {
 		COUNT(core, config_unproven);
 		proof_wanted(core);
@@ -233,23 +259,29 @@ static void told_outside(struct core *core, uint32_t from, const struct config *
 
 void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 	struct config c;
-	if (config_decode(m->blob, &c) != 0 || config_problem(&c) != NULL || strcmp(c.cluster, core->config.cluster) != 0) {
+	if (config_decode(m->blob, &c) != 0 || config_problem(&c) != NULL ||
+		strcmp(c.cluster, core->config.cluster) != 0) {
 		return;
 	}
 	bool member = core->durable.config.epoch != 0 && !pledge_void(core, from);
-	if (member && id128_equal(c.cluster_id, core->durable.config.cluster_id) && c.epoch >> 32 != core->durable.config.epoch >> 32) {
-		COUNT(core, config_unproven); /* only a forced start gives out the upper half of the number, and a new identity with it */
+	if (member && id128_equal(c.cluster_id, core->durable.config.cluster_id) &&
+		c.epoch >> 32 != core->durable.config.epoch >> 32) {
+		/* Only a forced start gives out a new upper half of the number, and a new cluster
+		 * identity with it. */
+		COUNT(core, config_unproven);
 		return;
 	}
 	if (member && !id128_equal(c.cluster_id, core->durable.config.cluster_id)) {
 		if (!core->peers[from].wrong_noted) {
 			core->peers[from].wrong_noted = true;
-			out_note(core, NOTE_CONFLICT, from, c.epoch, "of another cluster", slice_of(NULL, 0));
+			out_note(core, NOTE_CONFLICT, from, c.epoch, "of another cluster",
+				slice_of(NULL, 0));
 		}
 		return;
 	}
 	if (core->state == CORE_UNBORN && c.epoch == 1 && place(core, &c) >= 0) {
-		return; /* birth.c: it is this node's own birth */
+		/* This is the node's own birth, which birth.c handles. */
+		return;
 	}
 	if (c.epoch == core->config.epoch && core_born(core)) {
 		if (config_hash(&c) != core->config_hash) {
@@ -264,7 +296,7 @@ void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 
 /* ---- settled and complete ---- */
 
-/* All masters have voted in this epoch: what their sources kept for them may go. */
+/* All masters have voted in this epoch, so what their sources kept for them may go. */
 static void epoch_complete(struct core *core) {
 	if (core->complete || !core_born(core)) {
 		return;
@@ -279,7 +311,8 @@ static void epoch_complete(struct core *core) {
 	peers_tell(core);
 }
 
-/* Believed when q masters say so: what the sources keep is dropped for it. */
+/* The epoch counts as complete when q masters say so, because the sources drop for it what they
+ * have kept. */
 void epoch_said_complete(struct core *core) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -290,7 +323,6 @@ void epoch_said_complete(struct core *core) {
 	}
 }
 
-/* Somebody votes now, or does not any more; or this node does. */
 void epoch_peer_changed(struct core *core) {
 	if (core_born(core) && core->masters > 0 && epoch_missing(core) == 0) {
 		epoch_complete(core);

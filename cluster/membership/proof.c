@@ -1,29 +1,40 @@
-/* proof.c: whom a node believes that a later configuration was chosen (section 6, Proof). A node that belongs to a cluster adopts one when q
- * masters of its own configuration say so, each over a link of its own: by a claim ("this is my configuration"), by an acceptance of the
- * same value under one ballot, or by passing on a claim of another one while they are in doubt. A node that belongs to none believes one
- * master that its file names, and then one of the configuration that it was told. Everybody else may say what they like.
+/* proof.c: the proof that a node needs before it adopts a later configuration (section 6, Proof). A
+ * node that belongs to a cluster adopts one when q masters of its own configuration say so, each
+ * over a link of its own: by a claim ("this is my configuration"), by an acceptance of the same
+ * value under one ballot, or by passing on another master's claim while they are in doubt. A node
+ * that belongs to no cluster believes one master that its file names, and then one master of the
+ * configuration that it was told. What anybody else says counts for nothing.
  *
- * Why q claims are enough: the masters that have adopted an epoch hold the proof that the masters of the one before accepted it, and so on
- * down to the configuration that this node is in. No history travels, and nothing is signed.
- */
+ * q claims are enough because the masters that have adopted an epoch hold the proof that the
+ * masters of the one before accepted it, and so on down to the configuration that this node is in.
+ * No history travels, and nothing is signed. */
 #include "membership.h"
 
-#define DOUBT_TIMEOUTS 4          /* how many request_timeouts a master is ahead before its claim is passed on */
-#define PASSED_ON_TIMEOUTS 2      /* how long that counts: it is said again with every claim */
-#define UNPROVEN_LONG (10 * SPAN_S) /* from then on it is told */
+/* A master has to be ahead for so many request_timeouts before its claim is passed on. */
+#define DOUBT_TIMEOUTS 4
+/* A claim that was passed on counts for so many request_timeouts. It is said again with every
+ * claim. */
+#define PASSED_ON_TIMEOUTS 2
+/* The lack of proof is reported after so long. */
+#define UNPROVEN_LONG (10 * SPAN_S)
 
 /* ---- counting ---- */
 
+/* Tells whether the peer says that the configuration with this hash was chosen. */
 static bool says(const struct core *core, uint32_t peer, uint64_t hash, struct ballot ballot) {
 	const struct word *w = &core->peers[peer].word;
 	const span_ns counts = PASSED_ON_TIMEOUTS * core->config.request_timeout;
-	return w->claimed == hash || (w->accepted == hash && ballot_compare(w->ballot, ballot) == 0) ||
-		(w->passed_on == hash && instant_elapsed_long(core->now, w->passed_on_at) <= counts);
+	return w->claimed == hash ||
+		(w->accepted == hash && ballot_compare(w->ballot, ballot) == 0) ||
+		(w->passed_on == hash &&
+			instant_elapsed_long(core->now, w->passed_on_at) <= counts);
 }
 
+/* Adopts the configuration if q masters say that it was chosen. */
 static void evaluate(struct core *core, const struct config *c, struct ballot ballot) {
 	const uint64_t hash = config_hash(c);
-	uint32_t count = core->self >= core->masters && says(core, core->self, hash, ballot); /* its own doubt counts, for itself */
+	/* A node that is no master counts itself as well when it is in doubt. */
+	uint32_t count = core->self >= core->masters && says(core, core->self, hash, ballot);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		count += says(core, i, hash, ballot);
 	}
@@ -34,21 +45,25 @@ static void evaluate(struct core *core, const struct config *c, struct ballot ba
 
 /* ---- doubt ---- */
 
-/* Nothing can be chosen in this epoch any more, as far as this node sees: it has not been linked with q masters that are in it for a while; or
- * fewer than q vote, and for so long that all who had to wait have waited. */
+/* Tells whether nothing can be chosen in this epoch any more, as far as this node sees. Either it
+ * has not been linked for a while with q masters that are in the epoch. Or fewer than q vote, and
+ * have done so for so long that all who had to wait have waited. */
 static bool in_doubt(const struct core *core) {
 	const span_ns request = DOUBT_TIMEOUTS * core->config.request_timeout;
-	const span_ns longest = core->durable.max_lease_seen > core->config.max_lease ? core->durable.max_lease_seen : core->config.max_lease;
+	const span_ns longest = core->durable.max_lease_seen > core->config.max_lease
+		? core->durable.max_lease_seen : core->config.max_lease;
 	const span_ns waited = request + span_grow(longest, 2 * core->config.drift_ppm);
 	const bool alone = instant_elapsed_short(core->now, core->peering.near_at) > request &&
-			instant_elapsed_short(core->now, core->adopted_at) > request;
+		instant_elapsed_short(core->now, core->adopted_at) > request;
 	return alone || instant_elapsed_short(core->now, core->membership.voters_at) > waited;
 }
 
-/* The latest one that a master claims, if that one has been ahead for long enough. */
+/* Tells whether a claim is to be passed on: this node is in doubt, the master that claims it has
+ * been ahead for long enough, and no linked master claims a later epoch. */
 static bool to_be_passed_on(const struct core *core, uint32_t from, const struct config *c) {
 	const struct word *w = &core->peers[from].word;
-	if (!in_doubt(core) || instant_elapsed_short(core->now, w->ahead_since) <= DOUBT_TIMEOUTS * core->config.request_timeout) {
+	if (!in_doubt(core) || instant_elapsed_short(core->now, w->ahead_since) <=
+		DOUBT_TIMEOUTS * core->config.request_timeout) {
 		return false;
 	}
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -67,7 +82,8 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		const bool master = core->self < core->masters && i < core->masters && p->linked;
-		const bool behind = p->heard && p->epoch > 0 && p->epoch < core->config.epoch; /* this node may be one of its masters */
+		/* This node may be one of the peer's masters. */
+		const bool behind = p->heard && p->epoch > 0 && p->epoch < core->config.epoch;
 		if (p->up && (master || behind)) {
 			out_send(core, i, &m);
 		}
@@ -76,22 +92,25 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 
 /* ---- what arrives ---- */
 
-/* It is told of a later configuration, and does not believe it yet. */
 void proof_wanted(struct core *core) {
 	core->membership.unproven_at = core->now;
-	core->membership.unproven_since = core->membership.unproven ? core->membership.unproven_since : core->now;
+	core->membership.unproven_since = core->membership.unproven
+		? core->membership.unproven_since : core->now;
 	core->membership.unproven = true;
 }
 
-/* This node has accepted what is claimed. Those of its epoch who have accepted it too may have missed that, and whoever has started anew since
- * then has forgotten what it heard. */
+/* If this node has accepted what is claimed, it says so again. Masters of its epoch that have
+ * accepted it, too, may have missed that, and a master that has started anew since then has
+ * forgotten what it heard. */
 static void say_accepted_again(struct core *core, uint64_t hash) {
 	const struct durable *d = &core->durable;
-	if (d->decree_config.epoch != core->config.epoch + 1 || config_hash(&d->decree_config) != hash ||
-			core->engine.persist_done < core->engine.persist_seq) {
+	if (d->decree_config.epoch != core->config.epoch + 1 ||
+		config_hash(&d->decree_config) != hash ||
+		core->engine.persist_done < core->engine.persist_seq) {
 		return;
 	}
-	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK, .ballot = d->decree_accepted, .number = hash };
+	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK,
+		.ballot = d->decree_accepted, .number = hash };
 	COUNT(core, accepted_again);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (peer_reachable(core, i)) {
@@ -100,7 +119,6 @@ static void say_accepted_again(struct core *core, uint64_t hash) {
 	}
 }
 
-/* A later configuration, of this cluster. */
 void proof_told(struct core *core, uint32_t from, const struct message *m, const struct config *c) {
 	struct word *w = &core->peers[from].word;
 	const uint64_t hash = config_hash(c);
@@ -122,7 +140,8 @@ void proof_told(struct core *core, uint32_t from, const struct message *m, const
 	evaluate(core, c, core->durable.decree_accepted);
 }
 
-/* One of the masters, this node itself perhaps, has accepted something: who has accepted the same under this ballot or another knows the value. */
+/* One of the masters, perhaps this node itself, has accepted a value. A node that has accepted the
+ * same, under this ballot or another, knows which value that is. */
 void proof_accepted(struct core *core, uint32_t from, const struct message *m) {
 	struct word *w = &core->peers[from].word;
 	if (m->status != STATUS_OK || !proof_master(core, from) || !core_born(core)) {
@@ -136,8 +155,9 @@ void proof_accepted(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* Another configuration under this epoch's number is never adopted. When so many masters are in it that q of this one cannot be had, this
- * node stops voting; what fewer say is reported. */
+/* Another configuration under this epoch's number is never adopted. When so many masters are in it
+ * that q of this node's own cannot be had, this node stops voting. When fewer say so, it is only
+ * reported. */
 void proof_contradicted(struct core *core, uint32_t from) {
 	struct peer *p = &core->peers[from];
 	uint32_t count = 0;
@@ -163,14 +183,14 @@ void proof_contradicted(struct core *core, uint32_t from) {
 
 /* ---- time ---- */
 
-/* A link is gone: what its node has said of itself stays said, but not what it has passed on. */
+/* What the node has said of itself stays said, but not what it has passed on. */
 void proof_peer_lost(struct core *core, uint32_t peer) {
 	struct word *w = &core->peers[peer].word;
 	w->passed_on = w->claimed_epoch = 0;
 	w->contradicts = false;
 }
 
-/* Another epoch: all words are about the one before. */
+/* All words were about the epoch before. */
 void proof_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		core->peers[i].word = (struct word){ .claimed = 0 };
@@ -181,20 +201,26 @@ void proof_epoch(struct core *core) {
 }
 
 void proof_beat(struct core *core) {
-	core->membership.voters_at = epoch_voters(core) >= core->quorum ? core->now : core->membership.voters_at;
+	core->membership.voters_at = epoch_voters(core) >= core->quorum ? core->now
+		: core->membership.voters_at;
 	if (core->membership.unproven &&
-			instant_elapsed_short(core->now, core->membership.unproven_at) > PASSED_ON_TIMEOUTS * core->config.request_timeout) {
-		core->membership.unproven = core->membership.unproven_noted = false; /* whoever said so says it no more */
+		instant_elapsed_short(core->now, core->membership.unproven_at) >
+			PASSED_ON_TIMEOUTS * core->config.request_timeout) {
+		/* Whoever said so no longer says it. */
+		core->membership.unproven = core->membership.unproven_noted = false;
 	}
 	if (proof_lacking(core) && !core->membership.unproven_noted) {
 		core->membership.unproven_noted = true;
-		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
+		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL,
+			slice_of(NULL, 0));
 	}
 }
 
-/* It is told of a later configuration for long, and too few of those whom it believes say so. */
+/* The node has been told of a later configuration for long, and too few of those whom it believes
+ * say so. */
 bool proof_lacking(const struct core *core) {
 	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
 	return core->membership.unproven && alone &&
-			instant_elapsed_short(core->membership.unproven_at, core->membership.unproven_since) > UNPROVEN_LONG;
+		instant_elapsed_short(core->membership.unproven_at,
+			core->membership.unproven_since) > UNPROVEN_LONG;
 }
