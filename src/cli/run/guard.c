@@ -1,8 +1,11 @@
-/* The guardian's own life. Once it runs, nothing here waits for pawl run, the network or a disk.
+/* guard.c: the life of the guardian itself. Once it runs, nothing in this file waits for pawl run,
+ * for the network or for a disk.
  *
- *   waiting --START--> running --deadline near, pawl run gone, END, CMD ended--> ending --grace or trust over--> killing
- *      |                                                                            |                             |
- *      '--pawl run gone--> exit                                                     '-- nothing left: GONE, exit -'
+ *   waiting --START--> running --(1)--> ending --grace or trust is over--> killing
+ *      |                                   |                                  |
+ *      '--pawl run gone--> exit            '----- nothing left: GONE, exit ---'
+ *
+ *   (1): the deadline is near, pawl run is gone, END has come, or CMD has ended.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,10 +25,17 @@
 #include "guardian.h"
 #include "reaper.h"
 
-#define ORPHAN_GRACE_NS 500000000 /* pawl run is gone: CMD dies with it, but may tidy up */
-#define TIES_MAX 4                /* the latest connections: what is held may be tied to one before the last */
-#define LOOK_NS 1000000000        /* the longest sleep: the timer follows one clock, the deadline two */
-#define KILL_AGAIN_NS 2000000     /* at first; then ever more seldom: there may be what cannot be killed */
+/* When pawl run is gone, CMD dies with it, but may tidy up for this long. */
+#define ORPHAN_GRACE_NS 500000000
+/* The guardian keeps this many connections, the latest ones, because what is held may be tied to
+ * one before the last. */
+#define TIES_MAX 4
+/* The guardian never sleeps for longer than this, because the timer follows one clock and the
+ * deadline two. */
+#define LOOK_NS 1000000000
+/* The first pause before another SIGKILL. The pauses become longer, because some processes cannot
+ * be killed. */
+#define KILL_AGAIN_NS 2000000
 #define KILL_AGAIN_MAX_NS 250000000
 
 enum guard_state { GUARD_WAITING, GUARD_RUNNING, GUARD_ENDING, GUARD_KILLING };
@@ -33,25 +43,34 @@ enum guard_state { GUARD_WAITING, GUARD_RUNNING, GUARD_ENDING, GUARD_KILLING };
 struct guard {
 	const struct guardian *link;
 	const struct guardian_options *options;
-	sigset_t mask; /* as it was before: CMD's */
+	/* The signal mask of before, which CMD gets. */
+	sigset_t mask;
 	int signals, timer;
 	enum guard_state state;
-	pid_t command;     /* and its group */
-	int status;        /* of CMD, once `ended` */
+
+	/* The process id of CMD, and of its group. */
+	pid_t command;
+	/* The status of CMD, once `ended` is set. */
+	int status;
 	bool ended, orphaned;
-	char **argv, *key;  /* copies of the options' */
-	int64_t kill_at_ns; /* CLOCK_BOOTTIME; GUARD_ENDING */
+	/* Copies of the strings of the options. */
+	char **argv, *key;
+	/* When CMD is killed, in ns of CLOCK_BOOTTIME; for GUARD_ENDING. */
+	int64_t kill_at_ns;
 	int64_t kill_wait_ns;
-	int ties[TIES_MAX]; /* -1: none */
-	size_t tie_count;   /* ever */
+	/* The connections; -1 means that the place is free. */
+	int ties[TIES_MAX];
+	/* How many connections there have been in all. */
+	size_t tie_count;
 };
 
 static void say(const struct guard *g, enum guardian_word word, int value) {
 	struct guardian_message m = { word, value };
-	(void)send(g->link->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT); /* pawl run may be gone: then nobody needs it */
+	/* If pawl run is gone, nobody needs the message. */
+	(void)send(g->link->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* CMD's group, as long as its number is CMD's. */
+/* Returns CMD's group, as long as CMD still owns that number; otherwise 0. */
 static pid_t group(const struct guard *g) {
 	return g->ended ? 0 : g->command;
 }
@@ -60,8 +79,10 @@ static pid_t group(const struct guard *g) {
 
 static void set_environment(const struct guard *g) {
 	const struct guardian_shared *s = g->link->shared;
-	if (setenv("PAWL_KEY", g->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1) || setenv("PAWL_TOKEN", s->token, 1) ||
-		(*s->slots ? setenv("PAWL_SLOTS", s->slots, 1) : unsetenv("PAWL_SLOTS")) || (*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
+	if (setenv("PAWL_KEY", g->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1)
+		|| setenv("PAWL_TOKEN", s->token, 1)
+		|| (*s->slots ? setenv("PAWL_SLOTS", s->slots, 1) : unsetenv("PAWL_SLOTS"))
+		|| (*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
 		perror("pawl: environment");
 		_exit(126);
 	}
@@ -73,7 +94,8 @@ _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
 		tcsetpgrp(g->link->terminal, getpid());
 	}
 	prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
-	if (getppid() != guardian) { /* it died before the line above */
+	if (getppid() != guardian) {
+		/* The guardian died before the line above. */
 		_exit(126);
 	}
 	set_environment(g);
@@ -81,7 +103,8 @@ _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
 	execvp(g->argv[0], g->argv);
 	int error = errno;
 	fprintf(stderr, "pawl: cannot run %s: %s\n", g->argv[0], strerror(error));
-	_exit(error == ENOENT ? 127 : 126); /* as shells do */
+	/* These are the statuses that shells use. */
+	_exit(error == ENOENT ? 127 : 126);
 }
 
 static void start(struct guard *g) {
@@ -109,12 +132,14 @@ static void begin_end(struct guard *g, int64_t grace_ns) {
 	g->state = GUARD_ENDING;
 	g->kill_at_ns = trust_boot_now() + grace_ns;
 	reaper_signal(group(g), SIGTERM);
-	reaper_signal(group(g), SIGCONT); /* what is stopped could not obey */
+	/* A process that is stopped could not obey the signal. */
+	reaper_signal(group(g), SIGCONT);
 }
 
-/* The moves that time brings. */
+/* Makes the moves that time brings. */
 static void look_at_time(struct guard *g) {
-	int64_t left = trust_left(&g->link->shared->trust), margin = g->options->margin_ns, grace = g->options->grace_ns;
+	int64_t left = trust_left(&g->link->shared->trust), margin = g->options->margin_ns,
+		grace = g->options->grace_ns;
 	if (g->state == GUARD_RUNNING && left <= margin + grace) {
 		say(g, GUARDIAN_LATE, 0);
 		begin_end(g, grace);
@@ -125,7 +150,8 @@ static void look_at_time(struct guard *g) {
 	if (g->state == GUARD_KILLING) {
 		reaper_signal(group(g), SIGKILL);
 		g->kill_wait_ns = g->kill_wait_ns ? 2 * g->kill_wait_ns : KILL_AGAIN_NS;
-		g->kill_wait_ns = g->kill_wait_ns < KILL_AGAIN_MAX_NS ? g->kill_wait_ns : KILL_AGAIN_MAX_NS;
+		g->kill_wait_ns = g->kill_wait_ns < KILL_AGAIN_MAX_NS ? g->kill_wait_ns
+			: KILL_AGAIN_MAX_NS;
 	}
 }
 
@@ -173,11 +199,13 @@ static void hear_message(struct guard *g, const struct guardian_message *m) {
 	case GUARDIAN_END:
 		begin_end(g, m->value ? 0 : g->options->grace_ns);
 		break;
-	case GUARDIAN_TIE: /* take_tie */
+	/* `receive` has already kept the descriptor. */
+	case GUARDIAN_TIE:
+	/* The guardian itself sends the words below. */
 	case GUARDIAN_STARTED:
 	case GUARDIAN_SUSPENDED:
 	case GUARDIAN_LATE:
-	case GUARDIAN_GONE: /* the others go the other way */
+	case GUARDIAN_GONE:
 		break;
 	}
 }
@@ -190,15 +218,17 @@ static void take_tie(struct guard *g, int fd) {
 	*place = fd;
 }
 
-/* What recv returns; the descriptor that came with it is kept. */
+/* Receives a message, and keeps the descriptor that came with it. Returns what recv returns. */
 static ssize_t receive(struct guard *g, struct guardian_message *out) {
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec bytes = { out, sizeof *out };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room };
-	ssize_t n = recvmsg(g->link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); /* CMD does not have it */
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+		.msg_controllen = sizeof control.room };
+	/* CMD does not inherit the descriptor. */
+	ssize_t n = recvmsg(g->link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 	if (header && header->cmsg_type == SCM_RIGHTS) {
 		int fd;
@@ -217,24 +247,30 @@ static void hear(struct guard *g) {
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		return;
 	}
-	g->orphaned = true; /* the other end is closed: pawl run is gone, however */
+	/* The other end is closed, so pawl run is gone, for whatever reason. */
+	g->orphaned = true;
 	if (g->state == GUARD_WAITING) {
 		_exit(0);
 	}
-	begin_end(g, ORPHAN_GRACE_NS < g->options->grace_ns ? ORPHAN_GRACE_NS : g->options->grace_ns);
+	begin_end(g,
+		ORPHAN_GRACE_NS < g->options->grace_ns ? ORPHAN_GRACE_NS : g->options->grace_ns);
 }
 
-/* Only the terminal's own stop is told: then pawl run has to step aside for the shell. */
+/* Tells pawl run only of a stop by the terminal, because then pawl run must step aside for the
+ * shell. */
 static void look_for_suspension(const struct guard *g) {
 	siginfo_t info = { 0 };
-	if (g->link->terminal >= 0 && waitid(P_PID, (id_t)g->command, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0) {
+	if (g->link->terminal >= 0
+		&& waitid(P_PID, (id_t)g->command, &info, WSTOPPED | WNOHANG) == 0
+		&& info.si_pid > 0) {
 		say(g, GUARDIAN_SUSPENDED, info.si_status);
 	}
 }
 
 static void collect(struct guard *g) {
 	struct signalfd_siginfo info[8];
-	while (read(g->signals, info, sizeof info) > 0) { /* one may stand for many: what counts is who has ended */
+	while (read(g->signals, info, sizeof info) > 0) {
+		/* One signal may stand for many, so only the look at who has ended counts. */
 	}
 	if (g->state == GUARD_WAITING) {
 		return;
@@ -247,17 +283,19 @@ static void collect(struct guard *g) {
 		_exit(0);
 	}
 	if (g->ended) {
-		begin_end(g, g->options->grace_ns); /* what it left running */
+		begin_end(g, g->options->grace_ns);
+			/* CMD may have left processes running. */
 	}
 }
 
 /* ---- its life ---- */
 
-/* On a machine that is busy or out of memory the guardian should still be in time. Where it has no right to either it goes
- * without: the margin before the deadline is there for that. */
+/* On a machine that is busy or out of memory the guardian should still be in time. If it has no
+ * right to either of these, it goes without; the margin before the deadline is there for that. */
 static void become_prompt(void) {
 	const struct sched_param least = { .sched_priority = 1 };
-	(void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least); /* CMD is as before */
+	/* CMD is not affected by this. */
+	(void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least);
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
@@ -266,7 +304,7 @@ static void out_of_memory(void) {
 	_exit(1);
 }
 
-/* CMD's arguments lie where the title goes. */
+/* Copies CMD's arguments, because the title is written over them. */
 static void copy_arguments(struct guard *g) {
 	size_t count = 0;
 	while (g->options->command[count]) {
@@ -285,25 +323,29 @@ static void copy_arguments(struct guard *g) {
 	}
 }
 
-/* Whoever ends pawl by its name or its arguments must not meet the guardian with it. */
+/* Gives the guardian another name and other arguments, so that whoever kills pawl by its name or
+ * arguments does not also kill the guardian. */
 static void take_title(const struct guard *g) {
 	prctl(PR_SET_NAME, "lease-guardian", 0UL, 0UL, 0UL);
 	if (g->options->title) {
 		memset(g->options->title, 0, g->options->title_size);
-		snprintf(g->options->title, g->options->title_size, "lease-guardian of %ld", (long)getppid());
+		snprintf(g->options->title, g->options->title_size, "lease-guardian of %ld",
+			(long)getppid());
 	}
 }
 
 static void guard_init(struct guard *g) {
 	sigset_t all;
-	sigfillset(&all); /* what is meant for the job reaches CMD or pawl run; the guardian stays until both are done */
+	/* Signals for the job reach CMD or pawl run. The guardian stays until both are done. */
+	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &g->mask);
 	setpgid(0, 0);
 	sigset_t child;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK); /* rings after a suspend, too */
+	/* This clock also counts the time of a suspend. */
+	g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (!reaper_become() || g->signals < 0 || g->timer < 0) {
 		perror("pawl: guardian");
 		_exit(1);
@@ -327,7 +369,8 @@ void guard_main(const struct guardian *link, const struct guardian_options *opti
 			{ .fd = g.orphaned ? -1 : g.link->fd, .events = POLLIN },
 		};
 		if (poll(fds, sizeof fds / sizeof *fds, -1) < 0 && errno != EINTR) {
-			abort(); /* CMD dies with the guardian */
+			/* CMD dies with the guardian. */
+			abort();
 		}
 		look_at_time(&g);
 		collect(&g);

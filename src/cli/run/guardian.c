@@ -1,4 +1,4 @@
-/* pawl run's side of the guardian. */
+/* guardian.c: pawl run's side of the guardian. */
 #include "guardian.h"
 
 #include <errno.h>
@@ -13,8 +13,9 @@
 
 #include "reaper.h"
 
-/* The terminal, if CMD shall have it: when pawl is its foreground job and reads and writes there. In a pipeline the others
- * need it as much, and it stays with pawl's group. */
+/* Opens the terminal if CMD is to have it: that is if pawl is the terminal's foreground job, and
+ * reads and writes there. In a pipeline the other processes need the terminal as much, and it stays
+ * with pawl's group. */
 static int terminal_open(void) {
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		return -1;
@@ -40,13 +41,18 @@ int guardian_start(struct guardian *g, const struct guardian_options *options) {
 	static const struct sigaction usual = { .sa_handler = SIG_DFL };
 	int pair[2];
 	*g = (struct guardian){ .fd = -1, .terminal = -1 };
-	sigaction(SIGCHLD, &usual, NULL); /* whoever ignores it, as some parents do, is not told how children ended */
-	void *page = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* A process that ignores SIGCHLD, as some parents make it do, is not told how its children
+	 * ended. */
+	sigaction(SIGCHLD, &usual, NULL);
+	void *page = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED) {
 		return errno;
 	}
 	g->shared = page;
-	if (!reaper_become() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+	if (!reaper_become()
+		|| socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair)
+			!= 0) {
 		return start_failed(g, -1);
 	}
 	g->fd = pair[0];
@@ -61,13 +67,15 @@ int guardian_start(struct guardian *g, const struct guardian_options *options) {
 		guard_main(g, options);
 	}
 	close(pair[1]);
-	setpgid(g->pid, g->pid); /* the guardian does so, too: whoever comes first */
+	/* The guardian does the same. It does not matter which of the two comes first. */
+	setpgid(g->pid, g->pid);
 	return 0;
 }
 
 void guardian_send(struct guardian *g, enum guardian_word word, int value) {
 	struct guardian_message m = { word, value };
-	/* When this fails the guardian is gone or stuck, and the deadline, which it or pawl run enforces, decides. */
+	/* If this fails, the guardian is gone or stuck. Then the deadline decides, which the
+	 * guardian or pawl run enforces. */
 	(void)send(g->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -78,10 +86,13 @@ void guardian_tie(struct guardian *g, int fd) {
 		char room[CMSG_SPACE(sizeof fd)];
 	} control = { .room = { 0 } };
 	struct iovec bytes = { &m, sizeof m };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room };
-	control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+		.msg_controllen = sizeof control.room };
+	control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd),
+		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-	(void)sendmsg(g->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* fails as guardian_send does */
+	/* This fails as guardian_send does. */
+	(void)sendmsg(g->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int guardian_receive(struct guardian *g, struct guardian_message *out) {
@@ -113,10 +124,13 @@ void guardian_replace(struct guardian *g) {
 	bool ended = false;
 	do {
 		reaper_signal(ended ? 0 : group, SIGKILL);
-		sigtimedwait(&child, NULL, &pause); /* until one has ended; what was forked meanwhile is killed in the next round */
+		/* This waits until a process has ended. What was forked meanwhile is killed in the
+		 * next round. */
+		sigtimedwait(&child, NULL, &pause);
 		pause.tv_nsec = pause.tv_nsec < 200000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
 	} while (!reaper_collect(group, &status, &ended));
-	sigprocmask(SIG_SETMASK, &before, NULL); /* a candidate that begins anew hands it on to its next command */
+	/* A candidate that begins anew passes this mask on to its next command. */
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void guardian_terminal(const struct guardian *g, bool give) {
@@ -125,13 +139,16 @@ void guardian_terminal(const struct guardian *g, bool give) {
 	}
 	sigset_t output, before;
 	sigemptyset(&output);
-	sigaddset(&output, SIGTTOU); /* what is not in the foreground may only change that with this blocked */
+	/* A process that is not in the foreground may change the foreground group only while it
+	 * blocks this signal. */
+	sigaddset(&output, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &output, &before);
 	tcsetpgrp(g->terminal, give ? g->group : getpgrp());
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Nobody hears any more that it was stopped: so it would never end, and neither would this. */
+/* Waits for the end of the guardian. Nobody else hears any more that the guardian was stopped, so
+ * without SIGCONT neither the guardian nor this process would ever end. */
 static void await_end(pid_t guardian) {
 	int status;
 	pid_t ended;

@@ -26,7 +26,8 @@ bool reaper_become(void) {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL) == 0;
 }
 
-/* Parent and group from /proc/PID/stat: they follow the name, which is in parentheses and may contain anything. */
+/* Reads the parent and the group from /proc/PID/stat. They follow the name, which is in parentheses
+ * and may contain anything. */
 static bool process_read(pid_t pid, struct process *out) {
 	char path[48], text[512];
 	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
@@ -76,7 +77,8 @@ static void snapshot_take(struct snapshot *s) {
 		struct process p;
 		long pid = strtol(entry->d_name, NULL, 10);
 		if (pid > 0 && process_read((pid_t)pid, &p) && !snapshot_add(s, p)) {
-			break; /* what was seen must do; the next round sees fewer */
+			/* What was seen so far must do. The next round sees fewer processes. */
+			break;
 		}
 	}
 	closedir(proc);
@@ -87,7 +89,8 @@ static int process_compare(const void *a, const void *b) {
 	return (p->pid > q->pid) - (p->pid < q->pid);
 }
 
-/* Marks the descendants of `root`: again as long as a pass finds more, as /proc need not show parents first. */
+/* Marks the descendants of `root`. It makes passes for as long as a pass finds more, because /proc
+ * need not show parents first. */
 static void snapshot_mark(struct snapshot *s, pid_t root) {
 	if (s->count) {
 		qsort(s->all, s->count, sizeof *s->all, process_compare);
@@ -96,7 +99,8 @@ static void snapshot_mark(struct snapshot *s, pid_t root) {
 		changed = false;
 		for (size_t i = 0; i < s->count; i++) {
 			struct process *p = &s->all[i], wanted = { .pid = p->parent };
-			const struct process *parent = bsearch(&wanted, s->all, s->count, sizeof *s->all, process_compare);
+			const struct process *parent = bsearch(&wanted, s->all, s->count,
+				sizeof *s->all, process_compare);
 			if (!p->ours && (p->parent == root || (parent && parent->ours))) {
 				p->ours = changed = true;
 			}
@@ -104,14 +108,16 @@ static void snapshot_mark(struct snapshot *s, pid_t root) {
 	}
 }
 
-/* The handle is opened before the second look: it stays with that process even if the number is given to another. */
+/* Sends the signal to just that process. The handle is opened before the second look, because it
+ * stays with the process even if its number is given to another one. */
 static void signal_exactly(const struct process *seen, int signal_number) {
 	int fd = (int)syscall(SYS_pidfd_open, seen->pid, 0U);
 	if (fd < 0) {
 		return;
 	}
 	struct process now;
-	if (process_read(seen->pid, &now) && (now.parent == seen->parent || now.parent == getpid())) {
+	if (process_read(seen->pid, &now)
+		&& (now.parent == seen->parent || now.parent == getpid())) {
 		syscall(SYS_pidfd_send_signal, fd, signal_number, NULL, 0U);
 	}
 	close(fd);

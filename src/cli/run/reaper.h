@@ -1,27 +1,32 @@
-/* reaper.h: ending everything that a command started.
+/* reaper.h: ends everything that a command has started.
  *
- * The caller is a "child subreaper": what CMD leaves behind becomes its child, however deep it was and whatever session it
- * moved to. So two things hold: everything that CMD started is found by walking down from the caller, and when the caller
- * has no child left, nothing of it runs any more.
+ * The caller is a "child subreaper": what CMD leaves behind becomes a child of the caller, however
+ * deep it was, and whatever session it has moved to. So two things hold: everything that CMD
+ * started can be found by walking down from the caller, and when the caller has no child left,
+ * nothing of it runs any more.
  *
- * Limits: a process that changed its user (sudo, set-user-id) cannot be killed without the right to; one that hangs in the
- * kernel (state D) dies only when the kernel lets go; what was started by somebody else on CMD's behalf (systemd-run, a
- * daemon, another machine) is not CMD's child. Fencing tokens are for these.
- */
+ * There are limits. A process that has changed its user (sudo, set-user-id) can be killed only by
+ * somebody with the right to do so. A process that hangs in the kernel (state D) dies only when the
+ * kernel lets go. What somebody else started on CMD's behalf (systemd-run, a daemon, another
+ * machine) is not a child of CMD. Fencing tokens are for these. */
 #ifndef PAWL_CLI_REAPER_H
 #define PAWL_CLI_REAPER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-bool reaper_become(void); /* makes the caller the subreaper of what it starts; false: the kernel refused */
+/* Makes the caller the subreaper of what it starts. Returns false if the kernel has refused. */
+bool reaper_become(void);
 
-/* Sends the signal to the process group (at once: a fork cannot slip through) and to every other descendant of the caller
- * that /proc shows. Whoever starts processes meanwhile is found next time: repeat a SIGKILL until reaper_collect is true.
- * group 0: only by /proc. Once the group's leader is collected its number may become somebody else's: then pass 0. */
+/* Sends the signal to the process group (at once, so that no fork can slip through), and to every
+ * other descendant of the caller that /proc shows. A process that is started meanwhile is found the
+ * next time, so repeat a SIGKILL until reaper_collect returns true. Group 0 means that only /proc
+ * is used. Once the leader of the group has been collected, its number may belong to somebody else:
+ * pass 0 then. */
 void reaper_signal(pid_t group, int signal_number);
 
-/* Collects children that have ended; sets *out_status and *out_ended if `pid` was among them. True: none is left. */
+/* Collects the children that have ended, and sets *out_status and *out_ended if `pid` was among
+ * them. Returns true if no child is left. */
 bool reaper_collect(pid_t pid, int *out_status, bool *out_ended);
 
 #endif

@@ -1,12 +1,13 @@
-/* pawl run, pawl elect: a command runs while a lock is held, or while an election is won.
+/* run.c: pawl run and pawl elect: a command runs while a lock is held, or while an election is won.
  *
- *   acquiring --granted--> starting --time left for a start--> running --nothing left of CMD--> releasing --> exit
+ *   acquiring --granted--> starting --time left for a start--> running --nothing left of CMD-->
+ *   releasing --> exit
  *
- * A candidate whose leadership is over begins anew by executing itself: nothing of the former term is left then.
+ * A candidate whose leadership is over begins anew by executing itself, so that nothing of the
+ * former term is left.
  *
- * This process talks to the cluster and moves the deadline; the guardian (guardian.h) acts on it. Should the guardian be
- * late itself, this one does its work a moment before the deadline.
- */
+ * This process talks to the cluster and moves the deadline; the guardian (guardian.h) acts on it.
+ * If the guardian itself is late, this process does its work, a moment before the deadline. */
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
@@ -22,7 +23,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define NS_PER_MS 1000000
-#define RELEASE_MS 2000 /* how long to try to give the lock back before leaving it to its lease */
+/* How long to try to give the lock back before leaving it to its lease. */
+#define RELEASE_MS 2000
 
 void run_end(struct run *r, int exit_status) {
 	r->exit_status = exit_status;
@@ -31,7 +33,8 @@ void run_end(struct run *r, int exit_status) {
 
 /* ---- the deadline ---- */
 
-/* This side's own look at it: at half of the margin, when the guardian should long have done its work. */
+/* Sets this side's own look at the deadline. It comes at half of the margin, when the guardian
+ * should long have done its work. */
 static void backup_arm(struct run *r) {
 	int64_t left = trust_left(&r->guardian.shared->trust) - r->wanted.guarding.margin_ns / 2;
 	left = left < 0 ? 0 : left;
@@ -58,7 +61,9 @@ static void report_json(const struct run *r, int exit_status) {
 		json_t *error = json_object();
 		output_json_set(error, "code", json_string("lost"));
 		output_json_set(error, "cause", json_string(pawl_error_code(r->cause)));
-		output_json_set(error, "message", json_string("the lock was lost while the command ran; the command was ended"));
+		output_json_set(error, "message",
+			json_string(
+				"the lock was lost while the command ran; the command was ended"));
 		output_json_set(object, "error", error);
 	}
 	output_json(object);
@@ -74,24 +79,28 @@ static int command_exit_status(const struct run *r) {
 static void on_release_late(evutil_socket_t fd, short what, void *arg) {
 	struct run *r = arg;
 	(void)fd, (void)what;
-	run_end(r, r->exit_status); /* the lease runs out by itself */
+	/* The lease runs out by itself. */
+	run_end(r, r->exit_status);
 }
 
-/* Gives back what is held, as far as there is still something to give, and ends. Nothing may run under it any more. */
+/* Gives back what is held, as far as there is still something to give back, and ends. Nothing may
+ * run under the lock any more. */
 static void release_and_end(struct run *r, int exit_status) {
-	int64_t left_ms = hold_valid_ms(r); /* later there is nothing to give back */
+	/* After this time there is nothing to give back. */
+	int64_t left_ms = hold_valid_ms(r);
 	int64_t patience_ms = left_ms < RELEASE_MS ? left_ms : RELEASE_MS;
 	const struct timeval patience = { patience_ms / 1000, patience_ms % 1000 * 1000 };
 	r->exit_status = exit_status;
 	if (r->cause == PAWL_ELOST || left_ms == 0) {
 		hold_forget(r);
 		run_end(r, exit_status);
-	} else if (event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0 || !hold_release(r, exit_status)) {
+	} else if (event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0
+		|| !hold_release(r, exit_status)) {
 		run_end(r, exit_status);
 	}
 }
 
-/* Nothing is left of CMD: others may have the lock. */
+/* Nothing is left of CMD, so others may have the lock. */
 static void command_gone(struct run *r) {
 	r->gone = true;
 	event_del(r->guardian_event);
@@ -103,14 +112,17 @@ static void command_gone(struct run *r) {
 
 static void replace_guardian(struct run *r, const char *why) {
 	if (!r->started) {
-		fprintf(stderr, "pawl %s: the guardian %s before %s was started\n", run_name(r), why, r->wanted.guarding.command[0]);
+		fprintf(stderr, "pawl %s: the guardian %s before %s was started\n", run_name(r),
+			why, r->wanted.guarding.command[0]);
 		event_del(r->guardian_event);
 		r->gone = true;
 		release_and_end(r, CLI_REFUSED);
 		return;
 	}
-	fprintf(stderr, "pawl %s: the guardian %s: ending %s\n", run_name(r), why, r->wanted.guarding.command[0]);
-	r->status = SIGKILL; /* as waitpid tells of a process that it killed */
+	fprintf(stderr, "pawl %s: the guardian %s: ending %s\n", run_name(r), why,
+		r->wanted.guarding.command[0]);
+	/* This is how waitpid tells of a process that was killed by SIGKILL. */
+	r->status = SIGKILL;
 	guardian_replace(&r->guardian);
 	command_gone(r);
 }
@@ -119,48 +131,53 @@ static void on_backup(evutil_socket_t fd, short what, void *arg) {
 	(void)fd, (void)what;
 	struct run *r = arg;
 	if (trust_left(&r->guardian.shared->trust) > r->wanted.guarding.margin_ns / 2) {
-		backup_arm(r); /* this timer follows one clock, the deadline two */
+		/* This timer follows one clock, and the deadline two. */
+		backup_arm(r);
 		return;
 	}
 	r->cause = r->cause ? r->cause : PAWL_ETIMEOUT;
 	replace_guardian(r, "is late");
 }
 
-/* It cannot be kept: CMD has the time that is left. */
+/* The lock cannot be kept. CMD gets the time that is left. */
 void run_lost(struct run *r, int cause) {
 	if (r->gone) {
 		return;
 	}
 	if (!r->started) {
-		fprintf(stderr, "pawl %s: lost '%s' before %s was started: %s\n", run_name(r), r->wanted.key, r->wanted.guarding.command[0],
-			pawl_error_message(cause));
+		fprintf(stderr, "pawl %s: lost '%s' before %s was started: %s\n", run_name(r),
+			r->wanted.key, r->wanted.guarding.command[0], pawl_error_message(cause));
 		r->again = r->wanted.elect && !r->wanted.once;
 		run_end(r, CLI_REFUSED);
 		return;
 	}
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r), r->wanted.key, hold_cause(cause),
-			r->wanted.guarding.command[0]);
+		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r),
+			r->wanted.key, hold_cause(cause), r->wanted.guarding.command[0]);
 	}
-	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */
+	/* If the lock is lost already, somebody else may have it. */
+	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST);
 }
 
-/* Somebody asked for it: CMD ends first. A candidate's has --grace for that, as when leadership is lost: who ignores SIGTERM, or is
- * stopped, must not lead for ever. */
+/* Somebody has asked for the lock, so CMD ends first. The command of a candidate gets --grace for
+ * that, as when leadership is lost: a command that ignores SIGTERM, or is stopped, must not lead
+ * for ever. */
 void run_asked(struct run *r) {
 	if (r->gone || r->yields || r->cause || !r->started) {
 		return;
 	}
 	r->yields = true;
-	fprintf(stderr, "pawl %s: asked to let go of '%s': ending %s\n", run_name(r), r->wanted.key, r->wanted.guarding.command[0]);
-	guardian_send(&r->guardian, r->wanted.elect ? GUARDIAN_END : GUARDIAN_SIGNAL, r->wanted.elect ? 0 : SIGTERM);
+	fprintf(stderr, "pawl %s: asked to let go of '%s': ending %s\n", run_name(r), r->wanted.key,
+		r->wanted.guarding.command[0]);
+	guardian_send(&r->guardian, r->wanted.elect ? GUARDIAN_END : GUARDIAN_SIGNAL,
+		r->wanted.elect ? 0 : SIGTERM);
 }
 
 /* ---- what the guardian says ---- */
 
-/* The terminal stopped CMD: step aside for the shell, as a job does. The lease is not renewed meanwhile, and when it is
- * over the guardian, which is not stopped, ends CMD. */
+/* The terminal has stopped CMD, so this process steps aside for the shell, as a job does. The lease
+ * is not renewed meanwhile; when it is over, the guardian, which is not stopped, ends CMD. */
 static void step_aside(struct run *r) {
 	guardian_terminal(&r->guardian, false);
 	raise(SIGSTOP);
@@ -193,7 +210,8 @@ static void on_guardian_stopped(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- the lock ---- */
 
-/* elect without CMD: it leads, and something that only sleeps stands for CMD. */
+/* Says that this candidate leads, for pawl elect without CMD. Something that only sleeps stands for
+ * CMD then. */
 static void announce(const struct run *r) {
 	if (r->line->json) {
 		json_t *object = json_object();
@@ -210,7 +228,8 @@ static void announce(const struct run *r) {
 	fflush(stdout);
 }
 
-/* CMD starts once the lease leaves it more than the time to end it; after a long wait it is renewed first. */
+/* Starts CMD once the lease leaves it more than the time that is needed to end it. After a long
+ * wait the lease is renewed first. */
 static void start_when_ready(struct run *r) {
 	int64_t needed = (int64_t)r->wanted.lock.warn_ms * NS_PER_MS;
 	if (r->started || trust_left(&r->guardian.shared->trust) <= needed) {
@@ -232,7 +251,8 @@ static void start_when_ready(struct run *r) {
 	}
 }
 
-/* What ends with this connection must not end before CMD: should this process be killed the guardian still has it. */
+/* A lock that ends with this connection must not end before CMD. So the guardian gets the
+ * connection as well, and still has it if this process is killed. */
 static void on_connected(int fd, void *arg) {
 	struct run *r = arg;
 	r->connection = fd;
@@ -251,11 +271,13 @@ void run_granted(struct run *r) {
 static void on_signal(evutil_socket_t number, short what, void *arg) {
 	struct run *r = arg;
 	(void)what;
-	r->ends |= number == SIGTERM || number == SIGINT || number == SIGQUIT; /* others CMD may have a use for */
+	/* CMD may have a use for the other signals. */
+	r->ends |= number == SIGTERM || number == SIGINT || number == SIGQUIT;
 	if (r->started) {
 		guardian_send(&r->guardian, GUARDIAN_SIGNAL, (int)number);
 	} else if (number == SIGUSR1 || number == SIGUSR2) {
-		return; /* meant for CMD, which does not run yet */
+		/* The signal is meant for CMD, which does not run yet. */
+		return;
 	} else if (hold_any(r)) {
 		release_and_end(r, 128 + (int)number);
 	} else {
@@ -263,7 +285,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg) {
 	}
 }
 
-/* What was ignored when pawl started (nohup, a shell's background job) stays ignored, here and in CMD. */
+/* Signals that were ignored when pawl started (nohup, a shell's background job) stay ignored, here
+ * and in CMD. */
 static bool watch_signals(struct run *r) {
 	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 	for (size_t i = 0; i < COUNT(numbers); i++) {
@@ -284,11 +307,13 @@ static bool watch_signals(struct run *r) {
 
 /* ---- the command ---- */
 
-/* PAWL_KEY is about to mean the lock's key: a pawl that CMD runs finds the file under another name. */
+/* PAWL_KEY is about to mean the key of the lock. A pawl that CMD runs finds the key file under
+ * another name. */
 static void keep_key_file(const struct run *r) {
 	const char *named = getenv("PAWL_KEY"), *used = r->line->key_file;
 	char *to = r->guardian.shared->key_file;
-	if (named && used && strcmp(named, used) == 0 && strlen(used) < sizeof r->guardian.shared->key_file) {
+	if (named && used && strcmp(named, used) == 0
+		&& strlen(used) < sizeof r->guardian.shared->key_file) {
 		memcpy(to, used, strlen(used) + 1);
 	}
 }
@@ -298,11 +323,13 @@ static bool set_up(struct run *r) {
 	if (!r->base) {
 		return false;
 	}
-	r->guardian_event = event_new(r->base, r->guardian.fd, EV_READ | EV_PERSIST, on_guardian, r);
+	r->guardian_event = event_new(r->base, r->guardian.fd, EV_READ | EV_PERSIST, on_guardian,
+		r);
 	r->guardian_stopped = evsignal_new(r->base, SIGCHLD, on_guardian_stopped, r);
 	r->backup = evtimer_new(r->base, on_backup, r);
-	return r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
-		evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
+	return r->guardian_event && r->guardian_stopped && r->backup
+		&& event_add(r->guardian_event, NULL) == 0
+		&& evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
 }
 
 static void tear_down(struct run *r) {
@@ -326,7 +353,8 @@ static void tear_down(struct run *r) {
 static int run_wanted(struct run *r) {
 	int error = guardian_start(&r->guardian, &r->wanted.guarding);
 	if (error) {
-		fprintf(stderr, "pawl %s: cannot start a process: %s\n", run_name(r), strerror(error));
+		fprintf(stderr, "pawl %s: cannot start a process: %s\n", run_name(r),
+			strerror(error));
 		return CLI_REFUSED;
 	}
 	keep_key_file(r);
@@ -335,7 +363,8 @@ static int run_wanted(struct run *r) {
 		tear_down(r);
 		return CLI_REFUSED;
 	}
-	guardian_continue(&r->guardian); /* it may have been stopped before its stops were heard of */
+	/* The guardian may have been stopped before this process could hear of it. */
+	guardian_continue(&r->guardian);
 	r->client = cli_connect_on(r->line, r->base);
 	if (r->wanted.lock.terms.release_on_disconnect) {
 		pawl_on_connected(r->client, on_connected, r);
@@ -366,9 +395,11 @@ static int run_run(struct cli_command_line *line) {
 
 const struct cli_command cli_run = { "run", "hold a lock while a command runs", run_help, run_run };
 
-/* A candidate again: this program from its beginning, with the arguments it was given. */
+/* Becomes a candidate again: executes this program from its beginning, with the arguments that it
+ * was given. */
 static int begin_anew(void) {
-	static char bytes[1 << 17]; /* as long as the kernel lets one argument be */
+	/* This is as long as the kernel lets one argument be. */
+	static char bytes[1 << 17];
 	static char *words[4096];
 	FILE *given = fopen("/proc/self/cmdline", "r");
 	size_t size = given ? fread(bytes, 1, sizeof bytes - 1, given) : 0, count = 0;
@@ -384,7 +415,8 @@ static int begin_anew(void) {
 		cli_restore_signals();
 		execv("/proc/self/exe", words);
 	}
-	fprintf(stderr, "pawl elect: cannot be a candidate again: %s\n", whole ? strerror(errno) : "the command line is too long");
+	fprintf(stderr, "pawl elect: cannot be a candidate again: %s\n",
+		whole ? strerror(errno) : "the command line is too long");
 	return CLI_LOST;
 }
 
@@ -395,4 +427,5 @@ static int elect_run(struct cli_command_line *line) {
 	return r.again && !r.ends ? begin_anew() : status;
 }
 
-const struct cli_command cli_elect = { "elect", "be a candidate, and run a command while leading", elect_help, elect_run };
+const struct cli_command cli_elect = { "elect", "be a candidate, and run a command while leading",
+	elect_help, elect_run };

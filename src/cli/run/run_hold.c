@@ -1,4 +1,4 @@
-/* What pawl run and pawl elect hold: one lock, several, or a leadership. */
+/* run_hold.c: what pawl run and pawl elect hold: one lock, several, or a leadership. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,9 @@ static void on_lock_asked(struct pawl_lock *lock, const struct pawl_asked *asked
 static void locked(struct run *r, const struct pawl_result *result) {
 	r->held.call = NULL;
 	if (result->error) {
-		run_end(r, cli_fail(r->line, result, run_name(r), result->key.size ? result->key.data : r->wanted.key));
+		run_end(r,
+			cli_fail(r->line, result, run_name(r),
+				result->key.size ? result->key.data : r->wanted.key));
 	} else {
 		run_granted(r);
 	}
@@ -47,7 +49,8 @@ static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_resu
 	pawl_result_free(take_result);
 }
 
-static void on_all_locked(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
+static void on_all_locked(struct pawl_lock *const *locks, size_t count,
+	struct pawl_result *take_result, void *arg) {
 	struct run *r = arg;
 	for (size_t i = 0; locks && i < count; i++) {
 		r->held.locks[r->held.count++] = locks[i];
@@ -63,7 +66,8 @@ static int begin_locks(struct run *r) {
 	o->on_asked = r->wanted.on_ask == RUN_ASK_TERM ? on_lock_asked : NULL;
 	o->arg = r;
 	if (r->wanted.keys) {
-		return pawl_locks_start(r->client, o, r->wanted.keys, r->wanted.key_count, on_all_locked, r, &r->held.call);
+		return pawl_locks_start(r->client, o, r->wanted.keys, r->wanted.key_count,
+			on_all_locked, r, &r->held.call);
 	}
 	return pawl_lock_start(r->client, o, on_locked, r, &r->held.call);
 }
@@ -80,14 +84,18 @@ static void on_stepped_down(struct pawl_election *election, int cause, void *arg
 	run_lost(arg, cause);
 }
 
-static void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
+static void on_failed(struct pawl_election *election, int error, const char *message,
+	bool observing, void *arg) {
 	struct run *r = arg;
 	(void)election, (void)observing;
 	if (r->held.failed) {
-		return; /* as a candidate and as an observer: once is enough */
+		/* This comes for the candidate and for the observer, and telling it once is
+		 * enough. */
+		return;
 	}
 	r->held.failed = true;
-	struct pawl_result failed = { .method = PAWL_ACQUIRE, .error = error, .message = message, .endpoint = "", .field = "" };
+	struct pawl_result failed = { .method = PAWL_ACQUIRE, .error = error, .message = message,
+		.endpoint = "", .field = "" };
 	run_end(r, cli_fail(r->line, &failed, "elect", r->wanted.key));
 }
 
@@ -101,7 +109,7 @@ static bool waits(const struct pawl_result *waiters, const char *name) {
 	return false;
 }
 
-/* CMD is ended only for somebody who is there. */
+/* CMD is ended only for somebody who waits. */
 static void on_looked_up(struct pawl_result *take_result, void *arg) {
 	struct run *r = arg;
 	if (!r->yields && r->held.yield_to && hold_any(r)) {
@@ -115,16 +123,19 @@ static void on_looked_up(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
-/* CMD needs its time to end: whoever asked has the leadership after that. */
-static enum pawl_asked_answer on_election_asked(struct pawl_election *election, const struct pawl_asked *asked, void *arg) {
+/* CMD needs its time to end, so whoever asks gets the leadership only after that. */
+static enum pawl_asked_answer on_election_asked(struct pawl_election *election,
+	const struct pawl_asked *asked, void *arg) {
 	struct run *r = arg;
 	(void)election;
 	const struct pawl_bytes who = asked->to.size ? asked->to : asked->by;
-	if (r->yields || r->held.yield_to || (!asked->to.size && asked->priority <= r->wanted.lock.terms.priority)) {
+	if (r->yields || r->held.yield_to
+		|| (!asked->to.size && asked->priority <= r->wanted.lock.terms.priority)) {
 		return PAWL_ASKED_STAY;
 	}
 	r->held.yield_to = strndup(who.data, who.size);
-	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(r->wanted.key) };
+	const struct pawl_request request = { .method = PAWL_WAITERS,
+		.key = pawl_str(r->wanted.key) };
 	if (r->held.yield_to && pawl_start(r->client, &request, on_looked_up, r, NULL) != 0) {
 		free(r->held.yield_to);
 		r->held.yield_to = NULL;
@@ -134,10 +145,14 @@ static enum pawl_asked_answer on_election_asked(struct pawl_election *election, 
 
 static int begin_election(struct run *r) {
 	const struct pawl_lock_options *o = &r->wanted.lock;
-	const struct pawl_election_options options = { .name = o->key, .owner = o->owner, .value = o->value, .label = o->label,
-		.lease_ms = o->lease_ms, .warn_ms = o->warn_ms, .priority = o->terms.priority, .lock_delay_ms = o->terms.lock_delay_ms,
-		.release_on_disconnect = o->terms.release_on_disconnect, .takeover = r->wanted.takeover, .on_leading = on_leading,
-		.on_renewed = on_renewed, .on_stepped_down = on_stepped_down, .on_asked = on_election_asked, .on_failed = on_failed, .arg = r };
+	const struct pawl_election_options options = { .name = o->key, .owner = o->owner,
+		.value = o->value, .label = o->label, .lease_ms = o->lease_ms,
+		.warn_ms = o->warn_ms, .priority = o->terms.priority,
+		.lock_delay_ms = o->terms.lock_delay_ms,
+		.release_on_disconnect = o->terms.release_on_disconnect,
+		.takeover = r->wanted.takeover, .on_leading = on_leading, .on_renewed = on_renewed,
+		.on_stepped_down = on_stepped_down, .on_asked = on_election_asked,
+		.on_failed = on_failed, .arg = r };
 	int error = pawl_election_new(r->client, &options, &r->held.election);
 	return error ? error : pawl_election_campaign(r->held.election);
 }
@@ -146,7 +161,8 @@ static int begin_election(struct run *r) {
 
 static bool answered(void *ctx) {
 	const struct run *r = ctx;
-	return r->held.election ? pawl_election_current(r->held.election) || hold_any(r) : hold_any(r) || *pawl_endpoint(r->client);
+	return r->held.election ? pawl_election_current(r->held.election) || hold_any(r)
+		: hold_any(r) || *pawl_endpoint(r->client);
 }
 
 int hold_begin(struct run *r) {
@@ -158,19 +174,23 @@ bool hold_any(const struct run *r) {
 	return r->held.count > 0 || (r->held.election && pawl_election_lock(r->held.election));
 }
 
-/* Of several locks the one that ends first counts. */
+/* Returns the lock that ends first, because it decides for all of them. */
 static const struct pawl_lock *first_to_end(const struct run *r) {
-	const struct pawl_lock *first = r->held.election ? pawl_election_lock(r->held.election) : r->held.locks[0];
+	const struct pawl_lock *first = r->held.election ? pawl_election_lock(r->held.election)
+		: r->held.locks[0];
 	for (size_t i = 1; i < r->held.count; i++) {
-		first = pawl_lock_valid_ms(r->held.locks[i]) < pawl_lock_valid_ms(first) ? r->held.locks[i] : first;
+		first = pawl_lock_valid_ms(r->held.locks[i]) < pawl_lock_valid_ms(first)
+			? r->held.locks[i]
+			: first;
 	}
 	return first;
 }
 
-/* Of an extension a timeout is no wait that was asked for. */
+/* A timeout here is that of an extension, and not of a wait that the user has asked for. */
 const char *hold_cause(int cause) {
-	return cause == PAWL_ETIMEOUT ? "no node answers" : cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more" :
-		pawl_error_message(cause);
+	return cause == PAWL_ETIMEOUT ? "no node answers"
+		: cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more"
+		: pawl_error_message(cause);
 }
 
 int64_t hold_valid_ms(const struct run *r) {
@@ -182,16 +202,20 @@ void hold_deadline(const struct run *r, int64_t *out_boottime_ns, int64_t *out_m
 }
 
 uint64_t hold_token(const struct run *r) {
-	return pawl_lock_token(r->held.election ? pawl_election_lock(r->held.election) : r->held.locks[0]);
+	return pawl_lock_token(
+		r->held.election ? pawl_election_lock(r->held.election) : r->held.locks[0]);
 }
 
 struct pawl_id hold_lock_id(const struct run *r) {
-	return pawl_lock_id(r->held.election ? pawl_election_lock(r->held.election) : r->held.locks[0]);
+	return pawl_lock_id(
+		r->held.election ? pawl_election_lock(r->held.election) : r->held.locks[0]);
 }
 
 void hold_slots(const struct run *r, char *out, size_t size) {
 	uint32_t slots[PAWL_PERMITS_MAX];
-	size_t count = r->held.count == 1 ? pawl_lock_slots(r->held.locks[0], slots, PAWL_PERMITS_MAX) : 0;
+	size_t count = r->held.count == 1
+		? pawl_lock_slots(r->held.locks[0], slots, PAWL_PERMITS_MAX)
+		: 0;
 	int n = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < count && (size_t)n < size; i++) {
@@ -207,7 +231,7 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 	}
 }
 
-/* Whoever was named has gone meanwhile: then whoever is next. */
+/* If the named candidate is gone meanwhile, the leadership goes to whoever is next. */
 static void on_transferred(struct pawl_result *take_result, void *arg) {
 	struct run *r = arg;
 	if (take_result->error == PAWL_ENOTFOUND && !take_result->released && hold_any(r) &&

@@ -4,7 +4,8 @@
 
 static int64_t clock_read(clockid_t clock) {
 	struct timespec t;
-	clock_gettime(clock, &t); /* cannot fail for clocks that the kernel has had since 2.6.39 */
+	/* This cannot fail for clocks that the kernel has had since 2.6.39. */
+	clock_gettime(clock, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -13,7 +14,8 @@ int64_t trust_boot_now(void) {
 }
 
 static void grow(_Atomic int64_t *word, int64_t to) {
-	if (atomic_load(word) < to) { /* one writer */
+	if (atomic_load(word) < to) {
+		/* There is only one writer. */
 		atomic_store(word, to);
 	}
 }
