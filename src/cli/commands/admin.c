@@ -1,4 +1,4 @@
-/* pawl break, drain: what operators do to a lock, and to a node. */
+/* admin.c: pawl break and pawl drain: what operators do to a lock, and to a node. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,50 +7,62 @@
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define NO_TOKEN UINT64_MAX /* none was named */
+/* The user has named no token. */
+#define NO_TOKEN UINT64_MAX
 
 /* ---- break ---- */
 
 static const char break_help[] =
 	"usage: pawl break KEY [--token T] [--now] [--yes]\n"
 	"\n"
-	"Bars the holder of KEY from extending its lease, so that KEY is free when the lease ends. This is safe: the holder\n"
-	"is told, and stops in time. For administrators; the node logs who did it. On a terminal it shows the holder and asks\n"
+	"Bars the holder of KEY from extending its lease, so that KEY is free when the lease ends. "
+		"This is safe: the holder\n"
+	"is told, and stops in time. For administrators; the node logs who did it. On a terminal "
+		"it shows the holder and asks\n"
 	"first. Milder: pawl ask-release KEY.\n"
 	"\n"
 	"  --token T            only if the holder has this token (default: whoever holds it now)\n"
-	"  --now                free KEY at once. THE HOLDER MAY GO ON BELIEVING THAT IT HOLDS IT until its lease ends: be\n"
-	"                       sure that it is dead, or that what it writes to checks fencing tokens\n"
+	"  --now                free KEY at once. THE HOLDER MAY GO ON BELIEVING THAT IT HOLDS IT "
+		"until its lease ends: be\n"
+	"                       sure that it is dead, or that what it writes to checks fencing "
+		"tokens\n"
 	"  --yes                do not ask (scripts, without a terminal, are not asked)\n"
 	"\n"
 	"Example:\n"
 	"  pawl explain nightly-backup && pawl break nightly-backup\n";
 
-/* A person sees whom it would hit, and says yes. */
+/* Shows the user whose lock would be broken. Returns whether the user says yes. */
 static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 	char answer[16] = "";
 	fprintf(stderr, e->closing ? "'%s' was held by " : "'%s' is held by ", key);
 	output_bytes(stderr, e->owner, 0);
 	fprintf(stderr, ", token %" PRIu64, e->token);
 	if (e->closing) {
-		fprintf(stderr, ", whose lease is over; it stays closed for another %s.\nWhat that holder began may still be under way.\n",
+		fprintf(stderr,
+			", whose lease is over; it stays closed for another %s.\nWhat that holder "
+			"began may still be under way.\n",
 			output_duration(e->closing_ms));
 	} else {
 		fprintf(stderr, ", for another %s at most.\n%s\n", output_duration(e->remaining_ms),
-			now ? "Its holder may go on believing that it holds it until then." : "It will not be able to extend its lease.");
+			now ? "Its holder may go on believing that it holds it until then."
+				: "It will not be able to extend its lease.");
 	}
 	fprintf(stderr, "Break it? (yes/no) ");
 	fflush(stderr);
-	return fgets(answer, sizeof answer, stdin) && (strcmp(answer, "yes\n") == 0 || strcmp(answer, "y\n") == 0);
+	return fgets(answer, sizeof answer, stdin)
+		&& (strcmp(answer, "yes\n") == 0 || strcmp(answer, "y\n") == 0);
 }
 
-/* The token of whoever holds the key now; true, or *out_status says why not. With a token that is named already only that one. */
-static bool find_holder(const struct cli_command_line *line, struct pawl *client, struct pawl_request *request,
-	const char *key, bool yes, int *out_status) {
+/* Finds the token of the present holder of the key. If the request names a token already, only the
+ * holder with that token counts. Returns true, or false with *out_status set. */
+static bool find_holder(const struct cli_command_line *line, struct pawl *client,
+	struct pawl_request *request, const char *key, bool yes, int *out_status) {
 	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
 	struct pawl_result *result = cli_call(client, &get);
 	*out_status = CLI_REFUSED;
-	bool found = !result->error && (result->entry.held || (result->entry.closing && request->now)); /* a lock delay can be ended */
+	bool found = !result->error
+		&& (result->entry.held || (result->entry.closing && request->now));
+	/* With --now a lock delay can be ended as well. */
 	if (result->error) {
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (!found) {
@@ -58,7 +70,10 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 		result->message = "nobody holds it";
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (result->holder_count > 1 && !request->token) {
-		cli_misuse(line, "'%s' has %zu holders: name one of their tokens with --token (pawl get shows them)", key, result->holder_count);
+		cli_misuse(line,
+			"'%s' has %zu holders: name one of their tokens with --token (pawl get "
+			"shows them)",
+			key, result->holder_count);
 	} else if (!yes && !confirmed(key, &result->entry, request->now)) {
 		fprintf(stderr, "pawl break: nothing was done\n");
 		found = false;
@@ -83,34 +98,40 @@ static int break_show(const struct cli_answer *answer) {
 static int break_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_BREAK };
 	bool yes = false;
-	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token }, { "now", CLI_FLAG, &request.now },
-		{ "yes", CLI_FLAG, &yes } };
+	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token },
+		{ "now", CLI_FLAG, &request.now }, { "yes", CLI_FLAG, &yes } };
 	request.token = NO_TOKEN;
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
 	if (request.token == 0) {
-		cli_misuse(line, "--token 0: tokens are whole numbers above 0; leave it out for whoever holds the key");
+		cli_misuse(line,
+			"--token 0: tokens are whole numbers above 0; leave it out for whoever "
+			"holds the key");
 	}
 	request.token = request.token == NO_TOKEN ? 0 : request.token;
 	struct pawl *client = cli_connect(line);
 	int status;
 	yes = yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO);
-	if (!(request.token && yes) && !find_holder(line, client, &request, operands[0], yes, &status)) {
+	if (!(request.token && yes)
+		&& !find_holder(line, client, &request, operands[0], yes, &status)) {
 		return cli_finish(client, NULL, status);
 	}
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = break_show, .take_client = client });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = break_show, .take_client = client });
 }
 
-const struct cli_command cli_break = { "break", "take a lock from its holder, when its lease ends or now", break_help,
-	break_run };
+const struct cli_command cli_break = { "break",
+	"take a lock from its holder, when its lease ends or now", break_help, break_run };
 
 /* ---- drain ---- */
 
 static const char drain_help[] =
 	"usage: pawl drain NODE\n"
 	"\n"
-	"Prepares NODE for a planned stop: it stops voting and writes what it knows, so that its next start is only a pause.\n"
-	"Stop it right after. (SIGTERM to pawld does both.) NODE must be among the --endpoints; the others are not touched.\n"
+	"Prepares NODE for a planned stop: it stops voting and writes what it knows, so that its "
+		"next start is only a pause.\n"
+	"Stop it right after. (SIGTERM to pawld does both.) NODE must be among the --endpoints; "
+		"the others are not touched.\n"
 	"For administrators.\n"
 	"\n"
 	"Example:\n"
@@ -135,8 +156,9 @@ static int drain_run(struct cli_command_line *line) {
 		return status;
 	}
 	const struct pawl_request request = { .method = PAWL_DRAIN };
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = drain_show,
-		.json = drain_json, .take_client = client });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = drain_show, .json = drain_json, .take_client = client });
 }
 
-const struct cli_command cli_drain = { "drain", "prepare a node for a planned stop", drain_help, drain_run };
+const struct cli_command cli_drain = { "drain", "prepare a node for a planned stop", drain_help,
+	drain_run };

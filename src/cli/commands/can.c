@@ -1,4 +1,4 @@
-/* pawl can: whether a rule allows something, and which. */
+/* can.c: pawl can: says whether a rule allows something, and which rule. */
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -16,15 +16,20 @@
 static const char can_help[] =
 	"usage: pawl can IDENTITY METHOD [KEY] [--prefix] [--priority N] [--file FILE]\n"
 	"\n"
-	"Says whether IDENTITY may call METHOD for KEY, and which rule decides it: its file, line and text. It asks the first node\n"
+	"Says whether IDENTITY may call METHOD for KEY, and which rule decides it: its file, line "
+		"and text. It asks the first node\n"
 	"that answers, or with --file reads a file that perhaps no node has yet.\n"
 	"\n"
-	"IDENTITY is the name in a client's certificate; unix:uid:N or unix:user:NAME, a client on a Unix socket by its account,\n"
-	"with the groups that it has on this machine; plain, a client without TLS on a node's own machine; anonymous; or -,\n"
+	"IDENTITY is the name in a client's certificate; unix:uid:N or unix:user:NAME, a client on "
+		"a Unix socket by its account,\n"
+	"with the groups that it has on this machine; plain, a client without TLS on a node's own "
+		"machine; anonymous; or -,\n"
 	"yourself. About others a node tells only those with the right cluster.\n"
-	"METHOD is one of the client protocol: acquire, get, list, watch, break, cluster_remove, ...\n"
+	"METHOD is one of the client protocol: acquire, get, list, watch, break, cluster_remove, "
+		"...\n"
 	"\n"
-	"  --prefix             all keys that begin with KEY, as list, watch and waiters ask for (list always does)\n"
+	"  --prefix             all keys that begin with KEY, as list, watch and waiters ask for "
+		"(list always does)\n"
 	"  --priority N         acquire, ask_release: with this priority\n"
 	"  --file FILE          judge by this file; no node is asked\n"
 	"\n"
@@ -55,27 +60,33 @@ static void can_use_account(struct can *c, const struct passwd *account) {
 	}
 }
 
-/* Accounts become their number and their groups on this machine. */
+/* Turns the name of an account into its number and its groups on this machine. */
 static void can_resolve(struct can *c) {
 	static const char user[] = RIGHTS_UNIX "user:", uid[] = RIGHTS_UNIX "uid:";
 	uint64_t number;
 	if (strncmp(c->identity, user, sizeof user - 1) == 0) {
 		const struct passwd *account = getpwnam(c->identity + sizeof user - 1);
 		if (!account) {
-			cli_misuse(c->line, "this machine has no account '%s': write unix:uid:NUMBER", c->identity + sizeof user - 1);
+			cli_misuse(c->line,
+				"this machine has no account '%s': write unix:uid:NUMBER",
+				c->identity + sizeof user - 1);
 		}
 		can_use_account(c, account);
 	} else if (strncmp(c->identity, uid, sizeof uid - 1) == 0) {
-		if (!cli_number_parse(c->identity + sizeof uid - 1, &number) || number > UINT32_MAX) {
+		if (!cli_number_parse(c->identity + sizeof uid - 1, &number)
+			|| number > UINT32_MAX) {
 			cli_misuse(c->line, "'%s': write unix:uid:NUMBER", c->identity);
 		}
 		const struct passwd *account = getpwuid((uid_t)number);
 		if (account) {
 			can_use_account(c, account);
 		}
-	} else if (strncmp(c->identity, RIGHTS_UNIX, sizeof RIGHTS_UNIX - 1) == 0 || strncmp(c->identity, "group:", 6) == 0 ||
-	           strcmp(c->identity, "everybody") == 0) {
-		cli_misuse(c->line, "'%s' is nobody in particular: write the name in a certificate, unix:user:NAME, unix:uid:NUMBER, plain, anonymous, or -",
+	} else if (strncmp(c->identity, RIGHTS_UNIX, sizeof RIGHTS_UNIX - 1) == 0
+		|| strncmp(c->identity, "group:", 6) == 0
+		|| strcmp(c->identity, "everybody") == 0) {
+		cli_misuse(c->line,
+			"'%s' is nobody in particular: write the name in a certificate, "
+			"unix:user:NAME, unix:uid:NUMBER, plain, anonymous, or -",
 			c->identity);
 	}
 }
@@ -94,8 +105,8 @@ static int can_tell(const struct can *c, bool allowed, const char *right, const 
 
 /* ---- by a file ---- */
 
-static int can_tell_file(const struct can *c, const struct rights *rules, enum right right, const struct rights_verdict *verdict,
-	const char *why) {
+static int can_tell_file(const struct can *c, const struct rights *rules, enum right right,
+	const struct rights_verdict *verdict, const char *why) {
 	if (!c->line->json) {
 		return can_tell(c, verdict->allowed, right_name(right), why);
 	}
@@ -113,24 +124,29 @@ static int can_tell_file(const struct can *c, const struct rights *rules, enum r
 static int can_by_file(const struct can *c) {
 	struct rights *rules;
 	struct problem problem;
-	struct rights_caller caller = { .identity = slice_of(c->identity, strlen(c->identity)), .gids = c->gids, .gid_count = (uint32_t)c->gid_count };
+	struct rights_caller caller = { .identity = slice_of(c->identity, strlen(c->identity)),
+		.gids = c->gids, .gid_count = (uint32_t)c->gid_count };
 	struct rights_question question = { .prefix = c->prefix };
 	char why[RIGHTS_WHY_BYTES];
 	bool always_prefix;
 	if (strcmp(c->identity, "-") == 0) {
-		cli_misuse(c->line, "who you are only a node knows: name somebody, or take --file away");
+		cli_misuse(c->line,
+			"who you are only a node knows: name somebody, or take --file away");
 	}
 	if (strcmp(c->identity, RIGHTS_ANONYMOUS) == 0) {
 		caller.identity.size = 0;
 	}
-	if (!rights_of_method(slice_of(c->method, strlen(c->method)), &question.right, &always_prefix)) {
-		cli_misuse(c->line, "there is no method '%s': docs/client-protocol.md lists them", c->method);
+	if (!rights_of_method(slice_of(c->method, strlen(c->method)), &question.right,
+		&always_prefix)) {
+		cli_misuse(c->line, "there is no method '%s': docs/client-protocol.md lists them",
+			c->method);
 	}
 	if (rights_read(c->file, &rules, &problem)) {
 		cli_misuse(c->line, "%s", problem.text);
 	}
 	question.prefix = question.prefix || always_prefix;
-	question.key = RIGHT_HAS_KEY(question.right) ? slice_of(c->key.data, c->key.size) : slice_of(NULL, 0);
+	question.key = RIGHT_HAS_KEY(question.right) ? slice_of(c->key.data, c->key.size)
+		: slice_of(NULL, 0);
 	struct rights_verdict verdict = rights_judge(rules, &caller, &question);
 	if (verdict.allowed && question.right == RIGHT_ACQUIRE && c->priority > 0) {
 		question.right = RIGHT_PRIORITY;
@@ -159,14 +175,17 @@ static int can_node_show(const struct cli_answer *answer) {
 	const struct can c = { .line = answer->line };
 	char why[RIGHTS_WHY_BYTES];
 	const struct pawl_value *said = pawl_value_get(result->tree, "why");
-	snprintf(why, sizeof why, "%.*s", said ? (int)said->bytes.size : 0, said ? (const char *)said->bytes.data : "");
+	snprintf(why, sizeof why, "%.*s", said ? (int)said->bytes.size : 0,
+		said ? (const char *)said->bytes.data : "");
 	output_field("node", "%s", result->node);
-	return can_tell(&c, field_bool(result->tree, "allowed"), field_text(result->tree, "right"), why);
+	return can_tell(&c, field_bool(result->tree, "allowed"), field_text(result->tree, "right"),
+		why);
 }
 
 static int can_by_node(const struct can *c) {
 	unsigned char gids[4 * GIDS_MAX];
-	struct pawl_request request = { .method = PAWL_CAN, .key = c->key, .prefix = c->prefix, .to = pawl_str(c->method) };
+	struct pawl_request request = { .method = PAWL_CAN, .key = c->key, .prefix = c->prefix,
+		.to = pawl_str(c->method) };
 	request.terms.priority = c->priority;
 	if (strcmp(c->identity, "-") != 0) {
 		request.owner = pawl_str(c->identity);
@@ -177,26 +196,29 @@ static int can_by_node(const struct can *c) {
 			}
 		}
 	}
-	return cli_ask(c->line, &(struct cli_asking){ .request = &request, .subject = c->identity, .people = can_node_show,
-		.json = can_node_json });
+	return cli_ask(c->line, &(struct cli_asking){ .request = &request, .subject = c->identity,
+		.people = can_node_show, .json = can_node_json });
 }
 
 static int can_run(struct cli_command_line *line) {
 	struct can c = { .line = line };
 	int count;
-	const struct cli_option options[] = { { "prefix", CLI_FLAG, &c.prefix }, { "priority", CLI_INTEGER, &c.priority },
-		{ "file", CLI_TEXT, &c.file } };
-	char **operands = cli_options(line, options, sizeof options / sizeof *options, 2, 3, &count);
+	const struct cli_option options[] = { { "prefix", CLI_FLAG, &c.prefix },
+		{ "priority", CLI_INTEGER, &c.priority }, { "file", CLI_TEXT, &c.file } };
+	char **operands = cli_options(line, options, sizeof options / sizeof *options, 2, 3,
+		&count);
 	c.identity = operands[0];
 	if (strlen(operands[1]) > METHOD_MAX) {
 		cli_misuse(line, "there is no method '%s'", operands[1]);
 	}
 	for (size_t i = 0; operands[1][i]; i++) {
-		c.method[i] = operands[1][i] == '-' ? '_' : operands[1][i]; /* as the commands have it */
+		/* The commands write these names with dashes. */
+		c.method[i] = operands[1][i] == '-' ? '_' : operands[1][i];
 	}
 	c.key = pawl_str(count > 2 ? operands[2] : "");
 	can_resolve(&c);
 	return c.file ? can_by_file(&c) : can_by_node(&c);
 }
 
-const struct cli_command cli_can = { "can", "whether a client may do something, and which rule says so", can_help, can_run };
+const struct cli_command cli_can = { "can",
+	"whether a client may do something, and which rule says so", can_help, can_run };

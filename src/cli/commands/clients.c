@@ -1,4 +1,4 @@
-/* pawl clients: who is connected with a node, and the end of a connection. */
+/* clients.c: pawl clients: who is connected with a node; and the end of a connection. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,21 +7,29 @@
 #include "field.h"
 #include "output.h"
 
-#define PAGE 1000 /* the most that a node tells at once */
+/* A node tells at most this many at once. */
+#define PAGE 1000
 
 static const char clients_help[] =
 	"usage: pawl clients [--shares] [NODE]\n"
 	"       pawl clients kick NODE/ID\n"
 	"\n"
-	"Lists the connections of clients with NODE (default: the first node that answers), the oldest first: who they are, where\n"
-	"they come from, since when, how many requests they made, how many of them wait for a lock, what they watch, and the\n"
-	"bytes in both directions. Administrators see all connections, others those of their own identity.\n"
+	"Lists the connections of clients with NODE (default: the first node that answers), the "
+		"oldest first: who they are, where\n"
+	"they come from, since when, how many requests they made, how many of them wait for a "
+		"lock, what they watch, and the\n"
+	"bytes in both directions. Administrators see all connections, others those of their own "
+		"identity.\n"
 	"\n"
-	"--shares lists instead what each identity and each source address has of the node, and of how much, or - without a limit:\n"
-	"connections, requests under way, waits, watches, locks, bytes of values and of memory, and how many requests a second it may make.\n"
+	"--shares lists instead what each identity and each source address has of the node, and of "
+		"how much, or - without a limit:\n"
+	"connections, requests under way, waits, watches, locks, bytes of values and of memory, "
+		"and how many requests a second it may make.\n"
 	"\n"
-	"kick ends a connection. For administrators; the node logs who did it. Locks stay until their leases end, and programs\n"
-	"that use libpawl connect again: to keep somebody out take away its certificate or its rights ([acl] file).\n"
+	"kick ends a connection. For administrators; the node logs who did it. Locks stay until "
+		"their leases end, and programs\n"
+	"that use libpawl connect again: to keep somebody out take away its certificate or its "
+		"rights ([acl] file).\n"
 	"NODE must be among the --endpoints. With a single endpoint the ID alone will do.\n"
 	"\n"
 	"Example:\n"
@@ -31,31 +39,36 @@ static const char clients_help[] =
 
 struct clients {
 	const struct cli_command_line *line;
-	bool shares; /* are listed, not connections */
-	json_t *all; /* with --json */
+	/* Shares are listed, and not connections. */
+	bool shares;
+	/* The array for --json. */
+	json_t *all;
 	uint64_t shown, last;
 	char node[64];
 };
 
 static void clients_header(void) {
-	printf("%-12s %-16s %-36s %9s %9s %9s %6s %8s %11s %11s\n", "ID", "IDENTITY", "FROM", "AGE", "SILENT", "REQUESTS", "WAITS", "WATCHES",
-		"BYTES IN", "BYTES OUT");
+	printf("%-12s %-16s %-36s %9s %9s %9s %6s %8s %11s %11s\n", "ID", "IDENTITY", "FROM", "AGE",
+		"SILENT", "REQUESTS", "WAITS", "WATCHES", "BYTES IN", "BYTES OUT");
 }
 
 static void clients_row(const struct clients *c, const struct pawl_value *v) {
 	char id[96], from[512];
 	int64_t pid = field_int(v, "pid", 0);
 	snprintf(id, sizeof id, "%s/%" PRId64, c->node, field_int(v, "client", 0));
-	snprintf(from, sizeof from, pid ? "%s uid %" PRId64 " pid %" PRId64 : "%s", field_text(v, "address"), field_int(v, "uid", 0), pid);
+	snprintf(from, sizeof from, pid ? "%s uid %" PRId64 " pid %" PRId64 : "%s",
+		field_text(v, "address"), field_int(v, "uid", 0), pid);
 	const struct pawl_value *identity = pawl_value_get(v, "identity");
 	printf("%-12s ", id);
-	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str("-"), 16);
+	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str("-"),
+		16);
 	putchar(' ');
 	output_bytes(stdout, pawl_str(from), 36);
-	printf(" %9s %9s %9" PRId64 " %6" PRId64 " %8" PRId64 " %11" PRId64 " %11" PRId64 "%s\n", output_duration(field_int(v, "age_ms", 0)),
-		output_duration(field_int(v, "silent_ms", 0)), field_int(v, "requests", 0), field_int(v, "waits", 0),
-		field_int(v, "watches", 0), field_int(v, "bytes_in", 0), field_int(v, "bytes_out", 0),
-		field_bool(v, "own") ? "  (this one)" : "");
+	printf(" %9s %9s %9" PRId64 " %6" PRId64 " %8" PRId64 " %11" PRId64 " %11" PRId64 "%s\n",
+		output_duration(field_int(v, "age_ms", 0)),
+		output_duration(field_int(v, "silent_ms", 0)), field_int(v, "requests", 0),
+		field_int(v, "waits", 0), field_int(v, "watches", 0), field_int(v, "bytes_in", 0),
+		field_int(v, "bytes_out", 0), field_bool(v, "own") ? "  (this one)" : "");
 }
 
 /* ---- shares ---- */
@@ -63,9 +76,13 @@ static void clients_row(const struct clients *c, const struct pawl_value *v) {
 static const struct {
 	const char *used, *limit, *title;
 	bool bytes;
-} share_columns[] = { { "clients", "clients_limit", "CLIENTS", false }, { "requests", "requests_limit", "REQUESTS", false },
-	{ "waits", "waits_limit", "WAITS", false }, { "watches", "watches_limit", "WATCHES", false }, { "locks", "locks_limit", "LOCKS", false },
-	{ "value_bytes", "value_bytes_limit", "VALUES", true }, { "client_memory", "client_memory_limit", "MEMORY", true },
+} share_columns[] = { { "clients", "clients_limit", "CLIENTS", false },
+	{ "requests", "requests_limit", "REQUESTS", false },
+	{ "waits", "waits_limit", "WAITS", false },
+	{ "watches", "watches_limit", "WATCHES", false },
+	{ "locks", "locks_limit", "LOCKS", false },
+	{ "value_bytes", "value_bytes_limit", "VALUES", true },
+	{ "client_memory", "client_memory_limit", "MEMORY", true },
 	{ NULL, "rate_limit", "RATE", false } };
 #define SHARE_COLUMNS (sizeof share_columns / sizeof share_columns[0])
 
@@ -77,7 +94,7 @@ static void shares_header(void) {
 	putchar('\n');
 }
 
-/* A number, of bytes with the unit of the settings, rounded down. */
+/* Writes a number; if it stands for bytes, with the unit that the settings use, rounded down. */
 static int share_number(char *out, size_t size, int64_t n, bool bytes) {
 	const char *unit = "";
 	if (bytes && n >= 10 << 10) {
@@ -92,13 +109,15 @@ static void shares_row(const struct pawl_value *v) {
 	const char *address = field_text(v, "address");
 	char who[512];
 	snprintf(who, sizeof who, identity ? "no identity, from %s" : "address %s", address);
-	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str(who), 40);
+	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str(who),
+		40);
 	for (size_t i = 0; i < SHARE_COLUMNS; i++) {
 		char text[64] = "";
 		int n = 0;
 		bool bytes = share_columns[i].bytes;
 		if (share_columns[i].used) {
-			n = share_number(text, sizeof text, field_int(v, share_columns[i].used, 0), bytes);
+			n = share_number(text, sizeof text, field_int(v, share_columns[i].used, 0),
+				bytes);
 			n += snprintf(text + n, sizeof text - (size_t)n, "/");
 		}
 		int64_t limit = field_int(v, share_columns[i].limit, 0);
@@ -133,15 +152,20 @@ static void clients_page(struct clients *c, const struct pawl_value *list) {
 	}
 }
 
-/* Page by page, all of the same node: elsewhere the numbers mean others. NULL when all is there, else what ended it. */
+/* Gets the list page by page. All pages must come from the same node, because elsewhere the numbers
+ * mean other connections. Returns NULL when everything is there, otherwise the result that has
+ * ended the list. */
 static struct pawl_result *clients_pages(struct clients *c, struct pawl *client) {
-	struct pawl_request request = { .method = PAWL_CLIENTS, .limit = PAGE, .shares = c->shares };
+	struct pawl_request request = { .method = PAWL_CLIENTS, .limit = PAGE,
+		.shares = c->shares };
 	for (bool more = true; more;) {
 		struct pawl_result *page = cli_call(client, &request);
-		const struct pawl_value *list = pawl_value_get(page->tree, c->shares ? "shares" : "clients");
+		const struct pawl_value *list = pawl_value_get(page->tree,
+			c->shares ? "shares" : "clients");
 		if (!page->error && c->node[0] && strcmp(c->node, page->node) != 0) {
 			page->error = PAWL_ECLOSED;
-			page->message = "the connection with the node was lost in the middle of its list: name the node";
+			page->message = "the connection with the node was lost in the middle of "
+					"its list: name the node";
 		}
 		if (page->error || !list || list->kind != PAWL_ARRAY) {
 			return page;
@@ -156,7 +180,8 @@ static struct pawl_result *clients_pages(struct clients *c, struct pawl *client)
 }
 
 static int clients_list(struct cli_command_line *line, const char *node, bool shares) {
-	struct clients c = { .line = line, .shares = shares, .all = line->json ? json_array() : NULL };
+	struct clients c = { .line = line, .shares = shares,
+		.all = line->json ? json_array() : NULL };
 	struct pawl *client = NULL;
 	int status = CLI_DONE;
 	if (node) {
@@ -170,7 +195,8 @@ static int clients_list(struct cli_command_line *line, const char *node, bool sh
 	struct pawl_result *failed = clients_pages(&c, client);
 	if (failed) {
 		json_decref(c.all);
-		return cli_finish(client, failed, cli_fail(line, failed, "clients", node ? node : ""));
+		return cli_finish(client, failed,
+			cli_fail(line, failed, "clients", node ? node : ""));
 	}
 	if (line->json) {
 		json_t *object = json_object();
@@ -183,16 +209,22 @@ static int clients_list(struct cli_command_line *line, const char *node, bool sh
 
 /* ---- kick ---- */
 
-/* NODE/ID, or ID where that can mean one node only. Sets *out_client to the connection's number; returns a client of the node. */
-static struct pawl *kick_connect(struct cli_command_line *line, const char *what, uint64_t *out_number, int *out_status) {
+/* Reads NODE/ID, or ID alone if that can mean one node only. Sets *out_number to the connection's
+ * number. Returns a client of the node. */
+static struct pawl *kick_connect(struct cli_command_line *line, const char *what,
+	uint64_t *out_number, int *out_status) {
 	const char *slash = strrchr(what, '/');
 	struct pawl *client;
 	if (!cli_number_parse(slash ? slash + 1 : what, out_number) || *out_number == 0) {
-		cli_misuse(line, "'%s' is no connection: write NODE/ID, as pawl clients shows it", what);
+		cli_misuse(line, "'%s' is no connection: write NODE/ID, as pawl clients shows it",
+			what);
 	}
 	if (!slash) {
 		if (strchr(line->endpoints, ',')) {
-			cli_misuse(line, "'%s': each node numbers its connections by itself: write NODE/ID, as pawl clients shows it", what);
+			cli_misuse(line,
+				"'%s': each node numbers its connections by itself: write NODE/ID, "
+				"as pawl clients shows it",
+				what);
 		}
 		return cli_connect(line);
 	}
@@ -223,8 +255,8 @@ static int clients_kick(struct cli_command_line *line, const char *what) {
 	if (!client) {
 		return status;
 	}
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .what = "clients kick", .subject = what,
-		.people = kick_show, .json = kick_json, .take_client = client });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .what = "clients kick",
+		.subject = what, .people = kick_show, .json = kick_json, .take_client = client });
 }
 
 static int clients_run(struct cli_command_line *line) {
@@ -242,7 +274,9 @@ static int clients_run(struct cli_command_line *line) {
 	if (!kick && count > 1) {
 		cli_misuse(line, "'%s' is too much", operands[1]);
 	}
-	return kick ? clients_kick(line, operands[1]) : clients_list(line, count ? operands[0] : NULL, shares);
+	return kick ? clients_kick(line, operands[1])
+		: clients_list(line, count ? operands[0] : NULL, shares);
 }
 
-const struct cli_command cli_clients = { "clients", "who is connected with a node; and the end of a connection", clients_help, clients_run };
+const struct cli_command cli_clients = { "clients",
+	"who is connected with a node; and the end of a connection", clients_help, clients_run };

@@ -1,4 +1,5 @@
-/* pawl explain: why a key is as it is: who holds it, who waits, what each master says, and what would free it. */
+/* explain.c: pawl explain: why a key is as it is: who holds it, who waits, what each master says,
+ * and what would free it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,36 +9,44 @@
 #include "terms.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define RECORDS_MAX 64 /* different ones that are told apart; a key with more holders is summed up */
+/* At most this many different records are told apart. A key with more holders is summed up. */
+#define RECORDS_MAX 64
 
 static const char explain_help[] =
 	"usage: pawl explain KEY [--owner NAME]\n"
 	"\n"
-	"Says why KEY is as it is: who holds it, since when and until when at most, who waits in which order, why you do not have\n"
+	"Says why KEY is as it is: who holds it, since when and until when at most, who waits in "
+		"which order, why you do not have\n"
 	"it, what each master says, and what would free it. All masters are asked.\n"
 	"\n"
-	"  --owner NAME         who you are, as you wait for it (the owner that pawl waiters shows)\n"
+	"  --owner NAME         who you are, as you wait for it (the owner that pawl waiters "
+		"shows)\n"
 	"\n"
 	"Example:\n"
 	"  pawl explain nightly-backup --owner \"$(hostname):4711\"\n";
 
-struct seen { /* a record, and how many masters have it */
+/* A record, and how many masters have it. */
+struct seen {
 	const struct pawl_value *record;
 	int64_t token, left_ms;
 	size_t masters;
-	const char *first; /* the first of those masters */
+	/* The first of these masters. */
+	const char *first;
 };
 
 struct explained {
-	const struct pawl_result *answer, *waiters; /* waiters NULL: could not be had */
+	/* `waiters` is NULL if the waiters could not be had. */
+	const struct pawl_result *answer, *waiters;
 	const char *key, *owner;
 	size_t masters, quorum, voting;
 	struct seen seen[RECORDS_MAX];
 	size_t count;
 	const char *home;
-	int64_t promised_ms; /* the longest promise that is out */
+	/* The time that is left to the longest promise, in ms. */
+	int64_t promised_ms;
 	size_t promises;
-	bool more; /* a master left records out, so a holder may be at more of them than it seems */
+	/* Some master has left records out, so more masters may know a holder than it seems. */
+	bool more;
 };
 
 static const char *record_owner(const struct pawl_value *record, char *room, size_t size) {
@@ -52,7 +61,8 @@ static const char *record_owner(const struct pawl_value *record, char *room, siz
 }
 
 static void see_record(struct explained *x, const struct pawl_value *record, const char *node) {
-	int64_t token = field_int(record, "token", 0), left = field_int(record, "remaining_ms", field_int(record, "closing_ms", 0));
+	int64_t token = field_int(record, "token", 0),
+		left = field_int(record, "remaining_ms", field_int(record, "closing_ms", 0));
 	size_t i = 0;
 	while (i < x->count && x->seen[i].token != token) {
 		i++;
@@ -61,7 +71,8 @@ static void see_record(struct explained *x, const struct pawl_value *record, con
 		if (x->count == RECORDS_MAX) {
 			return;
 		}
-		x->seen[x->count++] = (struct seen){ .record = record, .token = token, .first = node };
+		x->seen[x->count++] = (struct seen){ .record = record, .token = token,
+			.first = node };
 	}
 	x->seen[i].masters++;
 	x->seen[i].left_ms = left > x->seen[i].left_ms ? left : x->seen[i].left_ms;
@@ -73,7 +84,8 @@ static void see_masters(struct explained *x) {
 	x->quorum = x->masters / 2 + 1;
 	for (size_t i = 0; i < x->masters; i++) {
 		const struct pawl_value *m = &masters->items[i];
-		const struct pawl_value *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
+		const struct pawl_value *records = pawl_value_get(m, "records"),
+					*promise = pawl_value_get(m, "promise");
 		const char *node = field_text(m, "node");
 		x->more = x->more || field_bool(m, "more");
 		x->voting += strcmp(field_text(m, "state"), "voting") == 0;
@@ -97,11 +109,14 @@ static const char *record_terms(const struct pawl_value *record) {
 		slots[n] = (uint32_t)list->items[n].integer;
 	}
 	int64_t of = field_int(record, "of", 0);
-	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(field_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
+	enum pawl_mode mode = of ? PAWL_PERMITS
+		: strcmp(field_text(record, "mode"), "shared") == 0 ? PAWL_SHARED
+		: PAWL_EXCLUSIVE;
 	return terms_text(mode, (uint32_t)field_int(record, "permits", 0), (uint32_t)of, slots, n);
 }
 
-/* Nobody holds the key by this record any more: its lock delay keeps it closed. */
+/* Returns whether nobody holds the key by this record any more, and its lock delay keeps the key
+ * closed. */
 static bool closes(const struct seen *s) {
 	return pawl_value_get(s->record, "closing_ms") != NULL;
 }
@@ -111,29 +126,39 @@ static bool closes(const struct seen *s) {
 static void print_holder(const struct explained *x, const struct seen *s) {
 	char owner[600];
 	const struct pawl_value *r = s->record;
-	const char *who = terms_who(pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""), field_text(r, "host"), field_int(r, "pid", 0), field_text(r, "label"), field_text(r, "identity"));
+	const char *who = terms_who(
+		pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""),
+		field_text(r, "host"), field_int(r, "pid", 0), field_text(r, "label"),
+		field_text(r, "identity"));
 	bool held = s->masters >= x->quorum, barred = field_bool(r, "barred");
-	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner), *who ? " (" : "", who, *who ? ")" : "",
-		record_terms(r), s->token);
+	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner),
+		*who ? " (" : "", who, *who ? ")" : "", record_terms(r), s->token);
 	int64_t since = field_int(r, "held_ms", -1);
 	if (since >= 0) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
 	if (closes(s)) {
-		printf("    lost         its lease is over; it asked that the key stay closed for another %s\n", output_duration(s->left_ms));
+		printf("    lost         its lease is over; it asked that the key stay closed for "
+			"another %s\n",
+			output_duration(s->left_ms));
 	} else {
-		printf("    at most      %s more%s\n", output_duration(s->left_ms), barred ? "" : ", unless it extends its lease before");
+		printf("    at most      %s more%s\n", output_duration(s->left_ms),
+			barred ? "" : ", unless it extends its lease before");
 	}
 	if (barred) {
 		printf("    broken       an administrator barred it from extending\n");
 	}
 	if (!held && x->more) {
-		printf("    told by few  %zu of %zu masters told it (%s), and not all told everything: it may be held\n", s->masters, x->masters, s->first);
+		printf("    told by few  %zu of %zu masters told it (%s), and not all told "
+			"everything: it may be held\n",
+			s->masters, x->masters, s->first);
 	} else if (!held) {
-		printf("    held by few  %zu of %zu masters have it (%s): too few to hold it; the rest of something that failed, or just begins\n",
+		printf("    held by few  %zu of %zu masters have it (%s): too few to hold it; the "
+			"rest of something that failed, or just begins\n",
 			s->masters, x->masters, s->first);
 	}
-	struct pawl_bytes value = pawl_value_get(r, "value") ? pawl_value_get(r, "value")->bytes : pawl_str("");
+	struct pawl_bytes value = pawl_value_get(r, "value") ? pawl_value_get(r, "value")->bytes
+		: pawl_str("");
 	if (value.size) {
 		printf("    value        ");
 		output_bytes(stdout, value, 0);
@@ -153,7 +178,8 @@ static void print_holders(const struct explained *x) {
 		printf("  There may be more: not all masters had room to tell everything.\n");
 	}
 	if (x->answer->entry.contested) {
-		printf("  The key is contested: after a recovery several may hold it, and nobody gets it until one is left.\n");
+		printf("  The key is contested: after a recovery several may hold it, and nobody "
+			"gets it until one is left.\n");
 	}
 }
 
@@ -163,7 +189,8 @@ static bool same_owner(struct pawl_bytes a, const char *name) {
 	return name && a.size == strlen(name) && memcmp(a.data, name, a.size) == 0;
 }
 
-static size_t place(const struct explained *x) { /* of --owner in the queue, from 1; 0: it is not there */
+static size_t place(const struct explained *x) {
+	/* The place of --owner in the queue, from 1; 0 means that it is not in the queue. */
 	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
 		if (same_owner(x->waiters->waiters[i].owner, x->owner)) {
 			return i + 1;
@@ -173,13 +200,15 @@ static size_t place(const struct explained *x) { /* of --owner in the queue, fro
 }
 
 static void print_waiters(const struct explained *x) {
-	printf("Waiting, in this order%s%s:\n", x->home ? ", as kept by " : "", x->home ? x->home : "");
+	printf("Waiting, in this order%s%s:\n", x->home ? ", as kept by " : "",
+		x->home ? x->home : "");
 	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
 		const struct pawl_waiter *w = &x->waiters->waiters[i];
 		const char *who = terms_who(w->owner, w->host, w->pid, w->label, w->identity);
 		printf("  %zu. ", i + 1);
 		output_bytes(stdout, w->owner, 0);
-		printf("%s%s%s: %s, for %s, at %s", *who ? " (" : "", who, *who ? ")" : "", terms_text(w->mode, w->permits, w->of, NULL, 0),
+		printf("%s%s%s: %s, for %s, at %s", *who ? " (" : "", who, *who ? ")" : "",
+			terms_text(w->mode, w->permits, w->of, NULL, 0),
 			output_duration(w->since_ms), w->node);
 		printf(w->priority ? ", priority %" PRId32 "\n" : "\n", w->priority);
 	}
@@ -192,7 +221,7 @@ static void print_waiters(const struct explained *x) {
 
 /* ---- why, and what would help ---- */
 
-/* How many of the records that are told apart are so. */
+/* Counts the records for which `is` returns true. */
 static size_t count_seen(const struct explained *x, bool (*is)(const struct seen *s)) {
 	size_t count = 0;
 	for (size_t i = 0; i < x->count; i++) {
@@ -212,25 +241,31 @@ static bool is_shared(const struct seen *s) {
 static bool has_it(const struct explained *x) {
 	for (size_t i = 0; x->owner && i < x->count; i++) {
 		const struct pawl_value *owner = pawl_value_get(x->seen[i].record, "owner");
-		if (owner && same_owner(owner->bytes, x->owner) && !closes(&x->seen[i]) && x->seen[i].masters >= x->quorum) {
+		if (owner && same_owner(owner->bytes, x->owner) && !closes(&x->seen[i])
+			&& x->seen[i].masters >= x->quorum) {
 			return true;
 		}
 	}
 	return false;
 }
 
-/* Nobody waits, and somebody holds it: who would get it all the same? */
+/* Explains why somebody who comes now does not get the key, when nobody waits but somebody holds
+ * it. */
 static void print_why_held(const struct explained *x) {
 	int64_t of = field_int(x->seen[0].record, "of", 0), left = of;
 	for (size_t i = 0; i < x->count; i++) {
 		left -= field_int(x->seen[i].record, "permits", 0);
 	}
 	if (count_seen(x, closes) == x->count) {
-		printf("  Nobody holds it, but who held it last was lost, and it stays closed for a while (--lock-delay).\n");
+		printf("  Nobody holds it, but who held it last was lost, and it stays closed for "
+			"a while (--lock-delay).\n");
 	} else if (count_seen(x, is_shared) == x->count) {
-		printf("  It is held by readers: take it --shared, or wait for them (--wait, pawl run --wait 1m).\n");
+		printf("  It is held by readers: take it --shared, or wait for them (--wait, pawl "
+			"run --wait 1m).\n");
 	} else if (left > 0) {
-		printf("  %" PRId64 " of %" PRId64 " permits are free: take them; for more, wait (--wait, pawl run --wait 1m).\n", left, of);
+		printf("  %" PRId64 " of %" PRId64 " permits are free: take them; for more, wait "
+			"(--wait, pawl run --wait 1m).\n",
+			left, of);
 	} else {
 		printf("  It is held, and you do not wait for it (--wait, pawl run --wait 1m).\n");
 	}
@@ -240,19 +275,23 @@ static void print_why(const struct explained *x) {
 	size_t waiting = x->waiters ? x->waiters->waiter_count : 0, mine = place(x);
 	printf("Why you do not have it:\n");
 	if (x->voting < x->quorum) {
-		printf("  Only %zu of %zu masters vote, and a grant takes %zu: nobody gets any key until then (pawl status).\n", x->voting,
-			x->masters, x->quorum);
+		printf("  Only %zu of %zu masters vote, and a grant takes %zu: nobody gets any key "
+			"until then (pawl status).\n",
+			x->voting, x->masters, x->quorum);
 	}
 	if (has_it(x)) {
 		printf("  You have it.\n");
 	} else if (mine) {
-		printf("  You wait in place %zu%s.\n", mine, mine == 1 && x->count ? ": it is yours when it is free" : "");
+		printf("  You wait in place %zu%s.\n", mine,
+			mine == 1 && x->count ? ": it is yours when it is free" : "");
 	} else if (waiting) {
-		printf("  %zu wait%s ahead of whoever comes now.\n", waiting, waiting == 1 ? "s" : "");
+		printf("  %zu wait%s ahead of whoever comes now.\n", waiting,
+			waiting == 1 ? "s" : "");
 	} else if (x->count) {
 		print_why_held(x);
 	} else if (x->promises) {
-		printf("  Somebody is about to take it: promised at %zu masters, for %s at most.\n", x->promises, output_duration(x->promised_ms));
+		printf("  Somebody is about to take it: promised at %zu masters, for %s at most.\n",
+			x->promises, output_duration(x->promised_ms));
 	} else if (x->voting >= x->quorum) {
 		printf("  Nothing is in the way: take it.\n");
 	}
@@ -270,13 +309,19 @@ static void print_remedy(const struct explained *x) {
 	size_t closing = count_seen(x, closes), barred = count_seen(x, is_barred);
 	printf("What would free it:\n");
 	if (closing < x->count) {
-		printf("  its holder: by releasing it; pawl ask-release %s%s asks for that\n", x->key, waited ? " --to WAITER" : "");
+		printf("  its holder: by releasing it; pawl ask-release %s%s asks for that\n",
+			x->key, waited ? " --to WAITER" : "");
 	}
-	printf("  time:       in %s at most%s\n", output_duration(longest), closing + barred >= x->count ? "" : ", if the lease is not extended");
+	printf("  time:       in %s at most%s\n", output_duration(longest),
+		closing + barred >= x->count ? "" : ", if the lease is not extended");
 	if (closing == x->count) {
-		printf("  you:        pawl break %s --now opens it, when nothing of the last holder is under way any more (administrators)\n", x->key);
+		printf("  you:        pawl break %s --now opens it, when nothing of the last "
+			"holder is under way any more (administrators)\n",
+			x->key);
 	} else if (barred < x->count) {
-		printf("  you:        pawl break %s bars its holder from extending (administrators)\n", x->key);
+		printf("  you:        pawl break %s bars its holder from extending "
+			"(administrators)\n",
+			x->key);
 	}
 }
 
@@ -284,21 +329,27 @@ static void print_masters(const struct explained *x) {
 	const struct pawl_value *masters = pawl_value_get(x->answer->tree, "masters");
 	printf("What each master says:\n");
 	for (size_t i = 0; i < x->masters; i++) {
-		const struct pawl_value *m = &masters->items[i], *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
+		const struct pawl_value *m = &masters->items[i],
+					*records = pawl_value_get(m, "records"),
+					*promise = pawl_value_get(m, "promise");
 		char owner[600];
-		printf("  %-10s %-*s", field_text(m, "node"), records ? 11 : 0, field_text(m, "state"));
+		printf("  %-10s %-*s", field_text(m, "node"), records ? 11 : 0,
+			field_text(m, "state"));
 		for (size_t k = 0; records && k < records->count; k++) {
 			const struct pawl_value *r = &records->items[k];
 			int64_t closing_ms = field_int(r, "closing_ms", -1);
-			printf("%s%s %s, token %" PRId64 ", %s left", k ? "; " : "", closing_ms < 0 ? "held by" : "closed after",
+			printf("%s%s %s, token %" PRId64 ", %s left", k ? "; " : "",
+				closing_ms < 0 ? "held by" : "closed after",
 				record_owner(r, owner, sizeof owner), field_int(r, "token", 0),
-				output_duration(closing_ms < 0 ? field_int(r, "remaining_ms", 0) : closing_ms));
+				output_duration(
+					closing_ms < 0 ? field_int(r, "remaining_ms", 0) : closing_ms));
 		}
 		if (records && records->count == 0) {
 			printf("free");
 		}
 		if (promise && promise->kind == PAWL_MAP) {
-			printf(", promised for %s", output_duration(field_int(promise, "left_ms", 0)));
+			printf(", promised for %s",
+				output_duration(field_int(promise, "left_ms", 0)));
 		}
 		if (field_int(m, "kept", 0)) {
 			printf(", %" PRId64 " next in line", field_int(m, "kept", 0));
@@ -308,12 +359,14 @@ static void print_masters(const struct explained *x) {
 	}
 }
 
-/* One object: what explain answered, with the waiters in it. */
+/* Prints one object: the answer of explain, with the waiters in it. */
 static void print_json(const struct explained *x) {
-	json_t *object = output_json_tree(x->answer->tree), *waiters = x->waiters ? output_json_tree(x->waiters->tree) : json_object();
+	json_t *object = output_json_tree(x->answer->tree),
+	       *waiters = x->waiters ? output_json_tree(x->waiters->tree) : json_object();
 	json_t *list = json_object_get(waiters, "waiters");
 	output_json_bytes(object, "key", pawl_str(x->key));
-	output_json_set(object, "waiters", list ? json_incref(list) : json_null()); /* null: the master that keeps the queue is silent */
+	/* null means that the master which keeps the queue is silent. */
+	output_json_set(object, "waiters", list ? json_incref(list) : json_null());
 	output_json_set(object, "quorum", json_integer((json_int_t)x->quorum));
 	output_json_set(object, "voting", json_integer((json_int_t)x->voting));
 	json_decref(waiters);
@@ -325,9 +378,11 @@ static int explain_run(struct cli_command_line *line) {
 	const struct cli_option options[] = { { "owner", CLI_TEXT, &x.owner } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	const struct pawl_bytes key = cli_key(line, operands[0]);
-	const struct pawl_request explain = { .method = PAWL_EXPLAIN, .key = key }, wait = { .method = PAWL_WAITERS, .key = key };
+	const struct pawl_request explain = { .method = PAWL_EXPLAIN, .key = key },
+		wait = { .method = PAWL_WAITERS, .key = key };
 	struct pawl *client = cli_connect(line);
-	struct pawl_result *answer = cli_call(client, &explain), *waiters = answer->error ? NULL : cli_call(client, &wait);
+	struct pawl_result *answer = cli_call(client, &explain),
+			   *waiters = answer->error ? NULL : cli_call(client, &wait);
 	int status = CLI_DONE;
 	x.key = operands[0];
 	x.answer = answer;
@@ -352,4 +407,5 @@ static int explain_run(struct cli_command_line *line) {
 	return status;
 }
 
-const struct cli_command cli_explain = { "explain", "why a key is as it is, and what would free it", explain_help, explain_run };
+const struct cli_command cli_explain = { "explain", "why a key is as it is, and what would free it",
+	explain_help, explain_run };

@@ -1,4 +1,4 @@
-/* pawl leader: who leads an election, and each change. */
+/* leader.c: pawl leader: who leads an election, and each change. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +13,10 @@
 static const char leader_help[] =
 	"usage: pawl leader NAME [--watch]\n"
 	"\n"
-	"Says who leads the election NAME now, with the token and the value that it proclaims; exit status 1 when nobody does. With\n"
-	"--watch each change as a line, in order, the present leader first. A quorum of masters is asked; with --watch it is one\n"
+	"Says who leads the election NAME now, with the token and the value that it proclaims; "
+		"exit status 1 when nobody does. With\n"
+	"--watch each change as a line, in order, the present leader first. A quorum of masters is "
+		"asked; with --watch it is one\n"
 	"node's view.\n"
 	"\n"
 	"  --watch              go on until it is ended\n"
@@ -61,14 +63,17 @@ static void on_leader(struct pawl_election *election, const struct pawl_leader *
 	print_leader(l, leader);
 	l->told = true;
 	if (fflush(stdout) != 0) {
-		event_base_loopbreak(l->base); /* nobody reads it any more */
+		/* Nobody reads the output any more. */
+		event_base_loopbreak(l->base);
 	}
 }
 
-static void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
+static void on_failed(struct pawl_election *election, int error, const char *message,
+	bool observing, void *arg) {
 	struct leader *l = arg;
 	(void)election, (void)observing;
-	struct pawl_result failed = { .method = PAWL_WATCH, .error = error, .message = message, .endpoint = "", .field = "" };
+	struct pawl_result failed = { .method = PAWL_WATCH, .error = error, .message = message,
+		.endpoint = "", .field = "" };
 	l->status = cli_fail(l->line, &failed, "leader", l->name);
 	event_base_loopbreak(l->base);
 }
@@ -78,8 +83,8 @@ static bool answered(void *ctx) {
 }
 
 static int watch_leader(struct leader *l) {
-	const struct pawl_election_options options = { .name = pawl_str(l->name), .observe_only = true, .on_leader = on_leader,
-		.on_failed = on_failed, .arg = l };
+	const struct pawl_election_options options = { .name = pawl_str(l->name),
+		.observe_only = true, .on_leader = on_leader, .on_failed = on_failed, .arg = l };
 	l->base = event_base_new();
 	if (!l->base) {
 		cli_misuse(l->line, "out of memory");
@@ -101,7 +106,8 @@ static int watch_leader(struct leader *l) {
 static int leader_show(const struct cli_answer *answer) {
 	const struct leader l = { .line = answer->line, .name = answer->subject };
 	const struct pawl_entry *e = &answer->result->entry;
-	const struct pawl_leader leader = { .owner = e->owner, .value = e->value, .token = e->token };
+	const struct pawl_leader leader = { .owner = e->owner, .value = e->value,
+		.token = e->token };
 	print_leader(&l, e->held ? &leader : NULL);
 	return e->held ? CLI_DONE : CLI_REFUSED;
 }
@@ -111,12 +117,15 @@ static int leader_run(struct cli_command_line *line) {
 	bool watch = false;
 	const struct cli_option options[] = { { "watch", CLI_FLAG, &watch } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
-	const struct pawl_request request = { .method = PAWL_GET, .key = cli_key(line, operands[0]), .quorum = true };
+	const struct pawl_request request = { .method = PAWL_GET, .key = cli_key(line, operands[0]),
+		.quorum = true };
 	l.name = operands[0];
 	if (watch) {
 		return watch_leader(&l);
 	}
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = l.name, .people = leader_show, .json = leader_show });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = l.name,
+		.people = leader_show, .json = leader_show });
 }
 
-const struct cli_command cli_leader = { "leader", "who leads an election, and each change", leader_help, leader_run };
+const struct cli_command cli_leader = { "leader", "who leads an election, and each change",
+	leader_help, leader_run };

@@ -1,4 +1,5 @@
-/* pawl acquire, extend, update, release: one request each; the caller keeps the lock id. */
+/* lock.c: pawl acquire, extend, update and release make one request each; the caller keeps the
+ * lock_id. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #define VALUE_SEQ_BYTES 20
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* What is left now, rather than at the sending: that is what the reader can still use. */
+/* Sets valid_ms to the time that is left now, and not to the time at the sending of the request,
+ * because that is what the reader can still use. */
 static void set_time_left(json_t *object, const struct pawl_result *result) {
 	output_json_set(object, "valid_ms", json_integer(pawl_result_valid_ms(result)));
 }
@@ -20,27 +22,37 @@ static void set_time_left(json_t *object, const struct pawl_result *result) {
 /* ---- acquire ---- */
 
 static const char acquire_help[] =
-	"usage: pawl acquire KEY... [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--lock-id ID]\n"
-	"                    [--shared | --permits K --of N] [--priority N] [--lock-delay DURATION] [--label TEXT]\n"
+	"usage: pawl acquire KEY... [--lease DURATION] [--wait DURATION] [--value V] [--owner "
+		"NAME] [--lock-id ID]\n"
+	"                    [--shared | --permits K --of N] [--priority N] [--lock-delay "
+		"DURATION] [--label TEXT]\n"
 	"\n"
-	"Takes the lock KEY and prints its lock id, fencing token and the time that is left. Nobody renews it: call\n"
-	"pawl extend before that time is over, and pawl release when done. Of several KEYs it takes all or none, in one\n"
-	"request, each with a lock id and token of its own. To hold a lock while a program runs, pawl run is simpler and safer.\n"
+	"Takes the lock KEY and prints its lock id, fencing token and the time that is left. "
+		"Nobody renews it: call\n"
+	"pawl extend before that time is over, and pawl release when done. Of several KEYs it "
+		"takes all or none, in one\n"
+	"request, each with a lock id and token of its own. To hold a lock while a program runs, "
+		"pawl run is simpler and safer.\n"
 	"\n"
 	"  --lease DURATION     for how long (default 30s)\n"
-	"  --wait DURATION      wait so long for others to let go of it, first come first served (default: one try)\n"
+	"  --wait DURATION      wait so long for others to let go of it, first come first served "
+		"(default: one try)\n"
 	"  --value V            bytes that everybody can read at KEY while it is held\n"
 	"  --owner NAME         who holds it, for people (default: host and process)\n"
-	"  --lock-id ID         repeat an earlier acquire whose answer was lost or unsure (32 hexadecimal digits), in the same mode\n"
+	"  --lock-id ID         repeat an earlier acquire whose answer was lost or unsure (32 "
+		"hexadecimal digits), in the same mode\n"
 	"                       (after pawl downgrade: --shared)\n"
 	"  --shared             together with others who are shared, as readers are\n"
-	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all holders name the same N\n"
+	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all "
+		"holders name the same N\n"
 	"  --priority N         who waits with a greater one is earlier (default 0)\n"
-	"  --lock-delay D       keep KEY closed for so long when the lease runs out without a release\n"
+	"  --lock-delay D       keep KEY closed for so long when the lease runs out without a "
+		"release\n"
 	"  --label TEXT         shown to those who ask who holds it, beside host and process\n"
 	"\n"
 	"Example:\n"
-	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
+	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) "
+		"token=\\(.token)\"')\n"
 	"  backup --fence \"$token\" && pawl release nightly-backup \"$id\"\n";
 
 static int acquire_json(const struct cli_answer *answer) {
@@ -60,8 +72,9 @@ static void acquire_print(const struct pawl_request *request, const struct pawl_
 	output_field("lock id", "%s", id);
 	output_field("token", "%" PRIu64, result->token);
 	if (result->mode != PAWL_EXCLUSIVE) {
-		output_field("mode", "%s", terms_text(result->mode, request->terms.permits, request->terms.of, result->slots,
-			result->slot_count));
+		output_field("mode", "%s",
+			terms_text(result->mode, request->terms.permits, request->terms.of,
+				result->slots, result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
 	if (result->waited_ms > 0) {
@@ -96,10 +109,14 @@ static int acquire_run(struct cli_command_line *line) {
 	struct pawl_key_item *keys = NULL;
 	int count;
 	struct cli_option options[5 + TERMS_OPTIONS] = {
-		{ "lease", CLI_DURATION, &request.lease_ms }, { "wait", CLI_DURATION, &request.wait_ms },
-		{ "value", CLI_TEXT, &value }, { "owner", CLI_TEXT, &owner }, { "lock-id", CLI_TEXT, &id },
+		{ "lease", CLI_DURATION, &request.lease_ms },
+		{ "wait", CLI_DURATION, &request.wait_ms },
+		{ "value", CLI_TEXT, &value },
+		{ "owner", CLI_TEXT, &owner },
+		{ "lock-id", CLI_TEXT, &id },
 	};
-	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX, &count);
+	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX,
+		&count);
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
@@ -107,7 +124,9 @@ static int acquire_run(struct cli_command_line *line) {
 	request.label = pawl_str(terms.label);
 	request.terms = terms_read(line, &terms);
 	if (terms.release_on_disconnect) {
-		cli_misuse(line, "--release-on-disconnect: this process ends at once, and the lock with it: use pawl run");
+		cli_misuse(line,
+			"--release-on-disconnect: this process ends at once, and the lock with it: "
+			"use pawl run");
 	}
 	if (id && count > 1) {
 		cli_misuse(line, "--lock-id with several keys: each has one of its own");
@@ -119,37 +138,43 @@ static int acquire_run(struct cli_command_line *line) {
 		request.keys = keys = terms_keys(line, &request.terms, operands, (size_t)count);
 		request.key_count = (size_t)count;
 	}
-	int status = cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = acquire_show,
-		.json = acquire_json });
+	int status = cli_ask(line, &(struct cli_asking){ .request = &request,
+		.subject = operands[0], .people = acquire_show, .json = acquire_json });
 	free(keys);
 	return status;
 }
 
-const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock id, token and time left", acquire_help,
-	acquire_run };
+const struct cli_command cli_acquire = { "acquire",
+	"take a lock, print its lock id, token and time left", acquire_help, acquire_run };
 
 /* ---- extend ---- */
 
 static const char extend_help[] =
 	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T] [--slots N,...]\n"
 	"\n"
-	"Prolongs a lock to DURATION from now and prints the time that is left. A lock whose time is over is lost, whatever\n"
+	"Prolongs a lock to DURATION from now and prints the time that is left. A lock whose time "
+		"is over is lost, whatever\n"
 	"this says later: keep an eye on the clock.\n"
 	"\n"
 	"  --lease DURATION     for how long from now (default 30s)\n"
-	"  --token T            the token that acquire printed: masters that saw another holder since do not count\n"
-	"  --slots N,...        of permits: those that acquire or the last extend printed; what it prints is what is held from now on\n"
+	"  --token T            the token that acquire printed: masters that saw another holder "
+		"since do not count\n"
+	"  --slots N,...        of permits: those that acquire or the last extend printed; what it "
+		"prints is what is held from now on\n"
 	"\n"
 	"Example:\n"
 	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
 
-/* "0,3" as bits. */
+/* Reads "0,3" as bits. */
 static void read_slots(const struct cli_command_line *line, const char *text, uint64_t slots[2]) {
 	while (text && *text) {
 		char *end;
-		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : PAWL_PERMITS_MAX;
+		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10)
+			: PAWL_PERMITS_MAX;
 		if (n >= PAWL_PERMITS_MAX || (*end && (*end != ',' || !end[1]))) {
-			cli_misuse(line, "--slots takes the numbers of the permits, 0 to 127, with commas between: 0,3");
+			cli_misuse(line,
+				"--slots takes the numbers of the permits, 0 to 127, with commas "
+				"between: 0,3");
 		}
 		slots[n / 64] |= UINT64_C(1) << (n % 64);
 		text = *end ? end + 1 : end;
@@ -167,8 +192,10 @@ static int extend_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
 	output_field("token", "%" PRIu64, result->token);
 	if (result->slot_count) {
-		output_field("mode", "%s", terms_text(result->mode, (uint32_t)field_int(result->tree, "permits", 0),
-			(uint32_t)field_int(result->tree, "of", 0), result->slots, result->slot_count));
+		output_field("mode", "%s",
+			terms_text(result->mode, (uint32_t)field_int(result->tree, "permits", 0),
+				(uint32_t)field_int(result->tree, "of", 0), result->slots,
+				result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
 	return CLI_DONE;
@@ -187,23 +214,28 @@ static int extend_run(struct cli_command_line *line) {
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = extend_show, .json = extend_json });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = extend_show, .json = extend_json });
 }
 
-const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took", extend_help, extend_run };
+const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took",
+	extend_help, extend_run };
 
 /* ---- update ---- */
 
 static const char update_help[] =
 	"usage: pawl update KEY LOCK_ID VALUE [--expect OLD | --expect-seq SEQ]\n"
 	"\n"
-	"Sets the value of a lock that is held; everybody can read it with pawl get. The lease is untouched.\n"
+	"Sets the value of a lock that is held; everybody can read it with pawl get. The lease is "
+		"untouched.\n"
 	"\n"
 	"  --expect OLD         only if the present value is OLD (it may be empty: --expect '')\n"
-	"  --expect-seq SEQ     only if it was written by this write: value_seq, as update and get --json print it\n"
+	"  --expect-seq SEQ     only if it was written by this write: value_seq, as update and get "
+		"--json print it\n"
 	"\n"
 	"Example:\n"
-	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect 10.0.0.6:8080\n";
+	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect "
+		"10.0.0.6:8080\n";
 
 static int update_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
@@ -229,22 +261,28 @@ static int update_run(struct cli_command_line *line) {
 	}
 	if (expect_seq) {
 		request.expect_seq.data = seq;
-		if (!cli_hex_parse(expect_seq, seq, sizeof seq, &request.expect_seq.size) || request.expect_seq.size != VALUE_SEQ_BYTES) {
-			cli_misuse(line, "--expect-seq: '%s' is no value_seq: those are %d hexadecimal digits", expect_seq,
-				2 * VALUE_SEQ_BYTES);
+		if (!cli_hex_parse(expect_seq, seq, sizeof seq, &request.expect_seq.size)
+			|| request.expect_seq.size != VALUE_SEQ_BYTES) {
+			cli_misuse(line,
+				"--expect-seq: '%s' is no value_seq: those are %d hexadecimal "
+				"digits",
+				expect_seq, 2 * VALUE_SEQ_BYTES);
 		}
 	}
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = update_show });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = update_show });
 }
 
-const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set", update_help, update_run };
+const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set",
+	update_help, update_run };
 
 /* ---- release ---- */
 
 static const char release_help[] =
 	"usage: pawl release KEY LOCK_ID\n"
 	"\n"
-	"Gives a lock up; the next in the queue has it at once. Releasing twice does no harm: the second time it says that\n"
+	"Gives a lock up; the next in the queue has it at once. Releasing twice does no harm: the "
+		"second time it says that\n"
 	"the lock was not held any more, and that is no failure.\n"
 	"\n"
 	"Example:\n"
@@ -252,7 +290,8 @@ static const char release_help[] =
 
 static int release_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
-	output_field("released", "%s", answer->result->released ? "yes" : "it was not held any more");
+	output_field("released", "%s",
+		answer->result->released ? "yes" : "it was not held any more");
 	return CLI_DONE;
 }
 
@@ -261,7 +300,8 @@ static int release_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = release_show });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = release_show });
 }
 
 const struct cli_command cli_release = { "release", "give a lock up", release_help, release_run };

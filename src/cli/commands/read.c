@@ -1,4 +1,4 @@
-/* pawl get, ls, waiters: looking without taking. */
+/* read.c: pawl get, ls and waiters: they look without taking a lock. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ static void print_holder(const struct pawl_entry *e) {
 	}
 	output_field("token", "%" PRIu64, e->token);
 	if (e->mode != PAWL_EXCLUSIVE) {
-		output_field("mode", "%s", terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
+		output_field("mode", "%s",
+			terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
 	}
 	output_field_bytes("value", e->value);
 	if (e->held_ms >= 0) {
@@ -35,9 +36,13 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	const struct pawl_entry *e = &result->entry;
 	output_field_bytes("key", key);
 	if (e->closing) {
-		output_field("held", "no: lost without a release, and closed for another %s", output_duration(e->closing_ms));
+		output_field("held", "no: lost without a release, and closed for another %s",
+			output_duration(e->closing_ms));
 	} else if (!e->held) {
-		output_field("held", "%s", e->contested ? "contested: several may hold it, nobody gets it until one is left" : "no");
+		output_field("held", "%s",
+			e->contested
+				? "contested: several may hold it, nobody gets it until one is left"
+				: "no");
 	} else if (result->holder_count) {
 		for (size_t i = 0; i < result->holder_count; i++) {
 			print_holder(&result->holders[i]);
@@ -53,7 +58,8 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	}
 }
 
-void read_print(const struct cli_command_line *line, const struct pawl_result *result, struct pawl_bytes key) {
+void read_print(const struct cli_command_line *line, const struct pawl_result *result,
+	struct pawl_bytes key) {
 	if (line->json) {
 		json_t *object = output_json_tree(result->tree);
 		output_json_bytes(object, "key", key);
@@ -68,7 +74,8 @@ void read_print(const struct cli_command_line *line, const struct pawl_result *r
 static const char get_help[] =
 	"usage: pawl get KEY [--quorum]\n"
 	"\n"
-	"Says whether KEY is held, by whom, with which token and value, and for how long still. A free key is no failure.\n"
+	"Says whether KEY is held, by whom, with which token and value, and for how long still. A "
+		"free key is no failure.\n"
 	"Without --quorum the node answers from its own memory, at once, and may be behind.\n"
 	"\n"
 	"  --quorum             ask a quorum of masters\n"
@@ -86,7 +93,8 @@ static int get_run(struct cli_command_line *line) {
 	const struct cli_option options[] = { { "quorum", CLI_FLAG, &request.quorum } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = get_show, .json = get_show });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = get_show, .json = get_show });
 }
 
 const struct cli_command cli_get = { "get", "who holds a key, with its value", get_help, get_run };
@@ -96,22 +104,27 @@ const struct cli_command cli_get = { "get", "who holds a key, with its value", g
 static const char ls_help[] =
 	"usage: pawl ls [PREFIX] [--limit N] [--after KEY] [--waiting]\n"
 	"\n"
-	"Lists the held keys that begin with PREFIX, in order, as the node that answers knows them.\n"
+	"Lists the held keys that begin with PREFIX, in order, as the node that answers knows "
+		"them.\n"
 	"\n"
-	"  --waiting            instead: who waits for any of these keys, in order; all masters are asked\n"
+	"  --waiting            instead: who waits for any of these keys, in order; all masters "
+		"are asked\n"
 	"  --limit N            at most N keys (default: all)\n"
 	"  --after KEY          begin after KEY\n"
 	"\n"
 	"Example:\n"
 	"  pawl ls jobs/ --limit 20\n";
 
-#define LS_PAGE 1000 /* the most that a node gives at once */
+/* A node gives at most this many keys at once. */
+#define LS_PAGE 1000
 
 struct ls {
 	const struct cli_command_line *line;
-	uint64_t left;  /* keys still to be shown */
+	/* How many keys may still be shown. */
+	uint64_t left;
 	uint64_t shown;
-	json_t *keys;   /* with --json */
+	/* The array for --json. */
+	json_t *keys;
 };
 
 static void ls_header(void) {
@@ -134,7 +147,8 @@ static int ls_page(struct ls *ls, const struct pawl_result *page) {
 		output_bytes(stdout, e->key, 32);
 		putchar(' ');
 		output_bytes(stdout, e->contested ? pawl_str("(contested)") : e->owner, 20);
-		printf(" %12" PRIu64 " %9s  ", e->token, e->closing ? "(closing)" : output_duration(e->remaining_ms));
+		printf(" %12" PRIu64 " %9s  ", e->token,
+			e->closing ? "(closing)" : output_duration(e->remaining_ms));
 		if (e->holders > 1) {
 			printf("(and %" PRIu32 " more) ", e->holders - 1);
 		}
@@ -144,8 +158,10 @@ static int ls_page(struct ls *ls, const struct pawl_result *page) {
 	return 0;
 }
 
-/* The last page stays for its `more`; each begins after the last key of the one before. */
-static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client, struct pawl_request request) {
+/* Gets page by page; each page begins after the last key of the page before. Returns the last page,
+ * because the caller needs its `more`. */
+static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client,
+	struct pawl_request request) {
 	struct pawl_result *page = NULL;
 	do {
 		struct pawl_result *before = page;
@@ -161,7 +177,8 @@ static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client, struct p
 	return page;
 }
 
-#define WAITING_MAX 1000 /* entries; the most that a node gives */
+/* A node gives at most this many waiters. */
+#define WAITING_MAX 1000
 
 static int ls_show_waiting(const struct cli_answer *answer) {
 	const struct pawl_result *result = answer->result;
@@ -184,9 +201,10 @@ static int ls_show_waiting(const struct cli_answer *answer) {
 }
 
 static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_t limit) {
-	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(prefix), .prefix = true,
-		.limit = limit < WAITING_MAX ? (uint32_t)limit : WAITING_MAX };
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = prefix, .people = ls_show_waiting });
+	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(prefix),
+		.prefix = true, .limit = limit < WAITING_MAX ? (uint32_t)limit : WAITING_MAX };
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = prefix,
+		.people = ls_show_waiting });
 }
 
 static int ls_run(struct cli_command_line *line) {
@@ -194,8 +212,8 @@ static int ls_run(struct cli_command_line *line) {
 	struct ls ls = { .line = line, .left = UINT64_MAX };
 	const char *after = NULL;
 	bool waiting = false;
-	const struct cli_option options[] = { { "limit", CLI_NUMBER, &ls.left }, { "after", CLI_TEXT, &after },
-		{ "waiting", CLI_FLAG, &waiting } };
+	const struct cli_option options[] = { { "limit", CLI_NUMBER, &ls.left },
+		{ "after", CLI_TEXT, &after }, { "waiting", CLI_FLAG, &waiting } };
 	int count;
 	char **operands = cli_options(line, options, COUNT(options), 0, 1, &count);
 	if (ls.left == 0) {
@@ -231,7 +249,8 @@ static int ls_run(struct cli_command_line *line) {
 	return cli_finish(client, last, status);
 }
 
-const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help, ls_run };
+const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help,
+	ls_run };
 
 /* ---- waiters ---- */
 
@@ -248,13 +267,15 @@ static int waiters_show(const struct cli_answer *answer) {
 	for (size_t i = 0; i < result->waiter_count; i++) {
 		const struct pawl_waiter *w = &result->waiters[i];
 		if (i == 0) {
-			printf("%4s %-32s %9s %8s  %-10s %s\n", "", "OWNER", "WAITS FOR", "PRIORITY", "AT NODE", "WANTS");
+			printf("%4s %-32s %9s %8s  %-10s %s\n", "", "OWNER", "WAITS FOR",
+				"PRIORITY", "AT NODE", "WANTS");
 		}
 		const char *who = terms_who(w->owner, w->host, w->pid, w->label, w->identity);
 		printf("%3zu. ", i + 1);
 		output_bytes(stdout, w->owner, 32);
-		printf(" %9s %8" PRId32 "  %-10s %s%s%s\n", output_duration(w->since_ms), w->priority, w->node,
-			terms_text(w->mode, w->permits, w->of, NULL, 0), *who ? "; " : "", who);
+		printf(" %9s %8" PRId32 "  %-10s %s%s%s\n", output_duration(w->since_ms),
+			w->priority, w->node, terms_text(w->mode, w->permits, w->of, NULL, 0),
+			*who ? "; " : "", who);
 	}
 	if (result->waiter_count == 0) {
 		printf("nobody waits\n");
@@ -266,7 +287,9 @@ static int waiters_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_WAITERS };
 	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = waiters_show });
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
+		.people = waiters_show });
 }
 
-const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help, waiters_run };
+const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help,
+	waiters_run };

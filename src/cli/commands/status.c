@@ -1,4 +1,4 @@
-/* pawl status: how a node, and through it the cluster, does. */
+/* status.c: pawl status: shows the status of a node, and the cluster as that node sees it. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,12 +13,15 @@
 static const char status_help[] =
 	"usage: pawl status [--all] [--watch] [--interval DURATION]\n"
 	"\n"
-	"Shows how the first node that answers does: whether it votes, whom it follows or what it waits for, the cluster's\n"
-	"nodes as it sees them, how far behind they are, what it holds, and what to do next. pawl cluster show asks all nodes\n"
+	"Shows how the first node that answers does: whether it votes, whom it follows or what it "
+		"waits for, the cluster's\n"
+	"nodes as it sees them, how far behind they are, what it holds, and what to do next. pawl "
+		"cluster show asks all nodes\n"
 	"and puts together what they say.\n"
 	"\n"
 	"  --all                ask every node of --endpoints, a line each\n"
-	"  --watch              again and again, until interrupted (with --json: one object a line)\n"
+	"  --watch              again and again, until interrupted (with --json: one object a "
+		"line)\n"
 	"  --interval DURATION  for --watch (default 1s)\n"
 	"\n"
 	"Exit status 3 when no node answers; with --all, when one of them does not.\n"
@@ -32,7 +35,8 @@ static void print_state(const struct pawl_value *tree) {
 	const char *waits_for = field_text(tree, "waits_for");
 	int64_t left_ms = field_int(tree, "left_ms", 0);
 	if (*waits_for && left_ms > 0) {
-		output_field("state", "%s, waits for %s, %s left", field_text(tree, "state"), waits_for, output_duration(left_ms));
+		output_field("state", "%s, waits for %s, %s left", field_text(tree, "state"),
+			waits_for, output_duration(left_ms));
 	} else if (*waits_for) {
 		output_field("state", "%s, waits for %s", field_text(tree, "state"), waits_for);
 	} else {
@@ -40,12 +44,14 @@ static void print_state(const struct pawl_value *tree) {
 	}
 }
 
-/* A replica: whom it follows, and how old what it shows may be. */
+/* Prints which master a replica follows, and how old its view may be. */
 static void print_following(const struct view_node *self) {
 	if (self->catching_up) {
-		output_field("follows", "%s; a snapshot is arriving, %" PRId64 " records so far", self->following, self->snapshot_done);
+		output_field("follows", "%s; a snapshot is arriving, %" PRId64 " records so far",
+			self->following, self->snapshot_done);
 	} else if (*self->following && self->age_ms != VIEW_UNKNOWN) {
-		output_field("follows", "%s, at most %s old", self->following, output_duration(self->age_ms));
+		output_field("follows", "%s, at most %s old", self->following,
+			output_duration(self->age_ms));
 	} else if (*self->following) {
 		output_field("follows", "%s, since a moment ago", self->following);
 	} else {
@@ -55,7 +61,8 @@ static void print_following(const struct view_node *self) {
 
 static void print_change(const struct view_change *c) {
 	if (*c->step && c->total > 0) {
-		output_field("change", "to epoch %" PRId64 ": %s, %" PRId64 " of %" PRId64, c->epoch, c->step, c->done, c->total);
+		output_field("change", "to epoch %" PRId64 ": %s, %" PRId64 " of %" PRId64,
+			c->epoch, c->step, c->done, c->total);
 	} else if (*c->step) {
 		output_field("change", "to epoch %" PRId64 ": %s", c->epoch, c->step);
 	}
@@ -69,15 +76,20 @@ static void print_peers(const struct view *v) {
 	if (v->count == 0) {
 		return;
 	}
-	printf("\n%-16s %-8s %-24s %-8s %-7s %-9s %s\n", "NODE", "ROLE", "ADDRESS", "LINK", "VOTES", "BEHIND", "ROUND TRIP");
+	printf("\n%-16s %-8s %-24s %-8s %-7s %-9s %s\n", "NODE", "ROLE", "ADDRESS", "LINK", "VOTES",
+		"BEHIND", "ROUND TRIP");
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
 		char lag[24] = "-";
 		if (n->lag != VIEW_UNKNOWN) {
 			snprintf(lag, sizeof lag, "%" PRId64, n->lag);
 		}
-		printf("%-16s %-8s %-24s %-8s %-7s %-9s ", *n->name ? n->name : "-", *n->role ? n->role : "-", *n->address ? n->address : "-", link_of(n),
-			n->voting ? "yes" : n->replica ? "-" : "no", lag);
+		printf("%-16s %-8s %-24s %-8s %-7s %-9s ", *n->name ? n->name : "-",
+			*n->role ? n->role : "-", *n->address ? n->address : "-", link_of(n),
+			n->voting ? "yes"
+				: n->replica ? "-"
+				: "no",
+			lag);
 		if (n->self || !n->linked || n->round_trip_us == 0) {
 			printf("-\n");
 		} else {
@@ -97,8 +109,8 @@ static void print_status(const struct pawl_result *result) {
 	struct view v;
 	view_read(&v, tree);
 	const struct view_node *self = view_find(&v, v.node);
-	output_field("node", "%s (%s), pawl %s, up %s", v.node, *v.role ? v.role : "-", field_text(tree, "version"),
-		output_duration(field_int(tree, "uptime_ms", 0)));
+	output_field("node", "%s (%s), pawl %s, up %s", v.node, *v.role ? v.role : "-",
+		field_text(tree, "version"), output_duration(field_int(tree, "uptime_ms", 0)));
 	output_field("at", "%s", result->endpoint);
 	print_state(tree);
 	if (self && self->replica) {
@@ -106,17 +118,23 @@ static void print_status(const struct pawl_result *result) {
 	}
 	output_field("cluster", "%s, epoch %" PRId64 "%s", *v.cluster ? v.cluster : "-", v.epoch,
 		v.complete ? "" : v.settled ? ", not complete" : ", NOT SETTLED");
-	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", v.voting, v.quorum);
+	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", v.voting,
+		v.quorum);
 	print_change(&v.change);
-	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", field_int(tree, "held", 0),
-		field_int(tree, "promises", 0), field_int(tree, "waiters", 0));
+	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters",
+		field_int(tree, "held", 0), field_int(tree, "promises", 0),
+		field_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)field_int(tree, "memory_bytes", 0) / 1048576);
 	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
 	if (*field_text(tree, "rights")) {
-		output_field("rights", "%s", strcmp(field_text(tree, "rights"), "none") == 0 ? "no file of rules ([acl] file)" : field_text(tree, "rights"));
+		output_field("rights", "%s",
+			strcmp(field_text(tree, "rights"), "none") == 0
+				? "no file of rules ([acl] file)"
+				: field_text(tree, "rights"));
 	}
 	if (self && self->certificate_days != VIEW_UNKNOWN) {
-		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial, self->certificate_days);
+		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial,
+			self->certificate_days);
 	}
 	print_peers(&v);
 	bool any = false;
@@ -127,13 +145,18 @@ static void print_status(const struct pawl_result *result) {
 
 static void print_line(const char *endpoint, const struct pawl_result *result) {
 	if (result->error) {
-		printf("%-28s %-16s %s\n", endpoint, "-", *result->message ? result->message : pawl_error_message(result->error));
+		printf("%-28s %-16s %s\n", endpoint, "-",
+			*result->message ? result->message : pawl_error_message(result->error));
 		return;
 	}
 	const struct pawl_value *tree = result->tree;
-	printf("%-28s %-16s %-8s %-13s %5" PRId64 " %3" PRId64 "/%-3" PRId64 " %9" PRId64 " %8" PRId64 " %9s\n", endpoint,
-		field_text(tree, "node"), field_text(tree, "role"), field_text(tree, "state"), field_int(tree, "epoch", 0), field_int(tree, "voting", 0),
-		field_int(tree, "quorum", 0), field_int(tree, "held", 0), field_int(tree, "waiters", 0), output_duration(field_int(tree, "uptime_ms", 0)));
+	printf("%-28s %-16s %-8s %-13s %5" PRId64 " %3" PRId64 "/%-3" PRId64 " %9" PRId64
+		" %8" PRId64 " %9s\n",
+		endpoint, field_text(tree, "node"), field_text(tree, "role"),
+		field_text(tree, "state"), field_int(tree, "epoch", 0),
+		field_int(tree, "voting", 0), field_int(tree, "quorum", 0),
+		field_int(tree, "held", 0), field_int(tree, "waiters", 0),
+		output_duration(field_int(tree, "uptime_ms", 0)));
 }
 
 static json_t *line_json(const char *endpoint, const struct pawl_result *result) {
@@ -156,7 +179,8 @@ struct status;
 
 struct endpoint {
 	const char *text;
-	struct pawl *client; /* talks to this endpoint only */
+	/* This client talks to this endpoint only. */
+	struct pawl *client;
 	struct pawl_result *result;
 	struct status *status;
 };
@@ -165,9 +189,11 @@ struct status {
 	const struct cli_command_line *line;
 	bool all, watch;
 	uint32_t interval_ms;
-	char *list; /* what the endpoints' texts point into */
+	/* The memory that the texts of the endpoints point into. */
+	char *list;
 	struct endpoint endpoints[32];
-	struct event_base *base; /* of all clients, where there are several */
+	/* The loop of all clients, if there are several. */
+	struct event_base *base;
 	size_t count, waiting;
 	int exit_status;
 };
@@ -194,13 +220,14 @@ static void on_answer(struct pawl_result *take_result, void *arg) {
 	e->status->waiting--;
 }
 
-/* All at once: who does not answer keeps nobody waiting for the others. */
+/* Asks all nodes at once, so that a node that does not answer delays no other. */
 static void ask_each(struct status *s) {
 	const struct pawl_request request = { .method = PAWL_STATUS,
 		.timeout_ms = s->line->timeout_ms ? s->line->timeout_ms : ASK_TIMEOUT_MS };
 	for (size_t i = 0; i < s->count; i++) {
 		s->endpoints[i].status = s;
-		int error = pawl_start(s->endpoints[i].client, &request, on_answer, &s->endpoints[i], NULL);
+		int error = pawl_start(s->endpoints[i].client, &request, on_answer,
+			&s->endpoints[i], NULL);
 		if (error) {
 			fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
 			exit(CLI_REFUSED);
@@ -215,8 +242,8 @@ static void ask_all(struct status *s) {
 	json_t *nodes = json_array();
 	s->exit_status = CLI_DONE;
 	if (!s->line->json) {
-		printf("%-28s %-16s %-8s %-13s %5s %-7s %9s %8s %9s\n", "ENDPOINT", "NODE", "ROLE", "STATE", "EPOCH", "VOTES", "HELD",
-			"WAITERS", "UP");
+		printf("%-28s %-16s %-8s %-13s %5s %-7s %9s %8s %9s\n", "ENDPOINT", "NODE", "ROLE",
+			"STATE", "EPOCH", "VOTES", "HELD", "WAITERS", "UP");
 	}
 	ask_each(s);
 	for (size_t i = 0; i < s->count; i++) {
@@ -252,10 +279,12 @@ static void connect_all(struct status *s) {
 	}
 }
 
-/* These clients hold nothing: all that their loop does meanwhile is to notice a lost connection. */
+/* These clients hold nothing, so all that their loop does meanwhile is to notice a lost
+ * connection. */
 static void pause_watching(struct status *s) {
 	if (s->base) {
-		const struct timeval interval = { .tv_sec = s->interval_ms / 1000, .tv_usec = (suseconds_t)(s->interval_ms % 1000) * 1000 };
+		const struct timeval interval = { .tv_sec = s->interval_ms / 1000,
+			.tv_usec = (suseconds_t)(s->interval_ms % 1000) * 1000 };
 		event_base_loopexit(s->base, &interval);
 		event_base_dispatch(s->base);
 	} else {
@@ -282,7 +311,8 @@ static int status_run(struct cli_command_line *line) {
 	connect_all(&s);
 	do {
 		if (s.watch && !line->json) {
-			fputs("\033[H\033[2J", stdout); /* the screen anew */
+			/* This clears the screen. */
+			fputs("\033[H\033[2J", stdout);
 		}
 		if (s.all) {
 			ask_all(&s);

@@ -1,4 +1,4 @@
-/* pawl wait: until a key is held, or free. */
+/* wait.c: pawl wait: waits until a key is held, or free. */
 #include <event2/event.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 static const char wait_help[] =
 	"usage: pawl wait KEY --for held|free [--timeout DURATION]\n"
 	"\n"
-	"Waits until KEY is held, or free, without taking it; returns at once if it is so already. Exit status 1 when the\n"
+	"Waits until KEY is held, or free, without taking it; returns at once if it is so already. "
+		"Exit status 1 when the\n"
 	"time is over, 3 when it is and no node answered.\n"
 	"\n"
 	"  --for held|free      what to wait for\n"
@@ -19,7 +20,8 @@ static const char wait_help[] =
 	"Example:\n"
 	"  pawl wait deploy --for free --timeout 10m && echo done\n";
 
-#define WAIT_AT_ONCE_MS 600000 /* without --timeout: so long a time, then again */
+/* Without --timeout, each request waits for this long, and then the next one begins. */
+#define WAIT_AT_ONCE_MS 600000
 
 struct waiting {
 	struct event_base *base;
@@ -27,14 +29,17 @@ struct waiting {
 	struct pawl_request request;
 	bool for_ever;
 	struct pawl_result *result;
-	int error; /* where there is no result: it could not be asked for */
+	/* The error if there is no result, because the request could not be made. */
+	int error;
 };
 
 static void ask(struct waiting *w);
 
 static void on_answer(struct pawl_result *take_result, void *arg) {
 	struct waiting *w = arg;
-	if (w->for_ever && (take_result->error == PAWL_ETIMEOUT || take_result->error == PAWL_EUNREACHABLE)) {
+	if (w->for_ever
+		&& (take_result->error == PAWL_ETIMEOUT
+			|| take_result->error == PAWL_EUNREACHABLE)) {
 		pawl_result_free(take_result);
 		ask(w);
 		return;
@@ -55,9 +60,11 @@ static bool answered(void *ctx) {
 }
 
 static int wait_run(struct cli_command_line *line) {
-	struct waiting w = { .request = { .method = PAWL_WAIT, .wait_ms = WAIT_AT_ONCE_MS }, .base = event_base_new() };
+	struct waiting w = { .request = { .method = PAWL_WAIT, .wait_ms = WAIT_AT_ONCE_MS },
+		.base = event_base_new() };
 	const char *what = NULL, *timeout = NULL;
-	const struct cli_option options[] = { { "for", CLI_TEXT, &what }, { "timeout", CLI_TEXT, &timeout } };
+	const struct cli_option options[] = { { "for", CLI_TEXT, &what },
+		{ "timeout", CLI_TEXT, &timeout } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	w.request.key = cli_key(line, operands[0]);
 	if (!what || (strcmp(what, "held") != 0 && strcmp(what, "free") != 0)) {
@@ -66,7 +73,8 @@ static int wait_run(struct cli_command_line *line) {
 	w.request.for_free = strcmp(what, "free") == 0;
 	w.for_ever = !timeout;
 	if (timeout && !cli_duration_parse(timeout, &w.request.wait_ms)) {
-		cli_misuse(line, "--timeout: '%s' is not a duration: write 300ms, 5s or 2m", timeout);
+		cli_misuse(line, "--timeout: '%s' is not a duration: write 300ms, 5s or 2m",
+			timeout);
 	}
 	if (!w.base) {
 		cli_misuse(line, "out of memory");
@@ -89,4 +97,5 @@ static int wait_run(struct cli_command_line *line) {
 	return status;
 }
 
-const struct cli_command cli_wait = { "wait", "wait until a key is held, or free, without taking it", wait_help, wait_run };
+const struct cli_command cli_wait = { "wait",
+	"wait until a key is held, or free, without taking it", wait_help, wait_run };

@@ -1,4 +1,4 @@
-/* pawl watch: what becomes of keys, a line for each event. */
+/* watch.c: pawl watch: shows what happens to keys, with a line for each event. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,12 +14,17 @@
 static const char watch_help[] =
 	"usage: pawl watch [PREFIX] [--key KEY] [--from POSITION] [--count N]\n"
 	"\n"
-	"Shows what becomes of all keys that begin with PREFIX (default: all keys), or of KEY alone: first who holds them now\n"
-	"(present), then each change as it happens, in order for each key: acquired, updated, downgraded, released, expired, lost,\n"
-	"asked. It lasts over lost connections; where changes may have been missed it says overflow, and the present state follows.\n"
-	"What is shown is one node's view, a moment after the masters decide: it tells when to look, not that it is safe to act.\n"
+	"Shows what becomes of all keys that begin with PREFIX (default: all keys), or of KEY "
+		"alone: first who holds them now\n"
+	"(present), then each change as it happens, in order for each key: acquired, updated, "
+		"downgraded, released, expired, lost,\n"
+	"asked. It lasts over lost connections; where changes may have been missed it says "
+		"overflow, and the present state follows.\n"
+	"What is shown is one node's view, a moment after the masters decide: it tells when to "
+		"look, not that it is safe to act.\n"
 	"\n"
-	"  --key KEY            this key alone (a client's private key is then named by PAWL_CERT_KEY, or by --key before `watch`)\n"
+	"  --key KEY            this key alone (a client's private key is then named by "
+		"PAWL_CERT_KEY, or by --key before `watch`)\n"
 	"  --from POSITION      go on after an earlier event: its `resume`, as --json prints it\n"
 	"  --count N            end after N events (those of the present state count)\n"
 	"\n"
@@ -29,7 +34,8 @@ static const char watch_help[] =
 struct watcher {
 	const struct cli_command_line *line;
 	struct event_base *base;
-	uint64_t left; /* events still to be shown */
+	/* How many events may still be shown. */
+	uint64_t left;
 	int status;
 };
 
@@ -56,7 +62,8 @@ static void print_event(const struct pawl_event *event) {
 	} else {
 		printf("  token %" PRIu64, e->token);
 		if (e->mode != PAWL_EXCLUSIVE) {
-			printf("  %s", terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
+			printf("  %s",
+				terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
 		}
 		if (e->value.size && e->held) {
 			printf("  = ");
@@ -132,7 +139,8 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 	} else {
 		print_event(event);
 	}
-	if (fflush(stdout) != 0 || --w->left == 0) { /* nobody reads it any more, or it is enough */
+	if (fflush(stdout) != 0 || --w->left == 0) {
+		/* Nobody reads the output any more, or enough events were shown. */
 		event_base_loopbreak(w->base);
 	}
 }
@@ -140,7 +148,8 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 static void on_ended(struct pawl_watch *watch, int error, const char *message, void *arg) {
 	struct watcher *w = arg;
 	(void)watch;
-	struct pawl_result failed = { .method = PAWL_WATCH, .error = error, .message = message, .endpoint = "", .field = "" };
+	struct pawl_result failed = { .method = PAWL_WATCH, .error = error, .message = message,
+		.endpoint = "", .field = "" };
 	w->status = cli_fail(w->line, &failed, "watch", "");
 	event_base_loopbreak(w->base);
 }
@@ -149,22 +158,26 @@ static bool answered(void *ctx) {
 	return pawl_watch_current(ctx);
 }
 
-static void read_position(const struct cli_command_line *line, const char *text, unsigned char *room, size_t size,
-	struct pawl_bytes *out) {
+static void read_position(const struct cli_command_line *line, const char *text,
+	unsigned char *room, size_t size, struct pawl_bytes *out) {
 	size_t bytes;
 	if (!cli_hex_parse(text, room, size, &bytes)) {
-		cli_misuse(line, "--from: '%s' is no position: those are what --json prints as `resume`", text);
+		cli_misuse(line,
+			"--from: '%s' is no position: those are what --json prints as `resume`",
+			text);
 	}
 	*out = (struct pawl_bytes){ room, bytes };
 }
 
 static int watch_run(struct cli_command_line *line) {
 	struct watcher w = { .line = line, .left = UINT64_MAX };
-	struct pawl_watch_options options = { .prefix = true, .on_event = on_event, .on_ended = on_ended, .arg = &w };
+	struct pawl_watch_options options = { .prefix = true, .on_event = on_event,
+		.on_ended = on_ended, .arg = &w };
 	const char *key = NULL, *from = NULL;
 	unsigned char position[64];
 	int count;
-	const struct cli_option table[] = { { "key", CLI_TEXT, &key }, { "from", CLI_TEXT, &from }, { "count", CLI_NUMBER, &w.left } };
+	const struct cli_option table[] = { { "key", CLI_TEXT, &key }, { "from", CLI_TEXT, &from },
+		{ "count", CLI_NUMBER, &w.left } };
 	char **operands = cli_options(line, table, COUNT(table), 0, 1, &count);
 	if (key && count) {
 		cli_misuse(line, "a prefix and --key together: name one of them");
@@ -185,8 +198,8 @@ static int watch_run(struct cli_command_line *line) {
 	struct pawl_watch *watch;
 	int error = pawl_watch_start(client, &options, &watch);
 	if (error) {
-		struct pawl_result failed = { .method = PAWL_WATCH, .error = error, .message = pawl_error_message(error), .endpoint = "",
-			.field = "" };
+		struct pawl_result failed = { .method = PAWL_WATCH, .error = error,
+			.message = pawl_error_message(error), .endpoint = "", .field = "" };
 		w.status = cli_fail(line, &failed, "watch", "");
 	} else {
 		cli_tell_silence(line, w.base, client, answered, watch);
@@ -197,4 +210,5 @@ static int watch_run(struct cli_command_line *line) {
 	return w.status;
 }
 
-const struct cli_command cli_watch = { "watch", "what becomes of keys, as it happens", watch_help, watch_run };
+const struct cli_command cli_watch = { "watch", "what becomes of keys, as it happens", watch_help,
+	watch_run };
