@@ -1,40 +1,47 @@
-/* background.c: long work in pieces, so that no step is long: a few pieces in each turn of the loop, however many steps it has. Between two turns
- * everybody who has asked for something is served. */
+/* background.c: long work in pieces, so that no step is long. Each turn of the loop does a few
+ * pieces, however many steps it has, and between two turns everybody who has asked for something is
+ * served. */
 #include "node.h"
 
-/* What one turn may do, of each: about a millisecond. */
+/* How many pieces of each kind one turn may do. That takes about a millisecond. */
 #define LOST_A_TURN 1024
 #define LEAVING_A_TURN 512
 #define HOMES_A_TURN 1024
 
-/* Of the work on whole tables a piece every other millisecond, so that other processes have their share of the machine. But nobody waits
- * for a piece while the masters of an epoch wait for this one. */
+/* A piece of the work on whole tables is done every other millisecond, so that other processes have
+ * their share of the machine. But no piece waits while the masters of an epoch wait for this
+ * one. */
 #define BACKGROUND_PACE (2 * SPAN_MS)
 
+/* Tells whether there is work on a whole table. */
 static bool on_tables(const struct core *core) {
-	return core->store.staging_use == STAGING_EMPTYING || core->store.finish.active || state_transfer_busy(core) ||
-			state_transfer_paused(core);
+	return core->store.staging_use == STAGING_EMPTYING || core->store.finish.active ||
+		state_transfer_busy(core) || state_transfer_paused(core);
 }
 
+/* Returns when the next piece of the work on whole tables may be done. */
 static struct instant tables_due(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER ? core->now : core->node.background_at;
+	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER ? core->now
+		: core->node.background_at;
 }
 
-/* Something is left over for the next turn. */
+/* Tells whether something is left over for the next turn. */
 static bool left_over(const struct core *core) {
-	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) || !list_empty(&core->coordinator.asking) ||
-			queue_lost_left(core) || attempt_rehome_left(core) ||
-		report_due(core) || follow_step_due(core);
+	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) ||
+		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
+		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
 }
 
 int64_t background_deadline(const struct core *core) {
-	return left_over(core) ? core->now.boot : on_tables(core) ? tables_due(core).boot : INT64_MAX;
+	return left_over(core) ? core->now.boot
+		: on_tables(core) ? tables_due(core).boot : INT64_MAX;
 }
 
 void background_turn(struct core *core) {
 	if (core->engine.turn_over) {
 		core->engine.turn_over = false;
-		core->engine.left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN, true, true };
+		core->engine.left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN,
+			true, true };
 	}
 }
 

@@ -1,5 +1,6 @@
-/* core.c: the one entry. Expiry runs for the time of the step first (Time), so that whatever is looked at then is alive; then the event; then
- * what the node says to itself. */
+/* core.c: the one entry of the core, core_step, and the life of a node. Each step first runs what
+ * has expired by its time (section Time), so that all that the step then meets is alive. Then it
+ * handles the event, and then what the node says to itself. */
 #include "operation.h"
 #include "node.h"
 
@@ -28,9 +29,11 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
 }
 
+/* Allocates through what the core was given, up to the limit on memory. */
 static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct core *core = ctx;
-	if (new_size > old_size && core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
+	if (new_size > old_size &&
+		core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
 		return NULL;
 	}
 	void *moved = core->outer.resize(core->outer.ctx, p, old_size, new_size);
@@ -41,9 +44,11 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys, &core->coordinator.ops_by_id,
-			&core->coordinator.ops_by_lock, &core->coordinator.clients, &core->coordinator.granted_leases, &core->master.bound_locks,
-		&core->master.queues.waiters, &core->master.queues.parked };
+	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
+		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
+		&core->coordinator.clients, &core->coordinator.granted_leases,
+		&core->master.bound_locks, &core->master.queues.waiters,
+		&core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -52,7 +57,8 @@ static int init_maps(struct core *core) {
 	return tombstone_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
 }
 
-/* What this node is, as far as its own disk says: in the configuration by name and identity, or not. */
+/* Returns what this node is by its own disk: it is in the configuration, by name and identity, or
+ * it is not. */
 static enum core_state first_state(const struct core *core) {
 	bool born = core->config_hash != 0;
 	int at = config_find_name(&core->config, core->name);
@@ -70,7 +76,8 @@ static enum core_state first_state(const struct core *core) {
 
 static int init_identity(struct core *core, const struct core_options *o) {
 	const struct config *config = o->durable->config.epoch ? &o->durable->config : o->birth;
-	if (config == NULL || config_problem(config) != NULL || o->name[0] == 0 || strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
+	if (config == NULL || config_problem(config) != NULL || o->name[0] == 0 ||
+		strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
 		return PAWL_EINVAL;
 	}
 	memcpy(core->name, o->name, strlen(o->name) + 1);
@@ -106,7 +113,8 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->store.live = &core->store.tables[0];
 	core->store.staging = &core->store.tables[1];
 	set_limits(&core->limits, &o->limits);
-	core->replication.replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
+	core->replication.replication_interval = o->replication_interval ? o->replication_interval
+		: REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
 	list_init(&core->coordinator.ops);
 	list_init(&core->coordinator.unfinished);
@@ -149,9 +157,11 @@ void core_free(struct core *core) {
 	tombstone_done(core);
 	unseen_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys, &core->coordinator.ops_by_id,
-			&core->coordinator.ops_by_lock, &core->coordinator.clients, &core->coordinator.granted_leases, &core->master.bound_locks,
-		&core->master.queues.waiters, &core->master.queues.parked };
+	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
+		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
+		&core->coordinator.clients, &core->coordinator.granted_leases,
+		&core->master.bound_locks, &core->master.queues.waiters,
+		&core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -191,7 +201,8 @@ static void timer_fired(struct core *core, struct timer *t) {
 		granted_beat(core);
 		unseen_beat(core);
 		counted_beat(core);
-		timer_at(core, &core->node.beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+		timer_at(core, &core->node.beat, TIMER_NODE,
+			instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:
 		feed_timer(core);
@@ -205,19 +216,22 @@ static void timer_fired(struct core *core, struct timer *t) {
 	}
 }
 
-/* So many timers a step: a million leases that end together must not stop the node. What is looked at is alive all the same:
- * whoever looks a key up ends first what is past on it, and beliefs and operations look at the clocks themselves. */
+/* So many timers may fire in a step, because a million leases that end together must not stop the
+ * node. What a step meets is alive all the same: whoever looks a key up first ends what is past on
+ * it, and granted leases and operations look at the clocks themselves. */
 #define EXPIRE_A_STEP 4096
 
 static void expire(struct core *core) {
 	struct wheel_timer *t;
-	for (uint32_t budget = EXPIRE_A_STEP; (t = wheel_expire_some(&core->engine.wheel, core->now.boot, &budget)) != NULL;) {
+	for (uint32_t budget = EXPIRE_A_STEP;
+		(t = wheel_expire_some(&core->engine.wheel, core->now.boot, &budget)) != NULL;) {
 		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
 }
 
 void step_message(struct core *core, uint32_t from, const struct message *m) {
-	static void (*const handlers[])(struct core *core, uint32_t from, const struct message *m) = {
+	static void (*const handlers[])(struct core *core, uint32_t from,
+		const struct message *m) = {
 #define HANDLER(name, number, room, handler, epochs, fields) [MESSAGE_##name] = handler,
 		MESSAGE_TABLE(HANDLER)
 #undef HANDLER
@@ -234,8 +248,9 @@ static void say_to_self(struct core *core) {
 	} while (group_run(core) || report_run(core));
 }
 
-/* What the node says to itself is said; then the links that have failed meanwhile are lost, one after the other, while nothing else is
- * under way; and what that made the node say. Each link fails once at most, so this ends. */
+/* Handles what the node says to itself. Then it loses the links that have failed meanwhile, one
+ * after the other, while nothing else is under way, and handles what that made the node say. Each
+ * link fails once at most, so this ends. */
 static void settle(struct core *core) {
 	say_to_self(core);
 	while (core->engine.failed) {
@@ -247,20 +262,27 @@ static void settle(struct core *core) {
 static void start_state(struct core *core, bool restored) {
 	switch (core->state) {
 	case CORE_UNBORN: birth_go_on(core); break;
-	case CORE_OUTSIDE: out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0)); break;
+	case CORE_OUTSIDE:
+		out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL,
+			slice_of(NULL, 0));
+		break;
 	case CORE_FOLLOWING: follow_start(core); break;
 	case CORE_HANDOVER: state_transfer_handover(core); break;
 	case CORE_RECOVERING: recovery_start(core, restored); break;
-	case CORE_VOTING: case CORE_DRAINED: CHECK(false); /* nobody begins like that */
+	/* No node begins in these states. */
+	case CORE_VOTING: case CORE_DRAINED: CHECK(false);
 	}
 }
 
 static void start(struct core *core, bool restored) {
 	core->adopted_at = core->peering.near_at = core->membership.voters_at = core->now;
 	persist_start(core);
-	core->coordinator.op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
-	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */
-	timer_at(core, &core->node.beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+	/* The number of the boot keeps rounds of another boot from being taken for this one's. */
+	core->coordinator.op_next = (core->durable.boot & 0xff) << 40;
+	/* A decree that was accepted before the start is finished after a while, too. */
+	change_accepted(core);
+	timer_at(core, &core->node.beat, TIMER_NODE,
+		instant_add(core->now, core->config.request_timeout / 4));
 	log_new_id(core);
 	start_state(core, restored);
 }
@@ -286,7 +308,8 @@ static void handle(struct core *core, const struct core_event *e) {
 	}
 }
 
-void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
+void core_step(struct core *core, const struct core_event *event, struct instant now,
+	struct core_out *out) {
 	CHECK(!core->node.stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
 	if (!core->node.stepped) {
 		wheel_init(&core->engine.wheel, now.boot);
@@ -306,7 +329,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	if (stale) {
 		COUNT(core, stood_still);
-		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL, slice_of(NULL, 0));
+		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL,
+			slice_of(NULL, 0));
 		peers_reset_all(core);
 	}
 	expire(core);

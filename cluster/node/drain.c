@@ -1,5 +1,6 @@
-/* drain.c: a planned stop (section 4): stops voting first, then hands out what it knows; the next start takes it back and is then
- * no restart at all, only a pause. Remaining times start again as they were at the stop. */
+/* drain.c: a planned stop (section 4). The node stops voting first and then hands out what it
+ * knows. The next start takes that back, and then it was no restart at all, only a pause. Remaining
+ * times start again as they were at the stop. */
 #include "node.h"
 
 #define DRAIN_MESSAGES 512
@@ -12,7 +13,8 @@ void drain_start(struct core *core) {
 	state_transfer_stop(core);
 	persist_votes_end(core);
 	core->state = CORE_DRAINED;
-	core->recovery.drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
+	/* A node that did not vote has nothing to hand on: there is no frame and no end. */
+	core->recovery.drain_whole = !voted;
 	core->node.drain_bucket = 0;
 	core->node.drain_written = 0;
 	core->node.drain_tombstones = 0;
@@ -28,7 +30,9 @@ void drain_start(struct core *core) {
 		} else {
 			/* A half-done write may still take effect (section 2, Update). */
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
-			if (op->name) { /* permits of a commit that is under way (section 10), or an extension (section 11) */
+			/* The name stands for permits of a commit that is under way (section 10),
+			 * or for an extension (section 11). */
+			if (op->name) {
 				COUNT(core, commit_rolled_back);
 				release_roll_back_once(core, op->key, op->lock_id, op->name);
 			}
@@ -45,20 +49,26 @@ void drain_start(struct core *core) {
 }
 
 void drain_done(struct core *core) {
-	alloc_free(&core->alloc, core->node.drain_messages, DRAIN_MESSAGES * sizeof *core->node.drain_messages);
+	alloc_free(&core->alloc, core->node.drain_messages,
+		DRAIN_MESSAGES * sizeof *core->node.drain_messages);
 	core->node.drain_messages = NULL;
 }
 
-/* Like out_frame only so many bytes that the codec takes the frame, values and all. Nothing changes between two frames, so that a
- * place is a bucket and how many of its records have been written. */
+/* Writes no more bytes than the codec takes in a frame, values and all. Nothing changes between two
+ * frames, so a place in the walk is a bucket and how many of its records have been written. */
 static size_t fill_records(struct core *core, size_t n) {
 	size_t bytes = 0;
-	for (; core->node.drain_bucket < core->store.live->keys.bucket_count; core->node.drain_bucket++, core->node.drain_written = 0) {
+	for (; core->node.drain_bucket < core->store.live->keys.bucket_count;
+		core->node.drain_bucket++, core->node.drain_written = 0) {
 		uint32_t at = 0;
-		for (struct map_node *m = map_bucket(&core->store.live->keys, core->node.drain_bucket); m; m = map_next_in_bucket(m)) {
+		for (struct map_node *m =
+			map_bucket(&core->store.live->keys, core->node.drain_bucket);
+			m; m = map_next_in_bucket(m)) {
 			struct key *key = CONTAINER_OF(m, struct key, node);
 			if (core->store.finish.active) {
-				merge_finish_key(core, key); /* what is handed on is finished; once, so that it keeps its place */
+				/* What is handed on is finished, and only once, so that it keeps
+				 * its place. */
+				merge_finish_key(core, key);
 			}
 			for (const struct record *r = key->held; r; r = r->next, at++) {
 				if (at < core->node.drain_written) {
@@ -67,7 +77,8 @@ static size_t fill_records(struct core *core, size_t n) {
 				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 					return n;
 				}
-				snapshot_record_message(core, key, r, &core->node.drain_messages[n++]);
+				snapshot_record_message(core, key, r,
+					&core->node.drain_messages[n++]);
 				bytes += 256 + record_size(r) + key->size;
 				core->node.drain_written++;
 			}
@@ -77,8 +88,10 @@ static size_t fill_records(struct core *core, size_t n) {
 }
 
 static size_t fill_ring(struct core *core, size_t n) {
-	for (; core->node.drain_tombstones < core->store.tombstones_size && n < DRAIN_MESSAGES; core->node.drain_tombstones++) {
-		const struct tombstone *r = tombstone_at(core, core->store.tombstones_next, core->node.drain_tombstones);
+	for (; core->node.drain_tombstones < core->store.tombstones_size && n < DRAIN_MESSAGES;
+		core->node.drain_tombstones++) {
+		const struct tombstone *r = tombstone_at(core, core->store.tombstones_next,
+			core->node.drain_tombstones);
 		if (r->used) {
 			tombstone_describe(r, slice_str("?"), &core->node.drain_messages[n++]);
 		}
@@ -93,19 +106,24 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 		return false;
 	}
 	if (core->node.drain_messages == NULL) {
-		core->node.drain_messages = alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->node.drain_messages);
+		core->node.drain_messages =
+			alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->node.drain_messages);
 		if (core->node.drain_messages == NULL) {
-			return false; /* without its end the side file is not taken: an ordinary restart */
+			/* Without its end the side file is not taken, and the next start is an
+			 * ordinary restart. */
+			return false;
 		}
 	}
 	size_t n = fill_ring(core, fill_records(core, 0));
-	if (core->node.drain_bucket >= core->store.live->keys.bucket_count && core->node.drain_tombstones >= core->store.tombstones_size &&
-			n < DRAIN_MESSAGES) {
-		core->node.drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
+	if (core->node.drain_bucket >= core->store.live->keys.bucket_count &&
+		core->node.drain_tombstones >= core->store.tombstones_size && n < DRAIN_MESSAGES) {
+		core->node.drain_messages[n++] =
+			(struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
 		core->recovery.drain_whole = true;
 	}
-	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash, .sender = core->durable.node_id,
-		.boot = core->durable.boot, .clock = core->clock, .messages = core->node.drain_messages, .count = n };
+	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash,
+		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
+		.messages = core->node.drain_messages, .count = n };
 	return true;
 }
 
@@ -131,8 +149,10 @@ static bool restore_record(struct core *core, const struct message *m) {
 
 /* Only what the last run of this very node wrote under this very configuration is taken back. */
 void drain_restore(struct core *core, const struct frame *frame) {
-	if (core->state != CORE_RECOVERING || frame->epoch != core->config.epoch || frame->config_hash != core->config_hash ||
-		!id128_equal(frame->sender, core->durable.node_id) || frame->boot != core->durable.boot) {
+	if (core->state != CORE_RECOVERING || frame->epoch != core->config.epoch ||
+		frame->config_hash != core->config_hash ||
+		!id128_equal(frame->sender, core->durable.node_id) ||
+		frame->boot != core->durable.boot) {
 		core->node.drain_failed = true;
 	}
 	for (size_t i = 0; i < frame->count && !core->node.drain_failed; i++) {

@@ -1,4 +1,5 @@
-/* events.c: who hears of what happens in a room below theirs, and in which order. */
+/* events.c: which rooms hear of what happens in a lower room, and in which order. It only calls
+ * them. */
 #include "node.h"
 
 static void persisted(struct core *core) {
@@ -70,8 +71,9 @@ static void table_swapped(struct core *core, struct table *old) {
 	log_new_id(core);
 }
 
-/* Only while somebody copies it is there anything to be said. */
-static void record_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
+/* There is something to be said only while somebody copies the table. */
+static void record_lost(struct core *core, const struct key *key, const struct record *r,
+	span_ns closed) {
 	if (core->snapshots > 0 || core->recovery.transfer.kind != STATE_TRANSFER_NONE) {
 		snapshot_lost(core, key, r, closed);
 	}

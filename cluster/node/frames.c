@@ -1,14 +1,19 @@
-/* frames.c: frames of other nodes: what their heads say, how far their clocks are believed (section 9), and who may say what. */
+/* frames.c: frames of other nodes: what their heads say, how far their clocks are believed (section
+ * 9), and who may say what. */
 #include "node.h"
 
-/* A rejoin gives the margin anew, to this node as well as above what its sources say. So one for this reason is not the next one's: else a liar would
- * drive two others away from each other in turn. What is refused meanwhile is followed at the pace of time. */
+/* Tells whether this node may follow a quorum that says clocks above its limit. Rejoining gives the
+ * whole margin again, to this node and above what its sources say. So it must not be repeated soon:
+ * otherwise a member that lies would drive two others away from each other in turn. What is refused
+ * meanwhile is followed at the pace of time. */
 static bool may_follow_quorum(const struct core *core, uint64_t says) {
-	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX || core->node.behind_at.boot == 0 ||
+	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX ||
+		core->node.behind_at.boot == 0 ||
 		instant_elapsed_short(core->now, core->node.behind_at) >= BEHIND_AGAIN);
 }
 
-/* A quorum of masters is ahead: this node follows them, and begins anew where that is too far to be so by what it missed. */
+/* A quorum of masters is ahead. This node follows them. If they are farther ahead than they can be
+ * by what it missed, it begins anew. */
 static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
 	if (says <= core->clock + CLOCK_JUMP_MAX) {
 		COUNT(core, clock_followed);
@@ -16,12 +21,13 @@ static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
 	} else {
 		COUNT(core, clock_behind);
 		core->node.behind_at = core->now;
-		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL, slice_of(NULL, 0));
+		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL,
+			slice_of(NULL, 0));
 		recovery_again(core);
 	}
 }
 
-/* Section 9: true if the frame may be handled. */
+/* Tells whether the frame may be handled (section 9). */
 static bool clock_bound(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
 	bool was = p->far_ahead;
@@ -34,7 +40,9 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 		p->refused = false;
 		return true;
 	}
-	p->refused_since = p->refused ? p->refused_since : core->now; /* links without an answer do not last */
+	/* The time goes on from one link to the next, because links without an answer do not
+	 * last. */
+	p->refused_since = p->refused ? p->refused_since : core->now;
 	p->refused = true;
 	const uint64_t says = peers_quorum_says(core);
 	if (may_follow_quorum(core, says)) {
@@ -55,27 +63,39 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	return false;
 }
 
-/* A master of the epoch before that is not in this one goes on with what it was asked for; what others hold is told to members only. */
+/* A master of the epoch before that is not in this one goes on with what it was asked for. What
+ * others hold is told to members only. */
 static bool may_say(const struct core *core, uint32_t peer, const struct message *m) {
-	static const message_set looks = MESSAGE_BIT(MESSAGE_READ) | MESSAGE_BIT(MESSAGE_WAITERS) | MESSAGE_BIT(MESSAGE_FOLLOW) |
-		MESSAGE_BIT(MESSAGE_SYNC_ROOT) | MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) | MESSAGE_BIT(MESSAGE_SYNC_LEAVES) |
-		MESSAGE_BIT(MESSAGE_SYNC_KEYS) | MESSAGE_BIT(MESSAGE_SYNC_FETCH);
+	static const message_set looks =
+		MESSAGE_BIT(MESSAGE_READ) | MESSAGE_BIT(MESSAGE_WAITERS) |
+		MESSAGE_BIT(MESSAGE_FOLLOW) | MESSAGE_BIT(MESSAGE_SYNC_ROOT) |
+		MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) |
+		MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | MESSAGE_BIT(MESSAGE_SYNC_KEYS) |
+		MESSAGE_BIT(MESSAGE_SYNC_FETCH);
 	const struct peer *p = &core->peers[peer];
-	return p->same && (p->standing == PEER_MEMBER || (p->standing == PEER_FORMER && !(looks & MESSAGE_BIT(m->kind))));
+	return p->same && (p->standing == PEER_MEMBER ||
+		(p->standing == PEER_FORMER && !(looks & MESSAGE_BIT(m->kind))));
 }
 
-/* A node that is in the configuration no more gives back under its name what it has asked for (section 6, Nodes that are not in). */
-static bool non_member_rolls_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
-	const bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
-	return present && core->peers[peer].standing == PEER_NON_MEMBER && m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
+/* Tells whether a node that is no longer in the configuration gives back under its name what it
+ * asked for before (section 6, Nodes that are not in). */
+static bool non_member_rolls_back(const struct core *core, uint32_t peer, const struct frame *frame,
+	const struct message *m) {
+	const bool present = core_born(core) && frame->epoch == core->config.epoch &&
+		frame->config_hash == core->config_hash;
+	return present && core->peers[peer].standing == PEER_NON_MEMBER &&
+		m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
 }
 
-static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
+static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame,
+	bool same) {
 	struct id128 from = core->peers[peer].link_id;
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (!core->peers[peer].up || !id128_equal(core->peers[peer].link_id, from)) {
-			int at = peer_table_find_id(core, from); /* a message before this one changed the table of peers, or ended the link */
+			/* An earlier message of the frame has changed the table of peers, or ended
+			 * the link. */
+			int at = peer_table_find_id(core, from);
 			if (at < 0) {
 				return;
 			}
@@ -85,19 +105,24 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 		if (!rule_message_sound(m)) {
 			COUNT(core, unsound);
 		} else if (!rule_message_bound(core, m)) {
-			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || non_member_rolls_back(core, peer, frame, m)) {
+			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted,
+				m->key);
+		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) ||
+			non_member_rolls_back(core, peer, frame, m)) {
 			step_message(core, peer, m);
 		} else {
-			COUNT(core, wrong_epoch); /* R4 */
+			/* R4: nothing is accepted under another epoch. */
+			COUNT(core, wrong_epoch);
 			unseen_of_epoch(core, m);
 		}
 	}
 }
 
+/* Takes what the head of the frame says about the peer. */
 static void take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
-	bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	bool present = core_born(core) && frame->epoch == core->config.epoch &&
+		frame->config_hash == core->config_hash;
 	bool same = present && p->linked;
 	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
 	bool changed = voting != p->voting || same != p->same || present != p->present;
@@ -116,9 +141,10 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	}
 }
 
-/* Section 9: a replica, which begins at 0, takes the clock of the master that it follows even if it is far ahead, as after a forced
- * start: else it could coordinate nothing. Neither must one damaged frame do that nor one master of several that lies, for nobody would listen to
- * the replica any more. */
+/* Tells whether another master says the clock, too (section 9). A replica begins at 0 and takes the
+ * clock of the master that it follows even if that is far ahead, as after a forced start, because
+ * otherwise it could coordinate nothing. One damaged frame must not do that, nor one master of
+ * several that lies, for nobody would listen to the replica any more. */
 static bool says_too(const struct core *core, uint32_t peer, uint64_t clock) {
 	bool other = core->masters < 3;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -130,8 +156,10 @@ static bool says_too(const struct core *core, uint32_t peer, uint64_t clock) {
 
 static void far_clock_heard(struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
-	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON && core->follow.peer == peer;
-	if (source && p->far_clock <= TOKEN_MAX && says_too(core, peer, p->far_clock) && instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
+	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON &&
+		core->follow.peer == peer;
+	if (source && p->far_clock <= TOKEN_MAX && says_too(core, peer, p->far_clock) &&
+		instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
 		master_raise_clock(core, p->far_clock);
 	}
 }
@@ -147,7 +175,8 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	bool same = p->same;
 	epoch_heard(core, peer, !was_heard);
 	if (same && !clock_bound(core, peer, frame)) {
-		state_transfer_peer_lost(core, peer); /* a part of its snapshot is lost */
+		/* If this peer sends a snapshot, a part of it is lost with the frame. */
+		state_transfer_peer_lost(core, peer);
 		return;
 	}
 	struct id128 from = p->link_id;
@@ -158,7 +187,8 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	if (p->far_ahead) {
 		far_clock_heard(core, peer);
 	} else {
-		p->clock = frame->clock; /* heard after the frame's messages have been handled */
+		/* The clock is heard after the frame's messages have been handled. */
+		p->clock = frame->clock;
 		master_raise_clock(core, frame->clock);
 	}
 }

@@ -1,9 +1,11 @@
-/* inspect.c: what this node's memory says about keys, without a step: reads of a program that has the node inside itself. */
+/* inspect.c: what this node's memory says about keys, without a step. A program that has the node
+ * inside itself reads so. It changes nothing. */
 #include "node.h"
 
 static const struct key *inspect_key(const struct core *core, struct slice name) {
 	uint64_t hash = table_hash(core, name);
-	for (const struct map_node *n = map_first(&core->store.live->keys, hash); n; n = map_next(n)) {
+	for (const struct map_node *n = map_first(&core->store.live->keys, hash); n;
+		n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		if (slice_equal(key_name(key), name)) {
 			return key;
@@ -12,7 +14,7 @@ static const struct key *inspect_key(const struct core *core, struct slice name)
 	return NULL;
 }
 
-/* What is past its end by now does not exist, whether a step has removed it or not. */
+/* What is past its end by now does not exist, whether or not a step has removed it. */
 static bool inspect_record(const struct key *key, struct instant now, struct core_inspect *out) {
 	uint32_t holders;
 	const struct record *best = entry_shown(key, now, &holders);
@@ -27,7 +29,8 @@ static bool inspect_record(const struct key *key, struct instant now, struct cor
 	return true;
 }
 
-bool core_inspect(const struct core *core, struct slice key, struct instant now, struct core_inspect *out) {
+bool core_inspect(const struct core *core, struct slice key, struct instant now,
+	struct core_inspect *out) {
 	const struct key *found = inspect_key(core, key);
 	return found && inspect_record(found, now, out);
 }
@@ -36,10 +39,12 @@ void core_inspect_each(const struct core *core, struct slice prefix, struct inst
 	bool (*visit)(void *ctx, const struct core_inspect *look), void *ctx) {
 	const struct map *keys = &core->store.live->keys;
 	for (size_t bucket = 0; bucket < keys->bucket_count; bucket++) {
-		for (const struct map_node *n = map_bucket(keys, bucket); n; n = map_next_in_bucket(n)) {
+		for (const struct map_node *n = map_bucket(keys, bucket); n;
+			n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			struct core_inspect look;
-			if (slice_has_prefix(key_name(key), prefix) && inspect_record(key, now, &look) && !visit(ctx, &look)) {
+			if (slice_has_prefix(key_name(key), prefix) &&
+				inspect_record(key, now, &look) && !visit(ctx, &look)) {
 				return;
 			}
 		}

@@ -1,4 +1,5 @@
-/* invariant.c: core_check: what must hold between any two steps. Tests run it after every one. */
+/* invariant.c: core_check, which checks what must hold between any two steps. Tests run it after
+ * every step. */
 #include "node.h"
 
 struct sums {
@@ -9,11 +10,16 @@ struct sums {
 static void check_record(const struct core *core, const struct record *r) {
 	const struct terms terms = record_terms(r);
 	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&terms));
-	CHECK(r->terms_size >= terms_rest(&terms) && permits_within(record_older(r).set, terms.set));
-	CHECK(!terms_semaphore(&terms) || !permits_none(terms.set)); /* without a number it would close the key for nobody */
-	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
-	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
-	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
+	CHECK(r->terms_size >= terms_rest(&terms) &&
+		permits_within(record_older(r).set, terms.set));
+	/* Without a number the record would close the key for nobody. */
+	CHECK(!terms_semaphore(&terms) || !permits_none(terms.set));
+	/* The clock is never below what this node accepted. */
+	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock));
+	/* Noting a ballot raises the clock to it. */
+	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);
+	/* Whoever takes a value has noted its ballot. */
+	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);
 	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
@@ -22,36 +28,49 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	uint32_t waiters = 0, turns = 0, kept = 0;
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		const struct queued *last = NULL;
-		for (struct queued *q = queued_first(more->queue[part]); q; last = q, q = queued_after(core, more->queue[part], q)) {
+		for (struct queued *q = queued_first(more->queue[part]); q;
+			last = q, q = queued_after(core, more->queue[part], q)) {
 			const struct waiter *w = CONTAINER_OF(q, struct waiter, q);
-			CHECK(q->key == key && list_linked(&q->by_peer) && part == ((w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)));
-			CHECK(q->ticket.clock != 0 && (last == NULL || queued_sooner(core, last, q))); /* stamped, and in their order */
-			CHECK(queued_find(core, &core->master.queues.waiters, key, q->peer, q->lock_id) == q);
+			CHECK(q->key == key && list_linked(&q->by_peer) &&
+				part == ((w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)));
+			/* Entries are stamped, and stand in their order. */
+			CHECK(q->ticket.clock != 0 &&
+				(last == NULL || queued_sooner(core, last, q)));
+			CHECK(queued_find(core, &core->master.queues.waiters, key, q->peer,
+				q->lock_id) == q);
 			waiters++;
 			turns += w->turn;
 		}
 	}
 	const struct parked *last = NULL;
-	for (const struct parked *k = queue_parked_next(core, key, NULL); k; last = k, k = queue_parked_next(core, key, k)) {
+	for (const struct parked *k = queue_parked_next(core, key, NULL); k;
+		last = k, k = queue_parked_next(core, key, k)) {
 		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
-		CHECK(queued_find(core, &core->master.queues.parked, key, k->q.peer, k->q.lock_id) == &k->q);
+		CHECK(queued_find(core, &core->master.queues.parked, key, k->q.peer,
+			k->q.lock_id) == &k->q);
 		kept++;
 	}
 	CHECK(waiters == more->waiters && kept == more->parked_count);
-	/* somebody has the turn, whether the key is free or not */
+	/* Somebody has the turn, whether the key is free or not. */
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
 	const struct queued *first = queued_first(more->parked);
-	if (first && core_votes(core)) { /* behind a record, or a promise */
+	/* A parked request stands behind a record or a promise. */
+	if (first && core_votes(core)) {
 		const struct place place = queued_place(first);
-		CHECK((key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms))) || (key->promise &&
-			!id128_equal(key->promise->lock_id, first->lock_id) && queue_may_wait(core, key, &place, STATUS_PROMISED)));
+		CHECK((key->held && (key_contested(key) ||
+			key_other(key, first->lock_id, &first->terms))) ||
+			(key->promise && !id128_equal(key->promise->lock_id, first->lock_id) &&
+			queue_may_wait(core, key, &place, STATUS_PROMISED)));
 	}
 	s->waiters += waiters;
 }
 
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
-	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id)); /* a held record is no promise */
-	CHECK(!key->promise || !key->held || !key_other(key, key->promise->lock_id, &key->promise->terms)); /* and displaces what it excludes */
+	/* A lock_id that is held has no promise. */
+	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id));
+	/* A held record displaces every promise that it excludes. */
+	CHECK(!key->promise || !key->held ||
+		!key_other(key, key->promise->lock_id, &key->promise->terms));
 	CHECK(key->held || key->promise || key->more);
 	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
 	digest_check_key(core->store.live, key, s->digests);
@@ -65,11 +84,13 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 			exclude = exclude || record_excludes(r, &terms);
 		}
 	}
-	CHECK(exclude == key_contested(key)); /* the one pass and the definition */
+	/* key_contested, which makes one pass, agrees with the definition. */
+	CHECK(exclude == key_contested(key));
 	if (key->promise) {
 		CHECK(key->promise->key == key && list_linked(&key->promise->by_peer));
 		CHECK(key->promise->noted <= core->clock);
-		CHECK(core_votes(core) || core->state == CORE_DRAINED); /* who does not vote promises nothing */
+		/* A node that does not vote promises nothing. */
+		CHECK(core_votes(core) || core->state == CORE_DRAINED);
 		s->promises++;
 	}
 	if (key->more) {
@@ -78,30 +99,36 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 }
 
 static void check_op(const struct core *core, const struct op *op) {
-	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING && op->state != OP_UNFINISHED;
+	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING &&
+		op->state != OP_UNFINISHED;
 	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
-	CHECK((op->state == OP_UNFINISHED) == (list_empty(&op->callers) && op->state == OP_UNFINISHED));
+	CHECK((op->state == OP_UNFINISHED) == (list_empty(&op->callers) &&
+		op->state == OP_UNFINISHED));
 	CHECK(!acquiring || !list_empty(&op->callers));
-	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL || op->state == OP_IN_LINE);
+	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL ||
+		op->state == OP_IN_LINE);
 	CHECK(op->state != OP_COMMITTING || op->token <= core->clock);
 	(void)core;
 }
 
-/* The table beside holds records and nothing else. */
+/* The staging table holds records and nothing else. */
 static void check_staging(const struct core *core) {
 	const struct table *t = core->store.staging;
 	struct sums s = { .held = 0 };
 	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
-		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n), seen++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n;
+			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			CHECK(&core->store.tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
+			CHECK(&core->store.tables[key->table] == t && key->promise == NULL &&
+				key->more == NULL && key->held);
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;
 			}
 		}
 	}
-	CHECK(s.held == t->held_count && memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
+	CHECK(s.held == t->held_count &&
+		memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
 	CHECK(core->store.staging_use != STAGING_FREE || t->keys.count == 0);
 }
 
@@ -113,8 +140,10 @@ static void check_replication(const struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct feed *feed = &core->peers[i].feed;
 		CHECK(!feed->walking || feed->active);
-		CHECK(!feed->active || (core_votes(core) && core->peers[i].up && feed->place.number <= log->next));
-		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES && feed->acked <= feed->place.number);
+		CHECK(!feed->active || (core_votes(core) && core->peers[i].up &&
+			feed->place.number <= log->next));
+		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES &&
+			feed->acked <= feed->place.number);
 		CHECK(!feed->watch_event || feed->active);
 		feeds += feed->active;
 		watch_event += feed->watch_event;
@@ -123,7 +152,8 @@ static void check_replication(const struct core *core) {
 	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
 	CHECK(!f->building || core->store.staging_use == STAGING_BUILDING);
 	/* A replica's state never votes. */
-	CHECK(core->state != CORE_FOLLOWING || (core->store.promise_count == 0 && core->store.waiter_count == 0));
+	CHECK(core->state != CORE_FOLLOWING ||
+		(core->store.promise_count == 0 && core->store.waiter_count == 0));
 }
 
 void core_check(const struct core *core) {
@@ -131,22 +161,29 @@ void core_check(const struct core *core) {
 	check_replication(core);
 	check_staging(core);
 	for (size_t b = 0, seen = 0; seen < core->store.live->keys.count; b++) {
-		for (struct map_node *n = map_bucket(&core->store.live->keys, b); n; n = map_next_in_bucket(n), seen++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, b); n;
+			n = map_next_in_bucket(n), seen++) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);
 		}
 	}
-	CHECK(s.held == core->store.live->held_count && s.promises == core->store.promise_count && s.waiters == core->store.waiter_count);
-	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
+	CHECK(s.held == core->store.live->held_count && s.promises == core->store.promise_count &&
+		s.waiters == core->store.waiter_count);
+	/* Whoever changed a record has said so. */
+	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0);
 	uint32_t ops = 0, unfinished = 0;
-	for (const struct list *n = list_first(&core->coordinator.ops); n; n = list_after(&core->coordinator.ops, n), ops++) {
+	for (const struct list *n = list_first(&core->coordinator.ops); n;
+		n = list_after(&core->coordinator.ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 	}
-	for (const struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n), unfinished++) {
+	for (const struct list *n = list_first(&core->coordinator.unfinished); n;
+		n = list_after(&core->coordinator.unfinished, n), unfinished++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_UNFINISHED);
 	}
-	CHECK(ops == core->coordinator.op_count && unfinished == core->coordinator.catch_up_count && unfinished <= core->limits.unfinished);
+	CHECK(ops == core->coordinator.op_count && unfinished == core->coordinator.catch_up_count &&
+		unfinished <= core->limits.unfinished);
 	CHECK(core->store.live->keys.count <= core->limits.keys);
 	CHECK(core->engine.ceiling_on_disk <= core->durable.ceiling);
-	CHECK(core->state != CORE_VOTING || core->engine.voted_on_disk || core->engine.boot_on_disk != core->durable.boot);
+	CHECK(core->state != CORE_VOTING || core->engine.voted_on_disk ||
+		core->engine.boot_on_disk != core->durable.boot);
 }

@@ -1,26 +1,47 @@
-/* node.h: the whole node: steps, who gets a message, who hears of what. */
+/* node.h: the whole node: steps, which room takes a message, who hears of what, a planned stop. It
+ * decides nothing of the protocol itself. */
 #ifndef PAWL_CLUSTER_NODE_H
 #define PAWL_CLUSTER_NODE_H
 
 #include "membership.h"
 
 /* ---- background.c ---- */
+
+/* Does the pieces of long work that this turn of the loop has left. */
 void background(struct core *core);
-void background_turn(struct core *core); /* perhaps another turn of the loop has begun */
-int64_t background_deadline(const struct core *core); /* INT64_MAX: there is nothing to do */
+
+/* Called at the beginning of a step: a new turn of the loop may do new pieces. */
+void background_turn(struct core *core);
+
+/* Returns when the next piece is due, by the boot clock in nanoseconds; INT64_MAX: there is nothing
+ * to do. */
+int64_t background_deadline(const struct core *core);
 
 /* ---- core.c ---- */
+
+/* Hands a message to the function that MESSAGE_TABLE names. */
 void step_message(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- drain.c ---- */
+
+/* Stops voting, answers what is under way, and prepares the side file (core_drain_frame). */
 void drain_start(struct core *core);
+
+/* Takes back a frame of the side file, before the node starts. The frame is borrowed. */
 void drain_restore(struct core *core, const struct frame *frame);
+
+/* Frees what a planned stop needs. */
 void drain_done(struct core *core);
 
 /* ---- frames.c ---- */
+
+/* Handles a frame of this peer. The frame is borrowed. */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 
 /* ---- request.c ---- */
+
+/* Handles a client's request: refuses it, joins it to the operation that it repeats, or begins an
+ * operation. The request is borrowed. */
 void request_handle(struct core *core, const struct core_request *r);
 
 #endif

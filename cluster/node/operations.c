@@ -1,8 +1,9 @@
-/* operations.c: the operations of a coordinator: to add one is to add its file and a row to OPERATIONS. */
+/* operations.c: the table of the coordinator's operations. A new operation is its own file and a
+ * row in OPERATIONS. */
 #include "operation.h"
 #include "node.h"
 
-/* It is carried out by membership/change.c, and is never an operation of the coordinator. */
+/* membership/change.c carries a change out, so it is never an operation of the coordinator. */
 const struct operation change_operation = { .by_lock = false };
 
 const struct operation *const node_operations[CORE_OPS] = {

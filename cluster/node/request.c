@@ -1,7 +1,9 @@
-/* request.c: a client's request, checked before it changes anything (section 8, point 6), and handed to its operation. */
+/* request.c: a client's request is checked before it changes anything (section 8, point 6), and
+ * handed to its operation. */
 #include "node.h"
 
-static struct core_reply *refuse(struct core *core, const struct core_request *r, int error, const char *field) {
+static struct core_reply *refuse(struct core *core, const struct core_request *r, int error,
+	const char *field) {
 	struct core_reply *reply = out_reply(core);
 	reply->id = r->id;
 	reply->client = r->client;
@@ -17,7 +19,8 @@ static struct core_reply *refuse(struct core *core, const struct core_request *r
 struct problem {
 	int error;
 	const char *field;
-	uint32_t which; /* of several locks */
+	/* Which of several locks the problem is about, counted from 0. */
+	uint32_t which;
 };
 
 static struct problem check_lease(const struct core *core, const struct core_request *r) {
@@ -25,12 +28,13 @@ static struct problem check_lease(const struct core *core, const struct core_req
 		return (struct problem){ PAWL_EBADREQUEST, "lease_ms", 0 };
 	}
 	if (r->lease > core->config.max_lease) {
-		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 }; /* R5, before anybody is asked */
+		/* R5 is checked here before any master is asked. */
+		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 };
 	}
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
-/* Section 10; R5 is about the lease and the delay after it. */
+/* Checks the lock terms (section 10). R5 is about the lease and the lock delay together. */
 static struct problem check_terms(const struct core *core, const struct core_request *r) {
 	const struct terms *t = &r->terms;
 	bool semaphore = terms_semaphore(t);
@@ -40,7 +44,8 @@ static struct problem check_terms(const struct core *core, const struct core_req
 	if (semaphore && t->of > PERMITS_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "of", 0 };
 	}
-	if (!permits_none(t->set) || (semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
+	if (!permits_none(t->set) ||
+		(semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
 		return (struct problem){ PAWL_EBADREQUEST, "permits", 0 };
 	}
 	if (t->delay < 0) {
@@ -63,13 +68,15 @@ static struct problem check_sizes(const struct core *core, const struct core_req
 		return (struct problem){ PAWL_ETOOLARGE, "owner", 0 };
 	}
 	if (r->label.size > LABEL_MAX || r->to.size > OWNER_MAX) {
-		return (struct problem){ PAWL_ETOOLARGE, r->to.size > OWNER_MAX ? "to" : "label", 0 };
+		return (struct problem){ PAWL_ETOOLARGE,
+			r->to.size > OWNER_MAX ? "to" : "label", 0 };
 	}
 	if (r->value.size > core->limits.value_bytes || r->value.size > VALUE_MAX_HARD) {
 		return (struct problem){ PAWL_ETOOLARGE, "value", 0 };
 	}
 	if (r->identity.size > IDENTITY_MAX || r->after.size > KEY_MAX) {
-		return (struct problem){ PAWL_ETOOLARGE, r->identity.size > IDENTITY_MAX ? "identity" : "after", 0 };
+		return (struct problem){ PAWL_ETOOLARGE,
+			r->identity.size > IDENTITY_MAX ? "identity" : "after", 0 };
 	}
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
@@ -83,8 +90,9 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (p.error != PAWL_OK) {
 		return p;
 	}
-	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BINDING ||
-		r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE ||
+		r->op == CORE_RELEASE || r->op == CORE_BINDING || r->op == CORE_DOWNGRADE ||
+		r->op == CORE_TRANSFER;
 	if (by_lock && id128_zero(r->lock_id)) {
 		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
 	}
@@ -95,9 +103,11 @@ static struct problem check(const struct core *core, const struct core_request *
 		return (struct problem){ PAWL_EBADREQUEST, "token", 0 };
 	}
 	if (r->wait < 0) {
-		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
+		return (struct problem){ PAWL_EBADREQUEST,
+			r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
 	}
-	if ((r->op == CORE_LIST || (r->op == CORE_WAITERS && r->prefix)) && r->limit > WAITERS_MAX) {
+	if ((r->op == CORE_LIST || (r->op == CORE_WAITERS && r->prefix)) &&
+		r->limit > WAITERS_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "limit", 0 };
 	}
 	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
@@ -110,12 +120,14 @@ static struct problem check(const struct core *core, const struct core_request *
 }
 
 static struct problem check_state(struct core *core, const struct core_request *r) {
-	if (core->state == CORE_UNBORN || core->state == CORE_OUTSIDE || core->state == CORE_DRAINED) {
+	if (core->state == CORE_UNBORN || core->state == CORE_OUTSIDE ||
+		core->state == CORE_DRAINED) {
 		return (struct problem){ PAWL_ERECOVERING, NULL, 0 };
 	}
-	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
-	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK || r->op == CORE_DOWNGRADE ||
-		r->op == CORE_TRANSFER;
+	/* Half of the room is for holders: requests that wait must not keep them from extending and
+	 * releasing (section 9). */
+	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE ||
+		r->op == CORE_BREAK || r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
 	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
 	if (core->coordinator.op_count >= room) {
 		COUNT(core, busy);
@@ -150,8 +162,9 @@ static void begin(struct core *core, struct op *op) {
 	}
 }
 
-/* The lock is to end with the newest of the connections that ask for it (section 2, Release on disconnect). False: the commit names an
- * earlier one already, so this has to be an attempt of its own. */
+/* Lets the lock end with the newest of the connections that ask for it (section 2, Release on
+ * disconnect). False: the commit already names an earlier one, so this has to be an attempt of its
+ * own. */
 static bool names_binding(struct op *op, uint32_t binding) {
 	if (binding <= op->terms.binding) {
 		return true;
@@ -163,8 +176,10 @@ static bool names_binding(struct op *op, uint32_t binding) {
 	return true;
 }
 
-/* A request repeated while the earlier connection lives joins its attempt and gets the same answer; not once the commit is sent: what was
- * accepted before it was asked for may have ended since, and the key may have been another's (section 5, Repeats). True: it was dealt with. */
+/* A request that is repeated while the earlier connection lives joins its attempt and gets the same
+ * answer. Not so once the commit is sent: what was accepted before the repeat was asked for may
+ * have ended since, and the key may have been another's (section 5, Repeats). True: the request was
+ * dealt with. */
 static bool join(struct core *core, const struct core_request *r) {
 	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
 		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
@@ -174,7 +189,8 @@ static bool join(struct core *core, const struct core_request *r) {
 	if (!slice_equal(op->identity, r->identity)) {
 		refuse(core, r, PAWL_EDENIED, "lock_id");
 	} else if (op->part_of || (op->group && !group_same(op, r))) {
-		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
+		/* The lock_id is part of another request. */
+		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id");
 	} else if (op->terms.of != r->terms.of) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
 	} else if (op->state == OP_COMMITTING || !names_binding(op, r->terms.binding)) {
@@ -224,7 +240,8 @@ static void handle(struct core *core, const struct core_request *r) {
 void request_handle(struct core *core, const struct core_request *r) {
 	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
 		struct core_request named = *r;
-		named.key = r->locks[0].key; /* under which a repeat finds it */
+		/* A repeat finds the request under its first key. */
+		named.key = r->locks[0].key;
 		named.lock_id = r->locks[0].lock_id;
 		handle(core, &named);
 	} else {
