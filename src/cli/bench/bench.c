@@ -1,4 +1,4 @@
-/* pawl bench: load, latency and hand-off figures of a cluster. */
+/* bench.c: pawl bench: measures the load, latency and hand-offs of a cluster. */
 #include "bench.h"
 
 #include <event2/event.h>
@@ -11,7 +11,8 @@
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define PATIENCE_S 15 /* for what is under way when the time is over */
+/* How long to wait for what is under way when the time is over, in s. */
+#define PATIENCE_S 15
 #define OUTSTANDING_MAX 65536
 #define LEASES_MAX 100000000
 
@@ -20,15 +21,19 @@ static const char bench_help[] =
 	"\n"
 	"Measures a cluster from here, on one connection unless told otherwise. Modes:\n"
 	"  cycle                acquire and release, each on keys of its own\n"
-	"  handoff              many wait for one key; measures from a release to the next one's grant\n"
+	"  handoff              many wait for one key; measures from a release to the next one's "
+		"grant\n"
 	"  extend               extend leases in batches\n"
-	"  gap                  as cycle; do something to the cluster meanwhile: tells the longest time without a grant\n"
+	"  gap                  as cycle; do something to the cluster meanwhile: tells the longest "
+		"time without a grant\n"
 	"  fill                 take many leases and hold them, to look at the cluster meanwhile\n"
 	"\n"
-	"  --outstanding N      so many at once (default: cycle 64, handoff 32 waiters, extend 1 batch, gap 4, fill 256)\n"
+	"  --outstanding N      so many at once (default: cycle 64, handoff 32 waiters, extend 1 "
+		"batch, gap 4, fill 256)\n"
 	"  --duration DURATION  how long to measure (default 5s; fill: no limit)\n"
 	"  --count N            or until so many are done\n"
-	"  --connections N      spread over N connections, each begins with another endpoint (default 1)\n"
+	"  --connections N      spread over N connections, each begins with another endpoint "
+		"(default 1)\n"
 	"  --batch N            extend: locks in a request (default 1000, at most 1000)\n"
 	"  --leases N           fill: how many (default 100000)\n"
 	"  --lease DURATION     (default 10s; fill and extend 60s)\n"
@@ -36,7 +41,8 @@ static const char bench_help[] =
 	"  --value V            of the locks (default: none)\n"
 	"  --prefix TEXT        keys begin with it (default: bench and a random number)\n"
 	"\n"
-	"Leases of extend and fill are left to run out. An interrupt ends the measurement and prints what there is. Exit\n"
+	"Leases of extend and fill are left to run out. An interrupt ends the measurement and "
+		"prints what there is. Exit\n"
 	"status 1 when nothing at all could be measured.\n"
 	"\n"
 	"Example:\n"
@@ -64,8 +70,8 @@ struct pawl *bench_client(const struct bench *b, uint64_t slot) {
 void bench_failed(struct bench *b, int error, const char *message) {
 	if (b->errors++ == 0) {
 		const char *remedy = cli_remedy(0, error);
-		snprintf(b->first_error, sizeof b->first_error, "%s: %s%s%s", pawl_error_code(error), message, remedy ? ": " : "",
-			remedy ? remedy : "");
+		snprintf(b->first_error, sizeof b->first_error, "%s: %s%s%s",
+			pawl_error_code(error), message, remedy ? ": " : "", remedy ? remedy : "");
 	}
 }
 
@@ -99,14 +105,17 @@ void bench_slot_ended(struct bench *b) {
 	}
 	b->end_ns = b->end_ns ? b->end_ns : bench_now();
 	struct timeval hold = { b->hold_ms / 1000, b->hold_ms % 1000 * 1000 };
-	if (b->hold_ms && !b->stopping && event_base_once(b->base, -1, EV_TIMEOUT, on_held_enough, b, &hold) == 0) {
-		fprintf(stderr, "%" PRIu64 " leases held, waiting %s\n", b->filled, output_duration(b->hold_ms));
+	if (b->hold_ms && !b->stopping
+		&& event_base_once(b->base, -1, EV_TIMEOUT, on_held_enough, b, &hold) == 0) {
+		fprintf(stderr, "%" PRIu64 " leases held, waiting %s\n", b->filled,
+			output_duration(b->hold_ms));
 		return;
 	}
 	event_base_loopbreak(b->base);
 }
 
-/* The time is over, or an interrupt: what is under way ends by itself; a second time, or when it does not, at once. */
+/* The time is over, or the user has interrupted. What is under way ends by itself. If this comes a
+ * second time, or if something does not end, the measurement stops at once. */
 static void on_over(evutil_socket_t fd, short what, void *arg) {
 	static const struct timeval patience = { PATIENCE_S, 0 };
 	struct bench *b = arg;
@@ -133,20 +142,23 @@ static double seconds(const struct bench *b) {
 
 static void print_latency(const char *label, const struct histogram *h) {
 	if (h->count) {
-		output_field(label, "p50 %.0fus  p90 %.0fus  p99 %.0fus  p99.9 %.0fus  max %.0fus", us(histogram_quantile(h, 0.5)),
-			us(histogram_quantile(h, 0.9)), us(histogram_quantile(h, 0.99)), us(histogram_quantile(h, 0.999)), us(h->max_ns));
+		output_field(label, "p50 %.0fus  p90 %.0fus  p99 %.0fus  p99.9 %.0fus  max %.0fus",
+			us(histogram_quantile(h, 0.5)), us(histogram_quantile(h, 0.9)),
+			us(histogram_quantile(h, 0.99)), us(histogram_quantile(h, 0.999)),
+			us(h->max_ns));
 	}
 }
 
 static void print_table(const struct bench *b) {
-	output_field("mode", "%s, %" PRIu64 " outstanding, %" PRIu64 " connection%s", b->mode->name, b->outstanding,
-		b->connections, b->connections == 1 ? "" : "s");
+	output_field("mode", "%s, %" PRIu64 " outstanding, %" PRIu64 " connection%s", b->mode->name,
+		b->outstanding, b->connections, b->connections == 1 ? "" : "s");
 	output_field(b->mode->operation, "%" PRIu64 " in %.2fs", b->done, seconds(b));
 	output_field("rate", "%.0f/s", (double)b->done / seconds(b));
 	print_latency(b->mode->latency, &b->latency);
 	print_latency("cycle", &b->cycle);
 	if (b->mode->gaps) {
-		output_field("longest gap", "%.1fms, %.2fs after the start", (double)b->longest_gap_ns / 1e6,
+		output_field("longest gap", "%.1fms, %.2fs after the start",
+			(double)b->longest_gap_ns / 1e6,
 			(double)(b->gap_at_ns - b->begin_ns) / 1e9);
 	}
 	if (b->errors) {
@@ -156,8 +168,9 @@ static void print_table(const struct bench *b) {
 
 static json_t *latency_json(const struct histogram *h) {
 	return json_pack("{s:I,s:f,s:f,s:f,s:f,s:f,s:f}", "count", (json_int_t)h->count, "mean",
-		h->count ? us(h->sum_ns) / (double)h->count : 0.0, "p50", us(histogram_quantile(h, 0.5)), "p90",
-		us(histogram_quantile(h, 0.9)), "p99", us(histogram_quantile(h, 0.99)), "p999", us(histogram_quantile(h, 0.999)), "max",
+		h->count ? us(h->sum_ns) / (double)h->count : 0.0, "p50",
+		us(histogram_quantile(h, 0.5)), "p90", us(histogram_quantile(h, 0.9)), "p99",
+		us(histogram_quantile(h, 0.99)), "p999", us(histogram_quantile(h, 0.999)), "max",
 		us(h->max_ns));
 }
 
@@ -174,8 +187,10 @@ static void print_json(const struct bench *b) {
 		output_json_set(object, "cycle_us", latency_json(&b->cycle));
 	}
 	if (b->mode->gaps) {
-		output_json_set(object, "longest_gap_ms", json_real((double)b->longest_gap_ns / 1e6));
-		output_json_set(object, "gap_at_s", json_real((double)(b->gap_at_ns - b->begin_ns) / 1e9));
+		output_json_set(object, "longest_gap_ms",
+			json_real((double)b->longest_gap_ns / 1e6));
+		output_json_set(object, "gap_at_s",
+			json_real((double)(b->gap_at_ns - b->begin_ns) / 1e9));
 	}
 	output_json_set(object, "errors", json_integer((json_int_t)b->errors));
 	if (b->errors) {
@@ -188,12 +203,19 @@ static void print_json(const struct bench *b) {
 
 static void read_line(struct bench *b, struct cli_command_line *line) {
 	const struct cli_option options[] = {
-		{ "outstanding", CLI_NUMBER, &b->outstanding }, { "duration", CLI_DURATION, &b->duration_ms },
-		{ "count", CLI_NUMBER, &b->count }, { "connections", CLI_NUMBER, &b->connections }, { "batch", CLI_NUMBER, &b->batch },
-		{ "leases", CLI_NUMBER, &b->leases }, { "lease", CLI_DURATION, &b->lease_ms }, { "hold", CLI_DURATION, &b->hold_ms },
-		{ "value", CLI_TEXT, &b->value }, { "prefix", CLI_TEXT, &b->prefix },
+		{ "outstanding", CLI_NUMBER, &b->outstanding },
+		{ "duration", CLI_DURATION, &b->duration_ms },
+		{ "count", CLI_NUMBER, &b->count },
+		{ "connections", CLI_NUMBER, &b->connections },
+		{ "batch", CLI_NUMBER, &b->batch },
+		{ "leases", CLI_NUMBER, &b->leases },
+		{ "lease", CLI_DURATION, &b->lease_ms },
+		{ "hold", CLI_DURATION, &b->hold_ms },
+		{ "value", CLI_TEXT, &b->value },
+		{ "prefix", CLI_TEXT, &b->prefix },
 	};
-	b->duration_ms = UINT32_MAX; /* not named: the mode's default */
+	/* No duration was given, so the mode's default counts. */
+	b->duration_ms = UINT32_MAX;
 	b->outstanding = UINT64_MAX;
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	for (size_t i = 0; i < COUNT(modes); i++) {
@@ -202,7 +224,8 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 		}
 	}
 	if (!b->mode) {
-		cli_misuse(line, "there is no mode '%s': cycle, handoff, extend, gap, fill", operands[0]);
+		cli_misuse(line, "there is no mode '%s': cycle, handoff, extend, gap, fill",
+			operands[0]);
 	}
 	bool fill = b->mode->start == bench_fill_start;
 	b->duration_ms = b->duration_ms != UINT32_MAX ? b->duration_ms : fill ? 0 : 5000;
@@ -212,8 +235,10 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 		const char *name;
 		uint64_t value, most;
 	} limits[] = {
-		{ "outstanding", b->outstanding, OUTSTANDING_MAX }, { "connections", b->connections, 1024 },
-		{ "batch", b->batch, BENCH_BATCH_MAX }, { "leases", b->leases, LEASES_MAX },
+		{ "outstanding", b->outstanding, OUTSTANDING_MAX },
+		{ "connections", b->connections, 1024 },
+		{ "batch", b->batch, BENCH_BATCH_MAX },
+		{ "leases", b->leases, LEASES_MAX },
 	};
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		if (limits[i].value < 1 || limits[i].value > limits[i].most) {
@@ -243,7 +268,7 @@ static void on_ping(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
-/* True once the loop has run to its end; false: no node could be reached. */
+/* Returns true once the loop has run to its end, and false if no node could be reached. */
 static bool measure(struct bench *b) {
 	static const int numbers[] = { SIGINT, SIGTERM };
 	struct event *signals[COUNT(numbers)];
@@ -267,7 +292,8 @@ static bool measure(struct bench *b) {
 	return good && b->mode;
 }
 
-/* Connection number i begins with endpoint number i, so that many are spread over the nodes. */
+/* Makes connection number i begin with endpoint number i, so that many connections are spread over
+ * the nodes. */
 static struct pawl *connect_rotated(const struct bench *b, uint64_t number) {
 	struct cli_command_line line = *b->line;
 	const char *all = line.endpoints, *at = all;
@@ -285,14 +311,17 @@ static struct pawl *connect_rotated(const struct bench *b, uint64_t number) {
 }
 
 static int bench_run(struct cli_command_line *line) {
-	static struct bench bench; /* histograms are large for a stack */
+	/* This is static because histograms are too large for the stack. */
+	static struct bench bench;
 	struct bench *b = &bench;
 	char prefix[32];
 	struct pawl_id id = { { 0 } };
-	*b = (struct bench){ .line = line, .connections = 1, .batch = BENCH_BATCH_MAX, .leases = 100000 };
+	*b = (struct bench){ .line = line, .connections = 1, .batch = BENCH_BATCH_MAX,
+		.leases = 100000 };
 	read_line(b, line);
 	if (!b->prefix && pawl_id_new(&id) == 0) {
-		snprintf(prefix, sizeof prefix, "bench-%02x%02x%02x%02x", id.bytes[0], id.bytes[1], id.bytes[2], id.bytes[3]);
+		snprintf(prefix, sizeof prefix, "bench-%02x%02x%02x%02x", id.bytes[0], id.bytes[1],
+			id.bytes[2], id.bytes[3]);
 		b->prefix = prefix;
 	}
 	b->base = event_base_new();
@@ -316,4 +345,5 @@ static int bench_run(struct cli_command_line *line) {
 	return b->done ? CLI_DONE : CLI_REFUSED;
 }
 
-const struct cli_command cli_bench = { "bench", "load, latency and hand-off figures of a cluster", bench_help, bench_run };
+const struct cli_command cli_bench = { "bench", "load, latency and hand-off figures of a cluster",
+	bench_help, bench_run };

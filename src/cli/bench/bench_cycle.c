@@ -1,17 +1,19 @@
-/* cycle, handoff and gap: acquire, release, again. */
+/* bench_cycle.c: the modes cycle, handoff and gap: they acquire, release, and begin again. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "bench.h"
 
-#define WAIT_MS 60000 /* handoff: each is served long before */
+/* For handoff; each request is served long before this time is over. */
+#define WAIT_MS 60000
 
 struct slot {
 	struct bench *bench;
 	struct pawl *client;
 	char key[BENCH_KEY_BYTES];
 	struct pawl_id lock_id;
-	int64_t acquire_ns; /* when it was sent */
+	/* When the acquire was sent, in ns. */
+	int64_t acquire_ns;
 };
 
 static void slot_acquire(struct slot *s);
@@ -61,10 +63,12 @@ static void on_acquired(struct pawl_result *take_result, void *arg) {
 	note_grant(b, now);
 	if (!b->mode->one_key) {
 		histogram_add(&b->latency, now - s->acquire_ns);
-	} else if (b->released_ns > s->acquire_ns) { /* it was waiting when the last holder let go */
+	} else if (b->released_ns > s->acquire_ns) {
+		/* This request was waiting when the last holder let go. */
 		histogram_add(&b->latency, now - b->released_ns);
 	}
-	const struct pawl_request request = { .method = PAWL_RELEASE, .key = pawl_str(s->key), .lock_id = take_result->lock_id };
+	const struct pawl_request request = { .method = PAWL_RELEASE, .key = pawl_str(s->key),
+		.lock_id = take_result->lock_id };
 	b->released_ns = now;
 	int error = pawl_start(s->client, &request, on_released, s, NULL);
 	if (error) {
@@ -80,8 +84,9 @@ static void slot_acquire(struct slot *s) {
 		bench_slot_ended(b);
 		return;
 	}
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(s->key), .lease_ms = b->lease_ms,
-		.wait_ms = b->mode->one_key ? WAIT_MS : 0, .value = pawl_str(b->value), .owner = pawl_str("bench") };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(s->key),
+		.lease_ms = b->lease_ms, .wait_ms = b->mode->one_key ? WAIT_MS : 0,
+		.value = pawl_str(b->value), .owner = pawl_str("bench") };
 	s->acquire_ns = bench_now();
 	int error = pawl_start(s->client, &request, on_acquired, s, NULL);
 	if (error) {
@@ -100,7 +105,8 @@ void bench_cycle_start(struct bench *b) {
 		}
 		s->bench = b;
 		s->client = bench_client(b, i);
-		snprintf(s->key, sizeof s->key, "%s/%llu", b->prefix, b->mode->one_key ? 0ULL : (unsigned long long)i);
+		snprintf(s->key, sizeof s->key, "%s/%llu", b->prefix,
+			b->mode->one_key ? 0ULL : (unsigned long long)i);
 		b->running++;
 		slot_acquire(s);
 	}

@@ -1,4 +1,4 @@
-/* fill and extend: many leases held at once. */
+/* bench_fill.c: the modes fill and extend: many leases are held at once. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct filler {
 static void fill_next(struct filler *f);
 static void extend_begin(struct bench *b);
 
-/* The last one: fill is over, or what extend needs is there. */
+/* Ends a filler. If it is the last one, fill is over, or everything that extend needs is there. */
 static void fill_ended(struct filler *f) {
 	struct bench *b = f->bench;
 	free(f);
@@ -60,10 +60,11 @@ static void fill_next(struct filler *f) {
 		fill_ended(f);
 		return;
 	}
-	f->index = b->next++; /* a lease that failed is left out */
+	/* A lease that has failed is left out. */
+	f->index = b->next++;
 	key_of(b, f->index, key);
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key), .lease_ms = b->lease_ms,
-		.value = pawl_str(b->value), .owner = pawl_str("bench") };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key),
+		.lease_ms = b->lease_ms, .value = pawl_str(b->value), .owner = pawl_str("bench") };
 	f->sent_ns = bench_now();
 	int error = pawl_start(f->client, &request, on_filled, f, NULL);
 	if (error) {
@@ -144,8 +145,8 @@ static void extend_next(struct extender *e) {
 		bench_slot_ended(b);
 		return;
 	}
-	const struct pawl_request request = { .method = PAWL_EXTEND, .locks = e->items, .lock_count = e->count,
-		.deadline_kept = true };
+	const struct pawl_request request = { .method = PAWL_EXTEND, .locks = e->items,
+		.lock_count = e->count, .deadline_kept = true };
 	e->sent_ns = bench_now();
 	int error = pawl_start(e->client, &request, on_extended, e, NULL);
 	if (error) {
@@ -154,7 +155,7 @@ static void extend_next(struct extender *e) {
 	}
 }
 
-/* Each extender has a batch of its own. */
+/* Starts the extenders. Each of them has a batch of its own. */
 static void extend_begin(struct bench *b) {
 	uint64_t index = 0;
 	bench_begin(b);
@@ -171,8 +172,10 @@ static void extend_begin(struct bench *b) {
 				continue;
 			}
 			key_of(b, index, e->keys[e->count]);
-			e->items[e->count] = (struct pawl_extend_item){ .key = pawl_str(e->keys[e->count]), .lock_id = b->ids[index],
-				.lease_ms = b->lease_ms };
+			e->items[e->count] = (struct pawl_extend_item){
+				.key = pawl_str(e->keys[e->count]), .lock_id = b->ids[index],
+				.lease_ms = b->lease_ms
+			};
 			e->count++;
 		}
 		if (e->count == 0) {

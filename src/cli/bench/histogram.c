@@ -12,7 +12,7 @@ static size_t bucket_of(uint64_t ns) {
 	return ((size_t)(shift + 1) << HISTOGRAM_PART_BITS) + (size_t)((ns >> shift) - PARTS);
 }
 
-/* The greatest duration that falls into the bucket. */
+/* Returns the greatest duration that falls into the bucket. */
 static uint64_t bucket_end(size_t bucket) {
 	if (bucket < PARTS) {
 		return bucket;

@@ -1,5 +1,5 @@
-/* histogram.h: how often which duration occurred, to about 1 %, in fixed memory (as HdrHistogram by Gil Tene: each power of
- * two is cut into equal parts). */
+/* histogram.h: how often each duration has occurred, to about 1 %, in memory of fixed size. As in
+ * HdrHistogram by Gil Tene, each power of two is cut into equal parts. */
 #ifndef PAWL_CLI_HISTOGRAM_H
 #define PAWL_CLI_HISTOGRAM_H
 
@@ -12,8 +12,10 @@ struct histogram {
 	uint64_t buckets[(64 - HISTOGRAM_PART_BITS + 1) << HISTOGRAM_PART_BITS];
 };
 
-void histogram_add(struct histogram *h, int64_t ns); /* negative ones count as 0 */
-/* The duration that `part` (0 .. 1) of all do not exceed; 0 when there are none. */
+/* Adds a duration in ns. Negative ones count as 0. */
+void histogram_add(struct histogram *h, int64_t ns);
+/* Returns the duration, in ns, that the part `part` (0 .. 1) of all durations do not exceed; 0 if
+ * there are none. */
 uint64_t histogram_quantile(const struct histogram *h, double part);
 
 #endif

@@ -1,4 +1,5 @@
-/* pawl cert: a certificate authority, certificates for a cluster, and their end, without any other tool. */
+/* cert.c: pawl cert: makes a certificate authority and the certificates of a cluster, and revokes
+ * them, without any other tool. */
 #include <errno.h>
 #include <openssl/pem.h>
 #include <stdlib.h>
@@ -19,24 +20,34 @@ static const char cert_help[] =
 	"       pawl cert show FILE...\n"
 	"       pawl cert revoke WHAT...\n"
 	"\n"
-	"Makes the keys and certificates of a cluster: first an authority, then with it one certificate for each node (under\n"
-	"the node's name in its configuration) and for each client. Writes NAME.crt and NAME.key (ca.crt and ca.key), keys\n"
-	"with mode 0600. Nodes and clients need ca.crt and their own two files; keep ca.key elsewhere.\n"
+	"Makes the keys and certificates of a cluster: first an authority, then with it one "
+		"certificate for each node (under\n"
+	"the node's name in its configuration) and for each client. Writes NAME.crt and NAME.key "
+		"(ca.crt and ca.key), keys\n"
+	"with mode 0600. Nodes and clients need ca.crt and their own two files; keep ca.key "
+		"elsewhere.\n"
 	"\n"
-	"show says whose a certificate is, what it allows, until when, and whether it is revoked. revoke makes the CRL of the\n"
-	"authority, DIR/ca.crl, anew with WHAT in it; copy it to every node ([tls] crl) and reload. WHAT is a certificate's\n"
-	"file, or serial:HEX; none: only the time until which the CRL counts is made anew. With --list it goes to a text file\n"
-	"instead ([tls] revoked), without the authority's key; there WHAT may also be node:NAME or client:NAME.\n"
+	"show says whose a certificate is, what it allows, until when, and whether it is revoked. "
+		"revoke makes the CRL of the\n"
+	"authority, DIR/ca.crl, anew with WHAT in it; copy it to every node ([tls] crl) and "
+		"reload. WHAT is a certificate's\n"
+	"file, or serial:HEX; none: only the time until which the CRL counts is made anew. With "
+		"--list it goes to a text file\n"
+	"instead ([tls] revoked), without the authority's key; there WHAT may also be node:NAME or "
+		"client:NAME.\n"
 	"\n"
 	"  --host HOST,...      node: the names and addresses under which clients reach it\n"
-	"  --role ROLE          node: the most that it may be: master (default: everything), replica (never a master, so that\n"
-	"                       it has no vote), embedded (a replica inside a program, needs no --host)\n"
+	"  --role ROLE          node: the most that it may be: master (default: everything), "
+		"replica (never a master, so that\n"
+	"                       it has no vote), embedded (a replica inside a program, needs no "
+		"--host)\n"
 	"  --dir DIR            where the files are (default: here)\n"
 	"  --ca FILE            the authority's certificate (default DIR/ca.crt)\n"
 	"  --ca-key FILE        and its key (default DIR/ca.key)\n"
 	"  --crl FILE           show, revoke: the CRL (default DIR/ca.crl)\n"
 	"  --list FILE          show, revoke: a list of what is revoked, a line each\n"
-	"  --days N             how long it is valid (default: ca 3650, node 825, client 365, a CRL as long as the authority),\n"
+	"  --days N             how long it is valid (default: ca 3650, node 825, client 365, a "
+		"CRL as long as the authority),\n"
 	"                       not beyond the authority\n"
 	"  --type ec|ed25519    kind of key (default ec: P-256)\n"
 	"  --name NAME          ca: what the authority is called (default: Pawl CA)\n"
@@ -64,7 +75,8 @@ static void refuse_existing(const struct cert *c, const char *path) {
 	}
 }
 
-static void report(const struct cert *c, const char *certificate_path, const char *key_path, const X509 *x) {
+static void report(const struct cert *c, const char *certificate_path, const char *key_path,
+	const X509 *x) {
 	struct tm end;
 	char text[32] = "";
 	if (ASN1_TIME_to_tm(X509_get0_notAfter(x), &end) == 1) {
@@ -84,7 +96,8 @@ static void report(const struct cert *c, const char *certificate_path, const cha
 }
 
 static void make(struct cert *c) {
-	char *certificate_path = cert_join(c->dir, "/", c->base, ".crt"), *key_path = cert_join(c->dir, "/", c->base, ".key");
+	char *certificate_path = cert_join(c->dir, "/", c->base, ".crt"),
+	     *key_path = cert_join(c->dir, "/", c->base, ".key");
 	refuse_existing(c, certificate_path);
 	refuse_existing(c, key_path);
 	X509 *issuer = NULL;
@@ -121,7 +134,8 @@ static void split_hosts(struct cert *c, char *list) {
 	char *host;
 	while (list && (host = strsep(&list, ",")) != NULL) {
 		if (!x509_host_valid(host)) {
-			cli_misuse(c->line, "--host: '%s' is neither a DNS name nor an IP address", host);
+			cli_misuse(c->line, "--host: '%s' is neither a DNS name nor an IP address",
+				host);
 		}
 		if (c->wanted.host_count == CERT_HOSTS_MAX) {
 			cli_misuse(c->line, "--host: more than %d", CERT_HOSTS_MAX);
@@ -131,45 +145,54 @@ static void split_hosts(struct cert *c, char *list) {
 	c->wanted.hosts = c->hosts;
 }
 
-/* Which of the three, and for whom; returns the default of --days. */
+/* Reads which of the three kinds is wanted, and for whom. Returns the default of --days. */
 static long read_operands(struct cert *c, char **operands, int count, const char *name) {
 	static const struct {
 		const char *text;
 		enum x509_kind kind;
 		int operands;
 		long days;
-	} kinds[] = { { "ca", X509_CA, 1, 3650 }, { "node", X509_NODE, 2, 825 }, { "client", X509_CLIENT, 2, 365 } };
+	} kinds[] = { { "ca", X509_CA, 1, 3650 }, { "node", X509_NODE, 2, 825 },
+		{ "client", X509_CLIENT, 2, 365 } };
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		if (strcmp(operands[0], kinds[i].text) != 0) {
 			continue;
 		}
 		if (count != kinds[i].operands) {
-			cli_misuse(c->line, count < kinds[i].operands ? "whose? pawl cert %s NAME" : i == 0 ? "pawl cert %s takes no name; --name does"
-				: "pawl cert %s makes one at a time", kinds[i].text);
+			cli_misuse(c->line,
+				count < kinds[i].operands ? "whose? pawl cert %s NAME"
+					: i == 0 ? "pawl cert %s takes no name; --name does"
+					: "pawl cert %s makes one at a time",
+				kinds[i].text);
 		}
 		c->wanted.kind = kinds[i].kind;
 		c->base = count > 1 ? operands[1] : "ca";
 		c->wanted.name = count > 1 ? operands[1] : name;
 		if (count > 1 && (!x509_name_valid(c->base) || strcmp(c->base, "ca") == 0)) {
-			cli_misuse(c->line, "'%s' cannot be a name: up to 63 letters, digits, '.', '_' and '-', and not 'ca'", c->base);
+			cli_misuse(c->line,
+				"'%s' cannot be a name: up to 63 letters, digits, '.', '_' and "
+				"'-', and not 'ca'",
+				c->base);
 		}
 		return kinds[i].days;
 	}
 	cli_misuse(c->line, "'%s': there are ca, node, client, show and revoke", operands[0]);
 }
 
-/* NULL: a master, which needs no mark. */
+/* Reads the role. NULL stands for a master, whose certificate needs no mark. */
 static void read_role(struct cert *c, const char *role) {
 	if (role && c->wanted.kind != X509_NODE) {
 		cli_misuse(c->line, "--role is for nodes");
 	}
-	if (role && strcmp(role, "master") != 0 && strcmp(role, "replica") != 0 && strcmp(role, "embedded") != 0) {
+	if (role && strcmp(role, "master") != 0 && strcmp(role, "replica") != 0
+		&& strcmp(role, "embedded") != 0) {
 		cli_misuse(c->line, "--role: '%s' is none of master, replica and embedded", role);
 	}
 	c->wanted.role = role && strcmp(role, "master") != 0 ? role : NULL;
 }
 
-static int make_one(struct cert *c, char **operands, int count, const char *name, const char *hosts, const char *role) {
+static int make_one(struct cert *c, char **operands, int count, const char *name, const char *hosts,
+	const char *role) {
 	long days_default = read_operands(c, operands, count, name);
 	read_role(c, role);
 	c->wanted.days = c->days != CERT_DAYS_DEFAULT ? (long)c->days : days_default;
@@ -182,7 +205,8 @@ static int make_one(struct cert *c, char **operands, int count, const char *name
 	if (c->wanted.kind != X509_NODE && hosts) {
 		cli_misuse(c->line, "--host is for nodes");
 	}
-	if (c->wanted.kind == X509_NODE && !hosts && !(c->wanted.role && strcmp(c->wanted.role, "embedded") == 0)) {
+	if (c->wanted.kind == X509_NODE && !hosts
+		&& !(c->wanted.role && strcmp(c->wanted.role, "embedded") == 0)) {
 		cli_misuse(c->line, "under which names do clients reach it? --host HOST[,HOST...]");
 	}
 	char *list = hosts ? strdup(hosts) : NULL;
@@ -196,9 +220,17 @@ static int cert_run(struct cli_command_line *line) {
 	struct cert c = { .line = line, .dir = ".", .type = "ec", .days = CERT_DAYS_DEFAULT };
 	const char *name = "Pawl CA", *hosts = NULL, *role = NULL;
 	const struct cli_option options[] = {
-		{ "host", CLI_TEXT, &hosts }, { "role", CLI_TEXT, &role }, { "dir", CLI_TEXT, &c.dir }, { "ca", CLI_TEXT, &c.ca_file },
-		{ "ca-key", CLI_TEXT, &c.ca_key_file }, { "crl", CLI_TEXT, &c.crl_file }, { "list", CLI_TEXT, &c.list_file },
-		{ "days", CLI_NUMBER, &c.days }, { "type", CLI_TEXT, &c.type }, { "name", CLI_TEXT, &name }, { "force", CLI_FLAG, &c.force },
+		{ "host", CLI_TEXT, &hosts },
+		{ "role", CLI_TEXT, &role },
+		{ "dir", CLI_TEXT, &c.dir },
+		{ "ca", CLI_TEXT, &c.ca_file },
+		{ "ca-key", CLI_TEXT, &c.ca_key_file },
+		{ "crl", CLI_TEXT, &c.crl_file },
+		{ "list", CLI_TEXT, &c.list_file },
+		{ "days", CLI_NUMBER, &c.days },
+		{ "type", CLI_TEXT, &c.type },
+		{ "name", CLI_TEXT, &name },
+		{ "force", CLI_FLAG, &c.force },
 	};
 	int count;
 	char **operands = cli_options(line, options, COUNT(options), 1, CERT_OPERANDS_MAX, &count);
@@ -212,8 +244,9 @@ static int cert_run(struct cli_command_line *line) {
 	if (show) {
 		return cert_show(&c, operands + 1, count - 1);
 	}
-	return revoke ? cert_revoke(&c, operands + 1, count - 1) : make_one(&c, operands, count, name, hosts, role);
+	return revoke ? cert_revoke(&c, operands + 1, count - 1)
+		: make_one(&c, operands, count, name, hosts, role);
 }
 
-const struct cli_command cli_cert = { "cert", "a certificate authority and certificates for nodes and clients", cert_help,
-	cert_run };
+const struct cli_command cli_cert = { "cert",
+	"a certificate authority and certificates for nodes and clients", cert_help, cert_run };

@@ -1,4 +1,5 @@
-/* The files of pawl cert: keys, certificates, lists of revoked ones. */
+/* cert_files.c: the files of pawl cert: keys, certificates, CRLs and lists of revoked
+ * certificates. */
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -14,7 +15,8 @@
 
 #define TEXT_BYTES_MAX ((size_t)1 << 20)
 
-_Noreturn void cert_fail(const struct cert *c, const char *what, const char *which, const char *why) {
+_Noreturn void cert_fail(const struct cert *c, const char *what, const char *which,
+	const char *why) {
 	if (c->line->json) {
 		json_t *error = json_object(), *object = json_object();
 		output_json_set(error, "code", json_string(pawl_error_code(PAWL_EIO)));
@@ -46,7 +48,8 @@ char *cert_join(const char *a, const char *b, const char *c, const char *d) {
 static FILE *open_to_read(const struct cert *c, const char *path, const char *missing) {
 	FILE *f = fopen(path, "re");
 	if (!f) {
-		cert_fail(c, "cannot read", path, errno == ENOENT && missing ? missing : strerror(errno));
+		cert_fail(c, "cannot read", path,
+			errno == ENOENT && missing ? missing : strerror(errno));
 	}
 	return f;
 }
@@ -131,8 +134,8 @@ char *cert_read_text(const struct cert *c, const char *path) {
 
 /* ---- writing ---- */
 
-void cert_write(const struct cert *c, const char *path, mode_t mode, bool replace, int (*put)(FILE *to, const void *what),
-	const void *what) {
+void cert_write(const struct cert *c, const char *path, mode_t mode, bool replace,
+	int (*put)(FILE *to, const void *what), const void *what) {
 	char *partial = cert_join(path, ".part", "", "");
 	unlink(partial);
 	int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -144,8 +147,9 @@ void cert_write(const struct cert *c, const char *path, mode_t mode, bool replac
 		unlink(partial);
 		cert_fail(c, "cannot write", path, cert_openssl_reason());
 	}
-	if (fchmod(fd, mode) != 0 || fflush(f) != 0 || fsync(fd) != 0 || fclose(f) != 0 ||
-		renameat2(AT_FDCWD, partial, AT_FDCWD, path, replace ? 0U : RENAME_NOREPLACE) != 0) {
+	if (fchmod(fd, mode) != 0 || fflush(f) != 0 || fsync(fd) != 0 || fclose(f) != 0
+		|| renameat2(AT_FDCWD, partial, AT_FDCWD, path, replace ? 0U : RENAME_NOREPLACE)
+			!= 0) {
 		int error = errno;
 		unlink(partial);
 		cert_fail(c, "cannot write", path, strerror(error));
@@ -154,5 +158,6 @@ void cert_write(const struct cert *c, const char *path, mode_t mode, bool replac
 }
 
 char *cert_crl_path(const struct cert *c) {
-	return c->crl_file ? cert_join(c->crl_file, "", "", "") : cert_join(c->dir, "/", "ca", ".crl");
+	return c->crl_file ? cert_join(c->crl_file, "", "", "")
+		: cert_join(c->dir, "/", "ca", ".crl");
 }

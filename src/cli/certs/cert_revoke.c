@@ -1,4 +1,5 @@
-/* pawl cert revoke: the authority's CRL made anew with more in it, or a list with more lines. */
+/* cert_revoke.c: pawl cert revoke: makes the authority's CRL anew with more entries, or adds lines
+ * to a list. */
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
@@ -8,12 +9,15 @@
 #include "output.h"
 #include "x509_read.h"
 
-#define BACKDATE_S 3600 /* the clocks of those who check may be behind */
+/* The clocks of those who check the CRL may be behind by this, in s. */
+#define BACKDATE_S 3600
 
-/* What is to be revoked, as a line of a list says it: serial:HEX, node:NAME, client:NAME; in memory of its own. */
+/* What is to be revoked, in the form that it has in a list: serial:HEX, node:NAME or client:NAME.
+ * The memory of `line` is owned by this structure. */
 struct wanted {
 	char *line;
-	const char *comment; /* the file that it was taken from, or "" */
+	/* The file from which it was taken, or "". */
+	const char *comment;
 };
 
 static bool has_prefix(const char *text, const char *prefix) {
@@ -28,34 +32,45 @@ static char *line_of_file(const struct cert *c, const char *path, X509 *authorit
 	char serial[X509_SERIAL_BYTES];
 	X509 *x = cert_read(c, path);
 	if (authority && X509_verify(x, X509_get0_pubkey(authority)) != 1) {
-		cert_fail(c, "cannot revoke", path, "this authority has not signed it: name the one that has, with --dir, or --ca and --ca-key");
+		cert_fail(c, "cannot revoke", path,
+			"this authority has not signed it: name the one that has, with --dir, or "
+			"--ca and --ca-key");
 	}
 	if (X509_check_ca(x) == 1) {
-		cert_fail(c, "cannot revoke", path, "it is an authority: take it out of every ca file instead");
+		cert_fail(c, "cannot revoke", path,
+			"it is an authority: take it out of every ca file instead");
 	}
 	x509_serial(x, serial);
 	X509_free(x);
 	return line_of_serial(serial);
 }
 
-/* `authority`: of a CRL; NULL: it is for a list. */
-static void read_wanted(const struct cert *c, const char *what, X509 *authority, struct wanted *out) {
+/* Reads what is to be revoked. `authority` is that of the CRL; NULL means that it is for a list. */
+static void read_wanted(const struct cert *c, const char *what, X509 *authority,
+	struct wanted *out) {
 	char serial[X509_SERIAL_BYTES];
 	bool node = has_prefix(what, "node:"), client = has_prefix(what, "client:");
 	*out = (struct wanted){ .comment = "" };
 	if (has_prefix(what, "serial:")) {
 		if (!x509_serial_read(what + strlen("serial:"), serial)) {
-			cli_misuse(c->line, "'%s': behind serial: stand at most 40 hex digits, as pawl cert show has them", what);
+			cli_misuse(c->line,
+				"'%s': behind serial: stand at most 40 hex digits, as pawl cert "
+				"show has them",
+				what);
 		}
 		out->line = line_of_serial(serial);
 	} else if (!node && !client) {
 		out->line = line_of_file(c, what, authority);
 		out->comment = what;
 	} else if (authority) {
-		cli_misuse(c->line, "'%s': a CRL knows serial numbers only: name the certificate's file, or use --list FILE", what);
+		cli_misuse(c->line,
+			"'%s': a CRL knows serial numbers only: name the certificate's file, or "
+			"use --list FILE",
+			what);
 	} else {
 		const char *name = what + strlen(node ? "node:" : "client:");
-		if (node ? !x509_name_valid(name) : !*name || strlen(name) > 255 || strpbrk(name, " \t\r\n")) {
+		if (node ? !x509_name_valid(name)
+			: !*name || strlen(name) > 255 || strpbrk(name, " \t\r\n")) {
 			cli_misuse(c->line, "'%s': that is no name", what);
 		}
 		out->line = cert_join(what, "", "", "");
@@ -79,7 +94,8 @@ static int put_text(FILE *to, const void *text) {
 static bool listed(const char *text, const char *line) {
 	for (const char *at = text; (at = strstr(at, line)) != NULL; at++) {
 		char after = at[strlen(line)];
-		if ((at == text || at[-1] == '\n') && (after == '\0' || after == '\n' || after == '\r')) {
+		if ((at == text || at[-1] == '\n')
+			&& (after == '\0' || after == '\n' || after == '\r')) {
 			return true;
 		}
 	}
@@ -89,13 +105,17 @@ static bool listed(const char *text, const char *line) {
 static int revoke_by_list(const struct cert *c, struct wanted *all, size_t count) {
 	char *text = cert_read_text(c, c->list_file);
 	if (!text) {
-		text = cert_join("# Certificates that are no good any more, one a line: node:NAME, client:NAME or serial:HEX.\n", "", "", "");
+		text = cert_join("# Certificates that are no good any more, one a line: node:NAME, "
+			"client:NAME or serial:HEX.\n",
+			"", "", "");
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (!listed(text, all[i].line)) {
 			size_t size = strlen(text);
-			char *comment = *all[i].comment ? cert_join("# ", all[i].comment, "\n", "") : cert_join("", "", "", "");
-			char *more = cert_join(text, size && text[size - 1] != '\n' ? "\n" : "", comment, all[i].line);
+			char *comment = *all[i].comment ? cert_join("# ", all[i].comment, "\n", "")
+				: cert_join("", "", "", "");
+			char *more = cert_join(text, size && text[size - 1] != '\n' ? "\n" : "",
+				comment, all[i].line);
 			free(text);
 			free(comment);
 			text = cert_join(more, "\n", "", "");
@@ -114,7 +134,8 @@ static int revoke_by_list(const struct cert *c, struct wanted *all, size_t count
 		for (size_t i = 0; i < count; i++) {
 			output_field("revoked", "%s", all[i].line);
 		}
-		printf("next: copy it to every node ([tls] revoked) and reload: systemctl reload pawld\n");
+		printf("next: copy it to every node ([tls] revoked) and reload: systemctl reload "
+			"pawld\n");
 	}
 	return CLI_DONE;
 }
@@ -133,8 +154,9 @@ static bool add_serial(X509_CRL *crl, ASN1_INTEGER *serial) {
 		ASN1_TIME_free(now);
 		return true;
 	}
-	bool good = entry && now && X509_REVOKED_set_serialNumber(entry, serial) == 1 &&
-		X509_REVOKED_set_revocationDate(entry, now) == 1 && X509_CRL_add0_revoked(crl, entry) == 1;
+	bool good = entry && now && X509_REVOKED_set_serialNumber(entry, serial) == 1
+		&& X509_REVOKED_set_revocationDate(entry, now) == 1
+		&& X509_CRL_add0_revoked(crl, entry) == 1;
 	ASN1_TIME_free(now);
 	if (!good) {
 		X509_REVOKED_free(entry);
@@ -144,19 +166,25 @@ static bool add_serial(X509_CRL *crl, ASN1_INTEGER *serial) {
 
 static bool add_wanted(X509_CRL *crl, const struct wanted *w) {
 	BIGNUM *number = NULL;
-	ASN1_INTEGER *serial = BN_hex2bn(&number, w->line + strlen("serial:")) > 0 ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
+	ASN1_INTEGER *serial = BN_hex2bn(&number, w->line + strlen("serial:")) > 0
+		? BN_to_ASN1_INTEGER(number, NULL)
+		: NULL;
 	bool good = serial && add_serial(crl, serial);
 	ASN1_INTEGER_free(serial);
 	BN_free(number);
 	return good;
 }
 
-/* Every CRL has a higher number than the one before it. */
+/* Adds the number of the CRL. Every CRL has a higher number than the one before it. */
 static bool add_number(X509_CRL *crl, const X509_CRL *before) {
-	ASN1_INTEGER *last = before ? X509_CRL_get_ext_d2i(before, NID_crl_number, NULL, NULL) : NULL;
+	ASN1_INTEGER *last = before ? X509_CRL_get_ext_d2i(before, NID_crl_number, NULL, NULL)
+		: NULL;
 	BIGNUM *number = last ? ASN1_INTEGER_to_BN(last, NULL) : BN_new();
-	ASN1_INTEGER *next = number && BN_add_word(number, 1) == 1 ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
-	bool good = next && X509_CRL_add1_ext_i2d(crl, NID_crl_number, next, 0, X509V3_ADD_DEFAULT) == 1;
+	ASN1_INTEGER *next = number && BN_add_word(number, 1) == 1
+		? BN_to_ASN1_INTEGER(number, NULL)
+		: NULL;
+	bool good = next
+		&& X509_CRL_add1_ext_i2d(crl, NID_crl_number, next, 0, X509V3_ADD_DEFAULT) == 1;
 	ASN1_INTEGER_free(last);
 	ASN1_INTEGER_free(next);
 	BN_free(number);
@@ -170,7 +198,8 @@ static bool set_times(const struct cert *c, X509_CRL *crl, const X509 *authority
 		until = X509_time_adj_ex(NULL, (int)c->days, 0, NULL);
 		end = until && ASN1_TIME_compare(until, end) < 0 ? until : end;
 	}
-	bool good = from && X509_CRL_set1_lastUpdate(crl, from) == 1 && X509_CRL_set1_nextUpdate(crl, end) == 1;
+	bool good = from && X509_CRL_set1_lastUpdate(crl, from) == 1
+		&& X509_CRL_set1_nextUpdate(crl, end) == 1;
 	ASN1_TIME_free(from);
 	ASN1_TIME_free(until);
 	return good;
@@ -189,17 +218,20 @@ static bool copy_entries(X509_CRL *crl, X509_CRL *before) {
 static bool sign_crl(X509_CRL *crl, X509 *authority, EVP_PKEY *key) {
 	X509V3_CTX context;
 	X509V3_set_ctx(&context, authority, NULL, NULL, crl, 0);
-	X509_EXTENSION *keyid = X509V3_EXT_conf_nid(NULL, &context, NID_authority_key_identifier, "keyid");
+	X509_EXTENSION *keyid = X509V3_EXT_conf_nid(NULL, &context, NID_authority_key_identifier,
+		"keyid");
 	bool good = keyid && X509_CRL_add_ext(crl, keyid, -1) == 1 && X509_CRL_sort(crl) == 1 &&
 		X509_CRL_sign(crl, key, EVP_PKEY_is_a(key, "ED25519") ? NULL : EVP_sha256()) > 0;
 	X509_EXTENSION_free(keyid);
 	return good;
 }
 
-static X509_CRL *make_crl(const struct cert *c, X509 *authority, X509_CRL *before, const struct wanted *all, size_t count) {
+static X509_CRL *make_crl(const struct cert *c, X509 *authority, X509_CRL *before,
+	const struct wanted *all, size_t count) {
 	X509_CRL *crl = X509_CRL_new();
-	bool good = crl && X509_CRL_set_version(crl, X509_CRL_VERSION_2) == 1 &&
-		X509_CRL_set_issuer_name(crl, X509_get_subject_name(authority)) == 1 && set_times(c, crl, authority) && copy_entries(crl, before);
+	bool good = crl && X509_CRL_set_version(crl, X509_CRL_VERSION_2) == 1
+		&& X509_CRL_set_issuer_name(crl, X509_get_subject_name(authority)) == 1
+		&& set_times(c, crl, authority) && copy_entries(crl, before);
 	for (size_t i = 0; good && i < count; i++) {
 		good = add_wanted(crl, &all[i]);
 	}
@@ -209,7 +241,8 @@ static X509_CRL *make_crl(const struct cert *c, X509 *authority, X509_CRL *befor
 	return crl;
 }
 
-static void report_crl(const struct cert *c, const char *path, X509_CRL *crl, struct wanted *all, size_t count) {
+static void report_crl(const struct cert *c, const char *path, X509_CRL *crl, struct wanted *all,
+	size_t count) {
 	char until[32];
 	int entries = sk_X509_REVOKED_num(X509_CRL_get_REVOKED(crl));
 	x509_time(X509_CRL_get0_nextUpdate(crl), until);
@@ -235,7 +268,8 @@ static int revoke_by_crl(const struct cert *c, X509 *authority, struct wanted *a
 	char *path = cert_crl_path(c);
 	X509_CRL *before = cert_read_crl(c, path);
 	if (before && X509_CRL_verify(before, key) != 1) {
-		cert_fail(c, "cannot add to", path, "it is another authority's CRL: name another file with --crl");
+		cert_fail(c, "cannot add to", path,
+			"it is another authority's CRL: name another file with --crl");
 	}
 	X509_CRL *crl = make_crl(c, authority, before, all, count);
 	if (!sign_crl(crl, authority, key)) {
@@ -262,7 +296,8 @@ int cert_revoke(struct cert *c, char **operands, int count) {
 	for (int i = 0; i < count; i++) {
 		read_wanted(c, operands[i], authority, &all[i]);
 	}
-	int status = c->list_file ? revoke_by_list(c, all, (size_t)count) : revoke_by_crl(c, authority, all, (size_t)count);
+	int status = c->list_file ? revoke_by_list(c, all, (size_t)count)
+		: revoke_by_crl(c, authority, all, (size_t)count);
 	for (int i = 0; i < count; i++) {
 		free(all[i].line);
 	}

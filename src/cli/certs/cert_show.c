@@ -1,4 +1,5 @@
-/* pawl cert show: whose a certificate is, what it allows, until when, and whether it is revoked. */
+/* cert_show.c: pawl cert show: says whose a certificate is, what it allows, until when, and whether
+ * it is revoked. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +9,18 @@
 #include "x509_read.h"
 
 struct shown {
-	char subject[256], issuer[256], kind[X509_KIND_BYTES], names[X509_NAMES_BYTES], serial[X509_SERIAL_BYTES], from[32], until[32];
+	char subject[256], issuer[256], kind[X509_KIND_BYTES], names[X509_NAMES_BYTES],
+		serial[X509_SERIAL_BYTES], from[32], until[32];
 	int64_t days_left;
-	char *revoked_by; /* NULL: by nothing; in memory of its own */
-	bool checked;     /* there was a list or a CRL to look into */
+	/* What has revoked the certificate, in memory that the caller frees; NULL if nothing
+	 * has. */
+	char *revoked_by;
+	/* There was a list or a CRL to look into. */
+	bool checked;
 };
 
-/* The CRL is that of the authority that the certificate names, or says nothing about it. */
+/* Looks into the CRL. If it is not that of the authority which the certificate names, it says
+ * nothing about the certificate. */
 static void look_into_crl(const struct cert *c, X509 *x, struct shown *s) {
 	char *path = cert_crl_path(c);
 	X509_CRL *crl = cert_read_crl(c, path);
@@ -76,14 +82,19 @@ static void print_one(const char *path, const struct shown *s) {
 	if (s->days_left < 0) {
 		output_field("valid until", "%s: IT HAS ENDED, make a new one", s->until);
 	} else if (s->days_left < X509_ENDS_SOON_DAYS) {
-		output_field("valid until", "%s: IT ENDS SOON, %" PRId64 " days are left, make a new one", s->until, s->days_left);
+		output_field("valid until",
+			"%s: IT ENDS SOON, %" PRId64 " days are left, make a new one", s->until,
+			s->days_left);
 	} else {
-		output_field("valid until", "%s, %" PRId64 " days are left", s->until, s->days_left);
+		output_field("valid until", "%s, %" PRId64 " days are left", s->until,
+			s->days_left);
 	}
 	if (s->revoked_by) {
 		output_field("revoked", "YES, by %s", s->revoked_by);
 	} else {
-		output_field("revoked", "%s", s->checked ? "no" : "not known: there is no CRL and no list here (--crl, --list)");
+		output_field("revoked", "%s",
+			s->checked ? "no"
+				: "not known: there is no CRL and no list here (--crl, --list)");
 	}
 }
 
@@ -99,7 +110,8 @@ static void print_json(const char *path, const struct shown *s) {
 	output_json_set(object, "valid_until", json_string(s->until));
 	output_json_set(object, "days_left", json_integer(s->days_left));
 	output_json_set(object, "ends_soon", json_boolean(s->days_left < X509_ENDS_SOON_DAYS));
-	output_json_set(object, "revoked", s->checked || s->revoked_by ? json_boolean(s->revoked_by != NULL) : json_null());
+	output_json_set(object, "revoked",
+		s->checked || s->revoked_by ? json_boolean(s->revoked_by != NULL) : json_null());
 	if (s->revoked_by) {
 		output_json_bytes(object, "revoked_by", pawl_str(s->revoked_by));
 	}

@@ -1,4 +1,4 @@
-/* certs.h: pawl cert: making and showing certificates. */
+/* certs.h: pawl cert, which makes, shows and revokes certificates. */
 #ifndef PAWL_CLI_CERTS_H
 #define PAWL_CLI_CERTS_H
 

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#define SERIAL_DIGITS_MAX 40 /* 20 bytes */
+/* This is enough for 20 bytes. */
+#define SERIAL_DIGITS_MAX 40
 
 void x509_serial(X509 *x, char out[X509_SERIAL_BYTES]) {
 	BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(x), NULL);
@@ -18,7 +19,9 @@ void x509_serial(X509 *x, char out[X509_SERIAL_BYTES]) {
 
 void x509_subject(const X509_NAME *name, char *out, size_t size) {
 	BIO *memory = BIO_new(BIO_s_mem());
-	int used = memory && X509_NAME_print_ex(memory, name, 0, XN_FLAG_ONELINE) >= 0 ? BIO_read(memory, out, (int)size - 1) : 0;
+	int used = memory && X509_NAME_print_ex(memory, name, 0, XN_FLAG_ONELINE) >= 0
+		? BIO_read(memory, out, (int)size - 1)
+		: 0;
 	out[used > 0 ? used : 0] = '\0';
 	BIO_free(memory);
 }
@@ -36,7 +39,7 @@ void x509_names(X509 *x, char out[X509_NAMES_BYTES]) {
 	GENERAL_NAMES_free(names);
 }
 
-/* The i-th URI as text; "": it is none, or holds a zero byte. */
+/* Reads the i-th name as a URI. Gives "" if it is no URI, or has a zero byte. */
 static void read_uri(const GENERAL_NAMES *names, int i, char out[256]) {
 	const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
 	out[0] = '\0';
@@ -55,7 +58,8 @@ static bool has_prefix(const char *text, const char *prefix) {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* "node:b", "client:backup", without a node's role, which stands behind a question mark; "": it is of another kind. */
+/* Returns "node:b" or "client:backup", without the role of a node, which stands behind a question
+ * mark; "" if the URI is of another kind. */
 static const char *uri_name(char uri[256], const char **out_role) {
 	char *mark = has_prefix(uri, "pawl:node:") ? strchr(uri, '?') : NULL;
 	*out_role = mark ? mark + 1 : "";
@@ -69,7 +73,8 @@ void x509_kind(X509 *x, char out[X509_KIND_BYTES]) {
 	GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
 	char uri[256];
 	const char *role;
-	snprintf(out, X509_KIND_BYTES, "%s", X509_check_ca(x) == 1 ? "authority" : "neither a node's nor a client's");
+	snprintf(out, X509_KIND_BYTES, "%s",
+		X509_check_ca(x) == 1 ? "authority" : "neither a node's nor a client's");
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
 		read_uri(names, i, uri);
 		const char *name = uri_name(uri, &role);
@@ -78,7 +83,8 @@ void x509_kind(X509 *x, char out[X509_KIND_BYTES]) {
 			break;
 		}
 		if (has_prefix(name, "node:")) {
-			snprintf(out, X509_KIND_BYTES, "node %.63s%s%.32s", name + strlen("node:"), *role ? ", at most " : "",
+			snprintf(out, X509_KIND_BYTES, "node %.63s%s%.32s", name + strlen("node:"),
+				*role ? ", at most " : "",
 				has_prefix(role, "role=") ? role + strlen("role=") : role);
 			break;
 		}
@@ -119,12 +125,14 @@ bool x509_serial_read(const char *from, char out[X509_SERIAL_BYTES]) {
 	return used > 0;
 }
 
-/* One line of a list, trimmed. */
+/* Returns whether one line of a list, which has been trimmed, revokes the certificate. */
 static bool line_revokes(X509 *x, const GENERAL_NAMES *names, const char *line) {
 	char uri[256], shown[X509_SERIAL_BYTES], own[X509_SERIAL_BYTES], wanted[X509_SERIAL_BYTES];
 	if (has_prefix(line, "serial:")) {
 		x509_serial(x, shown);
-		return x509_serial_read(shown, own) && x509_serial_read(line + strlen("serial:"), wanted) && strcmp(own, wanted) == 0;
+		return x509_serial_read(shown, own)
+			&& x509_serial_read(line + strlen("serial:"), wanted)
+			&& strcmp(own, wanted) == 0;
 	}
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
 		const char *role;

@@ -1,4 +1,4 @@
-/* pawl cluster: who the nodes are. */
+/* cluster.c: pawl cluster: shows or changes who the nodes are. */
 #include <stdlib.h>
 
 #include "cluster.h"
@@ -12,4 +12,5 @@ static int cluster_run(struct cli_command_line *line) {
 	return status;
 }
 
-const struct cli_command cli_cluster = { "cluster", "show or change who the nodes are", cluster_help, cluster_run };
+const struct cli_command cli_cluster = { "cluster", "show or change who the nodes are",
+	cluster_help, cluster_run };

@@ -1,4 +1,5 @@
-/* Changing the cluster: one request that may take long, and meanwhile the same node's status again and again. */
+/* cluster_change.c: changes the cluster. It makes one request, which may take long, and meanwhile
+ * asks the same node for its status again and again. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,8 +11,10 @@
 #include "output.h"
 #include "progress.h"
 
-#define PAUSE_MS 200        /* between two looks at the progress */
-#define ASK_TIMEOUT_MS 5000 /* no node answers for so long: it is said */
+/* The pause between two looks at the progress. */
+#define PAUSE_MS 200
+/* If no node answers for this long, the user is told. */
+#define ASK_TIMEOUT_MS 5000
 
 struct changing {
 	const struct cli_command_line *line;
@@ -19,14 +22,23 @@ struct changing {
 	struct pawl *client;
 	struct progress progress;
 	struct pawl_call *call;
-	struct pawl_result *result; /* of the change; NULL: under way */
-	bool asking;                /* a status is under way */
-	int silent;                 /* why the last one had no answer; 0: it had */
-	char endpoint[320];         /* who coordinates, as far as is known */
-	bool moved;                 /* ... since another one did not answer any more: what that began may go on */
+	/* The result of the change; NULL while the change is under way. */
+	struct pawl_result *result;
+	/* A request for a status is under way. */
+	bool asking;
+	/* Why the last of these requests had no answer; 0 if it had one. */
+	int silent;
+	/* The node that coordinates the change, as far as is known. */
+	char endpoint[320];
+	/* Another node coordinates now, because the first one no longer answers. What the first one
+	 * has begun may go on. */
+	bool moved;
 	int64_t epoch_before;
-	bool tls;          /* nodes have certificates */
-	char serial[64];   /* of the certificate of a node that is to leave; "": not known */
+	/* Nodes have certificates. */
+	bool tls;
+	/* The serial number of the certificate of a node that is to leave; "" if it is not
+	 * known. */
+	char serial[64];
 };
 
 /* ---- while it is under way ---- */
@@ -40,7 +52,8 @@ static void on_changed(struct pawl_result *take_result, void *arg) {
 static void note_endpoint(struct changing *c, const char *endpoint) {
 	if (*c->endpoint && strcmp(c->endpoint, endpoint) != 0) {
 		c->moved = true;
-		progress_say(&c->progress, "no outcome from %s: asked %s to go on", c->endpoint, endpoint);
+		progress_say(&c->progress, "no outcome from %s: asked %s to go on", c->endpoint,
+			endpoint);
 	}
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 }
@@ -75,13 +88,14 @@ static void ask_status(struct changing *c) {
 }
 
 static void start(struct changing *c) {
-	const struct pawl_request request = { .method = PAWL_CHANGE, .change = &c->wanted->change, .wait_ms = c->wanted->wait_ms };
+	const struct pawl_request request = { .method = PAWL_CHANGE, .change = &c->wanted->change,
+		.wait_ms = c->wanted->wait_ms };
 	c->result = NULL;
 	c->silent = 0;
 	must(pawl_start(c->client, &request, on_changed, c, &c->call));
 }
 
-/* Until there is an outcome, or nobody answers any more. */
+/* Follows the change until there is an outcome, or until nobody answers any more. */
 static void follow(struct changing *c) {
 	while (!c->result && !c->silent) {
 		if (!c->asking) {
@@ -95,9 +109,10 @@ static void follow(struct changing *c) {
 	progress_end(&c->progress);
 }
 
-/* What the coordinator that died has begun may still be going on at another node, or not be over everywhere; or it is the
- * change that came first, which the next node has finished: then nothing is left to do. A whole set is not insisted on like that:
- * if the other change was somebody else's, it would be undone. */
+/* Returns whether it is worth giving the change again. What the dead coordinator has begun may
+ * still be going on at another node, or may not be over everywhere. Or it is the very change that
+ * came first, which the next node has finished; then nothing is left to do. This does not insist on
+ * a whole set of nodes: if the other change was somebody else's, it would be undone. */
 static bool worth_repeating(const struct changing *c) {
 	int error = c->result ? c->result->error : 0;
 	return c->moved && (error == PAWL_EBUSY || error == PAWL_EUNSETTLED ||
@@ -118,9 +133,10 @@ static void run(struct changing *c, int64_t patience_ms) {
 	}
 }
 
-/* ---- a forced start: the answer comes when it has begun; the disk and the wait are still to come ---- */
+/* ---- a forced start: the answer comes when it has begun; the disk and the wait are still to come
+ * ---- */
 
-/* True: it is over, or nobody can tell. */
+/* Returns true when the wait is over, or when nobody can tell. */
 static bool look_at_wait(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
@@ -133,8 +149,11 @@ static bool look_at_wait(struct changing *c) {
 	c->result->missing_count = voting && c->result->complete ? 0 : c->result->missing_count;
 	if (!over) {
 		char text[128];
-		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s", c->progress.rewrites ? ", left: " : "",
-			c->progress.rewrites ? output_duration(field_int(status->tree, "left_ms", 0)) : "");
+		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s",
+			c->progress.rewrites ? ", left: " : "",
+			c->progress.rewrites
+				? output_duration(field_int(status->tree, "left_ms", 0))
+				: "");
 		progress_step(&c->progress, text, 0, 0);
 	}
 	pawl_result_free(status);
@@ -158,9 +177,13 @@ static void follow_wait(struct changing *c, int64_t patience_ms) {
 static int tell_silence(struct changing *c) {
 	char text[512];
 	bool forced = c->wanted->change.kind == PAWL_FORCE;
-	snprintf(text, sizeof text, "no node answers any more (%s). The change may have been made, or may still be: when a node answers "
-		"give the same command again%s", pawl_error_message(c->silent), forced ? " at the same node" : "; it changes nothing where it is made already");
-	const struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text, .endpoint = "", .field = "", .entry = { 0 } };
+	snprintf(text, sizeof text,
+		"no node answers any more (%s). The change may have been made, or may still be: "
+		"when a node answers give the same command again%s",
+		pawl_error_message(c->silent),
+		forced ? " at the same node" : "; it changes nothing where it is made already");
+	const struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text,
+		.endpoint = "", .field = "", .entry = { 0 } };
 	return cli_fail(c->line, &none, "cluster", c->wanted->verb);
 }
 
@@ -173,7 +196,8 @@ static void tell_masters(struct progress *p, const char *what, const struct view
 	size_t used = 0;
 	for (size_t i = 0; i < v->count && used < sizeof text; i++) {
 		if (v->nodes[i].master && v->nodes[i].voting == voting) {
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v->nodes[i].name);
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+				used ? ", " : "", v->nodes[i].name);
 		}
 	}
 	if (used) {
@@ -181,7 +205,7 @@ static void tell_masters(struct progress *p, const char *what, const struct view
 	}
 }
 
-/* Who votes now, and what is left to be done. */
+/* Tells who votes now, and what is left to do. */
 static void tell_view(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
@@ -195,20 +219,28 @@ static void tell_view(struct changing *c) {
 	pawl_result_free(status);
 }
 
-/* A node that was removed keeps its key: as long as its certificate is good, whoever has it gets in. */
+/* A node that was removed keeps its key. As long as its certificate is good, whoever has the key
+ * gets in. */
 static bool leaves_certificate(const struct changing *c) {
 	const struct pawl_change *change = &c->wanted->change;
-	return c->tls && (change->kind == PAWL_REMOVE || (change->kind == PAWL_REPLACE && strcmp(change->name, change->other) != 0));
+	return c->tls
+		&& (change->kind == PAWL_REMOVE
+			|| (change->kind == PAWL_REPLACE
+				&& strcmp(change->name, change->other) != 0));
 }
 
 static void tell_certificate(struct changing *c) {
 	const char *name = c->wanted->change.name;
 	if (leaves_certificate(c) && *c->serial) {
-		progress_say(&c->progress, "next: stop %s, and revoke its certificate (serial %s), or it still opens every node: pawl cert revoke "
-			"serial:%s", name, c->serial, c->serial);
+		progress_say(&c->progress,
+			"next: stop %s, and revoke its certificate (serial %s), or it still opens "
+			"every node: pawl cert revoke serial:%s",
+			name, c->serial, c->serial);
 	} else if (leaves_certificate(c)) {
-		progress_say(&c->progress, "next: stop %s, and revoke its certificate, or it still opens every node: pawl cert revoke %s.crt; or by "
-			"name: pawl cert revoke --list FILE node:%s", name, name, name);
+		progress_say(&c->progress,
+			"next: stop %s, and revoke its certificate, or it still opens every node: "
+			"pawl cert revoke %s.crt; or by name: pawl cert revoke --list FILE node:%s",
+			name, name, name);
 	}
 }
 
@@ -217,18 +249,24 @@ static int tell_success(struct changing *c) {
 	bool nothing = (int64_t)r->epoch == c->epoch_before;
 	if (c->line->json) {
 		json_t *object = output_json_tree(r->tree);
-		output_json_set(object, "epoch", json_integer((json_int_t)r->epoch)); /* of a forced start: what it is by now */
+		/* After a forced start this is the epoch by now. */
+		output_json_set(object, "epoch", json_integer((json_int_t)r->epoch));
 		output_json_set(object, "settled", json_boolean(r->settled));
 		output_json_set(object, "complete", json_boolean(r->complete));
 		output_json_set(object, "changed", json_boolean(!nothing));
 		if (leaves_certificate(c)) {
-			output_json_set(object, "revoke", *c->serial ? json_string(c->serial) : json_null());
+			output_json_set(object, "revoke",
+				*c->serial ? json_string(c->serial) : json_null());
 		}
 		output_json(object);
 	} else {
-		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s", nothing ? "nothing to do" : "done", r->epoch,
-			r->complete ? "complete" : r->settled ? "settled, not complete" : "NOT SETTLED: too few of its masters vote");
-		if (*r->warning && !(r->settled && c->wanted->change.kind == PAWL_FORCE)) { /* its wait is over by now */
+		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s",
+			nothing ? "nothing to do" : "done", r->epoch,
+			r->complete ? "complete"
+				: r->settled ? "settled, not complete"
+				: "NOT SETTLED: too few of its masters vote");
+		if (*r->warning && !(r->settled && c->wanted->change.kind == PAWL_FORCE)) {
+			/* The wait that the warning is about is over by now. */
 			progress_say(&c->progress, "warning: %s", r->warning);
 		}
 		tell_view(c);
@@ -241,13 +279,15 @@ static int tell(struct changing *c) {
 	if (!c->result) {
 		return tell_silence(c);
 	}
-	return c->result->error ? cli_fail(c->line, c->result, "cluster", c->wanted->verb) : tell_success(c);
+	return c->result->error ? cli_fail(c->line, c->result, "cluster", c->wanted->verb)
+		: tell_success(c);
 }
 
 /* ---- when the user has enough ---- */
 
 static void on_interrupt(int number) {
-	static const char text[] = "\npawl: interrupted. The change may go on: see with pawl cluster show, or give the same command again\n";
+	static const char text[] = "\npawl: interrupted. The change may go on: see with pawl "
+		"cluster show, or give the same command again\n";
 	ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
 	(void)written;
 	_exit(128 + number);
@@ -266,7 +306,8 @@ static void list_masters(FILE *to, const struct view *v) {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
 		if (n->master && !n->self) {
-			fprintf(to, "%s%s%s", between, n->name, n->linked ? " (WHICH ANSWERS)" : "");
+			fprintf(to, "%s%s%s", between, n->name,
+				n->linked ? " (WHICH ANSWERS)" : "");
 			between = ", ";
 		}
 	}
@@ -275,39 +316,58 @@ static void list_masters(FILE *to, const struct view *v) {
 
 static void explain_force(const struct view *v) {
 	FILE *to = stderr;
-	fprintf(to, "pawl cluster force starts the cluster '%s' over, with %s as its only master.\n\n", v->cluster, v->node);
+	fprintf(to,
+		"pawl cluster force starts the cluster '%s' over, with %s as its only master.\n\n",
+		v->cluster, v->node);
 	fputs("  The other masters must be dead, now and for ever: ", to);
 	list_masters(to, v);
-	fputs(".\n  If one of them still runs, or comes back with its state, two holders of one lock are possible.\n", to);
-	fprintf(to, "  Nothing is granted until every lease that anybody may count on has ended: about %s, or more if the longest lease\n"
-		"  was longer before. So every lock is lost, and its value with it, unless its holder takes it again. Fencing tokens\n"
+	fputs(".\n  If one of them still runs, or comes back with its state, two holders of one "
+		"lock are possible.\n",
+		to);
+	fprintf(to,
+		"  Nothing is granted until every lease that anybody may count on has ended: about "
+			"%s, or more if the longest lease\n"
+		"  was longer before. So every lock is lost, and its value with it, unless its "
+			"holder takes it again. Fencing tokens\n"
 		"  go on above all that were given.\n"
-		"  The other nodes have to be added again, with empty state directories.\n\n", output_duration(v->max_lease_ms));
+		"  The other nodes have to be added again, with empty state directories.\n\n",
+		output_duration(v->max_lease_ms));
 }
 
-/* Who is to leave and is not there may have left already, or be a slip of the pen. */
+/* A node that is to leave and is not in the cluster may have left already, or its name may be
+ * mistyped. */
 static void note_strangers(struct changing *c, const struct view *v) {
 	const struct pawl_change *change = &c->wanted->change;
 	bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
 	if (leaves && !view_find(v, change->name)) {
-		progress_say(&c->progress, "note: %s is not in the cluster (any more)", change->name);
-		const struct view_node *successor = change->kind == PAWL_REPLACE ? view_find(v, change->other) : NULL;
-		if (successor && successor->replica) { /* it may have replaced a replica; or the name was mistyped */
-			progress_say(&c->progress, "note: %s is a replica and stays one: should it vote, name the master that is to leave", change->other);
+		progress_say(&c->progress, "note: %s is not in the cluster (any more)",
+			change->name);
+		const struct view_node *successor = change->kind == PAWL_REPLACE
+			? view_find(v, change->other)
+			: NULL;
+		if (successor && successor->replica) {
+			/* It may have replaced a replica, or the name may be mistyped. */
+			progress_say(&c->progress,
+				"note: %s is a replica and stays one: should it vote, name the "
+				"master that is to leave",
+				change->other);
 		}
 	}
 }
 
-/* Whose certificate is to be revoked afterwards: only while it is linked somebody knows its number. */
+/* Notes whose certificate must be revoked afterwards. Its serial number is known only while the
+ * node is linked. */
 static void note_certificate(struct changing *c, const struct view *v) {
-	const struct view_node *leaves = c->wanted->change.name ? view_find(v, c->wanted->change.name) : NULL;
+	const struct view_node *leaves = c->wanted->change.name
+		? view_find(v, c->wanted->change.name)
+		: NULL;
 	for (size_t i = 0; i < v->count; i++) {
 		c->tls = c->tls || *v->nodes[i].serial;
 	}
 	snprintf(c->serial, sizeof c->serial, "%s", leaves ? leaves->serial : "");
 }
 
-/* True: go on. */
+/* Shows the present state. Returns whether to go on. */
 static bool prepare(struct changing *c, int *out_status) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
@@ -319,8 +379,9 @@ static bool prepare(struct changing *c, int *out_status) {
 	} else {
 		c->epoch_before = v.epoch;
 		note_endpoint(c, status->endpoint);
-		progress_say(&c->progress, "asked %s at %s: epoch %" PRId64 ", %" PRId64 " of %zu masters vote", v.node, status->endpoint, v.epoch,
-			v.voting, view_masters(&v));
+		progress_say(&c->progress,
+			"asked %s at %s: epoch %" PRId64 ", %" PRId64 " of %zu masters vote",
+			v.node, status->endpoint, v.epoch, v.voting, view_masters(&v));
 	}
 	if (good && force) {
 		explain_force(&v);
@@ -345,7 +406,8 @@ int cluster_change(const struct cli_command_line *line, const struct cluster_wan
 		follow_wait(&c, wanted->wait_ms);
 		status = tell(&c);
 	}
-	pawl_free(c.client); /* what is under way ends, with its callback: `result` may be set only now */
+	/* This ends what is under way, and runs its callback, so `result` may be set only now. */
+	pawl_free(c.client);
 	pawl_result_free(c.result);
 	return status;
 }

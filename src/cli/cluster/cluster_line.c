@@ -1,4 +1,4 @@
-/* Reading the command line of pawl cluster. */
+/* cluster_line.c: reads the command line of pawl cluster. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define WAIT_DEFAULT_MS 600000
-#define UNNAMED UINT32_MAX /* of a duration */
+/* Stands for a duration that is not given. */
+#define UNNAMED UINT32_MAX
 
 const char cluster_help[] =
 	"usage: pawl cluster show\n"
@@ -14,34 +15,53 @@ const char cluster_help[] =
 	"       pawl cluster promote NAME | demote NAME | remove NAME\n"
 	"       pawl cluster replace OLD NEW\n"
 	"       pawl cluster set-nodes --masters A,B,C [--replicas D,E]\n"
-	"       pawl cluster set-timing [--max-lease D] [--request-timeout D] [--promise-timeout D] [--clock-drift P%]\n"
+	"       pawl cluster set-timing [--max-lease D] [--request-timeout D] [--promise-timeout "
+		"D] [--clock-drift P%]\n"
 	"       pawl cluster force --yes\n"
 	"\n"
-	"Shows or changes who the nodes of the cluster are. Locks stay held over a change, and it may be repeated: what is\n"
-	"reached already succeeds and changes nothing. So after an interruption, an error or a lost connection give the same\n"
-	"command again. Any master can be asked; a majority of the masters has to agree. For administrators.\n"
+	"Shows or changes who the nodes of the cluster are. Locks stay held over a change, and it "
+		"may be repeated: what is\n"
+	"reached already succeeds and changes nothing. So after an interruption, an error or a "
+		"lost connection give the same\n"
+	"command again. Any master can be asked; a majority of the masters has to agree. For "
+		"administrators.\n"
 	"\n"
-	"  show         the nodes, who votes, who is behind, and what to do next. Asks every node of --endpoints\n"
-	"  add-replica  NAME runs with a configuration of its own (see docs/operations/install.md) and listens for its\n"
-	"               peers at HOST:PORT. It follows a master and serves reads; it does not vote\n"
-	"  promote      a replica becomes a master. It copies what is held first, so that nothing pauses for long\n"
+	"  show         the nodes, who votes, who is behind, and what to do next. Asks every node "
+		"of --endpoints\n"
+	"  add-replica  NAME runs with a configuration of its own (see docs/operations/install.md) "
+		"and listens for its\n"
+	"               peers at HOST:PORT. It follows a master and serves reads; it does not "
+		"vote\n"
+	"  promote      a replica becomes a master. It copies what is held first, so that nothing "
+		"pauses for long\n"
 	"  demote       a master becomes a replica\n"
-	"  remove       NAME leaves. Stop its pawld afterwards, and revoke its certificate (pawl cert revoke)\n"
-	"  replace      NEW, a replica, becomes a master in the place of OLD, which leaves: for a machine that is dead or is to\n"
-	"               be retired. The same name twice: a node that lost its state file gets its own place again\n"
-	"  set-nodes    the whole set at once; nodes that are not in yet as NAME=HOST:PORT. Who is not named leaves\n"
-	"  set-timing   the constants that belong to the cluster: the longest lease, how long masters are waited for, and\n"
-	"               how far clocks may differ in their rates (1%, 0.5%, 200ppm). A request timeout is at least 10ms, and\n"
+	"  remove       NAME leaves. Stop its pawld afterwards, and revoke its certificate (pawl "
+		"cert revoke)\n"
+	"  replace      NEW, a replica, becomes a master in the place of OLD, which leaves: for a "
+		"machine that is dead or is to\n"
+	"               be retired. The same name twice: a node that lost its state file gets its "
+		"own place again\n"
+	"  set-nodes    the whole set at once; nodes that are not in yet as NAME=HOST:PORT. Who is "
+		"not named leaves\n"
+	"  set-timing   the constants that belong to the cluster: the longest lease, how long "
+		"masters are waited for, and\n"
+	"               how far clocks may differ in their rates (1%, 0.5%, 200ppm). A request "
+		"timeout is at least 10ms, and\n"
 	"               eight times the longest round trip of late\n"
-	"  force        after a majority of the masters is lost FOR GOOD: the one node of --endpoints starts over as the only\n"
-	"               master. The others must be dead. Says what may be lost, and does it with --yes only. It may be a\n"
+	"  force        after a majority of the masters is lost FOR GOOD: the one node of "
+		"--endpoints starts over as the only\n"
+	"               master. The others must be dead. Says what may be lost, and does it with "
+		"--yes only. It may be a\n"
 	"               node that a change has left out by mistake\n"
 	"\n"
-	"  --anyway     for promote, demote, remove, replace and set-nodes: also when too few of the new masters answer now. A\n"
+	"  --anyway     for promote, demote, remove, replace and set-nodes: also when too few of "
+		"the new masters answer now. A\n"
 	"               majority of the present masters has to agree all the same\n"
-	"  --wait D     how long to wait for the change (default 10m); it may go on when this is over\n"
+	"  --wait D     how long to wait for the change (default 10m); it may go on when this is "
+		"over\n"
 	"\n"
-	"Exit status 1 when it is refused (another change came first, no such node, ...), 3 without a majority.\n"
+	"Exit status 1 when it is refused (another change came first, no such node, ...), 3 "
+		"without a majority.\n"
 	"\n"
 	"Example:\n"
 	"  pawl cluster add-replica d d.example:7118\n"
@@ -53,7 +73,8 @@ enum { MAY_ANYWAY = 1, MAY_YES = 2, MAY_NODES = 4, MAY_TIMING = 8 };
 
 static const struct verb {
 	const char *name;
-	enum pawl_change_kind kind; /* 0: none */
+	/* 0 if the verb makes no change. */
+	enum pawl_change_kind kind;
 	int operands;
 	const char *usage;
 	int may;
@@ -64,12 +85,15 @@ static const struct verb {
 	{ "demote", PAWL_DEMOTE, 1, "demote NAME", MAY_ANYWAY },
 	{ "remove", PAWL_REMOVE, 1, "remove NAME", MAY_ANYWAY },
 	{ "replace", PAWL_REPLACE, 2, "replace OLD NEW", MAY_ANYWAY },
-	{ "set-nodes", PAWL_SET_NODES, 0, "set-nodes --masters A,B,C [--replicas D,E]", MAY_ANYWAY | MAY_NODES },
-	{ "set-timing", PAWL_SET_TIMING, 0, "set-timing --max-lease 2m (or another constant)", MAY_TIMING },
+	{ "set-nodes", PAWL_SET_NODES, 0, "set-nodes --masters A,B,C [--replicas D,E]",
+		MAY_ANYWAY | MAY_NODES },
+	{ "set-timing", PAWL_SET_TIMING, 0, "set-timing --max-lease 2m (or another constant)",
+		MAY_TIMING },
 	{ "force", PAWL_FORCE, 0, "force --yes", MAY_YES },
 };
 
-struct named { /* options */
+/* The options as they are on the command line. */
+struct named {
 	const char *masters, *replicas, *drift;
 	uint32_t max_lease_ms, request_timeout_ms, promise_timeout_ms;
 	bool anyway, yes;
@@ -84,8 +108,10 @@ static const struct verb *verb_find(const struct cli_command_line *line, const c
 	cli_misuse(line, "there is no 'pawl cluster %s'", name);
 }
 
-static void refuse_strange(const struct cli_command_line *line, const struct verb *verb, const struct named *n) {
-	bool timing = n->max_lease_ms != UNNAMED || n->request_timeout_ms != UNNAMED || n->promise_timeout_ms != UNNAMED || n->drift;
+static void refuse_strange(const struct cli_command_line *line, const struct verb *verb,
+	const struct named *n) {
+	bool timing = n->max_lease_ms != UNNAMED || n->request_timeout_ms != UNNAMED
+		|| n->promise_timeout_ms != UNNAMED || n->drift;
 	const struct {
 		bool named;
 		int may;
@@ -106,26 +132,37 @@ static void refuse_strange(const struct cli_command_line *line, const struct ver
 static char *keep(const char *text) {
 	char *copy = strdup(text);
 	if (!copy) {
-		abort(); /* a few bytes at the start of the program */
+		/* These are only a few bytes at the start of the program. */
+		abort();
 	}
 	return copy;
 }
 
-static void take_nodes(const struct cli_command_line *line, const struct named *n, struct cluster_wanted *w) {
+static void take_nodes(const struct cli_command_line *line, const struct named *n,
+	struct cluster_wanted *w) {
 	if (!n->masters) {
-		cli_misuse(line, "set-nodes needs --masters: the whole set, as in --masters a,b,c=host:port");
+		cli_misuse(line,
+			"set-nodes needs --masters: the whole set, as in --masters "
+			"a,b,c=host:port");
 	}
 	w->masters = keep(n->masters);
-	const char *problem = cluster_nodes_parse(w->masters, true, w->nodes, &w->change.node_count);
+	const char *problem = cluster_nodes_parse(w->masters, true, w->nodes,
+		&w->change.node_count);
 	if (problem) {
-		cli_misuse(line, "--masters %s: %s; write names, and NAME=HOST:PORT for nodes that are not in yet", n->masters, problem);
+		cli_misuse(line,
+			"--masters %s: %s; write names, and NAME=HOST:PORT for nodes that are not "
+			"in yet",
+			n->masters, problem);
 	}
 	if (n->replicas && *n->replicas) {
 		w->replicas = keep(n->replicas);
 		problem = cluster_nodes_parse(w->replicas, false, w->nodes, &w->change.node_count);
 	}
 	if (problem) {
-		cli_misuse(line, "--replicas %s: %s; write names, and NAME=HOST:PORT for nodes that are not in yet", n->replicas, problem);
+		cli_misuse(line,
+			"--replicas %s: %s; write names, and NAME=HOST:PORT for nodes that are not "
+			"in yet",
+			n->replicas, problem);
 	}
 	w->change.nodes = w->nodes;
 }
@@ -137,23 +174,30 @@ static uint32_t take_duration(const struct cli_command_line *line, const char *n
 	return ms == UNNAMED ? 0 : ms;
 }
 
-static void take_timing(const struct cli_command_line *line, const struct named *n, struct pawl_change *change) {
+static void take_timing(const struct cli_command_line *line, const struct named *n,
+	struct pawl_change *change) {
 	change->max_lease_ms = take_duration(line, "max-lease", n->max_lease_ms);
 	change->request_timeout_ms = take_duration(line, "request-timeout", n->request_timeout_ms);
 	change->promise_timeout_ms = take_duration(line, "promise-timeout", n->promise_timeout_ms);
 	change->has_clock_drift = n->drift != NULL;
 	if (n->drift && !cluster_drift_parse(n->drift, &change->clock_drift_ppm)) {
-		cli_misuse(line, "--clock-drift: '%s' is none: write 1%%, 0.5%% or 200ppm", n->drift);
+		cli_misuse(line, "--clock-drift: '%s' is none: write 1%%, 0.5%% or 200ppm",
+			n->drift);
 	}
-	if (!change->max_lease_ms && !change->request_timeout_ms && !change->promise_timeout_ms && !n->drift) {
-		cli_misuse(line, "set-timing needs one of --max-lease, --request-timeout, --promise-timeout, --clock-drift");
+	if (!change->max_lease_ms && !change->request_timeout_ms && !change->promise_timeout_ms
+		&& !n->drift) {
+		cli_misuse(line,
+			"set-timing needs one of --max-lease, --request-timeout, "
+			"--promise-timeout, --clock-drift");
 	}
 }
 
-static void take_operands(const struct cli_command_line *line, const struct verb *verb, char **operands, int count,
-	struct pawl_change *change) {
+static void take_operands(const struct cli_command_line *line, const struct verb *verb,
+	char **operands, int count, struct pawl_change *change) {
 	if (count != verb->operands) {
-		cli_misuse(line, "%s: pawl cluster %s", count < verb->operands ? "something is missing" : "this is too much", verb->usage);
+		cli_misuse(line, "%s: pawl cluster %s",
+			count < verb->operands ? "something is missing" : "this is too much",
+			verb->usage);
 	}
 	for (int i = 0; i < count; i++) {
 		if (!*operands[i]) {
@@ -169,20 +213,25 @@ static void take_operands(const struct cli_command_line *line, const struct verb
 		change->other = second;
 	}
 	if (change->address && !strchr(change->address, ':')) {
-		cli_misuse(line, "'%s' is no HOST:PORT: where the other nodes reach %s", change->address, change->name);
+		cli_misuse(line, "'%s' is no HOST:PORT: where the other nodes reach %s",
+			change->address, change->name);
 	}
 }
 
-/* It is done to the node that answers: that must be the one which is meant. */
+/* The forced start is done to the node that answers, so that must be the node which the user
+ * means. */
 static void check_force(const struct cli_command_line *line) {
 	if (strchr(line->endpoints, ',')) {
-		cli_misuse(line, "force is for one node, which starts over as the only master: name that one with --endpoints (now: %s)",
+		cli_misuse(line,
+			"force is for one node, which starts over as the only master: name that "
+			"one with --endpoints (now: %s)",
 			line->endpoints);
 	}
 }
 
 void cluster_read_line(struct cli_command_line *line, struct cluster_wanted *w) {
-	struct named n = { .max_lease_ms = UNNAMED, .request_timeout_ms = UNNAMED, .promise_timeout_ms = UNNAMED };
+	struct named n = { .max_lease_ms = UNNAMED, .request_timeout_ms = UNNAMED,
+		.promise_timeout_ms = UNNAMED };
 	*w = (struct cluster_wanted){ .wait_ms = WAIT_DEFAULT_MS };
 	const struct cli_option options[] = {
 		{ "anyway", CLI_FLAG, &n.anyway },

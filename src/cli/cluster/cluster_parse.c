@@ -1,9 +1,10 @@
-/* Lists of nodes and drifts of clocks as people type them. */
+/* cluster_parse.c: reads lists of nodes and drifts of clocks, as people type them. */
 #include <string.h>
 
 #include "cluster.h"
 
-const char *cluster_nodes_parse(char *text, bool master, struct pawl_change_node *nodes, size_t *count) {
+const char *cluster_nodes_parse(char *text, bool master, struct pawl_change_node *nodes,
+	size_t *count) {
 	char *rest = text;
 	while (rest) {
 		char *name = strsep(&rest, ",");
@@ -30,13 +31,15 @@ const char *cluster_nodes_parse(char *text, bool master, struct pawl_change_node
 	return NULL;
 }
 
-/* Digits behind the point, as parts of a million of `unit`: "5" of 10000 is 5000. */
+/* Reads the digits behind the point. `unit` is how many millionths make up 1: "5" of 10000 is
+ * 5000. */
 static bool parse_fraction(const char *digits, size_t size, uint32_t unit, uint32_t *out) {
 	*out = 0;
 	for (size_t i = 0; i < size; i++) {
 		unit /= 10;
 		if (unit == 0) {
-			return false; /* finer than one in a million */
+			/* The number is finer than one in a million. */
+			return false;
 		}
 		*out += (uint32_t)(digits[i] - '0') * unit;
 	}
@@ -52,7 +55,8 @@ bool cluster_drift_parse(const char *text, uint32_t *out_ppm) {
 		unit += 1 + fraction;
 	}
 	bool percent = strcmp(unit, "%") == 0, ppm = strcmp(unit, "ppm") == 0;
-	if (whole == 0 || whole > 7 || (text[whole] == '.' && fraction == 0) || (!percent && (!ppm || fraction > 0))) {
+	if (whole == 0 || whole > 7 || (text[whole] == '.' && fraction == 0)
+		|| (!percent && (!ppm || fraction > 0))) {
 		return false;
 	}
 	uint32_t number = 0, parts;
@@ -60,7 +64,8 @@ bool cluster_drift_parse(const char *text, uint32_t *out_ppm) {
 		number = number * 10 + (uint32_t)(text[i] - '0');
 	}
 	uint32_t scale = percent ? 10000 : 1;
-	if (number > 1000000 / scale || !parse_fraction(text + whole + 1, fraction, scale, &parts)) {
+	if (number > 1000000 / scale
+		|| !parse_fraction(text + whole + 1, fraction, scale, &parts)) {
 		return false;
 	}
 	if (number * scale + parts > 1000000) {

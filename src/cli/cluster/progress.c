@@ -20,7 +20,8 @@ static void wipe(struct progress *p) {
 static void put_amount(FILE *to, int64_t done, int64_t total) {
 	if (total > 0) {
 		int64_t shown = done < total ? done : total;
-		fprintf(to, ": %" PRId64 " of %" PRId64 " (%d%%)", shown, total, (int)((double)shown * 100 / (double)total));
+		fprintf(to, ": %" PRId64 " of %" PRId64 " (%d%%)", shown, total,
+			(int)((double)shown * 100 / (double)total));
 	} else if (done > 0) {
 		fprintf(to, ": %" PRId64, done);
 	}

@@ -1,4 +1,5 @@
-/* progress.h: what a long command is doing: a line for each step, or on a terminal one line that is rewritten. */
+/* progress.h: shows what a long command is doing: with a line for each step, or on a terminal with
+ * one line that is rewritten. */
 #ifndef PAWL_CLI_PROGRESS_H
 #define PAWL_CLI_PROGRESS_H
 
@@ -7,18 +8,24 @@
 #include <stdio.h>
 
 struct progress {
-	FILE *to;      /* NULL: say nothing */
-	bool rewrites; /* `to` is a terminal */
-	bool open;     /* the line on it is not ended */
-	char last[256]; /* the step that was said last */
+	/* NULL means that nothing is shown. */
+	FILE *to;
+	/* `to` is a terminal. */
+	bool rewrites;
+	/* The line on it has no end yet. */
+	bool open;
+	/* The step that was shown last. */
+	char last[256];
 };
 
 void progress_init(struct progress *p, FILE *to);
-/* `total` 0: not known. Where lines are not rewritten the same step is said once, however far it is. */
+/* Shows a step; `total` is 0 if it is not known. Where lines are not rewritten, the same step is
+ * shown only once, however far it has come. */
 void progress_step(struct progress *p, const char *step, int64_t done, int64_t total);
-/* A line that stays. */
-void progress_say(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What follows begins on a line of its own. */
+/* Shows a line that stays. */
+void progress_say(struct progress *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Makes what follows begin on a line of its own. */
 void progress_end(struct progress *p);
 
 #endif

@@ -189,8 +189,8 @@ static bool same_owner(struct pawl_bytes a, const char *name) {
 	return name && a.size == strlen(name) && memcmp(a.data, name, a.size) == 0;
 }
 
+/* Returns the place of --owner in the queue, from 1; 0 means that it is not in the queue. */
 static size_t place(const struct explained *x) {
-	/* The place of --owner in the queue, from 1; 0 means that it is not in the queue. */
 	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
 		if (same_owner(x->waiters->waiters[i].owner, x->owner)) {
 			return i + 1;
@@ -341,8 +341,8 @@ static void print_masters(const struct explained *x) {
 			printf("%s%s %s, token %" PRId64 ", %s left", k ? "; " : "",
 				closing_ms < 0 ? "held by" : "closed after",
 				record_owner(r, owner, sizeof owner), field_int(r, "token", 0),
-				output_duration(
-					closing_ms < 0 ? field_int(r, "remaining_ms", 0) : closing_ms));
+				output_duration(closing_ms < 0 ? field_int(r, "remaining_ms", 0)
+					: closing_ms));
 		}
 		if (records && records->count == 0) {
 			printf("free");
