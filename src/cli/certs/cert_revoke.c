@@ -1,5 +1,5 @@
-/* cert_revoke.c: pawl cert revoke: makes the authority's CRL anew with more entries, or adds lines
- * to a list. */
+/* cert_revoke.c: pawl cert revoke: rewrites the authority's CRL with more entries, or adds lines to
+ * a list. */
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>

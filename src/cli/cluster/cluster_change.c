@@ -172,7 +172,7 @@ static void follow_wait(struct changing *c, int64_t patience_ms) {
 	progress_end(&c->progress);
 }
 
-/* ---- what came of it ---- */
+/* ---- the outcome ---- */
 
 static int tell_silence(struct changing *c) {
 	char text[512];

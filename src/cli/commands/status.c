@@ -279,8 +279,7 @@ static void connect_all(struct status *s) {
 	}
 }
 
-/* These clients hold nothing, so all that their loop does meanwhile is to notice a lost
- * connection. */
+/* These clients hold nothing, so their loop only notices a lost connection. */
 static void pause_watching(struct status *s) {
 	if (s->base) {
 		const struct timeval interval = { .tv_sec = s->interval_ms / 1000,

@@ -129,7 +129,7 @@ void guardian_replace(struct guardian *g) {
 		sigtimedwait(&child, NULL, &pause);
 		pause.tv_nsec = pause.tv_nsec < 200000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
 	} while (!reaper_collect(group, &status, &ended));
-	/* A candidate that begins anew passes this mask on to its next command. */
+	/* A candidate that starts over passes this mask on to its next command. */
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 

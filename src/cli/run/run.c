@@ -3,7 +3,7 @@
  *   acquiring --granted--> starting --time left for a start--> running --nothing left of CMD-->
  *   releasing --> exit
  *
- * A candidate whose leadership is over begins anew by executing itself, so that nothing of the
+ * A candidate whose leadership is over starts over by executing itself, so that nothing of the
  * former term is left.
  *
  * This process talks to the cluster and moves the deadline; the guardian (guardian.h) acts on it.

@@ -1,4 +1,4 @@
-/* connect.c: talks to a cluster, and says what came of it. */
+/* connect.c: talks to a cluster, and reports the outcome. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>

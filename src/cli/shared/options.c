@@ -118,7 +118,7 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 	table[count] = (struct option){ "help", no_argument, NULL, 'h' };
 	table[count + 1] = (struct option){ "version", no_argument, NULL, 'V' };
 
-	/* This makes glibc's getopt begin anew. */
+	/* This makes glibc's getopt start over. */
 	optind = 0;
 	opterr = 0;
 	int c, at;

@@ -307,7 +307,7 @@ int fence_file_append(struct fence_file *file, const struct fence_record *record
 	return 0;
 }
 
-/* ---- writing anew ---- */
+/* ---- rewriting ---- */
 
 static int write_all(int fd, fence_next_fn *next, void *ctx, off_t *out_size) {
 	struct fence_record r;
@@ -384,7 +384,8 @@ int fence_file_open(struct fence_file *file, const struct allocator *alloc, cons
 	if (!error) {
 		memcpy(file->name, name, file->name_size);
 		memcpy(dir, path, dir_size);
-		memcpy(dir + dir_size, ".", 2); /* dir/. */
+		/* The path is "dir/." now, or "." if the file is in the working directory. */
+		memcpy(dir + dir_size, ".", 2);
 		file->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		error = file->dir < 0 ? PAWL_EIO : 0;
 	}

@@ -1,6 +1,6 @@
 /* agenda.h: alarms on CLOCK_BOOTTIME (docs/protocol.md, Time). The timers of libevent would not do,
  * because they stand still while the machine is suspended. All alarms share one timerfd, which is
- * set anew only when an earlier alarm comes up. */
+ * set again only when an earlier alarm comes up. */
 #ifndef PAWL_CLIENT_AGENDA_H
 #define PAWL_CLIENT_AGENDA_H
 

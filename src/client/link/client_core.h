@@ -164,7 +164,7 @@ struct pawl {
 	/* The shortest lease of the locks that are kept; 0 if there are none. Do not read this:
 	 * call locks_shortest. */
 	span_ns lease_shortest;
-	/* A lock that had the shortest lease is gone, so lease_shortest must be computed anew. */
+	/* A lock that had the shortest lease is gone, so lease_shortest must be recomputed. */
 	bool lease_stale;
 
 	/* ---- watch.c, election.c ---- */
@@ -214,7 +214,7 @@ void failover_connect(struct pawl *client);
 void failover_stop(struct pawl *client);
 /* Call this when something was sent: silence is counted from now on. */
 void failover_watch_silence(struct pawl *client);
-/* Sets the silence alarm anew, because the limit may be shorter now. */
+/* Resets the silence alarm, because the limit may be shorter now. */
 void failover_silence_anew(struct pawl *client);
 /* This node is of no use: goes on to the next one, if there is one. */
 void failover_move_on(struct pawl *client, int error);

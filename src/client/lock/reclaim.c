@@ -1,5 +1,5 @@
 /* reclaim.c: acquires again a lock that must be bound to another connection when too few masters
- * *had* it. Some masters have learned the lock anew after a restart or a pause, so somebody else's
+ * *had* it. Some masters have learned the lock again after a restart or a pause, so somebody else's
  * lock may have come in between (docs/protocol.md, Extend). The lock is acquired again under its
  * lock_id, with the value that was last written over this client, and the acquire binds it. It may
  * have a higher token then. */

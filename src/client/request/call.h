@@ -47,7 +47,7 @@ struct pawl_call {
 	unsigned connection;
 	bool flying, internal, tied;
 	/* This is an acquire, and another request under its lock_id was under way at the same time.
-	 * So the answer to this call does not say what came of the other request. */
+	 * So the answer to this call says nothing about the outcome of the other request. */
 	bool crossed;
 
 	/* Called once, but not after a cancel. It takes the result. `sent_at` is the time at which

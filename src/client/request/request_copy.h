@@ -21,7 +21,7 @@ struct request_copy {
 	/* The locks if the request has several keys, the same as wire.core.locks but writable;
 	 * otherwise NULL. */
 	struct core_lock *group;
-	/* msgid and wait are set anew each time the request is sent. */
+	/* msgid and wait are set each time the request is sent. */
 	struct client_request wire;
 };
 

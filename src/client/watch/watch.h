@@ -12,8 +12,8 @@
 #include "call.h"
 #include "pawl/watch.h"
 
-/* How many ends are remembered while the present state is listed. If there are more, the list is
- * made anew. */
+/* How many ends are remembered while the present state is listed. If there are more, the watch
+ * begins again. */
 #define WATCH_ENDED_MAX 32
 
 enum watch_state { WATCH_WANTED, WATCH_ASKING, WATCH_LISTING, WATCH_LIVE, WATCH_ENDED };
@@ -42,7 +42,7 @@ struct pawl_watch {
 
 	/* The watch can go on from `position`: everything before it has been told. */
 	bool resumes;
-	/* The program knows of the overflow. What it is told next is the whole state anew. */
+	/* The program knows of the overflow. What it is told next is the whole state again. */
 	bool overflowed;
 	/* The program was told something that it would have to forget. */
 	bool told;
