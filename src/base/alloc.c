@@ -1,3 +1,4 @@
+/* alloc.c: allocating through an allocator, and the allocator that uses malloc. */
 #include "alloc.h"
 
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static void *libc_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	if (counter) {
 		CHECK(counter->used >= old_size);
 		size_t others = counter->used - old_size;
-		if (counter->max && new_size > old_size && (others > counter->max || new_size > counter->max - others)) {
+		if (counter->max && new_size > old_size &&
+			(others > counter->max || new_size > counter->max - others)) {
 			return NULL;
 		}
 	}

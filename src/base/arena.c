@@ -1,15 +1,19 @@
+/* arena.c: memory that is given back all at once. */
 #include "buffer.h"
 
 #include "check.h"
 #include "pawl/error.h"
 
 #define BLOCK_BYTES_MIN ((size_t)4096)
-#define BLOCK_BYTES_DOUBLED_MAX ((size_t)256 * 1024) /* blocks double up to here */
-#define BLOCK_BYTES_KEPT_MAX ((size_t)1024 * 1024)   /* a larger one does not outlive the reset */
+/* Blocks double in size up to this one. */
+#define BLOCK_BYTES_DOUBLED_MAX ((size_t)256 * 1024)
+/* A larger block does not outlive a reset. */
+#define BLOCK_BYTES_KEPT_MAX ((size_t)1024 * 1024)
 
 struct arena_block {
 	struct arena_block *next;
-	size_t capacity, used; /* of the bytes behind this header */
+	/* How many bytes stand behind this header, and how many of them are taken. */
+	size_t capacity, used;
 	_Alignas(max_align_t) uint8_t bytes[];
 };
 
@@ -42,7 +46,7 @@ static void *block_take(struct arena_block *b, size_t size, size_t align) {
 	return p;
 }
 
-/* A block with room for size bytes, in front of the others. */
+/* Adds a block with room for `size` bytes in front of the others. NULL: there is no memory. */
 static struct arena_block *arena_add_block(struct arena *a, size_t size, size_t align) {
 	size_t capacity = a->blocks ? a->blocks->capacity * 2 : BLOCK_BYTES_MIN;
 	if (capacity > BLOCK_BYTES_DOUBLED_MAX) {
@@ -51,7 +55,8 @@ static struct arena_block *arena_add_block(struct arena *a, size_t size, size_t 
 	if (size > capacity - align) {
 		capacity = size + align;
 	}
-	struct arena_block *block = a->alloc->resize(a->alloc->ctx, NULL, 0, sizeof(*block) + capacity);
+	struct arena_block *block =
+		a->alloc->resize(a->alloc->ctx, NULL, 0, sizeof(*block) + capacity);
 	if (block) {
 		block->capacity = capacity;
 		block->used = 0;
@@ -64,14 +69,16 @@ static struct arena_block *arena_add_block(struct arena *a, size_t size, size_t 
 void *arena_take(struct arena *a, size_t size, size_t align) {
 	CHECK(align > 0 && (align & (align - 1)) == 0 && align < BLOCK_BYTES_MIN);
 	if (size == 0) {
-		size = 1; /* a pointer of its own */
+		/* Every call gives a pointer of its own. */
+		size = 1;
 	}
 	if (size > a->max - a->used) {
 		return NULL;
 	}
 	void *p = a->blocks ? block_take(a->blocks, size, align) : NULL;
 	if (!p) {
-		if (size > SIZE_MAX - sizeof(struct arena_block) - align || !arena_add_block(a, size, align)) {
+		if (size > SIZE_MAX - sizeof(struct arena_block) - align ||
+			!arena_add_block(a, size, align)) {
 			return NULL;
 		}
 		p = block_take(a->blocks, size, align);

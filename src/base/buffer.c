@@ -1,3 +1,4 @@
+/* buffer.c: a byte buffer that doubles up to its limit. */
 #include "buffer.h"
 
 #include "check.h"
@@ -27,7 +28,8 @@ static size_t buffer_grown_capacity(const struct buffer *b, size_t need) {
 
 size_t buffer_growth(const struct buffer *b, size_t size) {
 	size_t need = b->size + size;
-	return need <= b->capacity ? 0 : buffer_grown_capacity(b, need < b->max ? need : b->max) - b->capacity;
+	return need <= b->capacity ? 0
+		: buffer_grown_capacity(b, need < b->max ? need : b->max) - b->capacity;
 }
 
 static int buffer_make_room(struct buffer *b, size_t size) {

@@ -1,4 +1,4 @@
-/* buffer.h: a growing byte buffer with a mandatory limit. */
+/* buffer.h: a growing byte buffer and an arena, each with a mandatory limit. */
 #ifndef PAWL_BASE_BUFFER_H
 #define PAWL_BASE_BUFFER_H
 
@@ -15,20 +15,39 @@ struct buffer {
 	size_t size, capacity, max;
 };
 
-void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max); /* allocator borrowed; max > 0 */
+/* Makes an empty buffer of at most `max` bytes; max > 0. The allocator is borrowed. */
+void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max);
+
+/* Frees the buffer's memory. */
 void buffer_done(struct buffer *b);
+
+/* As buffer_append, for the case that the room may not be there. */
 int buffer_append_long(struct buffer *b, const void *data, size_t size);
-uint8_t *buffer_reserve(struct buffer *b, size_t size);             /* room for size bytes at the end, or NULL */
-size_t buffer_growth(const struct buffer *b, size_t size);            /* memory that room for so many bytes would take in addition */
-void buffer_commit(struct buffer *b, size_t size);                  /* the bytes written into the room */
-void buffer_consume(struct buffer *b, size_t size);                 /* drops bytes at the front */
-void buffer_clear(struct buffer *b);                                /* keeps the memory */
-void buffer_trim(struct buffer *b, size_t keep);                    /* an empty one gives back its memory if that is more than `keep` bytes */
+
+/* Returns room for `size` bytes at the end; NULL: there is no memory, or it would exceed the
+ * limit. */
+uint8_t *buffer_reserve(struct buffer *b, size_t size);
+
+/* Returns how much more memory the buffer would take for room for `size` bytes. */
+size_t buffer_growth(const struct buffer *b, size_t size);
+
+/* Adds bytes that were written into the room. */
+void buffer_commit(struct buffer *b, size_t size);
+
+/* Drops bytes at the front. */
+void buffer_consume(struct buffer *b, size_t size);
+
+/* Empties the buffer and keeps its memory. */
+void buffer_clear(struct buffer *b);
+
+/* If the buffer is empty and has more than `keep` bytes of memory, gives that back. */
+void buffer_trim(struct buffer *b, size_t keep);
 static inline struct slice buffer_slice(const struct buffer *b) {
 	return slice_of(b->data, b->size);
 }
 
-/* 0, PAWL_ENOMEM or PAWL_ETOOLARGE; unchanged on error. Inline where the room is there. */
+/* Returns 0, PAWL_ENOMEM or PAWL_ETOOLARGE, and changes nothing on error. It is inline for the case
+ * that the room is there. */
 static inline int buffer_append(struct buffer *b, const void *data, size_t size) {
 	if (size == 0 || size > b->capacity - b->size) {
 		return buffer_append_long(b, data, size);
@@ -38,17 +57,30 @@ static inline int buffer_append(struct buffer *b, const void *data, size_t size)
 	return 0;
 }
 
-/* Bump arena for bytes that live until the next reset; blocks are kept for reuse up to `keep` bytes. */
+/* An arena for bytes that live until the next reset. It keeps one block for reuse, unless that is
+ * large. */
 struct arena_block;
 struct arena {
 	const struct allocator *alloc;
 	struct arena_block *blocks;
-	size_t used, max; /* max bytes between resets */
+	/* Bytes that were taken since the last reset, and how many may be. */
+	size_t used, max;
 };
+
+/* Makes an empty arena; max > 0. The allocator is borrowed. */
 void arena_init(struct arena *a, const struct allocator *alloc, size_t max);
+
+/* Frees the arena's memory. */
 void arena_done(struct arena *a);
-void *arena_take(struct arena *a, size_t size, size_t align); /* NULL: no memory or above max; size 0 gives a non-NULL pointer */
-int arena_copy(struct arena *a, struct slice from, struct slice *out); /* 0 or PAWL_ENOMEM */
-void arena_reset(struct arena *a); /* everything taken is gone; keeps one block */
+
+/* Returns memory of this size and alignment, which is not zeroed; NULL: there is no memory, or the
+ * limit is exceeded. Size 0 gives a pointer of its own, too. */
+void *arena_take(struct arena *a, size_t size, size_t align);
+
+/* Copies bytes into the arena. Returns 0 or PAWL_ENOMEM. */
+int arena_copy(struct arena *a, struct slice from, struct slice *out);
+
+/* Everything that was taken is gone. */
+void arena_reset(struct arena *a);
 
 #endif

@@ -1,11 +1,13 @@
-/* check.h: assertions that stay on. A failed CHECK is a bug in Pawl, never the outside world's fault. */
+/* check.h: assertions that stay on. A failed CHECK is a bug in Pawl, never the outside world's
+ * fault. */
 #ifndef PAWL_BASE_CHECK_H
 #define PAWL_BASE_CHECK_H
 
-/* Prints "file:line: CHECK failed: expr" to stderr and aborts; tests may install a hook that must not return. */
+/* Prints "file:line: CHECK failed: expr" to stderr and aborts. */
 _Noreturn void check_failed(const char *file, int line, const char *expr);
 
-/* The hook runs before the message and the abort; NULL takes it away. For the simulator's trace. */
+/* Sets a hook that runs before the message and the abort, for the simulator's trace. A test's hook
+ * may leave by longjmp instead of returning. NULL takes the hook away. */
 void check_hook_set(void (*hook)(const char *file, int line, const char *expr));
 
 #define CHECK(x) (__builtin_expect(!(x), 0) ? check_failed(__FILE__, __LINE__, #x) : (void)0)

@@ -1,10 +1,11 @@
+/* clock.c: durations by a faster or a slower clock. */
 #include "clock.h"
 
 #include "check.h"
 
 #define PPM 1000000
 
-/* d * ppm / 10^6 without a wider type: the quotient's part stays below INT64_MAX because ppm <= 10^6. */
+/* Returns d * ppm / 10^6 without a wider type. No product overflows, because ppm <= 10^6. */
 static int64_t clock_share(span_ns d, uint32_t ppm, bool round_up) {
 	CHECK(d >= 0 && ppm <= PPM);
 	int64_t whole = d / PPM * (int64_t)ppm;

@@ -1,15 +1,16 @@
-/* clock.h: instants and durations as values; nothing here reads a clock.
+/* clock.h: instants and durations as values. Nothing here reads a clock.
  *
- * Two clocks are always read together (docs/protocol.md, Time): `boot` counts suspend but is slewed, `raw` is not slewed
- * but stops in suspend. Trust ends when EITHER says so; waits and expiry end when BOTH do. Instants never go on the wire.
- */
+ * Two clocks are always read together (docs/protocol.md, Time): `boot` counts suspend but is
+ * slewed, `raw` is not slewed but stops in suspend. Trust ends when EITHER says so; waits and
+ * expiry end when BOTH do. Instants never go on the wire. */
 #ifndef PAWL_BASE_CLOCK_H
 #define PAWL_BASE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef int64_t span_ns; /* a duration in nanoseconds; arithmetic saturates */
+/* A duration in nanoseconds. Arithmetic saturates. */
+typedef int64_t span_ns;
 
 #define SPAN_US ((span_ns)1000)
 #define SPAN_MS ((span_ns)1000000)
@@ -17,8 +18,10 @@ typedef int64_t span_ns; /* a duration in nanoseconds; arithmetic saturates */
 #define SPAN_MAX INT64_MAX
 
 struct instant {
-	int64_t boot; /* CLOCK_BOOTTIME, ns */
-	int64_t raw;  /* CLOCK_MONOTONIC_RAW, ns */
+	/* CLOCK_BOOTTIME in nanoseconds. */
+	int64_t boot;
+	/* CLOCK_MONOTONIC_RAW in nanoseconds. */
+	int64_t raw;
 };
 
 #define INSTANT_FOREVER ((struct instant){ INT64_MAX, INT64_MAX })
@@ -35,35 +38,39 @@ static inline struct instant instant_add(struct instant t, span_ns d) {
 	return (struct instant){ clock_saturating_add(t.boot, d), clock_saturating_add(t.raw, d) };
 }
 
-/* The later of each clock: an end that is kept "the later" never comes before either of the two. */
+/* Returns the later of each clock. An end that is kept as "the later" never comes before either of
+ * the two. */
 static inline struct instant instant_later(struct instant a, struct instant b) {
 	return (struct instant){ a.boot > b.boot ? a.boot : b.boot, a.raw > b.raw ? a.raw : b.raw };
 }
 
-/* Waits and expiry: over only when both clocks have reached the end. */
+/* Waits and expiry are over only when both clocks have reached the end. */
 static inline bool instant_expired(struct instant now, struct instant end) {
 	return now.boot >= end.boot && now.raw >= end.raw;
 }
 
-/* Trust: over as soon as either clock has reached the end. */
+/* Trust is over as soon as either clock has reached the end. */
 static inline bool instant_distrusted(struct instant now, struct instant end) {
 	return now.boot >= end.boot || now.raw >= end.raw;
 }
 
-/* What is left until `end`: by the longer clock (to hand a lease on), by the shorter (to trust). Never negative. */
+/* Returns what is left until `end` by the longer clock, which is for handing a lease on, or by the
+ * shorter, which is for trusting it. It is never negative. */
 static inline span_ns instant_left_long(struct instant now, struct instant end) {
-	int64_t b = clock_saturating_add(end.boot, -now.boot), r = clock_saturating_add(end.raw, -now.raw);
+	int64_t b = clock_saturating_add(end.boot, -now.boot),
+		r = clock_saturating_add(end.raw, -now.raw);
 	int64_t m = b > r ? b : r;
 	return m > 0 ? m : 0;
 }
 
 static inline span_ns instant_left_short(struct instant now, struct instant end) {
-	int64_t b = clock_saturating_add(end.boot, -now.boot), r = clock_saturating_add(end.raw, -now.raw);
+	int64_t b = clock_saturating_add(end.boot, -now.boot),
+		r = clock_saturating_add(end.raw, -now.raw);
 	int64_t m = b < r ? b : r;
 	return m > 0 ? m : 0;
 }
 
-/* Elapsed since `then`, by the clock that says more, resp. less. */
+/* Returns the time since `then` by the clock that says more, or by the one that says less. */
 static inline span_ns instant_elapsed_long(struct instant now, struct instant then) {
 	return instant_left_long(then, now);
 }
@@ -76,7 +83,8 @@ static inline span_ns span_longer(span_ns a, span_ns b) {
 	return a > b ? a : b;
 }
 
-/* d * (1 - ppm/10^6), rounded down, and d * (1 + ppm/10^6), rounded up; d >= 0, ppm in 0 .. 10^6. */
+/* Return d * (1 - ppm/10^6), rounded down, and d * (1 + ppm/10^6), rounded up; d >= 0, ppm in 0 ..
+ * 10^6. */
 span_ns span_shrink(span_ns d, uint32_t ppm);
 span_ns span_grow(span_ns d, uint32_t ppm);
 

@@ -1,3 +1,4 @@
+/* error.c: codes and messages of errors, from the one table. */
 #include "pawl/error.h"
 
 #include <string.h>

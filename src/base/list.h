@@ -1,4 +1,5 @@
-/* list.h: intrusive circular doubly linked list. A head is a node of its own; an unlinked node has next == NULL. */
+/* list.h: an intrusive circular doubly linked list. A head is a node of its own. An unlinked node
+ * has next == NULL. */
 #ifndef PAWL_BASE_LIST_H
 #define PAWL_BASE_LIST_H
 
@@ -10,9 +11,10 @@ struct list {
 	struct list *next, *prev;
 };
 
-/* Through a number, so that it serves const and other pointers alike. */
+/* Converts through a number, so that it serves pointers to const and others alike. */
 #define CONTAINER_OF(ptr, type, member) ((type *)((uintptr_t)(ptr) - offsetof(type, member)))
 
+/* Makes an empty list. */
 static inline void list_init(struct list *head) {
 	head->next = head->prev = head;
 }
@@ -25,6 +27,7 @@ static inline bool list_linked(const struct list *node) {
 	return node->next != NULL;
 }
 
+/* Inserts a node that is not linked. */
 static inline void list_insert_before(struct list *at, struct list *node) {
 	node->prev = at->prev;
 	node->next = at;
@@ -36,7 +39,7 @@ static inline void list_append(struct list *head, struct list *node) {
 	list_insert_before(head, node);
 }
 
-/* Unlinks; a node that is not linked stays so. */
+/* Unlinks the node. A node that is not linked stays so. */
 static inline void list_remove(struct list *node) {
 	if (node->next) {
 		node->prev->next = node->next;
@@ -56,12 +59,12 @@ static inline void list_splice(struct list *to, struct list *from) {
 	}
 }
 
-/* First node, or NULL. */
+/* Returns the first node; NULL: there is none. */
 static inline struct list *list_first(const struct list *head) {
 	return head->next == head ? NULL : head->next;
 }
 
-/* The node after `node`, or NULL at the end. */
+/* Returns the node after `node`; NULL: it is the last. */
 static inline struct list *list_after(const struct list *head, const struct list *node) {
 	return node->next == head ? NULL : node->next;
 }

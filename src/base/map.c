@@ -1,3 +1,4 @@
+/* map.c: linear hashing. Buckets stand in segments, so that growing never moves the others. */
 #include "map.h"
 
 #include "pawl/error.h"
@@ -5,12 +6,13 @@
 #define SEGMENT_BYTES (MAP_SEGMENT_BUCKETS * sizeof(struct map_node *))
 #define DIRECTORY_SIZE_MIN 4
 
-/* An insertion needs one bucket more and may catch up by another if growing was refused before. A table at a quarter of
- * its load loses four buckets with each element. */
+/* An insertion needs one more bucket, and may catch up by another one if growing was refused
+ * before. A table at a quarter of its load loses four buckets with each element. */
 #define BUCKETS_AN_INSERTION 2
 #define BUCKETS_A_REMOVAL 4
 
-/* The table has n buckets, p <= n < 2p with p a power of two: buckets below n - p have been split already. */
+/* Returns p for a table of n buckets, with p <= n < 2p and p a power of two. Buckets below n - p
+ * have been split already. */
 static inline size_t map_power(size_t n) {
 	return (size_t)1 << (63 - __builtin_clzll(n));
 }
@@ -70,7 +72,8 @@ static bool map_room(struct map *m) {
 	return m->segments[segment] != NULL;
 }
 
-/* Splits the next bucket that is due: those of its elements that belong there move to the new last bucket. */
+/* Splits the next bucket that is due: those of its elements that belong there move to the new last
+ * bucket. False: there is no memory. */
 static bool map_grow(struct map *m) {
 	if (!map_room(m)) {
 		return false;
@@ -93,7 +96,7 @@ static bool map_grow(struct map *m) {
 	return true;
 }
 
-/* Hangs the last bucket's elements behind those of the bucket it was split from. */
+/* Appends the last bucket's elements to those of the bucket from which it was split. */
 static void map_shrink(struct map *m) {
 	size_t last = m->bucket_count - 1;
 	struct map_node **from = map_slot(m, last);
@@ -133,7 +136,8 @@ void map_remove(struct map *m, struct map_node *node) {
 	*slot = node->next;
 	node->next = NULL;
 	m->count--;
-	/* A quarter full and not half, so that one insertion and one removal in turn do not move the same bucket for ever. */
+	/* The limit is a quarter and not a half, so that insertions and removals in turn do not
+	 * move the same bucket for ever. */
 	for (int i = 0; i < BUCKETS_A_REMOVAL && !m->walks; i++) {
 		if (m->bucket_count <= MAP_SEGMENT_BUCKETS || m->count > m->bucket_count / 4) {
 			break;
@@ -168,7 +172,8 @@ void map_walk_end(struct map *m) {
 }
 
 void map_drain(struct map *m, void (*remove)(void *ctx, struct map_node *node), void *ctx) {
-	map_walk_begin(m); /* removing must not move those that are still to come */
+	/* Removing must not move elements that are still to come. */
+	map_walk_begin(m);
 	for (size_t bucket = 0; bucket < m->bucket_count; bucket++) {
 		struct map_node *node;
 		while ((node = map_bucket(m, bucket)) != NULL) {

@@ -1,10 +1,10 @@
-/* map.h: intrusive hash map by linear hashing (Litwin, 1980): it grows and shrinks by one bucket at a time, so no insertion
- * ever pays for the whole table. Hashes are computed by the caller with a keyed hash. Equal hashes are told apart by the
- * caller: iterate map_first/map_next over the nodes of one hash.
+/* map.h: an intrusive hash map by linear hashing (Litwin, 1980). It grows and shrinks by one bucket
+ * at a time, so no insertion ever pays for the whole table. The caller computes hashes with a keyed
+ * hash, and tells equal hashes apart: map_first and map_next iterate over the nodes of one hash.
  *
- * Bucket numbers are stable enough for a walk: an element only ever moves to a bucket with a higher number while the
- * table grows. (While it shrinks it moves to a lower one: map_walk_begin/end hold back shrinking.)
- */
+ * Bucket numbers are stable enough for a walk: while the table grows, an element only ever moves to
+ * a bucket with a higher number. While it shrinks, an element moves to a lower one, so
+ * map_walk_begin and map_walk_end hold back shrinking. */
 #ifndef PAWL_BASE_MAP_H
 #define PAWL_BASE_MAP_H
 
@@ -22,12 +22,18 @@ struct map_node {
 
 struct map {
 	const struct allocator *alloc;
-	struct map_node ***segments; /* directory of fixed-size segments of buckets */
+	/* A directory of segments of MAP_SEGMENT_BUCKETS buckets each. */
+	struct map_node ***segments;
 	size_t directory_size;
-	size_t bucket_count; /* in use, >= the initial count */
-	size_t count;        /* elements */
-	unsigned walks;      /* walks under way: no shrinking */
-	uint64_t shrinks;    /* buckets given back so far: unchanged, a walk that was broken off may go on */
+	/* Buckets in use, which are never fewer than at the beginning. */
+	size_t bucket_count;
+	/* Elements in the map. */
+	size_t count;
+	/* Walks under way, which hold back shrinking. */
+	unsigned walks;
+	/* Buckets given back so far. As long as this is unchanged, a walk that was broken off may
+	 * go on. */
+	uint64_t shrinks;
 };
 
 #define MAP_SEGMENT_BITS 8
@@ -37,17 +43,27 @@ static inline struct map_node **map_slot(const struct map *m, size_t bucket) {
 	return &m->segments[bucket >> MAP_SEGMENT_BITS][bucket & (MAP_SEGMENT_BUCKETS - 1)];
 }
 
-int map_init(struct map *m, const struct allocator *alloc); /* 0 or PAWL_ENOMEM; the allocator is borrowed */
-void map_done(struct map *m);                               /* elements are the caller's; accepts zeroed memory */
+/* Makes an empty map. Returns 0 or PAWL_ENOMEM. The allocator is borrowed. */
+int map_init(struct map *m, const struct allocator *alloc);
 
-/* Cannot fail: when memory for another bucket is refused the chains just get longer. */
+/* Frees the buckets. The elements are the caller's. Accepts zeroed memory. */
+void map_done(struct map *m);
+
+/* Inserts an element. This cannot fail: without memory for another bucket the chains just get
+ * longer. */
 void map_insert(struct map *m, struct map_node *node, uint64_t hash);
-void map_remove(struct map *m, struct map_node *node); /* must be in the map */
 
-struct map_node *map_first(const struct map *m, uint64_t hash);       /* first node with this hash, or NULL */
-struct map_node *map_next(const struct map_node *node);               /* next node with the same hash, or NULL */
+/* Takes out an element, which must be in the map. */
+void map_remove(struct map *m, struct map_node *node);
 
-/* All elements of one bucket, by next_in_bucket; bucket < bucket_count. Inline, since a walk meets many empty ones. */
+/* Returns the first node with this hash; NULL: there is none. */
+struct map_node *map_first(const struct map *m, uint64_t hash);
+
+/* Returns the next node with the same hash; NULL: there is none. */
+struct map_node *map_next(const struct map_node *node);
+
+/* Return the elements of one bucket, one after the other; bucket < bucket_count. They are inline,
+ * because a walk meets many empty buckets. */
 static inline struct map_node *map_bucket(const struct map *m, size_t bucket) {
 	CHECK(bucket < m->bucket_count);
 	return *map_slot(m, bucket);
@@ -55,9 +71,13 @@ static inline struct map_node *map_bucket(const struct map *m, size_t bucket) {
 static inline struct map_node *map_next_in_bucket(const struct map_node *node) {
 	return node->next;
 }
+
+/* Begin and end a walk over the buckets, during which the map does not shrink. */
 void map_walk_begin(struct map *m);
 void map_walk_end(struct map *m);
-/* Empties the map: `remove` is called for each element, and takes it out with map_remove. Accepts zeroed memory. */
+
+/* Empties the map. `remove` is called for each element and takes it out with map_remove. Accepts
+ * zeroed memory. */
 void map_drain(struct map *m, void (*remove)(void *ctx, struct map_node *node), void *ctx);
 
 #endif

@@ -1,3 +1,4 @@
+/* prng.c: xoshiro256**, seeded by splitmix64. */
 #include "prng.h"
 
 #include "check.h"
@@ -34,7 +35,8 @@ uint64_t prng_next(struct prng *p) {
 
 uint64_t prng_below(struct prng *p, uint64_t bound) {
 	CHECK(bound > 0);
-	/* 2^64 mod bound numbers at the low end would make the small results likelier: they are drawn again. */
+	/* 2^64 mod bound numbers at the low end would make small results likelier, so they are
+	 * drawn again. */
 	uint64_t reject = (UINT64_MAX - bound + 1) % bound;
 	uint64_t r;
 	do {

@@ -1,3 +1,4 @@
+/* share.c: the names of the shares. */
 #include "share.h"
 
 const char *const share_kind_name[SHARE_KINDS] = {

@@ -1,3 +1,4 @@
+/* siphash.c: SipHash with any numbers of rounds. */
 #include "siphash.h"
 
 #include <string.h>
@@ -44,7 +45,8 @@ static inline uint64_t load_le64(const uint8_t *p) {
 	return x;
 }
 
-/* The last 0 .. 7 bytes; of longer data read together with what is before them. */
+/* Returns the last 0 .. 7 bytes as a number. If there are bytes before them, it reads them together
+ * with those. */
 static inline uint64_t load_rest(const uint8_t *p, size_t left, size_t size) {
 	if (left > 0 && size >= 8) {
 		return load_le64(p + left - 8) >> (64 - 8 * left);
@@ -56,7 +58,8 @@ static inline uint64_t load_rest(const uint8_t *p, size_t left, size_t size) {
 	return rest;
 }
 
-static inline uint64_t sip(struct siphash_key key, const void *data, size_t size, int word_rounds, int last_rounds) {
+static inline uint64_t sip(struct siphash_key key, const void *data, size_t size, int word_rounds,
+	int last_rounds) {
 	struct sip s = {
 		.v0 = key.k0 ^ UINT64_C(0x736f6d6570736575),
 		.v1 = key.k1 ^ UINT64_C(0x646f72616e646f6d),

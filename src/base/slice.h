@@ -1,4 +1,4 @@
-/* slice.h: borrowed bytes. The bytes belong to somebody else and must outlive the slice. */
+/* slice.h: borrowed bytes. They belong to somebody else and must outlive the slice. */
 #ifndef PAWL_BASE_SLICE_H
 #define PAWL_BASE_SLICE_H
 
@@ -8,7 +8,8 @@
 #include <string.h>
 
 struct slice {
-	const uint8_t *data; /* may be NULL only if size is 0 */
+	/* The bytes; NULL only if size is 0. */
+	const uint8_t *data;
 	size_t size;
 };
 
@@ -24,7 +25,7 @@ static inline bool slice_equal(struct slice a, struct slice b) {
 	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Order by bytes, a prefix before what it begins: <0, 0, >0 as memcmp. */
+/* Compares by bytes, with a prefix before what it begins. Returns <0, 0 or >0, as memcmp does. */
 static inline int slice_compare(struct slice a, struct slice b) {
 	size_t n = a.size < b.size ? a.size : b.size;
 	int c = n ? memcmp(a.data, b.data, n) : 0;
@@ -32,10 +33,11 @@ static inline int slice_compare(struct slice a, struct slice b) {
 }
 
 static inline bool slice_has_prefix(struct slice s, struct slice prefix) {
-	return s.size >= prefix.size && (prefix.size == 0 || memcmp(s.data, prefix.data, prefix.size) == 0);
+	return s.size >= prefix.size &&
+		(prefix.size == 0 || memcmp(s.data, prefix.data, prefix.size) == 0);
 }
 
-/* Copies the bytes to where there is room for them. Returns the place behind them. */
+/* Copies the bytes to where there is room for them, and returns the place behind them. */
 static inline uint8_t *slice_put(uint8_t *to, struct slice from) {
 	if (from.size) {
 		memcpy(to, from.data, from.size);

@@ -1,3 +1,5 @@
+/* treap.c: a tree in the caller's order from left to right, and in the order of ranks from the root
+ * down. */
 #include "treap.h"
 
 #include <stddef.h>
@@ -5,7 +7,8 @@
 
 #include "check.h"
 
-/* A node's rank among its ancestors: its address, well mixed (the finalizer of splitmix64). So it needs no room. */
+/* Returns a node's rank among its ancestors. It is the node's address, well mixed (by the finalizer
+ * of splitmix64), so it needs no memory. */
 static uint64_t rank(const struct tree_node *node) {
 	uint64_t n = (uint64_t)(uintptr_t)node;
 	n = (n ^ (n >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -13,14 +16,16 @@ static uint64_t rank(const struct tree_node *node) {
 	return n ^ (n >> 31);
 }
 
-void tree_insert(struct tree_node **root, struct tree_node *node, tree_before *before, const void *ctx) {
+void tree_insert(struct tree_node **root, struct tree_node *node, tree_before *before,
+	const void *ctx) {
 	const uint64_t own = rank(node);
 	struct tree_node **at = root;
 	while (*at && rank(*at) >= own) {
 		at = before(ctx, node, *at) ? &(*at)->left : &(*at)->right;
 	}
 	struct tree_node *rest = *at, **left = &node->left, **right = &node->right;
-	while (rest) { /* what is below is split in two */
+	/* What is below is split in two. */
+	while (rest) {
 		if (before(ctx, node, rest)) {
 			*right = rest;
 			right = &rest->left;
@@ -35,7 +40,8 @@ void tree_insert(struct tree_node **root, struct tree_node *node, tree_before *b
 	*at = node;
 }
 
-void tree_remove(struct tree_node **root, struct tree_node *node, tree_before *before, const void *ctx) {
+void tree_remove(struct tree_node **root, struct tree_node *node, tree_before *before,
+	const void *ctx) {
 	struct tree_node **at = root;
 	while (*at != node) {
 		CHECK(*at);
@@ -64,7 +70,8 @@ struct tree_node *tree_first(struct tree_node *root) {
 	return root;
 }
 
-struct tree_node *tree_from(struct tree_node *root, const struct tree_node *probe, tree_before *before, const void *ctx) {
+struct tree_node *tree_from(struct tree_node *root, const struct tree_node *probe,
+	tree_before *before, const void *ctx) {
 	struct tree_node *found = NULL;
 	while (root) {
 		const bool early = before(ctx, root, probe);
@@ -74,7 +81,8 @@ struct tree_node *tree_from(struct tree_node *root, const struct tree_node *prob
 	return found;
 }
 
-struct tree_node *tree_after(struct tree_node *root, const struct tree_node *probe, tree_before *before, const void *ctx) {
+struct tree_node *tree_after(struct tree_node *root, const struct tree_node *probe,
+	tree_before *before, const void *ctx) {
 	struct tree_node *found = NULL;
 	while (root) {
 		const bool behind = before(ctx, probe, root);

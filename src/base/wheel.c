@@ -1,13 +1,13 @@
-/* Slots by the position of the highest byte in which a timer's tick differs from the present tick, so that a slot of level l
- * holds timers 256^l ticks wide, all of them ahead of the present, and no slot wraps around - except on the last level,
- * which is a ring and takes what lies beyond it into its farthest slot:
+/* wheel.c: the timing wheel. A timer's level is the position of the highest byte in which its tick
+ * differs from the present tick. So a slot of level l is 256^l ticks wide, all its timers are ahead
+ * of the present, and no slot wraps around. Only the last level is a ring, whose farthest slot
+ * takes what lies beyond:
  *
- *     level 4 (ring) | level 3 | level 2 | level 1 | level 0      bytes of the tick, from the high end
- *     the present slots of levels 1 to 4 are always empty; the present slot of level 0 holds what is due
+ *     level 4 (ring) | level 3 | level 2 | level 1 | level 0      bytes of the tick, high end first
  *
- * What a slot of a higher level holds when it comes up goes to `moving` as a whole, and from there to the levels below one by one; meanwhile the
- * present stands still.
- */
+ * The present slots of levels 1 to 4 are always empty; that of level 0 holds what is due. When a
+ * slot of a higher level comes up, what it holds goes to `moving` as a whole, and from there to the
+ * levels below one by one. The present stands still meanwhile. */
 #include "wheel.h"
 
 #include "check.h"
@@ -44,7 +44,7 @@ void wheel_init(struct wheel *w, int64_t now_ns) {
 	list_init(&w->moving);
 }
 
-/* Puts an unlinked timer where its tick belongs, seen from now_tick. */
+/* Puts an unlinked timer into the slot of its tick, as seen from now_tick. */
 static void wheel_place(struct wheel *w, struct wheel_timer *t) {
 	uint64_t tick = t->tick > w->now_tick ? t->tick : w->now_tick;
 	uint64_t differs = tick ^ w->now_tick;
@@ -62,7 +62,8 @@ static void wheel_place(struct wheel *w, struct wheel_timer *t) {
 }
 
 static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
-	if (t->link.next == t->link.prev && t->link.next != &w->moving) { /* alone: its only neighbour is the slot's head */
+	/* The timer is alone in its slot: its only neighbour is the slot's head. */
+	if (t->link.next == t->link.prev && t->link.next != &w->moving) {
 		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
 		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
 	}
@@ -83,7 +84,7 @@ void wheel_disarm(struct wheel *w, struct wheel_timer *t) {
 	}
 }
 
-/* First occupied slot of a level in from .. to-1, or SLOTS. */
+/* Returns the first occupied slot of a level in from .. to-1, or SLOTS. */
 static uint64_t wheel_find(const struct wheel *w, unsigned level, uint64_t from, uint64_t to) {
 	for (uint64_t slot = from; slot < to; slot = (slot / 64 + 1) * 64) {
 		uint64_t bits = w->occupied[level][slot / 64] >> (slot % 64);
@@ -95,7 +96,8 @@ static uint64_t wheel_find(const struct wheel *w, unsigned level, uint64_t from,
 	return SLOTS;
 }
 
-/* The next tick after now_tick at which a slot comes up: to fire (level 0) or to be spread over the levels below. */
+/* Returns the next tick after now_tick at which a slot comes up. Its timers then fire (level 0) or
+ * are spread over the levels below. */
 static uint64_t wheel_next_tick(const struct wheel *w) {
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
 		uint64_t now = w->now_tick >> wheel_shift(level);
@@ -106,10 +108,11 @@ static uint64_t wheel_next_tick(const struct wheel *w) {
 	}
 	uint64_t now = w->now_tick >> wheel_shift(TOP);
 	uint64_t slot = wheel_find(w, TOP, 0, now & SLOT_MASK);
-	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << wheel_shift(TOP) : NO_TICK;
+	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << wheel_shift(TOP)
+		: NO_TICK;
 }
 
-/* All timers of a slot are to be placed anew. */
+/* Takes all timers out of a slot, so that they are placed anew. */
 static void wheel_open(struct wheel *w, unsigned level, uint64_t slot) {
 	struct list *head = &w->slots[level][slot];
 	if (list_empty(head)) {
@@ -124,12 +127,15 @@ static void wheel_open(struct wheel *w, unsigned level, uint64_t slot) {
 	w->occupied[level][slot / 64] &= ~(UINT64_C(1) << (slot % 64));
 }
 
-/* Moves to a tick at which a slot comes up and empties the slots of the higher levels that the present has reached. */
+/* Moves to a tick at which a slot comes up, and empties the slots of the higher levels that the
+ * present has reached. */
 static void wheel_advance(struct wheel *w, uint64_t tick) {
 	w->now_tick = tick;
 	for (unsigned level = TOP; level > 0; level--) {
 		if (tick & ((UINT64_C(1) << wheel_shift(level)) - 1)) {
-			continue; /* in the middle of this level's slot, which was emptied when it began */
+			/* The tick is in the middle of this level's slot, which was emptied when it
+			 * began. */
+			continue;
 		}
 		wheel_open(w, level, (tick >> wheel_shift(level)) & SLOT_MASK);
 	}
@@ -141,9 +147,11 @@ struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t 
 	}
 	uint64_t target = wheel_tick_below(w->now_ns);
 	while (*budget > 0) {
-		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]), *moves = due ? NULL : list_first(&w->moving);
+		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]),
+			*moves = due ? NULL : list_first(&w->moving);
 		if (due || moves) {
-			struct wheel_timer *t = CONTAINER_OF(due ? due : moves, struct wheel_timer, link);
+			struct wheel_timer *t =
+				CONTAINER_OF(due ? due : moves, struct wheel_timer, link);
 			--*budget;
 			if (due) {
 				CHECK(t->tick <= w->now_tick);
@@ -156,7 +164,8 @@ struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t 
 		}
 		uint64_t next = w->count ? wheel_next_tick(w) : NO_TICK;
 		if (next > target) {
-			w->now_tick = target; /* no slot begins on the way, so every timer keeps its place */
+			/* No slot begins on the way, so every timer keeps its place. */
+			w->now_tick = target;
 			return NULL;
 		}
 		wheel_advance(w, next);
@@ -180,5 +189,6 @@ int64_t wheel_deadline(const struct wheel *w) {
 	}
 	bool due = !list_empty(&w->slots[0][w->now_tick & SLOT_MASK]) || !list_empty(&w->moving);
 	uint64_t tick = due ? w->now_tick : wheel_next_tick(w);
-	return tick > (uint64_t)INT64_MAX >> WHEEL_TICK_BITS ? INT64_MAX : (int64_t)(tick << WHEEL_TICK_BITS);
+	return tick > (uint64_t)INT64_MAX >> WHEEL_TICK_BITS ? INT64_MAX
+		: (int64_t)(tick << WHEEL_TICK_BITS);
 }

@@ -1,8 +1,9 @@
-/* wheel.h: hierarchical timing wheel (Varghese and Lauck, 1987) over one clock in ns, with ticks of 2^20 ns (about 1 ms).
- * Insertion, removal and moving cost O(1). A timer fires at or up to one tick after its time, never before. Pure: time is handed in.
+/* wheel.h: a hierarchical timing wheel (Varghese and Lauck, 1987) over one clock in nanoseconds,
+ * with ticks of 2^20 ns (about 1 ms). Insertion, removal and moving cost O(1). A timer fires at its
+ * time or up to one tick after it, never before. The time is handed in.
  *
- * A slot that comes up may hold a million timers. It is emptied in as many calls as its owner likes: wheel_expire_some.
- */
+ * A slot that comes up may hold a million timers. It is emptied in as many calls as its owner likes
+ * (wheel_expire_some). */
 #ifndef PAWL_BASE_WHEEL_H
 #define PAWL_BASE_WHEEL_H
 
@@ -13,40 +14,55 @@
 
 #define WHEEL_TICK_BITS 20
 #define WHEEL_SLOT_BITS 8
-#define WHEEL_LEVELS 5 /* 2^(20+40) ns: 36 years; what lies beyond is kept in the last slot and moved on */
+/* The levels hold 2^(20+40) ns, which is 36 years. What lies beyond is kept in the last slot and
+ * moved on. */
+#define WHEEL_LEVELS 5
 
 struct wheel_timer {
 	struct list link;
-	uint64_t tick : 56; /* when it fires */
-	uint64_t kind : 8;  /* the owner's, who may have several kinds */
+	/* The tick at which the timer fires. */
+	uint64_t tick : 56;
+	/* For the owner, who may have timers of several kinds. */
+	uint64_t kind : 8;
 };
 
 struct wheel {
-	int64_t now_ns; /* latest time handed in */
-	uint64_t now_tick; /* ticks before this one have been dealt with; its own slot holds what is due */
+	/* The latest time that was handed in. */
+	int64_t now_ns;
+	/* Ticks before this one have been dealt with. Its own slot holds what is due. */
+	uint64_t now_tick;
 	uint64_t count;
-	uint64_t occupied[WHEEL_LEVELS][(1 << WHEEL_SLOT_BITS) / 64]; /* a bit for each slot that is not empty */
+	/* A bit for each slot that is not empty. */
+	uint64_t occupied[WHEEL_LEVELS][(1 << WHEEL_SLOT_BITS) / 64];
 	struct list slots[WHEEL_LEVELS][1 << WHEEL_SLOT_BITS];
-	struct list moving; /* timers of slots that have come up: to be placed anew before the present goes on */
+	/* Timers of slots that have come up. They are placed anew before the present goes on. */
+	struct list moving;
 };
 
 void wheel_init(struct wheel *w, int64_t now_ns);
-/* (Re)arms: a timer that is armed is moved. A time that has passed fires at the next advance. Zeroed timers are unarmed. */
+
+/* Arms a timer, or moves one that is armed. A timer whose time has passed fires at the next
+ * advance. Zeroed timers are unarmed. */
 void wheel_arm(struct wheel *w, struct wheel_timer *t, int64_t at_ns);
-void wheel_disarm(struct wheel *w, struct wheel_timer *t); /* an unarmed one stays so */
+
+/* Disarms a timer. An unarmed one stays so. */
+void wheel_disarm(struct wheel *w, struct wheel_timer *t);
+
 static inline bool wheel_armed(const struct wheel_timer *t) {
 	return list_linked(&t->link);
 }
 
-/* Next timer that is due at now_ns, unarmed and returned; NULL when there is none left. Call until NULL. Timers armed
- * meanwhile for a time that has passed are returned too, in order of their ticks as far as the tick tells. */
+/* Returns the next timer that is due at now_ns, and disarms it; NULL: there is none left. It is to
+ * be called until it returns NULL. Timers that are armed meanwhile for a time that has passed are
+ * returned, too. Timers come in the order of their ticks. */
 struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns);
 
-/* The same, and NULL also when `*budget` is used up: each timer that is returned, or placed anew, costs one. Then wheel_deadline is past,
- * unless there was nothing left. */
+/* As wheel_expire, but it also returns NULL when `*budget` is used up. Each timer that is returned
+ * or placed anew costs one. If something was left, wheel_deadline is a time that has passed. */
 struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t *budget);
 
-/* A time at which to call wheel_expire again (never later than the first timer needs, perhaps earlier); INT64_MAX: no timers. */
+/* Returns the time at which to call wheel_expire again: never later than the first timer needs,
+ * perhaps earlier. INT64_MAX: there are no timers. */
 int64_t wheel_deadline(const struct wheel *w);
 
 #endif
