@@ -14,6 +14,7 @@ extern const struct cli_command cli_bench;
 struct bench {
 	const struct cli_command_line *line;
 	const struct bench_mode *mode;
+
 	/* From the command line; 0 means the mode's default. */
 	uint64_t outstanding, connections, count, batch, leases;
 	uint32_t lease_ms, duration_ms, hold_ms;
@@ -25,6 +26,7 @@ struct bench {
 	/* Goes off when the time is over. */
 	struct event *over;
 	bool stopping;
+
 	/* How many slots have not ended. */
 	uint64_t running;
 
@@ -35,6 +37,7 @@ struct bench {
 	char first_error[160];
 	int64_t begin_ns, end_ns;
 	int64_t last_grant_ns, longest_gap_ns, gap_at_ns;
+
 	/* For handoff: when the last holder let go. */
 	int64_t released_ns;
 
@@ -46,14 +49,18 @@ struct bench {
 
 struct bench_mode {
 	const char *name;
+
 	/* What is counted, in the plural. */
 	const char *operation;
+
 	/* What the latency in struct bench measures. */
 	const char *latency;
+
 	/* The defaults of the mode, the lease in ms. */
 	uint64_t outstanding;
 	uint32_t lease_ms;
 	bool one_key, gaps;
+
 	/* Starts the slots, which stop once b->stopping is set. */
 	void (*start)(struct bench *b);
 };

@@ -16,11 +16,14 @@ struct cert {
 	struct x509_wanted wanted;
 	const char *hosts[CERT_HOSTS_MAX];
 	const char *dir, *type, *ca_file, *ca_key_file;
+
 	/* NULL if they are not given. */
 	const char *crl_file, *list_file;
 	bool force;
+
 	/* The name of the files without ".crt" and ".key". */
 	const char *base;
+
 	/* CERT_DAYS_DEFAULT if it is not given. */
 	uint64_t days;
 };

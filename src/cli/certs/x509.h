@@ -16,13 +16,17 @@ enum x509_kind { X509_CA, X509_NODE, X509_CLIENT };
 
 struct x509_wanted {
 	enum x509_kind kind;
+
 	/* For a node: "replica" or "embedded"; NULL means whatever the cluster makes of it. */
 	const char *role;
+
 	/* The common name, and the NAME of the URI. */
 	const char *name;
+
 	/* DNS names and IP addresses. */
 	const char *const *hosts;
 	size_t host_count;
+
 	/* For how many days the certificate is valid from now; it never outlives its issuer. */
 	long days;
 };

@@ -9,9 +9,11 @@ extern const struct cli_command cli_cluster;
 
 struct cluster_wanted {
 	const char *verb;
+
 	/* Its kind is 0 if the cluster is only to be shown. */
 	struct pawl_change change;
 	struct pawl_change_node nodes[PAWL_CHANGE_NODES_MAX];
+
 	/* The memory that the names in `nodes` point into. */
 	char *masters, *replicas;
 	uint32_t wait_ms;

@@ -22,20 +22,27 @@ struct changing {
 	struct pawl *client;
 	struct progress progress;
 	struct pawl_call *call;
+
 	/* The result of the change; NULL while the change is under way. */
 	struct pawl_result *result;
+
 	/* A request for a status is under way. */
 	bool asking;
+
 	/* Why the last of these requests had no answer; 0 if it had one. */
 	int silent;
+
 	/* The node that coordinates the change, as far as is known. */
 	char endpoint[320];
+
 	/* Another node coordinates now, because the first one no longer answers. What the first one
 	 * has begun may go on. */
 	bool moved;
 	int64_t epoch_before;
+
 	/* Nodes have certificates. */
 	bool tls;
+
 	/* The serial number of the certificate of a node that is to leave; "" if it is not
 	 * known. */
 	char serial[64];

@@ -73,6 +73,7 @@ enum { MAY_ANYWAY = 1, MAY_YES = 2, MAY_NODES = 4, MAY_TIMING = 8 };
 
 static const struct verb {
 	const char *name;
+
 	/* 0 if the verb makes no change. */
 	enum pawl_change_kind kind;
 	int operands;

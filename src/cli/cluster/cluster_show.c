@@ -14,6 +14,7 @@
 
 struct asked {
 	char *endpoint;
+
 	/* This client talks to this endpoint only. */
 	struct pawl *client;
 	struct pawl_result *result;
@@ -22,6 +23,7 @@ struct asked {
 
 struct show {
 	const struct cli_command_line *line;
+
 	/* The memory that the texts of the endpoints point into. */
 	char *list;
 	struct event_base *base;

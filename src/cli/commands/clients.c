@@ -39,8 +39,10 @@ static const char clients_help[] =
 
 struct clients {
 	const struct cli_command_line *line;
+
 	/* Shares are listed, and not connections. */
 	bool shares;
+
 	/* The array for --json. */
 	json_t *all;
 	uint64_t shown, last;

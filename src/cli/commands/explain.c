@@ -42,9 +42,11 @@ struct explained {
 	struct seen seen[RECORDS_MAX];
 	size_t count;
 	const char *home;
+
 	/* The time that is left to the longest promise, in ms. */
 	int64_t promised_ms;
 	size_t promises;
+
 	/* Some master has left records out, so more masters may know a holder than it seems. */
 	bool more;
 };

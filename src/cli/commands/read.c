@@ -120,9 +120,11 @@ static const char ls_help[] =
 
 struct ls {
 	const struct cli_command_line *line;
+
 	/* How many keys may still be shown. */
 	uint64_t left;
 	uint64_t shown;
+
 	/* The array for --json. */
 	json_t *keys;
 };

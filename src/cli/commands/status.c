@@ -179,6 +179,7 @@ struct status;
 
 struct endpoint {
 	const char *text;
+
 	/* This client talks to this endpoint only. */
 	struct pawl *client;
 	struct pawl_result *result;
@@ -189,9 +190,11 @@ struct status {
 	const struct cli_command_line *line;
 	bool all, watch;
 	uint32_t interval_ms;
+
 	/* The memory that the texts of the endpoints point into. */
 	char *list;
 	struct endpoint endpoints[32];
+
 	/* The loop of all clients, if there are several. */
 	struct event_base *base;
 	size_t count, waiting;

@@ -34,6 +34,7 @@ static const char watch_help[] =
 struct watcher {
 	const struct cli_command_line *line;
 	struct event_base *base;
+
 	/* How many events may still be shown. */
 	uint64_t left;
 	int status;

@@ -43,6 +43,7 @@ enum guard_state { GUARD_WAITING, GUARD_RUNNING, GUARD_ENDING, GUARD_KILLING };
 struct guard {
 	const struct guardian *link;
 	const struct guardian_options *options;
+
 	/* The signal mask of before, which CMD gets. */
 	sigset_t mask;
 	int signals, timer;
@@ -50,16 +51,21 @@ struct guard {
 
 	/* The process id of CMD, and of its group. */
 	pid_t command;
+
 	/* The status of CMD, once `ended` is set. */
 	int status;
 	bool ended, orphaned;
+
 	/* Copies of the strings of the options. */
 	char **argv, *key;
+
 	/* When CMD is killed, in ns of CLOCK_BOOTTIME; for GUARD_ENDING. */
 	int64_t kill_at_ns;
 	int64_t kill_wait_ns;
+
 	/* The connections; -1 means that the place is free. */
 	int ties[TIES_MAX];
+
 	/* How many connections there have been in all. */
 	size_t tie_count;
 };

@@ -70,12 +70,15 @@ struct guardian_message {
 
 struct guardian {
 	pid_t pid;
+
 	/* It is readable when the guardian has something to say, or is gone. It is non-blocking and
 	 * close-on-exec. */
 	int fd;
 	struct guardian_shared *shared;
+
 	/* The terminal that CMD is given, or -1. */
 	int terminal;
+
 	/* CMD's process group, once it is known. */
 	pid_t group;
 };
@@ -83,8 +86,10 @@ struct guardian {
 struct guardian_options {
 	/* PAWL_KEY for CMD. */
 	const char *key;
+
 	/* CMD and its arguments; NULL ends the list. */
 	char **command;
+
 	/* The memory of the process's arguments, which ps shows. The guardian writes there what it
 	 * is. */
 	char *title;

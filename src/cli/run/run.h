@@ -19,15 +19,18 @@ enum run_ask { RUN_ASK_IGNORE, RUN_ASK_TERM };
 struct run_wanted {
 	/* For elect the name of the election; of several keys the first. */
 	const char *key;
+
 	/* The options without the callbacks. An election also uses key, owner, value, label, lease,
 	 * warn and terms. */
 	struct pawl_lock_options lock;
+
 	/* The keys if there are more than one; otherwise NULL. */
 	struct pawl_key_item *keys;
 	size_t key_count;
 	struct guardian_options guarding;
 	enum run_ask on_ask;
 	bool elect, takeover, once;
+
 	/* For elect without CMD: say that this leads. */
 	bool announces;
 };
@@ -47,8 +50,10 @@ struct run_held {
 	struct pawl_lock *locks[PAWL_KEYS_MAX];
 	size_t count, releasing;
 	struct pawl_election *election;
+
 	/* The election cannot go on, and the user was told. */
 	bool failed;
+
 	/* The candidate that gets the leadership in the end; NULL means whoever is next. */
 	char *yield_to;
 };
@@ -64,21 +69,28 @@ struct run {
 	size_t signal_count;
 	struct pawl_id lock_id;
 	uint64_t token;
+
 	/* With release_on_disconnect the latest connection; -1 means that there was none yet. */
 	int connection;
 
 	/* The guardian was told to start CMD. */
 	bool started;
+
 	/* Nothing is left of CMD. */
 	bool gone;
+
 	/* CMD is being ended because somebody asked for what is held. */
 	bool yields;
+
 	/* This process was told to end. */
 	bool ends;
+
 	/* For elect: become a candidate again. */
 	bool again;
+
 	/* Why the lock was lost; 0 means that it was not. */
 	int cause;
+
 	/* The status of CMD as waitpid gives it. */
 	int status;
 	int exit_status;

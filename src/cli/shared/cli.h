@@ -19,8 +19,10 @@ struct cli_command_line;
 
 struct cli_command {
 	const char *name;
+
 	/* One line for the overview. */
 	const char *summary;
+
 	/* The help text, from "usage:" to an example. The options that all commands have are added
 	 * to it. */
 	const char *help;
@@ -33,6 +35,7 @@ struct cli_command_line {
 	const struct cli_topic *topics;
 	size_t topic_count;
 	const struct cli_command *command;
+
 	/* The arguments, beginning with the command's name. */
 	int argc;
 	char **argv;
@@ -42,6 +45,7 @@ struct cli_command_line {
 
 	/* 0 means the library's default. */
 	uint32_t timeout_ms;
+
 	/* How long a node may be silent before the next one is tried; 0 means the library's
 	 * default. Commands set this. */
 	uint32_t silence_ms;
@@ -52,6 +56,7 @@ struct cli_topic {
 	/* The heading of a group that begins with this row; otherwise NULL. */
 	const char *heading;
 	const struct cli_command *command;
+
 	/* The overview does not show this command. */
 	bool unlisted;
 };

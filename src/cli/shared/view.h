@@ -13,29 +13,37 @@
 struct view_node {
 	/* The role is "master", "replica", or what else the node calls it. */
 	const char *name, *address, *role;
+
 	/* Neither is set for a node that is not in the cluster. */
 	bool master, replica;
+
 	/* As the node that was asked sees it. */
 	bool self, linked, voting;
+
 	/* The node has this name, but another identity, because its state was lost. */
 	bool stranger;
 	bool other_epoch;
+
 	/* 0 means that it was not measured. */
 	int64_t round_trip_us;
+
 	/* How many entries the node lacks of those that the node that was asked has; VIEW_UNKNOWN
 	 * if it does not follow that node. */
 	int64_t lag;
 
 	/* What the node says about itself, if it was asked; otherwise `state` is "". */
 	const char *state, *waits_for, *following, *version;
+
 	/* age_ms is VIEW_UNKNOWN on masters, and before a replica has followed anybody. */
 	int64_t left_ms, age_ms, snapshot_done;
 	bool catching_up;
 
 	/* The digest of the node's access rules; "none" if it has none, "" if that is not known. */
 	const char *rights;
+
 	/* The serial number of its certificate; "" if it has no TLS or is not linked. */
 	const char *serial;
+
 	/* For how many days its certificate is still valid; VIEW_UNKNOWN if that is not known. */
 	int64_t certificate_days;
 };

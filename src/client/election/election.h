@@ -16,11 +16,14 @@
 
 enum election_state {
 	ELECTION_OBSERVING,
+
 	/* A request waits at a node. */
 	ELECTION_CANDIDATE,
+
 	/* The program is a candidate, between two requests. */
 	ELECTION_RESTING,
 	ELECTION_LEADING,
+
 	/* The program leads, and asks a node whether the successor waits. */
 	ELECTION_LOOKING,
 	ELECTION_LEAVING
@@ -31,6 +34,7 @@ struct election_known {
 	bool known;
 	uint64_t token;
 	int64_t pid;
+
 	/* The four texts, each followed by a NUL. */
 	uint8_t *block;
 	size_t size, owner_size, value_size, label_size, host_size;
@@ -40,29 +44,40 @@ struct pawl_election {
 	/* In client->elections. */
 	struct list link;
 	struct pawl *client;
+
 	/* The election owns the bytes of its options. */
 	struct pawl_election_options options;
 	enum election_state state;
+
 	/* The lock by which this leads. */
 	struct pawl_lock *lock;
+
 	/* The lock by which this led before. on_stepped_down was called for it, and its time may
 	 * not be over. */
 	struct pawl_lock *past;
+
 	/* CANDIDATE: the acquire. LOOKING: the request for the waiters. */
 	struct pawl_call *call;
+
 	/* The value has changed since the request was made. */
 	bool value_changed;
+
 	/* election_proclaim.c: the proclamations that no node has answered yet, how many there were
 	 * in all, and the number of the one that has become the value. */
 	struct list proclaimed;
 	uint64_t proclamations, adopted;
+
+	/* How many requests have failed since the last time that this led. */
 	unsigned failures;
+
+	/* Goes off when a candidate that rests makes its next request. */
 	struct alarm rest;
 
 	/* ---- for LOOKING and LEAVING ---- */
 
 	/* Owned by the election. */
 	struct pawl_bytes successor;
+
 	/* This leaves because somebody asked for it, so it becomes a candidate again if its options
 	 * say so. */
 	bool yields;
@@ -74,8 +89,14 @@ struct pawl_election {
 	/* NULL if the watch has failed for good. */
 	struct pawl_watch *watch;
 	struct election_known leader;
+
+	/* The highest token of a leader that was observed. */
 	uint64_t token_highest;
+
+	/* Whether a holder was told since the last PAWL_EVENT_CURRENT or PAWL_EVENT_OVERFLOW, and
+	 * whether PAWL_EVENT_CURRENT was ever told. */
 	bool present_seen, ever_current;
+
 	/* How often this leader was asked to yield. */
 	unsigned asks;
 	struct alarm ask;

@@ -7,10 +7,12 @@
 struct proclamation {
 	/* In election->proclaimed. */
 	struct list link;
+
 	/* NULL if the election is gone. */
 	struct pawl_election *election;
 	struct pawl *client;
 	uint64_t number;
+
 	/* Owned by this structure until it becomes the election's. */
 	struct pawl_bytes value;
 	pawl_done_fn *done;

@@ -10,9 +10,11 @@
 
 struct env {
 	const struct allocator *alloc;
+
 	/* Returns both clocks, read together. */
 	struct instant (*now)(void *ctx);
 	void *ctx;
+
 	/* There is no timer of the system. Whoever moves the clock calls client_core_tick. */
 	bool manual;
 };

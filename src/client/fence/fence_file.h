@@ -25,21 +25,28 @@ struct fence_record {
 
 struct fence_file {
 	const struct allocator *alloc;
+
 	/* -1 if they are closed. */
 	int dir, fd;
+
 	/* The name of the file in `dir`. */
 	char *name;
 	size_t name_size;
+
 	/* All records before this position have been handed out. */
 	off_t read_to;
+
 	/* How many records have been handed out. */
 	size_t records;
+
 	/* Some of these records may not be on disk: another process may have died before it synced
 	 * them. */
 	bool unsynced;
+
 	/* After a crash of the machine the name could lead to no file, or to the file before it was
 	 * rewritten, because the directory has not been synced. */
 	bool unnamed;
+
 	/* The disk has refused to confirm a write, so nothing is known any more. */
 	bool failed;
 };

@@ -16,8 +16,10 @@
 struct fence_mark {
 	struct map_node node;
 	struct list link;
+
 	/* The highest token that an exclusive lock has shown. */
 	uint64_t exclusive;
+
 	/* The highest token that any lock has shown. */
 	uint64_t highest;
 	size_t size;

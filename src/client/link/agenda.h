@@ -20,9 +20,11 @@ struct agenda {
 	/* Borrowed. */
 	const struct env *env;
 	struct wheel wheel;
+
 	/* The timerfd; -1 if the clocks are moved by hand. */
 	int fd;
 	bool watched;
+
 	/* When the timer goes off, in ns of CLOCK_BOOTTIME; INT64_MAX if it is not set. */
 	int64_t armed_ns;
 	struct event event;

@@ -33,21 +33,28 @@ struct pawl_call;
 struct client_core_handlers {
 	/* It is the end of a round of the loop: send the calls that wait. */
 	void (*turn)(struct pawl *client);
+
 	/* The client is being freed: end all calls. */
 	void (*cancel)(struct pawl *client);
+
 	/* The client was freed, and nothing runs inside it any more. */
 	void (*destroy)(struct pawl *client);
 
 	void (*connection_up)(struct pawl *client);
+
 	/* The connection was up, and is about to be closed. */
 	void (*connection_lost)(struct pawl *client);
+
 	/* The connection was closed, whether it had been up or not. */
 	void (*connection_closed)(struct pawl *client);
+
 	/* Returns whether the connection must not be given up for another node. */
 	bool (*connection_needed)(const struct pawl *client);
+
 	/* No node can ever be reached. */
 	void (*unreachable)(struct pawl *client, int error);
 	void (*on_answer)(struct pawl *client, uint32_t msgid, struct slice message);
+
 	/* Returns false if the message cannot be read. */
 	bool (*on_event)(struct pawl *client, struct slice message);
 
@@ -56,8 +63,10 @@ struct client_core_handlers {
 
 	/* The call has been made; it will be sent. */
 	void (*call_asked)(struct pawl_call *call);
+
 	/* The update was done. */
 	void (*call_updated)(struct pawl *client, const struct request_copy *request);
+
 	/* Returns whether this client trusts a lock with this lock_id, or may trust one again. */
 	bool (*lock_believed)(const struct pawl *client, struct pawl_id lock_id);
 };
@@ -88,17 +97,22 @@ struct pawl {
 	const struct client_core_handlers *handlers;
 	struct event_base *base;
 	bool own_base;
+
 	/* pawl_free was called. The client is destroyed as soon as nothing runs inside it any
 	 * more. */
 	bool dying;
+
 	/* The number of callbacks of the loop that are running, one inside the other. */
 	unsigned inside;
+
 	/* The number of blocking calls that are running. */
 	unsigned blocking;
+
 	/* How many of the program's callbacks have run. */
 	uint64_t callbacks;
 
 	struct agenda agenda;
+
 	/* Runs the next turn; `kicked` says that a turn is wanted. */
 	struct event kick;
 	bool kicked;
@@ -108,24 +122,36 @@ struct pawl {
 
 	enum client_core_state state;
 	struct connection connection;
+
 	/* How many connections have come up so far; also the number of the last of them. */
 	unsigned connection_number;
 	struct endpoint_list endpoints;
+
+	/* The index of the present endpoint. */
 	size_t endpoint_at;
+
 	/* How many endpoints have failed one after the other without any answer in between, and how
 	 * many of these with an error that waiting does not cure. */
 	size_t failed_in_round, failed_for_good;
+
+	/* How many rounds over all endpoints have failed one after the other. */
 	unsigned rounds_failed;
+
 	/* NULL if TLS is not configured. */
 	SSL_CTX *tls;
 	char server_name[256];
+
 	/* Goes off when connecting takes too long, or when the pause is over. */
 	struct alarm dial_alarm;
 	struct alarm silence_alarm;
+
 	/* `pinged`: a ping was sent that has not been answered. `only_watching`: the silence alarm
 	 * was set for a connection on which nothing but events is awaited. */
 	bool pinged, only_watching;
+
+	/* When the node was last heard, and when the last ping was sent. */
 	struct instant heard, ping_at;
+
 	/* Why the last connection was lost, or could not be made. */
 	int last_error;
 	char last_problem[512];
@@ -136,10 +162,13 @@ struct pawl {
 
 	/* The calls that are to be sent. */
 	struct list queue;
+
 	/* The calls that were sent on this connection, in this order. */
 	struct list flight;
+
 	/* rest.c: the calls that are to be sent again later. */
 	struct list resting;
+
 	/* entering.c: the acquires among the calls whose lock_ids others may know. */
 	struct list named;
 	struct map by_msgid;
@@ -149,29 +178,37 @@ struct pawl {
 	/* ---- lock.c, renew.c ---- */
 
 	struct list locks;
+
 	/* The locks that are to be extended in this turn. */
 	struct list due;
+
 	/* session_binding.c: the connections that were given up and are still open. */
 	struct retained_connection retained[RETAINED_MAX];
 	size_t retained_count;
 	struct alarm retained_alarm;
+
 	/* Some lock has been bound to a connection. Until then there is no need to look for such
 	 * locks. */
 	bool bound_ever;
+
 	/* Called for each new connection; NULL if the program has not asked for it. */
 	pawl_connected_fn *on_connected;
 	void *connected_arg;
+
 	/* The shortest lease of the locks that are kept; 0 if there are none. Do not read this:
 	 * call locks_shortest. */
 	span_ns lease_shortest;
+
 	/* A lock that had the shortest lease is gone, so lease_shortest must be recomputed. */
 	bool lease_stale;
 
 	/* ---- watch.c, election.c ---- */
 
 	struct list watches;
+
 	/* The watches to which a node has given a number. */
 	struct map by_watch;
+
 	/* Some watches may have to be sent to the node. */
 	bool watch_wanted;
 	struct list elections;
@@ -179,6 +216,8 @@ struct pawl {
 	/* What acquires say about the caller. The client owns its bytes. */
 	struct request_self self;
 	char host[65];
+
+	/* The times of struct pawl_options. */
 	span_ns timeout, connect_timeout, silence;
 };
 

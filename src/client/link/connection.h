@@ -31,10 +31,13 @@ struct connection_owner {
 	void (*enter)(void *ctx);
 	void (*leave)(void *ctx);
 	void (*up)(void *ctx);
+
 	/* More bytes are in `in`: consume them. */
 	void (*data)(void *ctx);
+
 	/* Everything that waited to be written has been written. */
 	void (*room)(void *ctx);
+
 	/* Close the connection now. connection->problem says why. */
 	void (*down)(void *ctx, int error);
 	void *ctx;
@@ -47,8 +50,10 @@ struct connection {
 	enum connection_state state;
 	int fd;
 	bool read_armed, write_armed, encrypts;
+
 	/* The other side has ended the connection, in order or by a reset. */
 	bool ended;
+
 	/* The network has ended the connection: the system has given it up. */
 	bool broken;
 	struct event reading, writing;
@@ -56,8 +61,10 @@ struct connection {
 
 	/* Plain bytes that arrived. */
 	struct buffer in;
+
 	/* Plain bytes to send: append to them, then call connection_flush. */
 	struct buffer out;
+
 	/* Encrypted bytes to send. */
 	struct buffer net;
 	char problem[CONNECTION_PROBLEM_MAX];

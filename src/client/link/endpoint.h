@@ -30,14 +30,18 @@ struct endpoint_address {
 struct endpoint {
 	/* The endpoint as the options have it. */
 	char text[ENDPOINT_TEXT_MAX];
+
 	/* The host; for a Unix socket its path. */
 	char host[256];
 	char port[6];
 	bool tls, local;
+
 	/* dial.c: used instead of an address if it is set. */
 	struct endpoint_dial by;
+
 	/* The addresses that the last look-up has found. */
 	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX];
+
 	/* How many addresses there are (0 means that the name must be looked up), and the one to
 	 * try. */
 	size_t address_count, address_at;

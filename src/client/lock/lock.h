@@ -38,6 +38,7 @@ struct lock_grant {
 struct pawl_lock {
 	/* In client->locks, once the lock is held. */
 	struct list link;
+
 	/* In client->due, if the lock is to be extended in this turn. */
 	struct list due;
 	struct pawl *client;
@@ -46,38 +47,57 @@ struct pawl_lock {
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
+
 	/* The permit numbers, for permits of a semaphore. */
 	struct permits slots;
+
+	/* How often the lock is entered; at least 1. */
 	int entered;
+
+	/* The lease, and how long before the deadline on_lost comes. */
 	span_ns lease, warn;
 	bool no_renewal;
+
 	/* A transfer is under way. The lock is not trusted meanwhile, but may be trusted again. */
 	bool leaving;
+
+	/* Until when the lock may be trusted. */
 	struct instant deadline;
+
 	/* Why the lock is lost; 0 while it is not. */
 	int cause;
+
 	/* The last error of the extensions since the last one that succeeded. */
 	int last_error;
+
+	/* How many extensions have failed since the last one that succeeded. */
 	unsigned failures;
 	struct alarm renew_alarm, warn_alarm;
+
 	/* When renew_alarm goes off, in ns of CLOCK_BOOTTIME, while it is set. */
 	int64_t renew_at;
 
 	/* The extension under way; NULL if there is none. */
 	struct batch *batch;
+
 	/* The place of the lock in that batch. */
 	size_t slot;
+
 	/* reclaim.c: the acquire that acquires the lock again, and the last connection for which
 	 * that was tried. */
 	struct pawl_call *reclaim;
 	unsigned reclaim_connection;
+
 	/* Acquiring the lock again has just failed. */
 	bool reclaim_failed;
 	struct pawl_terms terms;
+
 	/* Kept for release_on_disconnect. */
 	struct lock_own own;
+
 	/* leave.c: the transfer, while `leaving`. */
 	struct leave *leave;
+
 	/* session_binding.c: whether the lock ends with its connection, the connection that it is
 	 * known to be bound to, and the first one that it was bound to. */
 	bool binding;
@@ -85,9 +105,11 @@ struct pawl_lock {
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;
 	pawl_asked_fn *on_asked;
+
 	/* The watch for on_asked. */
 	struct pawl_watch *watch;
 	void *arg;
+
 	/* The two fields below are used while the lock is being acquired. */
 	pawl_locked_fn *locked;
 	void *locked_arg;

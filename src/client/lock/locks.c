@@ -228,6 +228,7 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 struct released {
 	struct pawl *client;
 	size_t left;
+
 	/* Nobody waits any more, and the last answer frees this structure. */
 	bool over, abandoned;
 	int error;

@@ -17,35 +17,51 @@
 struct pawl_call {
 	/* In `queue`, `flight` or `resting` of the client. */
 	struct list link;
+
 	/* In client->by_msgid while the call is in flight. */
 	struct map_node by_msgid;
+
 	/* In client->named, for an acquire whose lock_ids others may know as well. */
 	struct list named;
 	struct pawl *client;
 	struct request_copy *request;
+
 	/* The outcome. The box is made before the call is sent, so that an outcome needs no
 	 * memory. */
 	struct result_box *box;
+
 	/* What a node said that was left for another node; NULL if no node was left. */
 	struct result_box *before;
 
 	/* Goes off at the deadline. */
 	struct alarm alarm;
+
 	/* The deadline in ns of CLOCK_BOOTTIME. */
 	int64_t deadline;
+
 	/* Goes off when the call is to be sent again. */
 	struct alarm rest;
+
+	/* The end of the time that the node itself may take before it answers. */
 	struct instant wait_end;
+
 	/* When it was sent on this connection. */
 	struct instant sent_at;
 	uint32_t msgid;
+
+	/* How often it was sent; a refusal after which it rests does not count. */
 	unsigned sends;
+
 	/* How many nodes were left because of their answers to this call. */
 	size_t moves;
+
 	/* If `tied` is set, the only connection that this call may go over, as a number like
 	 * client->connection_number. */
 	unsigned connection;
+
+	/* Whether it is in flight; see struct call_start for the other two. */
 	bool flying, internal, tied;
+
 	/* This is an acquire, and another request under its lock_id was under way at the same time.
 	 * So the answer to this call says nothing about the outcome of the other request. */
 	bool crossed;
@@ -53,21 +69,26 @@ struct pawl_call {
 	/* Called once, but not after a cancel. It takes the result. `sent_at` is the time at which
 	 * the request that was answered was sent. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
-	/* Called instead of `end` after a cancel, but never while client->dying is set. It may be
-	 * NULL. */
+
+	/* Called instead of `end` after a cancel; it may be NULL. When the client is freed, its
+	 * calls are not canceled in this sense: `end` is called. */
 	void (*drop)(void *ctx);
 	void *ctx;
+
 	/* The callback of the program, for a call that pawl_start has made. */
 	pawl_done_fn *done;
 };
 
 struct call_start {
 	const struct pawl_request *request;
+
 	/* The time beyond wait_ms; 0 means what the request says. */
 	span_ns timeout;
+
 	/* The library itself makes this call. It goes before what the program has queued, and the
 	 * program's limit does not apply to it. */
 	bool internal;
+
 	/* The call may go over the present connection only. If that connection is lost before there
 	 * is an answer, the outcome is PAWL_ECLOSED. */
 	bool tied;

@@ -13,14 +13,18 @@
 
 struct request_copy {
 	const struct allocator *alloc;
+
 	/* The size of this block in bytes, including the bytes and locks behind this structure. */
 	size_t size;
 	enum pawl_method method;
+
 	/* The library has drawn the lock_ids; otherwise they are the caller's. */
 	bool drawn;
+
 	/* The locks if the request has several keys, the same as wire.core.locks but writable;
 	 * otherwise NULL. */
 	struct core_lock *group;
+
 	/* msgid and wait are set each time the request is sent. */
 	struct client_request wire;
 };

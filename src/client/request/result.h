@@ -13,8 +13,10 @@ struct result_box {
 	struct pawl_result result;
 	struct env env;
 	struct arena arena;
+
 	/* The end of valid_ms. */
 	struct instant valid_until;
+
 	/* PAWL_WATCH: the number of the watch at the node, and the position at which it begins. */
 	uint64_t watch;
 	uint8_t position[POSITION_BYTES];

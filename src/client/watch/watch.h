@@ -26,6 +26,7 @@ struct pawl_watch {
 	uint8_t *key;
 	size_t key_size;
 	bool prefix;
+
 	/* The library itself has made this watch, so its callback does not count as one of the
 	 * program's. */
 	bool quiet;
@@ -35,6 +36,7 @@ struct pawl_watch {
 	int error;
 
 	struct pawl_call *call;
+
 	/* The number of the watch at the node; 0 if it has none. */
 	uint64_t number;
 	struct map_node by_number;
@@ -42,16 +44,24 @@ struct pawl_watch {
 
 	/* The watch can go on from `position`: everything before it has been told. */
 	bool resumes;
+
 	/* The program knows of the overflow. What it is told next is the whole state again. */
 	bool overflowed;
+
 	/* The program was told something that it would have to forget. */
 	bool told;
+
 	/* While the present state is listed: the acquisitions whose end has been told already. The
 	 * list may be older than these ends. */
 	uint64_t ended[WATCH_ENDED_MAX];
 	unsigned ended_count;
+
+	/* How many tries have failed since the watch was last live. */
 	unsigned failures;
+
+	/* Goes off when the pause after a refusal is over. */
 	struct alarm retry;
+
 	/* While a callback of the program runs: set to true if the program frees the watch. */
 	bool *gone;
 };
