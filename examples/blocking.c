@@ -33,8 +33,8 @@ static int work_while_held(struct pawl *client, struct pawl_lock *lock) {
 			return pawl_lock_error(lock);
 		}
 		if (pawl_lock_valid_ms(lock) < STEP_NEEDS_MS) {
+			/* Somebody else may hold the key before this step would be over. */
 			return PAWL_ELOST;
-				/* Somebody else may hold the key before this step would be over. */
 		}
 		work(step, pawl_lock_token(lock));
 	}

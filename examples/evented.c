@@ -55,9 +55,8 @@ static void on_acquired(struct pawl_lock *take_lock, struct pawl_result *take_re
 		event_add(app->tick, &period);
 	} else if (take_result->error != PAWL_ECANCELED) {
 		printf("not leading: %s\n", take_result->message);
+		/* Each try waits at the node for its turn, so no pause is needed in between. */
 		campaign(app);
-			/* Each try waits at the node for its turn, so no pause is needed in
-			 * between. */
 	}
 	pawl_result_free(take_result);
 }

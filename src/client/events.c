@@ -24,9 +24,9 @@ static void client_core_turn(struct pawl *client) {
 			client->connection.owner.down(client, error);
 		} else if (!list_empty(&client->queue)
 			&& connection_backlog(&client->connection) == 0) {
+			/* There was no room for these calls, and now there is. If there is none,
+			 * the connection tells when there is. */
 			client_core_kick(client);
-				/* There was no room for these calls, and now there is. If there is
-				 * none, the connection tells when there is. */
 		}
 	}
 	if (client->state == CLIENT_CORE_IDLE && !client->dying && wants_connection(client)) {

@@ -156,8 +156,8 @@ static void print_nodes(const struct view *v) {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
 		if (!n->master && !n->replica && !n->self && !n->linked && !*n->state) {
+			/* The node was in the cluster once, and is gone. */
 			continue;
-				/* The node was in the cluster once, and is gone. */
 		}
 		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8.8s %s\n", n->name,
 			*n->role ? n->role : "-", *n->address ? n->address : "-", state_of(n),

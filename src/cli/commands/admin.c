@@ -60,9 +60,9 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
 	struct pawl_result *result = cli_call(client, &get);
 	*out_status = CLI_REFUSED;
+	/* With --now a lock delay can be ended as well. */
 	bool found = !result->error
 		&& (result->entry.held || (result->entry.closing && request->now));
-	/* With --now a lock delay can be ended as well. */
 	if (result->error) {
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (!found) {

@@ -276,7 +276,7 @@ static void look_for_suspension(const struct guard *g) {
 static void collect(struct guard *g) {
 	struct signalfd_siginfo info[8];
 	while (read(g->signals, info, sizeof info) > 0) {
-		/* One signal may stand for many, so only the look at who has ended counts. */
+		/* One signal may stand for many. reaper_collect finds out who has ended. */
 	}
 	if (g->state == GUARD_WAITING) {
 		return;
@@ -289,8 +289,8 @@ static void collect(struct guard *g) {
 		_exit(0);
 	}
 	if (g->ended) {
+		/* CMD may have left processes running. */
 		begin_end(g, g->options->grace_ns);
-			/* CMD may have left processes running. */
 	}
 }
 

@@ -398,7 +398,7 @@ const struct cli_command cli_run = { "run", "hold a lock while a command runs", 
 /* Becomes a candidate again: executes this program from its beginning, with the arguments that it
  * was given. */
 static int begin_anew(void) {
-	/* This is as long as the kernel lets one argument be. */
+	/* The kernel allows no argument that is longer than this. */
 	static char bytes[1 << 17];
 	static char *words[4096];
 	FILE *given = fopen("/proc/self/cmdline", "r");

@@ -289,8 +289,8 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	}
 	const char *help = cli_remedy(result->method, result->error);
 	if (result->error == PAWL_ETIMEOUT && result->tree) {
+		/* A node has said this, and why. */
 		help = NULL;
-			/* A node has said this, and why. */
 	} else if (result->error == PAWL_ETIMEOUT && result->method != PAWL_CHANGE) {
 		help = "see with pawl status --all which nodes answer; those with TLS are named "
 			"tls://host:port";

@@ -125,8 +125,8 @@ static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
 		error = pawl_lock_release_start(lock, done, arg);
 	}
 	if (past) {
+		/* If this fails, the lease runs out by itself. */
 		(void)pawl_lock_release_start(past, NULL, NULL);
-			/* If this fails, the lease runs out by itself. */
 	}
 	return error;
 }

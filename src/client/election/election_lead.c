@@ -76,17 +76,16 @@ static void on_lock_lost(struct pawl_lock *lock, int cause, void *arg) {
 	e->past = e->lock;
 	e->lock = NULL;
 	if (tell_stepped_down(e, cause) && e->options.again && e->state == ELECTION_OBSERVING) {
+		/* If the request cannot be made, the election rests and tries again later. */
 		(void)election_campaign(e);
-			/* If the request cannot be made, the election rests and tries again
-			 * later. */
 	}
 }
 
 static void proclaim_again(struct pawl_election *e) {
 	if (e->value_changed) {
 		e->value_changed = false;
+		/* This may fail: without memory the old value stays. */
 		(void)pawl_lock_update_start(e->lock, e->options.value, NULL, NULL, NULL, NULL);
-			/* This may fail: without memory the old value stays. */
 	}
 }
 
@@ -225,7 +224,7 @@ static void on_moved(struct pawl_result *take_result, void *arg) {
 	e->state = ELECTION_OBSERVING;
 	if (lock && !client->dying) {
 		bool kept = pawl_lock_error(lock) == 0;
-		/* The successor has left in just that moment. This program has stopped leading
+		/* The successor has left at just that moment. This program has stopped leading
 		 * already, so it lets somebody else lead. */
 		if (kept && pawl_lock_release_start(lock, NULL, NULL) == 0) {
 			take_result->released = true;

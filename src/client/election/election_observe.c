@@ -108,8 +108,8 @@ static void on_ask_alarm(struct alarm *alarm) {
 static void on_holder(struct pawl_election *e, const struct pawl_entry *entry) {
 	e->present_seen = true;
 	if (entry->token < e->token_highest) {
+		/* This comes from a node that knows less than another one did. */
 		return;
-			/* This comes from a node that knows less than another one did. */
 	}
 	struct pawl_leader old = { .token = 0 };
 	if (e->leader.known) {
@@ -176,8 +176,8 @@ static void on_asked(struct pawl_election *e, const struct pawl_event *event) {
 	struct pawl_bytes to = asked.to.size ? asked.to : asked.by;
 	bool yields = asked.to.size || asked.priority > e->options.priority;
 	if (answer == PAWL_ASKED_USUAL && yields && !same(to, e->options.owner)) {
+		/* If this cannot begin, the leader goes on, and will be asked again. */
 		(void)election_hand_over(e, to, true, NULL, NULL);
-			/* If this cannot begin, the leader goes on, and will be asked again. */
 	}
 }
 

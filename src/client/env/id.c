@@ -21,7 +21,7 @@ bool pawl_id_none(const struct pawl_id *id) {
 int pawl_id_new(struct pawl_id *out_id) {
 	struct pawl_id id = { 0 };
 	while (pawl_id_none(&id)) {
-		/* So few bytes are never cut short. */
+		/* getrandom never cuts so few bytes short. */
 		ssize_t n = getrandom(id.bytes, sizeof(id.bytes), 0);
 		if (n < 0 && errno != EINTR) {
 			return PAWL_EIO;

@@ -346,8 +346,8 @@ int fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, 
 		return 0;
 	}
 	name_new(file, name);
-	/* A process that died while it rewrote the file may have left this. No other process is at
-	 * it, because the lock is held. */
+	/* A process that died while it rewrote the file may have left this. No other process works
+	 * on it, because the lock is held. */
 	(void)unlinkat(file->dir, name, 0);
 	off_t size = 0;
 	int fd = openat(file->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

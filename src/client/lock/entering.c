@@ -58,9 +58,9 @@ void entering_terms(const struct pawl *client, struct pawl_bytes key, struct paw
 	}
 	if (held && held->mode == PAWL_EXCLUSIVE && terms->mode == PAWL_SHARED && !terms->permits
 		&& !terms->of) {
+		/* If it were acquired as a shared lock, it would become one, also for the part of
+		 * the program that writes. */
 		terms->mode = PAWL_EXCLUSIVE;
-			/* If it were acquired as a shared lock, it would become one, also for the
-			 * part of the program that writes. */
 	}
 }
 

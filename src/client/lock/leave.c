@@ -136,9 +136,8 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 		return PAWL_EINVAL;
 	}
 	if (lock->reclaim) {
+		/* The lock is being acquired again, and a transfer must not overtake that. */
 		return PAWL_EBUSY;
-			/* The lock is being acquired again, and a transfer must not overtake
-			 * that. */
 	}
 	struct leave *leave = alloc_new(client->env.alloc, sizeof(*leave));
 	if (!leave) {

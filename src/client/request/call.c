@@ -279,8 +279,8 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
 	struct pawl_call *call = find(client, msgid);
 	if (!call) {
+		/* This answers a ping, or a call that is over. */
 		return;
-			/* This answers a ping, or a call that is over. */
 	}
 	struct client_response r;
 	int error = client_response_decode(&client->decoder, call->request->wire.method, message,

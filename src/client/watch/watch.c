@@ -297,9 +297,9 @@ static void watch_change(struct pawl_watch *watch, const struct client_event *ev
 	}
 	position_write(event->position, watch->position);
 	if (watch_tell_change(watch, event, &alive) != 0 && alive) {
+		/* There is no memory to tell this event. It may be any event, so the watch begins
+		 * again. */
 		(void)watch_restart(watch);
-			/* There is no memory for this event, and it is not known which one is
-			 * missing then. */
 	}
 }
 
