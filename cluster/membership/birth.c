@@ -52,6 +52,7 @@ static void pledge(struct core *core) {
 }
 
 static void write_epoch(struct core *core) {
+	core->membership.birth_stopped = false;
 	core->durable.pledged = false;
 	core->durable.voted = true;
 	core->durable.max_lease_seen = core->config.max_lease;
@@ -70,14 +71,16 @@ static bool all_equal(const struct core *core) {
 }
 
 void birth_go_on(struct core *core) {
-	if (core->state != CORE_UNBORN || core->membership.birth_stopped || core->adopting) {
+	if (core->state != CORE_UNBORN || core->adopting) {
 		return;
 	}
 	if (core->durable.voted) {
 		return; /* being written */
 	}
 	if (!core->durable.pledged) {
-		pledge(core);
+		if (!core->membership.birth_stopped) {
+			pledge(core);
+		}
 	} else if (core->engine.pledged_on_disk && all_equal(core)) {
 		write_epoch(core);
 	} else {
@@ -149,13 +152,16 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (core->state != CORE_UNBORN || core->durable.voted || (born && !core->durable.pledged)) {
 		return; /* born, or that is being written; or of a cluster that was born without this identity (epoch.c) */
 	}
-	if (from >= core->masters || core->membership.birth_stopped || config_decode(m->blob, &theirs) != 0) {
+	if (from >= core->masters || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
 	if (!core->durable.pledged || (born && !same_config(&theirs, &core->durable.config))) {
 		return; /* theirs comes again; or they were born without this identity, and tell their configuration (epoch.c) */
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
+		if (core->membership.birth_stopped) {
+			return; /* It has been said. */
+		}
 		core->membership.birth_stopped = true;
 		COUNT(core, birth_refused);
 		out_note(core, NOTE_BIRTH_DIFFERS, from, born, difference(&theirs, &core->durable.config), slice_of(NULL, 0));

@@ -258,6 +258,32 @@ static void a_birth_waits_for_the_last_master(void **state) {
 	stage_free(s);
 }
 
+/* n2 alone is born, and n3 loses its disk. */
+static void a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise(void **state) {
+	(void)state;
+	struct stage_options o = named_options();
+	struct stage *s = stage_new(&o);
+	stage_lose(s, 1, 0, MESSAGE_PLEDGE, true);
+	stage_lose(s, 1, 2, MESSAGE_PLEDGE, true);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(stage_start(s, i));
+	}
+	assert_true(stage_until_voting(s, 1, SPAN_S));
+	stage_kill(s, 1);
+	stage_wipe(s, 2);
+	stage_lose(s, 1, 2, MESSAGE_CONFIG, true);
+	assert_true(stage_start(s, 1) && stage_start(s, 2));
+	stage_wait(s, SPAN_S / 2);
+	assert_true(stage_noted(s, 0, NOTE_BIRTH_DIFFERS));
+	assert_int_equal(stage_status(s, 0).state, CORE_UNBORN);
+	stage_lose(s, 1, 0, MESSAGE_PLEDGE, false);
+	assert_true(stage_until_voting(s, 0, 5 * SPAN_S));
+	stage_wait(s, ALL_OVER);
+	take(s, 0, "k", stage_lock(1));
+	stage_free(s);
+	assert_int_equal(named_memory.used, 0);
+}
+
 static void a_master_that_is_stopped_before_its_birth_does_not_claim_it(void **state) {
 	(void)state;
 	struct stage_options o = named_options();
@@ -384,6 +410,7 @@ int main(void) {
 		cmocka_unit_test(a_master_that_is_stopped_before_its_birth_does_not_claim_it),
 		cmocka_unit_test(a_birth_with_different_timings_stops_and_says_so),
 		cmocka_unit_test(a_birth_waits_for_the_last_master),
+		cmocka_unit_test(a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise),
 		cmocka_unit_test(a_birth_survives_a_crash_of_each_master_at_each_write),
 		NAMED(a_master_that_lost_its_state_is_a_stranger),
 		NAMED(nothing_leaves_a_start_before_its_boot_is_on_disk),
