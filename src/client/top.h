@@ -10,7 +10,7 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	const char **out_problem);
 void client_core_destroy(struct pawl *client);
 
-/* events.c */
+/* Defined in events.c. */
 extern const struct client_core_handlers client_handlers;
 
 #endif

@@ -31,8 +31,8 @@ struct x509_wanted {
 	long days;
 };
 
-/* Returns whether the name has 1 to 63 letters, digits, '.', '_' and '-', and begins with none of
- * '.' and '-'. */
+/* Returns whether the name has 1 to 63 letters, digits, '.', '_' and '-', and begins with neither
+ * '.' nor '-'. */
 bool x509_name_valid(const char *name);
 /* Returns whether this is an IP address or a DNS name; "*.example.org" is one, too. */
 bool x509_host_valid(const char *host);

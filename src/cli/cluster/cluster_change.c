@@ -140,10 +140,10 @@ static void run(struct changing *c, int64_t patience_ms) {
 	}
 }
 
-/* ---- a forced start: the answer comes when it has begun; the disk and the wait are still to come
- * ---- */
+/* ---- a forced start ---- */
 
-/* Returns true when the wait is over, or when nobody can tell. */
+/* The answer to a forced start comes when it has begun; the write to the disk and the wait are
+ * still to come. Returns true when the wait is over, or when nobody can tell. */
 static bool look_at_wait(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);

@@ -97,6 +97,7 @@ struct run {
 };
 
 /* ---- run.c ---- */
+
 /* Leaves the loop. */
 void run_end(struct run *r, int exit_status);
 /* The lock is held, or its deadline is later now. */
@@ -109,6 +110,7 @@ void run_asked(struct run *r);
 const char *run_name(const struct run *r);
 
 /* ---- run_hold.c ---- */
+
 /* Returns 0 or a PAWL_E... value. */
 int hold_begin(struct run *r);
 /* Returns whether something is held, as far as this side knows. */

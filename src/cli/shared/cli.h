@@ -137,8 +137,8 @@ void cli_tell_silence(const struct cli_command_line *line, struct event_base *ba
 int cli_exit_status(const struct pawl_result *result);
 /* Returns what to do about an error, or NULL. */
 const char *cli_remedy(enum pawl_method method, int error);
-/* Prints the failure of `what` (as in "acquire 'backup'"), for people or as JSON. Returns the exit
- * status. */
+/* Prints that `what` has failed for `subject`, for people or as JSON; with "acquire" and "backup"
+ * the line begins with "pawl: acquire backup: ". Returns the exit status. */
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result,
 	const char *what, const char *subject);
 /* Makes one blocking request. Returns its result, successful or not. Ends the program only if the

@@ -11,7 +11,7 @@
 void output_help(const struct cli_command_line *line, const char *common);
 void output_misuse(bool json, const char *command, const char *text);
 
-/* Prints a line "label text", with all labels aligned. */
+/* Prints a line with a label and a text. The texts of all lines are aligned. */
 void output_field(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void output_field_bytes(const char *label, struct pawl_bytes bytes);
 void output_field_duration(const char *label, int64_t ms);

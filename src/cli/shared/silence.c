@@ -8,12 +8,12 @@
 /* This is the library's own default for a request. */
 #define SILENCE_DEFAULT_MS 5000
 
+/* There is only one command, so this can be static. */
 static struct {
 	const struct cli_command_line *line;
 	struct pawl *client;
 	bool (*answered)(void *ctx);
 	void *ctx;
-/* There is only one command, so this can be static. */
 } silence;
 
 static void on_silence(evutil_socket_t fd, short what, void *arg) {

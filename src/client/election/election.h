@@ -114,6 +114,7 @@ int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from,
 void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b);
 
 /* ---- election_lead.c ---- */
+
 int election_campaign(struct pawl_election *e);
 
 /* Ends being a candidate or the leader, without telling the program. A lock that is held stays
@@ -128,6 +129,7 @@ bool election_campaigns(const struct pawl_election *e);
 bool election_tell_failed(struct pawl_election *e, int error, const char *message);
 
 /* ---- election_observe.c ---- */
+
 int election_observe(struct pawl_election *e);
 void election_leader_free(struct pawl_election *e);
 struct pawl_leader election_leader(const struct pawl_election *e);
@@ -135,6 +137,7 @@ struct pawl_leader election_leader(const struct pawl_election *e);
 void election_ask(struct pawl_election *e);
 
 /* ---- election_proclaim.c ---- */
+
 void election_part_with_proclamations(struct pawl_election *e);
 
 /* Call these before and after a callback of the program. election_left returns false in the same

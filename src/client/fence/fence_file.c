@@ -78,8 +78,8 @@ static size_t record_get(const uint8_t *p, size_t left, struct fence_record *out
 	return HEAD_BYTES + length + SUM_BYTES;
 }
 
-/* Returns whether the rest of the file is a part of one record that was never confirmed. If so, no
- * record begins in it. */
+/* Returns whether the rest of the file is a part of one record that was never confirmed. No
+ * whole record can be found in such a rest. */
 static bool torn(const uint8_t *p, size_t left) {
 	struct fence_record r;
 	for (size_t i = 0; i < left; i++) {

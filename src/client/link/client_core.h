@@ -240,8 +240,8 @@ void client_core_tick(struct pawl *client);
 /* Returns whether a blocking call is allowed now. */
 bool client_core_may_block(const struct pawl *client);
 /* Runs the loop until *over is true. Returns 0, PAWL_EIO (the loop failed) or PAWL_ECANCELED (a
- * callback freed the client, which is gone now). After PAWL_ECANCELED *over is true if
- * the end of a call sets it, because every call has ended. */
+ * callback freed the client, which is gone now). After PAWL_ECANCELED *over is true if the end of a
+ * call sets it, because every call has ended. */
 int client_core_wait(struct pawl *client, const bool *over);
 
 /* ---- failover.c ---- */

@@ -85,8 +85,8 @@ void reclaim_note_update(struct pawl *client, const struct request_copy *request
 
 /* ---- acquiring it again ---- */
 
-/* Returns the error of an acquire as that of an extension. After all other answers it is open
- * whether the lock is held, as after an extension for which nobody can vouch. */
+/* Turns the error of an acquire into that of an extension. Some errors make clear whether the lock
+ * is held. After any other error this is open, as after an extension for which nobody can vouch. */
 static int as_extension(int error) {
 	bool clear = error == 0 || error == PAWL_ENOQUORUM || error == PAWL_ECLOSED
 		|| error == PAWL_EDENIED || error == PAWL_ERECOVERING;
@@ -111,8 +111,8 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	pawl_result_free(take_result);
 }
 
-/* The lock is not acquired again twice without a pause in between, and without an extension that
- * has said once more that it is needed. */
+/* Between two such acquires there must be a pause, and an extension that has said once more that an
+ * acquire is needed. */
 bool reclaim_start(struct pawl_lock *lock) {
 	unsigned connection = lock->client->connection_number;
 	bool again = lock->reclaim_connection == connection;

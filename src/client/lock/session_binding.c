@@ -65,8 +65,8 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 	client->connected_arg = arg;
 }
 
-/* While a transfer is under way, the lock is not trusted. It must not be trusted again either if it
- * turns out that the transfer had no effect. */
+/* While a transfer is under way, the lock is not trusted. As the connection is lost, the lock must
+ * not be trusted again, even if it turns out that the transfer had no effect. */
 static void lose_leaving(struct pawl *client) {
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {

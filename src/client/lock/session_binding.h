@@ -1,6 +1,6 @@
 /* session_binding.h: locks that end with the connection (docs/protocol.md, Release on disconnect).
- * The number of its session binding is the number of the connection that ends the lock. When a new
- * connection comes up, the lock is extended under the number of that connection before anything
+ * The number of a lock's session binding is the number of the connection that ends the lock. When a
+ * new connection comes up, the lock is extended under the number of that connection before anything
  * else. A connection that this client has given up stays open until no lock depends on it any more,
  * because its node would release those locks. */
 #ifndef PAWL_CLIENT_SESSION_BINDING_H
