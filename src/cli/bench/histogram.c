@@ -1,3 +1,4 @@
+/* histogram.c: counts durations in buckets of about 1 % and reads quantiles from them. */
 #include "histogram.h"
 
 #include <stddef.h>

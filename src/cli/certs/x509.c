@@ -1,3 +1,4 @@
+/* x509.c: makes keys and certificates with OpenSSL. It writes no files. */
 #include "x509.h"
 
 #include <openssl/rand.h>

@@ -1,3 +1,5 @@
+/* x509_read.c: reads certificates and lines of lists with OpenSSL, and turns them into text. It
+ * opens no files. */
 #include "x509_read.h"
 
 #include <openssl/bn.h>

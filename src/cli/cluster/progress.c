@@ -1,3 +1,5 @@
+/* progress.c: shows the steps of a long command, one below the other or on one line that is
+ * rewritten. */
 #include "progress.h"
 
 #include <inttypes.h>

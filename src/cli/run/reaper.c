@@ -1,3 +1,4 @@
+/* reaper.c: finds and ends everything that a command has started. */
 #include "reaper.h"
 
 #include <dirent.h>

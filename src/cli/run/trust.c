@@ -1,3 +1,5 @@
+/* trust.c: the deadline in memory that two processes share. The deadline never moves to an earlier
+ * time. */
 #include "trust.h"
 
 #include <time.h>

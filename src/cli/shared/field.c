@@ -1,3 +1,5 @@
+/* field.c: reads the fields of an answer, and a status as a whole. A field that is missing, or of
+ * another kind, counts as not given. */
 #include "field.h"
 
 #include <string.h>

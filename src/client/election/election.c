@@ -1,3 +1,4 @@
+/* election.c: the life of an election, and the functions that a program calls on it. */
 #include "election.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* env.c: the environment of a client outside of tests: memory of the C library, and the two clocks
+ * of the system. */
 #include "env.h"
 
 #include <time.h>

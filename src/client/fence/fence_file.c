@@ -1,3 +1,5 @@
+/* fence_file.c: reads, writes and rewrites the file of a store of tokens. It never repairs damage
+ * by guessing. */
 #include "fence_file.h"
 
 #include <errno.h>

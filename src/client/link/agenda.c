@@ -1,3 +1,4 @@
+/* agenda.c: rings alarms on CLOCK_BOOTTIME, with one timerfd. */
 #include "agenda.h"
 
 #include <errno.h>

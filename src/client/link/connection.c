@@ -1,3 +1,5 @@
+/* connection.c: one connection that never blocks. It moves bytes, and knows nothing about the
+ * messages in them. */
 #include "connection.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* endpoint.c: reads endpoints, and looks up their addresses. */
 #include "endpoint.h"
 
 #include <netdb.h>

@@ -1,3 +1,5 @@
+/* tls_filter.c: TLS 1.3 between plain and encrypted bytes, and texts about what is wrong with it.
+ * It touches no socket. */
 #include "tls_filter.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+/* lock.c: how a lock is acquired, kept and lost. No answer that arrives after the deadline makes a
+ * lock valid again. */
 #include "lock.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* session_binding.c: keeps locks bound to the present connection, and connections open for as long
+ * as locks depend on them. */
 #include "session_binding.h"
 
 #include <unistd.h>

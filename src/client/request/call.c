@@ -1,3 +1,4 @@
+/* call.c: the life of a call: it is queued, sent, repeated where that is safe, and ended once. */
 #include "call.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* change.c: copies a change of the cluster into a request. */
 #include "change.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* copy.c: copies what a node says into the memory of a result. Nothing of a result points into the
+ * message. */
 #include "copy.h"
 
 #include <string.h>

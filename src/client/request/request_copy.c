@@ -1,3 +1,5 @@
+/* request_copy.c: copies a request of the program, so that it can be sent again after the program's
+ * bytes are gone. */
 #include "request_copy.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* result.c: makes results, and fills them from answers. */
 #include "result.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* value.c: reads MessagePack as a tree. It never takes more memory than the bytes of the message
+ * justify. */
 #include "value.h"
 
 #include <string.h>

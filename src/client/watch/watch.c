@@ -1,3 +1,5 @@
+/* watch.c: the life of a watch: it is sent to a node, lists the present state, goes live, and
+ * begins again after a loss. */
 #include "watch.h"
 
 #include <string.h>

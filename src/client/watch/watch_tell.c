@@ -1,3 +1,4 @@
+/* watch_tell.c: tells the program the events of a watch. */
 #include "check.h"
 #include "copy.h"
 #include "value.h"
