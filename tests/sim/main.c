@@ -10,10 +10,12 @@
 #include "run.h"
 
 static const char usage[] =
-	"usage: pawl-sim [--seeds N] [--start S] [--check-every N] [--history FILE] [--coverage] [--until-violation]\n"
+	"usage: pawl-sim [--seeds N] [--start S] [--check-every N] [--history FILE] [--coverage] "
+	"[--until-violation]\n"
 	"       pawl-sim --only-seed S [--trace] [--history FILE]\n"
 	"       pawl-sim --help | -h\n"
-	"Runs whole clusters on simulated time, one a seed. Exit status 1 after a violation, or with --coverage when something that\n"
+	"Runs whole clusters on simulated time, one a seed. Exit status 1 after a violation, or "
+	"with --coverage when something that\n"
 	"has to happen sometimes never did; 2 after a usage error.\n"
 	"  --seeds N          how many (100)\n"
 	"  --start S          the first (1)\n"
@@ -26,15 +28,18 @@ static const char usage[] =
 	"  --coverage         demands that everything on the list happened at least once\n"
 	"  --wanted           prints that list\n"
 	"  --list-themes      prints the themes' names\n"
-	"  --each             prints each seed before it is run, so that one that ends the program, or never ends, is known\n"
-	"  --until-violation  goes on until one is found, at most --seeds N (without it: no limit)\n"
+	"  --each             prints each seed before it is run, so that one that ends the "
+	"program, or never ends, is known\n"
+	"  --until-violation  goes on until one is found, at most --seeds N (without it: no "
+	"limit)\n"
 	"  --progress         a line every few seconds\n";
 
 struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
 	enum profile_theme theme;
-	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, help, seeds_given;
+	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, help,
+		seeds_given;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -49,10 +54,14 @@ static bool number(const char *text, uint64_t *out) {
 }
 
 static bool parse(int argc, char **argv, struct arguments *a) {
-	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
-		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'f' }, { "counts", 0, NULL, 'c' },
-		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
-		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+	static const struct option options[] = { { "seeds", 1, NULL, 'n' },
+		{ "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
+		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' },
+		{ "history", 1, NULL, 'f' }, { "counts", 0, NULL, 'c' },
+		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' },
+		{ "progress", 0, NULL, 'p' }, { "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' },
+		{ "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { "help", 0, NULL, 'h' },
+		{ NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
 	bool good = true;
 	for (int o; good && (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -120,8 +129,9 @@ static double seconds(void) {
 }
 
 static void print_totals(const struct run_totals *t, double took) {
-	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%" PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n",
-		t->runs, t->operations, t->frames, t->steps, (double)t->virtual_ns / 1e9, took, (double)t->runs / took);
+	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%"
+		PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs, t->operations,
+		t->frames, t->steps, (double)t->virtual_ns / 1e9, took, (double)t->runs / took);
 }
 
 static void print_counts(const struct run_totals *t) {
@@ -129,7 +139,8 @@ static void print_counts(const struct run_totals *t) {
 		printf("count %s %" PRIu64 "\n", core_count_name((enum core_count)i), t->counts[i]);
 	}
 	for (size_t i = 0; i < RUN_COUNTS; i++) {
-		printf("count %s %" PRIu64 "\n", run_count_name((enum run_count)i), t->run_counts[i]);
+		printf("count %s %" PRIu64 "\n", run_count_name((enum run_count)i),
+			t->run_counts[i]);
 	}
 }
 
@@ -157,11 +168,13 @@ int main(int argc, char **argv) {
 		print_themes();
 		return 0;
 	}
-	/* Nodes come and go all the time: their memory is kept rather than given to the kernel and faulted in again. */
+	/* Nodes come and go all the time. Their memory is kept, rather than given back to the
+	 * kernel and faulted in again. */
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	(void)mallopt(M_TOP_PAD, 16 << 20);
-	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme, .live = a.trace ? stdout : NULL, .program = argv[0] };
+	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme,
+		.live = a.trace ? stdout : NULL, .program = argv[0] };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {
 		perror(a.history);
 		return 2;

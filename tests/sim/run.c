@@ -8,13 +8,16 @@
 #include "check.h"
 
 const char *run_count_name(enum run_count count) {
-	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
-		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together", "transferred", "not_transferred", "downgrade_answered",
-		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "binding_moved", "binding_dropped", "binding_revived",
-		"change_answered_done", "change_answered_refused", "change_cut_off",
-		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
-		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied", "tampered",
-		"liar_removed", "parted", "taken" };
+	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped",
+		"late_acquire_dropped", "repeated_at_the_same_node",
+		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together",
+		"transferred", "not_transferred", "downgrade_answered", "group_answered_held",
+		"group_answered_refused", "group_repeated", "group_answered_twice",
+		"binding_moved", "binding_dropped", "binding_revived", "change_answered_done",
+		"change_answered_refused", "change_cut_off", "change_repeated", "files_lost",
+		"latecomer_extends", "latecomer_repeats", "latecomer_held", "renewed_in_calm",
+		"contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined",
+		"crowd_looked", "lied", "tampered", "liar_removed", "parted", "taken" };
 	return names[count];
 }
 
@@ -33,9 +36,11 @@ static void add_totals(const struct run *run, struct run_totals *totals) {
 	totals->virtual_ns += sim_now(run->sim);
 }
 
-/* Where nothing goes wrong, the order of waiting is kept; what is closer together than a few messages has none. */
+/* Where nothing goes wrong, the order of waiting is kept. Requests that are closer together than a
+ * few messages have no order. */
 static span_ns order_slack(const struct profile *p) {
-	return p->theme != THEME_quiet ? 0 : 6 * p->sim.delay_max + 4 * p->sim.session_delay_max + 8 * p->sim.loop_lag_max + 2 * p->sim.disk_max + 5 * SPAN_MS;
+	return p->theme != THEME_quiet ? 0 : 6 * p->sim.delay_max + 4 * p->sim.session_delay_max +
+		8 * p->sim.loop_lag_max + 2 * p->sim.disk_max + 5 * SPAN_MS;
 }
 
 static void live(struct run *run) {
@@ -76,8 +81,9 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	profile_draw(&run->profile, options->seed, options->theme);
 	run->profile.sim.check_every = options->check_every;
 	profile_print(&run->profile, setup, sizeof setup);
-	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program, options->seed,
-		options->theme == THEMES ? "" : " --theme ", options->theme == THEMES ? "" : profile_theme_name(options->theme));
+	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
+		options->seed, options->theme == THEMES ? "" : " --theme ",
+		options->theme == THEMES ? "" : profile_theme_name(options->theme));
 	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
 	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
 	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
@@ -89,9 +95,14 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	if (options->live) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
-	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm, .liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
-		.unkind = faults_worse_than_tcp(&run->profile.adversary), .nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush, .forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
+	run->checker = checker_new(&(struct checker_options){ .sim = run->sim,
+		.seed = options->seed, .replay = replay, .setup = setup,
+		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm,
+		.liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
+		.unkind = faults_worse_than_tcp(&run->profile.adversary),
+		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush,
+		.forgets_releases = run->profile.theme == THEME_limits,
+		.order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);

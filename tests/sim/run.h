@@ -4,8 +4,8 @@
 
 #include "clients.h"
 
-/* What happened to clients and by faults; the core cannot count it. The names that are printed are in
- * run.c. */
+/* What happened to clients and by faults; the core cannot count it. The names that are printed are
+ * in run.c. */
 enum run_count {
 	RUN_LOST_BEFORE_DEADLINE,
 	RUN_LATE_EXTENSION,

@@ -11,6 +11,7 @@ struct masters_change {
 	struct sim_session *session;
 	uint32_t nodes;
 };
-void masters_change_start(struct masters_change *c, struct sim *sim, struct prng *prng, uint32_t nodes);
+void masters_change_start(struct masters_change *c, struct sim *sim, struct prng *prng,
+	uint32_t nodes);
 
 #endif

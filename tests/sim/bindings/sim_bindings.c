@@ -1,7 +1,8 @@
-/* sim-bindings FIRST COUNT: for each seed a cluster whose nodes hold locks that end with them (docs/protocol.md, section 2, Release on
- * disconnect), and faults; with even seeds the masters are exchanged all the time, and who starts again knows its lock_id. At no instant may two nodes trust in the same lock: a node does while its process lives, its lease
- * lasts, and core_binding_end is not past, by its own clocks.
- */
+/* sim-bindings FIRST COUNT: for each seed it runs a cluster whose nodes hold locks that end with
+ * them (docs/protocol.md, section 2, Release on disconnect), with faults. With even seeds the
+ * masters are exchanged all the time, and a process that starts again knows its lock_id. At no
+ * instant may two nodes trust in the same lock. A node trusts in it while its process lives, its
+ * lease lasts, and core_binding_end is not past, by its own clocks. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,14 @@
 #include "cluster_sim.h"
 #include "pawl/error.h"
 
-#define NODES 5   /* three masters, two replicas */
+/* Three masters and two replicas. */
+#define NODES 5
 #define KEYS 1
 #define LEASE (3 * SPAN_S)
 #define RUN (30 * SPAN_S)
 
-struct holder { /* one in each node's process */
+/* There is one holder in each node's process. */
+struct holder {
 	struct world *world;
 	uint32_t node;
 	struct sim_actor actor;
@@ -24,17 +27,23 @@ struct holder { /* one in each node's process */
 	uint64_t incarnation;
 	uint32_t key;
 	struct id128 lock;
-	uint64_t acquire, binding, extend, revive; /* requests under way */
+	/* Requests under way; 0: none. */
+	uint64_t acquire, binding, extend, revive;
 	struct instant sent, extend_sent;
 	struct instant deadline;
-	struct id128 known; /* the lock_id of its life before, that it tries now and then, ... */
-	bool again;         /* ... if there is one */
-	bool held, bound, wants; /* bound: the node has heard of the bond; wants: a new lock_id is to be drawn */
+	/* The lock_id of its life before, which it tries now and then. */
+	struct id128 known;
+	/* Whether there is such a lock_id. */
+	bool again;
+	/* `bound`: the node has heard of the session binding; `wants`: a new lock_id is to be
+	 * drawn. */
+	bool held, bound, wants;
 };
 
 struct world {
 	struct sim *sim;
-	struct prng prng, late; /* late: of what came later, so that the rest of a seed stays what it is */
+	/* `late` is for what came later, so that the rest of a seed stays what it is. */
+	struct prng prng, late;
 	bool changes;
 	struct masters_change change;
 	uint64_t revived;
@@ -52,7 +61,8 @@ static const char *key_name(uint32_t key) {
 /* ---- trust ---- */
 
 static bool alive(const struct holder *h) {
-	return sim_node_running(h->world->sim, h->node) && sim_node_incarnation(h->world->sim, h->node) == h->incarnation;
+	return sim_node_running(h->world->sim, h->node) &&
+		sim_node_incarnation(h->world->sim, h->node) == h->incarnation;
 }
 
 static bool trusts(const struct holder *h) {
@@ -64,7 +74,8 @@ static bool trusts(const struct holder *h) {
 	if (instant_distrusted(now, h->deadline)) {
 		return false;
 	}
-	return !h->bound || !instant_distrusted(now, core_binding_end(sim_node_core(sim, h->node), slice_str(key_name(h->key)), h->lock));
+	return !h->bound || !instant_distrusted(now, core_binding_end(sim_node_core(sim, h->node),
+		slice_str(key_name(h->key)), h->lock));
 }
 
 static void look(struct world *w) {
@@ -72,7 +83,8 @@ static void look(struct world *w) {
 		for (uint32_t b = a + 1; b < NODES; b++) {
 			const struct holder *x = &w->holders[a], *y = &w->holders[b];
 			if (x->held && y->held && x->key == y->key && trusts(x) && trusts(y)) {
-				printf("at %" PRId64 " ms: n%u and n%u both trust in %s\n", sim_now(w->sim) / SPAN_MS, a + 1, b + 1, key_name(x->key));
+				printf("at %" PRId64 " ms: n%u and n%u both trust in %s\n",
+					sim_now(w->sim) / SPAN_MS, a + 1, b + 1, key_name(x->key));
 				w->bad++;
 			}
 		}
@@ -100,7 +112,8 @@ static bool ready(struct holder *h) {
 	if (!h->session || !sim_session_open(h->session) || !alive(h)) {
 		forget(h);
 		h->incarnation = sim_node_incarnation(sim, h->node);
-		h->session = sim_connect(sim, &h->actor, h->node, (struct sim_handler){ on_reply, on_closed, h });
+		h->session = sim_connect(sim, &h->actor, h->node,
+			(struct sim_handler){ on_reply, on_closed, h });
 	}
 	return true;
 }
@@ -117,7 +130,8 @@ static void acquire(struct holder *h) {
 	h->key = (uint32_t)prng_below(&w->prng, KEYS);
 	h->lock = sim_name_lock(++w->locks, prng_next(&w->prng));
 	h->sent = sim_node_clock(w->sim, h->node);
-	h->acquire = ask(h, (struct core_request){ .op = CORE_ACQUIRE, .lease = LEASE, .wait = (span_ns)prng_below(&w->prng, 2) * SPAN_S });
+	h->acquire = ask(h, (struct core_request){ .op = CORE_ACQUIRE, .lease = LEASE,
+		.wait = (span_ns)prng_below(&w->prng, 2) * SPAN_S });
 }
 
 static void release(struct holder *h) {
@@ -126,7 +140,8 @@ static void release(struct holder *h) {
 	h->again = false;
 }
 
-/* Started again with its lock_id: it keeps no deadline, and is answered as held only if nobody else had it since. */
+/* It has started again with its lock_id. It keeps no deadline, and is answered as held only if
+ * nobody else had the lock since. */
 static void extend_again(struct holder *h) {
 	struct world *w = h->world;
 	h->again = prng_chance(&w->late, 3, 4);
@@ -151,7 +166,8 @@ static void act(void *ctx, uint64_t arg) {
 		release(h);
 	} else if (!h->extend) {
 		h->extend_sent = sim_node_clock(w->sim, h->node);
-		h->extend = ask(h, (struct core_request){ .op = CORE_EXTEND, .lease = LEASE, .deadline_kept = true });
+		h->extend = ask(h, (struct core_request){ .op = CORE_EXTEND, .lease = LEASE,
+			.deadline_kept = true });
 	}
 }
 
@@ -190,12 +206,14 @@ static void on_revived(struct holder *h, const struct core_reply *r) {
 }
 
 static void on_extended(struct holder *h, const struct core_reply *r) {
-	struct instant now = sim_node_clock(h->world->sim, h->node), deadline = instant_add(h->extend_sent, r->valid);
+	struct instant now = sim_node_clock(h->world->sim, h->node),
+		deadline = instant_add(h->extend_sent, r->valid);
 	h->extend = 0;
 	if (!h->held || r->error || instant_distrusted(now, h->deadline)) {
 		return;
 	}
-	h->deadline = instant_left_short(now, deadline) > instant_left_short(now, h->deadline) ? deadline : h->deadline;
+	h->deadline = instant_left_short(now, deadline) > instant_left_short(now, h->deadline)
+		? deadline : h->deadline;
 }
 
 static void on_reply(void *ctx, const struct sim_reply *reply) {
@@ -210,7 +228,8 @@ static void on_reply(void *ctx, const struct sim_reply *reply) {
 	} else if (r->id == h->binding) {
 		h->world->lost += r->error == PAWL_ELOST;
 		forget(h);
-		h->again = false; /* the node has released what was left */
+		/* The node has released what was left. */
+		h->again = false;
 	}
 }
 
@@ -218,7 +237,7 @@ static void on_closed(void *ctx) {
 	forget(ctx);
 }
 
-/* From when the node knows of the bond its end counts. */
+/* From the moment at which the node knows of the binding, the end of the binding counts. */
 static void on_asked(void *ctx, uint32_t node, const struct core_request *request) {
 	struct holder *h = &((struct world *)ctx)->holders[node];
 	h->bound = h->bound || (request->op == CORE_BINDING && request->id == h->binding);
@@ -240,24 +259,29 @@ static void heal(void *ctx, uint64_t arg) {
 
 static void cut(struct world *w, uint32_t from, uint32_t to) {
 	sim_cut(w->sim, from, to, true);
-	sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 10 * SPAN_MS, 2 * SPAN_S), heal, w, (uint64_t)from << 32 | to);
+	sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 10 * SPAN_MS, 2 * SPAN_S), heal, w,
+		(uint64_t)from << 32 | to);
 }
 
 static void fault(void *ctx, uint64_t arg) {
 	struct world *w = ctx;
-	uint32_t a = (uint32_t)prng_below(&w->prng, NODES), b = (uint32_t)prng_below(&w->prng, NODES);
+	uint32_t a = (uint32_t)prng_below(&w->prng, NODES),
+		b = (uint32_t)prng_below(&w->prng, NODES);
 	(void)arg;
-	sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 20 * SPAN_MS, 900 * SPAN_MS), fault, w, 0);
+	sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 20 * SPAN_MS, 900 * SPAN_MS), fault,
+		w, 0);
 	switch (prng_below(&w->prng, 9)) {
 	case 0:
 		if (sim_node_running(w->sim, a)) {
 			sim_node_kill(w->sim, a, prng_chance(&w->prng, 1, 4));
-			sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 10 * SPAN_MS, 1500 * SPAN_MS), restart, w, a);
+			sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, 10 * SPAN_MS,
+				1500 * SPAN_MS), restart, w, a);
 		}
 		break;
 	case 1:
 		if (sim_node_running(w->sim, a)) {
-			sim_node_pause(w->sim, a, prng_between(&w->prng, 10 * SPAN_MS, 500 * SPAN_MS));
+			sim_node_pause(w->sim, a,
+				prng_between(&w->prng, 10 * SPAN_MS, 500 * SPAN_MS));
 		}
 		break;
 	case 2:
@@ -274,7 +298,9 @@ static void fault(void *ctx, uint64_t arg) {
 		}
 		break;
 	case 5:
-	case 6: /* it is not answered by some, gives those links up, and they hear of that at once */
+	case 6:
+		/* Some nodes do not get its answers and give those links up, and it hears of that
+		 * at once. */
 		for (uint32_t i = 0; i < NODES; i++) {
 			if (prng_chance(&w->prng, 1, 2)) {
 				cut(w, i, a);
@@ -328,17 +354,22 @@ static void ignore_closed(void *ctx) {
 static void add_replicas(struct world *w) {
 	static struct sim_actor actor;
 	sim_actor_init(w->sim, &actor, 100);
-	struct sim_session *session = sim_connect(w->sim, &actor, 0, (struct sim_handler){ ignore_reply, ignore_closed, NULL });
+	struct sim_session *session = sim_connect(w->sim, &actor, 0,
+		(struct sim_handler){ ignore_reply, ignore_closed, NULL });
 	struct core_change_node nodes[NODES];
 	char names[NODES][8], addresses[NODES][16];
 	for (uint32_t i = 0; i < NODES; i++) {
 		snprintf(names[i], sizeof names[i], "n%u", i + 1);
 		snprintf(addresses[i], sizeof addresses[i], "n%u:7700", i + 1);
-		nodes[i] = (struct core_change_node){ slice_str(names[i]), slice_str(addresses[i]), i < 3 };
+		nodes[i] = (struct core_change_node){ slice_str(names[i]), slice_str(addresses[i]),
+			i < 3 };
 	}
-	sim_run_for(w->sim, SPAN_S); /* until they are linked */
-	const struct core_change change = { .kind = CHANGE_SET_NODES, .nodes = nodes, .node_count = NODES };
-	sim_send(session, &(struct core_request){ .op = CORE_CHANGE, .change = &change, .admin = true });
+	/* Until they are linked. */
+	sim_run_for(w->sim, SPAN_S);
+	const struct core_change change = { .kind = CHANGE_SET_NODES, .nodes = nodes,
+		.node_count = NODES };
+	sim_send(session,
+		&(struct core_request){ .op = CORE_CHANGE, .change = &change, .admin = true });
 	CHECK(sim_run_until(w->sim, all_follow, w, 20 * SPAN_S));
 }
 
@@ -377,19 +408,22 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	for (int i = 0; i < COUNT_TOTAL; i++) {
 		totals[i] += sim_counts(w.sim)[i];
 	}
-	printf("seed %" PRIu64 ": %" PRIu64 " taken, %" PRIu64 " lost by their links, %" PRIu64 " had again%s\n", seed, w.taken, w.lost, w.revived, w.bad ? ", BAD" : "");
+	printf("seed %" PRIu64 ": %" PRIu64 " taken, %" PRIu64 " lost by their links, %" PRIu64
+		" had again%s\n", seed, w.taken, w.lost, w.revived, w.bad ? ", BAD" : "");
 	sim_free(w.sim);
 	return w.bad == 0;
 }
 
 int main(int argc, char **argv) {
 	static uint64_t totals[COUNT_TOTAL];
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 10;
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+		count = argc > 2 ? strtoull(argv[2], NULL, 10) : 10;
 	bool good = true;
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		good = run(seed, totals) && good;
 	}
-	printf("bindings made %" PRIu64 ", ended at masters %" PRIu64 ", lost %" PRIu64 "\n", totals[COUNT_binding_made], totals[COUNT_binding_ended],
+	printf("bindings made %" PRIu64 ", ended at masters %" PRIu64 ", lost %" PRIu64 "\n",
+		totals[COUNT_binding_made], totals[COUNT_binding_ended],
 		totals[COUNT_binding_lost]);
 	if (count >= 10 && (totals[COUNT_binding_ended] == 0 || totals[COUNT_binding_lost] == 0)) {
 		printf("what is to be tested did not happen\n");

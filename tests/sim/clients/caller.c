@@ -1,4 +1,5 @@
-/* A client: a machine of its own that uses the cluster as libpawl would, and sometimes as nobody should. */
+/* A client: a machine of its own that uses the cluster as libpawl would, and sometimes as nobody
+ * should. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -12,19 +13,21 @@ struct lock_info *caller_info(struct run *run, uint32_t lock) {
 		run->locks = realloc(run->locks, capacity * sizeof *run->locks);
 		CHECK(run->locks != NULL);
 		for (size_t i = run->lock_capacity; i < capacity; i++) {
-			run->locks[i] = (struct lock_info){ .seen_value = CHECKER_NO_VALUE, .seq_value = CHECKER_NO_VALUE };
+			run->locks[i] = (struct lock_info){ .seen_value = CHECKER_NO_VALUE,
+				.seq_value = CHECKER_NO_VALUE };
 		}
 		run->lock_capacity = capacity;
 	}
 	return &run->locks[lock];
 }
 
-/* Nodes that are not in the cluster are asked seldom: they can only say so. */
+/* Nodes that are not in the cluster are seldom asked, because they can only say so. */
 static uint32_t any_node(struct run *run) {
 	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 	const struct config *newest = checker_newest(run->checker);
 	bool master;
-	for (int tries = 0; newest && tries < 4 && !checker_in_config(run->checker, newest, node, &master); tries++) {
+	for (int tries = 0; newest && tries < 4 &&
+		!checker_in_config(run->checker, newest, node, &master); tries++) {
 		node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 	}
 	return node;
@@ -32,11 +35,13 @@ static uint32_t any_node(struct run *run) {
 
 void caller_start(struct run *run, uint32_t number) {
 	struct caller *c = &run->callers[number];
-	*c = (struct caller){ .run = run, .number = number, .lock = TRACE_NONE, .died_with = TRACE_NONE };
+	*c = (struct caller){ .run = run, .number = number, .lock = TRACE_NONE,
+		.died_with = TRACE_NONE };
 	sim_actor_init(run->sim, &c->actor, number);
 	c->identity = run->profile.identities ? (uint32_t)prng_below(&run->prng, 2) : 0;
 	c->node = any_node(run);
-	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, 100 * SPAN_MS), think, c, 0);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, 100 * SPAN_MS), think, c,
+		0);
 }
 
 struct pending *caller_pending(struct caller *c, uint64_t id) {
@@ -65,7 +70,8 @@ bool caller_done(const struct caller *c) {
 	return idle;
 }
 
-/* To another node. What is under way at the old one is forgotten, or goes on behind our back. */
+/* Goes on to another node. What is under way at the old one is forgotten, or goes on over the
+ * connection that is left open. */
 void caller_connect(struct caller *c, bool leave_open) {
 	struct run *run = c->run;
 	caller_before_closing(c, leave_open);
@@ -92,10 +98,12 @@ void caller_connect(struct caller *c, bool leave_open) {
 	}
 	c->node = any_node(run);
 	c->connections++;
-	c->session = sim_connect(run->sim, &c->actor, c->node, (struct sim_handler){ caller_reply, caller_closed, c });
+	c->session = sim_connect(run->sim, &c->actor, c->node,
+		(struct sim_handler){ caller_reply, caller_closed, c });
 }
 
-bool caller_send(struct caller *c, const struct core_request *request, struct pending pending, const struct checker_op *op) {
+bool caller_send(struct caller *c, const struct core_request *request, struct pending pending,
+	const struct checker_op *op) {
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}
@@ -122,8 +130,10 @@ bool caller_send(struct caller *c, const struct core_request *request, struct pe
 void caller_release(struct caller *c, uint32_t lock) {
 	checker_forget(c->run->checker, &c->actor, lock);
 	checker_lock_end(c->run->checker, lock);
-	struct core_request r = { .op = CORE_RELEASE, .lock_id = checker_lock_id(c->run->checker, lock) };
-	struct checker_op op = { .op = CORE_RELEASE, .client = c->number, .key = checker_lock_key(c->run->checker, lock), .lock = lock };
+	struct core_request r = { .op = CORE_RELEASE,
+		.lock_id = checker_lock_id(c->run->checker, lock) };
+	struct checker_op op = { .op = CORE_RELEASE, .client = c->number,
+		.key = checker_lock_key(c->run->checker, lock), .lock = lock };
 	caller_send(c, &r, (struct pending){ .op = CORE_RELEASE, .lock = lock }, &op);
 	if (c->lock == lock) {
 		c->lock = TRACE_NONE;
@@ -144,16 +154,19 @@ static enum client_habit draw_habit(struct prng *prng, const uint32_t *weights) 
 	return (enum client_habit)i;
 }
 
-/* Extends only shortly before the end: where a lease that ends too early or too late is seen best. */
+/* Extends only shortly before the end, because there a lease that ends too early or too late shows
+ * best. */
 static void hold_on(struct caller *c) {
 	struct run *run = c->run;
 	span_ns left = instant_left_short(sim_actor_clock(run->sim, &c->actor), c->deadline);
-	span_ns margin = prng_between(&run->prng, 0, 4 * run->profile.sim.delay_max + 2 * run->profile.sim.session_delay_max + SPAN_MS);
+	span_ns margin = prng_between(&run->prng, 0,
+		4 * run->profile.sim.delay_max + 2 * run->profile.sim.session_delay_max + SPAN_MS);
 	if (left > margin) {
 		sim_at(run->sim, sim_now(run->sim) + left - margin, think, c, 1);
 	} else {
 		caller_habit(c, prng_chance(&run->prng, 2, 3) ? HABIT_EXTEND : HABIT_ABANDON);
-		sim_at(run->sim, sim_now(run->sim) + run_scale(run, run->profile.think_min, run->profile.think_max), think, c, 0);
+		sim_at(run->sim, sim_now(run->sim) + run_scale(run, run->profile.think_min,
+			run->profile.think_max), think, c, 0);
 	}
 }
 
@@ -164,7 +177,7 @@ static void renew(struct caller *c) {
 	}
 }
 
-/* True when it has arranged for its next thought itself. */
+/* Returns true when it has set the timer of its next thought itself. */
 static bool act(struct caller *c, bool awaited) {
 	struct run *run = c->run;
 	switch (c->state) {
@@ -174,7 +187,8 @@ static bool act(struct caller *c, bool awaited) {
 		}
 		return false;
 	case CALLER_ACQUIRING:
-		return false; /* its patience has a timer of its own */
+		/* The client's patience has a timer of its own. */
+		return false;
 	case CALLER_HOLDING:
 		if (run->renewing) {
 			renew(c);
@@ -199,9 +213,11 @@ static void think(void *ctx, uint64_t arg) {
 		return;
 	}
 	if (run->healing && !run->renewing && caller_done(c)) {
-		return; /* has done its part */
+		/* It has done its part. */
+		return;
 	}
 	if (!act(c, arg == 1)) {
-		sim_at(run->sim, sim_now(run->sim) + run_scale(run, run->profile.think_min, run->profile.think_max), think, c, 0);
+		sim_at(run->sim, sim_now(run->sim) + run_scale(run, run->profile.think_min,
+			run->profile.think_max), think, c, 0);
 	}
 }

@@ -1,4 +1,5 @@
-/* What answers mean to a client: the rules of libpawl (docs/protocol.md, What the holder may count on; Extend; Release). */
+/* What answers mean to a client: the rules of libpawl (docs/protocol.md, What the holder may count
+ * on; Extend; Release). */
 #include <stdlib.h>
 
 #include "check.h"
@@ -6,7 +7,8 @@
 #include "run.h"
 
 static bool drops_lock_id(int error) {
-	return error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_EBADREQUEST;
+	return error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EDENIED ||
+		error == PAWL_ETOOLONG || error == PAWL_EBADREQUEST;
 }
 
 static void idle(struct caller *c) {
@@ -16,16 +18,24 @@ static void idle(struct caller *c) {
 
 static void acquired(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
-	struct instant now = sim_actor_clock(run->sim, &c->actor), deadline = instant_add(p->sent, r->valid);
-	if (p->stolen) { /* who joins in later believes in what has been given to another identity meanwhile, or to one that never heard of it */
-		if (!caller_info(run, p->lock)->stolen && checker_lock_believed_since(run->checker, p->lock, p->id)) {
-			checker_violation(run->checker, "identities", checker_lock_key(run->checker, p->lock), "L%u was given to another identity", (unsigned)p->lock);
+	struct instant now = sim_actor_clock(run->sim, &c->actor),
+		deadline = instant_add(p->sent, r->valid);
+	/* A client that joins in later may believe in a lock that has been given to another
+	 * identity meanwhile, or to one that never heard of it. */
+	if (p->stolen) {
+		if (!caller_info(run, p->lock)->stolen &&
+			checker_lock_believed_since(run->checker, p->lock, p->id)) {
+			checker_violation(run->checker, "identities",
+				checker_lock_key(run->checker, p->lock),
+				"L%u was given to another identity", (unsigned)p->lock);
 		}
-		checker_lock_end(run->checker, p->lock); /* it had run out: whose it is now is anybody's guess */
+		/* The lease had run out, so nobody knows who holds the lock now. */
+		checker_lock_end(run->checker, p->lock);
 		return;
 	}
 	if (p->lock != c->lock) {
-		return; /* given up meanwhile, and released or left to run out */
+		/* It was given up meanwhile, and released or left to run out. */
+		return;
 	}
 	if (instant_distrusted(now, deadline)) {
 		run->counts[RUN_LATE_ACQUIRE]++;
@@ -45,7 +55,8 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 	c->named = p->binding > c->named || !held ? p->binding : c->named;
 	c->token = r->token > c->token ? r->token : c->token;
 	if (r->waited > c->lease / 2) {
-		caller_extend(c, c->lock, true); /* so that the drift of the waiting time does not eat the lease */
+		/* So that the drift over the waiting time does not use up the lease. */
+		caller_extend(c, c->lock, true);
 	}
 }
 
@@ -62,7 +73,8 @@ static void acquire_failed(struct caller *c, const struct pending *p, int error)
 	}
 	c->refused_badly = c->refused_badly || !drops_lock_id(error);
 	if (caller_awaits(c, CORE_ACQUIRE, p->lock)) {
-		return; /* another request for it is under way */
+		/* Another request for the same lock is under way. */
+		return;
 	}
 	if (c->refused_badly && prng_below(&run->prng, 100) >= run->profile.silent_percent) {
 		caller_release(c, p->lock);
@@ -75,7 +87,8 @@ void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 	c->run->counts[RUN_LOST_BEFORE_DEADLINE] += before_deadline;
 	checker_forget(c->run->checker, &c->actor, lock);
 	if (caller_info(c->run, lock)->bound_locks) {
-		checker_lock_gone(c->run->checker, lock); /* from now on nobody cares for its connection */
+		/* From now on nobody takes care of its connection. */
+		checker_lock_gone(c->run->checker, lock);
 	}
 	if (lock == c->lock && c->state == CALLER_HOLDING) {
 		idle(c);
@@ -84,23 +97,28 @@ void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 
 static void extended(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
-	struct instant now = sim_actor_clock(run->sim, &c->actor), deadline = instant_add(p->sent, r->valid);
+	struct instant now = sim_actor_clock(run->sim, &c->actor),
+		deadline = instant_add(p->sent, r->valid);
 	bool own = p->lock == c->lock && c->state == CALLER_HOLDING;
 	bool past = own && instant_distrusted(now, c->deadline);
 	if (p->kept && (!own || past)) {
-		run->counts[RUN_LATE_EXTENSION]++; /* a deadline that has passed is final */
+		/* A deadline that has passed is final. */
+		run->counts[RUN_LATE_EXTENSION]++;
 		if (own) {
 			caller_lost(c, p->lock, false);
 		}
 		return;
 	}
 	if (instant_distrusted(now, deadline) || (!own && caller_info(run, p->lock)->bound_locks)) {
-		return; /* somebody else's lock that ends with a connection of theirs is not to be relied on: they may close it at any time */
+		/* Somebody else's lock that ends with their connection cannot be relied on, because
+		 * they may close it at any time. */
+		return;
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
 	if (own) {
 		checker_binding_held(run->checker, p->lock, p->binding);
-		if (past || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
+		if (past ||
+			instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 			c->deadline = deadline;
 		}
 		c->token = r->token > c->token ? r->token : c->token;
@@ -115,8 +133,10 @@ static void extension_failed(struct caller *c, const struct pending *p, int erro
 	bool past = own && instant_distrusted(sim_actor_clock(run->sim, &c->actor), c->deadline);
 	if (error == PAWL_ELOST || error == PAWL_ENOTFOUND) {
 		caller_lost(c, p->lock, own && !past);
-	} else if (own && error == PAWL_EUNSURE && past && !run->healing && !checker_lock_ended(run->checker, p->lock)) {
-		run->counts[RUN_UNSURE_REPEATED]++; /* the same lock_id may be asked for again */
+	} else if (own && error == PAWL_EUNSURE && past && !run->healing &&
+		!checker_lock_ended(run->checker, p->lock)) {
+		/* The same lock_id may be asked for again. */
+		run->counts[RUN_UNSURE_REPEATED]++;
 		caller_acquire_send(c);
 	} else if (own && past) {
 		caller_release(c, p->lock);
@@ -126,7 +146,8 @@ static void extension_failed(struct caller *c, const struct pending *p, int erro
 static void learn_value(struct run *run, uint32_t lock, uint32_t value, struct ballot seq) {
 	struct lock_info *info = caller_info(run, lock);
 	if (value == CHECKER_NO_VALUE || prng_chance(&run->prng, 1, 6)) {
-		return; /* sometimes it goes on with what it knew before */
+		/* Sometimes it goes on with what it knew before. */
+		return;
 	}
 	info->seen_value = value;
 	if (seq.clock) {
@@ -136,7 +157,8 @@ static void learn_value(struct run *run, uint32_t lock, uint32_t value, struct b
 }
 
 static uint32_t shown_value(const struct sim_reply *reply) {
-	if (reply->entry_value_size < 2 || reply->entry_value_size >= 12 || reply->entry_value[0] != 'v') {
+	if (reply->entry_value_size < 2 || reply->entry_value_size >= 12 ||
+		reply->entry_value[0] != 'v') {
 		return CHECKER_NO_VALUE;
 	}
 	char text[12] = { 0 };
@@ -144,7 +166,8 @@ static uint32_t shown_value(const struct sim_reply *reply) {
 	return (uint32_t)strtoul(text, NULL, 10);
 }
 
-static void dispatch(struct caller *c, const struct pending *p, const struct sim_reply *reply, uint32_t shown) {
+static void dispatch(struct caller *c, const struct pending *p, const struct sim_reply *reply,
+	uint32_t shown) {
 	const struct core_reply *r = &reply->r;
 	switch (p->op) {
 	case CORE_ACQUIRE:
@@ -169,8 +192,10 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 		}
 		break;
 	case CORE_GET:
-		if (r->error == 0 && r->held && sim_name_lock_number(r->entry.lock_id) < c->run->lock_capacity) {
-			learn_value(c->run, sim_name_lock_number(r->entry.lock_id), shown, r->entry.value_seq);
+		if (r->error == 0 && r->held &&
+			sim_name_lock_number(r->entry.lock_id) < c->run->lock_capacity) {
+			learn_value(c->run, sim_name_lock_number(r->entry.lock_id), shown,
+				r->entry.value_seq);
 		}
 		break;
 	case CORE_RELEASE:
@@ -194,7 +219,8 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 void caller_reply(void *ctx, const struct sim_reply *reply) {
 	struct caller *c = ctx;
 	struct pending *slot = caller_pending(c, reply->r.id);
-	bool shows = reply->r.op == CORE_GET || reply->r.op == CORE_WAIT ? reply->r.held : reply->r.error == PAWL_EMISMATCH;
+	bool shows = reply->r.op == CORE_GET || reply->r.op == CORE_WAIT ? reply->r.held
+		: reply->r.error == PAWL_EMISMATCH;
 	uint32_t shown = shows ? shown_value(reply) : CHECKER_NO_VALUE;
 	checker_returned(c->run->checker, reply->r.id, reply, shown);
 	if (!slot) {
@@ -204,12 +230,14 @@ void caller_reply(void *ctx, const struct sim_reply *reply) {
 	slot->id = 0;
 	dispatch(c, &p, reply, shown);
 	bool useless = reply->r.error == PAWL_ENOQUORUM || reply->r.error == PAWL_ERECOVERING;
-	if (c->run->profile.sim.further && useless && c->state == CALLER_IDLE && prng_chance(&c->run->prng, 1, 3)) {
-		caller_connect(c, false); /* perhaps the node is not in the cluster, or not any more */
+	if (c->run->profile.sim.further && useless && c->state == CALLER_IDLE &&
+		prng_chance(&c->run->prng, 1, 3)) {
+		/* Perhaps the node is not in the cluster, or not any more. */
+		caller_connect(c, false);
 	}
 }
 
-/* The connection that was left behind broke. */
+/* The older connection, which was left open, broke. */
 static void second_closed(struct caller *c) {
 	c->second = NULL;
 	for (int i = 0; i < CALLER_PENDING; i++) {
@@ -231,7 +259,7 @@ static void repeat_or_give_up(struct caller *c) {
 	}
 }
 
-/* What was under way is unknown. A release has to be said again. */
+/* The outcome of what was under way is unknown. A release has to be sent again. */
 void caller_closed(void *ctx) {
 	struct caller *c = ctx;
 	uint32_t releases[CALLER_PENDING];
@@ -241,7 +269,8 @@ void caller_closed(void *ctx) {
 	}
 	if (!sim_session_open(c->session)) {
 		for (int i = 0; i < CALLER_PENDING; i++) {
-			if (c->pending[i].id && !c->pending[i].second && (c->pending[i].op == CORE_RELEASE || c->pending[i].op == CORE_TRANSFER)) {
+			if (c->pending[i].id && !c->pending[i].second && (c->pending[i].op ==
+				CORE_RELEASE || c->pending[i].op == CORE_TRANSFER)) {
 				releases[count++] = c->pending[i].lock;
 			}
 		}

@@ -22,18 +22,25 @@ void caller_acquire_send(struct caller *c) {
 	struct lock_info *info = caller_info(run, c->lock);
 	uint32_t key = checker_lock_key(checker, c->lock);
 	snprintf(value, sizeof value, "v%" PRIu32, info->first_value);
-	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(checker, c->lock), .lease = c->lease, .wait = c->wait,
-		.value = slice_str(value), .terms = info->terms };
+	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(checker, c->lock),
+		.lease = c->lease, .wait = c->wait, .value = slice_str(value),
+		.terms = info->terms };
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}
 	r.terms.binding = info->bound_locks ? c->connections : 0;
-	info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding : info->binding_top;
-	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
-		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority, .binding = r.terms.binding };
+	info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding
+		: info->binding_top;
+	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key,
+		.lock = c->lock, .lease = c->lease, .wait = c->wait, .expect = CHECKER_NO_VALUE,
+		.value = info->first_value, .priority = info->terms.priority,
+		.binding = r.terms.binding };
 	c->state = CALLER_ACQUIRING;
-	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .binding = r.terms.binding }, &op);
-	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4, 6 * run->profile.sim.request_timeout);
+	caller_send(c, &r,
+		(struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .binding = r.terms.binding },
+		&op);
+	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4,
+		6 * run->profile.sim.request_timeout);
 	if (prng_below(&run->prng, 100) < run->profile.repeat_percent) {
 		patience = run_scale(run, SPAN_MS, patience);
 	}
@@ -45,22 +52,26 @@ void caller_acquire_new(struct caller *c) {
 	const struct profile *p = &run->profile;
 	uint32_t value = ++run->values;
 	c->lock = checker_lock_new(run->checker, (uint32_t)prng_below(&run->prng, p->keys), value);
-	*caller_info(run, c->lock) = (struct lock_info){ .seen_value = value, .seq_value = CHECKER_NO_VALUE,
-		.first_value = value, .identity = c->identity, .known = true, .owner = c->number };
+	*caller_info(run, c->lock) = (struct lock_info){ .seen_value = value,
+		.seq_value = CHECKER_NO_VALUE, .first_value = value, .identity = c->identity,
+		.known = true, .owner = c->number };
 	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
 	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
 	caller_info(run, c->lock)->bound_locks = prng_below(&run->prng, 100) < p->binding_percent;
-	c->lease = run_scale(run, p->lease_min, p->lease_max - caller_info(run, c->lock)->terms.delay);
+	c->lease = run_scale(run, p->lease_min,
+		p->lease_max - caller_info(run, c->lock)->terms.delay);
 	if (p->theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		c->lease = p->sim.max_lease + SPAN_S;
 	}
-	c->wait = prng_below(&run->prng, 100) < p->wait_percent ? run_scale(run, SPAN_MS, p->wait_max) : 0;
+	c->wait = prng_below(&run->prng, 100) < p->wait_percent
+		? run_scale(run, SPAN_MS, p->wait_max) : 0;
 	c->refused_badly = false;
 	c->token = 0;
 	caller_acquire_send(c);
 }
 
-/* No answer for a while: repeat it here (it joins), repeat it elsewhere with or without the first one going on, or give up. */
+/* There was no answer for a while. The client repeats the request here, where it joins the first
+ * one; or elsewhere, while the first one goes on or not; or it gives up. */
 static void out_of_patience(void *ctx, uint64_t arg) {
 	struct caller *c = ctx;
 	struct run *run = c->run;
@@ -73,8 +84,10 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 	}
 	uint64_t choice = run->profile.theme == THEME_quiet ? 7 : prng_below(&run->prng, 8);
 	if (run->healing || choice == 7) {
-		if (caller_awaits(c, CORE_ACQUIRE, c->lock) && (run->healing || run->profile.theme == THEME_quiet)) {
-			sim_at(run->sim, sim_now(run->sim) + 2 * run->profile.sim.request_timeout, out_of_patience, c, arg);
+		if (caller_awaits(c, CORE_ACQUIRE, c->lock) &&
+			(run->healing || run->profile.theme == THEME_quiet)) {
+			sim_at(run->sim, sim_now(run->sim) + 2 * run->profile.sim.request_timeout,
+				out_of_patience, c, arg);
 			return;
 		}
 		caller_release(c, c->lock);
@@ -90,28 +103,36 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 
 void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 	struct run *run = c->run;
-	span_ns lease = run_scale(run, run->profile.lease_min, run->profile.lease_max - caller_info(run, lock)->terms.delay);
+	span_ns lease = run_scale(run, run->profile.lease_min,
+		run->profile.lease_max - caller_info(run, lock)->terms.delay);
 	if (run->profile.theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		lease = run->profile.sim.max_lease + SPAN_S;
 	}
-	struct core_request r = { .op = CORE_EXTEND, .lock_id = checker_lock_id(run->checker, lock), .lease = lease, .deadline_kept = kept };
+	struct core_request r = { .op = CORE_EXTEND, .lock_id = checker_lock_id(run->checker, lock),
+		.lease = lease, .deadline_kept = kept };
 	if (lock == c->lock && c->token && prng_chance(&run->prng, 1, 2)) {
 		r.token = c->token;
 	}
-	if (lock == c->lock && (c->number + lock) % 4) { /* some name no numbers */
+	/* Some extensions name no permit numbers. */
+	if (lock == c->lock && (c->number + lock) % 4) {
 		r.terms.set = c->numbers;
 	}
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}
-	if (lock == c->lock && caller_bound(c)) { /* over another connection as a caller that does not keep the deadline */
+	/* Over another connection than the one that the lock is bound to, it asks as a caller that
+	 * does not keep the deadline. */
+	if (lock == c->lock && caller_bound(c)) {
 		r.binding = c->connections;
-		caller_info(run, lock)->binding_top = r.binding > caller_info(run, lock)->binding_top ? r.binding : caller_info(run, lock)->binding_top;
+		caller_info(run, lock)->binding_top = r.binding > caller_info(run,
+			lock)->binding_top ? r.binding : caller_info(run, lock)->binding_top;
 		r.deadline_kept = kept = kept && c->named == c->connections;
 	}
-	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
+	struct checker_op op = { .op = CORE_EXTEND, .client = c->number,
+		.key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
 		.kept = kept, .binding = r.binding, .numbers = r.terms.set };
-	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .binding = r.binding }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept,
+		.binding = r.binding }, &op);
 }
 
 void caller_update(struct caller *c, uint32_t lock) {
@@ -123,8 +144,10 @@ void caller_update(struct caller *c, uint32_t lock) {
 	uint32_t value = ++run->values;
 	char text[16], expected[16];
 	snprintf(text, sizeof text, "v%" PRIu32, value);
-	struct core_request r = { .op = CORE_UPDATE, .lock_id = checker_lock_id(run->checker, lock), .value = slice_str(text) };
-	struct checker_op op = { .op = CORE_UPDATE, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock,
+	struct core_request r = { .op = CORE_UPDATE, .lock_id = checker_lock_id(run->checker, lock),
+		.value = slice_str(text) };
+	struct checker_op op = { .op = CORE_UPDATE, .client = c->number,
+		.key = checker_lock_key(run->checker, lock), .lock = lock,
 		.expect = CHECKER_NO_VALUE, .value = value };
 	uint64_t how = prng_below(&run->prng, 5);
 	if (how < 2 && info->seen_value != CHECKER_NO_VALUE) {
@@ -138,17 +161,20 @@ void caller_update(struct caller *c, uint32_t lock) {
 		r.expect_seq = true;
 		r.expected_seq = info->seq;
 	}
-	caller_send(c, &r, (struct pending){ .op = CORE_UPDATE, .lock = lock, .value = value }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_UPDATE, .lock = lock, .value = value },
+		&op);
 }
 
 static void read_key(struct caller *c, enum core_op kind, uint32_t key, bool quorum) {
 	struct run *run = c->run;
-	struct core_request r = { .op = kind, .admin = true, .quorum = quorum, .prefix = kind == CORE_WAITERS && prng_chance(&run->prng, 1, 2) };
-	struct checker_op op = { .op = kind, .client = c->number, .key = key, .lock = TRACE_NONE, .quorum = quorum,
-		.expect = CHECKER_NO_VALUE };
+	struct core_request r = { .op = kind, .admin = true, .quorum = quorum,
+		.prefix = kind == CORE_WAITERS && prng_chance(&run->prng, 1, 2) };
+	struct checker_op op = { .op = kind, .client = c->number, .key = key, .lock = TRACE_NONE,
+		.quorum = quorum, .expect = CHECKER_NO_VALUE };
 	if (kind == CORE_WAIT) {
 		r.for_free = op.for_free = prng_chance(&run->prng, 1, 2);
-		r.wait = op.wait = run_scale(run, SPAN_MS, run->profile.wait_max < SPAN_S ? run->profile.wait_max : SPAN_S);
+		r.wait = op.wait = run_scale(run, SPAN_MS,
+			run->profile.wait_max < SPAN_S ? run->profile.wait_max : SPAN_S);
 	}
 	caller_send(c, &r, (struct pending){ .op = kind, .lock = TRACE_NONE }, &op);
 }
@@ -161,8 +187,10 @@ static void break_lock(struct caller *c) {
 	if (token == 0) {
 		return;
 	}
-	struct core_request r = { .op = CORE_BREAK, .admin = true, .now = prng_chance(&run->prng, 1, 2), .token = token };
-	struct checker_op op = { .op = CORE_BREAK, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = TRACE_NONE };
+	struct core_request r = { .op = CORE_BREAK, .admin = true,
+		.now = prng_chance(&run->prng, 1, 2), .token = token };
+	struct checker_op op = { .op = CORE_BREAK, .client = c->number,
+		.key = checker_lock_key(run->checker, lock), .lock = TRACE_NONE };
 	checker_lock_bar(run->checker, lock);
 	if (r.now) {
 		checker_lock_end(run->checker, lock);
@@ -170,19 +198,22 @@ static void break_lock(struct caller *c) {
 	caller_send(c, &r, (struct pending){ .op = CORE_BREAK, .lock = TRACE_NONE }, &op);
 }
 
-/* Asks for a lock_id that somebody else drew, under its own identity. */
+/* Asks under its own identity for a lock_id that somebody else drew. */
 static void steal(struct caller *c) {
 	uint32_t lock = public_lock(c->run);
 	if (lock == TRACE_NONE || caller_info(c->run, lock)->identity == c->identity) {
 		return;
 	}
-	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(c->run->checker, lock), .lease = c->run->profile.lease_min,
-		.value = slice_str("v0"), .terms = caller_info(c->run, lock)->terms };
-	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = checker_lock_key(c->run->checker, lock), .lock = lock,
-		.lease = r.lease, .expect = CHECKER_NO_VALUE, .value = 0 };
+	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(c->run->checker,
+		lock), .lease = c->run->profile.lease_min, .value = slice_str("v0"),
+		.terms = caller_info(c->run, lock)->terms };
+	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number,
+		.key = checker_lock_key(c->run->checker, lock), .lock = lock, .lease = r.lease,
+		.expect = CHECKER_NO_VALUE, .value = 0 };
 	struct lock_info *info = caller_info(c->run, lock);
 	info->stolen = info->stolen || !checker_lock_believed(c->run->checker, lock);
-	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock, .stolen = true }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock, .stolen = true },
+		&op);
 }
 
 static void shared(struct caller *c, bool update) {
@@ -200,8 +231,10 @@ static void shared(struct caller *c, bool update) {
 
 static void give_up_quietly(struct caller *c, bool dies) {
 	if (caller_bound(c)) {
-		checker_lock_gone(c->run->checker, c->lock); /* it ends when the connection does, whenever that is */
-		if (dies && c->named == c->connections && c->session && sim_session_open(c->session)) {
+		/* The lock ends when the connection does, whenever that is. */
+		checker_lock_gone(c->run->checker, c->lock);
+		if (dies && c->named == c->connections && c->session &&
+			sim_session_open(c->session)) {
 			checker_lock_ends_at(c->run->checker, c->lock, c->node);
 		}
 	}
@@ -236,9 +269,11 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 	case HABIT_EXTEND: caller_extend(c, c->lock, true); break;
 	case HABIT_BLIND_EXTEND: caller_extend(c, c->lock, false); break;
 	case HABIT_UPDATE: caller_update(c, c->lock); break;
-	case HABIT_READ_OWN: read_key(c, CORE_GET, checker_lock_key(c->run->checker, c->lock), true); break;
+	case HABIT_READ_OWN: read_key(c, CORE_GET, checker_lock_key(c->run->checker, c->lock),
+		true); break;
 	case HABIT_RELEASE: caller_release(c, c->lock); break;
-	case HABIT_ABANDON: /* lets it run out, and goes on believing until then */
+	case HABIT_ABANDON:
+		/* It lets the lock run out, and goes on believing until then. */
 		give_up_quietly(c, false);
 		break;
 	case HABIT_VANISH:

@@ -1,6 +1,5 @@
 /* clients.h: everybody who asks the cluster for something: clients with one lock, clients with
- * several at once, clients that use the lock_ids of others, crowds, and operators.
- */
+ * several at once, clients that use the lock_ids of others, crowds, and operators. */
 #ifndef PAWL_SIM_CLIENTS_H
 #define PAWL_SIM_CLIENTS_H
 
@@ -50,7 +49,8 @@ struct pending {
 	bool stolen;
 	/* It was sent over the connection that the caller has left open behind it. */
 	bool second;
-	/* TRANSFER: until when the caller believed in the lock, with which token and permit numbers. */
+	/* TRANSFER: until when the caller believed in the lock, with which token and permit
+	 * numbers. */
 	struct instant deadline;
 	uint64_t token;
 	struct permits numbers;
@@ -60,7 +60,8 @@ struct pending {
 
 enum caller_state { CALLER_IDLE, CALLER_ACQUIRING, CALLER_HOLDING };
 
-/* A client that wants one lock at a time, and draws what it does next from the habits of the run. */
+/* A client that wants one lock at a time, and draws what it does next from the habits of the
+ * run. */
 struct caller {
 	struct run *run;
 	struct sim_actor actor;
@@ -151,7 +152,8 @@ struct grouper {
 	uint64_t turn;
 	/* The request went over `second`. */
 	bool behind[4];
-	/* The number of the set of locks that is wanted now, and of the one that a request wants. */
+	/* The number of the set of locks that is wanted now, and of the one that a request
+	 * wants. */
 	uint64_t set, sets[4];
 	struct instant sent[4];
 	/* The session binding that the request named. */

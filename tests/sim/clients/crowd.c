@@ -1,5 +1,6 @@
-/* Many who hold one key together with leases of all lengths, let go or run out, while others read it by quorum and have it explained, many at a time,
- * also while masters are silent. */
+/* Many clients hold one key together with leases of all lengths, and release them or let them run
+ * out. Others read the key by quorum and have it explained, many at a time, also while masters are
+ * silent. */
 #include <inttypes.h>
 
 #include "check.h"
@@ -11,10 +12,11 @@ static void think(void *ctx, uint64_t arg);
 
 static void again(struct crowd *g) {
 	struct run *run = g->run;
-	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, SPAN_MS, 8 * SPAN_MS), think, g, 0);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, SPAN_MS, 8 * SPAN_MS), think,
+		g, 0);
 }
 
-/* Of a key of its own: nobody believes in these locks. */
+/* The crowd has a key of its own, so that nobody believes in these locks. */
 static uint32_t crowd_key(const struct run *run) {
 	return run->profile.keys + 50;
 }
@@ -44,11 +46,14 @@ static void join_in(struct crowd *g) {
 	const struct terms shared = { .of = SHARE_SHARED };
 	for (uint32_t i = 0, count = (uint32_t)prng_between(&run->late, 2, 10); i < count; i++) {
 		uint32_t at = g->next++ % CROWD_MAX;
-		span_ns lease = prng_between(&run->late, run->profile.lease_min, run->profile.lease_max);
+		span_ns lease = prng_between(&run->late, run->profile.lease_min,
+			run->profile.lease_max);
 		g->locks[at] = checker_lock_new(run->checker, crowd_key(run), 0);
 		checker_lock_terms(run->checker, g->locks[at], &shared);
-		send(g, &(struct core_request){ .op = CORE_ACQUIRE, .lock_id = checker_lock_id(run->checker, g->locks[at]), .lease = lease, .value = slice_str("v0"),
-			.terms = shared }, &(struct checker_op){ .lock = g->locks[at], .lease = lease });
+		send(g, &(struct core_request){ .op = CORE_ACQUIRE,
+			.lock_id = checker_lock_id(run->checker, g->locks[at]),
+			.lease = lease, .value = slice_str("v0"), .terms = shared },
+			&(struct checker_op){ .lock = g->locks[at], .lease = lease });
 	}
 	run->counts[RUN_CROWD_JOINED]++;
 }
@@ -56,9 +61,11 @@ static void join_in(struct crowd *g) {
 static void leave(struct crowd *g) {
 	struct run *run = g->run;
 	for (uint32_t i = 0, count = g->next < CROWD_MAX ? g->next : CROWD_MAX; i < count; i++) {
-		if (prng_chance(&run->late, 1, 8) && !checker_lock_ended(run->checker, g->locks[i])) {
+		if (prng_chance(&run->late, 1, 8) &&
+			!checker_lock_ended(run->checker, g->locks[i])) {
 			checker_lock_end(run->checker, g->locks[i]);
-			send(g, &(struct core_request){ .op = CORE_RELEASE, .lock_id = checker_lock_id(run->checker, g->locks[i]) },
+			send(g, &(struct core_request){ .op = CORE_RELEASE,
+				.lock_id = checker_lock_id(run->checker, g->locks[i]) },
 				&(struct checker_op){ .lock = g->locks[i] });
 		}
 	}
@@ -66,9 +73,11 @@ static void leave(struct crowd *g) {
 
 static void look(struct crowd *g) {
 	struct run *run = g->run;
-	for (uint32_t i = 0, count = (uint32_t)prng_between(&run->late, 1, READS_MAX); i < count; i++) {
+	for (uint32_t i = 0, count = (uint32_t)prng_between(&run->late, 1, READS_MAX); i < count;
+		i++) {
 		bool explain = prng_chance(&run->late, 1, 2);
-		send(g, &(struct core_request){ .op = explain ? CORE_EXPLAIN : CORE_GET, .admin = true, .quorum = !explain },
+		send(g, &(struct core_request){ .op = explain ? CORE_EXPLAIN : CORE_GET,
+			.admin = true, .quorum = !explain },
 			&(struct checker_op){ .lock = TRACE_NONE, .quorum = !explain });
 		run->counts[RUN_CROWD_LOOKED]++;
 	}
@@ -85,7 +94,9 @@ static void think(void *ctx, uint64_t arg) {
 		if (g->session && sim_session_open(g->session)) {
 			sim_session_close(g->session);
 		}
-		g->session = sim_connect(run->sim, &g->actor, (uint32_t)prng_below(&run->late, sim_nodes(run->sim)), (struct sim_handler){ replied, closed, g });
+		g->session = sim_connect(run->sim, &g->actor,
+			(uint32_t)prng_below(&run->late, sim_nodes(run->sim)),
+			(struct sim_handler){ replied, closed, g });
 	}
 	uint64_t what = prng_below(&run->late, 8);
 	if (what < 3) {

@@ -1,4 +1,5 @@
-/* A client that wants several keys at once (docs/protocol.md, section 11), as libpawl would ask for them, and again at other nodes. */
+/* A client that wants several keys at once (docs/protocol.md, section 11). It asks for them as
+ * libpawl would, and again at other nodes. */
 #include <inttypes.h>
 
 #include "pawl/error.h"
@@ -37,11 +38,13 @@ static void forget(struct grouper *g, bool behind) {
 	}
 }
 
-/* What was under way at the old node is forgotten with its connection; one that is left open goes on. */
+/* What was under way at the old node is forgotten with its connection. What is under way over a
+ * connection that is left open goes on. */
 static void connect(struct grouper *g, bool leave_open) {
 	struct run *run = g->run;
 	for (uint32_t i = 0; i < g->count && g->bound_locks && g->state == GROUPER_HOLDING; i++) {
-		checker_lock_gone(run->checker, g->locks[i]); /* it does not go through the trouble of naming the next connection first */
+		/* The client does not take the trouble of naming the next connection first. */
+		checker_lock_gone(run->checker, g->locks[i]);
 	}
 	g->connections++;
 	if (g->second) {
@@ -63,7 +66,8 @@ static void connect(struct grouper *g, bool leave_open) {
 		forget(g, false);
 	}
 	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
-	g->session = sim_connect(run->sim, &g->actor, node, (struct sim_handler){ replied, closed, g });
+	g->session = sim_connect(run->sim, &g->actor, node,
+		(struct sim_handler){ replied, closed, g });
 }
 
 /* ---- requests ---- */
@@ -72,14 +76,19 @@ static void ask(struct grouper *g) {
 	struct run *run = g->run;
 	char keys[CHECKER_MEMBERS][16];
 	struct core_lock locks[CHECKER_MEMBERS];
-	struct checker_op op = { .op = CORE_ACQUIRE_ALL, .client = g->actor.number, .key = checker_lock_key(run->checker, g->locks[0]), .lock = g->locks[0],
-		.lease = g->lease, .wait = g->wait, .expect = CHECKER_NO_VALUE, .member_count = g->count };
-	struct core_request r = { .op = CORE_ACQUIRE_ALL, .owner = slice_str("grouper"), .value = slice_str("v0"), .lease = g->lease, .wait = g->wait,
-		.locks = locks, .lock_count = g->count };
+	struct checker_op op = { .op = CORE_ACQUIRE_ALL, .client = g->actor.number,
+		.key = checker_lock_key(run->checker, g->locks[0]),
+		.lock = g->locks[0], .lease = g->lease, .wait = g->wait, .expect = CHECKER_NO_VALUE,
+		.member_count = g->count };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .owner = slice_str("grouper"),
+		.value = slice_str("v0"), .lease = g->lease, .wait = g->wait, .locks = locks,
+		.lock_count = g->count };
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct terms *terms = checker_terms(run->checker, g->locks[i]);
-		locks[i] = (struct core_lock){ .key = sim_name_key(keys[i], checker_lock_key(run->checker, g->locks[i])),
-			.lock_id = checker_lock_id(run->checker, g->locks[i]), .of = terms->of, .count = terms->count };
+		locks[i] = (struct core_lock){
+			.key = sim_name_key(keys[i], checker_lock_key(run->checker, g->locks[i])),
+			.lock_id = checker_lock_id(run->checker, g->locks[i]), .of = terms->of,
+			.count = terms->count };
 		op.members[i] = g->locks[i];
 		r.terms.priority = terms->priority;
 		r.terms.delay = terms->delay;
@@ -87,7 +96,8 @@ static void ask(struct grouper *g) {
 	op.binding = r.terms.binding = g->bound_locks ? g->connections : 0;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct lock_info *info = caller_info(run, g->locks[i]);
-		info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding : info->binding_top;
+		info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding
+			: info->binding_top;
 	}
 	int slot = 0;
 	while (slot < 4 && g->pending[slot]) {
@@ -102,7 +112,8 @@ static void ask(struct grouper *g) {
 		g->sent[slot] = sim_actor_clock(run->sim, &g->actor);
 		checker_invoked(run->checker, g->pending[slot], &op);
 	}
-	span_ns patience = g->wait + run_scale(run, run->profile.sim.request_timeout, 12 * run->profile.sim.request_timeout);
+	span_ns patience = g->wait + run_scale(run, run->profile.sim.request_timeout,
+		12 * run->profile.sim.request_timeout);
 	if (prng_below(&run->prng, 100) < run->profile.repeat_percent) {
 		patience = run_scale(run, SPAN_MS, patience);
 	}
@@ -114,17 +125,20 @@ static void ask_new(struct grouper *g) {
 	const struct profile *p = &run->profile;
 	struct terms common;
 	uint32_t most = p->keys < CHECKER_MEMBERS ? p->keys : CHECKER_MEMBERS;
-	uint32_t first = (uint32_t)prng_below(&run->prng, p->keys), step = prng_chance(&run->prng, 1, 2) ? 1 : p->keys - 1;
+	uint32_t first = (uint32_t)prng_below(&run->prng, p->keys),
+		step = prng_chance(&run->prng, 1, 2) ? 1 : p->keys - 1;
 	caller_draw_terms(run, &common);
 	g->set++;
 	g->count = (uint32_t)prng_between(&run->prng, most > 1 ? 2 : 1, most);
-	for (uint32_t i = 0; i < g->count; i++) { /* neighbours, upwards or downwards */
+	/* The keys are neighbours, upwards or downwards. */
+	for (uint32_t i = 0; i < g->count; i++) {
 		struct terms terms;
 		caller_draw_terms(run, &terms);
 		terms.priority = common.priority;
 		terms.delay = common.delay;
 		g->locks[i] = checker_lock_new(run->checker, (first + i * step) % p->keys, 0);
-		*caller_info(run, g->locks[i]) = (struct lock_info){ .seen_value = CHECKER_NO_VALUE, .seq_value = CHECKER_NO_VALUE, .terms = terms, .known = true,
+		*caller_info(run, g->locks[i]) = (struct lock_info){ .seen_value = CHECKER_NO_VALUE,
+			.seq_value = CHECKER_NO_VALUE, .terms = terms, .known = true,
 			.grouped = true };
 		checker_lock_terms(run->checker, g->locks[i], &terms);
 	}
@@ -133,7 +147,8 @@ static void ask_new(struct grouper *g) {
 		caller_info(run, g->locks[i])->bound_locks = g->bound_locks;
 	}
 	g->lease = run_scale(run, p->lease_min, p->lease_max - common.delay);
-	g->wait = prng_below(&run->prng, 100) < p->wait_percent ? run_scale(run, SPAN_MS, p->wait_max) : 0;
+	g->wait = prng_below(&run->prng, 100) < p->wait_percent
+		? run_scale(run, SPAN_MS, p->wait_max) : 0;
 	if (!g->session || !sim_session_open(g->session) || prng_chance(&run->prng, 1, 8)) {
 		connect(g, false);
 	}
@@ -149,14 +164,16 @@ static void end_all(struct grouper *g) {
 	again(g, pause_of(g->run));
 }
 
-/* Whoever has been answered that it holds them releases them one by one. */
+/* A client that has been told that it holds the locks releases them one by one. */
 static void release_all(struct grouper *g) {
 	struct run *run = g->run;
 	for (uint32_t i = 0; i < g->count && sim_session_open(g->session); i++) {
 		char key[16];
 		uint32_t number = checker_lock_key(run->checker, g->locks[i]);
-		struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, number), .lock_id = checker_lock_id(run->checker, g->locks[i]) };
-		struct checker_op op = { .op = CORE_RELEASE, .client = g->actor.number, .key = number, .lock = g->locks[i] };
+		struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, number),
+			.lock_id = checker_lock_id(run->checker, g->locks[i]) };
+		struct checker_op op = { .op = CORE_RELEASE, .client = g->actor.number,
+			.key = number, .lock = g->locks[i] };
 		checker_forget(run->checker, &g->actor, g->locks[i]);
 		checker_lock_end(run->checker, g->locks[i]);
 		checker_invoked(run->checker, sim_send(g->session, &r), &op);
@@ -166,11 +183,13 @@ static void release_all(struct grouper *g) {
 
 /* ---- answers ---- */
 
-static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent, uint32_t binding) {
+static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent,
+	uint32_t binding) {
 	struct run *run = g->run;
 	struct instant deadline = instant_add(sent, reply->r.valid);
 	if (g->state == GROUPER_IDLE) {
-		return; /* given up; without an answer that counts nobody believes in them */
+		/* The locks were given up: nobody believes in them, as long as no answer counts. */
+		return;
 	}
 	run->counts[RUN_GROUP_TWICE] += g->state == GROUPER_HOLDING;
 	if (instant_distrusted(sim_actor_clock(run->sim, &g->actor), deadline)) {
@@ -182,7 +201,8 @@ static void held(struct grouper *g, const struct sim_reply *reply, struct instan
 	run->counts[RUN_GROUP_HELD] += g->state == GROUPER_ASKING;
 	g->state = GROUPER_HOLDING;
 	for (uint32_t i = 0; i < g->count; i++) {
-		checker_believe(run->checker, &g->actor, g->locks[i], deadline, reply->got[i].token);
+		checker_believe(run->checker, &g->actor, g->locks[i], deadline,
+			reply->got[i].token);
 		checker_binding_held(run->checker, g->locks[i], binding);
 	}
 	again(g, run_scale(run, SPAN_MS, g->lease));
@@ -200,13 +220,15 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 	}
 	g->pending[slot] = 0;
 	if (g->sets[slot] != g->set) {
-		return; /* about what was given up */
+		/* It is about locks that were given up. */
+		return;
 	}
 	if (reply->r.error == 0) {
 		held(g, reply, g->sent[slot], g->bindings[slot]);
 	} else if (g->state == GROUPER_ASKING && open_requests(g) == 0) {
 		g->run->counts[RUN_GROUP_REFUSED]++;
-		end_all(g); /* all or none: nothing has to be released */
+		/* All or none: nothing has to be released. */
+		end_all(g);
 	}
 }
 
@@ -231,14 +253,15 @@ static void closed(void *ctx) {
 	}
 }
 
-/* No answer for a while. */
+/* There was no answer for a while. */
 static void impatient(struct grouper *g) {
 	struct run *run = g->run;
 	uint64_t choice = prng_below(&run->prng, 8);
 	if (run->healing && open_requests(g) > 0) {
 		again(g, 2 * run->profile.sim.request_timeout);
 	} else if (run->healing || choice == 7) {
-		connect(g, false); /* its connection closes: what it has there is given back */
+		/* Its connection closes, and what it has over it is rolled back. */
+		connect(g, false);
 		if (prng_chance(&run->prng, 1, 2)) {
 			release_all(g);
 		} else {
@@ -266,9 +289,11 @@ static void think(void *ctx, uint64_t arg) {
 	}
 	if (g->state == GROUPER_ASKING) {
 		impatient(g);
-	} else if (g->state == GROUPER_HOLDING && (run->healing || !prng_chance(&run->prng, 1, 8))) {
+	} else if (g->state == GROUPER_HOLDING &&
+		(run->healing || !prng_chance(&run->prng, 1, 8))) {
 		release_all(g);
-	} else if (g->state == GROUPER_HOLDING) { /* dies */
+	} else if (g->state == GROUPER_HOLDING) {
+		/* The client dies. */
 		connect(g, false);
 		for (uint32_t i = 0; i < g->count; i++) {
 			checker_forget(run->checker, &g->actor, g->locks[i]);

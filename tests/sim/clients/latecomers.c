@@ -1,20 +1,25 @@
-/* Clients that use the lock_ids of others at any time: what was started again with the lock_id that it had written down, a request whose answer was
- * lost long ago. They extend without keeping a deadline, with and without the token, and repeat acquires; also after the lock was lost, ended
- * with its connection, was given back, or was had by others meanwhile. What is answered as held they believe. */
+/* Clients that use the lock_ids of others at any time, like a process that was started again with
+ * the lock_id that it had written down, or a request whose answer was lost long ago. They extend
+ * without keeping a deadline, with and without the token, and repeat acquires, also after the lock
+ * was lost, ended with its connection, was rolled back, or was held by others meanwhile. They
+ * believe what is answered as held. */
 #include <inttypes.h>
 
 #include "check.h"
 #include "pawl/error.h"
 #include "run.h"
 
-#define REACH 24 /* so many of the last locks are within reach, and seldom all of them */
+/* How many of the last locks are within reach; seldom all of them. */
+#define REACH 24
 
 static void think(void *ctx, uint64_t arg);
 
 static void again(struct latecomer *l) {
 	struct run *run = l->run;
-	span_ns most = run->profile.think_max < 100 * SPAN_MS ? 2 * run->profile.think_max : 200 * SPAN_MS;
-	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, run->profile.think_min, most), think, l, ++l->turn);
+	span_ns most = run->profile.think_max < 100 * SPAN_MS ? 2 * run->profile.think_max
+		: 200 * SPAN_MS;
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, run->profile.think_min, most),
+		think, l, ++l->turn);
 }
 
 bool latecomer_done(const struct latecomer *l) {
@@ -25,7 +30,8 @@ static uint32_t any_node(struct run *run) {
 	return (uint32_t)prng_below(&run->late, sim_nodes(run->sim));
 }
 
-/* It takes the lock for its own no more. What ended with its connection is anybody's again who has the lock_id. */
+/* It no longer takes the lock for its own. A lock that ended with its connection may be used again
+ * by anybody who has the lock_id. */
 static void leave(struct latecomer *l) {
 	struct run *run = l->run;
 	if (l->holds && caller_info(run, l->lock)->bound_locks) {
@@ -45,10 +51,12 @@ static void connect(struct latecomer *l) {
 	if (l->session && sim_session_open(l->session)) {
 		sim_session_close(l->session);
 	}
-	l->session = sim_connect(run->sim, &l->actor, any_node(run), (struct sim_handler){ replied, closed, l });
+	l->session = sim_connect(run->sim, &l->actor, any_node(run),
+		(struct sim_handler){ replied, closed, l });
 }
 
-static void sent(struct latecomer *l, const struct core_request *request, const struct checker_op *op, bool kept) {
+static void sent(struct latecomer *l, const struct core_request *request,
+	const struct checker_op *op, bool kept) {
 	struct run *run = l->run;
 	struct core_request r = *request;
 	char identity[8], key[16], owner[8];
@@ -76,7 +84,9 @@ static span_ns lease_of(struct run *run, const struct lock_info *info) {
 static void extend(struct latecomer *l, bool kept) {
 	struct run *run = l->run;
 	struct lock_info *info = caller_info(run, l->lock);
-	struct core_request r = { .op = CORE_EXTEND, .lock_id = checker_lock_id(run->checker, l->lock), .lease = lease_of(run, info), .deadline_kept = kept };
+	struct core_request r = { .op = CORE_EXTEND,
+		.lock_id = checker_lock_id(run->checker, l->lock), .lease = lease_of(run, info),
+		.deadline_kept = kept };
 	if (prng_chance(&run->late, 1, 2)) {
 		r.token = checker_lock_token(run->checker, l->lock);
 	}
@@ -86,8 +96,9 @@ static void extend(struct latecomer *l, bool kept) {
 		r.binding = l->binding;
 	}
 	run->counts[RUN_LATE_COMER_EXTENDS]++;
-	sent(l, &r, &(struct checker_op){ .op = CORE_EXTEND, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
-		.lease = r.lease, .kept = kept, .binding = r.binding }, kept);
+	sent(l, &r, &(struct checker_op){ .op = CORE_EXTEND, .client = l->actor.number,
+		.key = checker_lock_key(run->checker, l->lock), .lock = l->lock, .lease = r.lease,
+		.kept = kept, .binding = r.binding }, kept);
 }
 
 static void repeat(struct latecomer *l) {
@@ -95,14 +106,16 @@ static void repeat(struct latecomer *l) {
 	struct lock_info *info = caller_info(run, l->lock);
 	char value[16];
 	snprintf(value, sizeof value, "v%" PRIu32, info->first_value);
-	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(run->checker, l->lock), .lease = lease_of(run, info),
-		.wait = prng_chance(&run->late, 1, 2) ? prng_between(&run->late, SPAN_MS, 4 * run->profile.sim.request_timeout) : 0,
+	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(run->checker,
+		l->lock), .lease = lease_of(run, info), .wait = prng_chance(&run->late, 1, 2)
+		? prng_between(&run->late, SPAN_MS, 4 * run->profile.sim.request_timeout) : 0,
 		.value = slice_str(value), .terms = info->terms };
 	r.terms.binding = info->bound_locks ? l->binding = ++info->binding_top : 0;
 	run->counts[RUN_LATE_COMER_REPEATS]++;
-	sent(l, &r, &(struct checker_op){ .op = CORE_ACQUIRE, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
-		.lease = r.lease, .wait = r.wait, .expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority,
-		.binding = r.terms.binding }, false);
+	sent(l, &r, &(struct checker_op){ .op = CORE_ACQUIRE, .client = l->actor.number,
+		.key = checker_lock_key(run->checker, l->lock), .lock = l->lock, .lease = r.lease,
+		.wait = r.wait, .expect = CHECKER_NO_VALUE, .value = info->first_value,
+		.priority = info->terms.priority, .binding = r.terms.binding }, false);
 }
 
 bool latecomers_use(const struct run *run, uint32_t lock, const struct latecomer *but) {
@@ -115,10 +128,12 @@ bool latecomers_use(const struct run *run, uint32_t lock, const struct latecomer
 	return false;
 }
 
-/* A lock that ends with its connection is used by another only when its holder has given it up: else the holder would lose it with ours. */
+/* A lock that ends with its connection may be used by another client only when its holder has given
+ * it up. Otherwise the holder would lose it with our connection. */
 static bool choose(struct latecomer *l) {
 	struct run *run = l->run;
-	uint32_t count = checker_locks(run->checker), reach = prng_chance(&run->late, 1, 2) ? REACH / 4 : REACH;
+	uint32_t count = checker_locks(run->checker),
+		reach = prng_chance(&run->late, 1, 2) ? REACH / 4 : REACH;
 	if (count == 0) {
 		return false;
 	}
@@ -127,7 +142,8 @@ static bool choose(struct latecomer *l) {
 	if (!info->known) {
 		return false;
 	}
-	return !info->bound_locks || (checker_lock_is_gone(run->checker, l->lock) && !latecomers_use(run, l->lock, l));
+	return !info->bound_locks ||
+		(checker_lock_is_gone(run->checker, l->lock) && !latecomers_use(run, l->lock, l));
 }
 
 static void use_one(struct latecomer *l) {
@@ -139,7 +155,8 @@ static void use_one(struct latecomer *l) {
 	if (!l->session || !sim_session_open(l->session) || prng_chance(&run->late, 1, 4)) {
 		connect(l);
 	}
-	bool may_repeat = !info->grouped && !checker_lock_released(run->checker, l->lock) && checker_updates_left(run->checker, l->lock);
+	bool may_repeat = !info->grouped && !checker_lock_released(run->checker, l->lock) &&
+		checker_updates_left(run->checker, l->lock);
 	if (may_repeat && prng_chance(&run->late, 1, 3)) {
 		repeat(l);
 	} else {
@@ -149,8 +166,10 @@ static void use_one(struct latecomer *l) {
 
 static void release(struct latecomer *l) {
 	struct run *run = l->run;
-	struct core_request r = { .op = CORE_RELEASE, .lock_id = checker_lock_id(run->checker, l->lock) };
-	struct checker_op op = { .op = CORE_RELEASE, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock };
+	struct core_request r = { .op = CORE_RELEASE,
+		.lock_id = checker_lock_id(run->checker, l->lock) };
+	struct checker_op op = { .op = CORE_RELEASE, .client = l->actor.number,
+		.key = checker_lock_key(run->checker, l->lock), .lock = l->lock };
 	checker_forget(run->checker, &l->actor, l->lock);
 	checker_lock_end(run->checker, l->lock);
 	l->holds = false;
@@ -171,14 +190,16 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 		return;
 	}
 	l->pending = 0;
-	struct instant now = sim_actor_clock(run->sim, &l->actor), deadline = instant_add(l->sent, reply->r.valid);
+	struct instant now = sim_actor_clock(run->sim, &l->actor),
+		deadline = instant_add(l->sent, reply->r.valid);
 	if (reply->r.error) {
 		if (l->holds && reply->r.error == PAWL_ELOST) {
 			leave(l);
 		}
 		return;
 	}
-	bool late = instant_distrusted(now, deadline) || (l->kept && (!l->holds || instant_distrusted(now, l->deadline)));
+	bool late = instant_distrusted(now, deadline) ||
+		(l->kept && (!l->holds || instant_distrusted(now, l->deadline)));
 	if (late && gone) {
 		checker_lock_gone(run->checker, l->lock);
 	}
@@ -188,21 +209,23 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 	}
 	run->counts[RUN_LATE_COMER_HELD]++;
 	checker_believe(run->checker, &l->actor, l->lock, deadline, reply->r.token);
-	l->deadline = !l->holds || instant_left_short(now, deadline) > instant_left_short(now, l->deadline) ? deadline : l->deadline;
+	l->deadline = !l->holds || instant_left_short(now, deadline) > instant_left_short(now,
+		l->deadline) ? deadline : l->deadline;
 	l->holds = !checker_lock_ended(run->checker, l->lock);
 	if (l->holds && caller_info(run, l->lock)->bound_locks) {
 		checker_binding_held(run->checker, l->lock, l->binding);
 	}
 }
 
-/* A bonded lock lives on when its node dies: here it is left to its lease. */
+/* A bound lock lives on when its node dies: here it is left to its lease. */
 static void closed(void *ctx) {
 	leave(ctx);
 }
 
 static void hold(struct latecomer *l) {
 	struct run *run = l->run;
-	bool past = instant_distrusted(sim_actor_clock(run->sim, &l->actor), l->deadline) || checker_lock_ended(run->checker, l->lock);
+	bool past = instant_distrusted(sim_actor_clock(run->sim, &l->actor), l->deadline) ||
+		checker_lock_ended(run->checker, l->lock);
 	uint64_t what = prng_below(&run->late, 8);
 	if (past || (what == 0 && !run->healing)) {
 		leave(l);
@@ -220,7 +243,8 @@ static void think(void *ctx, uint64_t arg) {
 	if (l->turn != arg) {
 		return;
 	}
-	if (l->pending && prng_chance(&run->late, 1, 8)) { /* it dies */
+	/* The client dies. */
+	if (l->pending && prng_chance(&run->late, 1, 8)) {
 		leave(l);
 		connect(l);
 	} else if (l->pending == 0 && l->session && !sim_session_open(l->session)) {

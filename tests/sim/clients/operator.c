@@ -1,5 +1,5 @@
-/* Operators: they look at the cluster, ask any node for a change of the set, repeat it when the answer was lost, and know nothing
- * of each other (docs/protocol.md, section 6). */
+/* Operators look at the cluster, ask any node for a change of the set, repeat it when the answer
+ * was lost, and know nothing of each other (docs/protocol.md, section 6). */
 #include "check.h"
 #include "pawl/error.h"
 #include "run.h"
@@ -10,8 +10,10 @@ static void operate(void *ctx, uint64_t arg);
 
 /* ---- what to ask for ---- */
 
-struct view { /* what `cluster show` says at the node that will be asked */
-	uint32_t masters, replicas, others, strangers, missing; /* bit sets of nodes; strangers: lost their files; missing: do not vote */
+/* What `cluster show` says at the node that will be asked. */
+struct view {
+	/* Bit sets of nodes. `strangers` have lost their files; those in `missing` do not vote. */
+	uint32_t masters, replicas, others, strangers, missing;
 };
 
 static uint32_t count_bits(uint32_t set) {
@@ -47,7 +49,8 @@ static bool look(struct run *run, uint32_t node, struct view *view) {
 		core_status(core, sim_node_clock(run->sim, node), &status);
 	}
 	for (uint32_t peer = 0; peer < MASTERS_MAX; peer++) {
-		uint32_t at = status.missing >> peer & 1 ? sim_node_at_peer(run->sim, node, peer) : TRACE_NONE;
+		uint32_t at = status.missing >> peer & 1 ? sim_node_at_peer(run->sim, node, peer)
+			: TRACE_NONE;
 		view->missing |= at == TRACE_NONE ? 0 : BIT(at) & view->masters;
 	}
 	view->others = (BIT(sim_nodes(run->sim)) - 1) & ~(view->masters | view->replicas);
@@ -55,7 +58,8 @@ static bool look(struct run *run, uint32_t node, struct view *view) {
 }
 
 static void draw_set(struct run *run, struct order *o) {
-	uint32_t nodes = sim_nodes(run->sim), most = run->profile.masters_most < nodes ? run->profile.masters_most : nodes;
+	uint32_t nodes = sim_nodes(run->sim),
+		most = run->profile.masters_most < nodes ? run->profile.masters_most : nodes;
 	uint32_t least = run->profile.masters_least, free_ones = BIT(nodes) - 1;
 	uint32_t masters = least + (uint32_t)prng_below(&run->prng, most - least + 1);
 	masters = masters < nodes - run->profile.liars ? masters : nodes - run->profile.liars;
@@ -75,20 +79,24 @@ static span_ns about(struct run *run, span_ns span) {
 	return prng_between(&run->prng, span, span + span / 2);
 }
 
-/* Shorter leases than before, too: what was granted until then goes on. */
+/* Draws leases that may be shorter than before. What was granted until then goes on. */
 static void draw_timing(struct run *run, struct order *o) {
 	const struct sim_options *born = &run->born;
-	span_ns shortest = born->max_lease / 4 > 3 * born->request_timeout ? born->max_lease / 4 : 3 * born->request_timeout;
+	span_ns shortest = born->max_lease / 4 > 3 * born->request_timeout ? born->max_lease / 4
+		: 3 * born->request_timeout;
 	if (prng_chance(&run->prng, 2, 3)) {
-		o->max_lease = prng_chance(&run->prng, 1, 2) || shortest > born->max_lease ? about(run, born->max_lease) :
+		o->max_lease = prng_chance(&run->prng, 1, 2) ||
+			shortest > born->max_lease ? about(run, born->max_lease) :
 			prng_between(&run->prng, shortest, born->max_lease);
 	}
-	o->promise_timeout = prng_chance(&run->prng, 1, 2) || !o->max_lease ? about(run, 3 * born->request_timeout) : 0;
+	o->promise_timeout = prng_chance(&run->prng, 1, 2) ||
+		!o->max_lease ? about(run, 3 * born->request_timeout) : 0;
 	o->request_timeout = prng_chance(&run->prng, 1, 3) ? about(run, born->request_timeout) : 0;
 }
 
 static bool draw_replace(struct run *run, const struct view *v, struct order *o) {
-	uint32_t in = (v->replicas | (prng_chance(&run->prng, 1, 3) ? v->others : 0)) & ~run_liars(run);
+	uint32_t in = (v->replicas | (prng_chance(&run->prng, 1, 3) ? v->others : 0)) &
+		~run_liars(run);
 	if (v->strangers && prng_chance(&run->prng, 2, 3)) {
 		o->name = o->other = any_of(run, v->strangers);
 		return true;
@@ -96,7 +104,8 @@ static bool draw_replace(struct run *run, const struct view *v, struct order *o)
 	if (!in || !v->masters) {
 		return false;
 	}
-	o->name = any_of(run, v->missing && prng_chance(&run->prng, 3, 4) ? v->missing : v->masters);
+	o->name = any_of(run,
+		v->missing && prng_chance(&run->prng, 3, 4) ? v->missing : v->masters);
 	o->other = any_of(run, in);
 	return true;
 }
@@ -156,17 +165,22 @@ static struct slice name_of(const struct run *run, uint32_t node) {
 static void spell(struct operator *op, struct spelled *s) {
 	const struct order *o = &op->order;
 	struct run *run = op->run;
-	*s = (struct spelled){ .change = { .kind = o->kind, .name = name_of(run, o->name), .other = name_of(run, o->other), .max_lease = o->max_lease,
-		.request_timeout = o->request_timeout, .promise_timeout = o->promise_timeout, .anyway = o->anyway } };
+	*s = (struct spelled){ .change = { .kind = o->kind, .name = name_of(run, o->name),
+		.other = name_of(run, o->other), .max_lease = o->max_lease,
+		.request_timeout = o->request_timeout, .promise_timeout = o->promise_timeout,
+		.anyway = o->anyway } };
 	uint32_t addressed = o->kind == CHANGE_REPLACE ? o->other : o->name;
 	if (addressed != TRACE_NONE) {
-		snprintf(s->addresses[0], sizeof s->addresses[0], "%s:7700", sim_node_name(run->sim, addressed));
+		snprintf(s->addresses[0], sizeof s->addresses[0], "%s:7700",
+			sim_node_name(run->sim, addressed));
 		s->change.address = slice_str(s->addresses[0]);
 	}
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		if ((o->masters | o->replicas) & BIT(i)) {
-			snprintf(s->addresses[i], sizeof s->addresses[i], "%s:7700", sim_node_name(run->sim, i));
-			s->nodes[s->change.node_count++] = (struct core_change_node){ name_of(run, i), slice_str(s->addresses[i]), (o->masters & BIT(i)) != 0 };
+			snprintf(s->addresses[i], sizeof s->addresses[i], "%s:7700",
+				sim_node_name(run->sim, i));
+			s->nodes[s->change.node_count++] = (struct core_change_node){ name_of(run,
+				i), slice_str(s->addresses[i]), (o->masters & BIT(i)) != 0 };
 		}
 	}
 	s->change.nodes = s->nodes;
@@ -189,14 +203,17 @@ static void answered(void *ctx, const struct sim_reply *reply) {
 	struct spelled s;
 	spell(op, &s);
 	checker_change_answered(run->checker, op->node, op->pending, &s.change, reply);
-	sim_trace_fault(run->sim, reply->r.error ? "operator: refused by" : "operator: done at", TRACE_NONE, op->node, (uint64_t)-reply->r.error);
+	sim_trace_fault(run->sim, reply->r.error ? "operator: refused by" : "operator: done at",
+		TRACE_NONE, op->node, (uint64_t)-reply->r.error);
 	op->pending = 0;
 	op->error = reply->r.error;
 	op->answered = true;
 	run->counts[reply->r.error ? RUN_CHANGE_REFUSED : RUN_CHANGE_DONE]++;
 	op->repeats = reply->r.error && prng_chance(&run->prng, 1, 2);
 	if (!op->driven) {
-		sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->profile.operate_every), operate, op, ++op->turn);
+		sim_at(run->sim,
+			sim_now(run->sim) + run_scale(run, SPAN_MS, run->profile.operate_every),
+			operate, op, ++op->turn);
 	}
 }
 
@@ -208,7 +225,8 @@ static void closed(void *ctx) {
 	op->repeats = true;
 	run->counts[RUN_CHANGE_CUT_OFF]++;
 	if (!op->driven) {
-		sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->profile.sim.request_timeout), operate, op, ++op->turn);
+		sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS,
+			run->profile.sim.request_timeout), operate, op, ++op->turn);
 	}
 }
 
@@ -218,16 +236,19 @@ void operator_ask(struct operator *op, uint32_t node) {
 	disconnect(op);
 	op->node = node;
 	op->answered = false;
-	op->session = sim_connect(run->sim, &op->actor, node, (struct sim_handler){ answered, closed, op });
+	op->session = sim_connect(run->sim, &op->actor, node,
+		(struct sim_handler){ answered, closed, op });
 	spell(op, &s);
-	static const char *const kinds[] = { "operator: add-replica", "operator: promote", "operator: demote", "operator: remove", "operator: replace",
-		"operator: set-nodes", "operator: set-timing", "operator: force" };
-	sim_trace_fault(run->sim, kinds[op->order.kind], op->order.name, op->order.other, op->order.masters);
+	static const char *const kinds[] = { "operator: add-replica", "operator: promote",
+		"operator: demote", "operator: remove", "operator: replace", "operator: set-nodes",
+		"operator: set-timing", "operator: force" };
+	sim_trace_fault(run->sim, kinds[op->order.kind], op->order.name, op->order.other,
+		op->order.masters);
 	struct core_request r = { .op = CORE_CHANGE, .admin = true, .change = &s.change };
 	op->pending = sim_send(op->session, &r);
 }
 
-/* Once no answer came, the same again at another node, or something else. */
+/* When no answer came, it asks for the same again at another node, or for something else. */
 static void operate(void *ctx, uint64_t arg) {
 	struct operator *op = ctx;
 	struct run *run = op->run;
@@ -237,7 +258,8 @@ static void operate(void *ctx, uint64_t arg) {
 	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 	struct view view;
 	bool known = look(run, node, &view);
-	if (known && view.masters && prng_chance(&run->prng, 7, 8)) { /* only masters propose changes */
+	/* Only masters propose changes. */
+	if (known && view.masters && prng_chance(&run->prng, 7, 8)) {
 		node = any_of(run, view.masters);
 		known = look(run, node, &view);
 	}
@@ -245,19 +267,22 @@ static void operate(void *ctx, uint64_t arg) {
 		run->counts[RUN_CHANGE_REPEATED]++;
 		operator_ask(op, node);
 	} else if (known) {
-		struct order order = { .kind = draw_kind(run), .name = TRACE_NONE, .other = TRACE_NONE, .anyway = prng_chance(&run->prng, 1, 4) };
+		struct order order = { .kind = draw_kind(run), .name = TRACE_NONE,
+			.other = TRACE_NONE, .anyway = prng_chance(&run->prng, 1, 4) };
 		if (draw_order(run, &view, &order)) {
 			op->order = order;
 			operator_ask(op, node);
 		}
 	}
 	op->repeats = op->pending != 0;
-	span_ns patience = op->pending ? run_scale(run, run->profile.sim.request_timeout, 4 * run->profile.sim.max_lease) : run->profile.operate_every;
+	span_ns patience = op->pending ? run_scale(run, run->profile.sim.request_timeout,
+		4 * run->profile.sim.max_lease) : run->profile.operate_every;
 	sim_at(run->sim, sim_now(run->sim) + patience, operate, op, ++op->turn);
 }
 
 void operator_init(struct operator *op, struct run *run, uint32_t number) {
-	*op = (struct operator){ .run = run, .driven = true, .order = { .name = TRACE_NONE, .other = TRACE_NONE } };
+	*op = (struct operator){ .run = run, .driven = true,
+		.order = { .name = TRACE_NONE, .other = TRACE_NONE } };
 	sim_actor_init(run->sim, &op->actor, number);
 }
 
@@ -265,5 +290,6 @@ void operator_start(struct run *run, uint32_t number) {
 	struct operator *op = &run->operators[number];
 	operator_init(op, run, 200 + number);
 	op->driven = false;
-	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), operate, op, ++op->turn);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), operate, op,
+		++op->turn);
 }

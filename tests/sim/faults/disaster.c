@@ -1,11 +1,12 @@
-/* A majority of the masters is lost for good; the operator, who knows that, starts over from one of those that are left
- * (docs/protocol.md, section 6, force). */
+/* A majority of the masters is lost for good. The operator, who knows that, starts over from one of
+ * the masters that are left (docs/protocol.md, section 6, force). */
 #include "check.h"
 #include "faults.h"
 
 static bool started_over(const struct run *run) {
 	const struct config *newest = checker_newest(run->checker);
-	return newest && run->survivor != TRACE_NONE && !id128_equal(newest->cluster_id, run->old_cluster);
+	return newest && run->survivor != TRACE_NONE &&
+		!id128_equal(newest->cluster_id, run->old_cluster);
 }
 
 static void force(void *ctx, uint64_t arg) {
@@ -13,7 +14,8 @@ static void force(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
 	struct operator *op = &run->operators[0];
 	if (!started_over(run)) {
-		op->order = (struct order){ .kind = CHANGE_FORCE, .name = TRACE_NONE, .other = TRACE_NONE, .anyway = true };
+		op->order = (struct order){ .kind = CHANGE_FORCE, .name = TRACE_NONE,
+			.other = TRACE_NONE, .anyway = true };
 		if (sim_node_running(run->sim, run->survivor)) {
 			operator_ask(op, run->survivor);
 		}
@@ -21,7 +23,8 @@ static void force(void *ctx, uint64_t arg) {
 	}
 }
 
-/* All but fewer than a quorum of the masters, at one instant: clients go on believing what they were answered. */
+/* All but fewer than a quorum of the masters are lost at one instant. Clients go on believing what
+ * they were answered. */
 static void destroy(void *ctx, uint64_t arg) {
 	(void)arg;
 	struct run *run = ctx;
@@ -30,7 +33,8 @@ static void destroy(void *ctx, uint64_t arg) {
 		sim_at(run->sim, sim_now(run->sim) + run->born.request_timeout, destroy, run, 0);
 		return;
 	}
-	uint32_t masters = config_masters(newest), gone = masters - config_quorum(newest) + 1, first = (uint32_t)prng_below(&run->prng, masters);
+	uint32_t masters = config_masters(newest), gone = masters - config_quorum(newest) + 1,
+		first = (uint32_t)prng_below(&run->prng, masters);
 	run->old_cluster = newest->cluster_id;
 	for (uint32_t i = 0; i < masters; i++) {
 		uint32_t node = sim_node_named(run->sim, newest->nodes[(first + i) % masters].name);
@@ -43,7 +47,8 @@ static void destroy(void *ctx, uint64_t arg) {
 	}
 	run->operators[0].driven = true;
 	run->operators[0].turn++;
-	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->born.max_lease), force, run, 0);
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->born.max_lease), force,
+		run, 0);
 }
 
 void disaster_start(struct run *run) {

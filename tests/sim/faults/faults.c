@@ -1,4 +1,4 @@
-/* What befalls a cluster, at times drawn from the seed. */
+/* What goes wrong in a cluster, at times drawn from the seed. */
 #include "faults.h"
 
 static uint32_t any_node(struct run *run) {
@@ -14,7 +14,8 @@ static void start_again(void *ctx, uint64_t arg) {
 }
 
 static void start_later(struct run *run, uint32_t node) {
-	span_ns down = run->profile.down_long && prng_chance(&run->prng, 1, 3) ? run->profile.down_long : run->profile.down_max;
+	span_ns down = run->profile.down_long &&
+		prng_chance(&run->prng, 1, 3) ? run->profile.down_long : run->profile.down_max;
 	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, down), start_again, run, node);
 }
 
@@ -23,8 +24,9 @@ static void kill(struct run *run, uint32_t node) {
 	start_later(run, node);
 }
 
-/* Whether the cluster can bear it that the node's files are gone: at most one of every set of masters that may still be asked for
- * what it knows, or that is being proposed. Operators do with less than this; the protocol promises nothing then. */
+/* Whether the cluster can bear the loss of the node's files. At most one may be lost of every set
+ * of masters that may still be asked for what it knows, or that is being proposed. If operators go
+ * below that, the protocol promises nothing. */
 static bool may_lose(const struct run *run, uint32_t node) {
 	const struct config *newest = checker_newest(run->checker);
 	if (!newest || run->profile.masters_least < 3 || newest->epoch == run->lost_in) {
@@ -32,13 +34,17 @@ static bool may_lose(const struct run *run, uint32_t node) {
 	}
 	for (uint32_t i = 0; i < newest->node_count; i++) {
 		bool master;
-		if (!checker_in_config(run->checker, newest, sim_node_named(run->sim, newest->nodes[i].name), &master)) {
-			return false; /* one that lost its files has not been replaced */
+		if (!checker_in_config(run->checker, newest,
+			sim_node_named(run->sim, newest->nodes[i].name), &master)) {
+			/* A master that lost its files has not been replaced. */
+			return false;
 		}
 	}
 	bool complete = checker_config_complete(run->checker, newest);
-	for (uint32_t i = 0; i < newest->before_count && !complete; i++) { /* the handover still asks them */
-		const struct durable *disk = sim_node_durable(run->sim, sim_node_named(run->sim, newest->before[i].name));
+	/* The handover still asks these masters. */
+	for (uint32_t i = 0; i < newest->before_count && !complete; i++) {
+		const struct durable *disk = sim_node_durable(run->sim,
+			sim_node_named(run->sim, newest->before[i].name));
 		if (!id128_equal(disk->node_id, newest->before[i].id)) {
 			return false;
 		}
@@ -68,17 +74,19 @@ static void drain(struct run *run, uint32_t node) {
 	if (!sim_node_running(run->sim, node)) {
 		return;
 	}
-	sim_node_drain(run->sim, node, prng_chance(&run->prng, 1, 6) ? (uint32_t)prng_below(&run->prng, 3) : UINT32_MAX);
+	sim_node_drain(run->sim, node,
+		prng_chance(&run->prng, 1, 6) ? (uint32_t)prng_below(&run->prng, 3) : UINT32_MAX);
 	if (prng_chance(&run->prng, 1, 8)) {
 		sim_node_lose_side_file(run->sim, node);
 	}
 	start_later(run, node);
-	if (prng_chance(&run->prng, 1, 8)) { /* and dies soon after: a side file serves once */
+	/* The node dies again soon after, because a side file serves only one start. */
+	if (prng_chance(&run->prng, 1, 8)) {
 		start_later(run, node);
 	}
 }
 
-/* The next node every time, each with about the same pause before the one that follows. */
+/* Each call restarts the next node, with about the same pause before the one that follows. */
 static void rolling(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
 	uint32_t left = (uint32_t)(arg >> 1);
@@ -92,7 +100,8 @@ static void rolling(void *ctx, uint64_t arg) {
 	} else {
 		kill(run, node);
 	}
-	span_ns gap = run_scale(run, run->profile.sim.request_timeout, run->profile.down_max + 3 * run->profile.sim.request_timeout);
+	span_ns gap = run_scale(run, run->profile.sim.request_timeout,
+		run->profile.down_max + 3 * run->profile.sim.request_timeout);
 	sim_at(run->sim, sim_now(run->sim) + gap, rolling, run, (uint64_t)(left - 1) << 1 | drains);
 }
 
@@ -132,14 +141,18 @@ static void isolate(struct run *run) {
 static void disk_mends(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
 	span_ns slow = run->healing ? 0 : run->profile.disk_slow;
-	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min, slow ? slow : run->profile.sim.disk_max, false);
+	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min,
+		slow ? slow : run->profile.sim.disk_max, false);
 }
 
-#define DISK_TROUBLE (500 * SPAN_MS) /* a write takes up to this */
-#define DISK_AGAIN (100 * SPAN_MS)   /* when a node repeats one that failed */
+/* The longest time that a write takes while the disk is in trouble. */
+#define DISK_TROUBLE (500 * SPAN_MS)
+/* When a node repeats a write that failed. */
+#define DISK_AGAIN (100 * SPAN_MS)
 
 span_ns faults_last_write(const struct run *run) {
-	span_ns last = run->profile.fault_weight[FAULT_DISK] ? DISK_TROUBLE + DISK_AGAIN + run->profile.sim.disk_max : 0;
+	span_ns last = run->profile.fault_weight[FAULT_DISK]
+		? DISK_TROUBLE + DISK_AGAIN + run->profile.sim.disk_max : 0;
 	return last > run->profile.disk_slow ? last : run->profile.disk_slow;
 }
 
@@ -148,10 +161,12 @@ static void disk(struct run *run) {
 	bool fails = prng_chance(&run->prng, 1, 2);
 	sim_trace_fault(run->sim, fails ? "disk fails" : "disk is slow", node, TRACE_NONE, 0);
 	sim_node_disk(run->sim, node, SPAN_MS, DISK_TROUBLE, fails);
-	sim_at(run->sim, sim_now(run->sim) + run_scale(run, 50 * SPAN_MS, SPAN_S), disk_mends, run, node);
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, 50 * SPAN_MS, SPAN_S), disk_mends, run,
+		node);
 }
 
-/* Within the bound; or, where a node may go astray, one and always the same of its two clocks beyond it. */
+/* Rates stay within the bound. Where a node may go astray, one of its two clocks, always the same
+ * one, leaves it. */
 static void rate(struct run *run, bool heal) {
 	uint32_t node = any_node(run);
 	int64_t top = (int64_t)run->profile.sim.drift_ppm * 1000 - 1000;
@@ -171,7 +186,8 @@ static void rate(struct run *run, bool heal) {
 static void slow_link(struct run *run) {
 	uint32_t from = any_node(run);
 	uint32_t to = any_node(run);
-	sim_link_delay(run->sim, from, to, prng_chance(&run->prng, 1, 3) ? 0 : run_scale(run, 0, run->profile.sim.request_timeout));
+	sim_link_delay(run->sim, from, to, prng_chance(&run->prng, 1, 3) ? 0
+		: run_scale(run, 0, run->profile.sim.request_timeout));
 }
 
 static void kill_some(struct run *run) {
@@ -195,7 +211,8 @@ static void client_fault(struct run *run, enum fault fault) {
 	}
 }
 
-/* Drawn one after the other: the order in which arguments are evaluated is the compiler's, and a seed has to be one run. */
+/* The two nodes are drawn in statements of their own: the compiler chooses the order in which
+ * arguments are evaluated, and a seed has to be one run. */
 static void befall(struct run *run, enum fault fault) {
 	struct sim *sim = run->sim;
 	uint32_t node = any_node(run);
@@ -209,7 +226,8 @@ static void befall(struct run *run, enum fault fault) {
 		break;
 	case FAULT_ROLLING:
 	case FAULT_ROLLING_DRAIN:
-		rolling(run, (uint64_t)(sim_nodes(run->sim) + prng_below(&run->prng, 3)) << 1 | (fault == FAULT_ROLLING_DRAIN));
+		rolling(run, (uint64_t)(sim_nodes(run->sim) + prng_below(&run->prng, 3)) << 1 |
+			(fault == FAULT_ROLLING_DRAIN));
 		break;
 	case FAULT_DRAIN:
 		drain(run, node);
@@ -254,19 +272,22 @@ static void befall(struct run *run, enum fault fault) {
 	}
 }
 
-/* Who adopts a new epoch forgets; what remembers is killed before it is asked; who begins to vote in it has to begin again. */
+/* A node that adopts the new epoch forgets; a node that remembers is killed before it is asked; and
+ * a node that begins to vote in the epoch has to begin again. */
 static void new_epoch(struct run *run, const struct config *newest) {
 	span_ns about = 2 * run->profile.sim.disk_max + 4 * run->profile.sim.delay_max;
 	for (uint32_t i = 0; i < newest->before_count + config_masters(newest); i++) {
-		const struct config_node *node = i < newest->before_count ? &newest->before[i] : &newest->nodes[i - newest->before_count];
+		const struct config_node *node = i < newest->before_count ? &newest->before[i]
+			: &newest->nodes[i - newest->before_count];
 		uint32_t at = sim_node_named(run->sim, node->name);
 		if (prng_chance(&run->prng, 1, 2)) {
-			sim_at(run->sim, sim_now(run->sim) + run_scale(run, 0, about), kill_later, run, at);
+			sim_at(run->sim, sim_now(run->sim) + run_scale(run, 0, about), kill_later,
+				run, at);
 		}
 	}
 }
 
-/* Adoption takes a few messages: often enough to be in the middle of it. */
+/* Adoption takes a few messages. This runs often enough to be in the middle of it. */
 static void watch_epochs(void *ctx, uint64_t arg) {
 	(void)arg;
 	struct run *run = ctx;
@@ -300,7 +321,8 @@ static void next_fault(void *ctx, uint64_t arg) {
 		at -= p->fault_weight[fault];
 	}
 	befall(run, (enum fault)fault);
-	sim_at(run->sim, sim_now(run->sim) + run_scale(run, p->fault_every / 4, 2 * p->fault_every), next_fault, run, 0);
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, p->fault_every / 4, 2 * p->fault_every),
+		next_fault, run, 0);
 }
 
 void faults_start(struct run *run) {
@@ -308,15 +330,18 @@ void faults_start(struct run *run) {
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		disk_mends(run, i);
 	}
-	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run,
+		0);
 	if (run->profile.epoch_percent) {
 		watch_epochs(run, 0);
 	}
 }
 
-/* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */
+/* What was lost or overtaken within a link is made good when links break, as after any failure of
+ * TCP. */
 bool faults_worse_than_tcp(const struct sim_adversary *a) {
-	return a->lose_ppm || a->clock_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
+	return a->lose_ppm || a->clock_ppm || a->duplicate_ppm || a->reorder_ppm ||
+		a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
 }
 
 void faults_heal(struct run *run) {

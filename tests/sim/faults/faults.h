@@ -1,6 +1,5 @@
 /* faults.h: whatever goes wrong in a run: faults of processes, links, disks and clocks, shortages,
- * the loss of a majority, and nodes that lie.
- */
+ * the loss of a majority, and nodes that lie. */
 #ifndef PAWL_SIM_FAULTS_H
 #define PAWL_SIM_FAULTS_H
 
@@ -11,8 +10,8 @@ void faults_start(struct run *run);
 bool faults_worse_than_tcp(const struct sim_adversary *adversary);
 /* Every node runs, and everything is linked again. */
 void faults_heal(struct run *run);
-/* How long after the heal a write to disk may last that had begun before it. Until then its node may
- * be mute. */
+/* How long after the heal a write to disk may last that had begun before it. Until then its node
+ * may be mute. */
 span_ns faults_last_write(const struct run *run);
 
 /* ---- shortage.c ---- */

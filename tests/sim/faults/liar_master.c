@@ -1,7 +1,10 @@
-/* A master that says what it likes (docs/guarantees.md, A node that lies), one of three or five. Its own core runs like the others'; what that one
- * sends is altered, and between its messages come others that keep to the form: what was said before, with other fields or without, about
- * locks, copies, logs, the set, and clocks, as the seed chooses. The others must not fail a check of their own, nor grow without bound, nor let
- * their clocks be driven faster than time, nor adopt what none of them has accepted. When the liar is gone, and taken out of the set, all is as ever. */
+/* A master that lies (docs/guarantees.md, A node that lies); it is one of three or five. Its own
+ * core runs like the others'. What that core sends is altered, and between its messages come
+ * others that are well formed: what was said before, with other fields or without, about locks,
+ * copies, logs, the set and clocks, as the seed chooses. The others must not fail a check of
+ * their own, nor grow without bound, nor let their clocks be driven faster than time, nor adopt
+ * what none of them has accepted. When the liar is gone and taken out of the set, all that is
+ * promised holds again. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,17 +13,24 @@
 #include "faults.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)
-#define MEMORY_MOST ((size_t)8 << 20) /* of a node that lies keep busy; others have a fourth of it at most */
-#define MASTERS_LEAST 3               /* with fewer one is a majority, or enough to hand over from */
+/* The most memory, in bytes, that a node may have while a liar keeps it busy. Other nodes have at
+ * most a fourth of it. */
+#define MEMORY_MOST ((size_t)8 << 20)
+/* With fewer masters, one of them is a majority, or enough to hand over from. */
+#define MASTERS_LEAST 3
 
 struct lying {
 	struct lies lies;
 	struct run *run;
-	message_set kinds; /* that it says anything else in than its core does */
-	uint32_t often, tampers; /* percent */
-	bool heads;        /* epochs, hashes, flags and clocks of its frames, too */
+	/* The messages in which it says other things than its core does. */
+	message_set kinds;
+	/* In percent. */
+	uint32_t often, tampers;
+	/* It also lies about the epochs, hashes, flags and clocks of its frames. */
+	bool heads;
 	char keys[LIES_KEYS][16];
-	int64_t since;     /* 0: it has not begun */
+	/* When it began, in true time; 0: it has not begun. */
+	int64_t since;
 	uint32_t burst;
 };
 
@@ -34,23 +44,31 @@ uint32_t liar_master(const struct run *run) {
 
 /* ---- what it lies about ---- */
 
-static const message_set about_locks = KIND(PROMISE) | KIND(PROMISE_ANSWER) | KIND(COMMIT) | KIND(COMMIT_ANSWER) | KIND(WITHDRAW) | KIND(EXTEND) |
-	KIND(EXTEND_ANSWER) | KIND(EXTEND_PERMITS) | KIND(FETCH) | KIND(FETCH_ANSWER) | KIND(LEARN) | KIND(LEARN_ANSWER) | KIND(RELEASE) |
-	KIND(RELEASE_ANSWER) | KIND(BREAK) | KIND(BREAK_ANSWER) | KIND(PREPARE) | KIND(PREPARE_ANSWER) | KIND(WRITE) | KIND(WRITE_ANSWER) |
-	KIND(DOWNGRADE) | KIND(DOWNGRADE_ANSWER) | KIND(BINDING) | KIND(BINDING_ANSWER);
-static const message_set about_queues = KIND(ENQUEUE) | KIND(ENQUEUE_ANSWER) | KIND(TURN) | KIND(DISPLACED) | KIND(WAITERS) | KIND(WAITERS_ANSWER) |
-	KIND(READ) | KIND(READ_ANSWER) | KIND(NOMINATE) | KIND(NOMINATE_ANSWER) | KIND(HAND_OVER) | KIND(ASK) | KIND(ASK_ANSWER) | KIND(PING) | KIND(PONG);
-static const message_set about_copies = KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD) | KIND(SNAPSHOT_RELEASED) | KIND(SNAPSHOT_CHUNK) |
-	KIND(SNAPSHOT_GO_ON) | KIND(SNAPSHOT_END) | KIND(SNAPSHOT_READY) | KIND(SNAPSHOT_LOST);
-static const message_set about_logs = KIND(FOLLOW) | KIND(FEED_BEGIN) | KIND(FEED_RECORD) | KIND(FEED_GONE) | KIND(FEED_BATCH) | KIND(FEED_ACK) |
-	KIND(FEED_ECHO) | KIND(FEED_END) | KIND(FEED_WATCH_EVENT) | KIND(SYNC_ROOT) | KIND(SYNC_GROUPS) | KIND(SYNC_ASK) | KIND(SYNC_LEAVES) |
-	KIND(SYNC_KEYS) | KIND(SYNC_FETCH) | KIND(SYNC_RECORD) | KIND(COUNTED);
-static const message_set about_the_set = KIND(PLEDGE) | KIND(CONFIG) | KIND(DECREE_PREPARE) | KIND(DECREE_PROMISE) | KIND(DECREE_ACCEPT) |
-	KIND(DECREE_ACCEPTED) | KIND(COPY_AHEAD) | KIND(COPY_AHEAD_ANSWER) | KIND(COPY_AHEAD_END);
+static const message_set about_locks = KIND(PROMISE) | KIND(PROMISE_ANSWER) | KIND(COMMIT) |
+	KIND(COMMIT_ANSWER) | KIND(WITHDRAW) | KIND(EXTEND) | KIND(EXTEND_ANSWER) |
+	KIND(EXTEND_PERMITS) | KIND(FETCH) | KIND(FETCH_ANSWER) | KIND(LEARN) | KIND(LEARN_ANSWER) |
+	KIND(RELEASE) | KIND(RELEASE_ANSWER) | KIND(BREAK) | KIND(BREAK_ANSWER) |
+	KIND(PREPARE) | KIND(PREPARE_ANSWER) | KIND(WRITE) | KIND(WRITE_ANSWER) | KIND(DOWNGRADE) |
+	KIND(DOWNGRADE_ANSWER) | KIND(BINDING) | KIND(BINDING_ANSWER);
+static const message_set about_queues = KIND(ENQUEUE) | KIND(ENQUEUE_ANSWER) | KIND(TURN) |
+	KIND(DISPLACED) | KIND(WAITERS) | KIND(WAITERS_ANSWER) | KIND(READ) | KIND(READ_ANSWER) |
+	KIND(NOMINATE) | KIND(NOMINATE_ANSWER) | KIND(HAND_OVER) | KIND(ASK) | KIND(ASK_ANSWER) |
+	KIND(PING) | KIND(PONG);
+static const message_set about_copies = KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD) |
+	KIND(SNAPSHOT_RELEASED) | KIND(SNAPSHOT_CHUNK) | KIND(SNAPSHOT_GO_ON) | KIND(SNAPSHOT_END) |
+	KIND(SNAPSHOT_READY) | KIND(SNAPSHOT_LOST);
+static const message_set about_logs = KIND(FOLLOW) | KIND(FEED_BEGIN) | KIND(FEED_RECORD) |
+	KIND(FEED_GONE) | KIND(FEED_BATCH) | KIND(FEED_ACK) | KIND(FEED_ECHO) | KIND(FEED_END) |
+	KIND(FEED_WATCH_EVENT) | KIND(SYNC_ROOT) | KIND(SYNC_GROUPS) | KIND(SYNC_ASK) |
+	KIND(SYNC_LEAVES) | KIND(SYNC_KEYS) | KIND(SYNC_FETCH) | KIND(SYNC_RECORD) | KIND(COUNTED);
+static const message_set about_the_set = KIND(PLEDGE) | KIND(CONFIG) | KIND(DECREE_PREPARE) |
+	KIND(DECREE_PROMISE) | KIND(DECREE_ACCEPT) | KIND(DECREE_ACCEPTED) | KIND(COPY_AHEAD) |
+	KIND(COPY_AHEAD_ANSWER) | KIND(COPY_AHEAD_END);
 
 static void draw(struct lying *l) {
 	struct prng *r = &l->run->late;
-	const message_set sets[] = { about_locks, about_locks, about_queues, about_copies, about_copies, about_logs };
+	const message_set sets[] = { about_locks, about_locks, about_queues, about_copies,
+		about_copies, about_logs };
 	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
 		l->kinds |= prng_chance(r, 1, 2) ? sets[i] : 0;
 	}
@@ -65,13 +83,15 @@ static uint8_t next(void *ctx) {
 	return (uint8_t)prng_below(&l->run->late, 256);
 }
 
-/* A node that belongs to no cluster may be told whatever a master likes: the page promises nothing, and nothing is demanded of it then. */
+/* A node that belongs to no cluster may be told anything by a master. The page promises nothing for
+ * it, and nothing is demanded of it then. */
 static bool may_say(const struct lying *l, uint32_t to, enum message_kind kind) {
 	const struct durable *d = sim_node_durable(l->run->sim, to);
-	return l->kinds >> (int)kind & 1 && (!(about_the_set >> (int)kind & 1) || (d->config.epoch > 0 && !d->pledged));
+	return l->kinds >> (int)kind & 1 &&
+		(!(about_the_set >> (int)kind & 1) || (d->config.epoch > 0 && !d->pledged));
 }
 
-/* What there is to lie about to this node. False: nothing. */
+/* Finds what there is to lie about to this node. False: there is nothing. */
 static bool look(struct lying *l, uint32_t to) {
 	const struct run *run = l->run;
 	struct lies *w = &l->lies;
@@ -89,7 +109,8 @@ static bool look(struct lying *l, uint32_t to) {
 	}
 	const uint32_t locks = checker_locks(run->checker);
 	for (uint32_t i = 0; i < LIES_LOCKS && locks; i++) {
-		w->locks[i] = checker_lock_id(run->checker, locks - 1 - (uint32_t)prng_below(&l->run->late, locks < 16 ? locks : 16));
+		w->locks[i] = checker_lock_id(run->checker,
+			locks - 1 - (uint32_t)prng_below(&l->run->late, locks < 16 ? locks : 16));
 	}
 	return true;
 }
@@ -117,7 +138,8 @@ static void false_head(struct lying *l, struct frame *frame) {
 static bool tampers(void *ctx, uint32_t to, struct frame *frame, struct message *messages) {
 	struct lying *l = ctx;
 	struct run *run = l->run;
-	if (run->healing || l->since == 0 || prng_below(&run->late, 100) >= l->tampers || !look(l, to)) {
+	if (run->healing || l->since == 0 || prng_below(&run->late, 100) >= l->tampers ||
+		!look(l, to)) {
 		return false;
 	}
 	struct message *m = &messages[prng_below(&run->late, frame->count)];
@@ -137,8 +159,10 @@ static void lie(struct lying *l, uint32_t to) {
 		return;
 	}
 	struct message m = { .kind = MESSAGE_PING };
-	for (int tries = 0; tries < 16 && !(m.kind != MESSAGE_PING && may_say(l, to, m.kind)); tries++) {
-		m = prng_chance(&run->late, 1, 4) ? *lies_seen_one(&l->lies) : lies_message(&l->lies);
+	for (int tries = 0; tries < 16 && !(m.kind != MESSAGE_PING && may_say(l, to, m.kind));
+		tries++) {
+		m = prng_chance(&run->late, 1, 4) ? *lies_seen_one(&l->lies)
+			: lies_message(&l->lies);
 	}
 	if (!may_say(l, to, m.kind)) {
 		return;
@@ -157,13 +181,15 @@ static void evaluate(struct lying *l) {
 	struct run *run = l->run;
 	const struct config *newest = checker_newest(run->checker);
 	run->too_few = run->too_few || (newest && config_masters(newest) < MASTERS_LEAST);
-	/* The margin once, again for each time that a node starts, or begins to vote, or rejoins, and a nanosecond for each one since, of a clock that
-	 * may be fast. */
+	/* A clock may be ahead by the margin, once more by the margin for each time that a node
+	 * starts, begins to vote, or rejoins, and by a nanosecond for each one that has passed on a
+	 * clock that may be fast. */
 	uint64_t margins = (newest ? newest->epoch : 1) + sim_counts(run->sim)[COUNT_rejoin];
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		margins += sim_node_incarnation(run->sim, i);
 	}
-	const uint64_t most = CLOCK_JUMP_MAX + margins * CLOCK_JUMP_MAX + (uint64_t)span_grow(sim_now(run->sim), 2 * run->born.drift_ppm);
+	const uint64_t most = CLOCK_JUMP_MAX + margins * CLOCK_JUMP_MAX +
+		(uint64_t)span_grow(sim_now(run->sim), 2 * run->born.drift_ppm);
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		struct core_status status;
 		if (is_liar(run, i) || !sim_node_core(run->sim, i)) {
@@ -171,15 +197,18 @@ static void evaluate(struct lying *l) {
 		}
 		core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i), &status);
 		if (status.clock > most) {
-			checker_violation(run->checker, "a liar drives no clock", TRACE_NONE, "n%" PRIu32 " has come to %" PRIu64, i + 1, status.clock);
+			checker_violation(run->checker, "a liar drives no clock", TRACE_NONE,
+				"n%" PRIu32 " has come to %" PRIu64, i + 1, status.clock);
 		}
 		if (sim_node_memory(run->sim, i) > MEMORY_MOST) {
-			checker_violation(run->checker, "lies take no memory", TRACE_NONE, "n%" PRIu32 " has %zu bytes", i + 1, sim_node_memory(run->sim, i));
+			checker_violation(run->checker, "lies take no memory", TRACE_NONE,
+				"n%" PRIu32 " has %zu bytes", i + 1, sim_node_memory(run->sim, i));
 		}
 	}
 }
 
-/* It lies once the cluster is born: before that it may prevent it, as each of its masters may. */
+/* It lies only once the cluster is born. Before that it may prevent the birth, as each of the
+ * masters may. */
 static bool born(const struct run *run) {
 	const struct config *newest = checker_newest(run->checker);
 	return newest && checker_config_complete(run->checker, newest);
@@ -187,8 +216,9 @@ static bool born(const struct run *run) {
 
 static void listen(struct lying *l) {
 	const uint64_t ahead[] = { 0, 0, 0, CLOCK_JUMP_MAX, 2 * CLOCK_JUMP_MAX, TOKEN_MAX };
-	sim_liar_set(l->run->sim, &(struct sim_liar){ .node = liar_master(l->run), .heard = heard, .tampers = tampers, .ctx = l,
-		.ahead = l->since ? ahead[prng_below(&l->run->late, sizeof ahead / sizeof *ahead)] : 0 });
+	sim_liar_set(l->run->sim, &(struct sim_liar){ .node = liar_master(l->run), .heard = heard,
+		.tampers = tampers, .ctx = l, .ahead = l->since
+		? ahead[prng_below(&l->run->late, sizeof ahead / sizeof *ahead)] : 0 });
 }
 
 static void think(void *ctx, uint64_t arg) {
@@ -204,17 +234,19 @@ static void think(void *ctx, uint64_t arg) {
 	}
 	evaluate(l);
 	if (l->since && prng_below(&run->late, 100) < l->often) {
-		l->burst = l->burst || !prng_chance(&run->late, 1, 50) ? l->burst : (uint32_t)prng_between(&run->late, 10, 100);
+		l->burst = l->burst || !prng_chance(&run->late, 1, 50) ? l->burst
+			: (uint32_t)prng_between(&run->late, 10, 100);
 		lie(l, (uint32_t)prng_below(&run->late, sim_nodes(run->sim)));
 	}
-	const span_ns pause = l->burst ? 10 * SPAN_US : prng_between(&run->late, SPAN_MS / 5, 5 * SPAN_MS);
+	const span_ns pause = l->burst ? 10 * SPAN_US
+		: prng_between(&run->late, SPAN_MS / 5, 5 * SPAN_MS);
 	l->burst -= l->burst > 0;
 	sim_at(run->sim, sim_now(run->sim) + pause, think, l, 0);
 }
 
 /* ---- the end ---- */
 
-/* The liar is gone for good. */
+/* The liar goes away for good. */
 void liar_master_ends(struct run *run) {
 	if (run->profile.lying_master) {
 		evaluate(run->lying);

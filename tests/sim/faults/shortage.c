@@ -1,6 +1,5 @@
-/* Nodes that run short of memory, and links whose backlogs are full. What is drawn here is drawn by a
- * generator of its own, so that the rest of a seed stays what it is.
- */
+/* Nodes that run short of memory, and links whose backlogs are full. All is drawn by a generator of
+ * its own, so that the rest of a seed stays what it is. */
 #include "faults.h"
 
 static uint32_t weight(struct prng *r, uint32_t max) {
@@ -16,7 +15,8 @@ static void next(void *ctx, uint64_t arg) {
 	if (run->healing || total == 0) {
 		return;
 	}
-	uint32_t node = (uint32_t)prng_below(r, sim_nodes(run->sim)), other = (uint32_t)prng_below(r, sim_nodes(run->sim));
+	uint32_t node = (uint32_t)prng_below(r, sim_nodes(run->sim)),
+		other = (uint32_t)prng_below(r, sim_nodes(run->sim));
 	span_ns span = prng_between(r, 0, s->span_most);
 	if (prng_below(r, total) < s->memory_weight) {
 		uint32_t ppm = prng_chance(r, 1, 2) ? 1000000 : 10000 + weight(r, 500000);
@@ -24,7 +24,8 @@ static void next(void *ctx, uint64_t arg) {
 	} else {
 		sim_link_full(run->sim, node, other, span);
 	}
-	sim_at(run->sim, sim_now(run->sim) + prng_between(r, s->every / 4, 2 * s->every), next, run, 0);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(r, s->every / 4, 2 * s->every), next, run,
+		0);
 }
 
 void shortage_start(struct run *run) {
@@ -32,7 +33,8 @@ void shortage_start(struct run *run) {
 	prng_init(&run->shortage_prng, run->profile.sim.seed ^ UINT64_C(0x7a6e5407));
 	if (s->every) {
 		sim_shortage_set(run->sim, &s->always);
-		sim_at(run->sim, sim_now(run->sim) + prng_between(&run->shortage_prng, 0, SPAN_S), next, run, 0);
+		sim_at(run->sim, sim_now(run->sim) + prng_between(&run->shortage_prng, 0, SPAN_S),
+			next, run, 0);
 	}
 }
 

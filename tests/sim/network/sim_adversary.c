@@ -15,7 +15,8 @@ static void kill_soon(void *ctx, uint64_t arg) {
 static void pause_soon(void *ctx, uint64_t arg) {
 	struct sim_node *node = ctx;
 	if (node->incarnation == arg) {
-		sim_node_pause(node->sim, node->index, sim_between(node->sim, 0, node->sim->adversary.target_max));
+		sim_node_pause(node->sim, node->index,
+			sim_between(node->sim, 0, node->sim->adversary.target_max));
 	}
 }
 
@@ -36,10 +37,12 @@ static struct sim_fate chance_fate(struct sim *sim) {
 	return fate;
 }
 
-/* A snapshot is a stream: what it consists of relies on the link, which is TCP and loses and overtakes nothing but by breaking. */
+/* A snapshot is a stream: it relies on a link that, as TCP, loses and reorders nothing unless it
+ * breaks. */
 static struct sim_fate as_tcp(struct sim_fate fate, message_set kinds) {
-	static const message_set stream = MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) |
-		MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) | MESSAGE_BIT(MESSAGE_SNAPSHOT_CHUNK) | MESSAGE_BIT(MESSAGE_SNAPSHOT_END) |
+	static const message_set stream = MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) |
+		MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) | MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) |
+		MESSAGE_BIT(MESSAGE_SNAPSHOT_CHUNK) | MESSAGE_BIT(MESSAGE_SNAPSHOT_END) |
 		MESSAGE_BIT(MESSAGE_SNAPSHOT_READY);
 	if (kinds & stream) {
 		fate.closes = fate.closes || fate.lost;
@@ -87,7 +90,8 @@ struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_
 	struct sim *sim = node->sim;
 	struct sim_fate fate = as_tcp(choose_fate(node, kinds), kinds);
 	if (fate.lost || fate.late > sim->options.request_timeout / 2 || fate.closes) {
-		sim_trace_fault(sim, fate.lost ? "lose frame to" : fate.closes ? "break behind frame to" : "late frame to, us", node->index, to,
+		sim_trace_fault(sim, fate.lost ? "lose frame to" : fate.closes
+			? "break behind frame to" : "late frame to, us", node->index, to,
 			(uint64_t)fate.late / 1000);
 	}
 	return fate;
@@ -96,9 +100,11 @@ struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_
 void sim_adversary_handled(struct sim_node *node, message_set kinds) {
 	struct sim *sim = node->sim;
 	bool kills = sim->adversary.action == SIM_TARGET_KILL_RECEIVER;
-	if (!(kills || sim->adversary.action == SIM_TARGET_PAUSE_RECEIVER) || !meets_target(sim, kinds)) {
+	if (!(kills || sim->adversary.action == SIM_TARGET_PAUSE_RECEIVER) ||
+		!meets_target(sim, kinds)) {
 		return;
 	}
-	node->stall = prng_chance(&sim->prng, 1, 2); /* before its answer left, or after */
+	/* It stands still either before its answer leaves or after. */
+	node->stall = prng_chance(&sim->prng, 1, 2);
 	sim_at(sim, sim->now + 1, kills ? kill_soon : pause_soon, node, node->incarnation);
 }

@@ -1,4 +1,5 @@
-/* Links between nodes: like TCP, every way of a link keeps order; unless the adversary says otherwise. */
+/* The links between nodes. As with TCP, each way of a link keeps the order, unless the adversary
+ * says otherwise. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -33,7 +34,8 @@ static void pump(void *ctx, uint64_t arg) {
 		return;
 	}
 	if (end->sim->cut[other_node(end)][end->node]) {
-		return; /* piles up until the cut heals */
+		/* It piles up until the cut heals. */
+		return;
 	}
 	while (end->coming.head && end->coming.head->at <= end->sim->now) {
 		sim_node_deliver(&end->sim->nodes[end->node], sim_fifo_take(&end->coming));
@@ -41,7 +43,7 @@ static void pump(void *ctx, uint64_t arg) {
 	arm_pump(end);
 }
 
-/* Puts the item where its time of arrival belongs; in order, `at` never falls. */
+/* Puts the item where its time of arrival belongs. Without the adversary, `at` never falls. */
 static void put_coming(struct sim_end *end, struct sim_item *item) {
 	struct sim_item **at = &end->coming.head;
 	if (!end->coming.tail || end->coming.tail->at <= item->at) {
@@ -66,7 +68,8 @@ static int64_t arrival(struct sim_end *end, span_ns late, bool overtaken) {
 	return at;
 }
 
-static struct sim_item *item_for(struct sim_end *end, enum sim_item_kind kind, size_t size, int64_t at) {
+static struct sim_item *item_for(struct sim_end *end, enum sim_item_kind kind, size_t size,
+	int64_t at) {
 	struct sim_item *item = sim_item_new(kind, size);
 	item->link = end->link;
 	item->end = end->number;
@@ -81,7 +84,7 @@ void sim_link_hello(struct sim_end *to, struct id128 id, uint64_t boot) {
 	put_coming(to, item);
 }
 
-/* `closed`: by the other side; otherwise the network broke. */
+/* `closed`: the other side closed the link; otherwise the network broke. */
 static void put_end(struct sim_end *to, span_ns late, bool closed) {
 	struct sim_item *item = item_for(to, ITEM_END, 0, arrival(to, late, false));
 	item->closed = closed;
@@ -90,8 +93,10 @@ static void put_end(struct sim_end *to, span_ns late, bool closed) {
 
 /* ---- sending ---- */
 
-static void put_bytes(struct sim_end *to, const uint8_t *bytes, size_t size, message_set kinds, const struct sim_fate *fate) {
-	struct sim_item *item = item_for(to, ITEM_FRAME, size, arrival(to, fate->late, fate->overtaken));
+static void put_bytes(struct sim_end *to, const uint8_t *bytes, size_t size, message_set kinds,
+	const struct sim_fate *fate) {
+	struct sim_item *item = item_for(to, ITEM_FRAME, size,
+		arrival(to, fate->late, fate->overtaken));
 	memcpy(item->bytes, bytes, size);
 	item->kinds = kinds;
 	item->piece = fate->split;
@@ -106,13 +111,15 @@ static message_set kinds_of(const struct frame *frame) {
 	return kinds;
 }
 
-/* What no coordinator would ask for: a master has to refuse it (R5). */
+/* Asks for leases that no coordinator would ask for: a master has to refuse them (R5). */
 static struct message *stretch_leases(const struct frame *frame, span_ns lease) {
 	struct message *messages = malloc(frame->count * sizeof *messages);
 	CHECK(messages != NULL);
 	memcpy(messages, frame->messages, frame->count * sizeof *messages);
 	for (size_t i = 0; i < frame->count; i++) {
-		if (messages[i].kind == MESSAGE_COMMIT || messages[i].kind == MESSAGE_EXTEND || messages[i].kind == MESSAGE_EXTEND_PERMITS || messages[i].kind == MESSAGE_LEARN) {
+		if (messages[i].kind == MESSAGE_COMMIT || messages[i].kind == MESSAGE_EXTEND ||
+			messages[i].kind == MESSAGE_EXTEND_PERMITS ||
+			messages[i].kind == MESSAGE_LEARN) {
 			messages[i].lease_us = (uint64_t)lease / 1000;
 		}
 	}
@@ -148,15 +155,19 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	struct sim_lie room;
 	frame = sim_liar_says(node, to, frame, &room);
 	message_set kinds = kinds_of(frame);
-	sim->snapshots_to[to] += (kinds & (MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED))) != 0;
+	sim->snapshots_to[to] += (kinds &
+		(MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED))) !=
+		0;
 	struct sim_fate fate = sim_adversary_sends(node, to, kinds);
 	if (fate.lost) {
 		return;
 	}
 	encode(sim, frame);
-	size_t size = sim->scratch.size, first = fate.split ? 1 + (size_t)prng_below(&sim->prng, size - 1) : size;
+	size_t size = sim->scratch.size,
+		first = fate.split ? 1 + (size_t)prng_below(&sim->prng, size - 1) : size;
 	put_bytes(far, sim->scratch.data, first, first == size ? kinds : 0, &fate);
-	if (first < size && !fate.closes) { /* a link that breaks in mid-frame never brings the rest */
+	/* A link that breaks in mid-frame never brings the rest. */
+	if (first < size && !fate.closes) {
 		put_bytes(far, sim->scratch.data + first, size - first, kinds, &fate);
 	}
 	if (fate.twice && first == size) {
@@ -175,7 +186,8 @@ void sim_link_put(struct sim_node *node, uint32_t to, const struct frame *frame)
 	struct sim *sim = node->sim;
 	struct sim_link *link = node->links[to];
 	struct sim_end *far = &link->ends[link->ends[0].node == node->index ? 1 : 0];
-	put_bytes(far, sim->scratch.data, sim->scratch.size, kinds_of(frame), &(struct sim_fate){ .lost = false });
+	put_bytes(far, sim->scratch.data, sim->scratch.size, kinds_of(frame),
+		&(struct sim_fate){ .lost = false });
 }
 
 uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node) {
@@ -184,7 +196,8 @@ uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node) {
 
 /* ---- receiving ---- */
 
-static bool handle_frame(struct sim_end *end, struct slice body, message_set kinds, struct peer_decoder *decoder) {
+static bool handle_frame(struct sim_end *end, struct slice body, message_set kinds,
+	struct peer_decoder *decoder) {
 	struct sim *sim = end->sim;
 	struct sim_node *node = &sim->nodes[end->node];
 	uint32_t from = other_node(end);
@@ -193,7 +206,8 @@ static bool handle_frame(struct sim_end *end, struct slice body, message_set kin
 		return false;
 	}
 	sim_look_frame(node, from, TRACE_HANDLED, &frame);
-	sim_node_step(node, &(struct core_event){ .kind = CORE_FRAME, .peer = node->peer_of[from], .frame = &frame });
+	sim_node_step(node, &(struct core_event){ .kind = CORE_FRAME, .peer = node->peer_of[from],
+		.frame = &frame });
 	if (sim->observer.handled) {
 		sim->observer.handled(sim->observer.ctx, node->index, from, &frame);
 	}
@@ -205,10 +219,12 @@ bool sim_link_receive(struct sim_end *end, struct sim_item *item) {
 	struct sim *sim = end->sim;
 	struct sim_node *node = &sim->nodes[end->node];
 	if (node->links[other_node(end)] != end->link) {
-		return true; /* overtook the hello: nobody listens yet */
+		/* It overtook the hello: nobody listens yet. */
+		return true;
 	}
 	struct slice in = slice_of(item->bytes, item->size), body;
-	bool whole = end->partial.size == 0 && peer_scan(in, PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE;
+	bool whole = end->partial.size == 0 &&
+		peer_scan(in, PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE;
 	if (!whole) {
 		CHECK(buffer_append(&end->partial, item->bytes, item->size) == 0);
 		in = buffer_slice(&end->partial);
@@ -225,7 +241,8 @@ bool sim_link_receive(struct sim_end *end, struct sim_item *item) {
 		}
 	}
 	bool good = handle_frame(end, body, item->kinds, &sim->decoder);
-	CHECK(good || item->piece || !whole); /* only the halves of two frames, mixed up by the adversary, are no frame */
+	/* Only the halves of two frames that the adversary has mixed up are no frame. */
+	CHECK(good || item->piece || !whole);
 	buffer_clear(&end->partial);
 	return good;
 }
@@ -281,7 +298,8 @@ void sim_link_close(struct sim *sim, uint32_t a, uint32_t b, bool mid_frame) {
 }
 
 bool sim_linked(const struct sim *sim, uint32_t a, uint32_t b) {
-	return sim->nodes[a].core && sim->nodes[b].core && sim->nodes[a].links[b] && sim->nodes[a].links[b] == sim->nodes[b].links[a];
+	return sim->nodes[a].core && sim->nodes[b].core && sim->nodes[a].links[b] &&
+		sim->nodes[a].links[b] == sim->nodes[b].links[a];
 }
 
 /* ---- cutting ---- */

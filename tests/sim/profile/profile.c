@@ -11,7 +11,7 @@ static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
 }
 
-/* Even in magnitude rather than in size. */
+/* Draws evenly in magnitude rather than in size. */
 static span_ns scale(struct prng *r, span_ns low, span_ns high) {
 	span_ns span = low;
 	while (span * 2 < high && prng_chance(r, 2, 3)) {
@@ -34,7 +34,8 @@ static void draw_sizes(struct profile *p, struct prng *r) {
 	o->session_delay_max = scale(r, SPAN_US * 40, 5 * SPAN_MS);
 	o->loop_lag_max = scale(r, SPAN_US * 10, SPAN_US * 200);
 	o->request_timeout = scale(r, 40 * SPAN_MS, 150 * SPAN_MS);
-	o->replication_interval = 5 * SPAN_MS; /* what it is where nobody sets it: the bound of staleness counts with it */
+	/* The core's default. It is set here, because the bound of staleness counts with it. */
+	o->replication_interval = 5 * SPAN_MS;
 	o->promise_timeout = o->request_timeout * 2 + scale(r, SPAN_MS, 300 * SPAN_MS);
 	o->max_lease = scale(r, 500 * SPAN_MS, 3 * SPAN_S);
 	o->disk_min = SPAN_US * 100;
@@ -50,7 +51,8 @@ static void draw_habits(struct profile *p, struct prng *r) {
 	p->think_min = SPAN_MS;
 	p->think_max = scale(r, 20 * SPAN_MS, 200 * SPAN_MS);
 	p->lease_min = 100 * SPAN_MS;
-	p->lease_max = prng_chance(r, 1, 3) ? p->sim.max_lease : scale(r, 110 * SPAN_MS, p->sim.max_lease);
+	p->lease_max = prng_chance(r, 1, 3) ? p->sim.max_lease
+		: scale(r, 110 * SPAN_MS, p->sim.max_lease);
 	p->wait_max = scale(r, 50 * SPAN_MS, 4 * SPAN_S);
 	p->wait_percent = (uint32_t)between(r, 0, 100);
 	p->repeat_percent = (uint32_t)between(r, 0, 60);
@@ -98,27 +100,35 @@ static void draw_adversary(struct profile *p, struct prng *r, bool unkind) {
 }
 
 static void draw_target(struct profile *p, struct prng *r) {
-	static const enum message_kind kinds[] = { MESSAGE_PROMISE, MESSAGE_PROMISE_ANSWER, MESSAGE_COMMIT, MESSAGE_COMMIT, MESSAGE_COMMIT_ANSWER,
-		MESSAGE_WITHDRAW, MESSAGE_EXTEND, MESSAGE_EXTEND, MESSAGE_EXTEND_ANSWER, MESSAGE_EXTEND_ANSWER, MESSAGE_FETCH, MESSAGE_FETCH_ANSWER,
-		MESSAGE_LEARN, MESSAGE_LEARN_ANSWER, MESSAGE_RELEASE, MESSAGE_RELEASE_ANSWER, MESSAGE_PREPARE, MESSAGE_PREPARE_ANSWER, MESSAGE_WRITE,
-		MESSAGE_WRITE, MESSAGE_WRITE_ANSWER, MESSAGE_READ, MESSAGE_ENQUEUE, MESSAGE_TURN, MESSAGE_DISPLACED, MESSAGE_SNAPSHOT,
-		MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_END, MESSAGE_DOWNGRADE, MESSAGE_NOMINATE_ANSWER, MESSAGE_HAND_OVER };
+	static const enum message_kind kinds[] = { MESSAGE_PROMISE, MESSAGE_PROMISE_ANSWER,
+		MESSAGE_COMMIT, MESSAGE_COMMIT, MESSAGE_COMMIT_ANSWER, MESSAGE_WITHDRAW,
+		MESSAGE_EXTEND, MESSAGE_EXTEND, MESSAGE_EXTEND_ANSWER, MESSAGE_EXTEND_ANSWER,
+		MESSAGE_FETCH, MESSAGE_FETCH_ANSWER, MESSAGE_LEARN, MESSAGE_LEARN_ANSWER,
+		MESSAGE_RELEASE, MESSAGE_RELEASE_ANSWER, MESSAGE_PREPARE, MESSAGE_PREPARE_ANSWER,
+		MESSAGE_WRITE, MESSAGE_WRITE, MESSAGE_WRITE_ANSWER, MESSAGE_READ, MESSAGE_ENQUEUE,
+		MESSAGE_TURN, MESSAGE_DISPLACED, MESSAGE_SNAPSHOT, MESSAGE_SNAPSHOT_RECORD,
+		MESSAGE_SNAPSHOT_END, MESSAGE_DOWNGRADE, MESSAGE_NOMINATE_ANSWER,
+		MESSAGE_HAND_OVER };
 	struct sim_adversary *a = &p->adversary;
 	uint32_t count = 1 + weight(r, 2);
 	for (uint32_t i = 0; i < count; i++) {
 		a->kinds |= MESSAGE_BIT(kinds[prng_below(r, sizeof kinds / sizeof *kinds)]);
 	}
 	a->action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
-	bool mild = a->action == SIM_TARGET_DELAY || a->action == SIM_TARGET_LATE || a->action == SIM_TARGET_LOSE;
+	bool mild = a->action == SIM_TARGET_DELAY || a->action == SIM_TARGET_LATE ||
+		a->action == SIM_TARGET_LOSE;
 	a->target_ppm = mild ? 50000 + weight(r, 450000) : 2000 + weight(r, 30000);
 	a->target_max = scale(r, p->sim.request_timeout / 2, 2 * p->sim.max_lease);
 }
 
 static void theme_faults(struct profile *p, struct prng *r) {
-	static const enum fault restarts[] = { FAULT_KILL, FAULT_KILL, FAULT_KILL_SOME, FAULT_ROLLING };
+	static const enum fault restarts[] = { FAULT_KILL, FAULT_KILL, FAULT_KILL_SOME,
+		FAULT_ROLLING };
 	static const enum fault drains[] = { FAULT_DRAIN, FAULT_ROLLING_DRAIN, FAULT_KILL };
-	static const enum fault cuts[] = { FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT, FAULT_CLOSE, FAULT_SLOW_LINK, FAULT_CLIENT_CUT };
-	static const enum fault pauses[] = { FAULT_PAUSE, FAULT_SUSPEND, FAULT_CLIENT_PAUSE, FAULT_CLIENT_SUSPEND };
+	static const enum fault cuts[] = { FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT, FAULT_CLOSE,
+		FAULT_SLOW_LINK, FAULT_CLIENT_CUT };
+	static const enum fault pauses[] = { FAULT_PAUSE, FAULT_SUSPEND, FAULT_CLIENT_PAUSE,
+		FAULT_CLIENT_SUSPEND };
 	static const enum fault light[] = { FAULT_CLOSE, FAULT_KILL, FAULT_SLOW_LINK };
 #define SOME(list) some_faults(p, r, list, sizeof list / sizeof *list)
 	switch (p->theme) {
@@ -156,16 +166,23 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		p->fault_weight[FAULT_KILL_SOME] = 3;
 		break;
 	case THEME_overlap: case THEME_moving: case THEME_late: case THEME_repeats:
-		break; /* profile_sharpen */
-	case THEME_unkind: case THEME_targeted: case THEME_updates: case THEME_blind: case THEME_limits:
+		/* Drawn by profile_sharpen. */
+		break;
+	case THEME_unkind: case THEME_targeted: case THEME_updates: case THEME_blind:
+	case THEME_limits:
 		SOME(light);
 		break;
-	case THEME_replicas: case THEME_membership: case THEME_operators: case THEME_restarts_in_change:
-	case THEME_whole_set: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master:
-		break; /* profile_members, profile_later */
-	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
+	case THEME_replicas: case THEME_membership: case THEME_operators:
+	case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced: case THEME_bound:
+	case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies:
+	case THEME_lying_master:
+		/* Drawn by profile_members and profile_later. */
+		break;
+	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession:
+	case THEME_delays:
 		for (size_t i = 0; i < FAULTS; i++) {
-			p->fault_weight[i] = i != FAULT_LOSE_FILES && prng_chance(r, 1, 4) ? 1 + weight(r, 9) : 0;
+			p->fault_weight[i] = i != FAULT_LOSE_FILES &&
+				prng_chance(r, 1, 4) ? 1 + weight(r, 9) : 0;
 		}
 		break;
 	case THEMES:
@@ -173,7 +190,8 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	}
 #undef SOME
 	p->fault_every = scale(r, 100 * SPAN_MS, 3 * SPAN_S);
-	p->down_max = prng_chance(r, 1, 2) ? scale(r, 5 * SPAN_MS, 100 * SPAN_MS) : scale(r, 50 * SPAN_MS, 2 * p->sim.max_lease);
+	p->down_max = prng_chance(r, 1, 2) ? scale(r, 5 * SPAN_MS, 100 * SPAN_MS)
+		: scale(r, 50 * SPAN_MS, 2 * p->sim.max_lease);
 	p->cut_max = scale(r, 50 * SPAN_MS, 2 * p->sim.max_lease);
 	p->pause_max = scale(r, 20 * SPAN_MS, 2 * p->sim.max_lease);
 }
@@ -224,18 +242,20 @@ static void theme_habits(struct profile *p, struct prng *r) {
 		p->wait_percent = 80;
 		p->wait_max = 60 * SPAN_S;
 		break;
-	case THEME_mixed: case THEME_drains: case THEME_partition: case THEME_pauses: case THEME_unkind:
-	case THEME_targeted: case THEME_disks: case THEME_contested: case THEME_overlap: case THEME_moving:
-	case THEME_late: case THEME_repeats: case THEME_duel: case THEME_replicas: case THEME_membership:
-	case THEME_operators: case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced:
-	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays: case THEME_bound:
-	case THEME_prompt: case THEME_renewed: case THEME_shortage: case THEME_crowd: case THEME_lies: case THEME_lying_master:
-	case THEMES:
+	case THEME_mixed: case THEME_drains: case THEME_partition: case THEME_pauses:
+	case THEME_unkind: case THEME_targeted: case THEME_disks: case THEME_contested:
+	case THEME_overlap: case THEME_moving: case THEME_late: case THEME_repeats: case THEME_duel:
+	case THEME_replicas: case THEME_membership: case THEME_operators:
+	case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced: case THEME_shared:
+	case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
+	case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_shortage:
+	case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEMES:
 		break;
 	}
 }
 
-/* Everything within a few messages of everything else: what needs three accidents in a row happens here. */
+/* Everything lies within a few messages of everything else: what needs three accidents in a row
+ * happens here. */
 static void draw_duel(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 3, 3, 3, 3, 3, 2, 4, 5 };
 	struct sim_options *o = &p->sim;
@@ -249,7 +269,8 @@ static void draw_duel(struct profile *p, struct prng *r) {
 	o->limits.lease_min = p->lease_min = 20 * SPAN_MS;
 	o->disk_max = scale(r, 200 * SPAN_US, 2 * SPAN_MS);
 	o->reconnect_max = scale(r, 2 * SPAN_MS, 10 * SPAN_MS);
-	p->fault_weight[FAULT_DISK] = 0; /* a disk's retry takes longer than all of this */
+	/* A disk's retry would take longer than all of this. */
+	p->fault_weight[FAULT_DISK] = 0;
 	p->lease_max = prng_chance(r, 1, 2) ? o->max_lease : scale(r, 30 * SPAN_MS, o->max_lease);
 	p->clients = (uint32_t)between(r, 2, 4);
 	p->keys = prng_chance(r, 3, 4) ? 1 : 2;
@@ -279,19 +300,25 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		draw_duel(p, &r);
 	}
 	if (p->theme != THEME_quiet) {
-		bool plain = p->theme == THEME_restarts || p->theme == THEME_drains || p->theme == THEME_clocks;
-		draw_adversary(p, &r, p->theme == THEME_unkind || (p->theme == THEME_duel && prng_chance(&r, 1, 2)) || (!plain && prng_chance(&r, 1, 4)));
+		bool plain = p->theme == THEME_restarts || p->theme == THEME_drains ||
+			p->theme == THEME_clocks;
+		draw_adversary(p, &r, p->theme == THEME_unkind || (p->theme == THEME_duel &&
+			prng_chance(&r, 1, 2)) || (!plain && prng_chance(&r, 1, 4)));
 	}
-	if (p->theme == THEME_targeted || (p->theme == THEME_duel && prng_chance(&r, 3, 4)) || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
+	if (p->theme == THEME_targeted || (p->theme == THEME_duel && prng_chance(&r, 3, 4)) ||
+		(p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
 		draw_target(p, &r);
 	}
 	profile_sharpen(p, &r);
-	if (p->theme != THEME_quiet && p->theme != THEME_limits && p->theme < THEME_replicas && p->sim.masters < MASTERS_MAX && prng_chance(&r, 1, 6)) {
+	if (p->theme != THEME_quiet && p->theme != THEME_limits && p->theme < THEME_replicas &&
+		p->sim.masters < MASTERS_MAX && prng_chance(&r, 1, 6)) {
 		profile_some_members(p, &r);
 	}
 	p->sim.seed = seed;
 	if (p->sim.limits.released == 0) {
-		p->sim.limits.released = 4096; /* more than a run gives back (2,400 were seen); each start of a node clears them all */
+		/* This is more than a run releases (2,400 were seen). Each start of a node clears
+		 * them all. */
+		p->sim.limits.released = 4096;
 	}
 	profile_terms(p);
 	profile_later(p);
@@ -317,10 +344,15 @@ const char *profile_theme_name(enum profile_theme theme) {
 }
 
 void profile_print(const struct profile *p, char *out, size_t size) {
-	snprintf(out, size, "%s, %" PRIu32 " masters and %" PRIu32 " further nodes, %" PRIu32 " clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, promise_timeout %.0f ms, "
-		"max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f %% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64 "%016" PRIx64,
-		themes[p->theme], p->sim.masters, p->sim.further, p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,
-		(double)p->sim.promise_timeout / 1e6, (double)p->sim.max_lease / 1e6, (double)p->sim.delay_min / 1e6, (double)p->sim.delay_max / 1e6,
-		p->adversary.lose_ppm / 1e4, p->adversary.duplicate_ppm / 1e4, p->adversary.reorder_ppm / 1e4, (int)p->adversary.action, (uint64_t)(p->adversary.kinds >> 64),
-		(uint64_t)p->adversary.kinds);
+	snprintf(out, size, "%s, %" PRIu32 " masters and %" PRIu32 " further nodes, %" PRIu32
+		" clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, "
+		"promise_timeout %.0f ms, " "max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f "
+		"%% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64 "%016" PRIx64,
+		themes[p->theme], p->sim.masters, p->sim.further,
+		p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,
+		(double)p->sim.promise_timeout / 1e6, (double)p->sim.max_lease / 1e6,
+		(double)p->sim.delay_min / 1e6, (double)p->sim.delay_max / 1e6,
+		p->adversary.lose_ppm / 1e4, p->adversary.duplicate_ppm / 1e4,
+		p->adversary.reorder_ppm / 1e4, (int)p->adversary.action,
+		(uint64_t)(p->adversary.kinds >> 64), (uint64_t)p->adversary.kinds);
 }

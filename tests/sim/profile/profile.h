@@ -1,50 +1,52 @@
-/* profile.h: what one seed expands to (swarm testing: Groce and others, 2012): each run has its own sizes, timing, habits
- * of clients and its own few kinds of faults, so that rare combinations come up that an average mix would drown. */
+/* profile.h: what one seed expands to (swarm testing: Groce and others, 2012). Each run has its own
+ * sizes, timing, habits of clients and its own few kinds of faults, so that rare combinations come
+ * up that an average mix would drown. */
 #ifndef PAWL_SIM_PROFILE_H
 #define PAWL_SIM_PROFILE_H
 
 #include "cluster_sim.h"
 
-/* X(name) */
+/* The themes, as X(name). */
 #define PROFILE_THEMES(X) \
 	X(quiet)     /* no faults: order of waiting, contention, latency */ \
 	X(mixed)     /* any faults */ \
 	X(restarts)  /* masters come and go, one after the other or all at once */ \
 	X(drains)    /* rolling planned stops, some of which fail */ \
 	X(partition) /* cuts, broken links */ \
-	X(clocks)    /* clocks at the edges of the drift, holders that use their leases to the end */ \
+	X(clocks)    /* clocks at the edges of the drift, leases used to their end */ \
 	X(pauses)    /* nodes and clients that stand still or sleep */ \
-	X(unkind)    /* frames lost, doubled, overtaken: worse than TCP */ \
+	X(unkind)    /* frames lost, doubled or overtaken: worse than TCP */ \
 	X(targeted)  /* trouble exactly around certain messages */ \
 	X(updates)   /* many updates by callers that share a lock_id */ \
 	X(blind)     /* extensions by callers that keep no deadline, at other nodes */ \
-	X(contested) /* commits that reach few, clients that vanish, restarts that merge what is left */ \
-	X(moving)    /* short leases whose quorum moves: extensions reach some, late, and waiters press */ \
-	X(late)      /* masters restart right after they accepted, answers are about a round late */ \
-	X(repeats)   /* requests are repeated at other nodes long before and after their answers */ \
-	X(overlap)   /* promises end with broken links while the commit that rests on them is still on its way */ \
-	X(disks)     /* slow and failing disks, ceilings */ \
-	X(limits)    /* small tables, strangers' identities */ \
-	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */ \
+	X(contested) /* commits that reach few, restarts that merge what is left */ \
+	X(moving)    /* short leases whose quorum moves while waiters press */ \
+	X(late)      /* masters restart right after they accepted, answers come late */ \
+	X(repeats)   /* requests are repeated at other nodes, early and late */ \
+	X(overlap)   /* promises end with their links, while commits are on their way */ \
+	X(disks)     /* slow and failing disks, and clock reservations */ \
+	X(limits)    /* small tables, and lock_ids used under other identities */ \
+	X(duel)      /* few clients, one key, leases and timeouts of a few messages */ \
 	X(shared)    /* readers and writers */ \
 	X(permits)   /* semaphores with weights */ \
 	X(groups)    /* several keys at once, and those who want them alone */ \
 	X(succession) /* priorities, hand-overs, downgrades, requests to let go */ \
 	X(delays)    /* lock delays, and holders that go without a release */ \
-	X(replicas)  /* nodes that are added and follow; their masters come and go */ \
+	X(replicas)  /* nodes that are added and follow, while their masters come and go */ \
 	X(membership) /* one operator, few faults */ \
-	X(operators) /* several at cross purposes, trouble around the messages of a change */ \
-	X(restarts_in_change) /* masters restart in the middle of changes, with and without their files */ \
+	X(operators) /* several at cross purposes, trouble around their messages */ \
+	X(restarts_in_change) /* with and without their files */ \
 	X(whole_set) /* changes that replace everybody */ \
 	X(forced)    /* a majority is lost for good */ \
-	/* From here on drawn by a generator of their own, so that what a seed is does not change when one is added (profile_later.c). */ \
-	X(bound)     /* locks that end with their connections, several keys, permits: in every change of the set; and extensions long after */ \
-	X(prompt)    /* long leases: what nobody holds is free before they are over */ \
-	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */ \
-	X(shortage)  /* memory runs short, backlogs are full (shortage.c) */ \
-	X(crowd)     /* many who hold one key together, while it is read and explained and masters are silent */ \
-	X(lies)      /* a node that is no master says what it likes, while the set changes (liar.c) */ \
-	X(lying_master) /* one of the masters says what it likes (liar_master.c) */
+	/* What a seed is must not change when a theme is added: these are drawn apart. */ \
+	/* See profile_later.c. */ \
+	X(bound)     /* bindings, several keys and permits, while the set changes */ \
+	X(prompt)    /* long leases, and what nobody holds is free before they are over */ \
+	X(renewed)   /* holders of permits renew for ever, while masters restart one by one */ \
+	X(shortage)  /* memory runs short, and backlogs are full (shortage.c) */ \
+	X(crowd)     /* many hold one key together, while masters are silent */ \
+	X(lies)      /* a node that is no master lies (liar.c) */ \
+	X(lying_master) /* one of the masters lies (liar_master.c) */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -56,38 +58,53 @@ enum profile_theme {
 };
 
 enum fault {
-	FAULT_KILL,        /* a process dies and is started again */
-	FAULT_KILL_SOME,   /* several at once, perhaps all */
-	FAULT_ROLLING,     /* one after the other */
+	/* A process dies and is started again. */
+	FAULT_KILL,
+	/* Several processes die at once, perhaps all. */
+	FAULT_KILL_SOME,
+	/* All processes die, one after the other. */
+	FAULT_ROLLING,
 	FAULT_DRAIN,
 	FAULT_ROLLING_DRAIN,
 	FAULT_PAUSE,
 	FAULT_SUSPEND,
-	FAULT_CUT,         /* one way */
+	/* One way of a link is cut. */
+	FAULT_CUT,
 	FAULT_ISOLATE,
-	FAULT_SPLIT,       /* two sides */
-	FAULT_CLOSE,       /* a link breaks, perhaps in mid-frame */
+	/* The nodes are cut into two sides. */
+	FAULT_SPLIT,
+	/* A link breaks, perhaps in mid-frame. */
+	FAULT_CLOSE,
 	FAULT_SLOW_LINK,
 	FAULT_DISK,
-	FAULT_RATE,        /* clocks change their rates */
+	/* Clocks change their rates. */
+	FAULT_RATE,
 	FAULT_CLIENT_PAUSE,
 	FAULT_CLIENT_SUSPEND,
 	FAULT_CLIENT_CUT,
-	FAULT_LOSE_FILES, /* a node comes back with an empty directory */
+	/* A node comes back with an empty directory. */
+	FAULT_LOSE_FILES,
 	FAULTS
 };
 
-enum client_habit { /* weights of what a client does next */
-	HABIT_ACQUIRE, HABIT_GET, HABIT_WAIT, HABIT_LIST, HABIT_WAITERS, HABIT_BREAK, HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND,
+/* What a client may do next; each habit has a weight. Those from HABIT_FIRST_HOLDING on are for a
+ * client that holds a lock. */
+enum client_habit {
+	HABIT_ACQUIRE, HABIT_GET, HABIT_WAIT, HABIT_LIST, HABIT_WAITERS, HABIT_BREAK,
+	HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND,
 	HABIT_STEAL, HABIT_ASK, HABIT_EXPLAIN,
-	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE, HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE, HABIT_TRANSFER, HABIT_DOWNGRADE,
+	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE,
+	HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE, HABIT_TRANSFER, HABIT_DOWNGRADE,
 	HABITS
 };
 #define HABIT_FIRST_HOLDING HABIT_EXTEND
 
-struct shortage { /* every: 0: none */
-	struct sim_shortage always; /* by chance */
-	uint32_t memory_weight, backlog_weight; /* for a while */
+/* What runs short. 0 in `every`: nothing for a while. */
+struct shortage {
+	/* What runs short by chance. */
+	struct sim_shortage always;
+	/* The weights of what runs short for a while. */
+	uint32_t memory_weight, backlog_weight;
 	span_ns every, span_most;
 };
 
@@ -96,50 +113,86 @@ struct profile {
 	struct sim_options sim;
 	struct sim_adversary adversary;
 	uint32_t clients, keys;
-	span_ns active;      /* true time with faults */
+	/* For how long there are faults, in true time. */
+	span_ns active;
 	span_ns think_min, think_max;
 	span_ns lease_min, lease_max, wait_max;
-	uint32_t wait_percent, repeat_percent, hold_on_percent; /* hold_on: extends only shortly before the end */
-	uint32_t idle_weight[HABITS]; /* those below HABIT_FIRST_HOLDING, and HABIT_MOVE: while holding nothing */
+	/* The part in percent: of the acquires that wait, of the requests that are repeated, and of
+	 * the holders that extend only shortly before the end. */
+	uint32_t wait_percent, repeat_percent, hold_on_percent;
+	/* The weights of habits while holding nothing: those below HABIT_FIRST_HOLDING, and
+	 * HABIT_MOVE. */
+	uint32_t idle_weight[HABITS];
 	uint32_t hold_weight[HABITS];
 	uint32_t fault_weight[FAULTS];
-	span_ns fault_every; /* mean; 0: never */
+	/* The mean time from one fault to the next; 0: there are none. */
+	span_ns fault_every;
 	span_ns down_max, cut_max, pause_max;
-	span_ns down_long; /* some stay down for up to this; 0: none */
-	span_ns disk_slow; /* until the heal every write takes up to this; 0: as sim.disk_max */
-	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
+	/* Some nodes stay down for up to this span; 0: none do. */
+	span_ns down_long;
+	/* Every write takes up to this span until the heal; 0: as sim.disk_max says. */
+	span_ns disk_slow;
+	/* One clock of a node may leave the bound, while the other keeps it. */
+	bool astray;
 	bool identities;
 	uint32_t operators;
 	uint32_t change_weight[CHANGE_FORCE];
 	span_ns operate_every;
-	uint32_t epoch_percent; /* of new epochs: some of the masters of before and after are killed around their adoption */
-	uint32_t masters_least, masters_most; /* that operators ask for */
-	uint32_t shared_percent, permits_percent; /* of the acquires; the others are exclusive */
-	uint32_t permits_of;     /* that a semaphore has */
-	uint32_t permits_most;   /* that one asks for; 0: one less */
-	uint32_t priority_percent, delay_percent, binding_percent; /* bond: ends with the connection */
+	/* Around the adoption of so many percent of the new epochs, some of the masters of before
+	 * and after are killed. */
+	uint32_t epoch_percent;
+	/* How many masters operators ask for. */
+	uint32_t masters_least, masters_most;
+	/* The part of the acquires in percent; the other acquires are exclusive. */
+	uint32_t shared_percent, permits_percent;
+	/* How many permits a semaphore has. */
+	uint32_t permits_of;
+	/* How many of them one acquire asks for at most; 0: one less than there are. */
+	uint32_t permits_most;
+	/* The part of the acquires in percent that have a priority, a lock delay, or a session
+	 * binding. */
+	uint32_t priority_percent, delay_percent, binding_percent;
 	span_ns delay_max;
-	uint32_t groupers; /* clients that want several keys at once */
-	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
-	bool rush;           /* commits of many who want the same few keys cross on their way: a node may have to tell that something is missing */
-	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
-	uint32_t crowds;     /* of many who hold one key together, and read it */
-	uint32_t liars;      /* 1: the last of the further nodes; operators make it a replica, and never a master */
-	uint32_t lying_master; /* its index + 1; 0: none lies */
-	uint32_t latecomers; /* clients that use lock_ids of others, long after */
+	/* How many clients want several keys at once. */
+	uint32_t groupers;
+	/* So many percent of the clients that give up an acquire do not release it. */
+	uint32_t silent_percent;
+	/* The commits of many clients that want the same few keys cross on their way. A node may
+	 * have to tell its watchers that they missed something. */
+	bool rush;
+	/* After the heal holders go on renewing, and what nobody holds is demanded before leases
+	 * are over. */
+	bool calm;
+	/* The number of keys that a crowd holds together and reads. */
+	uint32_t crowds;
+	/* 1: the last of the further nodes lies. Operators make it a replica, and never a
+	 * master. */
+	uint32_t liars;
+	/* The index of the master that lies, + 1; 0: none does. */
+	uint32_t lying_master;
+	/* How many clients use the lock_ids of others, long after. */
+	uint32_t latecomers;
 	struct shortage shortage;
 };
 
-/* theme: THEMES to have it drawn, too. */
+/* `theme`: THEMES: it is drawn from the seed, too. */
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
-enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
+/* Returns THEMES if there is no such theme. */
+enum profile_theme profile_theme_named(const char *name);
 const char *profile_theme_name(enum profile_theme theme);
-void profile_dense(struct profile *p, struct prng *prng); /* everything close together, so that much happens in a run */
-void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
-void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
-void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so that the rest of a seed stays what it is */
-enum profile_theme profile_later_theme(uint64_t seed); /* THEMES: it has one of the first */
-void profile_later(struct profile *p); /* the themes that came later, and habits of all */
+/* Puts everything close together, so that much happens in a run. */
+void profile_dense(struct profile *p, struct prng *prng);
+/* The last part of profile_draw. */
+void profile_sharpen(struct profile *p, struct prng *prng);
+/* Draws the themes of changes of the set. */
+void profile_members(struct profile *p, struct prng *prng);
+/* Draws what locks exclude. It has a generator of its own, so that the rest of a seed stays what it
+ * is. */
+void profile_terms(struct profile *p);
+/* Returns THEMES if the seed has one of the first themes. */
+enum profile_theme profile_later_theme(uint64_t seed);
+/* Draws the themes that came later, and habits of all themes. */
+void profile_later(struct profile *p);
 void profile_shortage(struct profile *p);
 void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);

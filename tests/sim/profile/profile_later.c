@@ -1,4 +1,5 @@
-/* Themes that came later, and habits that every theme may have. All is drawn by generators of their own: what a seed was before, it still is. */
+/* Themes that came later, and habits that every theme may have. All of them are drawn by generators
+ * of their own, so that a seed remains what it was before. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)
@@ -11,7 +12,8 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 	struct prng r;
 	prng_init(&r, seed ^ UINT64_C(0x1a7e57));
 	uint64_t later = THEME_lies - PROFILE_FIRST_LATER;
-	uint64_t drawn = prng_below(&r, later + 12); /* each as often as one of the first, and a little more */
+	/* Each comes up as often as one of the first themes, and a little more. */
+	uint64_t drawn = prng_below(&r, later + 12);
 	if (prng_chance(&r, 1, 20)) {
 		return THEME_lies;
 	}
@@ -21,12 +23,16 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 
-/* Holders whose connections end, requests for several keys that fail, and permits, while one change follows the other; and whoever has one of
- * their lock_ids uses it again, before, during and after the change. */
+/* Holders whose connections end, requests for several keys that fail, and permits, while one change
+ * follows the other. Clients that have one of these lock_ids use it again, before, during and after
+ * the change. */
 static void draw_bound(struct profile *p, struct prng *r) {
-	static const message_set kinds[] = { KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END), KIND(SNAPSHOT) | KIND(SNAPSHOT_END), KIND(RELEASE), KIND(COPY_AHEAD),
-		KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(CONFIG), KIND(COMMIT), KIND(EXTEND) };
-	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER };
+	static const message_set kinds[] = { KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END),
+		KIND(SNAPSHOT) | KIND(SNAPSHOT_END), KIND(RELEASE), KIND(COPY_AHEAD),
+		KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(CONFIG), KIND(COMMIT),
+		KIND(EXTEND) };
+	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_DELAY,
+		SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER };
 	p->theme = THEME_membership;
 	profile_members(p, r);
 	p->theme = THEME_bound;
@@ -62,9 +68,12 @@ static void draw_bound(struct profile *p, struct prng *r) {
 	p->fault_every = prng_between(r, 1, 10) * p->sim.request_timeout;
 	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
 	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
-	p->adversary.target_ppm = p->adversary.action == SIM_TARGET_DELAY ? 100000 + weight(r, 600000) : 20000 + weight(r, 100000);
-	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 8, p->sim.request_timeout);
-	if (prng_chance(r, 1, 2)) { /* holders go from node to node while links between those are cut, and end there */
+	p->adversary.target_ppm = p->adversary.action == SIM_TARGET_DELAY
+		? 100000 + weight(r, 600000) : 20000 + weight(r, 100000);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 8,
+		p->sim.request_timeout);
+	/* Holders go from node to node while links between nodes are cut, and end there. */
+	if (prng_chance(r, 1, 2)) {
 		p->hold_weight[HABIT_MOVE] = 10 + weight(r, 10);
 		p->hold_weight[HABIT_VANISH] += 10;
 		p->fault_weight[FAULT_CUT] = 5 + weight(r, 10);
@@ -75,13 +84,17 @@ static void draw_bound(struct profile *p, struct prng *r) {
 	}
 }
 
-/* Faults of all kinds, so long as everybody lets go in the end; then nothing may stand in anybody's way, however long the leases were. */
+/* Faults of all kinds, provided that everybody lets go in the end. Then nothing may stand in
+ * anybody's way, however long the leases were. */
 static void draw_prompt(struct profile *p, struct prng *r) {
-	static const enum fault faults[] = { FAULT_KILL, FAULT_KILL_SOME, FAULT_ROLLING, FAULT_DRAIN, FAULT_PAUSE, FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT,
-		FAULT_CLOSE, FAULT_SLOW_LINK };
-	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_RECEIVER,
-		SIM_TARGET_PAUSE_SENDER, SIM_TARGET_PAUSE_RECEIVER };
-	static const message_set kinds[] = { KIND(COMMIT), KIND(EXTEND), KIND(RELEASE), KIND(COMMIT_ANSWER), KIND(PROMISE_ANSWER), KIND(SNAPSHOT_RECORD) };
+	static const enum fault faults[] = { FAULT_KILL, FAULT_KILL_SOME, FAULT_ROLLING,
+		FAULT_DRAIN, FAULT_PAUSE, FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT, FAULT_CLOSE,
+		FAULT_SLOW_LINK };
+	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_CLOSE,
+		SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_RECEIVER, SIM_TARGET_PAUSE_SENDER,
+		SIM_TARGET_PAUSE_RECEIVER };
+	static const message_set kinds[] = { KIND(COMMIT), KIND(EXTEND), KIND(RELEASE),
+		KIND(COMMIT_ANSWER), KIND(PROMISE_ANSWER), KIND(SNAPSHOT_RECORD) };
 	if (prng_chance(r, 1, 2)) {
 		p->theme = THEME_membership;
 		profile_members(p, r);
@@ -117,23 +130,30 @@ static void draw_prompt(struct profile *p, struct prng *r) {
 	p->fault_every = prng_between(r, 2, 20) * p->sim.request_timeout;
 	p->down_max = prng_between(r, SPAN_MS, 2 * p->sim.request_timeout);
 	p->cut_max = p->pause_max = prng_between(r, 10 * SPAN_MS, 6 * p->sim.request_timeout);
-	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm = 0; /* no worse than TCP */
+	/* No worse than TCP. */
+	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm = 0;
 	p->adversary.clock_ppm = p->adversary.lease_ppm = 0;
 	p->adversary.action = SIM_TARGET_NONE;
 	if (prng_chance(r, 1, 2)) {
 		p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
 		p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
 		p->adversary.target_ppm = 5000 + weight(r, 60000);
-		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
+		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4,
+			2 * p->sim.request_timeout);
 	}
 }
 
-/* A number that a coordinator left behind when it died stays with its holder, who renews; then one master after the other learns what is there. */
+/* A permit number that a coordinator left behind when it died stays with its holder, who renews.
+ * Then one master after the other learns the records of the others. */
 static void draw_renewed(struct profile *p, struct prng *r) {
-	static const message_set kinds[] = { KIND(COMMIT), KIND(COMMIT), KIND(COMMIT_ANSWER), KIND(EXTEND), KIND(PROMISE_ANSWER) };
-	static const enum sim_target_action actions[] = { SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_CLOSE, SIM_TARGET_DELAY };
+	static const message_set kinds[] = { KIND(COMMIT), KIND(COMMIT), KIND(COMMIT_ANSWER),
+		KIND(EXTEND), KIND(PROMISE_ANSWER) };
+	static const enum sim_target_action actions[] = { SIM_TARGET_KILL_SENDER,
+		SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_CLOSE,
+		SIM_TARGET_DELAY };
 	profile_dense(p, r);
-	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm = p->adversary.clock_ppm = 0;
+	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm =
+		p->adversary.clock_ppm = 0;
 	p->sim.masters = prng_chance(r, 4, 5) ? 3 : 5;
 	p->sim.max_lease = p->lease_max = prng_between(r, SPAN_S, 4 * SPAN_S);
 	p->lease_min = p->lease_max / 2;
@@ -160,16 +180,19 @@ static void draw_renewed(struct profile *p, struct prng *r) {
 	p->fault_weight[FAULT_CLOSE] = weight(r, 3);
 	p->fault_weight[FAULT_CLIENT_CUT] = weight(r, 2);
 	p->fault_every = prng_between(r, 8, 30) * p->sim.request_timeout;
-	p->down_max = prng_between(r, SPAN_MS, p->sim.request_timeout / 2); /* one is back before the next one goes */
+	/* One master is back before the next one goes. */
+	p->down_max = prng_between(r, SPAN_MS, p->sim.request_timeout / 2);
 	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
 	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
 	bool mild = p->adversary.action != SIM_TARGET_KILL_SENDER;
 	p->adversary.target_ppm = mild ? 5000 + weight(r, 100000) : 1000 + weight(r, 15000);
-	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4,
+		2 * p->sim.request_timeout);
 }
 
 static void draw_crowd(struct profile *p, struct prng *r) {
-	static const message_set kinds[] = { KIND(READ), KIND(READ_ANSWER), KIND(COMMIT), KIND(RELEASE) };
+	static const message_set kinds[] = { KIND(READ), KIND(READ_ANSWER), KIND(COMMIT),
+		KIND(RELEASE) };
 	profile_dense(p, r);
 	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
 	p->sim.max_lease = p->lease_max = prng_between(r, 3, 20) * p->sim.request_timeout;
@@ -182,7 +205,8 @@ static void draw_crowd(struct profile *p, struct prng *r) {
 	p->fault_weight[FAULT_CLOSE] = weight(r, 2);
 	p->fault_weight[FAULT_KILL] = weight(r, 1);
 	p->fault_every = prng_between(r, 10 * SPAN_MS, 100 * SPAN_MS);
-	p->cut_max = p->pause_max = prng_between(r, p->sim.request_timeout / 2, 2 * p->sim.request_timeout);
+	p->cut_max = p->pause_max = prng_between(r, p->sim.request_timeout / 2,
+		2 * p->sim.request_timeout);
 	p->down_max = prng_between(r, SPAN_MS, p->sim.request_timeout);
 	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
 	p->adversary.action = prng_chance(r, 1, 2) ? SIM_TARGET_DELAY : SIM_TARGET_NONE;
@@ -190,7 +214,8 @@ static void draw_crowd(struct profile *p, struct prng *r) {
 	p->adversary.target_max = p->sim.request_timeout;
 }
 
-/* Nothing is wrong, and many want few keys for a moment each: their commits and releases cross on links that are not equally fast. */
+/* Nothing is wrong, and many clients want few keys for a moment each. Their commits and releases
+ * cross on links that are not equally fast. */
 static void draw_rush(struct profile *p, struct prng *r) {
 	p->rush = true;
 	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
@@ -208,7 +233,8 @@ static void draw_rush(struct profile *p, struct prng *r) {
 		p->idle_weight[i] = i == HABIT_ACQUIRE ? 20 : i == HABIT_MOVE ? 1 : 0;
 		p->hold_weight[i] = i == HABIT_RELEASE ? 1 : 0;
 	}
-	const uint32_t waits[] = { 0, 100, weight(r, 100) }; /* those who wait may only be passed by those who come before they are known */
+	/* A client that waits may be passed only by those that come before it is known to wait. */
+	const uint32_t waits[] = { 0, 100, weight(r, 100) };
 	p->wait_percent = waits[prng_below(r, 3)];
 }
 
@@ -222,7 +248,8 @@ static void draw_lies(struct profile *p, struct prng *r) {
 	p->change_weight[CHANGE_REMOVE] += 4;
 }
 
-/* While the set changes or not; one of at least three masters, of which no other loses its files meanwhile. */
+/* The set changes or not. One of at least three masters lies, and no other loses its files
+ * meanwhile. */
 static void draw_lying_master(struct profile *p, struct prng *r) {
 	p->theme = prng_chance(r, 1, 3) ? THEME_operators : THEME_membership;
 	profile_members(p, r);
@@ -232,7 +259,8 @@ static void draw_lying_master(struct profile *p, struct prng *r) {
 	p->masters_least = 3;
 	p->masters_most = p->sim.masters + 1;
 	p->operators = weight(r, 1);
-	p->change_weight[CHANGE_SET_NODES] = 0; /* of any nodes, perhaps of those that belong to no cluster */
+	/* Such a change may name any nodes, perhaps those that belong to no cluster. */
+	p->change_weight[CHANGE_SET_NODES] = 0;
 	p->fault_weight[FAULT_LOSE_FILES] = 0;
 	p->sim.auto_replace = false;
 	p->calm = false;
@@ -250,7 +278,8 @@ void profile_later(struct profile *p) {
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
 	bool some = prng_chance(&r, 1, 4);
 	uint32_t count = 1 + weight(&r, 1);
-	bool calm = prng_chance(&r, 1, 6), plain = p->theme != THEME_quiet && p->theme != THEME_limits && p->theme != THEME_forced;
+	bool calm = prng_chance(&r, 1, 6), plain = p->theme != THEME_quiet &&
+		p->theme != THEME_limits && p->theme != THEME_forced;
 	p->calm = calm && plain;
 	if (p->theme == THEME_bound) {
 		draw_bound(p, &r);

@@ -1,4 +1,5 @@
-/* Themes that aim: what has to come together for one rule to matter is drawn together, and often. */
+/* Themes that aim: what has to come together for one rule to matter is drawn together, and
+ * often. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)
@@ -24,7 +25,7 @@ void profile_dense(struct profile *p, struct prng *r) {
 	p->clients = 2 + weight(r, 3);
 }
 
-/* Commits that reach few, clients that say nothing any more, restarts that merge what is left. */
+/* Commits reach few masters, clients say nothing any more, and restarts merge what is left. */
 static void sharpen_contested(struct profile *p, struct prng *r) {
 	profile_dense(p, r);
 	p->keys = 1 + weight(r, 1);
@@ -46,10 +47,13 @@ static void sharpen_contested(struct profile *p, struct prng *r) {
 	p->adversary.target_ppm = (p->sim.masters == 7 ? 500000 : 300000) + weight(r, 400000);
 }
 
-/* One key, leases about as long as a round may take, every way slow or cut for about that long. */
+/* There is one key, leases last about as long as a round may take, and every way is slow or cut for
+ * about that long. */
 static void sharpen_moving(struct profile *p, struct prng *r, bool blind) {
-	static const message_set kinds[] = { KIND(EXTEND), KIND(EXTEND), KIND(COMMIT), KIND(DISPLACED) | KIND(EXTEND), KIND(LEARN) | KIND(COMMIT),
-		KIND(EXTEND) | KIND(COMMIT) | KIND(RELEASE), KIND(COMMIT_ANSWER) | KIND(EXTEND_ANSWER), KIND(PROMISE_ANSWER) | KIND(DISPLACED) };
+	static const message_set kinds[] = { KIND(EXTEND), KIND(EXTEND), KIND(COMMIT),
+		KIND(DISPLACED) | KIND(EXTEND),
+		KIND(LEARN) | KIND(COMMIT), KIND(EXTEND) | KIND(COMMIT) | KIND(RELEASE),
+		KIND(COMMIT_ANSWER) | KIND(EXTEND_ANSWER), KIND(PROMISE_ANSWER) | KIND(DISPLACED) };
 	profile_dense(p, r);
 	p->keys = 1;
 	p->sim.masters = prng_chance(r, 1, 4) ? 5 : 3;
@@ -68,12 +72,15 @@ static void sharpen_moving(struct profile *p, struct prng *r, bool blind) {
 	p->fault_every = prng_between(r, 5 * SPAN_MS, 50 * SPAN_MS);
 	p->cut_max = prng_between(r, p->sim.request_timeout / 2, 2 * p->lease_max);
 	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
-	p->adversary.action = prng_chance(r, 1, 3) ? SIM_TARGET_LOSE : prng_chance(r, 1, 2) ? SIM_TARGET_LATE : SIM_TARGET_DELAY;
+	p->adversary.action = prng_chance(r, 1, 3) ? SIM_TARGET_LOSE : prng_chance(r, 1, 2)
+		? SIM_TARGET_LATE : SIM_TARGET_DELAY;
 	p->adversary.target_ppm = 100000 + weight(r, 500000);
-	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 2, p->sim.request_timeout + p->lease_max);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 2,
+		p->sim.request_timeout + p->lease_max);
 }
 
-/* A master that accepted forgets at once; what it said, and what the round says to others, comes about a request_timeout late. */
+/* A master that accepted forgets at once. What it said, and what the round says to others, comes
+ * about a request_timeout late. */
 static void sharpen_late(struct profile *p, struct prng *r) {
 	profile_dense(p, r);
 	p->keys = 1;
@@ -109,7 +116,8 @@ static void sharpen_repeats(struct profile *p, struct prng *r) {
 	p->adversary.late_max = p->sim.request_timeout;
 }
 
-/* A link breaks behind the promise, the commit to another master is slow, and somebody else is in and out meanwhile. */
+/* A link breaks behind the promise, the commit to another master is slow, and somebody else
+ * acquires and releases meanwhile. */
 static void sharpen_overlap(struct profile *p, struct prng *r) {
 	profile_dense(p, r);
 	p->keys = 1;
@@ -131,7 +139,8 @@ static void sharpen_overlap(struct profile *p, struct prng *r) {
 	p->adversary.target_max = p->sim.request_timeout;
 }
 
-/* Disks slower than everything else: what left before it was synced shows after the next start. */
+/* Disks are slower than everything else: what left a node before it was synced shows after the next
+ * start. */
 static void sharpen_disks(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 1, 1, 2, 3, 3 };
 	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
@@ -150,7 +159,7 @@ static void sharpen_disks(struct profile *p, struct prng *r) {
 	p->hold_weight[HABIT_RELEASE] = 20;
 }
 
-/* Restarts by waiting, and leases used to their end. */
+/* Restarts by waiting, and leases that are used to their end. */
 static void sharpen_clocks(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 1, 1, 3, 3, 5 };
 	profile_dense(p, r);
@@ -212,7 +221,8 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_shortage:
 	case THEME_crowd: case THEME_lies: case THEME_lying_master:
 	case THEMES:
-		break; /* profile_terms, profile_later */
+		/* Drawn by profile_terms and profile_later. */
+		break;
 	case THEME_replicas:
 	case THEME_membership:
 	case THEME_operators:

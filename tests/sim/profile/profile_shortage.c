@@ -1,7 +1,6 @@
-/* Which runs are short of memory, or have links with full backlogs: those of a theme of its own, and
- * now and then others. All is drawn by a generator of its own, so that the rest of a seed stays what
- * it is.
- */
+/* Which runs are short of memory, or have links with full backlogs: those of a theme of its own,
+ * and now and then others. All is drawn by a generator of its own, so that the rest of a seed stays
+ * what it is. */
 #include "profile.h"
 
 static uint32_t weight(struct prng *r, uint32_t max) {
@@ -16,7 +15,7 @@ static uint32_t magnitude(struct prng *r, uint32_t top) {
 	return ppm;
 }
 
-/* Small pieces, so that the few holders of a run are reported in several. */
+/* Small pieces, so that the few holders of a run are reported in several of them. */
 static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.report_first = 1 + weight(r, 2);
 	p->sim.limits.report_piece = 1 + weight(r, 2);
@@ -25,7 +24,8 @@ static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.list_piece = 1;
 }
 
-/* Many share a key for a short while and go without a word, and everybody asks what masters say that are slow to answer. */
+/* Many share a key for a short while and go without a word, and everybody asks for explanations
+ * while masters are slow to answer. */
 static void crowd(struct profile *p, struct prng *r) {
 	p->keys = 1;
 	p->clients = 6 + weight(r, 2);
@@ -47,7 +47,8 @@ static void crowd(struct profile *p, struct prng *r) {
 void profile_shortage(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x5407a6e));
-	bool own = p->theme == THEME_shortage, kept_out = p->theme == THEME_quiet || p->theme == THEME_limits || p->theme == THEME_forced;
+	bool own = p->theme == THEME_shortage, kept_out = p->theme == THEME_quiet ||
+		p->theme == THEME_limits || p->theme == THEME_forced;
 	if (!own && (kept_out || !prng_chance(&r, 1, 24))) {
 		return;
 	}

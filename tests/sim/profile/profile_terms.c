@@ -1,4 +1,5 @@
-/* What the locks of a run exclude (docs/protocol.md, sections 10 and 11): in themes of their own, and here and there in the others. */
+/* What the locks of a run exclude (docs/protocol.md, sections 10 and 11): drawn for themes of their
+ * own, and here and there in the others. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)
@@ -46,14 +47,17 @@ static void some(struct profile *p, struct prng *r) {
 
 /* Trouble around the messages that the theme is about, much of it close together. */
 static void aim(struct profile *p, struct prng *r) {
-	static const message_set common[] = { KIND(COMMIT), KIND(EXTEND), KIND(PROMISE_ANSWER), KIND(RELEASE), KIND(LEARN) | KIND(COMMIT), KIND(TURN) };
-	static const message_set succession[] = { KIND(HAND_OVER), KIND(NOMINATE), KIND(NOMINATE_ANSWER), KIND(DOWNGRADE), KIND(DOWNGRADE_ANSWER), KIND(TURN) };
+	static const message_set common[] = { KIND(COMMIT), KIND(EXTEND), KIND(PROMISE_ANSWER),
+		KIND(RELEASE), KIND(LEARN) | KIND(COMMIT), KIND(TURN) };
+	static const message_set succession[] = { KIND(HAND_OVER), KIND(NOMINATE),
+		KIND(NOMINATE_ANSWER), KIND(DOWNGRADE), KIND(DOWNGRADE_ANSWER), KIND(TURN) };
 	if (prng_chance(r, 1, 2)) {
 		span_ns lease = prng_between(r, 50 * SPAN_MS, 250 * SPAN_MS);
 		uint32_t clients = p->clients;
 		profile_dense(p, r);
 		p->clients = clients;
-		p->fault_weight[FAULT_DISK] = 0; /* a disk's retry takes longer than all of this */
+		/* A disk's retry would take longer than all of this. */
+		p->fault_weight[FAULT_DISK] = 0;
 		p->sim.max_lease = p->lease_max = lease;
 		p->fault_every = prng_between(r, 5 * SPAN_MS, 100 * SPAN_MS);
 		p->down_max = prng_between(r, SPAN_MS, 20 * SPAN_MS);
@@ -62,10 +66,14 @@ static void aim(struct profile *p, struct prng *r) {
 	if (prng_chance(r, 2, 3)) {
 		const message_set *kinds = p->theme == THEME_succession ? succession : common;
 		p->adversary.kinds = kinds[prng_below(r, 6)];
-		p->adversary.action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
-		bool mild = p->adversary.action == SIM_TARGET_DELAY || p->adversary.action == SIM_TARGET_LATE || p->adversary.action == SIM_TARGET_LOSE;
-		p->adversary.target_ppm = mild ? 50000 + weight(r, 450000) : 2000 + weight(r, 30000);
-		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 2, p->sim.request_timeout + p->lease_max);
+		p->adversary.action =
+			(enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
+		bool mild = p->adversary.action == SIM_TARGET_DELAY || p->adversary.action ==
+			SIM_TARGET_LATE || p->adversary.action == SIM_TARGET_LOSE;
+		p->adversary.target_ppm = mild ? 50000 + weight(r, 450000)
+			: 2000 + weight(r, 30000);
+		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 2,
+			p->sim.request_timeout + p->lease_max);
 	}
 }
 
@@ -103,8 +111,9 @@ static void theme(struct profile *p, struct prng *r) {
 	}
 }
 
-/* Nothing but a queue: many who want one key that is held for long, and so little else that nobody hears of the others' clocks between two
- * of them; and who came first is not in doubt. */
+/* Nothing but a queue: many clients want one key that is held for long. So little else happens that
+ * no node hears of the others' clocks between two requests; and it is not in doubt which request
+ * came first. */
 static void calm(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 2, 3, 3, 3, 5, 5, 7 };
 	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
@@ -123,7 +132,9 @@ static void calm(struct profile *p, struct prng *r) {
 	p->lease_min = p->lease_max = p->sim.max_lease;
 	p->wait_percent = 100;
 	for (int i = 0; i < HABITS; i++) {
-		p->idle_weight[i] = i == HABIT_ACQUIRE ? 2 : i == HABIT_MOVE ? 5 : i == HABIT_IDLE ? 20 : 0; /* so that some come while one holds it */
+		/* So that some requests come while one client holds the key. */
+		p->idle_weight[i] = i == HABIT_ACQUIRE ? 2 : i == HABIT_MOVE ? 5 : i == HABIT_IDLE
+			? 20 : 0;
 		p->hold_weight[i] = i == HABIT_RELEASE ? 1 : i == HABIT_IDLE ? 3 : 0;
 	}
 }
@@ -131,8 +142,10 @@ static void calm(struct profile *p, struct prng *r) {
 void profile_terms(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x7e525));
-	p->permits_of = prng_chance(&r, 1, 8) ? (uint32_t)prng_between(&r, 60, PERMITS_MAX) : (uint32_t)prng_between(&r, 1, 5);
-	/* What a lease and its delay may be together (R5) is not drawn apart: half of the longest lease is for delays. */
+	p->permits_of = prng_chance(&r, 1, 8) ? (uint32_t)prng_between(&r, 60, PERMITS_MAX)
+		: (uint32_t)prng_between(&r, 1, 5);
+	/* A lease and its delay have a common limit (R5), and are not drawn with regard to each
+	 * other: so half of the longest lease is left for delays. */
 	span_ns room = p->lease_max - p->lease_min;
 	p->delay_max = room > 2 * SPAN_MS ? room / 2 : 0;
 	switch (p->theme) {
@@ -153,13 +166,16 @@ void profile_terms(struct profile *p) {
 			calm(p, &r);
 		}
 		break;
-	case THEME_mixed: case THEME_restarts: case THEME_drains: case THEME_partition: case THEME_clocks: case THEME_pauses: case THEME_unkind:
-	case THEME_targeted: case THEME_updates: case THEME_blind: case THEME_contested: case THEME_moving: case THEME_late: case THEME_repeats:
-	case THEME_overlap: case THEME_disks: case THEME_duel: case THEME_replicas: case THEME_membership: case THEME_operators:
+	case THEME_mixed: case THEME_restarts: case THEME_drains: case THEME_partition:
+	case THEME_clocks: case THEME_pauses: case THEME_unkind: case THEME_targeted:
+	case THEME_updates: case THEME_blind: case THEME_contested: case THEME_moving:
+	case THEME_late: case THEME_repeats: case THEME_overlap: case THEME_disks: case THEME_duel:
+	case THEME_replicas: case THEME_membership: case THEME_operators:
 	case THEME_restarts_in_change: case THEME_whole_set: case THEME_shortage:
 		some(p, &r);
 		break;
-	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEMES:
+	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt:
+	case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEMES:
 		break;
 	}
 	p->delay_percent = p->delay_max ? p->delay_percent : 0;

@@ -1,6 +1,5 @@
-/* progress.h: what is demanded of the cluster after the heal, with definite bounds. Whatever does not
- * happen in time is a violation.
- */
+/* progress.h: what is demanded of the cluster after the heal, with definite bounds. Whatever does
+ * not happen in time is a violation. */
 #ifndef PAWL_SIM_PROGRESS_H
 #define PAWL_SIM_PROGRESS_H
 

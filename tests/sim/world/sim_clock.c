@@ -2,20 +2,22 @@
 
 #define PPB 1000000000
 
-/* 128 bits: nanoseconds times parts per billion pass 2^63 after some fifteen minutes. */
+/* It needs 128 bits: nanoseconds times parts per billion pass 2^63 after some fifteen minutes. */
 __extension__ typedef __int128 wide;
 
 static int64_t scaled(int64_t d, int64_t ppb) {
 	return d + (int64_t)((wide)d * ppb / PPB);
 }
 
-void sim_clock_init(struct sim_clock *c, int64_t now, int64_t boot, int64_t raw, int64_t boot_ppb, int64_t raw_ppb) {
+void sim_clock_init(struct sim_clock *c, int64_t now, int64_t boot, int64_t raw, int64_t boot_ppb,
+	int64_t raw_ppb) {
 	*c = (struct sim_clock){ now, boot, raw, boot_ppb, raw_ppb, false };
 }
 
 struct instant sim_clock_read(const struct sim_clock *c, int64_t now) {
 	int64_t d = now - c->base_true;
-	return (struct instant){ c->base_boot + scaled(d, c->boot_ppb), c->base_raw + (c->suspended ? 0 : scaled(d, c->raw_ppb)) };
+	return (struct instant){ c->base_boot + scaled(d, c->boot_ppb),
+		c->base_raw + (c->suspended ? 0 : scaled(d, c->raw_ppb)) };
 }
 
 static void rebase(struct sim_clock *c, int64_t now) {

@@ -1,4 +1,5 @@
-/* What survives a process: the state file, whole and only once synced, and the side file of a drain. */
+/* What survives a process: the state file, which changes as a whole and only when it is synced, and
+ * the side file of a drain. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -8,7 +9,8 @@ static void write_ends(void *ctx, uint64_t arg) {
 	struct sim_node *node = ctx;
 	struct sim_write *w = &node->write;
 	if (!w->busy || w->number != arg) {
-		return; /* the process died meanwhile, sim_disk_crash has decided */
+		/* The process died meanwhile, and sim_disk_crash has decided. */
+		return;
 	}
 	w->busy = false;
 	if (!w->fails) {
@@ -28,10 +30,11 @@ void sim_disk_begin(struct sim_node *node) {
 	w->busy = true;
 	w->number = ++node->writes;
 	w->fails = node->disk_fails;
-	sim_at(node->sim, node->sim->now + sim_between(node->sim, node->disk_min, node->disk_max), write_ends, node, w->number);
+	sim_at(node->sim, node->sim->now + sim_between(node->sim, node->disk_min, node->disk_max),
+		write_ends, node, w->number);
 }
 
-/* A write under way is whole or did not happen. */
+/* A write under way is either whole or did not happen. */
 void sim_disk_crash(struct sim_node *node) {
 	if (node->write.busy && !node->write.fails && prng_chance(&node->sim->prng, 1, 2)) {
 		node->disk = node->write.state;
@@ -90,7 +93,8 @@ void sim_node_drain(struct sim *sim, uint32_t index, uint32_t crash_after) {
 	sim_node_step(node, &(struct core_event){ .kind = CORE_DRAIN });
 	struct frame frame;
 	uint32_t written = 0;
-	while (written < crash_after && core_drain_frame(node->core, sim_clock_read(&node->clock, sim->now), &frame)) {
+	while (written < crash_after &&
+		core_drain_frame(node->core, sim_clock_read(&node->clock, sim->now), &frame)) {
 		side_append(node, &frame);
 		written++;
 	}
@@ -101,7 +105,8 @@ void sim_node_drain(struct sim *sim, uint32_t index, uint32_t crash_after) {
 	sim_node_end(node, false);
 }
 
-/* Feeds the side file to a core that was just made. It is renamed away first: it serves one start only, complete or not. */
+/* Feeds the side file to a core that was just made. The file is taken away first: it serves one
+ * start only, whether it is complete or not. */
 void sim_disk_restore(struct sim_node *node, bool *out_restored) {
 	struct sim_side side = node->side;
 	node->side = (struct sim_side){ 0 };
@@ -112,9 +117,11 @@ void sim_disk_restore(struct sim_node *node, bool *out_restored) {
 		struct slice body;
 		struct frame frame;
 		if (side.complete) {
-			CHECK(peer_scan(slice_of(item->bytes, item->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+			CHECK(peer_scan(slice_of(item->bytes, item->size), PEER_BODY_BYTES_MAX,
+				&body, NULL) == PEER_SCAN_COMPLETE);
 			CHECK(peer_frame_decode(&decoder, body, &frame) == 0);
-			sim_node_step(node, &(struct core_event){ .kind = CORE_RESTORE, .frame = &frame });
+			sim_node_step(node,
+				&(struct core_event){ .kind = CORE_RESTORE, .frame = &frame });
 		}
 		free(item);
 		item = next;

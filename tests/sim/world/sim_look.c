@@ -1,7 +1,9 @@
 #include "sim_impl.h"
 
-static struct sim_trace_record record_of(const struct sim *sim, enum sim_trace_kind kind, uint32_t node, uint32_t other) {
-	return (struct sim_trace_record){ .at = sim->now, .kind = kind, .node = node, .other = other, .key = TRACE_NONE, .lock = TRACE_NONE };
+static struct sim_trace_record record_of(const struct sim *sim, enum sim_trace_kind kind,
+	uint32_t node, uint32_t other) {
+	return (struct sim_trace_record){ .at = sim->now, .kind = kind, .node = node,
+		.other = other, .key = TRACE_NONE, .lock = TRACE_NONE };
 }
 
 static struct sim_round *subject_of(struct sim *sim, uint64_t round) {
@@ -12,7 +14,7 @@ void sim_look_subject(struct sim *sim, uint64_t round, uint32_t key, uint32_t lo
 	*subject_of(sim, round) = (struct sim_round){ round, key, lock };
 }
 
-/* Answers name no key: it is that of the round which they echo. */
+/* An answer names no key. Its key is the one of the round that it echoes. */
 void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *r) {
 	const struct sim_round *subject = subject_of(sim, round);
 	r->key = subject->round == round ? subject->key : SIM_NO_KEY;
@@ -37,8 +39,8 @@ static void name_subject(struct sim *sim, const struct message *m, struct sim_tr
 	}
 }
 
-/* A configuration's epoch, the first field behind the version; to decode all of it for each record of the trace takes longer than
- * the rest of a node's step. */
+/* The epoch of a configuration is the first field behind the version. To decode all of the
+ * configuration for each record of the trace would take longer than the rest of a node's step. */
 static uint64_t epoch_of(struct slice blob) {
 	uint64_t epoch = 0;
 	for (size_t i = 8; blob.size > 8 && blob.data[0] == 1 && i > 0; i--) {
@@ -47,7 +49,8 @@ static uint64_t epoch_of(struct slice blob) {
 	return epoch;
 }
 
-void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind kind, const struct frame *frame) {
+void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind kind,
+	const struct frame *frame) {
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_PING || m->kind == MESSAGE_PONG) {
@@ -61,7 +64,8 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 		r.token = m->token;
 		r.noted = fields & F_NOTED ? m->noted : m->ballot.clock;
 		r.a = m->round;
-		r.b = fields & F_LEASE ? m->lease_us : fields & F_EPOCH ? m->epoch : fields & F_BLOB ? epoch_of(m->blob) : m->left_us;
+		r.b = fields & F_LEASE ? m->lease_us : fields & F_EPOCH ? m->epoch : fields & F_BLOB
+			? epoch_of(m->blob) : m->left_us;
 		r.epoch = frame->epoch;
 		name_subject(node->sim, m, &r);
 		sim_trace_add(&node->sim->trace, &r);
@@ -76,8 +80,9 @@ void sim_trace_fault(struct sim *sim, const char *what, uint32_t node, uint32_t 
 }
 
 void sim_look_watch_event(struct sim_node *node, const struct core_watch_event *watch_event) {
-	static const char *const names[] = { "tells: acquired", "tells: updated", "tells: downgraded", "tells: released", "tells: expired", "tells: lost",
-		"tells: asked", "tells: a gap" };
+	static const char *const names[] = { "tells: acquired", "tells: updated",
+		"tells: downgraded", "tells: released", "tells: expired", "tells: lost",
+		"tells: asked", "tells: missed events" };
 	struct sim_trace_record r = record_of(node->sim, TRACE_NOTE, node->index, TRACE_NONE);
 	r.text = names[watch_event->kind];
 	if (watch_event->kind != WATCH_EVENT_MISSED) {
@@ -89,12 +94,15 @@ void sim_look_watch_event(struct sim_node *node, const struct core_watch_event *
 }
 
 void sim_look_note(struct sim_node *node, const struct core_note *note) {
-	static const char *const names[] = { "born", "birth differs", "birth stranger", "voting", "recovering", "draining", "clock refused",
-		"lease refused", "clock behind", "link reset", "stood still", "wrong epoch", "contested", "contested ended", "broken", "outside", "following",
-		"adopted", "conflict", "unproven", "complete", "role refused", "change", "forced" };
+	static const char *const names[] = { "born", "birth differs", "birth stranger", "voting",
+		"recovering", "draining", "clock refused", "lease refused", "clock behind",
+		"link reset", "stood still", "wrong epoch", "contested", "contested ended",
+		"broken", "outside", "following", "adopted", "conflict", "unproven", "complete",
+		"role refused", "change", "forced" };
 	_Static_assert(sizeof names / sizeof *names == NOTE_FORCED + 1, "each note has a name");
 	struct sim_trace_record r = record_of(node->sim, TRACE_NOTE, node->index, TRACE_NONE);
-	r.text = (note->kind == NOTE_VOTING || note->kind == NOTE_CHANGE || note->kind == NOTE_ADOPTED) && note->text ? note->text : names[note->kind];
+	r.text = (note->kind == NOTE_VOTING || note->kind == NOTE_CHANGE ||
+		note->kind == NOTE_ADOPTED) && note->text ? note->text : names[note->kind];
 	r.a = note->value;
 	if (note->key.size) {
 		r.key = sim_name_key_number(note->key);
@@ -102,7 +110,8 @@ void sim_look_note(struct sim_node *node, const struct core_note *note) {
 	sim_trace_add(&node->sim->trace, &r);
 }
 
-/* The core counts since its birth: what is new since the last look goes to the sum of the run. */
+/* The core counts from its birth: what is new since the last call is added to the sum of the
+ * run. */
 void sim_look_counts(struct sim_node *node) {
 	const uint64_t *counts = core_counts(node->core);
 	for (size_t i = 0; i < COUNT_TOTAL; i++) {

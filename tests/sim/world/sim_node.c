@@ -26,14 +26,15 @@ void sim_node_done(struct sim_node *node) {
 	sim_disk_side_clear(node);
 }
 
-/* Every key has one watcher at every node, so that what an ask reaches can be told. */
+/* Every key has one watcher at every node, so that a test sees which nodes an ask reaches. */
 static uint32_t one_watches(void *ctx, struct slice key) {
 	(void)ctx;
 	(void)key;
 	return 1;
 }
 
-/* Links belong to names and go with them to their new peers; those of names that are gone are dropped, and told to nobody here. */
+/* A link belongs to a name and goes with it to its new peer index. Links of names that are gone are
+ * dropped, and this core is not told. */
 static void map_peers(struct sim_node *node) {
 	struct sim *sim = node->sim;
 	uint32_t peers = core_peer_count(node->core);
@@ -42,7 +43,8 @@ static void map_peers(struct sim_node *node) {
 	memset(node->node_of, 0xff, sizeof node->node_of);
 	for (uint32_t peer = 0; peer < peers; peer++) {
 		if (core_peer(node->core, peer)->name[0] == 0) {
-			continue; /* the place of one that is missing: nobody is reached there */
+			/* The place of a node that is missing: nobody is reached there. */
+			continue;
 		}
 		uint32_t i = sim_node_named(sim, core_peer(node->core, peer)->name);
 		CHECK(i != TRACE_NONE && node->peer_of[i] == TRACE_NONE);
@@ -53,8 +55,10 @@ static void map_peers(struct sim_node *node) {
 	for (uint32_t i = 0; i < sim->n; i++) {
 		struct sim_link *link = node->links[i];
 		if (link && node->peer_of[i] == TRACE_NONE) {
-			sim_trace_fault(sim, "not in the table any more: drops link to", node->index, i, 0);
-			sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1], false);
+			sim_trace_fault(sim, "not in the table any more: drops link to",
+				node->index, i, 0);
+			sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1],
+				false);
 		} else if (!link && i != node->index) {
 			sim_link_dial(sim, node->index, i);
 		}
@@ -85,7 +89,8 @@ static void create_core(struct sim_node *node) {
 	struct sim *sim = node->sim;
 	node->memory = (struct alloc_counter){ 0 };
 	node->alloc = sim_shortage_allocator(node);
-	uint64_t k0 = prng_next(&sim->prng), k1 = prng_next(&sim->prng), seed = prng_next(&sim->prng);
+	uint64_t k0 = prng_next(&sim->prng), k1 = prng_next(&sim->prng),
+		seed = prng_next(&sim->prng);
 	struct core_options options = {
 		.alloc = &node->alloc,
 		.hash_key = { k0, k1 },
@@ -117,7 +122,8 @@ void sim_node_start(struct sim *sim, uint32_t index) {
 	create_core(node);
 	bool restored;
 	sim_disk_restore(node, &restored);
-	sim_trace_fault(sim, restored ? "start with side file" : "start", index, TRACE_NONE, node->incarnation);
+	sim_trace_fault(sim, restored ? "start with side file" : "start", index, TRACE_NONE,
+		node->incarnation);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_START, .restored = restored });
 	sim_turn_flush(node);
 	for (uint32_t i = 0; i < sim->n; i++) {

@@ -1,4 +1,5 @@
-/* sim_queue.h: what happens next, in true time. Events of one instant happen in the order in which they were put in. */
+/* sim_queue.h: the events to come, in true time. Events of one instant happen in the order in which
+ * they were put in. */
 #ifndef PAWL_SIM_QUEUE_H
 #define PAWL_SIM_QUEUE_H
 
@@ -24,7 +25,9 @@ struct sim_queue {
 
 void sim_queue_done(struct sim_queue *q);
 void sim_queue_put(struct sim_queue *q, int64_t at, sim_event_fn *fn, void *ctx, uint64_t arg);
-bool sim_queue_take(struct sim_queue *q, struct sim_event *out); /* false: empty */
-int64_t sim_queue_next(const struct sim_queue *q);               /* INT64_MAX: empty */
+/* False: it is empty. */
+bool sim_queue_take(struct sim_queue *q, struct sim_event *out);
+/* INT64_MAX: it is empty. */
+int64_t sim_queue_next(const struct sim_queue *q);
 
 #endif

@@ -1,4 +1,4 @@
-/* Clients' machines and their connections to nodes. */
+/* The machines of clients, and their connections to nodes. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -72,10 +72,12 @@ static int64_t arrival(struct sim_session *s, int64_t *last) {
 	return *last;
 }
 
-struct sim_session *sim_connect(struct sim *sim, struct sim_actor *actor, uint32_t node, struct sim_handler handler) {
+struct sim_session *sim_connect(struct sim *sim, struct sim_actor *actor, uint32_t node,
+	struct sim_handler handler) {
 	if (sim->session_count == sim->session_capacity) {
 		sim->session_capacity = sim->session_capacity ? 2 * sim->session_capacity : 64;
-		sim->sessions = realloc(sim->sessions, sim->session_capacity * sizeof(struct sim_session *));
+		sim->sessions = realloc(sim->sessions,
+			sim->session_capacity * sizeof(struct sim_session *));
 		CHECK(sim->sessions != NULL);
 	}
 	struct sim_session *s = calloc(1, sizeof *s);
@@ -85,7 +87,8 @@ struct sim_session *sim_connect(struct sim *sim, struct sim_actor *actor, uint32
 	s->actor = actor;
 	s->handler = handler;
 	s->node = node;
-	s->number = sim->session_count; /* its index + 1 */
+	/* The number is the index + 1. */
+	s->number = sim->session_count;
 	s->incarnation = sim->nodes[node].incarnation;
 	s->open = true;
 	s->node_open = sim->nodes[node].core != NULL;
@@ -147,15 +150,17 @@ static struct slice keep(struct sim_item *item, size_t *used, struct slice s) {
 static size_t change_size(const struct core_change *change) {
 	size_t size = 0;
 	if (change) {
-		size = sizeof *change + change->name.size + change->other.size + change->address.size;
+		size = sizeof *change + change->name.size + change->other.size +
+			change->address.size;
 		for (uint32_t i = 0; i < change->node_count; i++) {
-			size += sizeof *change->nodes + change->nodes[i].name.size + change->nodes[i].address.size;
+			size += sizeof *change->nodes + change->nodes[i].name.size +
+				change->nodes[i].address.size;
 		}
 	}
 	return size;
 }
 
-/* First what has to be aligned, then the bytes. */
+/* The structs come first, because they have to be aligned; then come the bytes. */
 static size_t keep_change(struct sim_item *item, const struct core_change *change) {
 	if (!change) {
 		return 0;
@@ -185,7 +190,7 @@ static size_t locks_size(const struct core_request *r) {
 	return size;
 }
 
-/* Like a change: first what has to be aligned. */
+/* As in keep_change, the structs come first. */
 static size_t keep_locks(struct sim_item *item, const struct core_request *r) {
 	struct core_lock *locks = (struct core_lock *)(void *)item->bytes;
 	size_t used = r->lock_count * sizeof *locks;
@@ -199,11 +204,13 @@ static size_t keep_locks(struct sim_item *item, const struct core_request *r) {
 
 uint64_t sim_send(struct sim_session *s, const struct core_request *request) {
 	CHECK(s->open);
-	struct sim_item *item = sim_item_new(ITEM_REQUEST, request->key.size + request->owner.size + request->value.size +
-		request->identity.size + request->expected.size + request->after.size + request->label.size + request->to.size +
-		locks_size(request) + change_size(request->change));
+	struct sim_item *item = sim_item_new(ITEM_REQUEST, request->key.size + request->owner.size +
+		request->value.size + request->identity.size + request->expected.size +
+		request->after.size + request->label.size + request->to.size + locks_size(request) +
+		change_size(request->change));
 	item->request = *request;
-	size_t used = request->change ? keep_change(item, request->change) : keep_locks(item, request);
+	size_t used = request->change ? keep_change(item, request->change)
+		: keep_locks(item, request);
 	struct core_request *r = &item->request;
 	r->id = ++s->sim->requests;
 	r->client = s->number;
@@ -254,7 +261,8 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 	p->reply.r = *reply;
 	p->reply.entry_owner_size = copy_text(p->reply.entry_owner, reply->entry.owner);
 	p->reply.entry_value_size = copy_text(p->reply.entry_value, reply->entry.value);
-	size_t why = reply->why.size < sizeof p->reply.why ? reply->why.size : sizeof p->reply.why - 1;
+	size_t why = reply->why.size < sizeof p->reply.why ? reply->why.size
+		: sizeof p->reply.why - 1;
 	if (why) {
 		memcpy(p->reply.why, reply->why.data, why);
 	}
@@ -277,21 +285,26 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 /* ---- release on disconnect: the node's part ---- */
 
 static uint32_t binding_of(const struct core_request *r) {
-	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding : r->op == CORE_EXTEND ? r->binding : 0;
+	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding
+		: r->op == CORE_EXTEND ? r->binding : 0;
 }
 
 void sim_session_asked(struct sim_node *node, const struct core_request *request) {
 	struct sim_session *s = node->sim->sessions[request->client - 1];
-	const struct core_lock alone = { .key = request->key, .lock_id = request->lock_id }, *locks = request->lock_count ? request->locks : &alone;
-	uint32_t count = binding_of(request) == 0 ? 0 : request->lock_count ? request->lock_count : 1;
+	const struct core_lock alone = { .key = request->key, .lock_id = request->lock_id },
+		*locks = request->lock_count ? request->locks : &alone;
+	uint32_t count = binding_of(request) == 0 ? 0 : request->lock_count ? request->lock_count
+		: 1;
 	if (count > 0 && s->bindings == NULL) {
 		s->bindings = calloc(SIM_BINDINGS_MAX, sizeof *s->bindings);
 		CHECK(s->bindings != NULL);
 	}
 	for (uint32_t i = 0; i < count && s->binding_count < SIM_BINDINGS_MAX; i++) {
 		struct sim_binding *b = &s->bindings[s->binding_count++];
-		*b = (struct sim_binding){ .request = request->id, .lock = locks[i].lock_id, .binding = binding_of(request) };
-		memcpy(b->key, locks[i].key.data, locks[i].key.size < sizeof b->key ? locks[i].key.size : sizeof b->key - 1);
+		*b = (struct sim_binding){ .request = request->id, .lock = locks[i].lock_id,
+			.binding = binding_of(request) };
+		memcpy(b->key, locks[i].key.data,
+			locks[i].key.size < sizeof b->key ? locks[i].key.size : sizeof b->key - 1);
 	}
 }
 
@@ -312,10 +325,12 @@ void sim_session_gone(struct sim_node *node, uint64_t session) {
 	struct sim_session *s = node->sim->sessions[session - 1];
 	for (uint32_t i = 0; i < s->binding_count; i++) {
 		const struct sim_binding *b = &s->bindings[i];
-		struct core_request r = { .op = CORE_RELEASE, .id = ++node->sim->requests, .client = session, .key = slice_str(b->key), .lock_id = b->lock,
+		struct core_request r = { .op = CORE_RELEASE, .id = ++node->sim->requests,
+			.client = session, .key = slice_str(b->key), .lock_id = b->lock,
 			.binding = b->binding };
 		if (b->request == 0) {
-			sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
+			sim_node_step(node,
+				&(struct core_event){ .kind = CORE_REQUEST, .request = &r });
 		}
 	}
 	s->binding_count = 0;
@@ -324,11 +339,14 @@ void sim_session_gone(struct sim_node *node, uint64_t session) {
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	struct sim *sim = node->sim;
 	if (reply->goes_on) {
-		return; /* the last one says that the list is there */
+		/* The last reply of a list says that all of it is there. */
+		return;
 	}
-	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index, .other = (uint32_t)reply->client,
-		.key = SIM_NO_KEY, .lock = sim_name_lock_number(reply->lock_id), .text = sim_op_name(reply->op), .error = reply->error,
-		.token = reply->token, .a = reply->id, .b = (uint64_t)reply->valid / 1000000 };
+	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index,
+		.other = (uint32_t)reply->client, .key = SIM_NO_KEY,
+		.lock = sim_name_lock_number(reply->lock_id), .text = sim_op_name(reply->op),
+		.error = reply->error, .token = reply->token, .a = reply->id,
+		.b = (uint64_t)reply->valid / 1000000 };
 	sim_look_recall(sim, SIM_REQUEST | reply->id, &r);
 	sim_trace_add(&sim->trace, &r);
 	if (sim->observer.replied) {
@@ -348,7 +366,8 @@ void sim_session_node_ends(struct sim_node *node, bool quiet) {
 		struct sim_session *s = sim->sessions[i];
 		if (s->node == node->index && s->incarnation == node->incarnation && s->node_open) {
 			s->node_open = false;
-			span_ns heard = quiet ? 2 * sim->options.request_timeout : session_delay(sim);
+			span_ns heard = quiet ? 2 * sim->options.request_timeout
+				: session_delay(sim);
 			sim_at(sim, later(s->cut_until, sim->now) + heard, tell_closed, s, 0);
 		}
 	}

@@ -1,4 +1,5 @@
-/* What runs short: memory of a node's core, and the room for what is to leave over a link. Drawn by a generator of its own. */
+/* What may run short: the memory of a node's core, and the room for what is to leave over a link.
+ * It is drawn by a generator of its own. */
 #include "check.h"
 #include "sim_impl.h"
 
@@ -9,8 +10,10 @@ static bool falls_short(struct sim *sim, uint32_t ppm) {
 static void *resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct sim_node *node = ctx;
 	struct sim *sim = node->sim;
-	if (node->out && new_size > old_size) { /* not while it is being made */
-		uint32_t ppm = sim->now < node->short_until ? node->short_ppm : sim->shortage.alloc_ppm;
+	/* Nothing is short while the core is being made. */
+	if (node->out && new_size > old_size) {
+		uint32_t ppm = sim->now < node->short_until ? node->short_ppm
+			: sim->shortage.alloc_ppm;
 		if (falls_short(sim, ppm)) {
 			sim->shortages++;
 			return NULL;

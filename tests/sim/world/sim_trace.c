@@ -51,7 +51,8 @@ static void print_message(const struct sim_trace_record *r, FILE *to) {
 }
 
 static void print_record(const struct sim_trace_record *r, FILE *to) {
-	static const char *const kinds[] = { "->", "<-", "request", "reply", "client", "fault", "note" };
+	static const char *const kinds[] = { "->", "<-", "request", "reply", "client", "fault",
+		"note" };
 	fprintf(to, "%14.6f ", (double)r->at / 1e9);
 	if (r->kind == TRACE_CLIENT) {
 		fprintf(to, "c%" PRIu32, r->node);
@@ -62,8 +63,10 @@ static void print_record(const struct sim_trace_record *r, FILE *to) {
 	}
 	fprintf(to, " %s", kinds[r->kind]);
 	if (r->other != TRACE_NONE) {
-		fprintf(to, r->kind == TRACE_SENT || r->kind == TRACE_HANDLED || r->kind == TRACE_FAULT ? " n%" PRIu32 : " c%" PRIu32,
-			r->kind == TRACE_REQUEST || r->kind == TRACE_REPLY || r->kind == TRACE_CLIENT ? r->other : r->other + 1);
+		fprintf(to, r->kind == TRACE_SENT || r->kind == TRACE_HANDLED ||
+			r->kind == TRACE_FAULT ? " n%" PRIu32 : " c%" PRIu32,
+			r->kind == TRACE_REQUEST || r->kind == TRACE_REPLY ||
+			r->kind == TRACE_CLIENT ? r->other : r->other + 1);
 	}
 	if (r->kind == TRACE_SENT || r->kind == TRACE_HANDLED) {
 		print_message(r, to);
@@ -96,7 +99,8 @@ void sim_trace_add(struct sim_trace *t, const struct sim_trace_record *record) {
 }
 
 static bool concerns(const struct sim_trace_record *r, uint32_t key) {
-	return key == TRACE_NONE || r->key == key || (r->key == TRACE_NONE && (r->kind == TRACE_FAULT || r->kind == TRACE_NOTE));
+	return key == TRACE_NONE || r->key == key ||
+		(r->key == TRACE_NONE && (r->kind == TRACE_FAULT || r->kind == TRACE_NOTE));
 }
 
 void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t limit) {
@@ -114,13 +118,16 @@ void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t l
 }
 
 const char *sim_op_name(enum core_op op) {
-	static const char *const names[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break", "bond", "change",
-		"downgrade", "transfer", "ask", "explain", "acquire_all" };
+	static const char *const names[] = { "acquire", "extend", "update", "release", "get",
+		"list", "wait", "waiters", "break", "binding", "change", "downgrade", "transfer",
+		"ask", "explain", "acquire_all" };
 	return names[op];
 }
 
 struct slice sim_name_key(char buffer[16], uint32_t key) {
-	uint32_t width = 4; /* at least; it is written millions of times in a run, so by hand */
+	/* A key has at least 4 digits. It is written millions of times in a run, and therefore by
+	 * hand. */
+	uint32_t width = 4;
 	for (uint32_t rest = key / 10000; rest > 0; rest /= 10) {
 		width++;
 	}

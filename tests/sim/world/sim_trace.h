@@ -1,4 +1,5 @@
-/* sim_trace.h: the last events of a run in a ring; they become text only when something went wrong. */
+/* sim_trace.h: the last events of a run in a ring. They become text only when something went
+ * wrong. */
 #ifndef PAWL_SIM_TRACE_H
 #define PAWL_SIM_TRACE_H
 
@@ -7,46 +8,60 @@
 #include "core.h"
 
 enum sim_trace_kind {
-	TRACE_SENT,    /* a message leaves node for other */
-	TRACE_HANDLED, /* a message from other is handled at node */
-	TRACE_REQUEST, /* a request arrives at node */
-	TRACE_REPLY,   /* a reply leaves node */
-	TRACE_CLIENT,  /* what a client did or believes */
-	TRACE_FAULT,   /* what the simulator did to a node or link */
-	TRACE_NOTE     /* what the node would log */
-};
+	/* A message leaves `node` for `other`. */
+	TRACE_SENT,
+	/* A message from `other` is handled at `node`. */
+	TRACE_HANDLED,
+	/* A request arrives at `node`. */
+	TRACE_REQUEST,
+	/* A reply leaves `node`. */
+	TRACE_REPLY,
+	/* What a client did or believes. */
+	TRACE_CLIENT,
+	/* What the simulator did to a node or a link. */
+	TRACE_FAULT,
+	/* What the node would log. */
+	TRACE_NOTE };
 
 #define TRACE_NONE UINT32_MAX
 
 struct sim_trace_record {
 	int64_t at;
 	enum sim_trace_kind kind;
-	uint32_t node, other;      /* TRACE_NONE: none */
-	uint32_t key, lock;        /* numbers of sim_name_*; TRACE_NONE: none */
-	enum message_kind message; /* SENT, HANDLED */
+	/* TRACE_NONE: none. */
+	uint32_t node, other;
+	/* The numbers of sim_name_*; TRACE_NONE: none. */
+	uint32_t key, lock;
+	/* Of SENT and HANDLED. */
+	enum message_kind message;
 	enum status status;
 	int error;
-	const char *text; /* static storage */
-	uint64_t token, noted, a, b, epoch; /* epoch: of the frame */
+	/* In static storage. */
+	const char *text;
+	/* `epoch` is the one of the frame. */
+	uint64_t token, noted, a, b, epoch;
 	uint32_t flags;
 };
 
 struct sim_trace {
 	struct sim_trace_record *ring;
-	size_t size; /* power of two */
+	/* A power of two. */
+	size_t size;
 	uint64_t count;
-	FILE *live; /* every record is printed at once too; NULL: not */
+	/* Every record is also printed there at once; NULL: it is not. */
+	FILE *live;
 };
 
 void sim_trace_init(struct sim_trace *t, size_t size);
 void sim_trace_done(struct sim_trace *t);
 void sim_trace_add(struct sim_trace *t, const struct sim_trace_record *record);
-/* The last `limit` records that concern the key (or no key at all). */
+/* Prints the last `limit` records that concern the key, or no key at all. */
 void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t limit);
 
 /* Keys and lock_ids of the simulator carry their number. */
 struct slice sim_name_key(char buffer[16], uint32_t key);
-uint32_t sim_name_key_number(struct slice key); /* TRACE_NONE: not one of ours */
+/* TRACE_NONE: it is not a key of the simulator. */
+uint32_t sim_name_key_number(struct slice key);
 const char *sim_op_name(enum core_op op);
 struct id128 sim_name_lock(uint32_t lock, uint64_t random);
 uint32_t sim_name_lock_number(struct id128 lock);

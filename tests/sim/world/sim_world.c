@@ -40,12 +40,14 @@ static void name_birth(struct sim *sim) {
 }
 
 struct sim *sim_new(const struct sim_options *options) {
-	CHECK(options->masters >= 1 && options->masters <= MASTERS_MAX && options->masters + options->further <= SIM_NODES_MAX);
+	CHECK(options->masters >= 1 && options->masters <= MASTERS_MAX &&
+		options->masters + options->further <= SIM_NODES_MAX);
 	struct sim *sim = calloc(1, sizeof *sim);
 	CHECK(sim != NULL);
 	sim->options = *options;
 	sim->n = options->masters + options->further;
-	sim->now = SPAN_S; /* so that a clock that starts with the machine has a past */
+	/* So that a clock that starts with the machine has a past. */
+	sim->now = SPAN_S;
 	prng_init(&sim->prng, options->seed ^ UINT64_C(0x51b0a7d));
 	prng_init(&sim->shortage_prng, options->seed ^ UINT64_C(0x5407));
 	sim->alloc = alloc_libc(NULL);
@@ -93,7 +95,8 @@ const char *sim_node_name(const struct sim *sim, uint32_t node) {
 }
 
 uint32_t sim_node_at_peer(const struct sim *sim, uint32_t node, uint32_t peer) {
-	return sim->nodes[node].core && peer < NODES_MAX ? sim->nodes[node].node_of[peer] : TRACE_NONE;
+	return sim->nodes[node].core && peer < NODES_MAX ? sim->nodes[node].node_of[peer]
+		: TRACE_NONE;
 }
 
 int64_t sim_now(const struct sim *sim) {
@@ -135,7 +138,8 @@ bool sim_run_until(struct sim *sim, bool (*condition)(void *ctx), void *ctx, spa
 	return true;
 }
 
-void sim_at(struct sim *sim, int64_t at, void (*fn)(void *ctx, uint64_t arg), void *ctx, uint64_t arg) {
+void sim_at(struct sim *sim, int64_t at, void (*fn)(void *ctx, uint64_t arg), void *ctx,
+	uint64_t arg) {
 	sim_queue_put(&sim->queue, at > sim->now ? at : sim->now, fn, ctx, arg);
 }
 
@@ -182,9 +186,11 @@ void sim_fifo_clear(struct sim_fifo *f) {
 	}
 }
 
-/* Half of the rates lie at an edge of what is allowed: that is where the margins of the protocol are used up. */
+/* Half of the rates lie at an edge of what is allowed, because that is where the margins of the
+ * protocol are used up. */
 static int64_t draw_rate(struct sim *sim) {
-	int64_t top = (int64_t)sim->options.drift_ppm * 1000 - 1000; /* a little below: rounding to whole ns */
+	/* A little below the bound, because times are rounded to whole nanoseconds. */
+	int64_t top = (int64_t)sim->options.drift_ppm * 1000 - 1000;
 	if (top <= 0) {
 		return 0;
 	}
@@ -197,7 +203,8 @@ void sim_clock_draw(struct sim *sim, struct sim_clock *clock, bool fresh_boot) {
 		sim_clock_init(clock, sim->now, sim->now, sim->now, 0, 0);
 		return;
 	}
-	int64_t boot = fresh_boot ? sim_between(sim, 0, SPAN_S) : sim_between(sim, 0, 1000000 * SPAN_S);
+	int64_t boot = fresh_boot ? sim_between(sim, 0, SPAN_S)
+		: sim_between(sim, 0, 1000000 * SPAN_S);
 	int64_t raw = sim_between(sim, boot / 2, boot);
 	int64_t boot_rate = draw_rate(sim);
 	int64_t raw_rate = prng_chance(&sim->prng, 1, 2) ? boot_rate : draw_rate(sim);
