@@ -8,12 +8,15 @@
 #include "check.h"
 #include "pawl/error.h"
 
-static struct checker *reporting; /* for CHECKs that fail in the core */
+/* For CHECKs that fail in the core. */
+static struct checker *reporting;
 
-void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format, ...) {
+void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format,
+	...) {
 	va_list args;
 	fflush(stdout);
-	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check, (double)sim_now(c->sim) / 1e9, c->options.seed);
+	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,
+		(double)sim_now(c->sim) / 1e9, c->options.seed);
 	if (key != TRACE_NONE) {
 		fprintf(stderr, ", key k%04" PRIu32, key);
 	}
@@ -21,7 +24,8 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n  setup: %s\n  replay: %s\n  last events:\n", c->options.setup, c->options.replay);
+	fprintf(stderr, "\n  setup: %s\n  replay: %s\n  last events:\n", c->options.setup,
+		c->options.replay);
 	sim_trace_print(sim_trace(c->sim), stderr, key, 160);
 	fprintf(stderr, "VIOLATION of %s, seed %" PRIu64 "\n", check, c->options.seed);
 	if (c->options.history) {
@@ -32,23 +36,29 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 
 static void check_hook(const char *file, int line, const char *expr) {
 	check_hook_set(NULL);
-	checker_violation(reporting, "an invariant of the core", TRACE_NONE, "%s:%d: CHECK(%s)", file, line, expr);
+	checker_violation(reporting, "an invariant of the core", TRACE_NONE, "%s:%d: CHECK(%s)",
+		file, line, expr);
 }
 
 /* ---- what leaves the nodes ---- */
 
-/* lease: what the node was asked for under this token, less what any drift may take from it; 0: unknown. */
-static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id, uint64_t asked_token, span_ns lease) {
+/* `lease` is what the node was asked for under this token, less what any drift may take from it; 0:
+ * it is unknown. */
+static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id,
+	uint64_t asked_token, span_ns lease) {
 	uint32_t number = sim_name_lock_number(id);
 	uint64_t token, noted;
-	if (number >= c->lock_count || !core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
+	if (number >= c->lock_count ||
+		!core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
 		return;
 	}
-	lease = token == asked_token ? lease : 0; /* else that commit was refused */
+	/* Otherwise that commit was refused. */
+	lease = token == asked_token ? lease : 0;
 	struct lock_state *lock = &c->locks[number];
 	const struct node_view *view = &c->views[node];
 	if (!view->master) {
-		return; /* a replica's table says nothing about what was accepted */
+		/* A replica's table says nothing about what was accepted. */
+		return;
 	}
 	if (token > lock->accepted[node] || lock->accepted_tenure[node] != view->tenure) {
 		lock->accepted[node] = token > lock->accepted[node] ? token : lock->accepted[node];
@@ -61,26 +71,31 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 		lock->lengthened_at[node] = sim_now(c->sim);
 	}
 	if (lock->released[node] == view->tenure && !c->options.forgets_releases) {
-		checker_violation(c, "released lock_ids stay released", lock->key, "n%" PRIu32 " has L%" PRIu32 " again, although it was told of its release",
+		checker_violation(c, "released lock_ids stay released", lock->key,
+			"n%" PRIu32 " has L%" PRIu32 " again, although it was told of its release",
 			node + 1, number);
 	}
 }
 
-/* To this node: neither a member nor a master of the epoch before, which may be a source still. */
+/* Whether `from` is outside as this node sees it: neither a member nor a master of the epoch
+ * before, which may still be a source. */
 static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
 	const struct config *config = core_config(sim_node_core(c->sim, node));
 	bool non_member = config_find_name(config, sim_node_name(c->sim, from)) < 0;
 	for (uint32_t i = 0; i < config->before_count; i++) {
-		non_member = non_member && strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
+		non_member = non_member &&
+			strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
 	}
 	return non_member;
 }
 
-/* Releases that are remembered: the frame may have been dropped unread, also in a step that releases something else because the node stood still
- * for too long; and what a guest gives back under its name counts as a release that
- * was taken, too, while others in the same frame are not heard (section 6). */
+/* Whether the node remembers the releases in the frame. The frame may have been dropped unread,
+ * also in a step that releases something else because the node had stood still for too long. And
+ * what a node outside gives back under its name counts as a release that was taken, too, while the
+ * others in the same frame are not heard (section 6). */
 static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
-	return c->releases[node] != c->releases_before[node] && c->stood_still[node] == c->stood_still_before[node] && !is_guest(c, node, from);
+	return c->releases[node] != c->releases_before[node] &&
+		c->stood_still[node] == c->stood_still_before[node] && !is_guest(c, node, from);
 }
 
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
@@ -91,7 +106,8 @@ static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	}
 }
 
-/* A failed request takes it back there (section 11): as it was, the node does not learn it again. Or it ended with a connection. */
+/* A failed request rolls the lock back at the node (section 11), which does not learn it again as
+ * it was. Or the lock ended with a connection. */
 static void saw_drop(struct checker *c, uint32_t node, const struct message *m) {
 	uint32_t number = sim_name_lock_number(m->lock_id);
 	if (m->kind == MESSAGE_RELEASE && (m->attempt || m->number) && number < c->lock_count) {
@@ -99,9 +115,11 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 		lock->gone_at[node] = sim_now(c->sim);
 		uint64_t token, noted;
 		if (!core_peek(sim_node_core(c->sim, node), m->key, m->lock_id, &token, &noted)) {
-			lock->accepted_tenure[node] = 0; /* since when it has the next one is another matter */
+			/* Since when it has the next record is another matter. */
+			lock->accepted_tenure[node] = 0;
 		}
-		lock->rolled_back[node] = m->attempt ? lock->accepted[node] : lock->rolled_back[node];
+		lock->rolled_back[node] = m->attempt ? lock->accepted[node]
+			: lock->rolled_back[node];
 	}
 }
 
@@ -122,7 +140,8 @@ static void stepped(void *ctx, uint32_t node) {
 }
 
 static bool may_accept(enum message_kind kind) {
-	return kind == MESSAGE_COMMIT || kind == MESSAGE_LEARN || kind == MESSAGE_EXTEND || kind == MESSAGE_EXTEND_PERMITS;
+	return kind == MESSAGE_COMMIT || kind == MESSAGE_LEARN || kind == MESSAGE_EXTEND ||
+		kind == MESSAGE_EXTEND_PERMITS;
 }
 
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {
@@ -133,27 +152,32 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 	const bool heard = releases_heard(ctx, node, from);
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
-		bool remembered = m->kind == MESSAGE_HAND_OVER || (m->kind == MESSAGE_RELEASE && !m->attempt && !m->number);
+		bool remembered = m->kind == MESSAGE_HAND_OVER ||
+			(m->kind == MESSAGE_RELEASE && !m->attempt && !m->number);
 		if (remembered && heard) {
 			saw_release(ctx, node, m->lock_id);
 		}
 		saw_drop(ctx, node, m);
 		if (may_accept(m->kind)) {
-			/* an extension may have been refused: the record is there all the same */
-			bool sure = m->kind == MESSAGE_COMMIT && m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
+			/* An extension may have been refused: the record is there all the same. */
+			bool sure = m->kind == MESSAGE_COMMIT &&
+				m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
 			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US - m->terms.delay : 0;
 			saw_record(ctx, node, m->key, m->lock_id, m->token, lease / 2);
 		}
 	}
 }
 
-/* Some master has its record, and an extension that was told unsure may have lengthened it: who repeats it is no newcomer. */
+/* Whether some master has its record, which an extension that was told unsure may have lengthened.
+ * A client that repeats it is no newcomer. */
 static bool some_has(const struct checker *c, uint32_t lock) {
 	char buffer[16];
 	struct slice key = sim_name_key(buffer, c->locks[lock].key);
 	uint64_t token, noted;
 	for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
-		if (sim_node_running(c->sim, i) && c->views[i].master && core_peek(sim_node_core(c->sim, i), key, c->locks[lock].id, &token, &noted)) {
+		if (sim_node_running(c->sim, i) && c->views[i].master &&
+			core_peek(sim_node_core(c->sim, i), key, c->locks[lock].id, &token,
+			&noted)) {
 			return true;
 		}
 	}
@@ -168,15 +192,17 @@ static void asked(void *ctx, uint32_t node, const struct core_request *request) 
 	op->again = op->known && op->op.op == CORE_ACQUIRE && some_has(c, op->op.lock);
 }
 
-/* A lease that was over at some masters was extended, and there displaces the promise of the next. */
+/* A lease that was over at some masters was extended, and displaces the promise of the next lock
+ * there. */
 static void saw_displaced(struct checker *c, const struct message *m) {
-	const uint32_t waiting = sim_name_lock_number(m->lock_id), back = sim_name_lock_number(m->by);
+	const uint32_t waiting = sim_name_lock_number(m->lock_id),
+		back = sim_name_lock_number(m->by);
 	if (waiting < c->lock_count && back < c->lock_count && c->locks[back].granted) {
 		c->locks[waiting].displaced_at = sim_now(c->sim);
 	}
 }
 
-/* A coordinator that is a master accepts without a message to itself. */
+/* A coordinator that is a master accepts without sending itself a message. */
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
 	const struct checker *c = ctx;
 	(void)to;
@@ -195,33 +221,41 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 }
 
 /* Section 8.3: held means that q masters accepted. */
-static void check_honest(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+static void check_honest(struct checker *c, uint32_t node, const struct op_state *op,
+	const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
 	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0, 0);
 	checker_watched_granted(c, op->op.lock, reply);
 	if (lock->ended || lock->leaving) {
-		return; /* a release may follow in the frame of the commit: nothing to be seen */
+		/* A release may follow in the frame of the commit, and then nothing can be seen. */
+		return;
 	}
 	if (!checker_quorum_accepted(c, node, op, reply)) {
 		uint32_t accepted = 0;
 		for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
 			accepted += lock->accepted[i] >= reply->token;
 		}
-		checker_violation(c, "honest answers", op->op.key, "L%" PRIu32 " is answered as held with token %" PRIu64
-			", but that is no quorum of an epoch: %" PRIu32 " nodes accepted it (the answer says %" PRIu32 ", with a quorum of %" PRIu32 ")",
-			op->op.lock, reply->token, accepted, reply->acks, reply->quorum);
+		checker_violation(c, "honest answers", op->op.key,
+			"L%" PRIu32 " is answered as held with token %" PRIu64
+			", but that is no quorum of an epoch: %" PRIu32
+			" nodes accepted it (the answer says %" PRIu32 ", with a quorum of %" PRIu32
+			")", op->op.lock, reply->token, accepted, reply->acks, reply->quorum);
 	}
 }
 
-/* Its answer came after that of one who had asked later. That is right only if it was granted before, and merely heard of it later. */
-static void check_passed(struct checker *c, const struct op_state *w, const struct core_reply *reply) {
+/* Its answer came after the answer of a request that was made later. That is right only if it was
+ * granted before, and merely heard of it later. */
+static void check_passed(struct checker *c, const struct op_state *w,
+	const struct core_reply *reply) {
 	if (w->passed_by == 0 || (reply->error == PAWL_OK && reply->token < w->passed_token)) {
 		return;
 	}
 	const struct op_state *other = &c->ops[w->passed_by - 1];
-	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32 " (asked for at %.6f) is granted with token %" PRIu64 " before L%" PRIu32
-		", which has waited since %.6f and is answered %d with token %" PRIu64, other->op.lock, (double)other->invoked / 1e9, w->passed_token, w->op.lock,
+	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32
+		" (asked for at %.6f) is granted with token %" PRIu64 " before L%" PRIu32
+		", which has waited since %.6f and is answered %d with token %" PRIu64,
+		other->op.lock, (double)other->invoked / 1e9, w->passed_token, w->op.lock,
 		(double)w->invoked / 1e9, reply->error, reply->token);
 }
 
@@ -229,31 +263,41 @@ static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
 	return c->locks[a].wanted.of == SHARE_SHARED && c->locks[b].wanted.of == SHARE_SHARED;
 }
 
-/* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
- * release is still on its way to the home; and who repeats what a master still has is no newcomer. Whom the holder names goes before
- * all who wait (section 10, Succession). Whose turn is taken by a lease that comes back may lose it to the next. Those who share the key
- * hold it at once: neither waits for the other. */
-static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
+/* Section 5: the request that came first to the home is served first. There are exceptions. A try
+ * has no place in the queue: it may find the key free at q masters while the release is still on
+ * its way to the home. A client that repeats what a master still has is no newcomer. A waiter whom
+ * the holder names goes before all others (section 10, Succession). A waiter whose turn is taken by
+ * a lease that comes back may lose it to the next. Those who share the key hold it at once: neither
+ * waits for the other. */
+static void check_order(struct checker *c, const struct op_state *granted,
+	const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
-	/* Asked for right after the turn passed to the next one, and had at once: the masters may not have heard yet whose turn it is. */
-	bool close = granted->invoked < key->turn_passed_at + slack && sim_now(c->sim) < granted->invoked + slack;
+	/* It was asked for right after the turn had passed to the next one, and was granted at
+	 * once: the masters may not have heard yet whose turn it is. */
+	bool close = granted->invoked < key->turn_passed_at + slack &&
+		sim_now(c->sim) < granted->invoked + slack;
 	bool named = key->named_at && granted->invoked < key->named_at;
 	key->turn_passed_at = sim_now(c->sim);
 	key->named_at = 0;
-	for (uint64_t id = 0; slack && !close && !named && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
+	for (uint64_t id = 0; slack && !close && !named && !granted->again &&
+		granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
-		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
-				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0 &&
-				c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim) && !both_share(c, w->op.lock, granted->op.lock)) {
+		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE &&
+			w->op.key == granted->op.key && w->op.wait > 0 &&
+			w->invoked >= 3 * SPAN_S && w->op.priority >= granted->op.priority &&
+			w->invoked + slack < granted->invoked && w->passed_by == 0 &&
+			c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim) &&
+			!both_share(c, w->op.lock, granted->op.lock)) {
 			w->passed_by = (uint64_t)(granted - c->ops) + 1;
 			w->passed_token = reply->token;
 		}
 	}
 }
 
-/* All or none: each of them as if it had been asked for alone. */
-static void check_all(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+/* All or none: each lock is judged as if it had been asked for alone. */
+static void check_all(struct checker *c, uint32_t node, const struct op_state *op,
+	const struct core_reply *reply) {
 	CHECK(reply->count == op->op.member_count);
 	for (uint32_t i = 0; i < op->op.member_count; i++) {
 		uint32_t lock = op->op.members[i];
@@ -264,7 +308,8 @@ static void check_all(struct checker *c, uint32_t node, const struct op_state *o
 		one.op.key = c->locks[lock].key;
 		said.token = reply->got[i].token;
 		if (!id128_equal(reply->got[i].lock_id, c->locks[lock].id)) {
-			checker_violation(c, "honest answers", one.op.key, "asked for L%" PRIu32 ", and was answered about another lock_id", lock);
+			checker_violation(c, "honest answers", one.op.key, "asked for L%" PRIu32
+				", and was answered about another lock_id", lock);
 		}
 		check_honest(c, node, &one, &said);
 		checker_held(c, op, lock, reply->valid, reply->got[i].terms.set);
@@ -279,11 +324,13 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (op->known && checker_unjudged(c, op)) {
 		return;
 	}
-	const bool extends = op->op.op == CORE_EXTEND, loses = op->op.op == CORE_UPDATE || op->op.op == CORE_DOWNGRADE;
+	const bool extends = op->op.op == CORE_EXTEND, loses = op->op.op == CORE_UPDATE ||
+		op->op.op == CORE_DOWNGRADE;
 	if (op->known && reply->error && (extends || (loses && reply->error == PAWL_ELOST))) {
 		checker_renewed(c, node, op, reply->error);
 	}
-	if (op->known && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_ACQUIRE_ALL) && reply->error == PAWL_ENOQUORUM) {
+	if (op->known && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_ACQUIRE_ALL) &&
+		reply->error == PAWL_ENOQUORUM) {
 		checker_refused(c, node, op, reply);
 	}
 	check_passed(c, op, reply);
@@ -322,7 +369,8 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 static void told(void *ctx, uint32_t node, const struct core_watch_event *watch_event) {
 	const struct checker *c = ctx;
 	if (c->options.liar != TRACE_NONE) {
-		return; /* from its beginning on, or not at all */
+		/* Events have to be judged from the beginning on, or not at all. */
+		return;
 	}
 	checker_watch_event(ctx, node, watch_event);
 	checker_watched(ctx, node, watch_event);
@@ -336,8 +384,9 @@ struct checker *checker_new(const struct checker_options *options) {
 	c->options = *options;
 	c->sim = options->sim;
 	c->liar.lies = options->liar != TRACE_NONE;
-	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied,
-		.watch_event = told, .ctx = c });
+	sim_observe(c->sim,
+		(struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped,
+		.sent = sent, .replied = replied, .watch_event = told, .ctx = c });
 	checker_history_begin(c);
 	reporting = c;
 	check_hook_set(check_hook);

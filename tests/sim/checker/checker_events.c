@@ -1,4 +1,5 @@
-/* What a node tells those who watch: for each lock_id that it is there, then that it is gone, and what it told is in the end what it has. */
+/* What a node tells its watchers: for each lock_id that it is there, then that it is gone. In the
+ * end what it has told is what it has. */
 #include <inttypes.h>
 
 #include "checker_impl.h"
@@ -6,17 +7,20 @@
 static bool here(const struct checker *c, uint32_t node, const struct lock_state *lock) {
 	char key[16];
 	uint64_t token, noted;
-	return sim_node_core(c->sim, node) && core_peek(sim_node_core(c->sim, node), sim_name_key(key, lock->key), lock->id, &token, &noted);
+	return sim_node_core(c->sim, node) && core_peek(sim_node_core(c->sim, node),
+		sim_name_key(key, lock->key), lock->id, &token, &noted);
 }
 
-/* Changes may have been missed: those who watch look again, and until the next of a lock_id this says nothing about it. */
+/* Events may have been missed: watchers look again, and until the next event of a lock_id nothing
+ * is known about it. */
 static void look_again(struct checker *c, uint32_t node) {
 	for (size_t i = 0; i < c->lock_count; i++) {
 		c->locks[i].unsure |= 1u << node;
 	}
 }
 
-static void tell(struct checker *c, uint32_t node, const struct core_watch_event *watch_event, bool there) {
+static void tell(struct checker *c, uint32_t node, const struct core_watch_event *watch_event,
+	bool there) {
 	uint32_t number = sim_name_lock_number(watch_event->lock_id);
 	if (number >= c->lock_count) {
 		return;
@@ -24,18 +28,21 @@ static void tell(struct checker *c, uint32_t node, const struct core_watch_event
 	struct lock_state *lock = &c->locks[number];
 	bool told = lock->told >> node & 1, sure = !(lock->unsure >> node & 1);
 	if (sure && told == there) {
-		checker_violation(c, "watch events", lock->key, "n%" PRIu32 " tells that L%" PRIu32 " is %s, and has told so before", node + 1, number,
-			there ? "acquired" : "gone");
+		checker_violation(c, "watch events", lock->key,
+			"n%" PRIu32 " tells that L%" PRIu32 " is %s, and has told so before",
+			node + 1, number, there ? "acquired" : "gone");
 	}
 	lock->unsure &= ~(1u << node);
 	lock->told = there ? lock->told | 1u << node : lock->told & ~(1u << node);
 }
 
-void checker_watch_event(struct checker *c, uint32_t node, const struct core_watch_event *watch_event) {
+void checker_watch_event(struct checker *c, uint32_t node,
+	const struct core_watch_event *watch_event) {
 	uint64_t incarnation = sim_node_incarnation(c->sim, node);
 	if (c->told_by[node] != incarnation) {
 		c->told_by[node] = incarnation;
-		look_again(c, node); /* it may have begun with what a side file brought */
+		/* Its table may have begun with what a side file brought. */
+		look_again(c, node);
 		c->told[node].no_room_seen = 0;
 	}
 	checker_told(c, node, watch_event);
@@ -45,7 +52,9 @@ void checker_watch_event(struct checker *c, uint32_t node, const struct core_wat
 		break;
 	case WATCH_EVENT_LOST:
 		tell(c, node, watch_event, false);
-		if (watch_event->terms.delay > 0 && sim_name_lock_number(watch_event->lock_id) < c->lock_count) { /* the end of its delay may be told, too */
+		/* The end of its delay may be told, too. */
+		if (watch_event->terms.delay > 0 &&
+			sim_name_lock_number(watch_event->lock_id) < c->lock_count) {
 			c->locks[sim_name_lock_number(watch_event->lock_id)].unsure |= 1u << node;
 		}
 		break;
@@ -55,17 +64,20 @@ void checker_watch_event(struct checker *c, uint32_t node, const struct core_wat
 	case WATCH_EVENT_UPDATED: case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_ASKED:
 		break;
 	case WATCH_EVENT_MISSED:
-		if (watch_event->key.size == 0) { /* of one key: something else may have come and gone; what was told of what is here stays right */
+		/* If events of one key were missed, something else may have come and gone, and what
+		 * was told of what is here stays right. */
+		if (watch_event->key.size == 0) {
 			look_again(c, node);
 		}
 		break;
 	}
 }
 
-/* Who is in the cluster no more has nothing to tell. */
+/* A node that is no longer in the cluster has nothing to tell. */
 static bool speaks(const struct checker *c, uint32_t node) {
 	struct core_status status;
-	if (c->told_by[node] != sim_node_incarnation(c->sim, node) || !sim_node_core(c->sim, node)) {
+	if (c->told_by[node] != sim_node_incarnation(c->sim, node) ||
+		!sim_node_core(c->sim, node)) {
 		return false;
 	}
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
@@ -78,13 +90,15 @@ static bool follows(const struct checker *c, uint32_t node) {
 	return status.state == CORE_FOLLOWING;
 }
 
-/* When all leases of before are over: all of what a node has, and nothing else, has been told. */
+/* When all leases of before are over: everything that a node has, and nothing else, has been
+ * told. */
 static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock, bool replicas) {
 	for (*node = 0; *node < sim_nodes(c->sim); ++*node) {
 		bool tells = speaks(c, *node) && (replicas || !follows(c, *node));
 		for (*lock = 0; tells && *lock < c->lock_count; ++*lock) {
 			const struct lock_state *l = &c->locks[*lock];
-			if (here(c, *node, l) != (l->told >> *node & 1) && !(l->unsure >> *node & 1)) {
+			if (here(c, *node, l) != (l->told >> *node & 1) &&
+				!(l->unsure >> *node & 1)) {
 				return false;
 			}
 		}
@@ -106,7 +120,8 @@ void checker_events_settled(struct checker *c, bool replicas) {
 	uint32_t node, lock;
 	checker_told_settled(c);
 	if (!agrees(c, &node, &lock, replicas)) {
-		checker_violation(c, "watch events", c->locks[lock].key, "n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1,
+		checker_violation(c, "watch events", c->locks[lock].key,
+			"n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1,
 			here(c, node, &c->locks[lock]) ? "has" : "does not have", lock);
 	}
 }

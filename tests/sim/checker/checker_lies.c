@@ -1,5 +1,6 @@
-/* While a master lies (docs/guarantees.md, A node that lies) locks are not judged, as its vote may give them to two. What the others adopt is:
- * a configuration that one of them has accepted, or that was passed on by one that was alone. */
+/* While a master lies (docs/guarantees.md, A node that lies) locks are not judged, because its vote
+ * may give them to two clients. The others may adopt only a configuration that one of them has
+ * accepted, or that was passed on by a node that was alone. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -39,24 +40,30 @@ void checker_lies_step(struct checker *c, uint32_t node) {
 	}
 }
 
-/* It has proposed a set of itself alone, and the others accepted that: whoever is in that set believes it alone. */
+/* The liar has proposed a set of itself alone, and the others accepted that. A node in that set
+ * believes it alone. */
 static bool alone(const struct checker *c) {
 	bool found = false;
 	for (size_t i = 0; i < c->config_count && !found; i++) {
 		const struct config *config = &c->configs[i].config;
-		found = config_masters(config) == 1 && id128_equal(config->nodes[0].id, sim_node_durable(c->sim, c->options.liar)->node_id);
+		found = config_masters(config) == 1 && id128_equal(config->nodes[0].id,
+			sim_node_durable(c->sim, c->options.liar)->node_id);
 	}
 	return found;
 }
 
-/* A node that belongs to no cluster believes what it is told, and what the liar's own core adopts is its own affair. */
-bool checker_lies_adopted(struct checker *c, uint32_t node, const struct config *config, uint64_t hash) {
+/* A node that belongs to no cluster believes what it is told, and it does not matter what the
+ * liar's own core adopts. */
+bool checker_lies_adopted(struct checker *c, uint32_t node, const struct config *config,
+	uint64_t hash) {
 	const struct durable *d = sim_node_durable(c->sim, node);
 	if (node == c->options.liar || d->config.epoch != config->epoch || d->pledged) {
 		return false;
 	}
-	if (c->liar.lies && config->epoch > 1 && !accepted(c, hash) && sim_counts(c->sim)[COUNT_config_passed_on] == 0 && !alone(c)) {
-		checker_violation(c, "a configuration is adopted with proof", TRACE_NONE, "n%" PRIu32 " has adopted epoch %" PRIu64
+	if (c->liar.lies && config->epoch > 1 && !accepted(c, hash) &&
+		sim_counts(c->sim)[COUNT_config_passed_on] == 0 && !alone(c)) {
+		checker_violation(c, "a configuration is adopted with proof", TRACE_NONE,
+			"n%" PRIu32 " has adopted epoch %" PRIu64
 			", which nobody accepted who does not lie", node + 1, config->epoch);
 	}
 	return true;

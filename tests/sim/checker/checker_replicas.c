@@ -1,9 +1,10 @@
-/* What replicas may show: never older than they say, and in the end what their masters have (docs/protocol.md, section 7). */
+/* What replicas may show: never anything older than they say, and in the end what their masters
+ * have (docs/protocol.md, section 7). */
 #include <inttypes.h>
 
 #include "checker_impl.h"
 
-/* Who a replica follows; TRACE_NONE: nobody. */
+/* The node that a replica follows; TRACE_NONE: it follows nobody. */
 uint32_t checker_followed(const struct checker *c, uint32_t node) {
 	struct core_status status;
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
@@ -27,8 +28,8 @@ static bool has(const struct checker *c, uint32_t node, uint32_t lock, uint64_t 
 	char key[16];
 	uint64_t noted;
 	*token = 0;
-	return sim_node_core(c->sim, node) &&
-		core_peek(sim_node_core(c->sim, node), sim_name_key(key, c->locks[lock].key), c->locks[lock].id, token, &noted);
+	return sim_node_core(c->sim, node) && core_peek(sim_node_core(c->sim, node),
+		sim_name_key(key, c->locks[lock].key), c->locks[lock].id, token, &noted);
 }
 
 static uint32_t live_on_key(const struct checker *c, uint32_t node, uint32_t key) {
@@ -40,7 +41,8 @@ static uint32_t live_on_key(const struct checker *c, uint32_t node, uint32_t key
 	return live;
 }
 
-/* The answer names this lock_id as a holder's; with which token. */
+/* Finds the entry of this lock_id among the holders that the answer names; NULL: it does not name
+ * it. */
 static const struct core_entry *shown_entry(const struct core_reply *reply, struct id128 id) {
 	if (!reply->held) {
 		return NULL;
@@ -53,13 +55,16 @@ static const struct core_entry *shown_entry(const struct core_reply *reply, stru
 	return id128_equal(reply->entry.lock_id, id) ? &reply->entry : NULL;
 }
 
-/* The age is a promise: what the followed master had accepted, or released, by then is seen. */
-void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+/* The age is a promise: what the followed master had accepted, or released, by then is shown. */
+void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op,
+	const struct core_reply *reply) {
 	if (c->shows[node] != c->showed[node]) {
-		return; /* the table was replaced in the step of this answer, before or after it */
+		/* The table was replaced in the step of this answer, before or after it. */
+		return;
 	}
 	const uint32_t master = c->shows[node] - 1;
-	if (!reply->replica || reply->age == SPAN_MAX || master == TRACE_NONE || sim_now(c->sim) != op->asked_at || !sim_node_core(c->sim, master)) {
+	if (!reply->replica || reply->age == SPAN_MAX || master == TRACE_NONE ||
+		sim_now(c->sim) != op->asked_at || !sim_node_core(c->sim, master)) {
 		return;
 	}
 	int64_t as_of = op->asked_at - reply->age;
@@ -71,24 +76,35 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 			continue;
 		}
 		const struct core_entry *shown = shown_entry(reply, lock->id);
-		if (shown && lock->released[master] == tenure && lock->tombstone_at[master] < as_of && !c->options.forgets_releases) {
-			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " shows L%" PRIu32 " and says that its view is %.3f ms old, but n%"
-				PRIu32 " was told of its release %.3f ms ago", node + 1, i, (double)reply->age / 1e6, master + 1,
+		if (shown && lock->released[master] == tenure &&
+			lock->tombstone_at[master] < as_of && !c->options.forgets_releases) {
+			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32
+				" shows L%" PRIu32 " and says that its view is %.3f ms old, but n%"
+				PRIu32 " was told of its release %.3f ms ago", node + 1, i,
+				(double)reply->age / 1e6, master + 1,
 				(double)(op->asked_at - lock->tombstone_at[master]) / 1e6);
 		}
-		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of && lock->lengthened_at[master] < as_of &&
-			lock->gone_at[master] < as_of && op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
-		bool closing = reply->entry.closing && reply->entry.token >= token; /* nobody holds it any more, and its delay runs */
+		bool stands = single && lock->accepted_tenure[master] == tenure &&
+			lock->accepted_at[master] < as_of &&
+			lock->lengthened_at[master] < as_of && lock->gone_at[master] < as_of &&
+			op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) &&
+			token == lock->accepted[master];
+		/* Nobody holds the lock any more, and its delay runs. */
+		bool closing = reply->entry.closing && reply->entry.token >= token;
 		if (stands && !closing && !(shown && shown->token >= token)) {
-			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " does not show L%" PRIu32 " with token %" PRIu64
-				" and says that its view is %.3f ms old, but n%" PRIu32 " has it since %.3f ms", node + 1, i, token, (double)reply->age / 1e6,
-				master + 1, (double)(op->asked_at - lock->accepted_at[master]) / 1e6);
+			checker_violation(c, "age of a replica's view", op->op.key,
+				"n%" PRIu32 " does not show L%" PRIu32 " with token %" PRIu64
+				" and says that its view is %.3f ms old, but n%" PRIu32
+				" has it since %.3f ms",
+				node + 1, i, token, (double)reply->age / 1e6, master + 1,
+				(double)(op->asked_at - lock->accepted_at[master]) / 1e6);
 		}
 	}
 }
 
-/* True when the replica has just what its master has; else *lock is a difference. */
-bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t master, uint32_t *lock) {
+/* True when the replica has exactly what its master has. Otherwise *lock is a difference. */
+bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t master,
+	uint32_t *lock) {
 	for (*lock = 0; *lock < c->lock_count; (*lock)++) {
 		uint64_t here, there;
 		if (has(c, node, *lock, &here) != has(c, master, *lock, &there) || here != there) {
@@ -98,9 +114,11 @@ bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t mas
 	return true;
 }
 
-/* Nothing that the rules know keeps this master from learning it: no other lock is live there, and nobody has given it back. */
+/* No rule keeps this master from learning it: no other lock is live there, and the master has not
+ * rolled it back. */
 static bool may_learn(const struct checker *c, uint32_t node, uint32_t lock, uint64_t token) {
-	return live_on_key(c, node, c->locks[lock].key) == 0 && token > c->locks[lock].rolled_back[node];
+	return live_on_key(c, node, c->locks[lock].key) == 0 &&
+		token > c->locks[lock].rolled_back[node];
 }
 
 bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lock) {

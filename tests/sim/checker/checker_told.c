@@ -1,5 +1,6 @@
-/* What a replica tells is what its master tells: of each key every piece of news in its order, or a gap (docs/protocol.md, section 7). Where
- * the master had no room for pieces of its own, and told a gap instead, its replicas may tell so many that nobody else has told. */
+/* A replica tells what its master tells: of each key every event in its order, or that events were
+ * missed (docs/protocol.md, section 7). Where the master had no room for events of its own, and
+ * told that some were missed, its replicas may tell as many events that nobody else has told. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,14 +10,17 @@
 
 static const struct siphash_key any_key = { 1, 2 };
 
-/* Of the bytes that are told; a gap has none. */
+/* The digest of everything that an event tells. Missed events have none: 0. */
 static uint64_t digest(const struct core_watch_event *n) {
 	if (n->kind == WATCH_EVENT_MISSED) {
 		return 0;
 	}
-	const uint64_t words[] = { (uint64_t)n->kind, id128_word(n->lock_id), n->token, n->value_seq.clock, n->value_seq.node, n->value_seq.boot,
-		n->terms.of, n->terms.set.w[0], n->terms.set.w[1], siphash(any_key, n->owner.data, n->owner.size),
-		siphash(any_key, n->identity.data, n->identity.size), siphash(any_key, n->value.data, n->value.size),
+	const uint64_t words[] = { (uint64_t)n->kind, id128_word(n->lock_id), n->token,
+		n->value_seq.clock,
+		n->value_seq.node, n->value_seq.boot, n->terms.of, n->terms.set.w[0],
+		n->terms.set.w[1], siphash(any_key, n->owner.data, n->owner.size),
+		siphash(any_key, n->identity.data, n->identity.size),
+		siphash(any_key, n->value.data, n->value.size),
 		siphash(any_key, n->label.data, n->label.size) };
 	return siphash(any_key, (const uint8_t *)words, sizeof words) | 1;
 }
@@ -37,8 +41,11 @@ static struct told_key *told_key(struct checker *c, uint32_t node, uint32_t key)
 		CHECK(by->keys != NULL);
 		for (; by->count <= key; by->count++) {
 			by->keys[by->count] = (struct told_key){ .unsure = true };
-			if (by->no_room) { /* the first news of it may have been among those */
-				put(&by->keys[by->count], (struct told){ .at = sim_now(c->sim), .no_room = true });
+			/* The first event of the key may have been among those for which there was
+			 * no room. */
+			if (by->no_room) {
+				put(&by->keys[by->count],
+					(struct told){ .at = sim_now(c->sim), .no_room = true });
 			}
 		}
 	}
@@ -54,8 +61,9 @@ void checker_told_free(struct checker *c) {
 	}
 }
 
-/* A gap of no key is one of all of them. */
-static void each_key(struct checker *c, uint32_t node, const struct core_watch_event *n, void (*then)(struct checker *, uint32_t, uint32_t, const struct core_watch_event *)) {
+/* Missed events of no key are missed events of all keys. */
+static void each_key(struct checker *c, uint32_t node, const struct core_watch_event *n,
+	void (*then)(struct checker *, uint32_t, uint32_t, const struct core_watch_event *)) {
 	if (n->key.size) {
 		uint32_t key = sim_name_key_number(n->key);
 		if (key != TRACE_NONE) {
@@ -79,38 +87,44 @@ static void add(struct checker *c, uint32_t node, uint32_t key, const struct cor
 	put(told_key(c, node, key), (struct told){ .digest = digest(n), .at = sim_now(c->sim) });
 }
 
-static void add_no_room(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
+static void add_no_room(struct checker *c, uint32_t node, uint32_t key,
+	const struct core_watch_event *n) {
 	(void)n;
 	put(told_key(c, node, key), (struct told){ .at = sim_now(c->sim), .no_room = true });
 }
 
-/* What this piece, a gap, stands for, in pieces that were not kept: the core counts them when it gives the gap out. 0: it was told itself. */
+/* How many events were dropped, if this event says that some were missed: the core counts them when
+ * it gives it out. 0: none were dropped, and it was told itself. */
 static uint64_t stands_for(struct checker *c, uint32_t node) {
-	const uint64_t lost = core_counts(sim_node_core(c->sim, node))[COUNT_watch_event_lost], more = lost - c->told[node].no_room_seen;
+	const uint64_t lost = core_counts(sim_node_core(c->sim, node))[COUNT_watch_event_lost],
+		more = lost - c->told[node].no_room_seen;
 	c->told[node].no_room_seen = lost;
 	return more;
 }
 
 /* ---- replicas ---- */
 
-static void forget(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
+static void forget(struct checker *c, uint32_t node, uint32_t key,
+	const struct core_watch_event *n) {
 	(void)n;
 	told_key(c, node, key)->unsure = true;
 }
 
-/* Whose news it repeats; TRACE_NONE: nobody's: it is without a master, or builds another table. */
+/* The node whose events it repeats; TRACE_NONE: it is without a master, or builds another table. */
 static uint32_t repeats(const struct checker *c, uint32_t node) {
 	struct core_status status;
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
 	return status.catching_up ? TRACE_NONE : checker_followed(c, node);
 }
 
-/* The same has been told several times: what was told since the gap may be a later one of them. */
+/* The same has been told several times: what was told since events were missed may be a later one
+ * of the equal parts. */
 static bool move_on(struct told_key *mine, const struct told_key *whole) {
 	const uint32_t run = mine->at - mine->from;
 	for (uint32_t from = mine->from + 1; from + run <= whole->count; from++) {
 		uint32_t same = 0;
-		while (same < run && whole->told[from + same].digest == whole->told[mine->from + same].digest) {
+		while (same < run &&
+			whole->told[from + same].digest == whole->told[mine->from + same].digest) {
 			same++;
 		}
 		if (same == run) {
@@ -135,8 +149,10 @@ static bool is_next(const struct told_key *mine, const struct told_key *whole, u
 	return at < whole->count && whole->told[at].digest == digest;
 }
 
-/* Since the last gap here, or where it may go on after it, the master had no room for news, and not all of so many have been told. */
-static bool may_be_excused(const struct checker *c, const struct told_key *mine, const struct told_key *whole, bool anywhere) {
+/* Since events were last missed here, or where it may go on after that, the master had no room for
+ * events, and not all of those have been told. */
+static bool may_be_excused(const struct checker *c, const struct told_key *mine,
+	const struct told_key *whole, bool anywhere) {
 	const uint32_t end = anywhere || mine->at >= whole->count ? whole->count : mine->at + 1;
 	for (uint32_t i = mine->from; i < end; i++) {
 		if (whole->told[i].no_room) {
@@ -146,18 +162,23 @@ static bool may_be_excused(const struct checker *c, const struct told_key *mine,
 	return false;
 }
 
-static void repeated(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
+static void repeated(struct checker *c, uint32_t node, uint32_t key,
+	const struct core_watch_event *n) {
 	uint32_t master = repeats(c, node);
 	struct told_key *mine = told_key(c, node, key);
 	if (master == TRACE_NONE || (c->told[node].alone && n->kind == WATCH_EVENT_EXPIRED)) {
-		mine->unsure = true; /* ... or it ended by this node's clocks at the beginning of the step in which it began to follow */
+		/* Or it ended by this node's clocks at the beginning of the step in which it began
+		 * to follow. */
+		mine->unsure = true;
 		return;
 	}
 	const struct told_key *whole = told_key(c, master, key);
 	mine = told_key(c, node, key);
 	if (!mine->unsure && mine->master != master) {
-		checker_violation(c, "watch events of replicas", key, "n%" PRIu32 " told what n%" PRIu32 " tells, and goes on with n%" PRIu32 " without a gap",
-			node + 1, mine->master + 1, master + 1);
+		checker_violation(c, "watch events of replicas", key,
+			"n%" PRIu32 " told what n%" PRIu32 " tells, and goes on with n%" PRIu32
+			" without saying that events were missed", node + 1, mine->master + 1,
+			master + 1);
 	}
 	const bool first = mine->unsure;
 	if (first) {
@@ -178,8 +199,9 @@ static void repeated(struct checker *c, uint32_t node, uint32_t key, const struc
 		return;
 	}
 	if (!next) {
-		checker_violation(c, "watch events of replicas", key, "n%" PRIu32 " tells news of kind %d and token %" PRIu64
-			", which is not what n%" PRIu32 " told next", node + 1, (int)n->kind, n->token, master + 1);
+		checker_violation(c, "watch events of replicas", key, "n%" PRIu32
+			" tells an event of kind %d and token %" PRIu64 ", which is not what n%"
+			PRIu32 " told next", node + 1, (int)n->kind, n->token, master + 1);
 	}
 	mine->at = next_of(mine, whole) + 1;
 }
@@ -196,13 +218,17 @@ void checker_told(struct checker *c, uint32_t node, const struct core_watch_even
 		c->told[node].no_room += lost;
 		each_key(c, node, n, forget);
 	} else {
-		const bool gap = n->kind == WATCH_EVENT_MISSED, whole = gap && n->key.size == 0;
-		c->told[node].alone = repeats(c, node) == TRACE_NONE || (c->told[node].alone && !whole); /* once it follows again it tells a gap of all keys */
-		each_key(c, node, n, gap ? forget : repeated);
+		const bool missed = n->kind == WATCH_EVENT_MISSED,
+			whole = missed && n->key.size == 0;
+		/* Once it follows again it tells that events of all keys were missed. */
+		c->told[node].alone = repeats(c, node) == TRACE_NONE ||
+			(c->told[node].alone && !whole);
+		each_key(c, node, n, missed ? forget : repeated);
 	}
 }
 
-static bool is_late(const struct checker *c, const struct told_key *mine, const struct told_key *whole) {
+static bool is_late(const struct checker *c, const struct told_key *mine,
+	const struct told_key *whole) {
 	const uint32_t at = next_of(mine, whole);
 	return at < whole->count && whole->told[at].at + SPAN_S < sim_now(c->sim);
 }
@@ -219,8 +245,9 @@ void checker_told_settled(struct checker *c) {
 				late = is_late(c, mine, whole);
 			}
 			if (!mine->unsure && (mine->master != master || late)) {
-				checker_violation(c, "watch events of replicas", key, "n%" PRIu32 " has told %" PRIu32 " pieces of news of %" PRIu32 " that n%" PRIu32 " told",
-					node + 1, mine->at, whole->count, master + 1);
+				checker_violation(c, "watch events of replicas", key, "n%" PRIu32
+					" has told %" PRIu32 " events of %" PRIu32 " that n%" PRIu32
+					" told", node + 1, mine->at, whole->count, master + 1);
 			}
 		}
 	}

@@ -1,7 +1,8 @@
-/* Is there an order of the operations on one lock_id's value that explains all answers? (Wing and Gong, 1993; with Lowe's
- * memory of states.) The value is a register: an acquire writes its first value (a repeated one may write it again, but
- * not while the lock is held), updates are compare-and-set, a mismatch and a read show it. What was never answered, or answered as unsure,
- * may take effect at any time from its beginning on, or never. */
+/* Is there an order of the operations on one lock_id's value that explains all answers? (Wing and
+ * Gong, 1993; with Lowe's memory of states.) The value is a register. An acquire writes its first
+ * value (a repeated one may write it again, but not while the lock is held); updates are
+ * compare-and-set; a mismatch and a read show the value. What was never answered, or answered as
+ * unsure, may take effect at any time from its beginning on, or never. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,14 +10,17 @@
 #include "checker_impl.h"
 #include "pawl/error.h"
 
-#define STATES_MAX 65536 /* beyond that the search gives up: it has found no violation */
+/* Beyond this number the search gives up: it has found no violation. */
+#define STATES_MAX 65536
 
 struct state {
 	uint32_t done, value;
 };
 struct search {
 	const struct lock_state *lock;
-	struct state *seen; /* open addressing; done == 0 is the beginning and is never looked up */
+	/* A hash table with open addressing. done == 0 is the beginning, which is never looked
+	 * up. */
+	struct state *seen;
 	uint32_t count, max;
 	bool gave_up;
 };
@@ -38,7 +42,8 @@ static bool remember(struct search *s, uint32_t done, uint32_t value) {
 	return true;
 }
 
-/* May op i be the next after those in `done`? Nothing that has to come stands before it, and it stands before nothing done. */
+/* Whether op i may be the next after those in `done`: nothing that has to come stands before it,
+ * and it stands before nothing done. */
 static bool in_time(const struct lock_state *lock, uint32_t done, uint32_t i) {
 	for (uint32_t j = 0; j < lock->op_count; j++) {
 		const struct value_op *other = &lock->ops[j];
@@ -75,7 +80,8 @@ static bool explains(struct search *s, uint32_t done, uint32_t value) {
 	}
 	for (uint32_t i = 0; i < lock->op_count; i++) {
 		uint32_t next = value;
-		if ((done >> i & 1) || lock->ops[i].idle || !in_time(lock, done, i) || !apply(&lock->ops[i], &next)) {
+		if ((done >> i & 1) || lock->ops[i].idle || !in_time(lock, done, i) ||
+			!apply(&lock->ops[i], &next)) {
 			continue;
 		}
 		if (remember(s, done | 1u << i, next) && explains(s, done | 1u << i, next)) {
@@ -92,18 +98,21 @@ static void print_ops(const struct lock_state *lock, char *out, size_t size) {
 	size_t used = 0;
 	for (uint32_t i = 0; i < lock->op_count && used < size; i++) {
 		const struct value_op *op = &lock->ops[i];
-		int n = snprintf(out + used, size - used, "\n    [%.6f, %.6f] %s%s value v%" PRIu32, (double)op->invoked / 1e9,
-			op->returned == INT64_MAX ? -1.0 : (double)op->returned / 1e9, op->required ? "" : "perhaps ",
-			op->reads ? "shows" : "writes", op->value);
+		int n = snprintf(out + used, size - used, "\n    [%.6f, %.6f] %s%s value v%" PRIu32,
+			(double)op->invoked / 1e9,
+			op->returned == INT64_MAX ? -1.0 : (double)op->returned / 1e9,
+			op->required ? "" : "perhaps ", op->reads ? "shows" : "writes", op->value);
 		used += n > 0 ? (size_t)n : 0;
 		if (op->expect != CHECKER_NO_VALUE && used < size) {
-			n = snprintf(out + used, size - used, op->reads ? " (not v%" PRIu32 ")" : " over v%" PRIu32, op->expect);
+			n = snprintf(out + used, size - used,
+				op->reads ? " (not v%" PRIu32 ")" : " over v%" PRIu32, op->expect);
 			used += n > 0 ? (size_t)n : 0;
 		}
 	}
 }
 
-/* Nobody holds the lock any more: an acquire that still waits may take it anew, and writes its first value then. */
+/* Nobody holds the lock any more: an acquire that still waits may take it anew, and writes its
+ * first value then. */
 static void reopen_repeats(struct checker *c, uint32_t number) {
 	struct lock_state *lock = &c->locks[number];
 	for (uint32_t i = 0; i < lock->op_count && !checker_lock_believed(c, number); i++) {
@@ -123,7 +132,7 @@ static void evaluate(struct checker *c, uint32_t number) {
 		return;
 	}
 	reopen_repeats(c, number);
-	/* An easy search, tried first, saves wiping the big table. */
+	/* An easy search comes first, because it saves wiping the big table. */
 	struct search s = { .lock = lock, .seen = seen, .max = 256 };
 	memset(seen, 0, 2 * s.max * sizeof *seen);
 	if (explains(&s, 0, lock->value) && !s.gave_up) {
@@ -134,8 +143,9 @@ static void evaluate(struct checker *c, uint32_t number) {
 	if (!explains(&s, 0, lock->value)) {
 		char text[4096];
 		print_ops(lock, text, sizeof text);
-		checker_violation(c, "linearizable values", lock->key, "no order of the operations on L%" PRIu32
-			" (first value v%" PRIu32 ") explains the answers:%s", number, lock->value, text);
+		checker_violation(c, "linearizable values", lock->key,
+			"no order of the operations on L%" PRIu32 " (first value v%" PRIu32
+			") explains the answers:%s", number, lock->value, text);
 	}
 }
 
@@ -143,7 +153,7 @@ bool checker_updates_left(const struct checker *c, uint32_t lock) {
 	return c->locks[lock].op_count + 8 < VALUE_OPS_MAX;
 }
 
-/* No write is under way or in doubt: a read that begins now shows the value. */
+/* No write is under way or in doubt, so a read that begins now shows the value. */
 bool checker_value_quiet(const struct lock_state *lock) {
 	for (uint32_t i = 0; i < lock->op_count; i++) {
 		if (!lock->ops[i].required && !lock->ops[i].idle) {
@@ -155,15 +165,18 @@ bool checker_value_quiet(const struct lock_state *lock) {
 
 static struct value_op *add_op(struct lock_state *lock, uint64_t id, int64_t invoked) {
 	if (lock->op_count == VALUE_OPS_MAX) {
-		lock->unjudged = true; /* more than the search can take: nothing more is judged */
+		/* There are more operations than the search can take: nothing more is judged. */
+		lock->unjudged = true;
 		return NULL;
 	}
 	struct value_op *op = &lock->ops[lock->op_count++];
-	*op = (struct value_op){ .id = id, .invoked = invoked, .returned = INT64_MAX, .expect = CHECKER_NO_VALUE };
+	*op = (struct value_op){ .id = id, .invoked = invoked, .returned = INT64_MAX,
+		.expect = CHECKER_NO_VALUE };
 	return op;
 }
 
-/* Of a lock that is held no acquire changes the value: what was asked before may have, until now. */
+/* While a lock is held, no acquire changes its value. An acquire that was asked for before may have
+ * done so until now. */
 void checker_value_held(struct checker *c, uint32_t number) {
 	struct lock_state *lock = &c->locks[number];
 	for (uint32_t i = 0; i < lock->op_count; i++) {
@@ -176,7 +189,8 @@ void checker_value_held(struct checker *c, uint32_t number) {
 	}
 }
 
-/* An acquire can only change the value when an update came first; until then it writes what is there. */
+/* An acquire can change the value only when an update came first; until then it writes what is
+ * there. */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	struct value_op *v = add_op(lock, id, op->invoked);
@@ -201,7 +215,8 @@ static void drop_op(struct lock_state *lock, struct value_op *op) {
 	*op = lock->ops[--lock->op_count];
 }
 
-void checker_value_returned(struct checker *c, uint64_t id, const struct op_state *op, int error, uint32_t value) {
+void checker_value_returned(struct checker *c, uint64_t id, const struct op_state *op, int error,
+	uint32_t value) {
 	uint32_t number = op->op.lock;
 	if (op->op.op == CORE_GET) {
 		number = op->believed_lock;
@@ -209,7 +224,8 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		if (!v) {
 			return;
 		}
-		*v = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
+		*v = (struct value_op){ .id = id, .invoked = op->invoked,
+			.returned = sim_now(c->sim), .required = true, .reads = true,
 			.expect = CHECKER_NO_VALUE, .value = value };
 		evaluate(c, number);
 		return;
@@ -223,10 +239,12 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 	if (op->op.op == CORE_ACQUIRE) {
 		if (error == 0 && v->idle) {
 			drop_op(lock, v);
-		} else if (error == 0) { /* whether it wrote or found its token: nothing after the answer */
+		} else if (error == 0) {
+			/* Whether it wrote or found its token, it does nothing after the answer. */
 			v->open = false;
 			v->returned = v->returned < sim_now(c->sim) ? v->returned : sim_now(c->sim);
-		} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_EDENIED) {
+		} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST ||
+			error == PAWL_EDENIED) {
 			drop_op(lock, v);
 		}
 		return;
@@ -236,11 +254,14 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		v->returned = sim_now(c->sim);
 		evaluate(c, number);
 	} else if (error == PAWL_EMISMATCH) {
-		/* A frame that is doubled, as none is over TCP: its write is taken, then refused as overtaken, and tried again, which shows what it wrote. */
+		/* A frame may be doubled, as none is over TCP. Then its write is taken, is refused
+		 * as overtaken, and is tried again, which shows what it wrote. */
 		struct value_op *shown = c->options.unkind ? add_op(lock, id, op->invoked) : v;
 		if (shown) {
-			*shown = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
-				.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, .value = value };
+			*shown = (struct value_op){ .id = id, .invoked = op->invoked,
+				.returned = sim_now(c->sim), .required = true, .reads = true,
+				.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect,
+				.value = value };
 			evaluate(c, number);
 		}
 	} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_ERECOVERING) {

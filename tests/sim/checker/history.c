@@ -1,4 +1,5 @@
-/* One JSON object a line for every operation, in true time; the format is described in docs/testing.md (Histories). */
+/* Writes one JSON object a line for every operation, in true time. The format is described in
+ * docs/testing.md (Histories). */
 #include <inttypes.h>
 
 #include "checker_impl.h"
@@ -8,14 +9,16 @@
 static void finish_line(struct checker *c) {
 	struct written *w = &c->written;
 	if (w->open) {
-		fprintf(c->options.history, "%s}\n", !w->answered ? "" : w->believed ? ",\"believed\":true" : ",\"believed\":false");
+		fprintf(c->options.history, "%s}\n", !w->answered ? "" : w->believed
+			? ",\"believed\":true" : ",\"believed\":false");
 		w->open = false;
 	}
 }
 
 void checker_history_begin(struct checker *c) {
 	if (c->options.history) {
-		fprintf(c->options.history, "{\"op\":\"run\",\"seed\":%" PRIu64 ",\"client_drift_ppm\":%" PRIu32 ",\"jumps\":%s}\n", c->options.seed,
+		fprintf(c->options.history, "{\"op\":\"run\",\"seed\":%" PRIu64
+			",\"client_drift_ppm\":%" PRIu32 ",\"jumps\":%s}\n", c->options.seed,
 			c->options.drift_ppm, c->options.forced ? "true" : "false");
 	}
 }
@@ -36,9 +39,11 @@ static void print_lock(FILE *to, const struct lock_state *lock) {
 
 static void print_mode(FILE *to, const struct terms *wanted) {
 	if (terms_semaphore(wanted)) {
-		fprintf(to, ",\"mode\":\"permits\",\"of\":%u,\"count\":%u", (unsigned)wanted->of, (unsigned)wanted->count);
+		fprintf(to, ",\"mode\":\"permits\",\"of\":%u,\"count\":%u", (unsigned)wanted->of,
+			(unsigned)wanted->count);
 	} else {
-		fprintf(to, ",\"mode\":\"%s\"", wanted->of == SHARE_SHARED ? "shared" : "exclusive");
+		fprintf(to, ",\"mode\":\"%s\"",
+			wanted->of == SHARE_SHARED ? "shared" : "exclusive");
 	}
 }
 
@@ -88,12 +93,14 @@ static void print_asked(FILE *to, const struct checker_op *op) {
 		fprintf(to, ",\"value\":\"v%" PRIu32 "\"", op->value);
 	}
 	if (op->op == CORE_UPDATE && op->expect != CHECKER_NO_VALUE) {
-		fprintf(to, ",\"expect\":\"v%" PRIu32 "\",\"by\":\"%s\"", op->expect, op->by_seq ? "value_seq" : "value");
+		fprintf(to, ",\"expect\":\"v%" PRIu32 "\",\"by\":\"%s\"", op->expect,
+			op->by_seq ? "value_seq" : "value");
 	}
 }
 
-/* Of an acquire or an extension that was answered as held. */
-static void print_held(FILE *to, const struct checker *c, const struct checker_op *op, const struct core_reply *reply) {
+/* Prints the result of an acquire or an extension that was answered as held. */
+static void print_held(FILE *to, const struct checker *c, const struct checker_op *op,
+	const struct core_reply *reply) {
 	if (op->op != CORE_ACQUIRE_ALL) {
 		fprintf(to, ",\"token\":%" PRIu64, reply->token);
 		if (op->lock != TRACE_NONE) {
@@ -103,7 +110,8 @@ static void print_held(FILE *to, const struct checker *c, const struct checker_o
 	fprintf(to, ",\"valid_ms\":%.6f", (double)reply->valid / 1e6);
 }
 
-static void print_answer(FILE *to, const struct checker *c, const struct checker_op *op, const struct core_reply *reply, uint32_t value) {
+static void print_answer(FILE *to, const struct checker *c, const struct checker_op *op,
+	const struct core_reply *reply, uint32_t value) {
 	fprintf(to, ",\"result\":\"%s\"", reply->error ? pawl_error_code(reply->error) : "ok");
 	if (!reply->error && (acquires(op->op) || op->op == CORE_EXTEND)) {
 		print_held(to, c, op, reply);
@@ -122,7 +130,8 @@ static void print_answer(FILE *to, const struct checker *c, const struct checker
 	}
 }
 
-static void print_members(FILE *to, const struct checker *c, const struct checker_op *op, const struct sim_reply *reply) {
+static void print_members(FILE *to, const struct checker *c, const struct checker_op *op,
+	const struct sim_reply *reply) {
 	for (uint32_t i = 0; i < op->member_count; i++) {
 		const struct lock_state *lock = &c->locks[op->members[i]];
 		fprintf(to, "%s{", i ? "," : ",\"members\":[");
@@ -154,13 +163,15 @@ static void print_subject(FILE *to, const struct checker *c, const struct checke
 	}
 }
 
-void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value) {
+void checker_history(struct checker *c, uint64_t id, const struct op_state *op,
+	const struct sim_reply *reply, uint32_t value) {
 	FILE *to = c->options.history;
 	if (!to) {
 		return;
 	}
 	finish_line(c);
-	fprintf(to, "{\"id\":%" PRIu64 ",\"process\":%" PRIu32 ",\"op\":\"%s\"", id, op->op.client, sim_op_name(op->op.op));
+	fprintf(to, "{\"id\":%" PRIu64 ",\"process\":%" PRIu32 ",\"op\":\"%s\"", id, op->op.client,
+		sim_op_name(op->op.op));
 	print_subject(to, c, &op->op);
 	print_asked(to, &op->op);
 	fprintf(to, ",\"invoke\":%" PRId64, op->invoked);
@@ -171,8 +182,9 @@ void checker_history(struct checker *c, uint64_t id, const struct op_state *op, 
 		fprintf(to, ",\"return\":null,\"result\":\"unknown\"");
 	}
 	print_members(to, c, &op->op, op->op.op == CORE_ACQUIRE_ALL ? reply : NULL);
-	c->written = (struct written){ .open = true, .answered = reply && !reply->r.error && (acquires(op->op.op) || op->op.op == CORE_EXTEND),
-		.client = op->op.client, .at = sim_now(c->sim) };
+	c->written = (struct written){ .open = true, .answered = reply && !reply->r.error &&
+		(acquires(op->op.op) || op->op.op == CORE_EXTEND), .client = op->op.client,
+		.at = sim_now(c->sim) };
 }
 
 /* What an answer makes a client believe it believes at once. */
@@ -187,7 +199,8 @@ void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock) {
 		finish_line(c);
 		fprintf(to, "{\"process\":%" PRIu32 ",\"op\":\"forget\",", client);
 		print_lock(to, &c->locks[lock]);
-		fprintf(to, ",\"invoke\":%" PRId64 ",\"return\":%" PRId64 ",\"result\":\"ok\"}\n", sim_now(c->sim), sim_now(c->sim));
+		fprintf(to, ",\"invoke\":%" PRId64 ",\"return\":%" PRId64 ",\"result\":\"ok\"}\n",
+			sim_now(c->sim), sim_now(c->sim));
 	}
 }
 
@@ -195,7 +208,8 @@ void checker_history_closed(struct checker *c, uint32_t client, uint32_t connect
 	FILE *to = c->options.history;
 	if (to) {
 		finish_line(c);
-		fprintf(to, "{\"process\":%" PRIu32 ",\"op\":\"close\",\"connection\":%" PRIu32 ",\"invoke\":%" PRId64 ",\"return\":%" PRId64 ",\"result\":\"ok\"}\n",
+		fprintf(to, "{\"process\":%" PRIu32 ",\"op\":\"close\",\"connection\":%" PRIu32
+			",\"invoke\":%" PRId64 ",\"return\":%" PRId64 ",\"result\":\"ok\"}\n",
 			client, connection, sim_now(c->sim), sim_now(c->sim));
 	}
 }

@@ -1,5 +1,6 @@
-/* After the heal (docs/protocol.md, section 8.4): every node votes, every request is answered, a single contender has a free key
- * within two rounds, a queue is served to the end, and a release wakes the next within two round trips. */
+/* After the heal (docs/protocol.md, section 8.4) every node votes, every request is answered, a
+ * single contender has a free key within two rounds, a queue is served to the end, and a release
+ * wakes the next within two round trips. */
 #include <inttypes.h>
 
 #include "check.h"
@@ -14,7 +15,8 @@ struct probe {
 	uint32_t lock;
 	span_ns wait;
 	struct instant sent;
-	int64_t asked, granted; /* true time */
+	/* In true time. */
+	int64_t asked, granted;
 	int error;
 	bool answered, released, releases_failed;
 };
@@ -26,10 +28,11 @@ struct progress {
 	uint32_t key;
 	int64_t last_release;
 	span_ns worst_hand_off;
-	bool disturbed; /* a commit failed and was tried again */
+	/* A commit failed and was tried again. */
+	bool disturbed;
 };
 
-/* ---- bounds: of one message between nodes, and of one step ---- */
+/* ---- bounds ---- */
 
 span_ns progress_hop(const struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
@@ -41,9 +44,10 @@ static span_ns session_hop(const struct run *run) {
 	return o->session_delay_max + o->loop_lag_max + 20 * SPAN_US;
 }
 
-/* Two rounds; a vote may have to wait for the ceiling to be raised. */
+/* Two rounds. A vote may have to wait until the clock reservation is raised. */
 static span_ns single_bound(const struct run *run) {
-	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max +
+		4 * SPAN_MS;
 }
 
 static span_ns hold(const struct run *run) {
@@ -51,7 +55,8 @@ static span_ns hold(const struct run *run) {
 }
 
 static span_ns hand_off_bound(const struct run *run) {
-	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max +
+		4 * SPAN_MS;
 }
 
 /* ---- probes ---- */
@@ -61,8 +66,10 @@ static void release(void *ctx, uint64_t arg) {
 	struct probe *p = ctx;
 	struct run *run = p->all->run;
 	char key[16];
-	struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, p->all->key), .lock_id = checker_lock_id(run->checker, p->lock) };
-	struct checker_op op = { .op = CORE_RELEASE, .client = p->actor.number, .key = p->all->key, .lock = p->lock };
+	struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, p->all->key),
+		.lock_id = checker_lock_id(run->checker, p->lock) };
+	struct checker_op op = { .op = CORE_RELEASE, .client = p->actor.number, .key = p->all->key,
+		.lock = p->lock };
 	checker_forget(run->checker, &p->actor, p->lock);
 	checker_lock_end(run->checker, p->lock);
 	p->all->last_release = sim_now(run->sim);
@@ -76,7 +83,8 @@ static void ask_again(void *ctx, uint64_t arg) {
 	ask(ctx);
 }
 
-/* A commit may meet a release that is still on its way: released, and asked for again as another acquisition. */
+/* A commit may meet a release that is still on its way. Then the lock is released, and asked for
+ * again as another acquisition. */
 static void try_again(struct probe *p) {
 	release(p, 0);
 	p->answered = false;
@@ -108,23 +116,29 @@ static void probe_reply(void *ctx, const struct sim_reply *reply) {
 		try_again(p);
 		return;
 	}
-	if (p->error) { /* where little fits, some are turned away */
-		p->all->served += run->profile.theme == THEME_limits && (p->error == PAWL_EFULL || p->error == PAWL_EBUSY);
+	/* Where little fits, some are turned away. */
+	if (p->error) {
+		p->all->served += run->profile.theme == THEME_limits &&
+			(p->error == PAWL_EFULL || p->error == PAWL_EBUSY);
 		return;
 	}
-	checker_believe(run->checker, &p->actor, p->lock, instant_add(p->sent, reply->r.valid), reply->r.token);
+	checker_believe(run->checker, &p->actor, p->lock, instant_add(p->sent, reply->r.valid),
+		reply->r.token);
 	if (p->all->last_release) {
 		span_ns took = p->granted - p->all->last_release;
-		p->all->worst_hand_off = took > p->all->worst_hand_off ? took : p->all->worst_hand_off;
+		p->all->worst_hand_off = took > p->all->worst_hand_off ? took
+			: p->all->worst_hand_off;
 	}
 	p->all->served++;
-	/* Long enough for the next in the queue to be known everywhere, also after a pause for a rival. */
+	/* It holds the lock long enough for the next in the queue to be known everywhere, also
+	 * after a pause for a rival. */
 	sim_at(run->sim, sim_now(run->sim) + hold(run), release, p, 0);
 }
 
 static void probe_closed(void *ctx) {
 	struct probe *p = ctx;
-	checker_violation(p->all->run->checker, "progress", p->all->key, "a connection broke although nothing was wrong any more");
+	checker_violation(p->all->run->checker, "progress", p->all->key,
+		"a connection broke although nothing was wrong any more");
 }
 
 static void ask(struct probe *p) {
@@ -135,10 +149,12 @@ static void ask(struct probe *p) {
 	uint32_t value = ++run->values;
 	p->lock = checker_lock_new(run->checker, all->key, value);
 	span_ns lease = run->profile.sim.max_lease;
-	struct core_request r = { .op = CORE_ACQUIRE, .key = sim_name_key(key, all->key), .lock_id = checker_lock_id(run->checker, p->lock),
-		.lease = lease, .wait = wait, .owner = slice_str("probe") };
-	struct checker_op op = { .op = CORE_ACQUIRE, .client = p->actor.number, .key = all->key, .lock = p->lock, .lease = lease, .wait = wait,
-		.expect = CHECKER_NO_VALUE, .value = value };
+	struct core_request r = { .op = CORE_ACQUIRE, .key = sim_name_key(key, all->key),
+		.lock_id = checker_lock_id(run->checker, p->lock), .lease = lease, .wait = wait,
+		.owner = slice_str("probe") };
+	struct checker_op op = { .op = CORE_ACQUIRE, .client = p->actor.number, .key = all->key,
+		.lock = p->lock, .lease = lease, .wait = wait, .expect = CHECKER_NO_VALUE,
+		.value = value };
 	p->sent = sim_actor_clock(run->sim, &p->actor);
 	checker_invoked(run->checker, sim_send(p->session, &r), &op);
 }
@@ -148,14 +164,16 @@ static void probe_start(struct progress *all, uint32_t number, uint32_t node, sp
 	struct probe *p = &all->probes[number];
 	*p = (struct probe){ .all = all, .wait = wait, .asked = sim_now(run->sim) };
 	sim_actor_init(run->sim, &p->actor, 100 + number);
-	p->session = sim_connect(run->sim, &p->actor, node, (struct sim_handler){ probe_reply, probe_closed, p });
+	p->session = sim_connect(run->sim, &p->actor, node,
+		(struct sim_handler){ probe_reply, probe_closed, p });
 	ask(p);
 }
 
 static bool probes_done(void *ctx) {
 	const struct progress *all = ctx;
 	for (uint32_t i = 0; i < all->count; i++) {
-		if (!all->probes[i].answered || (!all->probes[i].error && !all->probes[i].released)) {
+		if (!all->probes[i].answered ||
+			(!all->probes[i].error && !all->probes[i].released)) {
 			return false;
 		}
 	}
@@ -187,7 +205,8 @@ static bool callers_done(void *ctx) {
 
 static void demand_answers(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
-	span_ns limit = run->profile.wait_max + 2 * o->max_lease + 20 * o->request_timeout + 2 * o->promise_timeout + run->profile.pause_max + 2 * SPAN_S;
+	span_ns limit = run->profile.wait_max + 2 * o->max_lease + 20 * o->request_timeout +
+		2 * o->promise_timeout + run->profile.pause_max + 2 * SPAN_S;
 	if (sim_run_until(run->sim, callers_done, run, limit)) {
 		return;
 	}
@@ -196,14 +215,19 @@ static void demand_answers(struct run *run) {
 		for (int j = 0; j < CALLER_PENDING; j++) {
 			const struct pending *p = &c->pending[j];
 			if (p->id) {
-				uint32_t key = p->lock == TRACE_NONE ? TRACE_NONE : checker_lock_key(run->checker, p->lock);
-				checker_violation(run->checker, "progress (every request is answered)", key, "client %" PRIu32 " waits for request %" PRIu64
-					" (operation %d, L%" PRIu32 ") at n%" PRIu32, i, p->id, (int)p->op, p->lock, c->node + 1);
+				uint32_t key = p->lock == TRACE_NONE ? TRACE_NONE
+					: checker_lock_key(run->checker, p->lock);
+				checker_violation(run->checker,
+					"progress (every request is answered)",
+					key, "client %" PRIu32 " waits for request %" PRIu64
+					" (operation %d, L%" PRIu32 ") at n%" PRIu32, i, p->id,
+					(int)p->op, p->lock, c->node + 1);
 			}
 		}
 		CHECK(c->state == CALLER_IDLE);
 	}
-	checker_violation(run->checker, "progress (every request is answered)", TRACE_NONE, "a client of several keys waits");
+	checker_violation(run->checker, "progress (every request is answered)", TRACE_NONE,
+		"a client of several keys waits");
 }
 
 static void demand_single(struct run *run) {
@@ -214,34 +238,44 @@ static void demand_single(struct run *run) {
 		sim_run_until(run->sim, probes_done, &all, 10 * run->profile.sim.request_timeout);
 		const struct probe *p = &all.probes[0];
 		if (!p->answered || p->error) {
-			checker_violation(run->checker, "progress (a free key is had)", all.key, "asked at n%" PRIu32 ": %s", node + 1,
+			checker_violation(run->checker, "progress (a free key is had)", all.key,
+				"asked at n%" PRIu32 ": %s", node + 1,
 				p->answered ? pawl_error_code(p->error) : "no answer");
 		}
 		if (!p->released) {
-			checker_violation(run->checker, "progress (a release is done)", all.key, "asked at n%" PRIu32, node + 1);
+			checker_violation(run->checker, "progress (a release is done)", all.key,
+				"asked at n%" PRIu32, node + 1);
 		}
 		if (p->granted - p->asked > single_bound(run)) {
-			checker_violation(run->checker, "progress (two rounds)", all.key, "a free key was had after %.3f ms, at most %.3f are allowed",
-				(double)(p->granted - p->asked) / 1e6, (double)single_bound(run) / 1e6);
+			checker_violation(run->checker, "progress (two rounds)", all.key,
+				"a free key was had after %.3f ms, at most %.3f are allowed",
+				(double)(p->granted - p->asked) / 1e6,
+				(double)single_bound(run) / 1e6);
 		}
 		all.last_release = 0;
-		sim_run_for(run->sim, 4 * progress_hop(run)); /* the release reaches everybody: where only few keys fit, it makes room */
+		/* The release reaches everybody. Where only few keys fit, it makes room. */
+		sim_run_for(run->sim, 4 * progress_hop(run));
 	}
 }
 
 static void demand_queue(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
-	struct progress all = { .run = run, .count = PROBES, .key = (uint32_t)prng_below(&run->prng, run->profile.keys) };
+	struct progress all = { .run = run, .count = PROBES,
+		.key = (uint32_t)prng_below(&run->prng, run->profile.keys) };
 	for (uint32_t i = 0; i < PROBES; i++) {
 		probe_start(&all, i, members_any(run), 30 * SPAN_S);
 	}
-	span_ns limit = PROBES * (hand_off_bound(run) + hold(run) + 10 * SPAN_MS) + 8 * progress_hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
+	span_ns limit = PROBES * (hand_off_bound(run) + hold(run) + 10 * SPAN_MS) +
+		8 * progress_hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
 	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES) {
-		checker_violation(run->checker, "progress (the queue is served)", all.key, "%" PRIu32 " of %d waiters had the key within %.3f ms",
-			all.served, PROBES, (double)limit / 1e6);
+		checker_violation(run->checker, "progress (the queue is served)", all.key,
+			"%" PRIu32 " of %d waiters had the key within %.3f ms", all.served, PROBES,
+			(double)limit / 1e6);
 	}
-	if (run->profile.theme != THEME_limits && !all.disturbed && all.worst_hand_off > hand_off_bound(run)) {
-		checker_violation(run->checker, "progress (a release wakes the next)", all.key, "it took %.3f ms, at most %.3f are allowed",
+	if (run->profile.theme != THEME_limits && !all.disturbed &&
+		all.worst_hand_off > hand_off_bound(run)) {
+		checker_violation(run->checker, "progress (a release wakes the next)", all.key,
+			"it took %.3f ms, at most %.3f are allowed",
 			(double)all.worst_hand_off / 1e6, (double)hand_off_bound(run) / 1e6);
 	}
 }
@@ -252,7 +286,8 @@ static void demand_after_lies(struct run *run) {
 	span_ns longest = run->born.max_lease > o->max_lease ? run->born.max_lease : o->max_lease;
 	members_demand(run);
 	demand_answers(run);
-	sim_run_for(run->sim, run->profile.pause_max + span_grow(2 * longest, 3 * o->drift_ppm) + run->profile.active);
+	sim_run_for(run->sim, run->profile.pause_max + span_grow(2 * longest, 3 * o->drift_ppm) +
+		run->profile.active);
 	checker_honest(run->checker);
 	demand_single(run);
 	demand_queue(run);
@@ -280,9 +315,12 @@ void progress_demand(struct run *run) {
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
 	checker_settled(run->checker);
 	masters_demand(run);
-	sim_run_for(run->sim, run->profile.pause_max); /* requests in connections that were cut arrive */
-	span_ns longest = run->born.max_lease > run->profile.sim.max_lease ? run->born.max_lease : run->profile.sim.max_lease;
-	sim_run_for(run->sim, span_grow(longest, 3 * run->profile.sim.drift_ppm)); /* old leases end, also those from before a change of timing */
+	/* Requests in connections that were cut arrive. */
+	sim_run_for(run->sim, run->profile.pause_max);
+	span_ns longest = run->born.max_lease > run->profile.sim.max_lease ? run->born.max_lease
+		: run->profile.sim.max_lease;
+	/* Old leases end, also those from before a change of the timing. */
+	sim_run_for(run->sim, span_grow(longest, 3 * run->profile.sim.drift_ppm));
 	demand_single(run);
 	demand_queue(run);
 	terms_demand(run);

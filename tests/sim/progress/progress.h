@@ -40,7 +40,7 @@ void liar_master_remove(struct run *run);
 /* Whether the masters that do not lie are a quorum of the newest configuration, and always were. */
 bool liar_master_outvoted(const struct run *run);
 
-/* ---- progress_pulse.c: a client that makes one acquire after the other, as long as it lives ---- */
+/* ---- progress_pulse.c: a client that makes one acquire after the other ---- */
 struct pulse {
 	struct run *run;
 	struct sim_actor actor;

@@ -1,6 +1,7 @@
-/* What is demanded before leases are over (docs/protocol.md, section 8.3 and 8.4): with the network whole again, whoever holds goes on renewing,
- * and every renewal is answered as held, also while the set changes; and what nobody holds is had by who asks, however long the leases of those were
- * who had it before. */
+/* What is demanded before leases are over (docs/protocol.md, sections 8.3 and 8.4). The network is
+ * whole again, and holders go on renewing: every renewal is answered as held, also while the set
+ * changes. What nobody holds is granted to a client that asks for it, however long the leases of
+ * its former holders were. */
 #include <inttypes.h>
 
 #include "check.h"
@@ -17,15 +18,18 @@ struct contender {
 	struct instant sent;
 	enum core_op op;
 	int error;
-	uint32_t waiting; /* for so many answers to releases */
+	/* For how many answers to releases it waits. */
+	uint32_t waiting;
 	bool answered;
 };
 
-/* What stood in the way for good reasons is gone after that: promises, rounds that began before, and one renewal of everybody. */
+/* After this span everything is gone that stood in the way for good reasons: promises, rounds that
+ * began before, and one renewal of everybody. */
 span_ns calm_settles(const struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	span_ns renewal = run->profile.think_max + 2 * o->session_delay_max;
-	return 4 * span_grow(o->request_timeout, o->drift_ppm) + o->promise_timeout + 2 * renewal + 2 * o->disk_max;
+	return 4 * span_grow(o->request_timeout, o->drift_ppm) + o->promise_timeout + 2 * renewal +
+		2 * o->disk_max;
 }
 
 static void replied(void *ctx, const struct sim_reply *reply) {
@@ -35,13 +39,15 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 	c->answered = true;
 	c->error = reply->r.error;
 	if (c->op == CORE_ACQUIRE && reply->r.error == 0) {
-		checker_believe(run->checker, &c->actor, c->lock, instant_add(c->sent, reply->r.valid), reply->r.token);
+		checker_believe(run->checker, &c->actor, c->lock,
+			instant_add(c->sent, reply->r.valid), reply->r.token);
 	}
 }
 
 static void closed(void *ctx) {
 	struct contender *c = ctx;
-	checker_violation(c->run->checker, "progress", c->key, "a connection broke although nothing was wrong any more");
+	checker_violation(c->run->checker, "progress", c->key,
+		"a connection broke although nothing was wrong any more");
 }
 
 static bool answered(void *ctx) {
@@ -61,8 +67,10 @@ static void send(struct contender *c, struct core_request *r, struct checker_op 
 	c->answered = false;
 	c->sent = sim_actor_clock(run->sim, &c->actor);
 	checker_invoked(run->checker, sim_send(c->session, r), op);
-	if (!sim_run_until(run->sim, answered, c, 10 * run->profile.sim.request_timeout + op->wait)) {
-		checker_violation(run->checker, "progress (every request is answered)", c->key, "a contender for what nobody holds waits");
+	if (!sim_run_until(run->sim, answered, c,
+		10 * run->profile.sim.request_timeout + op->wait)) {
+		checker_violation(run->checker, "progress (every request is answered)", c->key,
+			"a contender for what nobody holds waits");
 	}
 }
 
@@ -70,25 +78,31 @@ static void let_go(struct contender *c) {
 	checker_forget(c->run->checker, &c->actor, c->lock);
 	checker_lock_end(c->run->checker, c->lock);
 	c->op = CORE_RELEASE;
-	send(c, &(struct core_request){ .op = CORE_RELEASE }, &(struct checker_op){ .op = CORE_RELEASE });
+	send(c, &(struct core_request){ .op = CORE_RELEASE },
+		&(struct checker_op){ .op = CORE_RELEASE });
 }
 
-/* Waits a moment, because others may be about to hear of a release; far less than a lease. */
+/* It waits a moment, far less than a lease, because other masters may be about to hear of a
+ * release. */
 void calm_contend(struct run *run, uint32_t key, const struct terms *terms) {
 	struct contender c = { .run = run, .key = key, .terms = *terms, .op = CORE_ACQUIRE };
 	uint32_t node = TRACE_NONE, value = ++run->values;
 	const struct config *newest = checker_newest(run->checker);
 	CHECK(members_node(run, (uint32_t)prng_below(&run->late, newest->node_count), &node));
 	sim_actor_init(run->sim, &c.actor, 800);
-	c.session = sim_connect(run->sim, &c.actor, node, (struct sim_handler){ replied, closed, &c });
+	c.session = sim_connect(run->sim, &c.actor, node,
+		(struct sim_handler){ replied, closed, &c });
 	c.lock = checker_lock_new(run->checker, key, value);
 	checker_lock_terms(run->checker, c.lock, terms);
 	span_ns wait = calm_settles(run);
-	send(&c, &(struct core_request){ .lease = run->profile.sim.max_lease, .wait = wait, .terms = *terms },
-		&(struct checker_op){ .lease = run->profile.sim.max_lease, .wait = wait, .expect = CHECKER_NO_VALUE, .value = value });
+	send(&c, &(struct core_request){ .lease = run->profile.sim.max_lease, .wait = wait,
+		.terms = *terms }, &(struct checker_op){ .lease = run->profile.sim.max_lease,
+		.wait = wait, .expect = CHECKER_NO_VALUE, .value = value });
 	if (c.error) {
-		checker_violation(run->checker, "progress (what nobody holds is free)", key, "asked for at n%" PRIu32 " (of %u, count %u): %s after %.3f ms", node + 1,
-			(unsigned)terms->of, (unsigned)terms->count, pawl_error_code(c.error), (double)wait / 1e6);
+		checker_violation(run->checker, "progress (what nobody holds is free)", key,
+			"asked for at n%" PRIu32 " (of %u, count %u): %s after %.3f ms", node + 1,
+			(unsigned)terms->of, (unsigned)terms->count, pawl_error_code(c.error),
+			(double)wait / 1e6);
 	}
 	run->counts[RUN_CALM_CONTENDED]++;
 	run->counts[RUN_CALM_BESIDE] += terms->of != SHARE_EXCLUSIVE;
@@ -105,36 +119,44 @@ static void sweep_reply(void *ctx, const struct sim_reply *reply) {
 	checker_returned(c->run->checker, reply->r.id, reply, CHECKER_NO_VALUE);
 	c->waiting--;
 	if (reply->r.error) {
-		checker_violation(c->run->checker, "progress (a release is answered)", TRACE_NONE, "%s", pawl_error_code(reply->r.error));
+		checker_violation(c->run->checker, "progress (a release is answered)", TRACE_NONE,
+			"%s", pawl_error_code(reply->r.error));
 	}
 }
 
-/* Whoever was not told that its release was done says it again, as the library does. */
+/* Releases that nobody was told to be done are sent again, as the library does. */
 static void sweep(struct run *run) {
 	struct contender c = { .run = run };
 	uint32_t node = TRACE_NONE;
-	CHECK(members_node(run, (uint32_t)prng_below(&run->late, checker_newest(run->checker)->node_count), &node));
+	CHECK(members_node(run,
+		(uint32_t)prng_below(&run->late, checker_newest(run->checker)->node_count), &node));
 	sim_actor_init(run->sim, &c.actor, 801);
-	c.session = sim_connect(run->sim, &c.actor, node, (struct sim_handler){ sweep_reply, closed, &c });
+	c.session = sim_connect(run->sim, &c.actor, node,
+		(struct sim_handler){ sweep_reply, closed, &c });
 	for (uint32_t lock = 0, count = checker_locks(run->checker); lock < count; lock++) {
 		if (checker_lock_left(run->checker, lock)) {
 			char key[16];
 			uint32_t of = checker_lock_key(run->checker, lock);
-			struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, of), .lock_id = checker_lock_id(run->checker, lock) };
+			struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, of),
+				.lock_id = checker_lock_id(run->checker, lock) };
 			checker_lock_end(run->checker, lock);
-			checker_invoked(run->checker, sim_send(c.session, &r), &(struct checker_op){ .op = CORE_RELEASE, .client = 801, .key = of, .lock = lock });
+			checker_invoked(run->checker, sim_send(c.session, &r), &(struct checker_op){
+				.op = CORE_RELEASE, .client = 801, .key = of, .lock = lock });
 			c.waiting++;
 		}
 	}
 	if (!sim_run_until(run->sim, swept, &c, 10 * run->profile.sim.request_timeout)) {
-		checker_violation(run->checker, "progress (every request is answered)", TRACE_NONE, "%" PRIu32 " releases are not", c.waiting);
+		checker_violation(run->checker, "progress (every request is answered)", TRACE_NONE,
+			"%" PRIu32 " releases are not", c.waiting);
 	}
 	sim_session_close(c.session);
 }
 
 static void free_keys(struct run *run) {
 	if (faults_worse_than_tcp(&run->profile.adversary)) {
-		return; /* what was lost within a link that lived on is said again by nobody: then a lease has to end */
+		/* What was lost within a link that lived on is never sent again, so a lease has to
+		 * end. */
+		return;
 	}
 	for (uint32_t key = 0, asked = 0; key < run->profile.keys && asked < 4; key++) {
 		struct terms terms;

@@ -1,10 +1,11 @@
-/* After a master has lied and is gone: it is taken out of the set, unless it has done damage after
- * which nothing is promised any more.
- */
+/* After a master has lied and is gone, it is taken out of the set, unless it has done damage after
+ * which nothing is promised any more. */
 #include "faults.h"
 #include "progress.h"
 
-/* Each of its masters is one that there is, and without the liar they are enough; and one of them that lies was always fewer than they need. */
+/* Each master of the newest configuration must be a node that exists. Without the liar they must be
+ * a quorum; and there must always have been so many masters that one of them alone could not
+ * decide. */
 bool liar_master_outvoted(const struct run *run) {
 	if (!run->profile.lying_master) {
 		return true;
@@ -15,30 +16,36 @@ bool liar_master_outvoted(const struct run *run) {
 		const uint32_t node = sim_node_named(run->sim, newest->nodes[i].name);
 		bool master = false;
 		if (node == TRACE_NONE || !checker_in_config(run->checker, newest, node, &master)) {
-			return false; /* a node that the liar made up, or that lost its files */
+			/* The liar made this node up, or the node lost its files. */
+			return false;
 		}
 		masters += master && node != liar_master(run);
 	}
 	return masters >= config_quorum(newest) && !run->too_few;
 }
 
-/* Each start gives a node the margin anew by which others may raise its clock at once (docs/protocol.md, section 9). One that was started again and
- * again while the liar spoke is refused until the others' limits have come to its clock, which takes as many nanoseconds as it is ahead. */
+/* Each start gives a node the margin anew by which others may raise its clock at once
+ * (docs/protocol.md, section 9). A node that was started again and again while the liar spoke is
+ * refused until the others' limits have come to its clock. That takes as many nanoseconds as its
+ * clock is ahead. */
 static span_ns clocks_apart(const struct run *run) {
 	uint64_t lowest = TOKEN_MAX, highest = 0;
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		struct core_status status;
 		if (i != liar_master(run) && sim_node_running(run->sim, i)) {
-			core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i), &status);
+			core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i),
+				&status);
 			lowest = status.clock < lowest ? status.clock : lowest;
 			highest = status.clock > highest ? status.clock : highest;
 		}
 	}
-	return highest > lowest ? span_grow((span_ns)(highest - lowest), run->profile.sim.drift_ppm) : 0;
+	return highest > lowest ? span_grow((span_ns)(highest - lowest), run->profile.sim.drift_ppm)
+		: 0;
 }
 
 void liar_master_remove(struct run *run) {
-	const char *name = sim_node_name(run->sim, liar_master(run)); /* perhaps it has given that to another identity */
+	/* It may have given the name to another identity. */
+	const char *name = sim_node_name(run->sim, liar_master(run));
 	if (config_find_name(checker_newest(run->checker), name) >= 0) {
 		members_remove(run, liar_master(run));
 		run->counts[RUN_LIAR_REMOVED]++;
@@ -56,20 +63,24 @@ static bool decrees_over(void *ctx) {
 	return over;
 }
 
-/* False: the liar has proposed what the others accepted, or has given an epoch to two configurations: nothing is promised any more. */
+/* False: the liar has proposed what the others accepted, or has given one epoch to two
+ * configurations. Nothing is promised then. */
 bool liar_master_over(struct run *run) {
 	if (!run->profile.lying_master) {
 		return true;
 	}
 	sim_run_for(run->sim, 4 * run->born.request_timeout + clocks_apart(run));
-	(void)sim_run_until(run->sim, decrees_over, run, 40 * run->born.request_timeout + 20 * SPAN_S);
+	(void)sim_run_until(run->sim, decrees_over, run,
+		40 * run->born.request_timeout + 20 * SPAN_S);
 	if (!checker_newest(run->checker)) {
-		return false; /* the cluster was not born, and the liar's vote would be needed for that */
+		/* The cluster was not born, and the liar's vote would be needed for that. */
+		return false;
 	}
 	if (liar_master_outvoted(run) && !checker_parted(run->checker)) {
 		liar_master_remove(run);
 	}
-	if (checker_parted(run->checker) || !liar_master_outvoted(run)) { /* perhaps only now, by what another one had accepted */
+	/* That may be so only now, because of what another master had accepted. */
+	if (checker_parted(run->checker) || !liar_master_outvoted(run)) {
 		run->counts[checker_parted(run->checker) ? RUN_PARTED : RUN_TAKEN]++;
 		return false;
 	}

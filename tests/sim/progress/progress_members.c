@@ -1,6 +1,7 @@
-/* After the heal (docs/protocol.md, section 6): what operators asked for is answered; who lost its files gets its place back; then all
- * members have the same configuration, its masters vote, its replicas follow, the others know that they are out; and a change that is
- * asked for now is made. */
+/* After the heal (docs/protocol.md, section 6) operators are answered, and a node that lost its
+ * files gets its place back. Then all members have the same configuration, its masters vote, its
+ * replicas follow, and the others know that they are out. A change that is asked for now is
+ * made. */
 #include <inttypes.h>
 
 #include "check.h"
@@ -19,7 +20,8 @@ bool members_node(struct run *run, uint32_t at, uint32_t *out_node) {
 
 uint32_t members_any(struct run *run) {
 	uint32_t node = 0;
-	CHECK(members_node(run, (uint32_t)prng_below(&run->prng, checker_newest(run->checker)->node_count), &node));
+	CHECK(members_node(run,
+		(uint32_t)prng_below(&run->prng, checker_newest(run->checker)->node_count), &node));
 	return node;
 }
 
@@ -27,7 +29,8 @@ uint32_t members_any(struct run *run) {
 static uint32_t a_master(struct run *run) {
 	uint32_t node = 0;
 	do {
-		CHECK(members_node(run, (uint32_t)prng_below(&run->prng, config_masters(checker_newest(run->checker))), &node));
+		CHECK(members_node(run, (uint32_t)prng_below(&run->prng,
+			config_masters(checker_newest(run->checker))), &node));
 	} while (run->destroyed & 1u << node);
 	return node;
 }
@@ -36,13 +39,14 @@ static span_ns lease_over(const struct run *run) {
 	return span_grow(2 * run->born.max_lease, 3 * run->born.drift_ppm);
 }
 
-/* A member that has another identity than the configuration says; TRACE_NONE: none. */
+/* A member that has another identity than the configuration says; TRACE_NONE: there is none. */
 static uint32_t stranger(const struct run *run, bool masters_only) {
 	const struct config *newest = checker_newest(run->checker);
 	bool master;
 	for (uint32_t i = 0; newest && i < newest->node_count; i++) {
 		uint32_t node = sim_node_named(run->sim, newest->nodes[i].name);
-		if (!checker_in_config(run->checker, newest, node, &master) && (!masters_only || newest->nodes[i].master)) {
+		if (!checker_in_config(run->checker, newest, node, &master) &&
+			(!masters_only || newest->nodes[i].master)) {
 			return node;
 		}
 	}
@@ -52,38 +56,46 @@ static uint32_t stranger(const struct run *run, bool masters_only) {
 struct trouble {
 	struct run *run;
 	uint32_t node;
-	const char *text; /* NULL: none */
+	/* NULL: there is no trouble. */
+	const char *text;
 };
 
-static const char *member_trouble(struct run *run, uint32_t node, const struct config *newest, bool master) {
+static const char *member_trouble(struct run *run, uint32_t node, const struct config *newest,
+	bool master) {
 	struct core_status s;
 	core_status(sim_node_core(run->sim, node), sim_node_clock(run->sim, node), &s);
 	const struct config *own = core_config(sim_node_core(run->sim, node));
-	if (s.epoch != newest->epoch || s.config_hash != config_hash(newest) || !id128_equal(own->cluster_id, newest->cluster_id)) {
+	if (s.epoch != newest->epoch || s.config_hash != config_hash(newest) ||
+		!id128_equal(own->cluster_id, newest->cluster_id)) {
 		return "has not adopted the newest configuration";
 	}
 	if (s.change.step) {
-		return "still makes a change, whose operator may have left"; /* what it decides would come later */
+		/* What the change decides would come later. */
+		return "still makes a change, whose operator may have left";
 	}
 	if (master && sim_node_durable(run->sim, node)->decree_config.epoch > newest->epoch) {
-		return "has accepted a configuration that nobody has finished yet"; /* it finishes that itself, and takes nodes out while they are looked at */
+		/* It finishes that itself, and would take nodes out while they are examined. */
+		return "has accepted a configuration that nobody has finished yet";
 	}
 	if (master) {
-		return s.state != CORE_VOTING ? "does not vote" : !(s.settled && s.complete) ? "does not know that the configuration is complete" : NULL;
+		return s.state != CORE_VOTING ? "does not vote" : !(s.settled && s.complete)
+			? "does not know that the configuration is complete" : NULL;
 	}
-	return s.state != CORE_FOLLOWING ? "is a replica and not in the state following" : s.following < 0 ? "follows nobody" :
+	return s.state != CORE_FOLLOWING ? "is a replica and not in the state following"
+		: s.following < 0 ? "follows nobody" :
 		s.catching_up ? "still catches up" : NULL;
 }
 
-/* Too little proof (section 6): of the masters that this node knows fewer than a quorum have kept their files, and nobody else is believed.
- * A node that is no master counts itself. */
+/* There is too little proof (section 6): fewer than a quorum of the masters that this node knows
+ * have kept their files, and nobody else is believed. A node that is no master counts itself. */
 static bool cannot_know(struct run *run, uint32_t node) {
 	const struct config *own = core_config(sim_node_core(run->sim, node));
 	bool master = false;
 	uint32_t left = !(checker_in_config(run->checker, own, node, &master) && master);
 	for (uint32_t i = 0; i < config_masters(own); i++) {
 		uint32_t other = sim_node_named(run->sim, own->nodes[i].name);
-		left += other != TRACE_NONE && !(run->destroyed & 1u << other) && checker_in_config(run->checker, own, other, &master);
+		left += other != TRACE_NONE && !(run->destroyed & 1u << other) &&
+			checker_in_config(run->checker, own, other, &master);
 	}
 	return left < config_quorum(own);
 }
@@ -100,11 +112,13 @@ static bool all_agree(void *ctx) {
 			continue;
 		}
 		if (checker_in_config(run->checker, newest, t->node, &master)) {
-			t->text = core ? member_trouble(run, t->node, newest, master) : "does not run";
+			t->text = core ? member_trouble(run, t->node, newest, master)
+				: "does not run";
 		} else if (run->profile.theme != THEME_forced) {
 			struct core_status s;
 			core_status(core, sim_node_clock(run->sim, t->node), &s);
-			t->text = s.state != CORE_OUTSIDE && !cannot_know(run, t->node) ? "does not know that it is out" : NULL;
+			t->text = s.state != CORE_OUTSIDE &&
+				!cannot_know(run, t->node) ? "does not know that it is out" : NULL;
 		} else {
 			t->text = NULL;
 		}
@@ -115,15 +129,20 @@ static bool all_agree(void *ctx) {
 	return newest != NULL;
 }
 
-static _Noreturn void members_violation(struct run *run, const char *check, const struct trouble *t) {
+static _Noreturn void members_violation(struct run *run, const char *check,
+	const struct trouble *t) {
 	struct core_status s = { 0 };
 	if (t->node < sim_nodes(run->sim) && sim_node_core(run->sim, t->node)) {
-		core_status(sim_node_core(run->sim, t->node), sim_node_clock(run->sim, t->node), &s);
+		core_status(sim_node_core(run->sim, t->node), sim_node_clock(run->sim, t->node),
+			&s);
 	}
 	const struct config *newest = checker_newest(run->checker);
-	checker_violation(run->checker, check, TRACE_NONE, "n%" PRIu32 " %s: state %d, epoch %" PRIu64 " of %" PRIu64 ", waits for %s, %.3f s left, missing %"
-		PRIx64 ", following %d, change under way there: %s", t->node + 1, t->text, (int)s.state, s.epoch, newest ? newest->epoch : 0,
-		s.waits_for ? s.waits_for : "nothing", (double)s.left / 1e9, s.missing, s.following, s.change.step ? s.change.step : "none");
+	checker_violation(run->checker, check, TRACE_NONE, "n%" PRIu32 " %s: state %d, epoch %"
+		PRIu64 " of %" PRIu64 ", waits for %s, %.3f s left, missing %" PRIx64
+		", following %d, change under way there: %s",
+		t->node + 1, t->text, (int)s.state, s.epoch, newest ? newest->epoch : 0,
+		s.waits_for ? s.waits_for : "nothing", (double)s.left / 1e9, s.missing, s.following,
+		s.change.step ? s.change.step : "none");
 }
 
 static bool operators_done(void *ctx) {
@@ -141,53 +160,70 @@ static bool driven_answered(void *ctx) {
 	return op->answered || op->pending == 0;
 }
 
-/* Asks until it is done: others may be under way, and what changed is not complete at once. One of those may take the node out that this one
- * is about: then there is nothing left to ask for. */
-static void drive(struct run *run, struct operator *op, uint32_t number, span_ns limit, const char *check) {
+/* Asks until the change is done, because others may be under way, and a change is not complete at
+ * once. One of those may take out the node that this change is about; then there is nothing left to
+ * ask for. */
+static void drive(struct run *run, struct operator *op, uint32_t number, span_ns limit,
+	const char *check) {
 	struct order order = op->order;
 	operator_init(op, run, number);
 	op->order = order;
 	int64_t end = sim_now(run->sim) + limit;
 	do {
 		if (!liar_master_outvoted(run)) {
-			return; /* what a master that lies has proposed has come into force: perhaps without any other one */
+			/* What a lying master has proposed has come into force, perhaps without any
+			 * other master. */
+			return;
 		}
 		operator_ask(op, a_master(run));
 		if (!sim_run_until(run->sim, driven_answered, op, limit)) {
-			checker_violation(run->checker, check, TRACE_NONE, "a change asked of n%" PRIu32 " is not answered", op->node + 1);
+			checker_violation(run->checker, check, TRACE_NONE,
+				"a change asked of n%" PRIu32 " is not answered", op->node + 1);
 		}
-		const char *name = order.name == TRACE_NONE ? NULL : sim_node_name(run->sim, order.name);
-		if (op->error == 0 || (name && config_find_name(checker_newest(run->checker), name) < 0)) {
+		const char *name = order.name == TRACE_NONE ? NULL
+			: sim_node_name(run->sim, order.name);
+		if (op->error == 0 ||
+			(name && config_find_name(checker_newest(run->checker), name) < 0)) {
 			return;
 		}
 		sim_run_for(run->sim, run->born.request_timeout);
 	} while (sim_now(run->sim) < end);
-	checker_violation(run->checker, check, TRACE_NONE, "a change of kind %d is still refused: %s", (int)order.kind, pawl_error_code(op->error));
+	checker_violation(run->checker, check, TRACE_NONE,
+		"a change of kind %d is still refused: %s", (int)order.kind,
+		pawl_error_code(op->error));
 }
 
 static void repair(struct run *run) {
 	struct operator op;
-	if (run->profile.sim.auto_replace) { /* masters need nobody; replicas are not worth the risk that it is a mistake */
+	/* Masters come back without an operator. Replicas do not, because the risk of a mistake is
+	 * not worth it. */
+	if (run->profile.sim.auto_replace) {
 		for (int i = 0; i < 40 && stranger(run, true) != TRACE_NONE; i++) {
 			sim_run_for(run->sim, lease_over(run) / 4 + run->born.request_timeout);
 		}
 		if (stranger(run, true) != TRACE_NONE) {
-			checker_violation(run->checker, "masters without files come back by themselves", TRACE_NONE, "n%" PRIu32 " has not", stranger(run, true) + 1);
+			checker_violation(run->checker,
+				"masters without files come back by themselves", TRACE_NONE,
+				"n%" PRIu32 " has not", stranger(run, true) + 1);
 		}
 	}
 	for (uint32_t node; (node = stranger(run, false)) != TRACE_NONE;) {
 		op.order = (struct order){ .kind = CHANGE_REPLACE, .name = node, .other = node };
-		drive(run, &op, 300, 10 * lease_over(run) + 20 * SPAN_S, "progress (a node that lost its files is replaced)");
+		drive(run, &op, 300, 10 * lease_over(run) + 20 * SPAN_S,
+			"progress (a node that lost its files is replaced)");
 		if (op.error == 0 && stranger(run, false) == node) {
-			checker_violation(run->checker, "honest answers (changes)", TRACE_NONE, "n%" PRIu32 " said that n%" PRIu32
+			checker_violation(run->checker, "honest answers (changes)", TRACE_NONE,
+				"n%" PRIu32 " said that n%" PRIu32
 				" has its place back, but it has not", op.node + 1, node + 1);
 		}
 	}
 }
 
 void members_remove(struct run *run, uint32_t node) {
-	struct operator op = { .order = { .kind = CHANGE_REMOVE, .name = node, .other = TRACE_NONE } };
-	drive(run, &op, 302, 10 * lease_over(run) + 20 * SPAN_S, "progress (a node that lies is taken out)");
+	struct operator op =
+		{ .order = { .kind = CHANGE_REMOVE, .name = node, .other = TRACE_NONE } };
+	drive(run, &op, 302, 10 * lease_over(run) + 20 * SPAN_S,
+		"progress (a node that lies is taken out)");
 }
 
 /* What operators asked for holds from now on. */
@@ -202,7 +238,8 @@ static void take_timing(struct run *run) {
 
 static void demand_agreement(struct run *run) {
 	struct trouble t = { .run = run };
-	if (!sim_run_until(run->sim, all_agree, &t, 3 * lease_over(run) + 40 * run->born.request_timeout + 4 * SPAN_S)) {
+	if (!sim_run_until(run->sim, all_agree, &t,
+		3 * lease_over(run) + 40 * run->born.request_timeout + 4 * SPAN_S)) {
 		members_violation(run, "progress (members agree)", &t);
 	}
 	take_timing(run);
@@ -210,16 +247,19 @@ static void demand_agreement(struct run *run) {
 
 void members_demand(struct run *run) {
 	if (!sim_run_until(run->sim, operators_done, run, 6 * lease_over(run) + 30 * SPAN_S)) {
-		checker_violation(run->checker, "progress (every change is answered)", TRACE_NONE, "an operator still waits");
+		checker_violation(run->checker, "progress (every change is answered)", TRACE_NONE,
+			"an operator still waits");
 	}
 	if (run->profile.lying_master) {
-		liar_master_remove(run); /* an operator who still waited may have let it in again */
+		/* An operator who still waited may have let the liar in again. */
+		liar_master_remove(run);
 	}
 	if (run->profile.operators) {
 		sim_run_for(run->sim, 4 * run->born.request_timeout);
 	}
 	if (!sim_run_until(run->sim, disaster_over, run, 10 * lease_over(run) + 10 * SPAN_S)) {
-		checker_violation(run->checker, "progress (force)", TRACE_NONE, "the operator could not start over");
+		checker_violation(run->checker, "progress (force)", TRACE_NONE,
+			"the operator could not start over");
 	}
 	repair(run);
 	demand_agreement(run);
@@ -229,14 +269,18 @@ static bool is_master(const struct config *config, uint32_t at) {
 	return config->nodes[at].master;
 }
 
-/* Another kind of change every time, always one that keeps a quorum of those that are there. */
+/* Each call makes another kind of change, always one that keeps a quorum of the nodes that are
+ * there. */
 static struct order next_order(struct run *run) {
 	const struct config *newest = checker_newest(run->checker);
-	struct order o = { .kind = CHANGE_SET_TIMING, .name = TRACE_NONE, .other = TRACE_NONE, .promise_timeout = newest->promise_timeout + SPAN_MS };
-	uint32_t at = (uint32_t)prng_below(&run->prng, newest->node_count), masters = config_masters(newest);
+	struct order o = { .kind = CHANGE_SET_TIMING, .name = TRACE_NONE, .other = TRACE_NONE,
+		.promise_timeout = newest->promise_timeout + SPAN_MS };
+	uint32_t at = (uint32_t)prng_below(&run->prng, newest->node_count),
+		masters = config_masters(newest);
 	uint32_t node = sim_node_named(run->sim, newest->nodes[at].name);
 	if (!is_master(newest, at) && prng_chance(&run->prng, 1, 2)) {
-		return (struct order){ .kind = CHANGE_REPLACE, .name = sim_node_named(run->sim, newest->nodes[0].name), .other = node };
+		return (struct order){ .kind = CHANGE_REPLACE,
+			.name = sim_node_named(run->sim, newest->nodes[0].name), .other = node };
 	}
 	if (!is_master(newest, at) && masters < MASTERS_MAX) {
 		return (struct order){ .kind = CHANGE_PROMOTE, .name = node, .other = TRACE_NONE };
@@ -258,9 +302,11 @@ void members_demand_change(struct run *run) {
 	if (stays) {
 		pulse_start(&pulse, run, node);
 	}
-	drive(run, &op, 301, 4 * run->profile.sim.request_timeout + 2 * SPAN_S, "progress (a change asked for now is made)");
+	drive(run, &op, 301, 4 * run->profile.sim.request_timeout + 2 * SPAN_S,
+		"progress (a change asked for now is made)");
 	if (stays) {
-		pulse_end(&pulse, 12 * progress_hop(run) + 2 * run->profile.sim.session_delay_max + 4 * run->profile.sim.disk_max + 5 * SPAN_MS);
+		pulse_end(&pulse, 12 * progress_hop(run) + 2 * run->profile.sim.session_delay_max +
+			4 * run->profile.sim.disk_max + 5 * SPAN_MS);
 	}
 	demand_agreement(run);
 }

@@ -1,6 +1,5 @@
-/* After the heal of a run that was short of something: a client that waits for a key that nobody has
- * gets it soon, and does not wait for leases to end.
- */
+/* After the heal of a run that was short of something: a client that waits for a key that nobody
+ * has gets it soon, and does not wait for leases to end. */
 #include <inttypes.h>
 
 #include "progress.h"
@@ -21,7 +20,9 @@ static bool held_anywhere(struct run *run, uint32_t key) {
 static uint64_t waits_for(struct run *run, const struct caller *c, uint32_t *key) {
 	for (int i = 0; i < CALLER_PENDING && c->wait > 0; i++) {
 		const struct pending *p = &c->pending[i];
-		if (p->id && p->op == CORE_ACQUIRE && p->lock == c->lock && !p->stolen && !p->second && sim_session_flows(c->session) && !sim_actor_paused(run->sim, &c->actor)) {
+		if (p->id && p->op == CORE_ACQUIRE && p->lock == c->lock && !p->stolen &&
+			!p->second && sim_session_flows(c->session) &&
+			!sim_actor_paused(run->sim, &c->actor)) {
 			*key = checker_lock_key(run->checker, p->lock);
 			return p->id;
 		}
@@ -32,7 +33,8 @@ static uint64_t waits_for(struct run *run, const struct caller *c, uint32_t *key
 /* A promise of a coordinator that died may stand in the way, and so may a turn that nobody uses. */
 static span_ns free_bound(const struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
-	return 3 * o->promise_timeout + 4 * o->request_timeout + 20 * progress_hop(run) + 4 * o->disk_max + 200 * SPAN_MS;
+	return 3 * o->promise_timeout + 4 * o->request_timeout + 20 * progress_hop(run) +
+		4 * o->disk_max + 200 * SPAN_MS;
 }
 
 void shortage_look(struct run *run) {
@@ -49,8 +51,10 @@ void shortage_look(struct run *run) {
 			v->request[i] = id;
 			v->since[i] = now;
 		} else if (now - v->since[i] > free_bound(run)) {
-			checker_violation(run->checker, "progress (who waits for a free key has it)", key,
-				"client %" PRIu32 " waits at n%" PRIu32 " for what nobody has had for %.0f ms", i, run->callers[i].node + 1, (double)(now - v->since[i]) / 1e6);
+			checker_violation(run->checker,
+				"progress (who waits for a free key has it)", key, "client %" PRIu32
+				" waits at n%" PRIu32 " for what nobody has had for %.0f ms", i,
+				run->callers[i].node + 1, (double)(now - v->since[i]) / 1e6);
 		}
 	}
 }
