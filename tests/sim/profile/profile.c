@@ -121,15 +121,17 @@ static void draw_target(struct profile *p, struct prng *r) {
 	a->target_max = scale(r, p->sim.request_timeout / 2, 2 * p->sim.max_lease);
 }
 
+/* The faults of some themes. */
+static const enum fault restarts[] = { FAULT_KILL, FAULT_KILL, FAULT_KILL_SOME,
+	FAULT_ROLLING };
+static const enum fault drains[] = { FAULT_DRAIN, FAULT_ROLLING_DRAIN, FAULT_KILL };
+static const enum fault cuts[] = { FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT, FAULT_CLOSE,
+	FAULT_SLOW_LINK, FAULT_CLIENT_CUT };
+static const enum fault pauses[] = { FAULT_PAUSE, FAULT_SUSPEND, FAULT_CLIENT_PAUSE,
+	FAULT_CLIENT_SUSPEND };
+static const enum fault light[] = { FAULT_CLOSE, FAULT_KILL, FAULT_SLOW_LINK };
+
 static void theme_faults(struct profile *p, struct prng *r) {
-	static const enum fault restarts[] = { FAULT_KILL, FAULT_KILL, FAULT_KILL_SOME,
-		FAULT_ROLLING };
-	static const enum fault drains[] = { FAULT_DRAIN, FAULT_ROLLING_DRAIN, FAULT_KILL };
-	static const enum fault cuts[] = { FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT, FAULT_CLOSE,
-		FAULT_SLOW_LINK, FAULT_CLIENT_CUT };
-	static const enum fault pauses[] = { FAULT_PAUSE, FAULT_SUSPEND, FAULT_CLIENT_PAUSE,
-		FAULT_CLIENT_SUSPEND };
-	static const enum fault light[] = { FAULT_CLOSE, FAULT_KILL, FAULT_SLOW_LINK };
 #define SOME(list) some_faults(p, r, list, sizeof list / sizeof *list)
 	switch (p->theme) {
 	case THEME_quiet:
