@@ -1,9 +1,10 @@
-/* reply.h: what a client may ask a core for, and what it is told; part of core.h. */
+/* reply.h: what a client may ask a core for, and what it is told. Part of core.h. */
 #ifndef PAWL_CLUSTER_REPLY_H
 #define PAWL_CLUSTER_REPLY_H
 
 #include "message.h"
 
+/* Operations. The comments name the fields of struct core_request that a less common one uses. */
 enum core_op {
 	CORE_ACQUIRE,
 	CORE_EXTEND,
@@ -14,104 +15,180 @@ enum core_op {
 	CORE_WAIT,
 	CORE_WAITERS,
 	CORE_BREAK,
-	CORE_BINDING,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
-	             * only then, with PAWL_ELOST, or when it is released here; CORE_CLIENT_GONE ends the bond, not the lock */
-	CORE_CHANGE, /* of the configuration (section 6); for administrators only, which the driver sees to */
-	CORE_DOWNGRADE,   /* key, lock_id: the holder's exclusive lock becomes a shared one (section 10) */
-	CORE_TRANSFER,    /* key, lock_id, to: releases in favour of the waiter whose owner is `to`; PAWL_ENOTFOUND: nobody of this name
-	                   * waits, and nothing was released (section 5, Succession) */
-	CORE_ASK,         /* key, owner, to, terms.priority: asks the holder to let go; reaches those who watch the key at any node */
-	CORE_EXPLAIN,     /* key: what each master says */
-	CORE_ACQUIRE_ALL  /* locks: all of these keys or none (section 11); lease, wait, owner, value, label, terms.priority and
-	                   * terms.delay are common to them */
+	/* key, lock_id, wait: binds the lock to this node, so that it ends when this node has been
+	 * gone for that long (section 2, Release on disconnect). It is answered only then, with
+	 * PAWL_ELOST, or when the lock is released here. CORE_CLIENT_GONE ends the binding and not
+	 * the lock. */
+	CORE_BINDING,
+	/* Changes the configuration (section 6). It is for administrators only, which the driver
+	 * sees to. */
+	CORE_CHANGE,
+	/* key, lock_id: makes the holder's exclusive lock a shared one (section 10). */
+	CORE_DOWNGRADE,
+	/* key, lock_id, to: releases the lock in favour of the waiter whose owner is `to`. With
+	 * PAWL_ENOTFOUND nobody of this name waits, and nothing was released (section 10,
+	 * Succession). */
+	CORE_TRANSFER,
+	/* key, owner, to, terms.priority: asks the holder to let go. Everybody who watches the key
+	 * at any node is told. */
+	CORE_ASK,
+	/* key: says what each master has for the key. */
+	CORE_EXPLAIN,
+	/* locks: acquires all of these keys or none (section 11). They have lease, wait, owner,
+	 * value, label, terms.priority and terms.delay in common. */
+	CORE_ACQUIRE_ALL
 };
 
-struct core_entry { /* a key as reads show it */
+/* A key with its holder, as reads show it. */
+struct core_entry {
 	struct slice key, owner, value, identity;
 	uint64_t token;
 	struct id128 lock_id;
-	bool show_lock_id; /* the caller acquired it or is an administrator */
-	span_ns remaining; /* of the lease, without the lock delay after it */
+	/* The caller may see the lock_id: it acquired the lock, or is an administrator. */
+	bool show_lock_id;
+	/* What remains of the lease in nanoseconds, without the lock delay after it. */
+	span_ns remaining;
 	struct ballot value_seq;
 	struct terms terms;
 	struct slice label;
-	span_ns age;       /* since it was acquired */
-	bool closing;      /* the lease is over and its lock delay runs: nobody holds the key, and nobody gets it yet */
-	span_ns closed_for; /* closing: how long still */
-	uint32_t holders;  /* LIST, core_look: how many hold the key */
+	/* The time since the lock was acquired, in nanoseconds. */
+	span_ns age;
+	/* The lease is over and its lock delay runs: nobody holds the key, and nobody gets it
+	 * yet. */
+	bool closing;
+	/* With `closing`: how long the key is still closed, in nanoseconds. */
+	span_ns closed_for;
+	/* LIST, core_inspect: how many hold the key. */
+	uint32_t holders;
 };
 
+/* Somebody who waits for a key. */
 struct core_waiter {
-	struct slice key; /* with `prefix` */
+	/* The key, if the request had `prefix`. */
+	struct slice key;
 	struct slice label;
 	struct terms terms;
 	struct slice owner, identity;
+	/* The lock_id, and the node that coordinates the request. */
 	struct id128 lock_id, node;
+	/* The caller may see the lock_id. */
 	bool show_lock_id;
+	/* How long it has waited, in nanoseconds. */
 	span_ns since;
 };
 
 enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_PARKED };
-struct core_saying { /* EXPLAIN: one thing that stands on the key at a master */
+/* EXPLAIN: one thing that a master has for the key. */
+struct core_saying {
 	enum core_saying_kind kind;
-	struct core_entry entry; /* a promise, a kept request: only lock_id, terms, remaining (of the promise) */
-	bool barred;             /* a record that may not be extended any more */
+	/* Of a promise or a parked request only the lock_id, the terms and, for the promise,
+	 * `remaining` are set. */
+	struct core_entry entry;
+	/* The record may not be extended any more. */
+	bool barred;
 };
 
-struct core_witness { /* EXPLAIN: one master */
+/* EXPLAIN: what one master says. */
+struct core_witness {
+	/* The peer index of the master. */
 	uint32_t peer;
-	enum status status; /* STATUS_OK: it votes and answered; STATUS_RECOVERING, STATUS_EPOCH; STATUS_ABSENT: silent */
-	bool home;          /* it keeps the key's queue */
-	uint32_t waiting;   /* at the home: how many wait */
+	/* STATUS_OK: the master votes and has answered. STATUS_RECOVERING, STATUS_EPOCH: it does
+	 * not vote in this epoch. STATUS_ABSENT: it was silent. */
+	enum status status;
+	/* The master is the home of the key. */
+	bool home;
+	/* At the home: how many wait in the key's queue. */
+	uint32_t waiting;
 	const struct core_saying *sayings;
 	uint32_t count;
-	bool more;          /* it has more than that */
+	/* The master has more than these sayings. */
+	bool more;
 };
 
-struct core_lock_got { /* ACQUIRE_ALL: one of them, in the order of the request */
+/* ACQUIRE_ALL: one of the locks that were acquired. */
+struct core_lock_got {
 	struct slice key;
 	struct id128 lock_id;
 	uint64_t token;
 	struct terms terms;
 };
 
+/* The answer to a request. A field that names operations or errors in front of its description is
+ * set for these alone. Slices and lists are valid until core_out_clear. */
 struct core_reply {
+	/* The request's own numbers. */
 	uint64_t id, client;
 	enum core_op op;
-	int error; /* 0 or a PAWL_E... of the client protocol */
+	/* 0, or a PAWL_E... of the client protocol. */
+	int error;
 	struct id128 lock_id;
 	uint64_t token;
-	span_ns valid;            /* ACQUIRE, EXTEND */
+	/* ACQUIRE, EXTEND: for how long the lock is valid, in nanoseconds (section 2, What the
+	 * holder may count on). */
+	span_ns valid;
+	/* How many masters a quorum has, how many promised, and how many accepted. */
 	uint32_t quorum, votes, acks;
-	span_ns waited;           /* ACQUIRE */
-	bool released;            /* RELEASE; BREAK: something was broken */
-	bool forced;              /* BREAK: at once, whatever the holder believes */
-	uint64_t epoch;           /* CHANGE: the present one, as the next three */
+	/* ACQUIRE: the time that the request waited, in nanoseconds. */
+	span_ns waited;
+	/* RELEASE: the lock was released. BREAK: something was broken. */
+	bool released;
+	/* BREAK: the lock has ended at once, whatever its holder believes. */
+	bool forced;
+	/* CHANGE: the present epoch, and whether it is settled and complete (section 6). */
+	uint64_t epoch;
 	bool settled, complete;
-	uint64_t missing;         /* bit set of peers: masters that do not vote in it yet */
-	struct slice why;         /* CHANGE with an error or a warning: a sentence that names the culprit and the remedy */
-	bool held, contested;     /* reads; PAWL_EHELD: who holds is in `entry` when held */
-	bool recovering;          /* a local read on a node that recovers */
-	bool replica;             /* reads: answered by a replica, ... */
-	span_ns age;              /* ... whose view may be so old; SPAN_MAX: it has not followed anybody yet */
-	struct core_entry entry;  /* reads, PAWL_EHELD, PAWL_EMISMATCH (the present value) */
-	struct ballot value_seq;  /* UPDATE */
-	const struct core_entry *entries; /* LIST */
-	const struct core_waiter *waiters; /* WAITERS */
-	const struct core_witness *witnesses; /* EXPLAIN: the masters, in their order */
-	const struct core_lock_got *got;      /* ACQUIRE_ALL */
-	size_t count;         /* of the one of these lists that the op gives */
-	struct terms terms;   /* ACQUIRE: what was got; a semaphore: which permits */
-	uint32_t reached;     /* ASK: how many watchers were told */
-	struct slice failed_key; /* ACQUIRE_ALL with an error: the key that it is about; empty: none */
-	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
+	/* CHANGE: a bit set of peers: the masters that do not vote in that epoch yet. */
+	uint64_t missing;
+	/* CHANGE with an error or a warning: a sentence that names the culprit and the remedy. */
+	struct slice why;
+	/* Reads: somebody holds the key, and the key is contested. PAWL_EHELD: with `held`, `entry`
+	 * says who holds it. */
+	bool held, contested;
+	/* A local read: this node recovers. */
+	bool recovering;
+	/* Reads: a replica has answered, and its view may be `age` nanoseconds old. SPAN_MAX means
+	 * that it has not followed anybody yet. */
+	bool replica;
+	span_ns age;
+	/* Reads: the key. PAWL_EHELD: its holder. PAWL_EMISMATCH: the present value. */
+	struct core_entry entry;
+	/* UPDATE: the ballot of the value. */
+	struct ballot value_seq;
+
+	/* LIST, WAITERS, EXPLAIN (the masters in their order) and ACQUIRE_ALL (the locks in the
+	 * order of the request): one of these lists, with `count` elements. */
+	const struct core_entry *entries;
+	const struct core_waiter *waiters;
+	const struct core_witness *witnesses;
+	const struct core_lock_got *got;
+	size_t count;
+
+	/* ACQUIRE: the terms that were granted; of a semaphore, with the permit numbers. */
+	struct terms terms;
+	/* ASK: how many watchers were told. */
+	uint32_t reached;
+	/* ACQUIRE_ALL with an error: the key that the error is about; it is empty if there is
+	 * none. */
+	struct slice failed_key;
+	/* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them. `entry` is the
+	 * first. */
+	const struct core_entry *holders;
 	uint32_t holder_count;
-	bool more;            /* the list was cut short */
-	bool goes_on;         /* LIST: the entries come in several replies, and this is not the last of them. An error takes the place of all */
-	uint32_t cost;        /* LIST: what was done for it since the reply before, in as many simple requests */
-	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
-	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
-	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */
+	/* The list was cut short. */
+	bool more;
+	/* LIST: the entries come in several replies, and this is not the last one. An error takes
+	 * the place of all of them. */
+	bool goes_on;
+	/* LIST: the work for it since the reply before, as a number of simple requests that would
+	 * have cost as much. */
+	uint32_t cost;
+	/* PAWL_ENOQUORUM: a bit set of peers (core_peer) that were silent. */
+	uint64_t silent;
+	/* PAWL_ETOOLONG: the longest lease in nanoseconds. PAWL_EBADREQUEST: the shortest one. */
+	span_ns limit;
+	/* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: the field or limit that the error is about;
+	 * static storage. */
+	const char *field;
 };
 
 #endif

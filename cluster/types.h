@@ -1,4 +1,4 @@
-/* types.h: the identities, orders and limits that every part of the protocol shares. */
+/* types.h: the identities, orderings and limits that every part of the protocol shares. */
 #ifndef PAWL_CLUSTER_TYPES_H
 #define PAWL_CLUSTER_TYPES_H
 
@@ -9,7 +9,8 @@
 #include "clock.h"
 #include "slice.h"
 
-/* 128 random bits: the identity of a node (made with its state file) or of one acquisition (a lock_id). */
+/* 128 random bits: the identity of a node, which is made with its state file, or of one
+ * acquisition, which is a lock_id. */
 struct id128 {
 	uint8_t b[16];
 };
@@ -23,19 +24,25 @@ static inline bool id128_zero(struct id128 a) {
 	return id128_equal(a, zero);
 }
 
-/* The first 8 bytes as a number: for hashing and for breaking ties. */
+/* Returns the first 8 bytes as a number, which serves for hashing and for breaking ties. */
 static inline uint64_t id128_word(struct id128 a) {
 	uint64_t w;
 	memcpy(&w, a.b, sizeof w);
 	return w;
 }
 
-/* Names one write of a value (docs/protocol.md, Update): ordered by clock, then node, then boot. {0,0,0} is below all. */
+/* Names one write of a value (docs/protocol.md, Update). Ballots are ordered by clock, then by
+ * node, then by boot; {0, 0, 0} is below all others. Each record has two ballots, so the struct is
+ * packed. */
 struct ballot {
+	/* The Lamport clock of the node that drew the ballot. */
 	uint64_t clock;
-	uint64_t node; /* id128_word of the node that drew it */
-	uint32_t boot; /* BALLOT_FIRST with it: of an acquire's first value, which its commit brings */
-} __attribute__((packed, aligned(4))); /* no padding: each record has two */
+	/* id128_word of the node that drew the ballot. */
+	uint64_t node;
+	/* The boot of that node. The bit BALLOT_FIRST is set in the ballot of a first value, which
+	 * the commit of an acquire brings. */
+	uint32_t boot;
+} __attribute__((packed, aligned(4)));
 #define BALLOT_FIRST (UINT32_C(1) << 31)
 
 static inline int ballot_compare(struct ballot a, struct ballot b) {
@@ -52,30 +59,51 @@ static inline struct ballot ballot_later(struct ballot a, struct ballot b) {
 	return ballot_compare(a, b) > 0 ? a : b;
 }
 
-/* A place in a queue (section 5): ordered by clock, then node, then seq. On the wire the node is the sender. */
+/* A place in a queue (section 5). Tickets are ordered by clock, then by node, then by seq. The node
+ * is the one that drew the ticket; on the wire it is the sender. */
 struct ticket {
-	uint64_t clock; /* the stamp of the home where it arrived first; 0: not stamped yet, or not known: behind all that are */
-	uint64_t seq; /* 0: no ticket */
+	/* The stamp that the first home of the request gave it: that home's Lamport clock. 0 means
+	 * that no home has stamped the ticket, or that the stamp is not known; such a ticket stands
+	 * behind all stamped ones. */
+	uint64_t clock;
+	/* The sequence number at the node that drew the ticket; 0 means that there is no ticket. */
+	uint64_t seq;
 };
 
 /* ---- what a lock excludes (section 10) ---- */
-#define PERMITS_MAX 128 /* of one semaphore */
-#define LABEL_MAX 256   /* bytes of what a holder says about itself; opaque to the protocol */
-enum { SHARE_EXCLUSIVE = 0, SHARE_SHARED = UINT16_MAX }; /* terms.of; between them a semaphore of so many permits */
+/* One semaphore has at most so many permits. */
+#define PERMITS_MAX 128
+/* A label, what a holder says about itself, has at most so many bytes. The protocol does not read
+ * it. */
+#define LABEL_MAX 256
+/* Values of terms.of. A value between them is the number of permits of a semaphore. */
+enum { SHARE_EXCLUSIVE = 0, SHARE_SHARED = UINT16_MAX };
 
-struct permits { /* which permits of a semaphore: a set of numbers 0 .. PERMITS_MAX-1 */
+/* The permit numbers that somebody has of a semaphore: a set of numbers 0 .. PERMITS_MAX - 1. */
+struct permits {
+	/* Bit i of w[n] stands for the number 64 * n + i. */
 	uint64_t w[2];
 };
 
-/* What a holder chose when it acquired, and keeps: only an exclusive lock may become a shared one (Downgrade). */
+/* The lock terms, which a holder chooses when it acquires. They stay as they are, except that an
+ * exclusive lock may become a shared one (section 10, Downgrade). */
 struct terms {
-	uint16_t of;      /* SHARE_EXCLUSIVE, SHARE_SHARED, or the permits that the semaphore has in all: 1 .. PERMITS_MAX */
-	uint16_t count;   /* of a semaphore: how many permits are wanted, or were; 0 for the others */
-	int32_t priority; /* in queues, greater is earlier (section 5) */
-	span_ns delay;    /* lock_delay: the key stays closed for so long after a lease that ended without a release */
-	struct permits set; /* of a semaphore: the permits that are held; empty in a request */
-	/* Which of its holder's connections ends the lock when it is closed: they are counted, from 1; 0: none does. Where two copies
-	 * of a record meet the greater one counts (section 2, Release on disconnect). */
+	/* The mode: SHARE_EXCLUSIVE, SHARE_SHARED, or the number of permits that the semaphore has
+	 * in all (1 .. PERMITS_MAX). */
+	uint16_t of;
+	/* How many permits of a semaphore the request wanted; 0 in the other modes. */
+	uint16_t count;
+	/* The priority in queues: a request with a greater one is served earlier (section 10,
+	 * Order). */
+	int32_t priority;
+	/* The lock delay in nanoseconds: the key stays closed for this time after a lease that
+	 * ended without a release. */
+	span_ns delay;
+	/* The permit numbers that the holder of a semaphore has; the set is empty in a request. */
+	struct permits set;
+	/* The connection of the holder that ends the lock when it is closed. A holder's connections
+	 * are counted from 1; 0 means that no connection ends the lock. Where two copies of a
+	 * record meet, the greater number counts (section 2, Release on disconnect). */
 	uint32_t binding;
 };
 
@@ -111,10 +139,11 @@ static inline bool permits_has(struct permits p, uint32_t n) {
 	return p.w[n / 64] >> (n % 64) & 1;
 }
 
-/* All of a semaphore's: 0 .. of-1. */
+/* Returns all permit numbers of a semaphore of `of` permits: 0 .. of - 1. */
 static inline struct permits permits_all(uint32_t of) {
 	const uint64_t all = UINT64_MAX;
-	return (struct permits){ { of >= 64 ? all : all >> 1 >> (63 - of), of >= 128 ? all : of > 64 ? all >> (128 - of) : 0 } };
+	return (struct permits){ { of >= 64 ? all : all >> 1 >> (63 - of),
+		of >= 128 ? all : of > 64 ? all >> (128 - of) : 0 } };
 }
 
 static inline bool terms_of_numbers(uint16_t of) {
@@ -125,7 +154,7 @@ static inline bool terms_semaphore(const struct terms *t) {
 	return terms_of_numbers(t->of);
 }
 
-/* In the ranges given above. */
+/* Tells whether all fields are in the ranges that struct terms gives. */
 static inline bool terms_valid(const struct terms *t) {
 	if (t->delay < 0) {
 		return false;
@@ -134,11 +163,12 @@ static inline bool terms_valid(const struct terms *t) {
 		return t->count == 0 && t->set.w[0] == 0 && t->set.w[1] == 0;
 	}
 	struct permits all = permits_all(t->of);
-	return t->of <= PERMITS_MAX && t->count <= t->of && (t->set.w[0] & ~all.w[0]) == 0 && (t->set.w[1] & ~all.w[1]) == 0;
+	return t->of <= PERMITS_MAX && t->count <= t->of && (t->set.w[0] & ~all.w[0]) == 0 &&
+		(t->set.w[1] & ~all.w[1]) == 0;
 }
 
-/* R1, extended (section 10): whether two records of different lock_ids exclude each other. Shared locks do not, and permits of
- * the same semaphore do not when they are different permits. */
+/* R1 in full (section 10): tells whether two records of different lock_ids exclude each other.
+ * Shared locks do not exclude each other, nor do different permits of the same semaphore. */
 static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 	if (a->of == SHARE_SHARED && b->of == SHARE_SHARED) {
 		return false;
@@ -146,27 +176,44 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 	return !(terms_semaphore(a) && a->of == b->of && !permits_meet(a->set, b->set));
 }
 
-/* Bounds that are part of the protocol (section 9). */
+/* ---- bounds that are part of the protocol (section 9) ---- */
 #define MASTERS_MAX 9
-#ifndef NODES_MAX    /* smaller where whole clusters are copied by the million: tests/model */
-#define NODES_MAX 64 /* whom a node may have links with: see core_peer_count */
+/* A node may have links with so many nodes (see core_peer_count). The number is smaller where whole
+ * clusters are copied by the million (tests/model). */
+#ifndef NODES_MAX
+#define NODES_MAX 64
 #endif
-/* Of one configuration; the other links are for masters of the epoch before and for nodes that are not in yet. */
+/* One configuration has at most so many nodes. The other links are for masters of the epoch before,
+ * and for nodes that are not members yet. */
 #define CONFIG_NODES_MAX (NODES_MAX > 32 ? NODES_MAX - 16 : NODES_MAX)
+/* The longest name of a node, and the longest address, in bytes without the 0 at the end. */
 #define NODE_NAME_MAX 63
 #define ADDRESS_MAX 255
+/* The longest key, owner, identity and value, in bytes. VALUE_MAX_HARD is the most that [limits]
+ * may allow for a value. */
 #define KEY_MAX 512
 #define OWNER_MAX 256
 #define IDENTITY_MAX 255
 #define VALUE_MAX_DEFAULT 65536
 #define VALUE_MAX_HARD (1 << 20)
+/* The greatest token, and the greatest clock. */
 #define TOKEN_MAX ((uint64_t)1 << 62)
-#define CLOCK_JUMP_MAX ((uint64_t)1 << 32) /* by which others may raise a clock at once: as far as nanoseconds do in four seconds */
-#define BEHIND_AGAIN (8 * (span_ns)CLOCK_JUMP_MAX) /* between two rejoins of a node because of its clock: so the margins of these come to less than time does */
+/* Others may raise the clock of a node by so much at once. It is as many tokens as there are
+ * nanoseconds in about four seconds. */
+#define CLOCK_JUMP_MAX ((uint64_t)1 << 32)
+/* The time in nanoseconds between two rejoins of a node that found its clock behind. It is so long
+ * that the margins which these rejoins add to the clock come to less than one token for each
+ * nanosecond. */
+#define BEHIND_AGAIN (8 * (span_ns)CLOCK_JUMP_MAX)
+/* A forced start raises the clock by so much. */
 #define CLOCK_FORCE_JUMP ((uint64_t)1 << 40)
-#define EPOCH_STARTS_MAX (1u << 20) /* forced starts, the upper half of an epoch: of clocks there are enough for so many (force.c) */
+/* The upper half of an epoch counts the forced starts of the cluster, and may be at most this: the
+ * clocks below TOKEN_MAX are enough for so many starts (force.c). */
+#define EPOCH_STARTS_MAX (1u << 20)
+/* The clock reservation on the disk is raised by so many tokens at a time. */
 #define CEILING_BLOCK ((uint64_t)1 << 20)
-#define FRAME_BYTES_MAX (4u << 20) /* one frame between peers, before which it is cut into several */
+/* A frame between peers has at most so many bytes. What is longer is cut into several frames. */
+#define FRAME_BYTES_MAX (4u << 20)
 #define LEASE_MIN_DEFAULT (100 * SPAN_MS)
 #define REPLICATION_INTERVAL_DEFAULT (5 * SPAN_MS)
 
