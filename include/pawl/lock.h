@@ -113,10 +113,10 @@ uint64_t pawl_lock_token(const struct pawl_lock *lock);
  * which a PAWL_ACQUIRE asks for the same lock_id as a shared lock. */
 enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock);
 /* Gives the permit numbers that the lock holds. It returns how many there are, and writes the first
- * `room` of them to `out_slots`, in order. For other locks it returns 0. The numbers
- * go from 0 to `of` - 1, and no two holders have the same one, so each number may stand for a
- * thing. They are held until the deadline. If the library had to acquire the lock again
- * (on_renewed), the lock may have other numbers; so ask for them each time. */
+ * `room` of them to `out_slots`, in order. For other locks it returns 0. The numbers go from 0 to
+ * `of` - 1, and no two holders have the same one, so each number may stand for a thing. They are
+ * held until the deadline. If the library had to acquire the lock again (on_renewed), the lock may
+ * have other numbers; so ask for them each time. */
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room);
 /* Returns the lock_id. */
 struct pawl_id pawl_lock_id(const struct pawl_lock *lock);

@@ -2,25 +2,35 @@
 
 _pawl_options() {
 	case $1 in
-	run) echo "--lease --wait --value --owner --grace --shared --permits --of --priority --lock-delay --release-on-disconnect --label --on-ask" ;;
-	acquire) echo "--lease --wait --value --owner --lock-id --shared --permits --of --priority --lock-delay --label" ;;
+	run)
+		echo "--lease --wait --value --owner --grace --shared --permits --of --priority" \
+			"--lock-delay --release-on-disconnect --label --on-ask" ;;
+	acquire)
+		echo "--lease --wait --value --owner --lock-id --shared --permits --of --priority" \
+			"--lock-delay --label" ;;
 	extend) echo "--lease --token" ;;
 	update) echo "--expect --expect-seq" ;;
 	get) echo "--quorum" ;;
 	ls) echo "--limit --after --waiting" ;;
 	wait) echo "--for --timeout" ;;
 	break) echo "--token --now --yes" ;;
-	elect) echo "--value --as --priority --takeover --once --lease --lock-delay --release-on-disconnect --label --grace" ;;
+	elect)
+		echo "--value --as --priority --takeover --once --lease --lock-delay" \
+			"--release-on-disconnect --label --grace" ;;
 	leader) echo "--watch" ;;
 	watch) echo "--key --from --count" ;;
 	explain) echo "--owner" ;;
 	ask-release) echo "--to --priority --owner" ;;
 	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval" ;;
-	cluster) echo "--anyway --wait --masters --replicas --max-lease --request-timeout --promise-timeout --clock-drift --yes" ;;
+	cluster)
+		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \
+			"--promise-timeout --clock-drift --yes" ;;
 	can) echo "--prefix --priority --file" ;;
 	cert) echo "--host --role --dir --ca --ca-key --crl --list --days --type --name --force" ;;
-	bench) echo "--outstanding --duration --count --connections --batch --leases --lease --hold --value --prefix" ;;
+	bench)
+		echo "--outstanding --duration --count --connections --batch --leases --lease" \
+			"--hold --value --prefix" ;;
 	esac
 }
 
@@ -42,7 +52,9 @@ _pawl_scan() {
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
 	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
-	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status clients can cluster drain cert bench help"
+	local commands="run elect leader acquire extend update release downgrade transfer"
+	commands+=" ask-release get ls wait waiters watch explain break fence status clients can"
+	commands+=" cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -54,23 +66,34 @@ _pawl() {
 		return
 	fi
 	case $before in
-	--cacert | --cert | --key | --ca | --ca-key | --crl | --list | --file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+	--cacert | --cert | --key | --ca | --ca-key | --crl | --list | --file)
+		mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
 	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
 	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
 	--on-ask) mapfile -t COMPREPLY < <(compgen -W "ignore term" -- "$current") && return ;;
-	--role) mapfile -t COMPREPLY < <(compgen -W "master replica embedded" -- "$current") && return ;;
+	--role)
+		mapfile -t COMPREPLY < <(compgen -W "master replica embedded" -- "$current") &&
+			return ;;
 	--type) mapfile -t COMPREPLY < <(compgen -W "ec ed25519" -- "$current") && return ;;
 	esac
 	if [[ ! $command ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands $common --version" -- "$current")
 	elif [[ $current == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_options "$command") $common" -- "$current")
+		mapfile -t COMPREPLY < <(
+			compgen -W "$(_pawl_options "$command") $common" -- "$current"
+		)
 	elif [[ $command == cert ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "ca node client show revoke" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "ca node client show revoke" -- "$current") &&
+			((${#COMPREPLY[@]})) ||
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == fence ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") &&
+			((${#COMPREPLY[@]})) ||
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == cluster ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "show add-replica promote demote remove replace set-nodes set-timing force" -- "$current")
+		local verbs="show add-replica promote demote remove replace set-nodes"
+		verbs+=" set-timing force"
+		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
 	elif [[ $command == clients ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "kick --shares" -- "$current")
 	elif [[ $command == bench ]]; then

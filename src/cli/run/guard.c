@@ -296,9 +296,9 @@ static void collect(struct guard *g) {
 
 /* ---- its life ---- */
 
-/* On a machine that is busy or out of memory the guardian should still be in time. It goes
- * without if it has no right to real-time scheduling or to locked memory; the margin before the
- * deadline is there for that case. */
+/* On a machine that is busy or out of memory the guardian should still be in time. It goes without
+ * if it has no right to real-time scheduling or to locked memory; the margin before the deadline is
+ * there for that case. */
 static void become_prompt(void) {
 	const struct sched_param least = { .sched_priority = 1 };
 	/* CMD is not affected by this. */
