@@ -1,3 +1,4 @@
+/* ini.c: reading an INI file line by line. */
 #include "ini.h"
 
 void ini_init(struct ini *ini, struct slice text) {
@@ -46,10 +47,11 @@ static enum ini_kind ini_wrong(struct ini_item *out, const char *wrong) {
 	return INI_WRONG;
 }
 
-/* A comment behind a value would become a part of it. */
+/* Tells whether the value ends with a comment, which would become a part of it. */
 static bool ini_has_comment(struct slice value) {
 	for (size_t i = 1; i < value.size; i++) {
-		if ((value.data[i] == '#' || value.data[i] == ';') && ini_blank(value.data[i - 1])) {
+		if ((value.data[i] == '#' || value.data[i] == ';') &&
+			ini_blank(value.data[i - 1])) {
 			return true;
 		}
 	}
@@ -58,11 +60,13 @@ static bool ini_has_comment(struct slice value) {
 
 static enum ini_kind ini_section(struct slice line, struct ini_item *out) {
 	if (line.data[line.size - 1] != ']') {
-		return ini_wrong(out, "a section without its end: write [section] alone on the line");
+		return ini_wrong(out,
+			"a section without its end: write [section] alone on the line");
 	}
 	out->where = ini_trim(slice_of(line.data + 1, line.size - 2));
 	if (!ini_copy(out->where, out->name, INI_NAME_MAX)) {
-		return ini_wrong(out, "a section without a name, or with one that is too long: write [section]");
+		return ini_wrong(out,
+			"a section without a name, or with one that is too long: write [section]");
 	}
 	return INI_SECTION;
 }
@@ -70,15 +74,20 @@ static enum ini_kind ini_section(struct slice line, struct ini_item *out) {
 static enum ini_kind ini_value(struct slice line, struct ini_item *out) {
 	const uint8_t *equals = memchr(line.data, '=', line.size);
 	if (!equals) {
-		return ini_wrong(out, "neither a [section] nor `name = value`: start comments with # on a line of their own");
+		return ini_wrong(out,
+			"neither a [section] nor `name = value`: start comments with # on a line "
+			"of their own");
 	}
 	size_t at = (size_t)(equals - line.data);
 	if (!ini_copy(ini_trim(slice_of(line.data, at)), out->name, INI_NAME_MAX)) {
-		return ini_wrong(out, "no name in front of the =, or one that is too long: write `name = value`");
+		return ini_wrong(out,
+			"no name in front of the =, or one that is too long: write `name = value`");
 	}
 	struct slice value = ini_trim(slice_of(equals + 1, line.size - at - 1));
 	if (value.size == 0) {
-		return ini_wrong(out, "no value behind the =: give one, or take the line away to get the default");
+		return ini_wrong(out,
+			"no value behind the =: give one, or take the line away to get the "
+			"default");
 	}
 	if (ini_has_comment(value)) {
 		return ini_wrong(out, "a comment behind a value: put it on a line of its own");
@@ -106,7 +115,8 @@ enum ini_kind ini_next(struct ini *ini, struct ini_item *out) {
 	while (ini->rest.size > 0) {
 		struct slice line = ini_take_line(ini);
 		if (!ini_printable(line)) {
-			return ini_wrong(out, "a control character: this is not a text file, or was damaged");
+			return ini_wrong(out,
+				"a control character: this is not a text file, or was damaged");
 		}
 		if (line.size == 0 || line.data[0] == '#' || line.data[0] == ';') {
 			continue;

@@ -1,3 +1,4 @@
+/* ini_number.c: reading numbers and sizes, without locale, sign or overflow. */
 #include "ini_number.h"
 
 #include <string.h>
@@ -9,7 +10,8 @@ bool ini_digits(const char **text, uint64_t *out) {
 		return false;
 	}
 	for (; *s >= '0' && *s <= '9'; s++) {
-		if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(*s - '0'), &n)) {
+		if (__builtin_mul_overflow(n, 10u, &n) ||
+			__builtin_add_overflow(n, (uint64_t)(*s - '0'), &n)) {
 			return false;
 		}
 	}
@@ -19,7 +21,8 @@ bool ini_digits(const char **text, uint64_t *out) {
 }
 
 const char *ini_size(const char *text, uint64_t *out) {
-	static const char wanted[] = "not a size: write a number of bytes, or one with a unit, such as 64k, 1m or 2g";
+	static const char wanted[] =
+		"not a size: write a number of bytes, or one with a unit, such as 64k, 1m or 2g";
 	uint64_t n;
 	if (!ini_digits(&text, &n)) {
 		return wanted;

@@ -1,3 +1,4 @@
+/* problem.c: writing down a problem. */
 #include "problem.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What the rules say: the rule that counts for one caller, one right and one key. */
+/* rights.c: judging by the rules: the rule that counts for one caller, one right and one key. */
 #include "rights_impl.h"
 
 #include <stdio.h>
@@ -23,29 +23,36 @@ void rights_digest(const struct rights *r, uint8_t out[RIGHTS_DIGEST_BYTES]) {
 }
 
 bool rights_name_reserved(struct slice name) {
-	return slice_equal(name, slice_str(RIGHTS_PLAIN)) || slice_equal(name, slice_str(RIGHTS_ANONYMOUS)) ||
-	       slice_equal(name, slice_str("everybody")) || slice_has_prefix(name, slice_str("group:")) ||
-	       slice_has_prefix(name, slice_str(RIGHTS_UNIX));
+	return slice_equal(name, slice_str(RIGHTS_PLAIN)) ||
+		slice_equal(name, slice_str(RIGHTS_ANONYMOUS)) ||
+		slice_equal(name, slice_str("everybody")) ||
+		slice_has_prefix(name, slice_str("group:")) ||
+		slice_has_prefix(name, slice_str(RIGHTS_UNIX));
 }
 
 /* ---- the rules of one section ---- */
 
 struct judgement {
 	const struct rights_question *question;
-	size_t length; /* of the prefix of the rule that counts so far */
+	/* Bytes of the prefix of the rule that counts so far. */
+	size_t length;
 	bool denied;
-	unsigned line; /* 0: none yet */
+	/* The line of that rule; 0: there is none yet. */
+	unsigned line;
 	int64_t priority;
-	unsigned part; /* the line of a deny about some of the keys */
+	/* The line of a deny about some of the keys; 0: there is none. */
+	unsigned part;
 };
 
-/* The longest prefix counts, of several as long a deny, and of several that allow a priority the greatest. */
+/* The longest prefix counts. Of several that are as long a deny counts, and of several that allow a
+ * priority the greatest. */
 static void judge_rule(struct judgement *j, const struct rights_rule *rule) {
 	if (j->line && rule->prefix.size < j->length) {
 		return;
 	}
 	bool longer = !j->line || rule->prefix.size > j->length;
-	bool greater = !rule->deny && !j->denied && j->question->right == RIGHT_PRIORITY && rule->priority > j->priority;
+	bool greater = !rule->deny && !j->denied && j->question->right == RIGHT_PRIORITY &&
+		rule->priority > j->priority;
 	if (longer || (rule->deny && !j->denied) || greater) {
 		j->length = rule->prefix.size;
 		j->denied = rule->deny;
@@ -54,7 +61,8 @@ static void judge_rule(struct judgement *j, const struct rights_rule *rule) {
 	}
 }
 
-static void judge_section(struct judgement *j, const struct rights *r, uint32_t section, bool denies_only) {
+static void judge_section(struct judgement *j, const struct rights *r, uint32_t section,
+	bool denies_only) {
 	const struct rights_section *s = &r->sections[section];
 	const struct rights_question *q = j->question;
 	for (uint32_t i = s->first; i < s->first + s->count; i++) {
@@ -64,7 +72,8 @@ static void judge_section(struct judgement *j, const struct rights *r, uint32_t 
 		}
 		if (slice_has_prefix(q->key, rule->prefix)) {
 			judge_rule(j, rule);
-		} else if (q->prefix && rule->deny && !j->part && slice_has_prefix(rule->prefix, q->key)) {
+		} else if (q->prefix && rule->deny && !j->part &&
+			slice_has_prefix(rule->prefix, q->key)) {
 			j->part = rule->line;
 		}
 	}
@@ -83,7 +92,8 @@ int rights_compare(const struct rights_holder *a, const struct rights_holder *b)
 	if (a->kind == RIGHTS_GID) {
 		return (a->gid > b->gid) - (a->gid < b->gid);
 	}
-	return a->kind == RIGHTS_NAME ? slice_compare(rights_holder_name(a), rights_holder_name(b)) : 0;
+	return a->kind == RIGHTS_NAME ? slice_compare(rights_holder_name(a), rights_holder_name(b))
+		: 0;
 }
 
 uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted) {
@@ -100,13 +110,16 @@ uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted
 }
 
 /* Judges by the sections of all holders that compare equal. */
-static void judge_holder(struct judgement *j, const struct rights *r, const struct rights_holder *wanted, bool denies_only) {
-	for (uint32_t from = rights_first(r, wanted); from < r->holder_count && rights_compare(&r->holders[from], wanted) == 0; from++) {
+static void judge_holder(struct judgement *j, const struct rights *r,
+	const struct rights_holder *wanted, bool denies_only) {
+	for (uint32_t from = rights_first(r, wanted);
+		from < r->holder_count && rights_compare(&r->holders[from], wanted) == 0; from++) {
 		judge_section(j, r, r->holders[from].section, denies_only);
 	}
 }
 
-static void judge_groups(struct judgement *j, const struct rights *r, const struct rights_caller *caller) {
+static void judge_groups(struct judgement *j, const struct rights *r,
+	const struct rights_caller *caller) {
 	for (uint32_t i = 0; i < caller->gid_count; i++) {
 		const struct rights_holder group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };
 		judge_holder(j, r, &group, false);
@@ -118,18 +131,22 @@ static void judge_groups(struct judgement *j, const struct rights *r, const stru
 	}
 }
 
-struct rights_verdict rights_judge(const struct rights *r, const struct rights_caller *caller, const struct rights_question *question) {
+struct rights_verdict rights_judge(const struct rights *r, const struct rights_caller *caller,
+	const struct rights_question *question) {
 	struct judgement j = { .question = question };
 	const struct rights_holder all = { .kind = RIGHTS_ALL };
 	const struct rights_holder own = { .kind = RIGHTS_NAME,
-		.name = caller->identity.size > 0 ? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
-	if (question->right == RIGHT_NONE || (question->right == RIGHT_PRIORITY && question->priority <= 0)) {
+		.name = caller->identity.size > 0
+			? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
+	if (question->right == RIGHT_NONE ||
+		(question->right == RIGHT_PRIORITY && question->priority <= 0)) {
 		return (struct rights_verdict){ .allowed = true };
 	}
 	judge_holder(&j, r, &own, false);
 	judge_groups(&j, r, caller);
 	judge_holder(&j, r, &all, false);
-	struct rights_verdict v = { .allowed = j.line && !j.denied, .line = j.line, .priority = j.priority };
+	struct rights_verdict v = { .allowed = j.line && !j.denied, .line = j.line,
+		.priority = j.priority };
 	if (v.allowed && j.part) {
 		v = (struct rights_verdict){ .line = j.part, .part = true };
 	} else if (v.allowed && question->right == RIGHT_PRIORITY) {
@@ -140,7 +157,7 @@ struct rights_verdict rights_judge(const struct rights *r, const struct rights_c
 
 /* ---- in words ---- */
 
-/* The line without the blanks around it. */
+/* Returns the line without the blanks around it. */
 static struct slice rights_line(const struct rights *r, unsigned line) {
 	struct slice rest = slice_of(r->text, r->size);
 	for (unsigned n = 1;; n++) {
@@ -161,7 +178,7 @@ static struct slice rights_line(const struct rights *r, unsigned line) {
 	return rest;
 }
 
-/* The section in which the line stands. */
+/* Returns the name of the section in which the line stands. */
 static struct slice rights_section_at(const struct rights *r, unsigned line) {
 	struct slice name = slice_str("");
 	for (uint32_t i = 0; i < r->section_count && r->sections[i].line < line; i++) {
@@ -170,23 +187,31 @@ static struct slice rights_section_at(const struct rights *r, unsigned line) {
 	return name;
 }
 
-void rights_explain(const struct rights *r, const struct rights_caller *caller, const struct rights_question *question,
-	const struct rights_verdict *verdict, char out[RIGHTS_WHY_BYTES]) {
-	struct slice who = caller->identity.size > 0 ? caller->identity : slice_str(RIGHTS_ANONYMOUS);
+void rights_explain(const struct rights *r, const struct rights_caller *caller,
+	const struct rights_question *question, const struct rights_verdict *verdict,
+	char out[RIGHTS_WHY_BYTES]) {
+	struct slice who = caller->identity.size > 0 ? caller->identity
+		: slice_str(RIGHTS_ANONYMOUS);
 	const char *right = right_name(question->right);
 	if (!verdict->line) {
-		snprintf(out, RIGHTS_WHY_BYTES, verdict->allowed ? "nothing is needed for it: whoever is connected may do that"
-			: "no rule of %.300s gives %.*s the right %s%s", r->file, (int)who.size, (const char *)who.data, right,
-			RIGHT_HAS_KEY(question->right) ? question->prefix ? " to all these keys" : " to this key" : "");
+		snprintf(out, RIGHTS_WHY_BYTES, verdict->allowed
+			? "nothing is needed for it: whoever is connected may do that"
+			: "no rule of %.300s gives %.*s the right %s%s",
+			r->file, (int)who.size, (const char *)who.data, right,
+			RIGHT_HAS_KEY(question->right)
+			? question->prefix ? " to all these keys" : " to this key" : "");
 		return;
 	}
-	struct slice line = rights_line(r, verdict->line), section = rights_section_at(r, verdict->line);
+	struct slice line = rights_line(r, verdict->line),
+		section = rights_section_at(r, verdict->line);
 	char priority[96] = "";
 	if (question->right == RIGHT_PRIORITY && !verdict->allowed && verdict->priority > 0) {
-		snprintf(priority, sizeof priority, ": it allows priorities up to %lld, and %lld is greater", (long long)verdict->priority,
-			(long long)question->priority);
+		snprintf(priority, sizeof priority,
+			": it allows priorities up to %lld, and %lld is greater",
+			(long long)verdict->priority, (long long)question->priority);
 	}
-	snprintf(out, RIGHTS_WHY_BYTES, "%.300s:%u, in [%.*s]: %.*s%s%s", r->file, verdict->line, (int)section.size,
-		(const char *)section.data, (int)(line.size < 300 ? line.size : 300), (const char *)line.data, priority,
+	snprintf(out, RIGHTS_WHY_BYTES, "%.300s:%u, in [%.*s]: %.*s%s%s", r->file, verdict->line,
+		(int)section.size, (const char *)section.data,
+		(int)(line.size < 300 ? line.size : 300), (const char *)line.data, priority,
 		verdict->part ? ": this denies some of these keys; ask for a narrower prefix" : "");
 }

@@ -1,4 +1,4 @@
-/* Whom a section is about: its name, and the members of a group. */
+/* rights_holder.c: whom a section is about: by its name, or as members of a group. */
 #include "rights_reading.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 #include "core.h"
 #include "pawl/error.h"
 
-#define ACCOUNT_BYTES_MAX 65536 /* of what the system knows of an account */
+/* Limits the bytes that the system knows of an account. */
+#define ACCOUNT_BYTES_MAX 65536
 
 /* ---- accounts of this machine ---- */
 
@@ -67,8 +68,10 @@ static void holder_set_uid(struct rights_holder *h, uint32_t uid) {
 	snprintf(h->own, sizeof h->own, RIGHTS_UNIX "uid:%u", uid);
 }
 
-/* unix:user:NAME, unix:group:NAME. An account that is not there stands for nobody: the file is the same on all machines. */
-static bool holder_set_account(const struct rights_reading *r, struct slice name, bool user, struct rights_holder *h) {
+/* Takes unix:user:NAME and unix:group:NAME. An account that this machine does not have stands for
+ * nobody, because the file is the same on all machines. */
+static bool holder_set_account(const struct rights_reading *r, struct slice name, bool user,
+	struct rights_holder *h) {
 	char text[IDENTITY_MAX + 1];
 	uint32_t number = 0;
 	if (name.size == 0 || name.size > IDENTITY_MAX) {
@@ -86,7 +89,8 @@ static bool holder_set_account(const struct rights_reading *r, struct slice name
 	return true;
 }
 
-static bool holder_set_unix(const struct rights_reading *r, struct slice name, struct rights_holder *h) {
+static bool holder_set_unix(const struct rights_reading *r, struct slice name,
+	struct rights_holder *h) {
 	struct slice rest;
 	uint32_t uid;
 	if (holder_take_prefix(name, RIGHTS_UNIX "user:", &rest)) {
@@ -103,29 +107,36 @@ static bool holder_set_unix(const struct rights_reading *r, struct slice name, s
 	return holder_take_prefix(name, RIGHTS_UNIX "gid:", &rest) && holder_number(rest, &h->gid);
 }
 
-/* 0, or PAWL_EINVAL: it is nobody's name. */
-static int holder_set(struct rights_reading *r, unsigned line, struct slice name, struct rights_holder *h) {
+/* Returns 0, or PAWL_EINVAL if nobody can have the name. */
+static int holder_set(struct rights_reading *r, unsigned line, struct slice name,
+	struct rights_holder *h) {
 	struct slice rest;
-	*h = (struct rights_holder){ .kind = RIGHTS_NAME, .name = name, .line = line, .section = r->rights->section_count - 1 };
+	*h = (struct rights_holder){ .kind = RIGHTS_NAME, .name = name, .line = line,
+		.section = r->rights->section_count - 1 };
 	if (slice_equal(name, slice_str("everybody"))) {
 		h->kind = RIGHTS_ALL;
 		return 0;
 	}
 	if (holder_take_prefix(name, "group:", &rest)) {
 		h->kind = RIGHTS_GROUP;
-		return rest.size > 0 ? 0 : rights_wrong(r, line, "a group without a name: write [group:NAME]");
+		return rest.size > 0 ? 0
+			: rights_wrong(r, line, "a group without a name: write [group:NAME]");
 	}
 	if (slice_has_prefix(name, slice_str(RIGHTS_UNIX)) && !holder_set_unix(r, name, h)) {
-		return rights_wrong(r, line, "%.*s: write unix:uid:NUMBER, unix:user:NAME, unix:gid:NUMBER or unix:group:NAME", (int)name.size,
-			(const char *)name.data);
+		return rights_wrong(r, line,
+			"%.*s: write unix:uid:NUMBER, unix:user:NAME, unix:gid:NUMBER or "
+			"unix:group:NAME", (int)name.size, (const char *)name.data);
 	}
-	return name.size <= IDENTITY_MAX ? 0 : rights_wrong(r, line, "a name has at most %d characters", IDENTITY_MAX);
+	return name.size <= IDENTITY_MAX ? 0
+		: rights_wrong(r, line, "a name has at most %d characters", IDENTITY_MAX);
 }
 
 static int holder_add(struct rights_reading *r, const struct rights_holder *h) {
 	struct rights *all = r->rights;
 	if (all->holder_count == RIGHTS_HOLDERS_MAX) {
-		return rights_wrong(r, h->line, "more than %d names: give several clients certificates of one name", RIGHTS_HOLDERS_MAX);
+		return rights_wrong(r, h->line,
+			"more than %d names: give several clients certificates of one name",
+			RIGHTS_HOLDERS_MAX);
 	}
 	struct rights_holder *holders = rights_grow(all->holders, all->holder_count, sizeof *h);
 	if (!holders) {
@@ -139,20 +150,25 @@ static int holder_add(struct rights_reading *r, const struct rights_holder *h) {
 int rights_members_line(struct rights_reading *r, unsigned line, struct slice value) {
 	struct slice part;
 	if (!r->group) {
-		return rights_wrong(r, line, "members belong to a group: write them in a section [group:NAME]");
+		return rights_wrong(r, line,
+			"members belong to a group: write them in a section [group:NAME]");
 	}
 	while (rights_part(&value, &part)) {
 		struct rights_holder h;
-		if (part.size == 0 || memchr(part.data, ' ', part.size) || memchr(part.data, '\t', part.size)) {
-			return rights_wrong(r, line, "members: write names with commas between them: members = alice, unix:user:bob");
+		if (part.size == 0 || memchr(part.data, ' ', part.size) ||
+			memchr(part.data, '\t', part.size)) {
+			return rights_wrong(r, line,
+				"members: write names with commas between them: members = alice, "
+				"unix:user:bob");
 		}
 		int error = holder_set(r, line, part, &h);
 		if (error) {
 			return error;
 		}
 		if (h.kind == RIGHTS_ALL || h.kind == RIGHTS_GROUP) {
-			return rights_wrong(r, line, "members: %.*s cannot be a member: write the names themselves", (int)part.size,
-				(const char *)part.data);
+			return rights_wrong(r, line,
+				"members: %.*s cannot be a member: write the names themselves",
+				(int)part.size, (const char *)part.data);
 		}
 		error = holder_add(r, &h);
 		if (error) {
@@ -168,18 +184,24 @@ int rights_section_line(struct rights_reading *r, unsigned line, struct slice na
 	struct rights_holder h;
 	for (uint32_t i = 0; i < all->section_count; i++) {
 		if (slice_equal(all->sections[i].name, name)) {
-			return rights_wrong(r, line, "[%.*s] stands here a second time, first on line %u: move its lines there", (int)name.size,
-				(const char *)name.data, all->sections[i].line);
+			return rights_wrong(r, line,
+				"[%.*s] stands here a second time, first on line %u: move its "
+				"lines there", (int)name.size, (const char *)name.data,
+				all->sections[i].line);
 		}
 	}
 	if (all->section_count == RIGHTS_SECTIONS_MAX) {
-		return rights_wrong(r, line, "more than %d sections: put those that have the same rights into a [group:NAME]", RIGHTS_SECTIONS_MAX);
+		return rights_wrong(r, line,
+			"more than %d sections: put those that have the same rights into a "
+			"[group:NAME]", RIGHTS_SECTIONS_MAX);
 	}
-	struct rights_section *sections = rights_grow(all->sections, all->section_count, sizeof *sections);
+	struct rights_section *sections =
+		rights_grow(all->sections, all->section_count, sizeof *sections);
 	if (!sections) {
 		return PAWL_ENOMEM;
 	}
-	sections[all->section_count++] = (struct rights_section){ .name = name, .line = line, .first = all->rule_count };
+	sections[all->section_count++] =
+		(struct rights_section){ .name = name, .line = line, .first = all->rule_count };
 	all->sections = sections;
 	int error = holder_set(r, line, name, &h);
 	r->group = !error && h.kind == RIGHTS_GROUP;

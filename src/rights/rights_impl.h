@@ -1,48 +1,61 @@
-/* rights_impl.h: the rules as they are kept, for reading and judging. Internal. */
+/* rights_impl.h: the rules as they are kept, for reading and judging. Private to src/rights. */
 #ifndef PAWL_RIGHTS_RIGHTS_IMPL_H
 #define PAWL_RIGHTS_RIGHTS_IMPL_H
 
 #include "rights.h"
 
 struct rights_rule {
-	struct slice prefix; /* in the text; empty: every key */
-	uint16_t rights;     /* a bit for each */
+	/* The prefix, in the text; empty: the rule is about every key. */
+	struct slice prefix;
+	/* A bit for each right. */
+	uint16_t rights;
 	bool deny;
-	int32_t priority;    /* the greatest one, of RIGHT_PRIORITY */
+	/* RIGHT_PRIORITY: the greatest priority that is allowed. */
+	int32_t priority;
 	unsigned line;
 };
 
-/* A section: its rules stand one behind the other. */
+/* A section. Its rules stand one behind the other. */
 struct rights_section {
-	struct slice name; /* in the text */
+	/* The name, in the text. */
+	struct slice name;
 	unsigned line;
-	uint32_t first, count; /* rules */
+	/* The first of its rules, and how many there are. */
+	uint32_t first, count;
 	uint32_t members;
-	uint8_t limited; /* a bit for each kind of share that it sets */
+	/* A bit for each kind of share that the section sets. */
+	uint8_t limited;
 	struct share_limits limits;
 };
 
 enum rights_kind {
-	RIGHTS_NAME, /* identity */
+	/* An identity. */
+	RIGHTS_NAME,
 	RIGHTS_GID,
-	RIGHTS_ALL,  /* everybody */
-	RIGHTS_NOBODY, /* an account that this machine does not have */
+	/* Everybody. */
+	RIGHTS_ALL,
+	/* An account that this machine does not have. */
+	RIGHTS_NOBODY,
 	RIGHTS_GROUP
 };
 
-/* Who has the rules of a section: a member, or whom its name stands for. Sorted, to be found quickly. */
+/* Somebody who has the rules of a section: a member of a group, or whoever the section's name
+ * stands for. They are sorted, to be found quickly. */
 struct rights_holder {
 	enum rights_kind kind;
-	struct slice name;  /* NAME: in the text, or in `own` */
+	/* RIGHTS_NAME: the name in the text. If `own` is not empty, that is the name. */
+	struct slice name;
 	uint32_t gid;
 	uint32_t section;
 	unsigned line;
-	char own[24];       /* unix:uid:N of a name of an account */
+	/* The name unix:uid:N that the name of an account stands for. */
+	char own[24];
 };
 
 struct rights {
 	char *file;
-	uint8_t *text; /* a copy */
+	/* A copy of the file's text. */
+	uint8_t *text;
 	size_t size;
 	struct rights_rule *rules;
 	struct rights_section *sections;
@@ -51,11 +64,13 @@ struct rights {
 	uint8_t digest[RIGHTS_DIGEST_BYTES];
 };
 
-/* The first holder that does not come before the wanted one. */
+/* Returns the index of the first holder that does not come before the wanted one. */
 uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted);
-/* By kind, then by name or number. */
+
+/* Compares by kind, then by name or number. Returns <0, 0 or >0. */
 int rights_compare(const struct rights_holder *a, const struct rights_holder *b);
-/* NAME's name. */
+
+/* RIGHTS_NAME: returns the holder's name. */
 struct slice rights_holder_name(const struct rights_holder *h);
 
 #endif

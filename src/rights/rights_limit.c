@@ -1,4 +1,4 @@
-/* Limits of single identities: `locks = 1000` in a section. */
+/* rights_limit.c: limits of single identities: `locks = 1000` in a section. */
 #include "ini_number.h"
 #include "rights_reading.h"
 
@@ -6,7 +6,9 @@
 
 #define LIMIT_COUNT_MAX ((uint64_t)1000 * 1000 * 1000)
 #define LIMIT_BYTES_MAX ((uint64_t)1 << 44)
-#define LIMIT_LEVELS 4 /* 0: nobody's; everybody's, a group's, its own */
+/* How near to the caller a section is that sets a limit. 0: no section does; then everybody's, a
+ * group's, the caller's own. */
+#define LIMIT_LEVELS 4
 
 /* ---- reading ---- */
 
@@ -15,23 +17,29 @@ static bool limit_number(const char *text, bool bytes, uint64_t *out) {
 	return !wrong && *out <= (bytes ? LIMIT_BYTES_MAX : LIMIT_COUNT_MAX);
 }
 
-static int limit_take(struct rights_reading *r, unsigned line, enum share_kind kind, const char *value) {
+static int limit_take(struct rights_reading *r, unsigned line, enum share_kind kind,
+	const char *value) {
 	struct rights_section *s = &r->rights->sections[r->rights->section_count - 1];
 	bool bytes = kind == SHARE_VALUES || kind == SHARE_MEMORY;
 	uint64_t n;
 	if (s->limited >> kind & 1) {
-		return rights_wrong(r, line, "%s stands in this section a second time: take one of them away", share_kind_name[kind]);
+		return rights_wrong(r, line,
+			"%s stands in this section a second time: take one of them away",
+			share_kind_name[kind]);
 	}
 	if (!limit_number(value, bytes, &n)) {
-		return rights_wrong(r, line, "%s = %.64s: write %s, or 0: no limit", share_kind_name[kind], value,
-			bytes ? "a size from 1 byte to 16384g, such as 64m" : "a number from 1 to 1000000000");
+		return rights_wrong(r, line, "%s = %.64s: write %s, or 0: no limit",
+			share_kind_name[kind], value,
+			bytes ? "a size from 1 byte to 16384g, such as 64m"
+				: "a number from 1 to 1000000000");
 	}
 	s->limited |= (uint8_t)(1u << kind);
 	s->limits.most[kind] = n;
 	return 0;
 }
 
-bool rights_limit_line(struct rights_reading *r, unsigned line, const struct ini_item *item, int *out_error) {
+bool rights_limit_line(struct rights_reading *r, unsigned line, const struct ini_item *item,
+	int *out_error) {
 	for (unsigned kind = 0; kind < SHARE_KINDS; kind++) {
 		if (strcmp(item->name, share_kind_name[kind]) == 0) {
 			*out_error = limit_take(r, line, (enum share_kind)kind, item->value);
@@ -46,19 +54,22 @@ bool rights_limit_line(struct rights_reading *r, unsigned line, const struct ini
 struct limit_search {
 	const struct rights *rights;
 	struct share_limits *limits;
-	unsigned level[SHARE_KINDS]; /* of the section that each was taken from */
+	/* The level of the section from which each limit was taken. */
+	unsigned level[SHARE_KINDS];
 };
 
-/* 0 is no limit, and so the greatest. */
+/* 0 is no limit, and so it is the greatest. */
 static bool limit_greater(uint64_t a, uint64_t b) {
 	return b != 0 && (a == 0 || a > b);
 }
 
-static void limit_of_section(struct limit_search *search, const struct rights_section *s, unsigned level) {
+static void limit_of_section(struct limit_search *search, const struct rights_section *s,
+	unsigned level) {
 	for (unsigned kind = 0; kind < SHARE_KINDS; kind++) {
 		uint64_t n = s->limits.most[kind];
 		bool nearer = level > search->level[kind];
-		bool greater = level == search->level[kind] && limit_greater(n, search->limits->most[kind]);
+		bool greater = level == search->level[kind] &&
+			limit_greater(n, search->limits->most[kind]);
 		if ((s->limited >> kind & 1) && (nearer || greater)) {
 			search->limits->most[kind] = n;
 			search->level[kind] = level;
@@ -66,20 +77,24 @@ static void limit_of_section(struct limit_search *search, const struct rights_se
 	}
 }
 
-static void limit_of_holder(struct limit_search *search, const struct rights_holder *wanted, unsigned level) {
+static void limit_of_holder(struct limit_search *search, const struct rights_holder *wanted,
+	unsigned level) {
 	const struct rights *r = search->rights;
-	for (uint32_t i = rights_first(r, wanted); i < r->holder_count && rights_compare(&r->holders[i], wanted) == 0; i++) {
+	for (uint32_t i = rights_first(r, wanted);
+		i < r->holder_count && rights_compare(&r->holders[i], wanted) == 0; i++) {
 		const struct rights_section *s = &r->sections[r->holders[i].section];
 		bool group = slice_has_prefix(s->name, slice_str("group:"));
 		limit_of_section(search, s, group && level == LIMIT_LEVELS - 1 ? level - 1 : level);
 	}
 }
 
-void rights_limits(const struct rights *r, const struct rights_caller *caller, struct share_limits *limits) {
+void rights_limits(const struct rights *r, const struct rights_caller *caller,
+	struct share_limits *limits) {
 	struct limit_search search = { .rights = r, .limits = limits };
 	const struct rights_holder all = { .kind = RIGHTS_ALL };
 	const struct rights_holder own = { .kind = RIGHTS_NAME,
-		.name = caller->identity.size > 0 ? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
+		.name = caller->identity.size > 0
+			? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
 	limit_of_holder(&search, &all, 1);
 	for (uint32_t i = 0; i < caller->gid_count; i++) {
 		const struct rights_holder group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };

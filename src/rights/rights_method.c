@@ -1,4 +1,4 @@
-/* Which right a method needs, by its name. */
+/* rights_method.c: the right that a method needs, by the method's name. */
 #include "rights.h"
 
 #include "client.h"

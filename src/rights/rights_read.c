@@ -1,4 +1,4 @@
-/* Reading the file of rules: section by section, line by line. */
+/* rights_read.c: reading the file of rules, section by section and line by line. */
 #include "rights_reading.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int rights_wrong(struct rights_reading *r, unsigned line, const char *format, ..
 	return PAWL_EINVAL;
 }
 
-/* Doubled when it is full, which it is at powers of two. */
+/* The room is doubled when it is full, which it is at powers of two. */
 void *rights_grow(void *items, uint32_t count, size_t item_bytes) {
 	if (count & (count - 1)) {
 		return items;
@@ -47,8 +47,9 @@ void rights_free(struct rights *r) {
 static int read_value(struct rights_reading *r, unsigned line, const struct ini_item *item) {
 	int error = 0;
 	if (r->rights->section_count == 0) {
-		return rights_wrong(r, line, "%s stands in front of the first section: write whom it is about above it, such as [billing]",
-			item->name);
+		return rights_wrong(r, line,
+			"%s stands in front of the first section: write whom it is about above it, "
+			"such as [billing]", item->name);
 	}
 	if (strcmp(item->name, "allow") == 0 || strcmp(item->name, "deny") == 0) {
 		return rights_rule_line(r, line, item->name[0] == 'd', item->where);
@@ -59,8 +60,10 @@ static int read_value(struct rights_reading *r, unsigned line, const struct ini_
 	if (rights_limit_line(r, line, item, &error)) {
 		return error;
 	}
-	return rights_wrong(r, line, "%s is no setting: there are allow, deny, in [group:NAME] members, and the limits clients, requests, waits, watches, "
-		"locks, value_bytes, client_memory and rate", item->name);
+	return rights_wrong(r, line,
+		"%s is no setting: there are allow, deny, in [group:NAME] members, and the limits "
+		"clients, requests, waits, watches, locks, value_bytes, client_memory and rate",
+		item->name);
 }
 
 static int read_lines(struct rights_reading *r, struct slice text) {
@@ -89,14 +92,15 @@ static int holder_order(const void *a, const void *b) {
 	return rights_compare(a, b);
 }
 
-/* What is only seen at the end. */
+/* Checks what can be seen only at the end, and sorts the holders. */
 static int read_finish(struct rights_reading *r) {
 	struct rights *all = r->rights;
 	for (uint32_t i = 0; i < all->section_count; i++) {
 		const struct rights_section *s = &all->sections[i];
 		if (slice_has_prefix(s->name, slice_str("group:")) && s->members == 0) {
-			return rights_wrong(r, s->line, "[%.*s] has no members: write members = NAME, NAME below it, or take it away", (int)s->name.size,
-				(const char *)s->name.data);
+			return rights_wrong(r, s->line,
+				"[%.*s] has no members: write members = NAME, NAME below it, or "
+				"take it away", (int)s->name.size, (const char *)s->name.data);
 		}
 	}
 	if (all->holder_count > 0) {
@@ -105,8 +109,8 @@ static int read_finish(struct rights_reading *r) {
 	return 0;
 }
 
-int rights_parse(struct slice text, const char *name, const struct rights_accounts *accounts, struct rights **out,
-	struct problem *problem) {
+int rights_parse(struct slice text, const char *name, const struct rights_accounts *accounts,
+	struct rights **out, struct problem *problem) {
 	struct rights *all = calloc(1, sizeof *all);
 	struct rights_reading r = { .rights = all, .accounts = accounts, .problem = problem };
 	problem_set(problem, "out of memory");
@@ -140,7 +144,8 @@ static int read_problem(const char *path, FILE *file, size_t size, struct proble
 		return PAWL_EINVAL;
 	}
 	if (S_ISREG(about.st_mode) && (about.st_mode & S_IWOTH)) {
-		problem_set(problem, "%s: everybody on this machine may change it: chmod o-w %s", path, path);
+		problem_set(problem, "%s: everybody on this machine may change it: chmod o-w %s",
+			path, path);
 		return PAWL_EINVAL;
 	}
 	return 0;
@@ -158,7 +163,9 @@ int rights_read(const char *path, struct rights **out, struct problem *problem) 
 	if (bytes) {
 		size_t size = fread(bytes, 1, RIGHTS_FILE_BYTES_MAX + 1, file);
 		error = read_problem(path, file, size, problem);
-		error = error ? error : rights_parse(slice_of(bytes, size), path, &rights_system_accounts, out, problem);
+		error = error ? error
+			: rights_parse(slice_of(bytes, size), path, &rights_system_accounts, out,
+				problem);
 	}
 	free(bytes);
 	fclose(file);
@@ -167,12 +174,14 @@ int rights_read(const char *path, struct rights **out, struct problem *problem) 
 
 /* ---- what is probably not meant ---- */
 
-/* Somebody who can be met has the right to change the cluster. */
+/* Tells whether nobody on this machine has the right to change the cluster. */
 static bool warns_nobody(const struct rights *r) {
 	for (uint32_t i = 0; i < r->holder_count; i++) {
 		const struct rights_section *s = &r->sections[r->holders[i].section];
-		for (uint32_t k = s->first; r->holders[i].kind != RIGHTS_NOBODY && k < s->first + s->count; k++) {
-			if (!r->rules[k].deny && r->rules[k].prefix.size == 0 && r->rules[k].rights >> RIGHT_CLUSTER & 1) {
+		for (uint32_t k = s->first;
+			r->holders[i].kind != RIGHTS_NOBODY && k < s->first + s->count; k++) {
+			if (!r->rules[k].deny && r->rules[k].prefix.size == 0 &&
+				r->rules[k].rights >> RIGHT_CLUSTER & 1) {
 				return false;
 			}
 		}
@@ -182,14 +191,18 @@ static bool warns_nobody(const struct rights *r) {
 
 bool rights_warning(const struct rights *r, unsigned n, struct problem *out) {
 	if (warns_nobody(r) && n-- == 0) {
-		problem_set(out, "%s: nobody has the right cluster: no change of the cluster and no drain is possible until a rule gives it, such as "
-			"allow = all on * in [unix:uid:0]", r->file);
+		problem_set(out,
+			"%s: nobody has the right cluster: no change of the cluster and no drain "
+			"is possible until a rule gives it, such as allow = all on * in "
+			"[unix:uid:0]", r->file);
 		return true;
 	}
 	for (uint32_t i = 0; i < r->holder_count; i++) {
 		const struct rights_holder *h = &r->holders[i];
 		if (h->kind == RIGHTS_NOBODY && n-- == 0) {
-			problem_set(out, "%s:%u: this machine has no %.*s: the rules for it are about nobody here", r->file, h->line, (int)h->name.size,
+			problem_set(out,
+				"%s:%u: this machine has no %.*s: the rules for it are about "
+				"nobody here", r->file, h->line, (int)h->name.size,
 				(const char *)h->name.data);
 			return true;
 		}

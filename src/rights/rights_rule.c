@@ -1,4 +1,4 @@
-/* One rule: `allow = read, acquire, priority 10 on billing/`. */
+/* rights_rule.c: reading one rule: `allow = read, acquire, priority 10 on billing/`. */
 #include "rights_reading.h"
 
 #include "core.h"
@@ -32,7 +32,7 @@ bool rights_part(struct slice *rest, struct slice *out_part) {
 	return true;
 }
 
-/* Parts the line at its word `on`. False: there is none, and the rights are all of it. */
+/* Parts the line at its word `on`. False: there is none, and the rights are all of the line. */
 static bool rule_split(struct slice value, struct slice *rights, struct slice *prefix) {
 	for (size_t i = 0; i + 2 <= value.size; i++) {
 		bool begins = i == 0 || rule_blank(value.data[i - 1]);
@@ -48,7 +48,7 @@ static bool rule_split(struct slice value, struct slice *rights, struct slice *p
 	return false;
 }
 
-/* A whole number up to RIGHTS_PRIORITY_MAX, or -1. */
+/* Returns a whole number up to RIGHTS_PRIORITY_MAX, or -1. */
 static int64_t rule_number(struct slice text) {
 	int64_t n = 0;
 	for (size_t i = 0; i < text.size; i++) {
@@ -63,14 +63,19 @@ static int64_t rule_number(struct slice text) {
 	return text.size ? n : -1;
 }
 
-static int rule_priority(struct rights_reading *r, unsigned line, struct slice number, struct rights_rule *rule) {
+static int rule_priority(struct rights_reading *r, unsigned line, struct slice number,
+	struct rights_rule *rule) {
 	int64_t n = rule_number(number);
 	if (rule->deny) {
-		return rights_wrong(r, line, "deny priority takes no number: it denies every priority above 0; to set a limit write allow = priority "
-			"%.*s", (int)number.size, (const char *)number.data);
+		return rights_wrong(r, line,
+			"deny priority takes no number: it denies every priority above 0; to set a "
+			"limit write allow = priority %.*s", (int)number.size,
+			(const char *)number.data);
 	}
 	if (n < 0) {
-		return rights_wrong(r, line, "priority %.*s: write the greatest priority that is allowed, 0 to 2147483647, such as priority 10",
+		return rights_wrong(r, line,
+			"priority %.*s: write the greatest priority that is allowed, 0 to "
+			"2147483647, such as priority 10",
 			(int)(number.size < 64 ? number.size : 64), (const char *)number.data);
 	}
 	rule->priority = (int32_t)n;
@@ -78,8 +83,9 @@ static int rule_priority(struct rights_reading *r, unsigned line, struct slice n
 	return 0;
 }
 
-/* One of the words in front of `on`. */
-static int rule_right(struct rights_reading *r, unsigned line, struct slice word, struct rights_rule *rule) {
+/* Takes one of the words in front of `on`. */
+static int rule_right(struct rights_reading *r, unsigned line, struct slice word,
+	struct rights_rule *rule) {
 	const struct slice priority = slice_str("priority");
 	if (slice_equal(word, slice_str("all"))) {
 		rule->rights |= ALL_RIGHTS;
@@ -92,21 +98,31 @@ static int rule_right(struct rights_reading *r, unsigned line, struct slice word
 		}
 	}
 	if (slice_has_prefix(word, priority) && rule_blank(word.data[priority.size])) {
-		return rule_priority(r, line, rule_trim(slice_of(word.data + priority.size, word.size - priority.size)), rule);
+		return rule_priority(r, line,
+			rule_trim(slice_of(word.data + priority.size, word.size - priority.size)),
+			rule);
 	}
-	return rights_wrong(r, line, "'%.*s' is no right: there are read, acquire, wait, watch, break, priority N, status, cluster and all; write "
-		"them with commas between them, and on which keys: %s = read, acquire on PREFIX", (int)(word.size < 64 ? word.size : 64),
+	return rights_wrong(r, line,
+		"'%.*s' is no right: there are read, acquire, wait, watch, break, priority N, "
+		"status, cluster and all; write them with commas between them, and on which keys: "
+		"%s = read, acquire on PREFIX", (int)(word.size < 64 ? word.size : 64),
 		(const char *)word.data, rule->deny ? "deny" : "allow");
 }
 
-/* What goes with what: some rights are about keys, and some are not. */
-static int rule_keys(struct rights_reading *r, unsigned line, bool on, const struct rights_rule *rule) {
+/* Checks that rights about keys have a prefix, and that the others have none. */
+static int rule_keys(struct rights_reading *r, unsigned line, bool on,
+	const struct rights_rule *rule) {
 	const char *what = rule->deny ? "deny" : "allow";
 	if (!on && (rule->rights & ~KEYLESS_RIGHTS)) {
-		return rights_wrong(r, line, "%s: on which keys? Write `on PREFIX` behind the rights, or `on *` for every key", what);
+		return rights_wrong(r, line,
+			"%s: on which keys? Write `on PREFIX` behind the rights, or `on *` for "
+			"every key", what);
 	}
-	if (on && rule->prefix.size > 0 && rule->rights != ALL_RIGHTS && (rule->rights & KEYLESS_RIGHTS)) {
-		return rights_wrong(r, line, "%s: status and cluster are about no keys: give them a line of their own without `on`", what);
+	if (on && rule->prefix.size > 0 && rule->rights != ALL_RIGHTS &&
+		(rule->rights & KEYLESS_RIGHTS)) {
+		return rights_wrong(r, line,
+			"%s: status and cluster are about no keys: give them a line of their own "
+			"without `on`", what);
 	}
 	return 0;
 }
@@ -124,13 +140,16 @@ int rights_rule_line(struct rights_reading *r, unsigned line, bool deny, struct 
 		return error;
 	}
 	if (on && rule.prefix.size == 0) {
-		return rights_wrong(r, line, "a prefix is missing behind `on`: write the beginning of the keys, or * for every key");
+		return rights_wrong(r, line,
+			"a prefix is missing behind `on`: write the beginning of the keys, or * "
+			"for every key");
 	}
 	if (slice_equal(rule.prefix, slice_str("*"))) {
 		rule.prefix.size = 0;
 	}
 	if (rule.prefix.size > 0 && memchr(rule.prefix.data, '*', rule.prefix.size)) {
-		return rights_wrong(r, line, "a prefix has no *: it stands for every key that begins with it");
+		return rights_wrong(r, line,
+			"a prefix has no *: it stands for every key that begins with it");
 	}
 	if (rule.prefix.size > KEY_MAX) {
 		return rights_wrong(r, line, "a prefix has at most %d bytes, as a key", KEY_MAX);
@@ -140,7 +159,9 @@ int rights_rule_line(struct rights_reading *r, unsigned line, bool deny, struct 
 		return error;
 	}
 	if (all->rule_count == RIGHTS_RULES_MAX) {
-		return rights_wrong(r, line, "more than %d rules: put those that have the same rights into a [group:NAME]", RIGHTS_RULES_MAX);
+		return rights_wrong(r, line,
+			"more than %d rules: put those that have the same rights into a "
+			"[group:NAME]", RIGHTS_RULES_MAX);
 	}
 	struct rights_rule *rules = rights_grow(all->rules, all->rule_count, sizeof rule);
 	if (!rules) {

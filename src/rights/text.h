@@ -1,11 +1,11 @@
-/* text.h: copies of texts that never overrun. */
+/* text.h: copying texts without ever overrunning. */
 #ifndef PAWL_RIGHTS_TEXT_H
 #define PAWL_RIGHTS_TEXT_H
 
 #include <stdbool.h>
 #include <string.h>
 
-/* False, and an empty text, when it does not fit with its end. */
+/* Copies a text with its end. False: it does not fit, and *out is an empty text. */
 static inline bool text_copy(char *out, size_t size, const char *from) {
 	size_t used = strlen(from);
 	bool fits = used < size;
