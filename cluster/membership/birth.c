@@ -1,8 +1,11 @@
-/* birth.c: the beginning of a cluster (section 6, Birth). Each initial master pledges the whole configuration of epoch 1 with the
- * identities it heard, once and for ever; it writes epoch 1, already marked `voted`, once all have pledged the same, or one
- * tells that it has written one that equals this node's own pledge.
+/* birth.c: the beginning of a cluster (section 6, Birth). Each initial master pledges the whole
+ * configuration of epoch 1, with the identities that it heard, once and for ever. It writes epoch
+ * 1, already marked `voted`, once all have pledged the same, or once one of them tells that it has
+ * written an epoch 1 that equals this node's own pledge. Pledges that differ stop the birth, except
+ * for a node that joins a birth which is done. Nothing is granted before epoch 1 is written.
  *
- *   not pledged --identities of all heard--> pledged --on disk, all equal--> writing --on disk--> VOTING
+ *   not pledged --identities of all heard--> pledged --on disk, all equal--> writing
+ *   writing --on disk--> VOTING
  */
 #include "membership.h"
 
@@ -12,6 +15,7 @@ static bool same_config(const struct config *a, const struct config *b) {
 	return n == config_encode(b, y) && memcmp(x, y, n) == 0;
 }
 
+/* Tells this peer the pledge, or the configuration of epoch 1 when this node is born. */
 static void tell(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	bool born = core_born(core);
@@ -19,14 +23,17 @@ static void tell(struct core *core, uint32_t peer) {
 		return;
 	}
 	struct message m = { .kind = MESSAGE_PLEDGE, .flags = born ? FLAG_BORN : 0 };
-	m.blob = slice_of(bytes, config_encode(born ? &core->config : &core->durable.config, bytes));
+	m.blob = slice_of(bytes, config_encode(born ? &core->config : &core->durable.config,
+		bytes));
 	out_send(core, peer, &m);
 }
 
+/* Pledges if all identities have been heard. */
 static void pledge(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (id128_zero(core->peers[i].link_id)) {
-			return; /* an identity has not been heard yet */
+			/* An identity has not been heard yet. */
+			return;
 		}
 	}
 	struct config *c = &core->durable.config;
@@ -38,7 +45,8 @@ static void pledge(struct core *core) {
 	if (config_problem(c) != NULL) {
 		core->membership.birth_stopped = true;
 		COUNT(core, birth_refused);
-		out_note(core, NOTE_BIRTH_DIFFERS, core->self, 0, config_problem(c), slice_of(NULL, 0));
+		out_note(core, NOTE_BIRTH_DIFFERS, core->self, 0, config_problem(c),
+			slice_of(NULL, 0));
 		c->epoch = 0;
 		return;
 	}
@@ -51,6 +59,7 @@ static void pledge(struct core *core) {
 	persist_changed(core);
 }
 
+/* Writes epoch 1, marked `voted`. A birth that had stopped at another's pledge goes on with it. */
 static void write_epoch(struct core *core) {
 	core->membership.birth_stopped = false;
 	core->durable.pledged = false;
@@ -61,6 +70,7 @@ static void write_epoch(struct core *core) {
 	persist_changed(core);
 }
 
+/* Tells whether all other initial masters have pledged the same. */
 static bool all_equal(const struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && !core->peers[i].pledge_equal) {
@@ -75,7 +85,8 @@ void birth_go_on(struct core *core) {
 		return;
 	}
 	if (core->durable.voted) {
-		return; /* being written */
+		/* Epoch 1 is being written. */
+		return;
 	}
 	if (!core->durable.pledged) {
 		if (!core->membership.birth_stopped) {
@@ -100,7 +111,8 @@ void birth_persisted(struct core *core) {
 		core->adopted_at = core->now;
 		for (uint32_t i = 0; i < core->peer_count; i++) {
 			struct peer *p = &core->peers[i];
-			if (i < core->config.node_count) { /* guests that came before stay what they are */
+			/* Guests that came before stay what they are. */
+			if (i < core->config.node_count) {
 				p->node = core->config.nodes[i];
 				p->linked = p->up && id128_equal(p->link_id, p->node.id);
 			}
@@ -122,21 +134,24 @@ void birth_peer_up(struct core *core, uint32_t peer) {
 	tell(core, peer);
 }
 
+/* Returns which part of two pledges differs, for the operator. */
 static const char *difference(const struct config *a, const struct config *b) {
 	if (strcmp(a->cluster, b->cluster) != 0) {
 		return "cluster name";
 	}
-	if (a->max_lease != b->max_lease || a->request_timeout != b->request_timeout || a->promise_timeout != b->promise_timeout ||
-		a->drift_ppm != b->drift_ppm) {
+	if (a->max_lease != b->max_lease || a->request_timeout != b->request_timeout ||
+		a->promise_timeout != b->promise_timeout || a->drift_ppm != b->drift_ppm) {
 		return "max_lease, request_timeout, promise_timeout or clock_drift";
 	}
 	for (uint32_t i = 0; i < CONFIG_NODES_MAX; i++) {
-		if (i < a->node_count && i < b->node_count && strcmp(a->nodes[i].name, b->nodes[i].name) == 0) {
+		if (i < a->node_count && i < b->node_count &&
+			strcmp(a->nodes[i].name, b->nodes[i].name) == 0) {
 			if (strcmp(a->nodes[i].address, b->nodes[i].address) != 0) {
 				return "address of a master";
 			}
 			if (!id128_equal(a->nodes[i].id, b->nodes[i].id)) {
-				return "identity of a master: its state directory is not the one it had when the others heard of it";
+				return "identity of a master: its state directory is not the one "
+					"it had when the others heard of it";
 			}
 		}
 	}
@@ -150,21 +165,28 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 		tell(core, from);
 	}
 	if (core->state != CORE_UNBORN || core->durable.voted || (born && !core->durable.pledged)) {
-		return; /* born, or that is being written; or of a cluster that was born without this identity (epoch.c) */
+		/* Either this node is born, or its birth is being written, or the other one belongs
+		 * to a cluster that was born without this node's identity (epoch.c). */
+		return;
 	}
 	if (from >= core->masters || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
 	if (!core->durable.pledged || (born && !same_config(&theirs, &core->durable.config))) {
-		return; /* theirs comes again; or they were born without this identity, and tell their configuration (epoch.c) */
+		/* Either this node has not pledged yet, and will be told the other pledge again. Or
+		 * the others were born without this node's identity, and will tell their
+		 * configuration (epoch.c). */
+		return;
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
 		if (core->membership.birth_stopped) {
-			return; /* It has been said. */
+			/* The difference has been reported already. */
+			return;
 		}
 		core->membership.birth_stopped = true;
 		COUNT(core, birth_refused);
-		out_note(core, NOTE_BIRTH_DIFFERS, from, born, difference(&theirs, &core->durable.config), slice_of(NULL, 0));
+		out_note(core, NOTE_BIRTH_DIFFERS, from, born,
+			difference(&theirs, &core->durable.config), slice_of(NULL, 0));
 		return;
 	}
 	core->peers[from].pledge_equal = true;
