@@ -336,9 +336,9 @@ void state_transfer_again(struct core *core) {
 	}
 	if (kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) {
 		state_transfer_begin(core, kind, &core->config);
-		/* Each try that was refused for its clock takes a bit. The time since the beginning
-		 * goes on, so that the bits are not used up before more of the clock is
-		 * believed. */
+		/* `began` stays as it was. The clock that is taken from a source may be the higher,
+		 * the longer ago that is, and each try that is refused for its clock uses up a bit:
+		 * beginning anew must not keep that bound from rising. */
 		core->recovery.transfer.began = began;
 	}
 }
