@@ -1,9 +1,13 @@
-/* core_bench.c: what the protocol alone costs: three cores in one process, no sockets, no codec, no clock but a counter.
+/* core_bench.c: what the protocol alone costs. There are three cores in one process, and no
+ * sockets, no codec, and no clock but a counter.
  *
  *   core_bench [--leases N] [--ops N] [--outstanding N]
  *
- * Fills the table with N leases, then times acquire, extend and release of OPS other keys, OUTSTANDING at a time and no more
- * than ROUND of them held at once, so that the table keeps its size. A figure is the work of all three masters together for one operation. Instructions of one kind of operation:
+ * It fills the table with N leases, then times acquire, extend and release of OPS other keys,
+ * OUTSTANDING at a time. No more than ROUND of them are held at once, so that the table keeps its
+ * size. A figure is the work of all three masters together for one operation. This counts the
+ * instructions of one kind of operation:
+ *
  *   valgrind --tool=callgrind --toggle-collect=measure_acquire core_bench --leases 1000 --ops 10000
  */
 #include <errno.h>
@@ -19,12 +23,14 @@
 #define NODES 3
 #define LEASE (SPAN_S * 36000)
 #define ROUND 1024
-#define TURN (10 * SPAN_US) /* virtual time that a turn of the loop takes */
+/* The virtual time that a turn of the loop takes. */
+#define TURN (10 * SPAN_US)
 
 struct world {
 	struct core *core[NODES];
 	struct core_out *out[NODES];
-	uint32_t slot[NODES][NODES]; /* slot[i][j]: the peer that i knows j by */
+	/* slot[i][j] is the peer index of j in the table of i. */
+	uint32_t slot[NODES][NODES];
 	struct alloc_counter memory[NODES];
 	struct allocator alloc[NODES];
 	struct config birth;
@@ -51,7 +57,7 @@ static void world_replies(struct world *w, uint32_t i) {
 	}
 }
 
-/* A disk that is done at once. */
+/* The disk is done at once. */
 static bool world_persist(struct world *w, uint32_t i) {
 	uint64_t seq;
 	if (!core_out_persist(w->out[i], &w->durable[i], &seq)) {
@@ -67,7 +73,8 @@ static bool world_frames(struct world *w, uint32_t from) {
 	for (uint32_t to = 0; to < NODES; to++) {
 		struct frame frame;
 		while (to != from && core_out_frame(w->out[from], w->slot[from][to], &frame)) {
-			struct core_event event = {.kind = CORE_FRAME, .peer = w->slot[to][from], .frame = &frame};
+			struct core_event event = {.kind = CORE_FRAME, .peer = w->slot[to][from],
+				.frame = &frame};
 			world_step(w, to, &event);
 			core_out_sent(w->out[from], w->slot[from][to]);
 			any = true;
@@ -76,7 +83,7 @@ static bool world_frames(struct world *w, uint32_t from) {
 	return any;
 }
 
-/* Turns of all loops until nothing is left to say. */
+/* The loops take turns until nothing is left to say. */
 static void world_pump(struct world *w) {
 	bool any = true;
 	w->now = instant_add(w->now, TURN);
@@ -107,7 +114,8 @@ static void world_config(struct config *c) {
 	c->node_count = NODES;
 	for (uint32_t i = 0; i < NODES; i++) {
 		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "%s", node_names[i]);
-		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "node-%s:7118", node_names[i]);
+		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "node-%s:7118",
+			node_names[i]);
 		c->nodes[i].master = true;
 	}
 }
@@ -119,7 +127,8 @@ static void world_node(struct world *w, uint32_t i, uint64_t leases) {
 		.alloc = &w->alloc[i],
 		.hash_key = {0x1234 + i, 0x5678},
 		.seed = i + 1,
-		.limits = {.keys = leases + (1 << 20), .memory_bytes = UINT64_C(1) << 34, .rounds = 1 << 17, .released = 1 << 16},
+		.limits = {.keys = leases + (1 << 20), .memory_bytes = UINT64_C(1) << 34,
+			.rounds = 1 << 17, .released = 1 << 16},
 		.name = node_names[i],
 		.birth = &w->birth,
 		.durable = &w->durable[i],
@@ -161,8 +170,9 @@ static void world_start(struct world *w, uint64_t leases) {
 	for (uint32_t i = 0; i < NODES; i++) {
 		for (uint32_t j = 0; j < NODES; j++) {
 			if (i != j) {
-				world_step(w, i, &(struct core_event){.kind = CORE_PEER_UP, .peer = w->slot[i][j],
-					.peer_id = w->durable[j].node_id, .peer_boot = w->durable[j].boot});
+				world_step(w, i, &(struct core_event){.kind = CORE_PEER_UP,
+					.peer = w->slot[i][j], .peer_id = w->durable[j].node_id,
+					.peer_boot = w->durable[j].boot});
 			}
 		}
 	}
@@ -172,7 +182,7 @@ static void world_start(struct world *w, uint64_t leases) {
 	CHECK(world_votes(w));
 }
 
-/* One operation on key `number`, coordinated by the nodes in turn. */
+/* Makes one operation on key `number`, coordinated by the nodes in turn. */
 static void world_ask(struct world *w, enum core_op op, uint64_t number) {
 	char key[32];
 	int size = snprintf(key, sizeof key, "bench/%016llu", (unsigned long long)number);
@@ -188,10 +198,12 @@ static void world_ask(struct world *w, enum core_op op, uint64_t number) {
 	number++;
 	memcpy(request.lock_id.b, &number, sizeof number);
 	request.lock_id.b[15] = 1;
-	world_step(w, (uint32_t)(number % NODES), &(struct core_event){.kind = CORE_REQUEST, .request = &request});
+	world_step(w, (uint32_t)(number % NODES),
+		&(struct core_event){.kind = CORE_REQUEST, .request = &request});
 }
 
-static void run(struct world *w, enum core_op op, uint64_t first, uint64_t ops, uint64_t outstanding) {
+static void run(struct world *w, enum core_op op, uint64_t first, uint64_t ops,
+	uint64_t outstanding) {
 	uint64_t before = w->replies, refused = w->refused;
 	for (uint64_t k = 0; k < ops;) {
 		for (uint64_t o = 0; o < outstanding && k < ops; o++) {
@@ -203,16 +215,19 @@ static void run(struct world *w, enum core_op op, uint64_t first, uint64_t ops, 
 	CHECK(w->refused == refused);
 }
 
-/* Functions of their own, so that callgrind can be told to look at one of them only. */
-__attribute__((noinline)) static void measure_acquire(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+/* These are functions of their own, so that callgrind can be told to count only one of them. */
+__attribute__((noinline)) static void measure_acquire(struct world *w, uint64_t first, uint64_t ops,
+	uint64_t outstanding) {
 	run(w, CORE_ACQUIRE, first, ops, outstanding);
 }
 
-__attribute__((noinline)) static void measure_extend(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+__attribute__((noinline)) static void measure_extend(struct world *w, uint64_t first, uint64_t ops,
+	uint64_t outstanding) {
 	run(w, CORE_EXTEND, first, ops, outstanding);
 }
 
-__attribute__((noinline)) static void measure_release(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+__attribute__((noinline)) static void measure_release(struct world *w, uint64_t first, uint64_t ops,
+	uint64_t outstanding) {
 	run(w, CORE_RELEASE, first, ops, outstanding);
 }
 
@@ -229,17 +244,20 @@ struct measure {
 };
 
 static void measured(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
-	struct measure measures[] = {{"acquire", measure_acquire, 0}, {"extend", measure_extend, 0}, {"release", measure_release, 0}};
+	struct measure measures[] = {{"acquire", measure_acquire, 0}, {"extend", measure_extend, 0},
+		{"release", measure_release, 0}};
 	size_t count = sizeof measures / sizeof *measures;
 	for (uint64_t done = 0; done < ops; done += ROUND) {
 		for (size_t m = 0; m < count; m++) {
 			double start = seconds();
-			measures[m].measure(w, first + done, ops - done < ROUND ? ops - done : ROUND, outstanding);
+			measures[m].measure(w, first + done,
+				ops - done < ROUND ? ops - done : ROUND, outstanding);
 			measures[m].seconds += seconds() - start;
 		}
 	}
 	for (size_t m = 0; m < count; m++) {
-		printf("%-8s %10.0f ns\n", measures[m].name, measures[m].seconds * 1e9 / (double)ops);
+		printf("%-8s %10.0f ns\n", measures[m].name,
+			measures[m].seconds * 1e9 / (double)ops);
 	}
 }
 
@@ -258,18 +276,22 @@ int main(int argc, char **argv) {
 	static struct world w;
 	uint64_t leases = 1000, ops = 100000, outstanding = 1;
 	for (int i = 1; i < argc; i++) {
-		uint64_t *option = strcmp(argv[i], "--leases") == 0 ? &leases : strcmp(argv[i], "--ops") == 0 ? &ops :
+		uint64_t *option = strcmp(argv[i], "--leases") == 0 ? &leases
+			: strcmp(argv[i], "--ops") == 0 ? &ops :
 			strcmp(argv[i], "--outstanding") == 0 ? &outstanding : NULL;
 		if (option == NULL || i + 1 == argc) {
-			fprintf(stderr, "usage: core_bench [--leases N] [--ops N] [--outstanding N]\n");
+			fprintf(stderr,
+				"usage: core_bench [--leases N] [--ops N] [--outstanding N]\n");
 			return 2;
 		}
 		*option = number_of(argv[++i]);
 	}
 	world_start(&w, leases + ops);
 	run(&w, CORE_ACQUIRE, 0, leases, 256);
-	printf("%llu leases, %llu outstanding, three masters together\n", (unsigned long long)leases, (unsigned long long)outstanding);
-	printf("memory   %10.0f bytes a lease, one master\n", (double)w.memory[0].used / (double)leases);
+	printf("%llu leases, %llu outstanding, three masters together\n",
+		(unsigned long long)leases, (unsigned long long)outstanding);
+	printf("memory   %10.0f bytes a lease, one master\n",
+		(double)w.memory[0].used / (double)leases);
 	measured(&w, leases, ops, outstanding);
 	for (uint32_t i = 0; i < NODES; i++) {
 		core_out_free(w.out[i]);

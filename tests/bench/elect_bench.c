@@ -1,4 +1,5 @@
-/* elect_bench.c: load that "pawl bench" does not make, for tests/bench/elections; see elect_bench.h for the modes. */
+/* elect_bench.c: load that "pawl bench" does not make, for tests/bench/elections. The modes are
+ * described in elect_bench.h. */
 #include "elect_bench.h"
 
 #include <inttypes.h>
@@ -47,7 +48,8 @@ static void on_over(evutil_socket_t fd, short what, void *arg) {
 	struct load *l = r->load;
 	(void)fd, (void)what;
 	if (l->begin == 0) {
-		struct timeval tv = { (long)r->seconds, (long)((r->seconds - (double)(long)r->seconds) * 1e6) };
+		struct timeval tv = { (long)r->seconds,
+			(long)((r->seconds - (double)(long)r->seconds) * 1e6) };
 		l->begin = load_now();
 		l->done = 0;
 		evtimer_add(l->over, &tv);
@@ -90,8 +92,9 @@ int load_run(struct load *l, double seconds, void (*pace)(void *arg), void *arg)
 
 void load_print(const struct load *l, const char *done) {
 	double seconds = (double)(l->end - l->begin) / 1e9;
-	printf("{\"seconds\": %.3f, \"%s\": %" PRIu64 ", \"per_second\": %.1f, \"heard\": %" PRIu64 ", \"heard_per_second\": %.1f, "
-		"\"p50_ms\": %.4f, \"p99_ms\": %.4f, \"errors\": %" PRIu64 "}\n", seconds, done, l->done, (double)l->done / seconds, l->heard,
+	printf("{\"seconds\": %.3f, \"%s\": %" PRIu64 ", \"per_second\": %.1f, \"heard\": %" PRIu64
+		", \"heard_per_second\": %.1f, " "\"p50_ms\": %.4f, \"p99_ms\": %.4f, \"errors\": %"
+		PRIu64 "}\n", seconds, done, l->done, (double)l->done / seconds, l->heard,
 		(double)l->heard / seconds, (double)histogram_quantile(&l->latency, 0.5) / 1e6,
 		(double)histogram_quantile(&l->latency, 0.99) / 1e6, l->errors);
 	fflush(stdout);
@@ -100,7 +103,8 @@ void load_print(const struct load *l, const char *done) {
 int main(int argc, char **argv) {
 	static const struct { const char *name; int words; int (*run)(char **argv); } modes[] = {
 		{ "hold", 5, hold_main }, { "cycle", 4, cycle_main }, { "watch", 5, watch_main },
-		{ "redis-handoff", 3, redis_handoff_main }, { "redis-publish", 5, redis_publish_main } };
+		{ "redis-handoff", 3, redis_handoff_main },
+			{ "redis-publish", 5, redis_publish_main } };
 	signal(SIGPIPE, SIG_IGN); /* style: signal, because it only ignores */
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		if (argc == modes[i].words + 2 && strcmp(argv[1], modes[i].name) == 0) {

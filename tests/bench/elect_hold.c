@@ -1,4 +1,5 @@
-/* elect_hold.c: many idle holders whose leases the library renews; and cycles on one key that is shared, or a semaphore. */
+/* elect_hold.c: many idle holders whose leases the library renews; and cycles on one key that is
+ * exclusive, shared, or a semaphore. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,10 @@
 #include "elect_bench.h"
 #include "pawl/pawl.h"
 
-#define AT_ONCE 256 /* asked for at a time; a node takes so many of one connection */
+/* How many are asked for at a time; a node takes that many of one connection. */
+#define AT_ONCE 256
 
-/* The endpoints, beginning with another one for each client. */
+/* Writes the endpoints, beginning with another one for each client. */
 static void endpoints_from(const char *all, size_t first, char *out, size_t size) {
 	const char *at = all;
 	size_t count = 1;
@@ -19,7 +21,8 @@ static void endpoints_from(const char *all, size_t first, char *out, size_t size
 	for (first %= count; first > 0; first--) {
 		at = strchr(at, ',') + 1;
 	}
-	snprintf(out, size, "%s%s%.*s", at, at == all ? "" : ",", at == all ? 0 : (int)(at - all - 1), all);
+	snprintf(out, size, "%s%s%.*s", at, at == all ? "" : ",",
+		at == all ? 0 : (int)(at - all - 1), all);
 }
 
 static struct pawl *client_new(struct event_base *base, const char *endpoints, size_t number) {
@@ -73,8 +76,10 @@ static void ask_next(void) {
 		return;
 	}
 	snprintf(key, sizeof key, "holder/%zu/%zu", crowd.client_count, crowd.asked);
-	struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = crowd.lease_ms, .on_lost = on_lost, .on_renewed = on_renewed };
-	int error = pawl_lock_start(crowd.clients[crowd.asked++ % crowd.client_count], &o, on_held, NULL, NULL);
+	struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = crowd.lease_ms,
+		.on_lost = on_lost, .on_renewed = on_renewed };
+	int error = pawl_lock_start(crowd.clients[crowd.asked++ % crowd.client_count], &o, on_held,
+		NULL, NULL);
 	if (error) {
 		load_fail("a lock", error);
 	}
@@ -100,7 +105,8 @@ int hold_main(char **argv) {
 	fflush(stdout);
 	event_base_loopexit(crowd.base, &time);
 	event_base_dispatch(crowd.base);
-	printf("{\"held\": %zu, \"lost\": %zu, \"renewed\": %zu, \"errors\": %zu}\n", crowd.held, crowd.lost, crowd.renewed, crowd.lost);
+	printf("{\"held\": %zu, \"lost\": %zu, \"renewed\": %zu, \"errors\": %zu}\n", crowd.held,
+		crowd.lost, crowd.renewed, crowd.lost);
 	return 0;
 }
 
@@ -130,28 +136,32 @@ static void on_taken(struct pawl_result *take_result, void *arg) {
 		s->load->errors++;
 		take(s);
 	} else {
-		const struct pawl_request r = { .method = PAWL_RELEASE, .key = pawl_str(s->key), .lock_id = take_result->lock_id };
+		const struct pawl_request r = { .method = PAWL_RELEASE, .key = pawl_str(s->key),
+			.lock_id = take_result->lock_id };
 		histogram_add(&s->load->latency, load_now() - s->asked);
-		(void)pawl_start(s->client, &r, on_released, s, NULL); /* without memory this one stands still, and the figure shows it */
+		/* Without memory this one stands still, and the figure shows it. */
+		(void)pawl_start(s->client, &r, on_released, s, NULL);
 	}
 	pawl_result_free(take_result);
 }
 
 static void take(struct slot *s) {
-	const struct pawl_request r = { .method = PAWL_ACQUIRE, .key = pawl_str(s->key), .lease_ms = 10000, .wait_ms = 60000,
-		.terms = s->terms };
+	const struct pawl_request r = { .method = PAWL_ACQUIRE, .key = pawl_str(s->key),
+		.lease_ms = 10000, .wait_ms = 60000, .terms = s->terms };
 	s->asked = load_now();
 	if (!s->load->stopping) {
 		(void)pawl_start(s->client, &r, on_taken, s, NULL);
 	}
 }
 
-/* TERMS: exclusive, shared, or PERMITS/OF; also the key, so that nothing is left over from the one before. */
+/* TERMS is exclusive, shared, or PERMITS/OF. It is also the key, so that nothing is left over from
+ * the run before. */
 int cycle_main(char **argv) {
 	static struct load l;
 	size_t outstanding = strtoul(argv[2], NULL, 10);
 	struct slot *slots = calloc(outstanding, sizeof *slots);
-	struct pawl_terms terms = { .mode = strcmp(argv[1], "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE };
+	struct pawl_terms terms = { .mode = strcmp(argv[1], "shared") == 0 ? PAWL_SHARED
+		: PAWL_EXCLUSIVE };
 	const char *of = strchr(argv[1], '/');
 	if (of) {
 		terms.permits = (uint32_t)strtoul(argv[1], NULL, 10);

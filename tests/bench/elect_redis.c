@@ -1,4 +1,5 @@
-/* elect_redis.c: the same things asked of Redis: a list that many wait for (BLPOP), and channels (PUBLISH, SUBSCRIBE). */
+/* elect_redis.c: the same load for Redis: a list that many wait for (BLPOP), and channels (PUBLISH,
+ * SUBSCRIBE). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -18,7 +19,8 @@
 #define MESSAGE_HEAD "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$16\r\n"
 #define MESSAGE_BYTES (sizeof MESSAGE_HEAD - 1 + STAMP_BYTES + 2)
 
-struct line { /* a connection */
+/* A connection. */
+struct line {
 	struct load *load;
 	struct event *event;
 	int fd;
@@ -29,7 +31,8 @@ struct line { /* a connection */
 
 static struct {
 	struct load load;
-	int64_t pushed; /* when the last holder let go */
+	/* When the last holder let go. */
+	int64_t pushed;
 	struct line **publishers;
 	size_t publisher_count, next, subscribed, wanted;
 } redis;
@@ -48,7 +51,8 @@ static void dropped(struct line *line, size_t size) {
 static void on_input(evutil_socket_t fd, short what, void *arg, void (*act)(struct line *)) {
 	struct line *line = arg;
 	(void)what;
-	ssize_t got = recv(fd, line->input + line->size, sizeof line->input - line->size, MSG_DONTWAIT);
+	ssize_t got = recv(fd, line->input + line->size, sizeof line->input - line->size,
+		MSG_DONTWAIT);
 	if (got <= 0) {
 		if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
 			return;
@@ -60,7 +64,8 @@ static void on_input(evutil_socket_t fd, short what, void *arg, void (*act)(stru
 }
 
 static struct line *line_new(const char *port, event_callback_fn on) {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int yes = 1;
 	struct line *line = calloc(1, sizeof *line);
@@ -78,11 +83,12 @@ static struct line *line_new(const char *port, event_callback_fn on) {
 
 /* ---- a list that many wait for ---- */
 
-/* It has been given the token: it is pushed back at once, and waited for again, behind all others. The answer of the push is a
- * number, which comes before the next token. */
+/* The connection has been given the token: it pushes it back at once, and waits for it again,
+ * behind all others. The answer of the push is a number, which comes before the next token. */
 static void popped(struct line *line) {
 	char *answer;
-	while (line->size > 0 && line->input[0] == ':' && (answer = memchr(line->input, '\n', line->size)) != NULL) {
+	while (line->size > 0 && line->input[0] == ':' &&
+		(answer = memchr(line->input, '\n', line->size)) != NULL) {
 		dropped(line, (size_t)(answer + 1 - line->input));
 	}
 	if (line->size < sizeof POPPED - 1) {
@@ -105,7 +111,8 @@ static void on_popped(evutil_socket_t fd, short what, void *arg) {
 int redis_handoff_main(char **argv) {
 	size_t waiters = strtoul(argv[1], NULL, 10);
 	redis.load.base = event_base_new();
-	for (size_t i = 0; i <= waiters; i++) { /* one of them holds it */
+	/* One of them holds it. */
+	for (size_t i = 0; i <= waiters; i++) {
 		say(line_new(argv[0], on_popped), POP, sizeof POP - 1);
 	}
 	redis.pushed = load_now();
@@ -121,7 +128,8 @@ int redis_handoff_main(char **argv) {
 
 static void told(struct line *line) {
 	size_t at = 0;
-	if (line->size >= sizeof SUBSCRIBED - 1 && memcmp(line->input, SUBSCRIBED, sizeof SUBSCRIBED - 1) == 0) {
+	if (line->size >= sizeof SUBSCRIBED - 1 &&
+		memcmp(line->input, SUBSCRIBED, sizeof SUBSCRIBED - 1) == 0) {
 		at = sizeof SUBSCRIBED - 1;
 		if (++redis.subscribed == redis.wanted) {
 			event_base_loopbreak(redis.load.base);
@@ -141,7 +149,8 @@ static void publish(struct line *line) {
 	char text[128], stamp[STAMP_BYTES + 1];
 	load_stamp(stamp);
 	line->busy = true;
-	say(line, text, (size_t)snprintf(text, sizeof text, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$16\r\n%s\r\n", stamp));
+	say(line, text, (size_t)snprintf(text, sizeof text,
+		"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$16\r\n%s\r\n", stamp));
 }
 
 static void published(struct line *line) {

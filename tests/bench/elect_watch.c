@@ -11,7 +11,8 @@
 struct publisher {
 	struct load *load;
 	struct pawl_lock *lock;
-	bool busy; /* an update is under way */
+	/* An update is under way. */
+	bool busy;
 };
 
 static struct {
@@ -40,7 +41,7 @@ static void publish(struct publisher *p) {
 	p->busy = pawl_lock_update_start(p->lock, pawl_str(stamp), NULL, on_updated, p, NULL) == 0;
 }
 
-/* One is due: by whoever has no update under way. */
+/* One update is due. A publisher that has no update under way makes it. */
 static void pace(void *arg) {
 	(void)arg;
 	for (size_t i = 0; i < bench.publisher_count; i++) {
@@ -50,7 +51,8 @@ static void pace(void *arg) {
 			return;
 		}
 	}
-	bench.load.errors++; /* that many are not to be had */
+	/* So many updates cannot be made. */
+	bench.load.errors++;
 }
 
 static void on_event(struct pawl_watch *watch, const struct pawl_event *event, void *arg) {
@@ -76,10 +78,11 @@ static void on_held(struct pawl_lock *take_lock, struct pawl_result *take_result
 	}
 }
 
-/* A client at one node: "A,B,C" names the endpoints, of which each client has one. */
+/* Makes a client at one node: each client has one of the endpoints. */
 static struct pawl *client_at(char **endpoints, size_t count, size_t number) {
 	struct pawl *client = NULL;
-	struct pawl_options o = { .endpoints = endpoints[number % count], .base = bench.load.base, .timeout_ms = 20000, .silence_ms = 20000 };
+	struct pawl_options o = { .endpoints = endpoints[number % count], .base = bench.load.base,
+		.timeout_ms = 20000, .silence_ms = 20000 };
 	int error = pawl_new(&o, &client, NULL);
 	if (error) {
 		load_fail("a client", error);
@@ -93,8 +96,9 @@ static void begin_publishers(char **endpoints, size_t count) {
 		struct publisher *p = &bench.publishers[i];
 		p->load = &bench.load;
 		snprintf(key, sizeof key, PREFIX "%zu", i);
-		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = 60000, .wait_ms = 60000,
-			.terms = { .release_on_disconnect = true } }; /* the next run takes them again */
+		/* The next run takes them again. */
+		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = 60000,
+			.wait_ms = 60000, .terms = { .release_on_disconnect = true } };
 		int error = pawl_lock_start(client_at(endpoints, count, i), &o, on_held, p, NULL);
 		if (error) {
 			load_fail("a lock", error);
@@ -106,7 +110,8 @@ static void begin_publishers(char **endpoints, size_t count) {
 static void begin_watchers(char **endpoints, size_t count) {
 	for (size_t i = 0; i < bench.watcher_count; i++) {
 		struct pawl_watch *watch = NULL;
-		struct pawl_watch_options o = { .key = pawl_str(PREFIX), .prefix = true, .on_event = on_event };
+		struct pawl_watch_options o = { .key = pawl_str(PREFIX), .prefix = true,
+			.on_event = on_event };
 		int error = pawl_watch_start(client_at(endpoints, count, i), &o, &watch);
 		if (error) {
 			load_fail("a watch", error);
@@ -118,7 +123,8 @@ static void begin_watchers(char **endpoints, size_t count) {
 int watch_main(char **argv) {
 	char *endpoints[16], *rest = argv[0], *word;
 	size_t count = 0;
-	while (count < sizeof endpoints / sizeof *endpoints && (word = strtok_r(rest, ",", &rest)) != NULL) {
+	while (count < sizeof endpoints / sizeof *endpoints &&
+		(word = strtok_r(rest, ",", &rest)) != NULL) {
 		endpoints[count++] = word;
 	}
 	bench.watcher_count = strtoul(argv[1], NULL, 10);

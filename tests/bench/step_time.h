@@ -1,4 +1,5 @@
-/* step_time.h: the processor time of every core_step of a benchmark, which wraps it (meson.build) and says with LONG_MS from how many ms on one is long. */
+/* step_time.h: takes the processor time of every core_step of a benchmark, which wraps the function
+ * (meson.build). The benchmark defines LONG_MS: from how many milliseconds on a step is long. */
 #ifndef PAWL_TESTS_STEP_TIME_H
 #define PAWL_TESTS_STEP_TIME_H
 
@@ -8,12 +9,16 @@
 
 #include "stage.h"
 
-void __wrap_core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out);
-void __real_core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out);
+void __wrap_core_step(struct core *core, const struct core_event *event, struct instant now,
+	struct core_out *out);
+void __real_core_step(struct core *core, const struct core_event *event, struct instant now,
+	struct core_out *out);
 
-static const char *const events[] = { [CORE_START] = "start", [CORE_RESTORE] = "restore", [CORE_TICK] = "tick", [CORE_FRAME] = "frame",
-	[CORE_PEER_UP] = "link up", [CORE_PEER_DOWN] = "link down", [CORE_REQUEST] = "request", [CORE_CLIENT_GONE] = "client gone",
-	[CORE_PERSISTED] = "persisted", [CORE_DRAIN] = "drain" };
+static const char *const events[] = { [CORE_START] = "start", [CORE_RESTORE] = "restore",
+	[CORE_TICK] = "tick", [CORE_FRAME] = "frame", [CORE_PEER_UP] = "link up",
+	[CORE_PEER_DOWN] = "link down", [CORE_REQUEST] = "request",
+	[CORE_CLIENT_GONE] = "client gone", [CORE_PERSISTED] = "persisted",
+	[CORE_DRAIN] = "drain" };
 
 static struct { double longest, sum; enum core_event_kind kind; uint64_t steps, long_ones; } phase;
 
@@ -23,7 +28,8 @@ static double cpu_ms(void) {
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-void __wrap_core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
+void __wrap_core_step(struct core *core, const struct core_event *event, struct instant now,
+	struct core_out *out) {
 	double began = cpu_ms();
 	__real_core_step(core, event, now, out);
 	double took = cpu_ms() - began;
@@ -37,7 +43,8 @@ void __wrap_core_step(struct core *core, const struct core_event *event, struct 
 }
 
 static void report(const char *what) {
-	printf("| %s | %.1f ms (%s) | %llu | %llu | %.0f ms |\n", what, phase.longest, events[phase.kind], (unsigned long long)phase.long_ones,
+	printf("| %s | %.1f ms (%s) | %llu | %llu | %.0f ms |\n", what, phase.longest,
+		events[phase.kind], (unsigned long long)phase.long_ones,
 		(unsigned long long)phase.steps, phase.sum);
 	fflush(stdout);
 	memset(&phase, 0, sizeof phase);

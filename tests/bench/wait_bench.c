@@ -1,9 +1,12 @@
-/* wait_bench.c: the longest step of a core while many wait: they come, are served, leave, and lose their node; lists of who waits, and of keys.
+/* wait_bench.c: the longest step of a core while many wait: they come, are served, leave, and lose
+ * their node; and the longest step for lists of waiters and of keys.
  *
  *   wait_bench [--waits N] [--keys N] [--only PART]
  *
- * PART: queue (N waits on 16 keys), waiters (lists of those who wait, 40,000 of them), list (of N keys). Every core_step is timed
- * by the processor time that it takes, as in step_bench. Instructions of all steps of a part:
+ * PART is queue (N waits on 16 keys), waiters (lists of 40,000 waiters), or list (of N keys). Every
+ * core_step is timed by the processor time that it takes, as in step_bench. This counts the
+ * instructions of all steps of a part:
+ *
  *   valgrind --tool=callgrind --toggle-collect=core_step wait_bench --only queue --waits 8000
  */
 #include <limits.h>
@@ -21,7 +24,8 @@
 
 #define KEYS 16
 #define LISTED 40000
-#define BATCH 64 /* requests that come together */
+/* How many requests come together. */
+#define BATCH 64
 #define LEASE (36000 * SPAN_S)
 
 static const char *name_of(uint64_t n) {
@@ -36,8 +40,8 @@ static struct stage *begin(void) {
 	o.request_timeout = SPAN_S;
 	o.promise_timeout = 2 * SPAN_S;
 	o.unchecked = true;
-	o.limits = (struct core_limits){ .memory_bytes = (uint64_t)16 << 30, .waiters = 1000000, .waiters_per_key = 1000000, .waiters_per_client = 1000000,
-		.rounds = 1000000 };
+	o.limits = (struct core_limits){ .memory_bytes = (uint64_t)16 << 30, .waiters = 1000000,
+		.waiters_per_key = 1000000, .waiters_per_client = 1000000, .rounds = 1000000 };
 	return stage_born(&o);
 }
 
@@ -49,10 +53,12 @@ static void take(struct stage *s, uint64_t key) {
 	CHECK(stage_do(s, 0, stage_acquire(name_of(key), lock_of(key), LEASE, 0)) == PAWL_OK);
 }
 
-/* Waiter n waits for key n % keys, under the lock_id `keys` + n; all come through one connection of n2. */
+/* Waiter n waits for key n % keys, under the lock_id `keys` + n. All come through one connection of
+ * n2. */
 static void enter(struct stage *s, uint64_t waits, uint64_t keys) {
 	for (uint64_t n = 0; n < waits; n++) {
-		struct core_request r = stage_acquire(name_of(n % keys), lock_of(keys + n), LEASE, 3600 * SPAN_S);
+		struct core_request r = stage_acquire(name_of(n % keys), lock_of(keys + n), LEASE,
+			3600 * SPAN_S);
 		r.terms.priority = (int32_t)(n % 7);
 		(void)stage_ask(s, 1, r);
 		if (n % BATCH == BATCH - 1) {
@@ -79,14 +85,17 @@ static void until(struct stage *s, uint64_t waits) {
 	}
 }
 
-/* The holder releases, and the next one has the key, as long as there is one with the greatest priority. */
+/* The holder releases, and the next waiter has the key, as long as there is a waiter with the
+ * greatest priority. */
 static void serve(struct stage *s, uint64_t waits) {
 	uint64_t served = 0;
 	for (uint64_t key = 0; key < KEYS; key++) {
 		struct id128 holder = lock_of(key);
 		for (uint64_t n = key, rounds = 0; n < waits && rounds < 100; n += KEYS) {
 			if (n % 7 == 6) {
-				CHECK(stage_do(s, 1, stage_request(CORE_RELEASE, name_of(key), holder)) == PAWL_OK);
+				CHECK(stage_do(s, 1,
+					stage_request(CORE_RELEASE, name_of(key), holder)) ==
+					PAWL_OK);
 				stage_settle(s);
 				holder = lock_of(KEYS + n);
 				served++;
@@ -110,7 +119,8 @@ static void queue_part(uint64_t waits) {
 	memset(&phase, 0, sizeof phase);
 	stage_isolate(s, 1, true);
 	stage_wait(s, 500 * SPAN_MS);
-	until(s, waits); /* at home again, at n2 itself */
+	/* They wait at home again, at n2 itself. */
+	until(s, waits);
 	report("the links to their node are lost");
 	stage_isolate(s, 1, false);
 	stage_mend(s);
@@ -134,11 +144,13 @@ static void ask_lists(struct stage *s, struct core_request r, uint32_t count) {
 
 static void waiters_part(void) {
 	static const uint64_t keys[] = { KEYS, LISTED };
-	static const char *const names[2][3] = { { "`waiters` of all keys, 40,000 on 16 keys", "... 64 times at once", "`waiters` of one key" },
+	static const char *const names[2][3] = { { "`waiters` of all keys, 40,000 on 16 keys",
+		"... 64 times at once", "`waiters` of one key" },
 		{ "`waiters` of all keys, 40,000 on 40,000 keys", "... 64 times at once", "" } };
 	for (int i = 0; i < 2; i++) {
 		struct stage *s = crowd(LISTED, keys[i]);
-		struct core_request r = { .op = CORE_WAITERS, .prefix = true, .limit = 1000, .admin = true };
+		struct core_request r = { .op = CORE_WAITERS, .prefix = true, .limit = 1000,
+			.admin = true };
 		ask_lists(s, r, 1);
 		report(names[i][0]);
 		ask_lists(s, r, 64);
@@ -155,8 +167,10 @@ static void list_part(uint64_t keys) {
 	struct stage *s = begin();
 	for (uint64_t n = 0; n < keys; n++) {
 		const char *name = name_of(n);
-		struct message m = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str(name), .lock_id = lock_of(n), .token = n + 1,
-			.lease_us = (uint64_t)(LEASE / SPAN_US), .owner = slice_str("bench"), .ballot = { n + 1, 1, 1 } };
+		struct message m = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str(name),
+			.lock_id = lock_of(n), .token = n + 1,
+			.lease_us = (uint64_t)(LEASE / SPAN_US), .owner = slice_str("bench"),
+			.ballot = { n + 1, 1, 1 } };
 		stage_inject(s, 1, 0, &m);
 		if (n % 1000 == 0) {
 			stage_settle(s);
@@ -180,7 +194,8 @@ static uint64_t number(const char *text) {
 }
 
 int main(int argc, char **argv) {
-	(void)mallopt(M_MXFAST, 0); /* as pawld does: docs/decisions/0019-no-fast-bins.md */
+	/* As pawld does: docs/decisions/0019-no-fast-bins.md. */
+	(void)mallopt(M_MXFAST, 0);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	(void)mallopt(M_TOP_PAD, 16 << 20);
 	uint64_t waits = 64000, keys = 400000;
@@ -194,8 +209,8 @@ int main(int argc, char **argv) {
 			only = argv[i + 1];
 		}
 	}
-	printf("| %llu waits, %llu keys | the longest step | steps over 5 ms | steps | all steps |\n|---|---|---|---|---|\n", (unsigned long long)waits,
-		(unsigned long long)keys);
+	printf("| %llu waits, %llu keys | the longest step | steps over 5 ms | steps | all steps "
+		"|\n|---|---|---|---|---|\n", (unsigned long long)waits, (unsigned long long)keys);
 	if (strcmp(only, "") == 0 || strcmp(only, "queue") == 0) {
 		queue_part(waits);
 	}

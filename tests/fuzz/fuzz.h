@@ -1,4 +1,5 @@
-/* fuzz.h: what every target needs. A target aborts (CHECK) when what it looks at is wrong; it must not leak or keep state. */
+/* fuzz.h: what every target needs. A target aborts (CHECK) when what it tests is wrong. It must not
+ * leak memory or keep state. */
 #ifndef PAWL_TESTS_FUZZ_H
 #define PAWL_TESTS_FUZZ_H
 

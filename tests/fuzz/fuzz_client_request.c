@@ -1,5 +1,5 @@
-/* Bytes from a client, as they come: the first one says in pieces of how many. What is accepted means the same when a client
- * of ours writes it. */
+/* Bytes from a client, as they come; the first byte says in pieces of what size. A request that is
+ * accepted means the same when a client of ours writes it. */
 #include "fuzz.h"
 
 #include "check.h"
@@ -7,14 +7,18 @@
 
 static void request_terms_same(const struct client_request *a, const struct client_request *b) {
 	const struct core_request *x = &a->core, *y = &b->core;
-	CHECK(terms_valid(&x->terms) && x->terms.of == y->terms.of && x->terms.count == y->terms.count);
-	CHECK(x->terms.priority == y->terms.priority && x->terms.delay == y->terms.delay && x->terms.binding == y->terms.binding);
-	CHECK(x->op == y->op && x->binding == y->binding && x->prefix == y->prefix && x->lock_count == y->lock_count && x->limit == y->limit);
+	CHECK(terms_valid(&x->terms) && x->terms.of == y->terms.of &&
+		x->terms.count == y->terms.count);
+	CHECK(x->terms.priority == y->terms.priority && x->terms.delay == y->terms.delay &&
+		x->terms.binding == y->terms.binding);
+	CHECK(x->op == y->op && x->binding == y->binding && x->prefix == y->prefix &&
+		x->lock_count == y->lock_count && x->limit == y->limit);
 	CHECK(slice_equal(x->label, y->label) && slice_equal(x->to, y->to) && a->watch == b->watch);
 	CHECK(x->lock_count <= CORE_LOCKS_MAX && x->label.size <= LABEL_MAX);
 	for (uint32_t i = 0; i < x->lock_count; i++) {
 		const struct core_lock *l = &x->locks[i], *m = &y->locks[i];
-		CHECK(slice_equal(l->key, m->key) && id128_equal(l->lock_id, m->lock_id) && l->of == m->of && l->count == m->count);
+		CHECK(slice_equal(l->key, m->key) && id128_equal(l->lock_id, m->lock_id) &&
+			l->of == m->of && l->count == m->count);
 	}
 }
 
@@ -27,8 +31,10 @@ static void request_again(const struct client_request *request, const struct all
 	buffer_init(&b, alloc, 4 * client_request_limits.bytes);
 	CHECK(client_request_encode(request, &b) == 0);
 	CHECK(client_request_decode(&d, buffer_slice(&b), &same, &refusal) == 0);
-	CHECK(request->method == same.method && request->msgid == same.msgid && request->present == same.present);
-	CHECK(slice_equal(request->core.key, same.core.key) && slice_equal(request->core.value, same.core.value));
+	CHECK(request->method == same.method && request->msgid == same.msgid &&
+		request->present == same.present);
+	CHECK(slice_equal(request->core.key, same.core.key) &&
+		slice_equal(request->core.value, same.core.value));
 	CHECK(request->core.lease == same.core.lease && request->core.wait == same.core.wait);
 	CHECK(request->lock_count == same.lock_count);
 	request_terms_same(request, &same);
@@ -36,13 +42,15 @@ static void request_again(const struct client_request *request, const struct all
 	buffer_done(&b);
 }
 
-/* A complete message. False: the connection is closed. */
-static bool request_handle(struct client_decoder *d, struct slice message, const struct allocator *alloc) {
+/* Handles a complete message. False: the connection is closed. */
+static bool request_handle(struct client_decoder *d, struct slice message,
+	const struct allocator *alloc) {
 	struct client_request request;
 	struct client_refusal refusal = { 0 };
 	struct buffer b;
 	int error = client_request_decode(d, message, &request, &refusal);
-	CHECK(error == 0 || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE || error == PAWL_EPROTOCOL);
+	CHECK(error == 0 || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE ||
+		error == PAWL_EPROTOCOL);
 	if (!error) {
 		request_again(&request, alloc);
 		return true;
@@ -64,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	client_decoder_init(&d, &alloc);
 	while (start < size) {
 		size_t found = 0;
-		enum client_scan result = client_scan(&s, &client_request_limits, slice_of(data + start, end - start), &found);
+		enum client_scan result = client_scan(&s, &client_request_limits,
+			slice_of(data + start, end - start), &found);
 		if (result == CLIENT_SCAN_COMPLETE) {
 			CHECK(found > 0 && found <= end - start);
 			if (!request_handle(&d, slice_of(data + start, found), &alloc)) {

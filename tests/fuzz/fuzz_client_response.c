@@ -1,4 +1,4 @@
-/* A response from a server: the first byte says to which method. */
+/* A response from a server; the first byte says to which method. */
 #include "fuzz.h"
 
 #include "check.h"
@@ -14,7 +14,8 @@ static void response_event(struct slice message, const struct allocator *alloc) 
 	buffer_init(&b, alloc, 2 * message.size + 4096);
 	CHECK(client_event_encode(&event, &b) == 0);
 	CHECK(client_event_decode(buffer_slice(&b), &same) == 0);
-	CHECK(event.type == same.type && event.watch == same.watch && slice_equal(event.entry.key, same.entry.key));
+	CHECK(event.type == same.type && event.watch == same.watch &&
+		slice_equal(event.entry.key, same.entry.key));
 	buffer_done(&b);
 }
 
@@ -38,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	CHECK(error == 0 || error == PAWL_EPROTOCOL);
 	if (!error) {
 		CHECK(peeked == 0 && kind == CLIENT_RESPONSE && msgid == response.msgid);
-		CHECK(response.count == 0 || response.entries || response.waiters || response.extended || response.got);
+		CHECK(response.count == 0 || response.entries || response.waiters ||
+			response.extended || response.got);
 		CHECK(response.holder_count == 0 || response.holders);
 		CHECK(response.master_count <= MASTERS_MAX);
 	}

@@ -1,4 +1,5 @@
-/* A configuration file of any bytes: refused with the place, or good in every respect that a start relies on. */
+/* A configuration file of any bytes is either refused with the place, or good in every respect that
+ * a start relies on. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -16,9 +17,12 @@ static void config_is_usable(const struct node_config *c) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct config again;
 	CHECK(config_problem(&c->birth) == NULL);
-	/* An initial master has an address there; any other node says where it listens, so that it can be added. */
-	CHECK(config_find_name(&c->birth, c->name) >= 0 || c->advertise[0] || c->listen_peer.kind != LISTEN_NONE);
-	CHECK(config_decode(slice_of(bytes, config_encode(&c->birth, bytes)), &again) == 0 && config_hash(&again) == config_hash(&c->birth));
+	/* An initial master has its address there. Any other node says where it listens, so that it
+	 * can be added. */
+	CHECK(config_find_name(&c->birth, c->name) >= 0 || c->advertise[0] ||
+		c->listen_peer.kind != LISTEN_NONE);
+	CHECK(config_decode(slice_of(bytes, config_encode(&c->birth, bytes)), &again) == 0 &&
+		config_hash(&again) == config_hash(&c->birth));
 	CHECK(c->listen_client_count >= 1 && c->listen_client_count <= LISTEN_CLIENT_MAX);
 	config_listener_is_safe(c, &c->listen_peer);
 	for (uint32_t i = 0; i < c->listen_client_count; i++) {

@@ -1,4 +1,5 @@
-/* fuzz_core.h: what the fuzzer of core_step draws from its bytes: a world around one core, and numbers, names and messages. */
+/* fuzz_core.h: what the fuzzer of core_step draws from its bytes: a world around one core, and
+ * numbers, names and messages. */
 #ifndef PAWL_TESTS_FUZZ_CORE_H
 #define PAWL_TESTS_FUZZ_CORE_H
 
@@ -9,7 +10,8 @@
 #define REQUESTS 512
 #define MESSAGES 4
 #define STEPS 400
-#define NODES 5 /* n1 to n3 are born together, n4 and n5 may come; n1 is the one that is looked at */
+/* n1 to n3 are born together, n4 and n5 may come; n1 is the node that is tested. */
+#define NODES 5
 
 struct input {
 	const uint8_t *data;
@@ -23,14 +25,18 @@ struct world {
 	struct instant now;
 	struct config config;
 	struct durable durable;
-	struct message said[RING]; /* what it said to its peers, without the bytes: an answer may name a round under way */
+	/* What it said to its peers, without the bytes: an answer may name a round that is under
+	 * way. */
+	struct message said[RING];
 	uint32_t said_to[RING];
 	uint32_t said_count;
 	uint64_t requests, persist_seq;
-	uint8_t state[REQUESTS]; /* 1: asked, 2: answered */
+	/* 1: it was asked; 2: it was answered. */
+	uint8_t state[REQUESTS];
 	bool persisting, good_disk;
 	uint64_t boots[NODES];
-	uint8_t pledge[CONFIG_BYTES_MAX]; /* what it pledged at its birth */
+	/* What it pledged at its birth. */
+	uint8_t pledge[CONFIG_BYTES_MAX];
 	size_t pledge_size;
 };
 
@@ -47,7 +53,8 @@ static inline uint64_t next_of(struct world *w, uint64_t bound) {
 }
 
 static inline struct slice pick_text(struct world *w) {
-	static const char *const texts[] = { "", "a", "bb", "value", "another value, a longer one", "x" };
+	static const char *const texts[] = { "", "a", "bb", "value", "another value, a longer one",
+		"x" };
 	return slice_str(texts[next_of(w, 6)]);
 }
 
@@ -58,11 +65,12 @@ static inline struct slice pick_key(struct world *w) {
 
 static inline struct id128 pick_id(struct world *w) {
 	struct id128 id;
-	memset(id.b, (int)next_of(w, 5), sizeof id.b); /* 1 to 3 are the nodes, too */
+	/* 1 to 3 are also the identities of the nodes. */
+	memset(id.b, (int)next_of(w, 5), sizeof id.b);
 	return id;
 }
 
-/* Mostly near the node's clock, sometimes absurd. */
+/* Draws a number that is mostly near the node's clock, and sometimes absurd. */
 static inline uint64_t pick_number(struct world *w) {
 	struct core_status status;
 	uint8_t b = next(w);
@@ -70,15 +78,19 @@ static inline uint64_t pick_number(struct world *w) {
 	switch (b & 7) {
 	case 0: return 0;
 	case 1: return TOKEN_MAX;
-	case 2: return status.clock > TOKEN_MAX - CLOCK_JUMP_MAX - 1 ? TOKEN_MAX : status.clock + CLOCK_JUMP_MAX + 1;
-	case 3: return status.clock < TOKEN_MAX - CEILING_BLOCK ? status.clock + CEILING_BLOCK : TOKEN_MAX;
+	case 2: return status.clock > TOKEN_MAX - CLOCK_JUMP_MAX - 1 ? TOKEN_MAX
+		: status.clock + CLOCK_JUMP_MAX + 1;
+	case 3: return status.clock < TOKEN_MAX - CEILING_BLOCK ? status.clock + CEILING_BLOCK
+		: TOKEN_MAX;
 	case 4: return status.clock < 8 ? 0 : status.clock - (b >> 5);
 	default: return status.clock < TOKEN_MAX - 8 ? status.clock + (b >> 5) : TOKEN_MAX;
 	}
 }
 
-static uint64_t pick_time(struct world *w) { /* microseconds */
-	static const uint64_t times[] = { 0, 1, 100000, 250000, 1000000, 1000001, UINT64_MAX / 2, UINT64_MAX };
+/* Draws a time in microseconds. */
+static uint64_t pick_time(struct world *w) {
+	static const uint64_t times[] = { 0, 1, 100000, 250000, 1000000, 1000001, UINT64_MAX / 2,
+		UINT64_MAX };
 	return times[next_of(w, 8)];
 }
 
@@ -86,7 +98,7 @@ static inline struct ballot pick_ballot(struct world *w) {
 	return (struct ballot){ pick_number(w), next_of(w, 4), (uint32_t)next_of(w, 3) };
 }
 
-/* ---- who is there ---- */
+/* ---- nodes ---- */
 
 static inline struct id128 node_id(uint32_t node) {
 	struct id128 id;
@@ -94,7 +106,7 @@ static inline struct id128 node_id(uint32_t node) {
 	return id;
 }
 
-/* Which of the nodes stands at an index of the core's table. */
+/* The node at an index of the core's table of peers. */
 static inline uint32_t node_at(const struct world *w, uint32_t peer) {
 	return (uint32_t)(core_peer(w->core, peer)->name[1] - '1') % NODES;
 }
@@ -108,11 +120,13 @@ static inline const struct config *config_now(const struct world *w) {
 
 static inline void config_node_set(struct config *c, uint32_t node, bool master) {
 	struct config_node *n = &c->nodes[c->node_count++];
-	*n = (struct config_node){ .name = { 'n', (char)('1' + node) }, .address = { 'n', (char)('1' + node), ':', '1' }, .id = node_id(node),
+	*n = (struct config_node){ .name = { 'n', (char)('1' + node) },
+		.address = { 'n', (char)('1' + node), ':', '1' }, .id = node_id(node),
 		.master = master };
 }
 
-/* The one after `before`: a master in another's place, one that leaves, one that comes, other times. */
+/* The configuration after `before`: a master takes another's place, one leaves, one comes, or the
+ * timing differs. */
 static inline struct config config_after(const struct config *before, uint64_t how) {
 	static const uint8_t masters[] = { 0x07, 0x0b, 0x0e, 0x06, 0x1f, 0x03, 0x07, 0x01 };
 	struct config c = *before;
@@ -134,9 +148,11 @@ static inline void fill_config(struct world *w, struct message *m, uint8_t *byte
 	uint64_t how = next(w);
 	struct config c = config_after(config_now(w), how);
 	if ((how & 0xe0) == 0xe0) {
-		c = config_after(&c, how); /* an epoch is skipped */
+		/* An epoch is skipped. */
+		c = config_after(&c, how);
 	}
-	m->blob = (how & 0xe0) == 0xc0 ? slice_of(NULL, 0) : slice_of(bytes, config_encode(&c, bytes));
+	m->blob = (how & 0xe0) == 0xc0 ? slice_of(NULL, 0)
+		: slice_of(bytes, config_encode(&c, bytes));
 }
 
 /* ---- what peers say ---- */
@@ -178,7 +194,8 @@ static inline struct message pick_message(struct world *w, uint8_t *bytes) {
 	m.value = pick_text(w);
 	m.ballot = pick_ballot(w);
 	m.prepared = pick_ballot(w);
-	m.flags = ((m.kind >= MESSAGE_FOLLOW ? (uint32_t)next(w) << 12 : 0) | (uint32_t)next_of(w, 64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4)) & MESSAGE_FLAGS;
+	m.flags = ((m.kind >= MESSAGE_FOLLOW ? (uint32_t)next(w) << 12 : 0) | (uint32_t)next_of(w,
+		64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4)) & MESSAGE_FLAGS;
 	m.status = next_of(w, 2) ? (enum status)next_of(w, STATUS_MAX + 1) : STATUS_OK;
 	m.by = pick_id(w);
 	m.parts = (uint32_t)next_of(w, 4);

@@ -1,4 +1,5 @@
-/* The first packet of a link, and a note. What is accepted can be sent on, and both sides judge each other alike. */
+/* The first packet of a link, and a note. What is accepted can be sent on, and both sides judge
+ * each other alike. */
 #include "fuzz.h"
 
 #include "check.h"
@@ -20,8 +21,8 @@ static void note_can_be_sent_on(struct slice bytes) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static const struct peer_hello ours = { .version_min = 1, .version_max = 2, .features = 5, .cluster = "prod", .node = "n1",
-		.id = { { 1 } }, .boot = 1 };
+	static const struct peer_hello ours = { .version_min = 1, .version_max = 2, .features = 5,
+		.cluster = "prod", .node = "n1", .id = { { 1 } }, .boot = 1 };
 	struct allocator alloc = alloc_libc(NULL);
 	struct peer_hello hello, same;
 	struct peer_terms here = { 0 }, there = { 0 };
@@ -35,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	CHECK(peer_hello_encode(&hello, &b) == 0);
 	CHECK(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
 	CHECK(peer_hello_decode(body, &same) == 0);
-	CHECK(strcmp(hello.node, same.node) == 0 && strcmp(hello.cluster, same.cluster) == 0 && hello.boot == same.boot);
+	CHECK(strcmp(hello.node, same.node) == 0 && strcmp(hello.cluster, same.cluster) == 0 &&
+		hello.boot == same.boot);
 	const char *problem = peer_hello_problem(&ours, &hello, &here);
 	CHECK(problem == peer_hello_problem(&hello, &ours, &there));
 	CHECK(here.version == there.version && here.features == there.features);

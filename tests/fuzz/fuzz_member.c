@@ -1,8 +1,10 @@
-/* A member that lies, after the hello: three masters on a stage (tests/stage), real cores and the real codec, and one of them, whose core
- * runs like the others', says besides whatever the input chooses: what was said before with other fields, answers to it, messages of any kind,
- * bytes; and what its core sends is altered on the way. In between the input lets clients and operators ask, time pass, links, nodes and
- * disks fail. Every invariant is checked after every step. In the end the liar is gone for good: if the set is what it was, the others vote,
- * and grant a key, within the waits of the protocol. */
+/* A member that lies, after the hello. There are three masters on a stage (tests/stage), with real
+ * cores and the real codec. The core of one of them runs like the others'. In addition that master
+ * says whatever the input chooses: what was said before with other fields, answers to it, messages
+ * of any kind, bytes. And what its core sends is altered on the way. In between the input lets
+ * clients and operators ask, time pass, and links, nodes and disks fail. Every invariant is checked
+ * after every step. In the end the liar is gone for good: if the set is what it was, the others
+ * vote, and grant a key, within the waits of the protocol. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -10,33 +12,39 @@
 #include "fuzz_member.h"
 
 #define ACTS 250
-#define DELIVERIES 3000 /* of an input: lies may keep others talking, which is no fault of theirs */
+/* The limit for one input. Lies may keep others talking, which is no fault of theirs. */
+#define DELIVERIES 3000
 #define MAX_LEASE (500 * SPAN_MS)
 
 /* ---- the liar's frames ---- */
 
 static bool linked(const struct member *w, uint32_t to) {
-	return to != MEMBER_LIAR && w->s->up[MEMBER_LIAR][to] && w->s->up[to][MEMBER_LIAR] && stage_awake(w->s, to) &&
-		stage_slot(w->s, to, MEMBER_LIAR) != STAGE_NOBODY;
+	return to != MEMBER_LIAR && w->s->up[MEMBER_LIAR][to] && w->s->up[to][MEMBER_LIAR] &&
+		stage_awake(w->s, to) && stage_slot(w->s, to, MEMBER_LIAR) != STAGE_NOBODY;
 }
 
-/* What the receiver's own link would do: the packet is looked at, decoded and handled; or the link is reset. */
+/* Does what the receiver's own link would do: the packet is scanned, decoded and handled, or the
+ * link is reset. */
 static void arrive(struct member *w, uint32_t to) {
 	struct slice body;
 	struct frame frame;
-	if (peer_scan(buffer_slice(&w->bytes), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE &&
-		peer_frame_decode(&w->decoder, body, &frame) == 0) {
-		stage_step(w->s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(w->s, to, MEMBER_LIAR), .frame = &frame });
+	if (peer_scan(buffer_slice(&w->bytes), PEER_BODY_BYTES_MAX, &body, NULL) ==
+		PEER_SCAN_COMPLETE && peer_frame_decode(&w->decoder, body, &frame) == 0) {
+		stage_step(w->s, to, &(struct core_event){ .kind = CORE_FRAME,
+			.peer = stage_slot(w->s, to, MEMBER_LIAR), .frame = &frame });
 	} else {
 		stage_break(w->s, MEMBER_LIAR, to);
 	}
 }
 
-/* False: there is no packet for that. */
-static bool wrap(struct member *w, uint32_t to, const struct message *messages, size_t count, uint8_t odd) {
+/* Makes a packet. False: these messages have none. */
+static bool wrap(struct member *w, uint32_t to, const struct message *messages, size_t count,
+	uint8_t odd) {
 	struct core_status status = stage_status(w->s, to);
-	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = w->said_id[to], .boot = w->said_boot[to],
-		.clock = status.clock, .flags = FRAME_VOTING | (odd & 1 ? FRAME_COMPLETE : 0), .messages = messages, .count = count };
+	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = w->said_id[to], .boot = w->said_boot[to], .clock = status.clock,
+		.flags = FRAME_VOTING | (odd & 1 ? FRAME_COMPLETE : 0), .messages = messages,
+		.count = count };
 	if (odd & 2) {
 		frame.clock = lies_number(&w->lies);
 		frame.flags ^= odd & 4 ? FRAME_VOTING : 0;
@@ -49,7 +57,8 @@ static bool wrap(struct member *w, uint32_t to, const struct message *messages, 
 	if (peer_frame_encode(&frame, &w->bytes) != 0) {
 		return false;
 	}
-	if ((odd & 0x3f) == 0x34) { /* bytes that are no frame, or another one */
+	/* Bytes that are no frame, or another one. */
+	if ((odd & 0x3f) == 0x34) {
 		for (int i = 1 + odd / 64; i > 0; i--) {
 			const size_t at = (size_t)member_next(w) << 8 | member_next(w);
 			w->bytes.data[at % w->bytes.size] ^= member_next(w);
@@ -67,7 +76,8 @@ static void lie(struct member *w, uint32_t to) {
 	if (!lies) {
 		return;
 	}
-	for (size_t i = 0; i < count; i++) { /* the next one may take the room of this one's blob */
+	/* The next message may take the room of this one's blob. */
+	for (size_t i = 0; i < count; i++) {
 		size_t used = 0;
 		kept[i].m = lies_message(lies);
 		lies_keep(&kept[i], &kept[i].m.blob, &used);
@@ -80,7 +90,8 @@ static void lie(struct member *w, uint32_t to) {
 
 /* ---- what cores send ---- */
 
-/* A frame of the liar with one field of a message altered, and without the messages behind it. False: the input does not want that. */
+/* Sends a frame of the liar with one field of a message altered, and without the messages behind
+ * it. False: the input does not want that. */
 static bool tamper(struct member *w, uint32_t to, const struct frame *frame) {
 	struct message messages[MEMBER_MESSAGES];
 	const size_t count = frame->count < MEMBER_MESSAGES ? frame->count : MEMBER_MESSAGES;
@@ -94,12 +105,13 @@ static bool tamper(struct member *w, uint32_t to, const struct frame *frame) {
 	return wrap(w, to, messages, count, frame->flags & FRAME_COMPLETE ? 1 : 0);
 }
 
-/* The first frame under way. */
+/* Delivers the first frame under way. */
 static void deliver(struct member *w, uint32_t from, uint32_t to) {
 	const struct stage_frame *f = w->s->links[from][to].head;
 	struct slice body;
 	struct frame frame;
-	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) ==
+		PEER_SCAN_COMPLETE);
 	CHECK(peer_frame_decode(&w->decoder, body, &frame) == 0);
 	for (size_t i = 0; i < frame.count; i++) {
 		lies_see(&w->lies, &frame.messages[i]);
@@ -117,7 +129,8 @@ static void settle(struct member *w) {
 		any = false;
 		for (uint32_t from = 0; from < w->s->count; from++) {
 			for (uint32_t to = 0; to < w->s->count; to++) {
-				if (w->deliveries && w->s->links[from][to].head && stage_awake(w->s, to)) {
+				if (w->deliveries && w->s->links[from][to].head &&
+					stage_awake(w->s, to)) {
 					w->deliveries--;
 					deliver(w, from, to);
 					any = true;
@@ -127,7 +140,7 @@ static void settle(struct member *w) {
 	}
 }
 
-/* Links are made anew; the liar says hello as itself again, with its boot of now. */
+/* Links are made anew. The liar says hello as itself again, with its present boot. */
 static void mend(struct member *w) {
 	for (uint32_t i = 0; i < w->s->count; i++) {
 		if (i != MEMBER_LIAR && !w->s->up[i][MEMBER_LIAR] && member_runs(w, MEMBER_LIAR)) {
@@ -138,7 +151,7 @@ static void mend(struct member *w) {
 	stage_mend(w->s);
 }
 
-/* In steps of the nodes' deadlines; all that is under way arrives after each. */
+/* Time passes in steps of the nodes' deadlines, and all that is under way arrives after each. */
 static void pass(struct member *w, span_ns span) {
 	const int64_t end = w->s->now + span;
 	settle(w);
@@ -146,7 +159,9 @@ static void pass(struct member *w, span_ns span) {
 		span_ns step = end - w->s->now;
 		for (uint32_t i = 0; i < w->s->count; i++) {
 			if (stage_awake(w->s, i)) {
-				const span_ns left = clock_saturating_add(core_deadline(w->s->nodes[i].core), -stage_clock(w->s, i).boot);
+				const span_ns left =
+					clock_saturating_add(core_deadline(w->s->nodes[i].core),
+					-stage_clock(w->s, i).boot);
 				step = left < step ? left : step;
 			}
 		}
@@ -162,10 +177,13 @@ static void pass(struct member *w, span_ns span) {
 /* ---- what clients and operators ask ---- */
 
 static void ask(struct member *w, uint32_t node) {
-	static const span_ns spans[] = { 0, 100 * SPAN_MS, 200 * SPAN_MS, 400 * SPAN_MS, 500 * SPAN_MS, SPAN_S };
+	static const span_ns spans[] = { 0, 100 * SPAN_MS, 200 * SPAN_MS, 400 * SPAN_MS,
+		500 * SPAN_MS, SPAN_S };
 	const uint8_t flags = member_next(w), op = member_next(w);
-	struct core_request r = { .op = (enum core_op)(op % (CORE_EXPLAIN + 1)), .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4,
-		.now = flags & 8, .for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64, .binding = op >> 7, .client = 1 + (op >> 5 & 1) };
+	struct core_request r = { .op = (enum core_op)(op % (CORE_EXPLAIN + 1)), .admin = flags & 1,
+		.deadline_kept = flags & 2, .quorum = flags & 4, .now = flags & 8,
+		.for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64,
+		.binding = op >> 7, .client = 1 + (op >> 5 & 1) };
 	r.op = r.op == CORE_CHANGE || flags & 128 ? CORE_ACQUIRE : r.op;
 	if (!member_lies(w)) {
 		return;
@@ -182,7 +200,8 @@ static void ask(struct member *w, uint32_t node) {
 	r.terms = terms_valid(&r.terms) ? r.terms : (struct terms){ .of = SHARE_EXCLUSIVE };
 	r.token = flags & 32 ? lies_token(&w->lies) : 0;
 	if (r.op == CORE_ACQUIRE && (flags & 0x18) == 0x18) {
-		const struct core_lock both[] = { { slice_str("k"), stage_lock(5), 0, 0 }, { slice_str("m"), stage_lock(6), 0, 0 } };
+		const struct core_lock both[] = { { slice_str("k"), stage_lock(5), 0, 0 },
+			{ slice_str("m"), stage_lock(6), 0, 0 } };
 		r.op = CORE_ACQUIRE_ALL;
 		r.locks = both;
 		r.lock_count = 2;
@@ -195,23 +214,26 @@ static void ask(struct member *w, uint32_t node) {
 static void ask_change(struct member *w, uint32_t node) {
 	static const char *const names[MEMBER_NODES] = { "n1", "n2", "n3", "n4" };
 	const uint8_t how = member_next(w);
-	struct core_change c = { .kind = (enum change_kind)(how % CHANGE_SET_NODES), .name = slice_str(names[how >> 3 & 3]),
-		.other = slice_str(names[how >> 5 & 3]), .anyway = how & 128 };
+	struct core_change c = { .kind = (enum change_kind)(how % CHANGE_SET_NODES),
+		.name = slice_str(names[how >> 3 & 3]), .other = slice_str(names[how >> 5 & 3]),
+		.anyway = how & 128 };
 	c.name = c.kind == CHANGE_ADD_REPLICA ? slice_str("n4") : c.name;
-	stage_ask(w->s, node, (struct core_request){ .op = CORE_CHANGE, .admin = true, .change = &c });
+	stage_ask(w->s, node,
+		(struct core_request){ .op = CORE_CHANGE, .admin = true, .change = &c });
 }
 
 /* ---- faults ---- */
 
-static void hello(struct member *w, uint32_t to) { /* the liar begins a link anew, as itself or as somebody else */
+/* The liar begins a link anew, as itself or as somebody else. */
+static void hello(struct member *w, uint32_t to) {
 	const uint8_t how = member_next(w);
 	if (!linked(w, to)) {
 		return;
 	}
 	w->said_id[to] = w->s->nodes[how & 1 ? how >> 1 & 3 : MEMBER_LIAR].disk.node_id;
 	w->said_boot[to] = how & 8 ? (uint64_t)(how >> 4) + 1 : w->said_boot[to];
-	stage_step(w->s, to, &(struct core_event){ .kind = CORE_PEER_UP, .peer = stage_slot(w->s, to, MEMBER_LIAR), .peer_id = w->said_id[to],
-		.peer_boot = w->said_boot[to] });
+	stage_step(w->s, to, &(struct core_event){ .kind = CORE_PEER_UP, .peer = stage_slot(w->s,
+		to, MEMBER_LIAR), .peer_id = w->said_id[to], .peer_boot = w->said_boot[to] });
 }
 
 static void come_and_go(struct member *w, uint32_t node, uint8_t how) {
@@ -284,7 +306,8 @@ static void heal(struct member *w) {
 	}
 }
 
-/* A clock that was raised far above another's is followed at the pace of time only (section 9): not in the time that there is here. */
+/* A clock that was raised far above another's is followed only at the pace of time (section 9), for
+ * which there is not enough time here. */
 static bool clocks_near(const struct member *w) {
 	const uint64_t a = stage_status(w->s, 0).clock, b = stage_status(w->s, 1).clock;
 	return (a > b ? a - b : b - a) <= CLOCK_JUMP_MAX + SPAN_S;
@@ -296,16 +319,19 @@ static void evaluate(struct member *w) {
 		pass(w, 200 * SPAN_MS);
 		return;
 	}
-	w->s->options.unchecked = true; /* long, and nobody lies any more */
+	/* It takes long, and nobody lies any more. */
+	w->s->options.unchecked = true;
 	pass(w, 6 * MAX_LEASE);
 	uint64_t asked[2];
 	for (uint32_t node = 0; node < 2; node++) {
-		asked[node] = stage_ask(w->s, node, stage_acquire(node ? "second" : "first", stage_lock((uint8_t)(0x40 + node)), MAX_LEASE, SPAN_S));
+		asked[node] = stage_ask(w->s, node, stage_acquire(node ? "second" : "first",
+			stage_lock((uint8_t)(0x40 + node)), MAX_LEASE, SPAN_S));
 	}
 	pass(w, SPAN_S);
 	for (uint32_t node = 0; node < 2; node++) {
 		if (!set_unchanged(w, 0) || !set_unchanged(w, 1)) {
-			return; /* by a change that somebody had asked for before */
+			/* By a change that somebody had asked for before. */
+			return;
 		}
 		const struct stage_reply *reply = stage_answer(w->s, asked[node]);
 		CHECK(stage_status(w->s, node).state == CORE_VOTING);
@@ -320,7 +346,8 @@ static void act(struct member *w) {
 	const uint8_t b = member_next(w);
 	const uint32_t node = b >> 4 & 1;
 	switch (b & 15) {
-	case 0: case 1: case 2: case 3: case 4: case 5: lie(w, b & 32 && b & 64 ? MEMBER_LAST : node); break;
+	case 0: case 1: case 2: case 3: case 4: case 5: lie(w,
+		b & 32 && b & 64 ? MEMBER_LAST : node); break;
 	case 6: case 7: case 8:
 		if (stage_awake(w->s, b >> 4 & 3)) {
 			ask(w, b >> 4 & 3);
@@ -338,7 +365,8 @@ static void act(struct member *w) {
 	}
 }
 
-static void begin(struct member *w, const struct allocator *own, const struct allocator *core, uint8_t how) {
+static void begin(struct member *w, const struct allocator *own, const struct allocator *core,
+	uint8_t how) {
 	struct stage_options options = stage_options_plain();
 	options.own = own;
 	options.core = core;
@@ -346,8 +374,9 @@ static void begin(struct member *w, const struct allocator *own, const struct al
 	options.outside = 1;
 	options.auto_replace = how & 1;
 	options.unchecked = true;
-	options.limits = (struct core_limits){ .released = 8, .keys = 8, .waiters = 8, .waiters_per_key = 4, .rounds = 16, .unfinished = 4,
-		.holders_per_key = 4, .log_bytes = 4096 };
+	options.limits = (struct core_limits){ .released = 8, .keys = 8, .waiters = 8,
+		.waiters_per_key = 4, .rounds = 16, .unfinished = 4, .holders_per_key = 4,
+		.log_bytes = 4096 };
 	w->s = stage_born(&options);
 	w->s->options.unchecked = false;
 	w->tampers = how & 2;

@@ -1,4 +1,5 @@
-/* fuzz_member.h: what the fuzzer of a lying member has: the bytes of its input, the stage, and what was said on it. */
+/* fuzz_member.h: what the fuzzer of a lying member has: the bytes of its input, the stage, and what
+ * was said on it. */
 #ifndef PAWL_TESTS_FUZZ_MEMBER_H
 #define PAWL_TESTS_FUZZ_MEMBER_H
 
@@ -6,23 +7,29 @@
 #include "lies.h"
 #include "stage.h"
 
-#define MEMBER_NODES 4 /* n1 to n3 are born together, n4 may be added; the last of the masters lies */
+/* n1 to n3 are born together, and n4 may be added. The last of the masters lies. */
+#define MEMBER_NODES 4
 #define MEMBER_LIAR 2
 #define MEMBER_LAST 3
-#define MEMBER_MESSAGES 3 /* that the liar puts into a frame of its own */
+/* How many messages the liar puts into a frame of its own. */
+#define MEMBER_MESSAGES 3
 
 struct member {
 	const uint8_t *data;
 	size_t size;
 	struct stage *s;
 	struct lies lies;
-	struct id128 said_id[MEMBER_NODES]; /* by which identity the liar said hello to each of the others, */
-	uint64_t said_boot[MEMBER_NODES];   /* and by which boot */
+	/* By which identity, and with which boot, the liar said hello to each of the others. */
+	struct id128 said_id[MEMBER_NODES];
+	uint64_t said_boot[MEMBER_NODES];
 	struct peer_decoder decoder;
 	struct buffer bytes;
-	uint32_t deliveries; /* of frames that are left: lies may keep others talking */
-	bool cut;     /* no link is made anew */
-	bool tampers; /* what the liar's own core says is altered as well */
+	/* How many more frames are delivered: lies may keep others talking. */
+	uint32_t deliveries;
+	/* No link is made anew. */
+	bool cut;
+	/* What the liar's own core says is altered as well. */
+	bool tampers;
 };
 
 static inline uint8_t member_next(void *member) {

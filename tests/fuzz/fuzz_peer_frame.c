@@ -1,4 +1,4 @@
-/* A packet's body from a peer. Whatever is accepted can be sent on, and arrives the same. */
+/* The body of a packet from a peer. Whatever is accepted can be sent on, and arrives the same. */
 #include "fuzz.h"
 
 #include "check.h"
@@ -6,7 +6,8 @@
 
 static struct slice frame_again(const struct frame *frame, struct buffer *out) {
 	struct slice body;
-	CHECK(peer_frame_encode(frame, out) == 0); /* CHECKs every range */
+	/* It CHECKs every range. */
+	CHECK(peer_frame_encode(frame, out) == 0);
 	CHECK(peer_scan(buffer_slice(out), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
 	CHECK(body.size + PEER_PREFIX_BYTES == out->size);
 	return body;

@@ -1,12 +1,13 @@
-/* A slot of the state file of any bytes, and (first byte odd) what lies behind its checksum: refused, or exactly what the
- * encoder writes for the same state. */
+/* A slot of the state file of any bytes, or (if the first byte is odd) what lies behind its
+ * checksum. It is either refused, or exactly what the encoder writes for the same state. */
 #include "fuzz.h"
 
 #include "check.h"
 #include "pawl/error.h"
 #include "state_file.h"
 
-#define SLOT_HEADER_BYTES 28 /* magic, sequence, size, checksum */
+/* Magic, sequence, size and checksum. */
+#define SLOT_HEADER_BYTES 28
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static uint8_t bytes[STATE_SLOT_BYTES];
@@ -22,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	}
 	size_t used = state_encode(&slot, bytes);
-	struct slice same = inner ? slice_of(bytes + SLOT_HEADER_BYTES, used - SLOT_HEADER_BYTES) : slice_of(bytes, used);
+	struct slice same = inner ? slice_of(bytes + SLOT_HEADER_BYTES, used - SLOT_HEADER_BYTES)
+		: slice_of(bytes, used);
 	CHECK(rest.size >= same.size && slice_equal(slice_of(rest.data, same.size), same));
 	CHECK(state_decode(slice_of(bytes, used), &again) == 0 && again.sequence == slot.sequence);
 	return 0;

@@ -1,9 +1,10 @@
-/* explore.c: pawl-explore: goes through every order of events of tiny clusters, depth first.
+/* explore.c: pawl-explore goes through every order of events of tiny clusters, depth first.
  *
  *   pawl-explore [--seconds N] [--scope NAME] [--seed N] [--path 3,0,1,...]
  *
- * Of each scope it prints how many states there are and how many events led to them, and whether that is all of them. A
- * violation ends it with status 1, the events that led there, and the path that plays them again.
+ * For each scope it prints how many states there are, how many events led to them, and whether that
+ * is all of them. A violation ends it with status 1. It prints the events that led there, and the
+ * path that plays them again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,53 +21,104 @@
 #define ONCE .acquires = 1, .keeps_deadline = true
 static const struct scope scopes[] = {
 	{ .name = "two contend", .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "hand over", .clients = { { .node = 0, ONCE, .waits = true, .releases = 1 }, { .node = 1, ONCE, .waits = true } } },
-	{ .name = "a lease ends", .passes = 4, .slow = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "an extension", .passes = 5, .clients = { { .node = 0, ONCE, .extends = 1 }, { .node = 1, ONCE } } },
-	{ .name = "a blind one", .granted = true, .passes = 5, .slow = 1, .clients = { { .node = 0, .acquires = 1, .extends = 1 }, { .node = 1, ONCE, .releases = 1 } } },
-	{ .name = "a link breaks", .breaks = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "a restart", .passes = 4, .slow = 1, .restarts = 1, .restarted = 3, .clients = { { .node = 1, ONCE }, { .node = 0, ONCE, .later = true } } },
-	{ .name = "a repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .repeats = 1 }, { .node = 1, ONCE } } },
-	{ .name = "two updates", .granted = true, .clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
-	{ .name = "half updates", .granted = true, .breaks = 1, .passes = 2, .clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
-	{ .name = "one to three", .masters = 1, .outside = 2, .aims = { AIM_GROW }, .granted = true, .clients = { { .node = 0, ONCE, .releases = 1 }, { .node = 0, ONCE, .waits = true } } },
-	{ .name = "one to two", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 0, ONCE, .later = true } } },
-	{ .name = "a copy ahead", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true, .passes = 3, .slow = 1, .clients = {
+	{ .name = "hand over", .clients = { { .node = 0, ONCE, .waits = true, .releases = 1 },
+		{ .node = 1, ONCE, .waits = true } } },
+	{ .name = "a lease ends", .passes = 4, .slow = 1,
+		.clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "an extension", .passes = 5,
+		.clients = { { .node = 0, ONCE, .extends = 1 }, { .node = 1, ONCE } } },
+	{ .name = "a blind one", .granted = true, .passes = 5, .slow = 1, .clients = {
+		{ .node = 0, .acquires = 1, .extends = 1 }, { .node = 1, ONCE, .releases = 1 } } },
+	{ .name = "a link breaks", .breaks = 1,
+		.clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "a restart", .passes = 4, .slow = 1, .restarts = 1, .restarted = 3,
+		.clients = { { .node = 1, ONCE }, { .node = 0, ONCE, .later = true } } },
+	{ .name = "a repeat", .restarts = 1, .restarted = 1,
+		.clients = { { .node = 0, ONCE, .repeats = 1 }, { .node = 1, ONCE } } },
+	{ .name = "two updates", .granted = true,
+		.clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
+	{ .name = "half updates", .granted = true, .breaks = 1, .passes = 2,
+		.clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
+	{ .name = "one to three", .masters = 1, .outside = 2, .aims = { AIM_GROW }, .granted = true,
+		.clients = { { .node = 0, ONCE, .releases = 1 },
+		{ .node = 0, ONCE, .waits = true } } },
+	{ .name = "one to two", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true,
+		.passes = 5, .slow = 1, .restarts = 1,
+		.clients = { { .node = 0, ONCE }, { .node = 0, ONCE, .later = true } } },
+	{ .name = "a copy ahead", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true,
+		.passes = 3, .slow = 1, .clients = {
 		{ .node = 0, .acquires = 1, .closes = true, .extends = 1 }, { .node = 0, ONCE } } },
-	{ .name = "two operators", .aims = { AIM_SHRINK, AIM_TIMING }, .clients = { { .node = 0 }, { .node = 1 } } },
-	{ .name = "a lying master", .aims = { AIM_TIMING }, .lies = 2, .clients = { { .node = 0 } } },
-	{ .name = "a stranger lies", .masters = 2, .outside = 1, .aims = { AIM_TIMING }, .lies = 1, .clients = { { .node = 0 } } },
-	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .passes = 6, .slow = 2, .restarts = 1, .walks = true, .clients = {
-		{ .node = 0, ONCE, .extends = 1 }, { .node = 1, .acquires = 2, .keeps_deadline = true } } },
-	{ .name = "two readers", .clients = { { .node = 0, ONCE, .of = SHARE_SHARED }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
-	{ .name = "a reader", .clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .waits = true, .releases = 1 }, { .node = 1, ONCE, .waits = true } } },
-	{ .name = "readers repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .repeats = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
-	{ .name = "two permits", .clients = { { .node = 0, ONCE, .of = 2 }, { .node = 1, ONCE, .of = 2 } } },
-	{ .name = "three permits", .granted = true, .breaks = 1, .clients = { { .node = 0, ONCE, .of = 2 }, { .node = 1, ONCE, .of = 2 }, { .node = 2, ONCE, .of = 2 } } },
-	{ .name = "a permit back", .granted = true, .passes = 4, .slow = 1, .clients = { { .node = 0, ONCE, .of = 1, .releases = 1 }, { .node = 1, ONCE, .of = 1 } } },
-	{ .name = "permits repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .of = 2, .repeats = 1 }, { .node = 1, ONCE, .of = 2 } } },
-	{ .name = "permits last", .granted = true, .passes = 5, .slow = 1, .clients = { { .node = 0, ONCE, .of = 2, .extends = 1 }, { .node = 1, ONCE, .of = 2 } } },
-	{ .name = "permits in doubt", .passes = 6, .slow = 1, .restarts = 2, .walks = true, .clients = {
-		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3, .repeats = 2 },
-		{ .node = 1, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3, .repeats = 1 },
-		{ .node = 2, .of = 2, .acquires = 1, .extends = 2, .repeats = 1, .later = true } } },
-	{ .name = "a downgrade", .granted = true, .clients = { { .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED }, { .node = 2, ONCE } } },
-	{ .name = "downgraded", .granted = true, .passes = 4, .clients = { { .node = 0, ONCE, .downgrades = 1, .extends = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
-	{ .name = "downgrade cut", .granted = true, .breaks = 1, .clients = { { .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
-	{ .name = "succession", .granted = true, .clients = { { .node = 0, ONCE, .transfers = 1 }, { .node = 1, ONCE, .waits = true } } },
-	{ .name = "the important", .granted = true, .clients = { { .node = 0, ONCE, .releases = 1 }, { .node = 1, ONCE, .waits = true }, { .node = 2, ONCE, .waits = true, .priority = 1 } } },
-	{ .name = "who shares", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
-		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 2, .downgrades = 1, .releases = 1, .repeats = 1 },
-		{ .node = 1, .of = SHARE_SHARED, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
+	{ .name = "two operators", .aims = { AIM_SHRINK, AIM_TIMING },
+		.clients = { { .node = 0 }, { .node = 1 } } },
+	{ .name = "a lying master", .aims = { AIM_TIMING }, .lies = 2,
+		.clients = { { .node = 0 } } },
+	{ .name = "a stranger lies", .masters = 2, .outside = 1, .aims = { AIM_TIMING }, .lies = 1,
+		.clients = { { .node = 0 } } },
+	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE },
+		.granted = true, .passes = 5, .slow = 1, .restarts = 1,
+		.clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true,
+		.clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .passes = 6, .slow = 2,
+		.restarts = 1, .walks = true, .clients = {
+		{ .node = 0, ONCE, .extends = 1 },
+			{ .node = 1, .acquires = 2, .keeps_deadline = true } } },
+	{ .name = "two readers", .clients = { { .node = 0, ONCE, .of = SHARE_SHARED },
+		{ .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "a reader",
+		.clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .waits = true, .releases = 1 },
+		{ .node = 1, ONCE, .waits = true } } },
+	{ .name = "readers repeat", .restarts = 1, .restarted = 1,
+		.clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .repeats = 1 },
+		{ .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "two permits",
+		.clients = { { .node = 0, ONCE, .of = 2 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "three permits", .granted = true, .breaks = 1,
+		.clients = { { .node = 0, ONCE, .of = 2 }, { .node = 1, ONCE, .of = 2 },
+		{ .node = 2, ONCE, .of = 2 } } },
+	{ .name = "a permit back", .granted = true, .passes = 4, .slow = 1, .clients = {
+		{ .node = 0, ONCE, .of = 1, .releases = 1 }, { .node = 1, ONCE, .of = 1 } } },
+	{ .name = "permits repeat", .restarts = 1, .restarted = 1, .clients = {
+		{ .node = 0, ONCE, .of = 2, .repeats = 1 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "permits last", .granted = true, .passes = 5, .slow = 1, .clients = {
+		{ .node = 0, ONCE, .of = 2, .extends = 1 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "permits in doubt", .passes = 6, .slow = 1, .restarts = 2, .walks = true,
+		.clients = {
+		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3,
+			.repeats = 2 },
+		{ .node = 1, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3,
+			.repeats = 1 },
+		{ .node = 2, .of = 2, .acquires = 1, .extends = 2, .repeats = 1,
+			.later = true } } },
+	{ .name = "a downgrade", .granted = true, .clients = { { .node = 0, ONCE, .downgrades = 1 },
+		{ .node = 1, ONCE, .of = SHARE_SHARED }, { .node = 2, ONCE } } },
+	{ .name = "downgraded", .granted = true, .passes = 4,
+		.clients = { { .node = 0, ONCE, .downgrades = 1, .extends = 1 },
+		{ .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "downgrade cut", .granted = true, .breaks = 1, .clients = {
+		{ .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "succession", .granted = true, .clients = { { .node = 0, ONCE, .transfers = 1 },
+		{ .node = 1, ONCE, .waits = true } } },
+	{ .name = "the important", .granted = true,
+		.clients = { { .node = 0, ONCE, .releases = 1 }, { .node = 1, ONCE, .waits = true },
+		{ .node = 2, ONCE, .waits = true, .priority = 1 } } },
+	{ .name = "who shares", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true,
+		.clients = {
+		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 2,
+			.downgrades = 1, .releases = 1, .repeats = 1 },
+		{ .node = 1, .of = SHARE_SHARED, .acquires = 2, .extends = 1, .releases = 1,
+			.repeats = 1 },
 		{ .node = 2, .of = SHARE_SHARED, .acquires = 2, .waits = true, .transfers = 1 } } },
-	{ .name = "semaphore", .passes = 8, .slow = 2, .restarts = 1, .breaks = 2, .walks = true, .clients = {
-		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 2, .extends = 2, .releases = 1, .repeats = 2 },
+	{ .name = "semaphore", .passes = 8, .slow = 2, .restarts = 1, .breaks = 2, .walks = true,
+		.clients = {
+		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 2, .extends = 2,
+			.releases = 1, .repeats = 2 },
 		{ .node = 1, .of = 2, .acquires = 2, .extends = 2, .releases = 1, .repeats = 2 },
 		{ .node = 2, .of = 2, .acquires = 2, .releases = 2, .repeats = 1 } } },
-	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
-		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
+	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true,
+		.clients = {
+		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1,
+			.releases = 1, .repeats = 1 },
 		{ .node = 1, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 } } },
 };
 #define SCOPES (sizeof scopes / sizeof *scopes)
@@ -80,10 +132,12 @@ struct level {
 
 struct explorer {
 	struct region *region;
-	struct world *world; /* in the region */
+	/* It lives in the region. */
+	struct world *world;
 	struct level levels[DEPTH_MAX];
 	uint32_t depth, deepest;
-	uint64_t *seen; /* open addressing */
+	/* A hash table with open addressing. */
+	uint64_t *seen;
 	size_t seen_size, seen_count;
 	uint64_t events, seed;
 	struct timespec until;
@@ -102,7 +156,7 @@ static bool put(uint64_t *table, size_t size, uint64_t h) {
 	return true;
 }
 
-/* True if it is new. */
+/* True if the state is new. */
 static bool remember(struct explorer *e, uint64_t h) {
 	h = h ? h : 1;
 	if (2 * e->seen_count >= e->seen_size) {
@@ -146,7 +200,8 @@ static void enter(struct explorer *e) {
 static void tell(struct explorer *e, const struct scope *scope) {
 	const char *violation = e->world->violation;
 	uint32_t depth = e->depth;
-	printf("violation in \"%s\": %s\nplay it again: pawl-explore --scope '%s' --path ", scope->name, violation, scope->name);
+	printf("violation in \"%s\": %s\nplay it again: pawl-explore --scope '%s' --path ",
+		scope->name, violation, scope->name);
 	for (uint32_t i = 0; i < depth; i++) {
 		printf("%s%u", i ? "," : "", e->levels[i].next - 1);
 	}
@@ -159,10 +214,11 @@ static bool time_over(const struct explorer *e) {
 		return false;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > e->until.tv_sec || (now.tv_sec == e->until.tv_sec && now.tv_nsec >= e->until.tv_nsec);
+	return now.tv_sec > e->until.tv_sec ||
+		(now.tv_sec == e->until.tv_sec && now.tv_nsec >= e->until.tv_nsec);
 }
 
-/* 1: all of it; 0: time was over; -1: a violation. */
+/* 1: all of it was explored; 0: the time was over; -1: there is a violation. */
 static int explore(struct explorer *e, const struct scope *scope) {
 	remember(e, world_hash(e->world));
 	enter(e);
@@ -191,7 +247,7 @@ static int explore(struct explorer *e, const struct scope *scope) {
 	return 1;
 }
 
-/* Walks at random from the beginning to where nothing is left, until time is over. */
+/* Walks at random from the beginning to where nothing is left, until the time is over. */
 static int walk(struct explorer *e, const struct scope *scope) {
 	struct prng prng;
 	prng_init(&prng, e->seed);
@@ -234,9 +290,11 @@ static void play(struct world *w, const char *path) {
 		printf("%4lld  %-50s", (long long)w->events, text);
 		world_apply(w, choices[n]);
 		for (uint32_t i = 0; i < CLIENTS; i++) {
-			printf("  client %u: %s", i + 1, w->clients[i].state != CLIENT_HOLDS ? "-" : w->stage->now < w->clients[i].believed_until ? "holds" : "held");
+			printf("  client %u: %s", i + 1, w->clients[i].state != CLIENT_HOLDS ? "-"
+				: w->stage->now < w->clients[i].believed_until ? "holds" : "held");
 		}
-		printf("%s%s\n", w->violation ? "  VIOLATION: " : "", w->violation ? w->violation : "");
+		printf("%s%s\n", w->violation ? "  VIOLATION: " : "",
+			w->violation ? w->violation : "");
 		at = *rest == ',' ? rest + 1 : rest;
 	}
 }
@@ -249,7 +307,8 @@ static int run(const struct scope *scope, double seconds, uint64_t seed, const c
 	e->seed = seed;
 	e->region = region_new(REGION_BYTES);
 	struct allocator memory = region_allocator(e->region);
-	struct allocator *inside = alloc_new(&memory, sizeof *inside); /* borrowed by the cores for as long as they live */
+	/* The cores borrow it for as long as they live. */
+	struct allocator *inside = alloc_new(&memory, sizeof *inside);
 	*inside = memory;
 	e->world = world_new(scope, inside);
 	int result = 1;
@@ -261,7 +320,8 @@ static int run(const struct scope *scope, double seconds, uint64_t seed, const c
 		e->until.tv_sec += (time_t)(end / 1000000000);
 		e->until.tv_nsec = (long)(end % 1000000000);
 		result = scope->walks ? walk(e, scope) : explore(e, scope);
-		printf("%-14s %9zu states, %10llu events, at most %u deep: %s\n", scope->name, e->seen_count, (unsigned long long)e->events, e->deepest,
+		printf("%-14s %9zu states, %10llu events, at most %u deep: %s\n", scope->name,
+			e->seen_count, (unsigned long long)e->events, e->deepest,
 			result > 0 ? "all of them" : result == 0 ? "time was over" : "VIOLATION");
 		fflush(stdout);
 	}
@@ -279,9 +339,11 @@ int main(int argc, char **argv) {
 	const char *only = NULL, *path = NULL, *seed = "1";
 	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path") ? &path : !strcmp(argv[i], "--seed") ? &seed : NULL;
+		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path")
+			? &path : !strcmp(argv[i], "--seed") ? &seed : NULL;
 		if (!value || (!text && strcmp(argv[i], "--seconds") != 0)) {
-			fprintf(stderr, "usage: pawl-explore [--seconds N] [--scope NAME] [--seed N] [--path N,N,...]\n");
+			fprintf(stderr, "usage: pawl-explore "
+				"[--seconds N] [--scope NAME] [--seed N] [--path N,N,...]\n");
 			return 2;
 		}
 		if (text) {
@@ -298,7 +360,8 @@ int main(int argc, char **argv) {
 			clock_gettime(CLOCK_MONOTONIC, &before);
 			int result = run(&scopes[i], share, strtoull(seed, NULL, 10), path);
 			clock_gettime(CLOCK_MONOTONIC, &after);
-			seconds -= (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+			seconds -= (double)(after.tv_sec - before.tv_sec) +
+				(double)(after.tv_nsec - before.tv_nsec) / 1e9;
 			*(result < 0 ? &failed : &passed) += 1;
 		}
 	}

@@ -1,4 +1,5 @@
-/* first_values.c: what has to hold in the model of first values, and what its masters do (first_values_walk.c). */
+/* first_values.c: what has to hold in the model of first values, and what its masters do
+ * (first_values_walk.c). */
 #include "first_values.h"
 
 #include <stdarg.h>
@@ -43,10 +44,12 @@ int holders(void) {
 	return n;
 }
 
-/* Whoever read this version has seen the other one, or what was written in its place without looking. */
+/* A client that read this version has seen the other one, or what was written in its place without
+ * reading first. */
 static bool has_seen(uint8_t version, uint8_t other) {
 	for (int i = 0; i <= VERSIONS && version != NOBODY; i++) {
-		if (version == other || (version >= ATTEMPTS && w.updates[version - ATTEMPTS].blind)) {
+		if (version == other ||
+			(version >= ATTEMPTS && w.updates[version - ATTEMPTS].blind)) {
 			return true;
 		}
 		version = version < ATTEMPTS ? NOBODY : w.base[version];
@@ -55,7 +58,8 @@ static bool has_seen(uint8_t version, uint8_t other) {
 }
 
 static uint16_t ballot_of(uint8_t version) {
-	return version == NOBODY ? 0 : version < ATTEMPTS ? w.attempts[version].ballot : w.updates[version - ATTEMPTS].ballot;
+	return version == NOBODY ? 0 : version < ATTEMPTS ? w.attempts[version].ballot
+		: w.updates[version - ATTEMPTS].ballot;
 }
 
 void answered(uint8_t version) {
@@ -92,7 +96,7 @@ static void forget_promise(struct master *m, bool ran_out) {
 	m->first = m->promise_noted = 0;
 }
 
-/* A commit or a lesson makes the record; it takes the place of the promise. */
+/* A commit or a repair makes the record. The record takes the place of the promise. */
 void make_record(int i, uint8_t version, uint16_t ballot, bool counts) {
 	struct master *m = &w.masters[i];
 	m->noted = m->promised ? m->promise_noted : m->clock;
@@ -119,9 +123,11 @@ bool lose_record(int i) {
 	raise_to(&m->lost, m->prepared);
 	m->has = false;
 	m->wrote = m->prepared = m->noted = 0;
-	for (int a = 0; a < ATTEMPTS; a++) { /* what it answered to a commit says no more that the lock is held */
+	/* What it answered to a commit no longer says that the lock is held. */
+	for (int a = 0; a < ATTEMPTS; a++) {
 		struct attempt *at = &w.attempts[a];
-		at->stage = at->stage == COMMITTING && (at->commit[i].state >= ANSWERED && at->commit[i].yes) ? FAILED : at->stage;
+		at->stage = at->stage == COMMITTING &&
+			(at->commit[i].state >= ANSWERED && at->commit[i].yes) ? FAILED : at->stage;
 	}
 	say("n%d loses the record\n", i + 1);
 	ended_somewhere();
@@ -174,19 +180,22 @@ bool hear_clock(int from, int to) {
 	return watch_event;
 }
 
-/* What others have asked of it before is lost with the link, and what it has coordinated with its memory. */
+/* With the link everything is lost that others have asked of it before; with its memory, everything
+ * that it has coordinated. */
 static void restart_forgets(int i) {
 	for (int a = 0; a < ATTEMPTS; a++) {
 		struct attempt *at = &w.attempts[a];
 		at->stage = at->stage == ASKING || at->stage == COMMITTING ? FAILED : at->stage;
-		at->promise[i].state = at->promise[i].state == ASKED ? UNASKED : at->promise[i].state;
+		at->promise[i].state = at->promise[i].state == ASKED ? UNASKED
+			: at->promise[i].state;
 		at->commit[i].state = at->commit[i].state == ASKED ? UNASKED : at->commit[i].state;
 		at->promise[i].had = true;
 	}
 	for (int u = 0; u < UPDATES; u++) {
 		struct update *up = &w.updates[u];
 		up->stage = up->stage == ASKING || up->stage == COMMITTING ? FAILED : up->stage;
-		up->prepare[i].state = up->prepare[i].state == ASKED ? UNASKED : up->prepare[i].state;
+		up->prepare[i].state = up->prepare[i].state == ASKED ? UNASKED
+			: up->prepare[i].state;
 		up->write[i].state = up->write[i].state == ASKED ? UNASKED : up->write[i].state;
 	}
 	for (int l = 0; l < LESSONS; l++) {
@@ -194,13 +203,15 @@ static void restart_forgets(int i) {
 	}
 }
 
-/* It merges what the others have; or it waits until what it had would be over, and votes with nothing. */
+/* It merges what the others have; or it waits until what it had would be over, and votes with
+ * nothing. */
 bool restart(int i) {
 	if (w.restarts == 0) {
 		return false;
 	}
 	w.restarts--;
-	struct master fresh = { .clock = (uint16_t)(w.masters[i].clock + throw_of(3)), .counts = true };
+	struct master fresh = { .clock = (uint16_t)(w.masters[i].clock + throw_of(3)),
+		.counts = true };
 	for (int x = throw_of(2) ? 0 : MASTERS; x < MASTERS; x++) {
 		const struct master *m = &w.masters[x];
 		if (x == i) {

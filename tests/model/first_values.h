@@ -5,40 +5,71 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, LESSONS = 2, VERSIONS = ATTEMPTS + UPDATES, NOBODY = 255 };
+enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, LESSONS = 2,
+	VERSIONS = ATTEMPTS + UPDATES, NOBODY = 255 };
 
 #define RULES(X) \
-	X(LAPSED, "q masters have lacked it at one moment") X(HIGHEST, "a promise keeps the highest ballot") X(LOST, "stale below what was lost") \
-	X(PROMISED, "stale below what the promise noted") X(RUN_OUT, "a promise that ends is remembered") X(TAKES_OVER, "a record has noted its promise's ballot") \
-	X(BEFORE, "the ballot is drawn before the promises") X(NOTED, "stale below what the record noted") \
+	X(LAPSED, "q masters have lacked it at one moment") \
+	X(HIGHEST, "a promise keeps the highest ballot") \
+	X(LOST, "stale below what was lost") \
+	X(PROMISED, "stale below what the promise noted") \
+	X(RUN_OUT, "a promise that ends is remembered") \
+	X(TAKES_OVER, "a record has noted its promise's ballot") \
+	X(BEFORE, "the ballot is drawn before the promises") \
+	X(NOTED, "stale below what the record noted") \
 	X(VOTES, "what was before it voted is below its clock of then")
 #define RULE_ENUM(name, text) RULE_##name,
 enum rule { RULES(RULE_ENUM) RULE_COUNT };
 
-/* A ballot is its clock and, in the lowest four bits, whose it is; a version is an attempt's first value or an update. */
-struct master { uint16_t clock, wrote, prepared, noted, first, promise_noted, lost; uint8_t version; bool has, counts, promised; };
+/* A ballot is its clock and, in the lowest four bits, the number of its owner. A version is an
+ * attempt's first value or an update. */
+struct master {
+	uint16_t clock, wrote, prepared, noted, first, promise_noted, lost;
+	uint8_t version;
+	bool has, counts, promised;
+};
 enum asked { UNASKED, ASKED, ANSWERED, HEARD };
-struct answer { uint8_t state, version; bool yes, own, lacked, had, counts; uint16_t noted, wrote; };
+struct answer {
+	uint8_t state, version;
+	bool yes, own, lacked, had, counts;
+	uint16_t noted, wrote;
+};
 enum stage { IDLE, ASKING, COMMITTING, DONE, FAILED };
-struct attempt { uint8_t stage, node, brings; uint16_t ballot, token, reported; struct answer promise[MASTERS], commit[MASTERS]; };
-struct update { uint8_t stage, node, base, must_see; bool blind; uint16_t ballot; struct answer prepare[MASTERS], write[MASTERS]; };
-struct lesson { bool sent; uint8_t to, version; uint16_t wrote; };
+struct attempt {
+	uint8_t stage, node, brings;
+	uint16_t ballot, token, reported;
+	struct answer promise[MASTERS], commit[MASTERS];
+};
+struct update {
+	uint8_t stage, node, base, must_see;
+	bool blind;
+	uint16_t ballot;
+	struct answer prepare[MASTERS], write[MASTERS];
+};
+struct lesson {
+	bool sent;
+	uint8_t to, version;
+	uint16_t wrote;
+};
 struct world {
 	struct master masters[MASTERS];
 	struct attempt attempts[ATTEMPTS];
 	struct update updates[UPDATES];
 	struct lesson lessons[LESSONS];
 	bool held;
-	uint8_t newest, base[VERSIONS]; /* newest: the version that was answered last while the lock was held ever since */
+	/* `newest`: the version that was answered last, while the lock has been held ever since. */
+	uint8_t newest, base[VERSIONS];
 	int losses, teachings, restarts, drops;
 };
 
 extern struct world w;
-extern int without; /* this rule; -1: none */
+/* The rule that is left out; -1: none is. */
+extern int without;
 extern bool traced, broken;
 extern uint64_t dice;
 
-/* first_values.c: what has to hold, and masters. What does something says whether there was anything to do. */
+/* first_values.c: what has to hold, and the masters. A function that does something returns whether
+ * there was anything to do. */
 bool rule(enum rule r);
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 uint32_t throw_of(uint32_t sides);

@@ -33,13 +33,15 @@ bool attempt_promise(int a, int i) {
 		p->wrote = m->wrote;
 	} else {
 		m->promise_noted = m->promised ? m->promise_noted : m->clock;
-		m->first = !m->promised || !rule(RULE_HIGHEST) || at->ballot > m->first ? at->ballot : m->first;
+		m->first = !m->promised || !rule(RULE_HIGHEST) || at->ballot > m->first ? at->ballot
+			: m->first;
 		m->promised = true;
 		p->noted = m->promise_noted;
 		p->lacked = !p->had;
 	}
 	raise_to(&m->clock, at->ballot / 16);
-	say("n%d answers attempt %d: %s\n", i + 1, a, p->own ? "held by yourself" : p->lacked ? "promised, has lacked it" : "promised");
+	say("n%d answers attempt %d: %s\n", i + 1, a,
+		p->own ? "held by yourself" : p->lacked ? "promised, has lacked it" : "promised");
 	return true;
 }
 
@@ -67,7 +69,8 @@ bool attempt_hear(int a, int i) {
 		return true;
 	}
 	if (at->reported == 0 && lacked < QUORUM && rule(RULE_LAPSED)) {
-		at->stage = heard == MASTERS ? FAILED : ASKING; /* it would ask again, as another attempt */
+		/* It would ask again, as another attempt. */
+		at->stage = heard == MASTERS ? FAILED : ASKING;
 		return true;
 	}
 	at->token = w.masters[at->node].clock = (uint16_t)(highest + 1);
@@ -82,17 +85,20 @@ bool attempt_hear(int a, int i) {
 
 static bool accepts(const struct master *m, const struct attempt *at, uint16_t ballot) {
 	const bool first = at->reported == 0;
-	if (at->token <= (m->has ? m->noted : m->promised ? m->promise_noted : m->clock) || (m->has && m->version != at->brings && m->wrote > at->reported)) {
+	if (at->token <= (m->has ? m->noted : m->promised ? m->promise_noted : m->clock) ||
+		(m->has && m->version != at->brings && m->wrote > at->reported)) {
 		return false;
 	}
-	return !first || !((rule(RULE_LOST) && ballot < m->lost) || (rule(RULE_NOTED) && m->has && ballot < m->prepared) ||
+	return !first || !((rule(RULE_LOST) && ballot < m->lost) ||
+		(rule(RULE_NOTED) && m->has && ballot < m->prepared) ||
 		(rule(RULE_PROMISED) && !m->has && m->promised && ballot < m->first));
 }
 
 bool attempt_commit(int a, int i) {
 	struct attempt *at = &w.attempts[a];
 	struct master *m = &w.masters[i];
-	if (at->commit[i].state != ASKED || at->promise[i].state == ASKED) { /* in order */
+	/* Messages come in order. */
+	if (at->commit[i].state != ASKED || at->promise[i].state == ASKED) {
 		return false;
 	}
 	const uint16_t ballot = at->reported ? at->reported : at->ballot;
@@ -163,9 +169,11 @@ bool update_prepare(int u, int i) {
 	if (m->has && up->ballot / 16 > m->noted && up->ballot >= m->prepared) {
 		m->prepared = up->ballot;
 		raise_to(&m->clock, up->ballot / 16);
-		*p = (struct answer){ .state = ANSWERED, .yes = true, .counts = m->counts || m->wrote / 16 > m->noted, .wrote = m->wrote, .version = m->version };
+		*p = (struct answer){ .state = ANSWERED, .yes = true, .counts = m->counts ||
+			m->wrote / 16 > m->noted, .wrote = m->wrote, .version = m->version };
 	}
-	say("n%d %s update %d: version %d\n", i + 1, p->yes ? p->counts ? "prepares" : "prepares, and does not count," : "refuses", u + ATTEMPTS, p->version);
+	say("n%d %s update %d: version %d\n", i + 1, p->yes ? p->counts ? "prepares"
+		: "prepares, and does not count," : "refuses", u + ATTEMPTS, p->version);
 	return true;
 }
 

@@ -1,8 +1,11 @@
-/* first_values_walk.c: a small model of the rules for first values (docs/protocol.md, section 2, Acquire and Update): one lock_id, three masters that
- * coordinate, attempts to acquire it, updates, lost records and promises, records that are learned, one restart. Messages may take as long as they
- * like. It walks at random: with all rules no walk may break a promise; with any one of them removed some walk has to.
+/* first_values_walk.c: a small model of the rules for first values (docs/protocol.md, section 2,
+ * Acquire and Update). There is one lock_id, and three masters that coordinate; there are attempts
+ * to acquire the lock, updates, lost records and promises, records that are learned, and one
+ * restart. Messages may take as long as they like. The model walks at random. With all rules no
+ * walk may break a promise; with any one of them removed some walk has to.
  *
- *   pawl-first-values [--walks N] [--without RULE [--trace]] */
+ *   pawl-first-values [--walks N] [--without RULE [--trace]]
+ */
 #include "first_values.h"
 
 #include <stdio.h>
@@ -32,11 +35,12 @@ static bool act(uint32_t what, int a, int i) {
 	case 11: return a == 0 && lose_promise(i);
 	case 12: return repair(a, i);
 	case 13: return a < LESSONS && i == 0 && learn(a);
-	default: return a == 2 && i == 0 && throw_of(20) == 0 ? restart((int)throw_of(MASTERS)) : a < 3 && a != i && hear_clock(a, i);
+	default: return a == 2 && i == 0 && throw_of(20) == 0 ? restart((int)throw_of(MASTERS))
+		: a < 3 && a != i && hear_clock(a, i);
 	}
 }
 
-/* The first attempt is granted by all masters but one, the first update by all but one. */
+/* The first attempt is granted by all masters but one, and so is the first update. */
 static void open_with(int but, int not) {
 	(void)attempt_begin(0);
 	for (int i = 0; i < MASTERS; i++) {
@@ -69,7 +73,8 @@ static bool walk(uint64_t seed) {
 	w.drops = (int)throw_of(3);
 	w.restarts = throw_of(4) == 0;
 	if (throw_of(3) == 0) {
-		const int not = (int)throw_of(MASTERS); /* as arguments, compilers throw them in an order of their own */
+		/* As arguments, compilers throw them in an order of their own. */
+		const int not = (int)throw_of(MASTERS);
 		open_with((int)throw_of(MASTERS), not);
 	}
 	const uint32_t share = throw_of(3) == 0 ? 2 : 0;
@@ -85,7 +90,7 @@ static bool walk(uint64_t seed) {
 	return !broken;
 }
 
-/* 0: none of them breaks anything. */
+/* Returns 0 if no walk breaks anything. */
 static uint64_t first_broken(uint64_t walks) {
 	for (uint64_t seed = 1; seed <= walks; seed++) {
 		if (!walk(seed)) {
@@ -102,7 +107,8 @@ static int all_rules(uint64_t walks) {
 	int failed = seed != 0;
 	for (without = 0; without < RULE_COUNT; without++) {
 		seed = first_broken(MOST_WALKS);
-		printf("without \"%s\": %s %llu\n", rules[without], seed ? "broken by walk" : "FOUND NOTHING in", (unsigned long long)(seed ? seed : MOST_WALKS));
+		printf("without \"%s\": %s %llu\n", rules[without], seed ? "broken by walk"
+			: "FOUND NOTHING in", (unsigned long long)(seed ? seed : MOST_WALKS));
 		failed |= seed == 0;
 	}
 	return failed;
@@ -120,7 +126,8 @@ int main(int argc, char **argv) {
 		} else if (strcmp(argv[i], "--trace") == 0) {
 			trace = true;
 		} else {
-			fprintf(stderr, "usage: pawl-first-values [--walks N] [--without RULE [--trace]]\n");
+			fprintf(stderr, "usage: "
+				"pawl-first-values [--walks N] [--without RULE [--trace]]\n");
 			return 2;
 		}
 	}

@@ -1,4 +1,5 @@
-/* A region of memory with its own allocator inside: blocks of a few sizes, freed blocks in a list a size. */
+/* A region of memory with its own allocator inside. Blocks have a few sizes, and freed blocks are
+ * in one list for each size. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,14 +7,16 @@
 #include "explore.h"
 
 #define CLASSES 256
-#define SMALLEST 5 /* 32 bytes */
+/* 32 bytes. */
+#define SMALLEST 5
 
 struct block {
 	struct block *next;
 };
 
 struct region {
-	size_t size, used; /* used: with this head */
+	/* `used` includes this head. */
+	size_t size, used;
 	struct block *free[CLASSES];
 	max_align_t bytes[];
 };
@@ -43,7 +46,8 @@ void region_restore(struct region *r, const void *from) {
 	memcpy(r, from, saved->used);
 }
 
-/* Eight sizes from one power of two to the next: a copy of the region is not half empty. */
+/* There are eight sizes from one power of two to the next, so that a copy of the region is not half
+ * empty. */
 static size_t class_of(size_t size, size_t *whole) {
 	size_t power = SMALLEST;
 	while (((size_t)1 << power) < size) {
@@ -51,12 +55,14 @@ static size_t class_of(size_t size, size_t *whole) {
 	}
 	size_t step = power > SMALLEST + 3 ? (size_t)1 << (power - 4) : (size_t)1 << SMALLEST;
 	*whole = (size + step - 1) / step * step;
-	return (power - SMALLEST) * 8 + (power > SMALLEST + 3 ? *whole / step - 9 : *whole / step - 1);
+	return (power - SMALLEST) * 8 + (power > SMALLEST + 3 ? *whole / step - 9
+		: *whole / step - 1);
 }
 
 static void *region_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct region *r = ctx;
-	size_t old_whole = 0, whole = 0, old_class = p ? class_of(old_size, &old_whole) : 0, class = new_size ? class_of(new_size, &whole) : 0;
+	size_t old_whole = 0, whole = 0, old_class = p ? class_of(old_size, &old_whole) : 0,
+		class = new_size ? class_of(new_size, &whole) : 0;
 	if (p && new_size && old_whole == whole) {
 		return p;
 	}

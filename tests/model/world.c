@@ -1,27 +1,32 @@
-/* A world: a few cores, their clients, operators, and what may happen to them next. */
+/* A world: a few cores, their clients and operators, and what may happen to them next. */
 #include <stdio.h>
 
 #include "check.h"
 #include "explore.h"
 
 #define LEASE (200 * SPAN_MS)
-#define PASS (LEASE / 4 - SPAN_MS / 4) /* four of them end between the belief's end with and without the drift */
+/* Four of these spans end between the end of the belief with the drift and without it. */
+#define PASS (LEASE / 4 - SPAN_MS / 4)
 
 /* ---- what may happen ---- */
 
-static void add(struct choice out[CHOICES_MAX], uint32_t *n, enum choice_kind kind, uint32_t a, uint32_t b) {
+static void add(struct choice out[CHOICES_MAX], uint32_t *n, enum choice_kind kind, uint32_t a,
+	uint32_t b) {
 	CHECK(*n < CHOICES_MAX);
 	out[(*n)++] = (struct choice){ kind, (uint8_t)a, (uint8_t)b };
 }
 
-static void client_choices(const struct world *w, uint32_t i, struct choice out[CHOICES_MAX], uint32_t *n) {
+static void client_choices(const struct world *w, uint32_t i, struct choice out[CHOICES_MAX],
+	uint32_t *n) {
 	const struct contender *c = &w->clients[i];
 	bool believes = c->state == CLIENT_HOLDS && w->stage->now < c->believed_until;
 	bool soon = !(c->left.later && w->left.restarts);
-	if ((c->state == CLIENT_IDLE && c->left.acquires && soon) || (c->state == CLIENT_BROKEN && c->left.repeats)) {
+	if ((c->state == CLIENT_IDLE && c->left.acquires && soon) ||
+		(c->state == CLIENT_BROKEN && c->left.repeats)) {
 		add(out, n, CHOICE_ASK, i, 0);
 	}
-	if (c->state == CLIENT_HOLDS && !c->extending && c->left.extends && (believes || !c->left.keeps_deadline)) {
+	if (c->state == CLIENT_HOLDS && !c->extending && c->left.extends &&
+		(believes || !c->left.keeps_deadline)) {
 		add(out, n, CHOICE_EXTEND, i, 0);
 	}
 	if (c->left.updates && !c->updating && w->clients[0].state == CLIENT_HOLDS) {
@@ -69,7 +74,8 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 		if (w->left.restarts && (!w->left.restarted || w->left.restarted == i + 1)) {
 			add(out, &n, CHOICE_RESTART, i, 0);
 		}
-		if (w->left.breaks && w->stage->links[i][(i + 1) % w->stage->count].count + w->stage->links[(i + 1) % w->stage->count][i].count) {
+		if (w->left.breaks && w->stage->links[i][(i + 1) % w->stage->count].count +
+			w->stage->links[(i + 1) % w->stage->count][i].count) {
 			add(out, &n, CHOICE_BREAK, i, (i + 1) % w->stage->count);
 		}
 	}
@@ -86,13 +92,15 @@ static void client_ask(struct world *w, uint32_t i) {
 		c->left.acquires--;
 		c->lock = ++w->locks;
 		c->asked_event = w->events;
-	} else { /* the connection broke: the same lock_id at another node */
+	} else {
+		/* The connection broke: it asks for the same lock_id at another node. */
 		c->left.repeats--;
 	}
 	c->state = CLIENT_ASKED;
 	c->asked_at = w->stage->now;
 	c->asked = w->stage->requests + 1;
-	struct core_request r = stage_acquire("k", stage_lock(c->lock), LEASE, c->left.waits ? SPAN_S : 0);
+	struct core_request r = stage_acquire("k", stage_lock(c->lock), LEASE,
+		c->left.waits ? SPAN_S : 0);
 	r.client = i + 1;
 	r.owner = slice_str(owners[i]);
 	r.terms.of = c->left.of;
@@ -121,7 +129,8 @@ static void client_extend(struct world *w, uint32_t i) {
 static void client_release(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(c->lock));
-	judge_ended(w, i); /* it stops trusting the lock first */
+	/* It first stops trusting the lock. */
+	judge_ended(w, i);
 	r.client = i + 1;
 	c->left.releases--;
 	c->state = CLIENT_IDLE;
@@ -130,7 +139,8 @@ static void client_release(struct world *w, uint32_t i) {
 	stage_ask(w->stage, c->node, r);
 }
 
-/* Its process ends, and with it the connection. It is started again, believes nothing, and knows its lock_id. */
+/* The client's process ends, and with it the connection. It is started again, believes nothing, and
+ * knows its lock_id. */
 static void client_close(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(c->lock));
@@ -142,7 +152,8 @@ static void client_close(struct world *w, uint32_t i) {
 	stage_ask(w->stage, c->node, r);
 }
 
-/* Trusts to share the lock from now on, whatever becomes of it; a repeat would ask for a shared one. */
+/* From now on it trusts only to share the lock, whatever becomes of the downgrade. A repeat would
+ * ask for a shared lock. */
 static void client_downgrade(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	struct core_request r = stage_request(CORE_DOWNGRADE, "k", stage_lock(c->lock));
@@ -153,7 +164,8 @@ static void client_downgrade(struct world *w, uint32_t i) {
 	stage_ask(w->stage, c->node, r);
 }
 
-/* What it believes until the answer comes ends with the request: somebody else may have the lock before that. */
+/* What it believes until the answer comes ends with the request, because somebody else may have the
+ * lock before that. */
 static void client_transfer(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	struct core_request r = stage_request(CORE_TRANSFER, "k", stage_lock(c->lock));
@@ -181,14 +193,16 @@ static void client_update(struct world *w, uint32_t i) {
 
 /* ---- operators ---- */
 
-static void set_masters(struct core_change *c, struct core_change_node nodes[STAGE_NODES], uint32_t count) {
+static void set_masters(struct core_change *c, struct core_change_node nodes[STAGE_NODES],
+	uint32_t count) {
 	static char names[STAGE_NODES][4], addresses[STAGE_NODES][8];
 	c->kind = CHANGE_SET_NODES;
 	c->nodes = nodes;
 	for (uint32_t i = 0; i < count; i++) {
 		snprintf(names[i], sizeof names[i], "n%u", (i + 1) % 10);
 		snprintf(addresses[i], sizeof addresses[i], "n%u:7118", (i + 1) % 10);
-		nodes[c->node_count++] = (struct core_change_node){ .name = slice_str(names[i]), .address = slice_str(addresses[i]), .master = true };
+		nodes[c->node_count++] = (struct core_change_node){ .name = slice_str(names[i]),
+			.address = slice_str(addresses[i]), .master = true };
 	}
 }
 
@@ -208,10 +222,12 @@ static void operator_asks(struct world *w, uint32_t i) {
 	case AIM_TIMING: c.max_lease = LEASE - SPAN_MS; break;
 	}
 	w->left.aims[i] = AIM_NONE;
-	stage_ask(w->stage, i % masters, (struct core_request){ .op = CORE_CHANGE, .change = &c, .admin = true, .client = CLIENTS + 1 + i });
+	stage_ask(w->stage, i % masters, (struct core_request){ .op = CORE_CHANGE, .change = &c,
+		.admin = true, .client = CLIENTS + 1 + i });
 }
 
-/* The last node says to another one that it is the only master of the epoch after the one that this node is in. */
+/* The last node tells another one that it is the only master of the epoch after the one that this
+ * node is in. */
 static void lie(struct world *w, uint32_t from, uint32_t to) {
 	static uint8_t bytes[CONFIG_BYTES_MAX];
 	struct config c = *core_config(w->stage->nodes[to].core);
@@ -224,7 +240,8 @@ static void lie(struct world *w, uint32_t from, uint32_t to) {
 	memcpy(c.before, c.nodes, c.before_count * sizeof *c.before);
 	c.epoch++;
 	c.node_count = 1;
-	c.nodes[0] = (struct config_node){ .address = WORLD_LIE, .id = w->stage->nodes[from].disk.node_id, .master = true };
+	c.nodes[0] = (struct config_node){ .address = WORLD_LIE,
+		.id = w->stage->nodes[from].disk.node_id, .master = true };
 	snprintf(c.nodes[0].name, sizeof c.nodes[0].name, "n%u", from + 1);
 	m.blob = slice_of(bytes, config_encode(&c, bytes));
 	stage_inject(w->stage, from, to, &m);
@@ -248,13 +265,16 @@ static void hear(struct world *w, const struct stage_reply *reply) {
 			bool late = c->left.keeps_deadline && w->stage->now >= c->believed_until;
 			c->extending = 0;
 			if (r->error == PAWL_OK && !late) {
-				c->terms.set = r->terms.set; /* from now on it has those, and no others */
-				if (w->stage->now >= c->believed_until) { /* it believes again: as if it were a new acquisition */
+				/* From now on it has these permits, and no others. */
+				c->terms.set = r->terms.set;
+				/* It believes again, as if it were a new acquisition. */
+				if (w->stage->now >= c->believed_until) {
 					judge_ended(w, i);
 					c->asked_event = w->events;
 					judge_acquired(w, i, r->token, c->extend_at + r->valid);
 				}
-				c->believed_until = c->extend_at + r->valid > c->believed_until ? c->extend_at + r->valid : c->believed_until;
+				c->believed_until = c->extend_at + r->valid > c->believed_until
+					? c->extend_at + r->valid : c->believed_until;
 				c->token = r->token;
 			}
 		}
@@ -267,12 +287,15 @@ static void hear_all(struct world *w) {
 	}
 }
 
-/* Messages that only keep a link alive, or only compare tables, come at once: they would multiply the orders and decide nothing.
- * (What comparing leads to, SYNC_RECORD, is a message like others.) */
+/* Messages that only keep a link alive, or only compare tables, are delivered at once: they would
+ * multiply the orders and decide nothing. (What comparing leads to, SYNC_RECORD, is a message like
+ * others.) */
 static void quiet(struct world *w) {
-	const message_set idle = MESSAGE_BIT(MESSAGE_PING) | MESSAGE_BIT(MESSAGE_PONG) | MESSAGE_BIT(MESSAGE_PLEDGE) |
-		MESSAGE_BIT(MESSAGE_SYNC_ROOT) | MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) |
-		MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | MESSAGE_BIT(MESSAGE_SYNC_KEYS) | MESSAGE_BIT(MESSAGE_SYNC_FETCH);
+	const message_set idle = MESSAGE_BIT(MESSAGE_PING) | MESSAGE_BIT(MESSAGE_PONG) |
+		MESSAGE_BIT(MESSAGE_PLEDGE) | MESSAGE_BIT(MESSAGE_SYNC_ROOT) |
+		MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) |
+		MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | MESSAGE_BIT(MESSAGE_SYNC_KEYS) |
+		MESSAGE_BIT(MESSAGE_SYNC_FETCH);
 	hear_all(w);
 	stage_mend(w->stage);
 	for (bool any = true; any;) {
@@ -297,11 +320,13 @@ struct world *world_new(const struct scope *scope, const struct allocator *memor
 	o.max_lease = LEASE;
 	o.limits.released = 4;
 	o.replies = 4;
-	o.unchecked = true; /* once after each event, below */
+	/* The check runs once after each event, below. */
+	o.unchecked = true;
 	struct world *w = alloc_new(memory, sizeof *w);
 	CHECK(w != NULL);
 	w->stage = stage_new(&o);
-	for (uint32_t i = 0; i < w->stage->count; i++) { /* the masters are as fast as they may be */
+	/* The clocks of the masters are as fast as they may be. */
+	for (uint32_t i = 0; i < w->stage->count; i++) {
 		w->stage->nodes[i].rate_ppb = i == 0 ? 0 : 9000000;
 		CHECK(stage_start(w->stage, i));
 	}
@@ -371,15 +396,19 @@ void world_apply(struct world *w, struct choice choice) {
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "close", "time passes", "restart", "break", "change", "lie" };
-	message_set kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade",
+		"transfer", "update", "close", "time passes", "restart", "break", "change", "lie" };
+	message_set kinds = choice.kind == CHOICE_DELIVER
+		? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
-	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK || choice.kind == CHOICE_LIE) {
+	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK ||
+		choice.kind == CHOICE_LIE) {
 		n += snprintf(out + n, size - (size_t)n, " -> %u", choice.b + 1u);
 	}
 	for (int kind = 1; kind <= MESSAGE_KIND_MAX && (size_t)n < size; kind++) {
 		if (kinds >> kind & 1) {
-			n += snprintf(out + n, size - (size_t)n, " %s", message_name((enum message_kind)kind));
+			n += snprintf(out + n, size - (size_t)n, " %s",
+				message_name((enum message_kind)kind));
 		}
 	}
 }

@@ -1,4 +1,5 @@
-/* What a world looks like, as a number: everything that decides what happens next, and nothing of where it lies in memory. */
+/* What a world looks like, as a number. It covers everything that decides what happens next, and
+ * nothing of where it lies in memory. */
 #include "explore.h"
 #include "node.h"
 #include "sync.h"
@@ -63,7 +64,8 @@ static void hash_record(uint64_t *h, const struct record *r) {
 		mix(h, older.set.w[0]);
 		mix(h, older.noted);
 	}
-	mix_bytes(h, r->bytes + r->terms_size, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
+	mix_bytes(h, r->bytes + r->terms_size,
+		(size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
 static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
@@ -77,11 +79,13 @@ static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
 }
 
 static void hash_more(uint64_t *h, const struct core *core, const struct key *key) {
-	for (const struct waiter *w = queue_next(core, key->more, NULL, PARTS_ALL); w; w = queue_next(core, key->more, &w->q, PARTS_ALL)) {
+	for (const struct waiter *w = queue_next(core, key->more, NULL, PARTS_ALL); w;
+		w = queue_next(core, key->more, &w->q, PARTS_ALL)) {
 		hash_queued(h, &w->q, (uint64_t)w->turn << 1 | w->waits);
 	}
 	mix(h, 1);
-	for (const struct parked *k = queue_parked_next(core, key, NULL); k; k = queue_parked_next(core, key, k)) {
+	for (const struct parked *k = queue_parked_next(core, key, NULL); k;
+		k = queue_parked_next(core, key, k)) {
 		hash_queued(h, &k->q, 0);
 	}
 }
@@ -100,7 +104,8 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 		mix_ballot(h, key->promise->first);
 		mix_time(h, key->promise->end);
 		mix(h, key->promise->ticket.clock);
-		mix(h, key->promise->ticket.seq << 8 | key->promise->peer << 1 | key->promise->turn);
+		mix(h, key->promise->ticket.seq << 8 | key->promise->peer << 1 |
+			key->promise->turn);
 		mix_terms(h, &key->promise->terms);
 	}
 	if (key->more) {
@@ -111,7 +116,8 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 static void hash_votes(uint64_t *h, const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct vote *v = &op->votes[i];
-		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->lapsed << 17);
+		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 |
+			(uint64_t)v->lapsed << 17);
 		mix(h, v->token);
 		mix(h, v->noted);
 		mix(h, v->set.w[0] << 32 | v->had.w[0]);
@@ -119,11 +125,16 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 }
 
 static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
-	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->deadline_kept << 17 |
-		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
-		(uint64_t)(op->record != NULL) << 22 | (uint64_t)op->wavering << 23);
-	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name,
-		(uint64_t)op->home, op->home >= 0 && core->peers[op->home].stopped != op->home_stopped, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
+	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 |
+		(uint64_t)op->deadline_kept << 17 |
+		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any <<
+		20 | (uint64_t)op->contested_seen << 21 | (uint64_t)(op->record != NULL) << 22 |
+		(uint64_t)op->wavering << 23);
+	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock,
+		op->ticket.seq, op->queue_round, op->attempt, op->name, (uint64_t)op->home,
+		op->home >= 0 && core->peers[op->home].stopped != op->home_stopped,
+		op->pauses, (uint64_t)op->fetch_from, op->fetch_tried,
+		wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
@@ -161,8 +172,10 @@ static void hash_word(uint64_t *h, const struct word *w) {
 
 static void hash_peer(uint64_t *h, const struct peer *p) {
 	hash_word(h, &p->word);
-	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 | (uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead << 4 |
-		(uint64_t)p->send.active << 5 | (uint64_t)p->send.walked << 6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 | (uint64_t)p->complete << 9 |
+	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 |
+		(uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead <<
+		4 | (uint64_t)p->send.active << 5 | (uint64_t)p->send.walked <<
+		6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 | (uint64_t)p->complete << 9 |
 		(uint64_t)p->decree.kind << 16);
 	mix(h, p->boot);
 	mix_time(h, p->ping_sent);
@@ -174,7 +187,8 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix(h, p->decree.round);
 	mix(h, p->decree.seq);
 	mix_ballot(h, p->decree.ballot);
-	mix(h, (uint64_t)p->standing | (uint64_t)p->wanted << 8 | (uint64_t)p->wrong_noted << 9 | p->told << 16);
+	mix(h, (uint64_t)p->standing | (uint64_t)p->wanted << 8 | (uint64_t)p->wrong_noted << 9 |
+		p->told << 16);
 	mix(h, p->clock);
 	mix_id(h, p->link_id);
 	mix_time(h, p->told_at);
@@ -186,8 +200,10 @@ static void hash_gather(uint64_t *h, const struct state_transfer *g) {
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
-		mix(h, (uint64_t)s->asked | (uint64_t)s->walked << 1 | (uint64_t)s->done << 2 | (uint64_t)s->forgot << 3 | (uint64_t)s->never << 4 |
-			(uint64_t)s->votes << 5 | (uint64_t)s->adopted << 6 | (uint64_t)s->asked_voter << 7 | (uint64_t)s->bit << 8);
+		mix(h, (uint64_t)s->asked | (uint64_t)s->walked << 1 | (uint64_t)s->done << 2 |
+			(uint64_t)s->forgot << 3 | (uint64_t)s->never << 4 | (uint64_t)s->votes <<
+			5 | (uint64_t)s->adopted << 6 | (uint64_t)s->asked_voter << 7 |
+			(uint64_t)s->bit << 8);
 		mix(h, s->round);
 		mix(h, s->clock_end);
 		mix(h, (uint64_t)s->lease);
@@ -201,7 +217,8 @@ static void hash_gather(uint64_t *h, const struct state_transfer *g) {
 }
 
 static void hash_change(uint64_t *h, const struct change *c) {
-	mix(h, (uint64_t)c->state | (uint64_t)c->answered << 8 | (uint64_t)c->agreed << 24 | (uint64_t)c->finishing << 40);
+	mix(h, (uint64_t)c->state | (uint64_t)c->answered << 8 | (uint64_t)c->agreed << 24 |
+		(uint64_t)c->finishing << 40);
 	mix(h, c->round);
 	mix(h, c->state == CHANGE_IDLE ? 0 : config_hash(&c->value));
 	mix_ballot(h, c->ballot);
@@ -225,9 +242,12 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	mix(h, d->decree_config.epoch ? config_hash(&d->decree_config) : 0);
 	mix_ballot(h, d->decree_promised);
 	mix_ballot(h, d->decree_accepted);
-	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 | (uint64_t)core->adopting << 3 |
-		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->store.finish.active << 6 | (uint64_t)core->conflict << 7);
-	mix(h, core->membership.ballot_drawn << 2 | (uint64_t)core->peering.isolated << 1 | core->membership.forced);
+	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 |
+		(uint64_t)core->adopting << 3 | (uint64_t)core->remembers <<
+		4 | (uint64_t)core->complete << 5 | (uint64_t)core->store.finish.active << 6 |
+		(uint64_t)core->conflict << 7);
+	mix(h, core->membership.ballot_drawn << 2 | (uint64_t)core->peering.isolated << 1 |
+		core->membership.forced);
 	mix_time(h, core->adopted_at);
 	mix_time(h, core->peering.near_at);
 	mix_time(h, core->membership.voters_at);
@@ -254,9 +274,11 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 	mix(h, (uint64_t)core->store.staging_use);
 	hash_keys(h, core, core->store.staging);
 	for (size_t b = 0; b < core->coordinator.granted_leases.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, b); n; n = map_next_in_bucket(n)) {
+		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, b); n;
+			n = map_next_in_bucket(n)) {
 			const struct granted *granted = CONTAINER_OF(n, struct granted, node);
-			if (!instant_distrusted(core->now, granted->deadline)) { /* otherwise it is only memory */
+			/* Otherwise it only uses memory. */
+			if (!instant_distrusted(core->now, granted->deadline)) {
 				mix_id(h, granted->lock_id);
 				mix_time(h, granted->deadline);
 				mix(h, granted->asker);
@@ -272,11 +294,14 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			mix_time(h, p->until);
 		}
 	}
-	for (uint32_t i = 0; i < LACKED_PLACES; i++) { /* what has ended before any round that is under way makes no difference */
-		if (instant_elapsed_short(core->now, core->store.lacked[i]) < 2 * core->config.request_timeout) {
+	/* What has ended before any round that is under way makes no difference. */
+	for (uint32_t i = 0; i < LACKED_PLACES; i++) {
+		if (instant_elapsed_short(core->now, core->store.lacked[i]) <
+			2 * core->config.request_timeout) {
 			mix_time(h, core->store.lacked[i]);
 		}
-		if (instant_elapsed_short(core->now, core->store.lost[i].at) < 2 * core->config.request_timeout) {
+		if (instant_elapsed_short(core->now, core->store.lost[i].at) <
+			2 * core->config.request_timeout) {
 			mix_time(h, core->store.lost[i].at);
 		}
 		mix_ballot(h, core->store.lost[i].noted);
@@ -289,8 +314,9 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		mix_id(h, core->store.tombstones[i].lock_id);
 		mix(h, core->store.tombstones[i].rolled_back);
 		mix(h, core->store.tombstones[i].name);
-		mix(h,
-				(uint64_t)core->store.tombstones[i].binding << 2 | (uint64_t)core->store.tombstones[i].released << 1 | core->store.tombstones[i].barred);
+		mix(h, (uint64_t)core->store.tombstones[i].binding << 2 |
+			(uint64_t)core->store.tombstones[i].released << 1 |
+			core->store.tombstones[i].barred);
 	}
 }
 
@@ -299,13 +325,15 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 	mix(h, core->repair.sync_round);
 	mix(h, (uint64_t)core->repair.sync_tick << 16 | core->tick);
 	mix_time(h, core->repair.tick_at);
-	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_judged << 1 | core->changes.sync_hurry);
+	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_judged << 1 |
+		core->changes.sync_hurry);
 	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
 		mix(h, s->suspects[i]);
 		mix(h, s->differs[i]);
 	}
 	for (uint32_t i = 0; s && i < core->masters; i++) {
-		mix(h, s->pulls[i].count | (uint64_t)s->pulls[i].asked << 16 | (uint64_t)s->pulls[i].listed << 32 | (uint64_t)s->pulls[i].fetches << 48);
+		mix(h, s->pulls[i].count | (uint64_t)s->pulls[i].asked << 16 |
+			(uint64_t)s->pulls[i].listed << 32 | (uint64_t)s->pulls[i].fetches << 48);
 	}
 	for (uint32_t i = 0; s && i < s->seen_count; i++) {
 		mix_id(h, s->seen[i].lock_id);
@@ -314,10 +342,11 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 }
 
 static void hash_core(uint64_t *h, const struct core *core) {
-	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->store.first_drawn > core->clock ? core->store.first_drawn : 0,
-			core->store.clock_began, core->durable.boot, core->durable.ceiling, core->engine.ceiling_on_disk,
-		core->coordinator.op_next, core->coordinator.ticket_next, core->prng.s[0], core->prng.s[1], core->coordinator.homes_stale,
-				core->node.beat.wheel.tick };
+	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->store.first_drawn >
+		core->clock ? core->store.first_drawn : 0, core->store.clock_began,
+		core->durable.boot, core->durable.ceiling, core->engine.ceiling_on_disk,
+		core->coordinator.op_next, core->coordinator.ticket_next, core->prng.s[0],
+		core->prng.s[1], core->coordinator.homes_stale, core->node.beat.wheel.tick };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
@@ -330,18 +359,21 @@ static void hash_core(uint64_t *h, const struct core *core) {
 	hash_epoch(h, core);
 	hash_tables(h, core);
 	hash_sync(h, core);
-	for (const struct list *n = list_first(&core->coordinator.ops); n; n = list_after(&core->coordinator.ops, n)) {
+	for (const struct list *n = list_first(&core->coordinator.ops); n;
+		n = list_after(&core->coordinator.ops, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 	mix(h, 3);
-	for (const struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
+	for (const struct list *n = list_first(&core->coordinator.unfinished); n;
+		n = list_after(&core->coordinator.unfinished, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 }
 
 static void hash_contender(uint64_t *h, const struct contender *c) {
-	mix(h, (uint64_t)c->state | (uint64_t)c->node << 8 | (uint64_t)c->lock << 16 | (uint64_t)c->left.acquires << 24 |
-		(uint64_t)c->left.extends << 32 | (uint64_t)c->left.releases << 40 | (uint64_t)c->left.repeats << 48 |
+	mix(h, (uint64_t)c->state | (uint64_t)c->node << 8 | (uint64_t)c->lock << 16 |
+		(uint64_t)c->left.acquires << 24 | (uint64_t)c->left.extends <<
+		32 | (uint64_t)c->left.releases << 40 | (uint64_t)c->left.repeats << 48 |
 		(uint64_t)c->left.updates << 56);
 	mix(h, c->asked);
 	mix(h, c->updating);
@@ -365,7 +397,8 @@ static void hash_judge(uint64_t *h, const struct world *w) {
 		mix(h, (uint64_t)a->began);
 		mix(h, (uint64_t)a->ended);
 		for (uint32_t c = 0; c < CLIENTS; c++) {
-			mix(h, w->clients[c].state == CLIENT_ASKED && a->answered_event < w->clients[c].asked_event);
+			mix(h, w->clients[c].state == CLIENT_ASKED &&
+				a->answered_event < w->clients[c].asked_event);
 		}
 	}
 }
@@ -374,7 +407,8 @@ uint64_t world_hash(const struct world *w) {
 	uint64_t h = 0x243f6a8885a308d3u;
 	const struct stage *s = w->stage;
 	mix(&h, (uint64_t)s->now);
-	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks | (uint64_t)w->left.lies << 32);
+	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 |
+		(uint64_t)w->left.restarts << 8 | w->left.breaks | (uint64_t)w->left.lies << 32);
 	mix(&h, (uint64_t)w->left.aims[0] << 8 | (uint64_t)w->left.aims[1]);
 	for (uint32_t i = 0; i < s->count; i++) {
 		hash_core(&h, s->nodes[i].core);

@@ -23,13 +23,15 @@ int64_t history_now(void) {
 }
 
 void history_write(FILE *to, const struct history_event *e) {
-	fprintf(to, "%c %c %" PRId64 " %" PRId64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s %d %" PRIu64 " %" PRIu32 " %" PRIu32 " %d\n", e->kind,
-		e->what ? e->what : '-', e->at, e->left, e->client, e->op, e->key, e->lock[0] ? e->lock : "-", -e->error, e->token, e->expect,
-		e->value, e->held);
+	fprintf(to, "%c %c %" PRId64 " %" PRId64 " %" PRIu32 " %" PRIu32 " %" PRIu32
+		" %s %d %" PRIu64 " %" PRIu32 " %" PRIu32 " %d\n", e->kind, e->what ? e->what : '-',
+		e->at, e->left, e->client, e->op, e->key, e->lock[0] ? e->lock : "-", -e->error,
+		e->token, e->expect, e->value, e->held);
 	fflush(to);
 }
 
-/* The words of a line, one by one; the first that is missing or no number spoils the whole line. */
+/* Takes the words of a line, one by one. The first word that is missing or is not a number spoils
+ * the whole line. */
 struct words {
 	char *rest;
 	bool bad;

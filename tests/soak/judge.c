@@ -1,8 +1,10 @@
 /* judge.c: reads the histories of clients of real nodes and judges them by the simulator's checker.
  *
- *     judge FILE...       prints counts as "name number" lines; a violation ends it with status 1
+ *     judge FILE...
  *
- * All processes ran on one machine, so that its clock is true time, and the world that the checker asks is the file itself. */
+ * It prints counts as "name number" lines. A violation ends it with status 1. All processes ran on
+ * one machine, so that its clock is true time; the world that the checker asks is the file itself.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,29 +17,35 @@
 
 struct client {
 	struct sim_actor actor;
-	uint64_t *ops; /* ids for the checker, by the client's own count */
+	/* The checker's ids of its requests, by the client's own count. */
+	uint64_t *ops;
 	size_t op_count;
 };
 
-struct named { /* a lock_id and its number */
+/* A lock_id and its number. */
+struct named {
 	char id[HISTORY_LOCK];
 	uint32_t lock;
 };
 
 static struct {
 	struct history_event *events;
-	size_t event_count, event_capacity, now; /* now: the event that is looked at */
+	/* `now` is the event that is being judged. */
+	size_t event_count, event_capacity, now;
 	struct client *clients;
 	size_t client_count;
-	struct named *names; /* open addressing */
+	/* A hash table with open addressing. */
+	struct named *names;
 	size_t name_capacity;
-	uint64_t ids, acquired, refused, extended, updated, mismatched, read, released, lost, unknown;
+	uint64_t ids, acquired, refused, extended, updated, mismatched, read, released, lost,
+		unknown;
 	struct prng prng;
-	struct sim_trace trace; /* written and never looked at: the history tells more */
+	/* It is written and never read: the history tells more. */
+	struct sim_trace trace;
 	struct checker checker;
 } judge;
 
-/* ---- the world, as far as the checker asks ---- */
+/* ---- the world, as far as the checker asks about it ---- */
 
 int64_t sim_now(const struct sim *sim) {
 	(void)sim;
@@ -59,7 +67,8 @@ struct sim_trace *sim_trace(struct sim *sim) {
 	return &judge.trace;
 }
 
-void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value) {
+void checker_history(struct checker *c, uint64_t id, const struct op_state *op,
+	const struct sim_reply *reply, uint32_t value) {
 	(void)c;
 	(void)id;
 	(void)op;
@@ -78,14 +87,17 @@ void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock) {
 	(void)lock;
 }
 
-void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format, ...) {
+void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format,
+	...) {
 	va_list args;
 	(void)c;
-	fprintf(stderr, "VIOLATION of %s at %.6f s, key %" PRIu32 "\n  ", check, (double)sim_now(NULL) / 1e9, key);
+	fprintf(stderr, "VIOLATION of %s at %.6f s, key %" PRIu32 "\n  ", check,
+		(double)sim_now(NULL) / 1e9, key);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n  what clients did with the key until then (kind, what, time, left, client, op, key, lock_id, error, token, expect, value, held):\n");
+	fprintf(stderr, "\n  what clients did with the key until then (kind, what, "
+		"time, left, client, op, key, lock_id, error, token, expect, value, held):\n");
 	size_t begin = judge.now + 1, left = 80;
 	while (begin > 0 && left > 0) {
 		left -= judge.events[--begin].key == key;
@@ -117,7 +129,8 @@ static struct named *name_find(const char *id) {
 	for (const char *c = id; *c; c++) {
 		i = i * 31 + (size_t)*c;
 	}
-	for (i &= mask; judge.names[i].id[0] && strcmp(judge.names[i].id, id) != 0; i = (i + 1) & mask) {
+	for (i &= mask; judge.names[i].id[0] && strcmp(judge.names[i].id, id) != 0;
+		i = (i + 1) & mask) {
 	}
 	return &judge.names[i];
 }
@@ -152,14 +165,15 @@ static enum core_op op_of(const struct history_event *e) {
 	case HISTORY_READ:
 		return CORE_GET;
 	}
-	CHECK(false); /* history_read knows the letters */
+	/* history_read knows the letters. */
+	CHECK(false);
 	return CORE_GET;
 }
 
 static void invoked(struct client *client, const struct history_event *e) {
 	struct checker *c = &judge.checker;
-	struct checker_op op = { .op = op_of(e), .client = e->client, .key = e->key, .lock = TRACE_NONE, .expect = CHECKER_NO_VALUE,
-		.value = e->value, .quorum = true };
+	struct checker_op op = { .op = op_of(e), .client = e->client, .key = e->key,
+		.lock = TRACE_NONE, .expect = CHECKER_NO_VALUE, .value = e->value, .quorum = true };
 	if (op.op == CORE_ACQUIRE) {
 		op.lock = lock_new(e);
 	} else if (op.op != CORE_GET) {
@@ -173,11 +187,13 @@ static void invoked(struct client *client, const struct history_event *e) {
 	checker_invoked(c, id, &op);
 	struct op_state *state = checker_op_of(c, id);
 	if (state->believed_lock != TRACE_NONE && !checker_updates_left(c, state->believed_lock)) {
-		state->clean = false; /* more reads of this value than the search can take */
+		/* There are more reads of this value than the search can take. */
+		state->clean = false;
 	}
 }
 
-/* What a node refused may still have happened at another that was asked before: only these answers say what was done. */
+/* What a node refused may still have happened at another one that was asked before. Only these
+ * answers say what was done. */
 static int error_known(int error) {
 	return error == 0 || error == PAWL_EMISMATCH ? error : PAWL_EUNSURE;
 }
@@ -211,7 +227,8 @@ static void returned(const struct client *client, const struct history_event *e)
 	CHECK(e->op < client->op_count);
 	uint64_t id = client->ops[e->op];
 	struct op_state *op = checker_op_of(c, id);
-	struct sim_reply reply = { .r = { .id = id, .op = op->op.op, .error = error_known(e->error), .token = e->token, .held = e->held } };
+	struct sim_reply reply = { .r = { .id = id, .op = op->op.op, .error = error_known(e->error),
+		.token = e->token, .held = e->held } };
 	if (op->op.op == CORE_GET && e->held && lock_of(e) != TRACE_NONE) {
 		reply.r.entry.lock_id = checker_lock_id(c, lock_of(e));
 	}
@@ -219,7 +236,9 @@ static void returned(const struct client *client, const struct history_event *e)
 		checker_answered(c, op, e->token, &(struct terms){ .of = SHARE_EXCLUSIVE });
 	}
 	if (op->op.op == CORE_ACQUIRE && !e->held) {
-		reply.r.error = PAWL_EUNSURE; /* it was repeated: the first node may still go on with it, and give the key its first value again */
+		/* It was repeated: the first node may still go on with it, and give the key its
+		 * first value again. */
+		reply.r.error = PAWL_EUNSURE;
 	}
 	checker_returned(c, id, &reply, e->value);
 	tally(e);
@@ -235,7 +254,8 @@ static void look_at(const struct history_event *e) {
 		returned(client, e);
 		return;
 	case HISTORY_BELIEVES:
-		checker_believe(&judge.checker, &client->actor, lock_of(e), (struct instant){ e->at + e->left, e->at + e->left }, e->token);
+		checker_believe(&judge.checker, &client->actor, lock_of(e),
+			(struct instant){ e->at + e->left, e->at + e->left }, e->token);
 		return;
 	case HISTORY_FORGETS:
 		judge.lost += e->error != 0;
@@ -255,9 +275,11 @@ static void load(const char *path) {
 		exit(2);
 	}
 	while (history_read(from, &e)) {
-		judge.events = grown(judge.events, &judge.event_capacity, judge.event_count + 1, sizeof *judge.events);
+		judge.events = grown(judge.events, &judge.event_capacity, judge.event_count + 1,
+			sizeof *judge.events);
 		judge.events[judge.event_count++] = e;
-		judge.clients = grown(judge.clients, &judge.client_count, e.client + 1u, sizeof *judge.clients);
+		judge.clients = grown(judge.clients, &judge.client_count, e.client + 1u,
+			sizeof *judge.clients);
 	}
 	fclose(from);
 }
@@ -272,9 +294,12 @@ static int by_time(const void *left, const void *right) {
 }
 
 static void print_counts(void) {
-	const struct { const char *name; uint64_t count; } counts[] = { { "events", judge.event_count }, { "acquired", judge.acquired },
-		{ "not_acquired", judge.refused }, { "extended", judge.extended }, { "lost", judge.lost }, { "updated", judge.updated },
-		{ "mismatched", judge.mismatched }, { "unsure", judge.unknown }, { "released", judge.released }, { "read", judge.read } };
+	const struct { const char *name; uint64_t count;
+		} counts[] = { { "events", judge.event_count }, { "acquired", judge.acquired },
+		{ "not_acquired", judge.refused }, { "extended", judge.extended },
+		{ "lost", judge.lost }, { "updated", judge.updated },
+		{ "mismatched", judge.mismatched }, { "unsure", judge.unknown },
+		{ "released", judge.released }, { "read", judge.read } };
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		printf("%s %" PRIu64 "\n", counts[i].name, counts[i].count);
 	}
@@ -284,7 +309,8 @@ int main(int argc, char **argv) {
 	for (int i = 1; i < argc; i++) {
 		load(argv[i]);
 	}
-	for (judge.name_capacity = 1024; judge.name_capacity < 2 * judge.event_count; judge.name_capacity *= 2) {
+	for (judge.name_capacity = 1024; judge.name_capacity < 2 * judge.event_count;
+		judge.name_capacity *= 2) {
 	}
 	judge.names = calloc(judge.name_capacity, sizeof *judge.names);
 	CHECK(judge.names != NULL);

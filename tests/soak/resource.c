@@ -1,12 +1,15 @@
-/* resource.c: what the locks protect, twice: a copy that compares fencing tokens and one that takes every write.
+/* resource.c: what the locks protect, twice: one copy compares fencing tokens, and one takes every
+ * write.
  *
  *     resource SOCKET LOG
  *
- * A client reads under its lock and writes what follows from it: "r KEY TOKEN" is answered with "OK FENCED OPEN" (OK: 1 unless the
- * token is behind; then the number of the last write of either copy); "w KEY TOKEN FENCED OPEN" with "OK". A write that follows
- * from another state than the present one undoes somebody's write: in the fenced copy that must not happen, in the open one it
- * does as soon as a client pauses between its look at the lock and its write for longer than its lease. Ends when stdin does, and
- * prints the counts. */
+ * A client reads under its lock and writes what follows from what it read. "r KEY TOKEN" is
+ * answered with "OK FENCED OPEN": OK is 1 unless the token is behind; then come the numbers of the
+ * last write of either copy. "w KEY TOKEN FENCED OPEN" is answered with "OK". A write that follows
+ * from another state than the present one undoes somebody's write. In the fenced copy that must not
+ * happen. In the open one it does as soon as a client pauses between checking its lock and writing
+ * for longer than its lease. The program ends when stdin does, and prints the counts.
+ */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,8 +26,10 @@
 #define CLIENTS_MAX 64
 
 struct copy {
-	uint64_t last; /* number of the last write */
-	uint64_t lost; /* writes that were undone by who did not know of them */
+	/* The number of the last write. */
+	uint64_t last;
+	/* How many writes were undone by a client that did not know of them. */
+	uint64_t lost;
 };
 
 struct protected {
@@ -38,16 +43,18 @@ struct resource {
 	FILE *log;
 };
 
-static void apply(struct resource *r, struct copy *copy, const char *name, uint64_t key, uint64_t token, uint64_t seen) {
+static void apply(struct resource *r, struct copy *copy, const char *name, uint64_t key,
+	uint64_t token, uint64_t seen) {
 	if (seen != copy->last) {
 		copy->lost++;
-		fprintf(r->log, "%" PRId64 " LOST in %s: key %" PRIu64 " token %" PRIu64 " writes over %" PRIu64 ", saw %" PRIu64 "\n",
-			history_now(), name, key, token, copy->last, seen);
+		fprintf(r->log, "%" PRId64 " LOST in %s: key %" PRIu64 " token %" PRIu64
+			" writes over %" PRIu64 ", saw %" PRIu64 "\n", history_now(), name, key,
+			token, copy->last, seen);
 	}
 	copy->last = r->writes;
 }
 
-/* What is answered to a line. */
+/* Writes the answer to a line. */
 static void serve(struct resource *r, const char *line, char *out, size_t size) {
 	char what = line[0], *rest;
 	uint64_t key = strtoull(line + 1, &rest, 10), token = strtoull(rest, &rest, 10);
@@ -61,7 +68,8 @@ static void serve(struct resource *r, const char *line, char *out, size_t size) 
 	r->refused += !pass;
 	fprintf(r->log, "%" PRId64 " %s %s\n", history_now(), pass ? "pass" : "refused", line);
 	if (what == 'r') {
-		snprintf(out, size, "%d %" PRIu64 " %" PRIu64 "\n", pass, p->fenced.last, p->open.last);
+		snprintf(out, size, "%d %" PRIu64 " %" PRIu64 "\n", pass, p->fenced.last,
+			p->open.last);
 		return;
 	}
 	r->writes++;
@@ -72,7 +80,8 @@ static void serve(struct resource *r, const char *line, char *out, size_t size) 
 	snprintf(out, size, "%d\n", pass);
 }
 
-/* A client sends one line and waits for its answer: a line never comes in two. false: it has gone. */
+/* A client sends one line and waits for its answer, so a line never comes in two pieces. False: the
+ * client has gone. */
 static bool serve_client(struct resource *r, int fd) {
 	char line[128], answer[128];
 	ssize_t n = read(fd, line, sizeof line - 1);
@@ -89,7 +98,8 @@ static int listen_at(const char *path) {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 || listen(fd, CLIENTS_MAX) != 0) {
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 ||
+		listen(fd, CLIENTS_MAX) != 0) {
 		perror(path);
 		exit(2);
 	}
@@ -97,7 +107,8 @@ static int listen_at(const char *path) {
 }
 
 static void run(struct resource *r, int listener) {
-	struct pollfd fds[2 + CLIENTS_MAX] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = listener, .events = POLLIN } };
+	struct pollfd fds[2 + CLIENTS_MAX] = { { .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = listener, .events = POLLIN } };
 	nfds_t count = 2;
 	while (poll(fds, count, -1) > 0 && fds[0].revents == 0) {
 		for (nfds_t i = count; i-- > 2;) {
@@ -106,7 +117,8 @@ static void run(struct resource *r, int listener) {
 				fds[i] = fds[--count];
 			}
 		}
-		int fd = fds[1].revents && count < 2 + CLIENTS_MAX ? accept(listener, NULL, NULL) : -1;
+		int fd = fds[1].revents && count < 2 + CLIENTS_MAX ? accept(listener, NULL, NULL)
+			: -1;
 		if (fd >= 0) {
 			fds[count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 		}
@@ -125,7 +137,8 @@ int main(int argc, char **argv) {
 		fenced += r.keys[i].fenced.lost;
 		open += r.keys[i].open.lost;
 	}
-	printf("writes %" PRIu64 "\nrefused %" PRIu64 "\nlost_fenced %" PRIu64 "\nlost_open %" PRIu64 "\n", r.writes, r.refused, fenced, open);
+	printf("writes %" PRIu64 "\nrefused %" PRIu64 "\nlost_fenced %" PRIu64
+		"\nlost_open %" PRIu64 "\n", r.writes, r.refused, fenced, open);
 	fclose(r.log);
 	return 0;
 }

@@ -1,10 +1,13 @@
-/* worker.c: one client among many. Takes keys, keeps them, writes to what they protect, gives them back or lets them run out, and
- * writes down everything it asked, was answered and believed.
+/* worker.c: one client among many. It takes keys, keeps them, writes to what they protect, gives
+ * them back or lets them run out, and writes down everything that it asked, was answered and
+ * believed.
  *
  *     worker ENDPOINTS CLIENT HISTORY RESOURCE KEYS SEED
  *
- * Runs until stdin ends. Now and then it stops itself between looking at its lock and writing: it prints "pause MS" and stands
- * still until it is sent SIGCONT. The same seed makes the same choices, as far as the answers are the same. */
+ * It runs until stdin ends. Now and then it stops itself between checking its lock and writing: it
+ * prints "pause MS" and stands still until it is sent SIGCONT. The same seed makes the same
+ * choices, as far as the answers are the same.
+ */
 #include "worker.h"
 
 #include <inttypes.h>
@@ -12,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define UPDATES_MAX 6 /* of one lock: the judge's search has bounds */
+/* How many updates it makes of one lock: the judge's search has bounds. */
+#define UPDATES_MAX 6
 
 static void stamp(struct worker *w, struct history_event *e) {
 	int64_t now = history_now();
@@ -52,7 +56,8 @@ static int64_t left_ns(const struct contest *c) {
 }
 
 static struct history_event event_of(const struct contest *c, char kind) {
-	struct history_event e = { .kind = kind, .key = c->key, .expect = HISTORY_NO_VALUE, .value = HISTORY_NO_VALUE };
+	struct history_event e = { .kind = kind, .key = c->key, .expect = HISTORY_NO_VALUE,
+		.value = HISTORY_NO_VALUE };
 	pawl_id_format(&c->id, e.lock);
 	return e;
 }
@@ -61,7 +66,8 @@ static void believe(struct contest *c) {
 	struct history_event e = event_of(c, HISTORY_BELIEVES);
 	e.token = c->lock ? pawl_lock_token(c->lock) : c->token;
 	stamp(c->worker, &e);
-	e.left = left_ns(c); /* looked at after the time was taken: a stop in between makes the belief shorter */
+	/* This is read after the time was taken, so a stop in between makes the belief shorter. */
+	e.left = left_ns(c);
 	if (e.left > 0) {
 		history_write(c->worker->history, &e);
 	}
@@ -73,7 +79,7 @@ static void forget(struct contest *c, int cause) {
 	worker_note(c->worker, &e);
 }
 
-/* Nothing is held: the next try comes a little later. */
+/* It holds nothing, and makes the next try a little later. */
 static void rest(struct contest *c) {
 	pawl_lock_free(c->lock);
 	c->lock = NULL;
@@ -89,7 +95,8 @@ static struct request *request_new(struct contest *c, char what) {
 	if (!r) {
 		abort();
 	}
-	*r = (struct request){ .contest = c, .turn = c->turn, .asked = event_of(c, HISTORY_INVOKED) };
+	*r = (struct request){ .contest = c, .turn = c->turn,
+		.asked = event_of(c, HISTORY_INVOKED) };
 	r->asked.what = what;
 	r->asked.op = c->worker->ops++;
 	snprintf(r->endpoint, sizeof r->endpoint, "%s", pawl_endpoint(c->worker->client_handle));
@@ -97,10 +104,11 @@ static struct request *request_new(struct contest *c, char what) {
 }
 
 static uint32_t value_number(struct pawl_bytes value) {
-	return value.size > 1 ? (uint32_t)strtoul((const char *)value.data + 1, NULL, 10) : HISTORY_NO_VALUE;
+	return value.size > 1 ? (uint32_t)strtoul((const char *)value.data + 1, NULL, 10)
+		: HISTORY_NO_VALUE;
 }
 
-/* Writes down the answer. false: the contest has gone on to another lock meanwhile. */
+/* Writes down the answer. False: the contest has gone on to another lock meanwhile. */
 static bool answered(struct request *r, const struct pawl_result *result) {
 	struct history_event e = r->asked;
 	e.kind = HISTORY_RETURNED;
@@ -154,7 +162,8 @@ static void update(struct contest *c) {
 	value_text(expect, r->asked.expect);
 	c->value = r->asked.value;
 	c->updates++;
-	struct pawl_request request = { .method = PAWL_UPDATE, .lock_id = c->id, .value = pawl_str(value) };
+	struct pawl_request request = { .method = PAWL_UPDATE, .lock_id = c->id,
+		.value = pawl_str(value) };
 	if (r->asked.expect != HISTORY_NO_VALUE) {
 		request.expect = pawl_str(expect);
 	}
@@ -167,11 +176,12 @@ static void on_extended(struct pawl_result *take_result, void *arg) {
 	struct request *r = arg;
 	struct contest *c = r->contest;
 	bool mine = answered(r, take_result);
-	/* Who keeps the deadline itself drops what comes after it. */
+	/* A client that keeps the deadline itself drops what comes after it. */
 	if (mine && take_result->error == 0 && (left_ns(c) > 0 || !r->deadline_kept)) {
 		worker_deadline(c, take_result);
 		believe(c);
-	} else if (mine && (take_result->error == PAWL_ELOST || take_result->error == PAWL_EDENIED)) {
+	} else if (mine &&
+		(take_result->error == PAWL_ELOST || take_result->error == PAWL_EDENIED)) {
 		forget(c, take_result->error);
 		rest(c);
 	}
@@ -182,8 +192,8 @@ static void on_extended(struct pawl_result *take_result, void *arg) {
 static void extend(struct contest *c) {
 	struct request *r = request_new(c, HISTORY_EXTEND);
 	r->deadline_kept = worker_draw(c->worker, 2);
-	struct pawl_request request = { .method = PAWL_EXTEND, .lock_id = c->id, .token = c->token, .lease_ms = c->lease_ms,
-		.deadline_kept = r->deadline_kept };
+	struct pawl_request request = { .method = PAWL_EXTEND, .lock_id = c->id, .token = c->token,
+		.lease_ms = c->lease_ms, .deadline_kept = r->deadline_kept };
 	send_off(r, &request, on_extended);
 }
 
@@ -202,7 +212,8 @@ static void release(struct contest *c) {
 			free(r);
 		}
 	} else {
-		struct pawl_request request = { .method = PAWL_RELEASE, .lock_id = c->id, .key = pawl_str(c->name) };
+		struct pawl_request request = { .method = PAWL_RELEASE, .lock_id = c->id,
+			.key = pawl_str(c->name) };
 		if (pawl_start(c->worker->client_handle, &request, on_released, r, NULL) != 0) {
 			abort();
 		}
@@ -212,12 +223,13 @@ static void release(struct contest *c) {
 
 /* ---- taking ---- */
 
-/* The answer's deadline, by both clocks. */
+/* Sets the deadline of the answer, by both clocks. */
 void worker_deadline(struct contest *c, const struct pawl_result *result) {
 	struct timespec boot, raw;
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
-	int64_t left = pawl_result_valid_ms(result) * 1000000; /* read after the clocks: a stop in between makes it shorter */
+	/* This is read after the clocks, so a stop in between makes it shorter. */
+	int64_t left = pawl_result_valid_ms(result) * 1000000;
 	c->boot = (int64_t)boot.tv_sec * 1000000000 + boot.tv_nsec + left;
 	c->raw = (int64_t)raw.tv_sec * 1000000000 + raw.tv_nsec + left;
 	c->token = result->token > c->token ? result->token : c->token;
@@ -261,7 +273,8 @@ static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 	if (cause == PAWL_ELOST || cause == PAWL_EDENIED) {
 		forget(c, cause);
 		rest(c);
-	} else { /* it may be believed until its end: make use of it */
+	} else {
+		/* The lock may be believed until its end, so the client makes use of it. */
 		wait_for(c, (uint32_t)pawl_lock_valid_ms(lock) + 1);
 	}
 }
@@ -278,13 +291,14 @@ static void take(struct contest *c) {
 	r->asked.value = w->values++;
 	value_text(value, r->asked.value);
 	if (worker_draw(w, 2)) {
-		struct pawl_request request = { .method = PAWL_ACQUIRE, .lock_id = c->id, .lease_ms = c->lease_ms, .wait_ms = wait_ms,
-			.value = pawl_str(value) };
+		struct pawl_request request = { .method = PAWL_ACQUIRE, .lock_id = c->id,
+			.lease_ms = c->lease_ms, .wait_ms = wait_ms, .value = pawl_str(value) };
 		send_off(r, &request, on_taken);
 		return;
 	}
-	struct pawl_lock_options o = { .key = pawl_str(c->name), .lease_ms = c->lease_ms, .wait_ms = wait_ms, .value = pawl_str(value),
-		.lock_id = c->id, .on_lost = on_lost, .on_renewed = on_renewed, .arg = c };
+	struct pawl_lock_options o = { .key = pawl_str(c->name), .lease_ms = c->lease_ms,
+		.wait_ms = wait_ms, .value = pawl_str(value), .lock_id = c->id, .on_lost = on_lost,
+		.on_renewed = on_renewed, .arg = c };
 	worker_note(w, &r->asked);
 	if (pawl_lock_start(w->client_handle, &o, on_locked, r, NULL) != 0) {
 		abort();
@@ -317,7 +331,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
 	if (c->held && left_ns(c) > 0) {
 		act(c);
 	} else if (c->held && worker_draw(c->worker, 2)) {
-		release(c); /* it may have run out; said all the same */
+		/* The lock may have run out; the release is sent all the same. */
+		release(c);
 	} else if (c->held) {
 		forget(c, c->lock ? pawl_lock_error(c->lock) : 0);
 		rest(c);
@@ -341,7 +356,8 @@ static void open_contests(struct worker *w, uint32_t keys) {
 	for (uint32_t i = 0; i < CONTESTS; i++) {
 		struct contest *c = &w->contests[i];
 		c->worker = w;
-		c->key = (worker_draw(w, keys) / CONTESTS * CONTESTS + i) % keys; /* of no key twice */
+		/* No two contests have the same key. */
+		c->key = (worker_draw(w, keys) / CONTESTS * CONTESTS + i) % keys;
 		snprintf(c->name, sizeof c->name, "key%" PRIu32, c->key);
 		c->timer = event_new(w->base, -1, 0, on_timer, c);
 		wait_for(c, 1 + worker_draw(w, 200));
@@ -360,13 +376,16 @@ int main(int argc, char **argv) {
 	w.history = fopen(argv[3], "ae");
 	prng_init(&w.prng, strtoull(argv[6], NULL, 10));
 	w.base = event_base_new();
-	struct pawl_options options = { .endpoints = argv[1], .base = w.base, .timeout_ms = 2000, .connect_timeout_ms = 300, .silence_ms = 500 };
-	if (!w.history || !w.base || pawl_new(&options, &w.client_handle, NULL) != 0 || !worker_connect(&w, argv[4])) {
+	struct pawl_options options = { .endpoints = argv[1], .base = w.base, .timeout_ms = 2000,
+		.connect_timeout_ms = 300, .silence_ms = 500 };
+	if (!w.history || !w.base || pawl_new(&options, &w.client_handle, NULL) != 0 ||
+		!worker_connect(&w, argv[4])) {
 		return 2;
 	}
 	open_contests(&w, (uint32_t)strtoul(argv[5], NULL, 10));
 	struct event *end = event_new(w.base, STDIN_FILENO, EV_READ | EV_PERSIST, on_stdin, w.base);
 	event_add(end, NULL);
 	event_base_dispatch(w.base);
-	return 0; /* what is held runs out by itself, as when a client dies */
+	/* What it holds runs out by itself, as when a client dies. */
+	return 0;
 }

@@ -1,4 +1,5 @@
-/* worker_write.c: what a holder does with its lock: reads the resource and writes what follows from it. */
+/* worker_write.c: what a holder does with its lock: it reads the resource and writes what follows
+ * from that. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ bool worker_connect(struct worker *w, const char *path) {
 	return w->resource >= 0 && connect(w->resource, (struct sockaddr *)&a, sizeof a) == 0;
 }
 
-/* A line and its answer; the resource is always there, and if it is not the run is over. */
+/* Sends a line and reads its answer. The resource is always there; if it is not, the run is
+ * over. */
 static void ask(const struct worker *w, const char *line, char *out, size_t size) {
 	ssize_t n = -1;
 	if (write(w->resource, line, strlen(line)) == (ssize_t)strlen(line)) {
@@ -28,7 +30,7 @@ static void ask(const struct worker *w, const char *line, char *out, size_t size
 	out[n] = 0;
 }
 
-/* As a process is stopped that swaps, is moved to another machine, or collects garbage. */
+/* Stands still, like a process that swaps, is moved to another machine, or collects garbage. */
 static void stand_still(uint32_t ms) {
 	printf("pause %" PRIu32 "\n", ms);
 	raise(SIGSTOP);
@@ -40,12 +42,14 @@ void worker_write(struct contest *c, uint64_t token) {
 	snprintf(line, sizeof line, "r %" PRIu32 " %" PRIu64 "\n", c->key, token);
 	ask(w, line, line, sizeof line);
 	char *rest = line;
-	strtoull(rest, &rest, 10); /* whether the token is behind already: the write is refused, then */
+	/* The first number says whether the token is already behind: then the write is refused. */
+	strtoull(rest, &rest, 10);
 	uint64_t fenced = strtoull(rest, &rest, 10);
 	uint64_t open = strtoull(rest, &rest, 10);
 	if (worker_draw(w, 30) == 0) {
 		stand_still(c->lease_ms / 2 + worker_draw(w, 3 * c->lease_ms));
 	}
-	snprintf(line, sizeof line, "w %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", c->key, token, fenced, open);
+	snprintf(line, sizeof line, "w %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", c->key,
+		token, fenced, open);
 	ask(w, line, line, sizeof line);
 }

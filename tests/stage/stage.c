@@ -1,4 +1,4 @@
-/* The nodes: each a core with its disk; and what leaves a core after a step. */
+/* The nodes, each of which is a core with its disk; and what leaves a core after a step. */
 #include "stage.h"
 
 #include <stdio.h>
@@ -8,8 +8,10 @@
 struct stage_options stage_options_plain(void) {
 	static struct allocator a;
 	a = alloc_libc(NULL);
-	return (struct stage_options){ .masters = 3, .max_lease = 10 * SPAN_S, .request_timeout = 100 * SPAN_MS,
-		.promise_timeout = 200 * SPAN_MS, .drift_ppm = 10000, .limits = { .released = 64 }, .own = &a, .core = &a, .seed = 1 };
+	return (struct stage_options){ .masters = 3, .max_lease = 10 * SPAN_S,
+		.request_timeout = 100 * SPAN_MS, .promise_timeout = 200 * SPAN_MS,
+		.drift_ppm = 10000, .limits = { .released = 64 }, .own = &a, .core = &a,
+		.seed = 1 };
 }
 
 static void name_birth(struct stage *s) {
@@ -27,7 +29,7 @@ static void name_birth(struct stage *s) {
 	}
 }
 
-/* As if the replicas had been added, and all nodes had stopped since. */
+/* Writes the disks as if the replicas had been added, and all nodes had stopped since. */
 static void write_epoch(struct stage *s) {
 	struct config config = s->birth;
 	config.epoch = 1;
@@ -48,7 +50,8 @@ static void write_epoch(struct stage *s) {
 }
 
 struct stage *stage_new(const struct stage_options *options) {
-	CHECK(options->masters >= 1 && options->masters + options->replicas + options->outside <= STAGE_NODES);
+	CHECK(options->masters >= 1 &&
+		options->masters + options->replicas + options->outside <= STAGE_NODES);
 	struct stage *s = alloc_new(options->own, sizeof *s);
 	CHECK(s != NULL);
 	s->options = *options;
@@ -56,7 +59,8 @@ struct stage *stage_new(const struct stage_options *options) {
 	s->options.replies = options->replies ? options->replies : 256;
 	s->replies = alloc_new(options->own, s->options.replies * sizeof *s->replies);
 	CHECK(s->replies != NULL);
-	s->now = 1000 * SPAN_S; /* the clocks have a past */
+	/* The clocks have a past. */
+	s->now = 1000 * SPAN_S;
 	buffer_init(&s->scratch, options->own, PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX);
 	peer_decoder_init(&s->decoder, options->own);
 	name_birth(s);
@@ -102,7 +106,8 @@ void stage_free(struct stage *s) {
 	buffer_done(&s->scratch);
 	peer_decoder_done(&s->decoder);
 	alloc_free(s->options.own, s->replies, s->options.replies * sizeof *s->replies);
-	alloc_free(s->options.own, s->watch_event, s->watch_event ? STAGE_NEWS * sizeof *s->watch_event : 0);
+	alloc_free(s->options.own, s->watch_event,
+		s->watch_event ? STAGE_NEWS * sizeof *s->watch_event : 0);
 	const struct allocator *own = s->options.own;
 	alloc_free(own, s, sizeof *s);
 }
@@ -130,14 +135,16 @@ static void know_peers(struct stage *s, uint32_t node) {
 		n->slot_of[i] = STAGE_NOBODY;
 	}
 	for (uint32_t slot = 0; slot < NODES_MAX; slot++) {
-		n->node_of[slot] = slot < core_peer_count(n->core) ? node_named(s, core_peer(n->core, slot)->name) : STAGE_NOBODY;
+		n->node_of[slot] = slot < core_peer_count(n->core)
+			? node_named(s, core_peer(n->core, slot)->name) : STAGE_NOBODY;
 		if (n->node_of[slot] != STAGE_NOBODY) {
 			n->slot_of[n->node_of[slot]] = slot;
 		}
 	}
 }
 
-/* Links go with the names to their new indexes; those of names that are gone are dropped, and the other end hears of it. */
+/* A link belongs to a name and goes with it to its new peer index. Links of names that are gone are
+ * dropped, and the other end hears of it. */
 void stage_step_done(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	if (!core_out_peers_changed(n->out)) {
@@ -158,20 +165,22 @@ static void flush(struct stage *s, uint32_t node) {
 	for (uint32_t peer = 0; peer < s->count; peer++) {
 		uint32_t slot = n->slot_of[peer];
 		if (slot != STAGE_NOBODY && resets >> slot & 1 && s->up[node][peer]) {
-			s->up[node][peer] = false; /* this end knows already */
+			/* This end knows already. */
+			s->up[node][peer] = false;
 			stage_link_down(s, peer, node, true);
 		}
 	}
 	struct durable wanted;
 	while (!n->disk_held && core_out_persist(n->out, &wanted, &seq)) {
 		n->disk = n->disk_fails ? n->disk : wanted;
-		core_step(n->core, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = !n->disk_fails },
-			stage_clock(s, node), n->out);
+		core_step(n->core, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = seq,
+			.persist_ok = !n->disk_fails }, stage_clock(s, node), n->out);
 		stage_step_done(s, node);
 	}
 	struct frame frame;
 	for (uint32_t peer = 0; peer < s->count; peer++) {
-		while (peer != node && n->slot_of[peer] != STAGE_NOBODY && core_out_frame(n->out, n->slot_of[peer], &frame)) {
+		while (peer != node && n->slot_of[peer] != STAGE_NOBODY &&
+			core_out_frame(n->out, n->slot_of[peer], &frame)) {
 			stage_link_send(s, node, peer, &frame);
 			core_out_sent(n->out, n->slot_of[peer]);
 		}
@@ -216,7 +225,8 @@ static bool restore(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	bool whole = n->side_whole;
 	struct stage_frame *in_order = NULL;
-	while (n->side) { /* consumed, whatever becomes of it */
+	/* The side file is used up, whatever becomes of it. */
+	while (n->side) {
 		struct stage_frame *f = n->side;
 		n->side = f->next;
 		f->next = in_order;
@@ -228,7 +238,8 @@ static bool restore(struct stage *s, uint32_t node) {
 		struct frame frame;
 		struct slice body;
 		in_order = f->next;
-		CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+		CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) ==
+			PEER_SCAN_COMPLETE);
 		CHECK(peer_frame_decode(&s->decoder, body, &frame) == 0);
 		stage_step(s, node, &(struct core_event){ .kind = CORE_RESTORE, .frame = &frame });
 		alloc_free(s->options.own, f, sizeof *f + f->size);
@@ -241,8 +252,10 @@ bool stage_start(struct stage *s, uint32_t node) {
 	CHECK(n->core == NULL);
 	char name[16];
 	snprintf(name, sizeof name, "n%u", node + 1);
-	struct core_options options = { .alloc = s->options.core, .hash_key = { 7, node }, .seed = s->options.seed * 64 + node,
-		.limits = s->options.limits, .name = name, .address = n->address, .birth = &s->birth, .durable = &n->disk, .auto_replace = s->options.auto_replace };
+	struct core_options options = { .alloc = s->options.core, .hash_key = { 7, node },
+		.seed = s->options.seed * 64 + node, .limits = s->options.limits,
+		.name = name, .address = n->address, .birth = &s->birth, .durable = &n->disk,
+		.auto_replace = s->options.auto_replace };
 	if (core_new(&options, &n->core) != 0) {
 		n->core = NULL;
 		return false;
@@ -265,9 +278,11 @@ struct stage *stage_born(const struct stage_options *options) {
 		CHECK(stage_start(s, i));
 	}
 	for (uint32_t i = 0; i < options->masters; i++) {
-		CHECK(stage_until_voting(s, i, options->replicas ? 2 * options->max_lease : SPAN_S));
+		CHECK(stage_until_voting(s, i,
+			options->replicas ? 2 * options->max_lease : SPAN_S));
 	}
-	stage_wait(s, options->request_timeout); /* the first pings are over, so that round trips are known */
+	/* Then the first pings are over, so that round trips are known. */
+	stage_wait(s, options->request_timeout);
 	return s;
 }
 
@@ -322,7 +337,8 @@ void stage_continue(struct stage *s, uint32_t node) {
 		if (n->down_pending[i]) {
 			n->down_pending[i] = false;
 			if (n->slot_of[i] != STAGE_NOBODY) {
-				stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = n->slot_of[i] });
+				stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN,
+					.peer = n->slot_of[i] });
 			}
 		}
 	}
@@ -332,7 +348,7 @@ bool stage_awake(const struct stage *s, uint32_t node) {
 	return s->nodes[node].core && !s->nodes[node].paused;
 }
 
-/* ---- looking ---- */
+/* ---- status ---- */
 
 struct core_status stage_status(const struct stage *s, uint32_t node) {
 	struct core_status status;
@@ -343,7 +359,8 @@ struct core_status stage_status(const struct stage *s, uint32_t node) {
 bool stage_noted(const struct stage *s, uint32_t node, enum core_note_kind kind) {
 	uint64_t first = s->note_count > STAGE_NOTES ? s->note_count - STAGE_NOTES : 0;
 	for (uint64_t i = first; i < s->note_count; i++) {
-		if (s->notes[i % STAGE_NOTES].node == node && s->notes[i % STAGE_NOTES].note.kind == kind) {
+		if (s->notes[i % STAGE_NOTES].node == node &&
+			s->notes[i % STAGE_NOTES].note.kind == kind) {
 			return true;
 		}
 	}

@@ -1,4 +1,4 @@
-/* The clients: requests, and copies of the replies. */
+/* The clients: their requests, and copies of the replies. */
 #include "check.h"
 #include "stage.h"
 
@@ -17,7 +17,8 @@ static void copy_text(struct stage_text *to, struct slice from) {
 }
 
 static void copy_witness(struct stage_witness *to, const struct core_witness *from) {
-	*to = (struct stage_witness){ .status = from->status, .home = from->home, .waiting = from->waiting, .count = from->count, .more = from->more };
+	*to = (struct stage_witness){ .status = from->status, .home = from->home,
+		.waiting = from->waiting, .count = from->count, .more = from->more };
 	for (uint32_t i = 0; i < from->count && i < STAGE_ROWS; i++) {
 		const struct core_saying *s = &from->sayings[i];
 		to->sayings[i].kind = s->kind;
@@ -49,7 +50,8 @@ static struct stage_reply *find(const struct stage *s, uint64_t id) {
 	return NULL;
 }
 
-/* A list that comes in several replies, of which this is not the first: one copy holds the rows of all. False: it is not one. */
+/* A list may come in several replies, and one copy holds the rows of all of them. False: this is
+ * not a later reply of such a list. */
 static bool goes_on(struct stage *s, const struct core_reply *reply) {
 	struct stage_reply *copy = reply->op == CORE_LIST ? find(s, reply->id) : NULL;
 	if (copy == NULL || !copy->r.goes_on) {
@@ -98,13 +100,15 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 }
 
 void stage_want_news(struct stage *s, uint32_t node) {
-	s->watch_event = s->watch_event ? s->watch_event : alloc_new(s->options.own, STAGE_NEWS * sizeof *s->watch_event);
+	s->watch_event = s->watch_event ? s->watch_event
+		: alloc_new(s->options.own, STAGE_NEWS * sizeof *s->watch_event);
 	CHECK(s->watch_event && s->nodes[node].core);
 	core_want_watch_events(s->nodes[node].core, true);
 }
 
 void stage_take_news(struct stage *s, uint32_t node, const struct core_watch_event *watch_event) {
-	s->watch_event_read += s->watch_event_count - s->watch_event_read == STAGE_NEWS; /* the oldest is forgotten */
+	/* The oldest event is forgotten. */
+	s->watch_event_read += s->watch_event_count - s->watch_event_read == STAGE_NEWS;
 	struct stage_news *copy = &s->watch_event[s->watch_event_count++ % STAGE_NEWS];
 	memset(copy, 0, sizeof *copy);
 	copy->node = node;
@@ -150,7 +154,8 @@ struct core_request stage_request(enum core_op op, const char *key, struct id128
 	return (struct core_request){ .op = op, .key = slice_str(key), .lock_id = lock_id };
 }
 
-struct core_request stage_acquire(const char *key, struct id128 lock_id, span_ns lease, span_ns wait) {
+struct core_request stage_acquire(const char *key, struct id128 lock_id, span_ns lease,
+	span_ns wait) {
 	struct core_request r = stage_request(CORE_ACQUIRE, key, lock_id);
 	r.lease = lease;
 	r.wait = wait;

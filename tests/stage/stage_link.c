@@ -1,4 +1,4 @@
-/* The links: each way keeps order, and everything waits until it is delivered. */
+/* The links. Each way keeps the order, and everything waits until it is delivered. */
 #include <stdio.h>
 
 #include "check.h"
@@ -74,9 +74,11 @@ bool stage_deliver(struct stage *s, uint32_t from, uint32_t to) {
 	}
 	struct slice body;
 	struct frame frame;
-	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) ==
+		PEER_SCAN_COMPLETE);
 	CHECK(peer_frame_decode(&s->decoder, body, &frame) == 0);
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+		.frame = &frame });
 	alloc_free(s->options.own, f, sizeof *f + f->size);
 	return true;
 }
@@ -106,7 +108,8 @@ void stage_settle(struct stage *s) {
 			for (uint32_t to = 0; to < s->count; to++) {
 				if (may_pass(s, from, to)) {
 					any = stage_deliver(s, from, to);
-					CHECK(++delivered < 100000); /* they talk for ever */
+					/* Otherwise they talk for ever. */
+					CHECK(++delivered < 100000);
 				}
 			}
 		}
@@ -135,13 +138,15 @@ uint64_t stage_sent(const struct stage *s, enum message_kind kind) {
 
 /* ---- making and breaking ---- */
 
-/* What is under way both ways is lost; `node` is told, now or when it goes on. `closed`: the peer did it. */
+/* What is under way both ways is lost. `node` is told now, or when it goes on. `closed`: the peer
+ * closed the link. */
 void stage_link_down(struct stage *s, uint32_t node, uint32_t peer, bool closed) {
 	s->up[node][peer] = false;
 	stage_fifo_clear(s, &s->links[node][peer]);
 	stage_fifo_clear(s, &s->links[peer][node]);
 	if (stage_awake(s, node) && stage_slot(s, node, peer) != STAGE_NOBODY) {
-		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = stage_slot(s, node, peer), .closed = closed });
+		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN,
+			.peer = stage_slot(s, node, peer), .closed = closed });
 	} else if (!stage_awake(s, node)) {
 		s->nodes[node].down_pending[peer] = s->nodes[node].core != NULL;
 	}
@@ -181,7 +186,8 @@ void stage_isolate(struct stage *s, uint32_t node, bool cut) {
 static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 	struct stage_node *n = &s->nodes[node];
 	if (!s->up[node][peer]) {
-		return; /* the other end did not take it */
+		/* The other end did not take the link. */
+		return;
 	}
 	if (n->slot_of[peer] == STAGE_NOBODY) {
 		char name[16];
@@ -189,21 +195,24 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 		CHECK(core_welcome(n->core, name, n->out) >= 0);
 		stage_step_done(s, node);
 	}
-	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer], .peer_id = s->nodes[peer].disk.node_id,
-		.peer_boot = stage_status(s, peer).boot, .peer_no_master = s->nodes[peer].no_master });
+	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer],
+		.peer_id = s->nodes[peer].disk.node_id, .peer_boot = stage_status(s, peer).boot,
+		.peer_no_master = s->nodes[peer].no_master });
 }
 
-/* It knows the other, where it is, and that the link is its to make. */
+/* Whether the node knows the other one and its address, and the link is its to make. */
 static bool dials(const struct stage *s, uint32_t node, uint32_t peer) {
 	const struct core *core = s->nodes[node].core;
 	uint32_t slot = stage_slot(s, node, peer);
-	return slot != STAGE_NOBODY && core_peer_dialled(core, slot) && strcmp(core_peer(core, slot)->address, s->nodes[peer].address) == 0;
+	return slot != STAGE_NOBODY && core_peer_dialled(core, slot) &&
+		strcmp(core_peer(core, slot)->address, s->nodes[peer].address) == 0;
 }
 
 void stage_mend(struct stage *s) {
 	for (uint32_t a = 0; a < s->count; a++) {
 		for (uint32_t b = a + 1; b < s->count; b++) {
-			if (!s->up[a][b] && !s->cut[a][b] && stage_awake(s, a) && stage_awake(s, b) && (dials(s, a, b) || dials(s, b, a))) {
+			if (!s->up[a][b] && !s->cut[a][b] && stage_awake(s, a) &&
+				stage_awake(s, b) && (dials(s, a, b) || dials(s, b, a))) {
 				s->up[a][b] = s->up[b][a] = true;
 				peer_up(s, a, b);
 				peer_up(s, b, a);
@@ -212,12 +221,15 @@ void stage_mend(struct stage *s) {
 	}
 }
 
-/* ---- a message out of nowhere: late, repeated, or never sent by a right node ---- */
+/* ---- a message that no node has just sent: late, repeated, or one that no right node would send
+ * ---- */
 
 void stage_inject(struct stage *s, uint32_t from, uint32_t to, const struct message *m) {
 	struct core_status status = stage_status(s, to);
 	struct core_status sender = stage_status(s, from);
-	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[from].disk.node_id,
-		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = m, .count = 1 };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
+	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[from].disk.node_id, .boot = sender.boot, .clock = sender.clock,
+		.flags = FRAME_VOTING, .messages = m, .count = 1 };
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+		.frame = &frame });
 }

@@ -1,4 +1,4 @@
-/* True time, and the clock of each node. */
+/* True time, and the clocks of each node. */
 #include "check.h"
 #include "stage.h"
 
@@ -15,7 +15,8 @@ void stage_jump(struct stage *s, span_ns span) {
 }
 
 static bool due(const struct stage *s, uint32_t node) {
-	return stage_awake(s, node) && stage_clock(s, node).boot >= core_deadline(s->nodes[node].core);
+	return stage_awake(s, node) &&
+		stage_clock(s, node).boot >= core_deadline(s->nodes[node].core);
 }
 
 void stage_tick(struct stage *s) {
@@ -26,11 +27,12 @@ void stage_tick(struct stage *s) {
 	}
 }
 
-/* How long until the first deadline, in true time, at least a microsecond, at most `most`. */
+/* How long until the first deadline, in true time: at least a microsecond, at most `most`. */
 static span_ns next(const struct stage *s, span_ns most) {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (stage_awake(s, i)) {
-			int64_t left = clock_saturating_add(core_deadline(s->nodes[i].core), -stage_clock(s, i).boot);
+			int64_t left = clock_saturating_add(core_deadline(s->nodes[i].core),
+				-stage_clock(s, i).boot);
 			most = left < most ? left : most;
 		}
 	}
