@@ -15,12 +15,14 @@ class Worker:
         endpoints = [n.endpoint for _, n in sorted(cluster.nodes.items())]
         at = number % len(endpoints)
         endpoints = endpoints[at:] + endpoints[:at]
-        if number % 3 == 0:  # lives on the same machine as its node
+        # Such a client lives on the same machine as its node.
+        if number % 3 == 0:
             endpoints.insert(0, "unix:" + sorted(cluster.nodes.items())[at][1].unix)
         self.history = os.path.join(cluster.dir, "history-%03d" % number)
-        self.process = nodes.spawn(cluster.net, "clients", [
-            os.path.join(crowd.programs, "soak-worker"), ",".join(endpoints), str(number), self.history, crowd.socket,
-            str(crowd.keys), str(cluster.seed * 1000 + number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = nodes.spawn(cluster.net, "clients",
+            [os.path.join(crowd.programs, "soak-worker"), ",".join(endpoints), str(number),
+            self.history, crowd.socket, str(crowd.keys), str(cluster.seed * 1000 + number)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -29,14 +31,15 @@ class Worker:
         self.process.send_signal(signal.SIGCONT)
 
     def said(self):
-        """How long it is to stand still, in seconds, where it has stopped itself since the last look."""
+        """Returns for how many seconds it is to stand still, if it has stopped itself since the
+        last call."""
         if not select.select([self.process.stdout], [], [], 0)[0]:
             return None
         word = self.process.stdout.readline().split()
         return int(word[1]) / 1000 if word else None
 
     def end(self, kill):
-        """Its status; None where it was killed."""
+        """Returns its status; None if it was killed."""
         if kill:
             self.process.kill()
         else:
@@ -51,10 +54,12 @@ class Worker:
 
 class Crowd:
     def __init__(self, cluster, programs, size, keys):
-        self.cluster, self.programs, self.keys, self.pauses, self.number = cluster, programs, keys, 0, 0
+        self.cluster, self.programs, self.keys = cluster, programs, keys
+        self.pauses, self.number = 0, 0
         self.socket = os.path.join(cluster.dir, "resource.sock")
-        self.resource = subprocess.Popen([os.path.join(programs, "soak-resource"), self.socket, os.path.join(cluster.dir, "resource.log")],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=nodes.die_with_parent)
+        self.resource = subprocess.Popen([os.path.join(programs, "soak-resource"),
+            self.socket, os.path.join(cluster.dir, "resource.log")], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, preexec_fn=nodes.die_with_parent)
         while not os.path.exists(self.socket) and self.resource.poll() is None:
             time.sleep(0.01)
         self.workers, self.paused = [], set()
@@ -71,7 +76,7 @@ class Crowd:
         self.workers[at] = self.another()
 
     def look_after(self, agenda):
-        """Whoever stopped itself goes on when its pause is over."""
+        """Clients that stopped themselves go on when their pauses are over."""
         for worker in self.workers:
             pause = worker.said()
             if pause is not None:
@@ -86,7 +91,7 @@ class Crowd:
         return [w.process.returncode for w in self.workers if w.process.poll() is not None]
 
     def end(self):
-        """The counts of the resource."""
+        """Returns the counts of the resource."""
         statuses = [w.end(kill=False) for w in self.workers]
         assert not any(statuses), "clients ended with %s" % statuses
         self.workers = []

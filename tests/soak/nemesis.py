@@ -1,4 +1,5 @@
-"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself; several may go on at a time."""
+"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself, and
+several may go on at a time."""
 
 import collections
 import heapq
@@ -12,7 +13,7 @@ import pawltest
 
 
 class Agenda:
-    """What is to be done later, in order of time. Everything runs in one thread."""
+    """What is to be done later, in the order of time. Everything runs in one thread."""
 
     def __init__(self):
         self.heap, self.count = [], itertools.count()
@@ -28,7 +29,7 @@ class Agenda:
         time.sleep(max(0.0, end - time.monotonic()))
 
     def run_all(self):
-        """At once: what was to end later ends now."""
+        """Ends at once whatever was to end later."""
         while self.heap:
             _, _, do, arguments = heapq.heappop(self.heap)
             do(*arguments)
@@ -38,12 +39,15 @@ class Nemesis:
     def __init__(self, cluster, crowd, seed, any_replica, odd_clocks):
         self.cluster, self.crowd, self.random = cluster, crowd, random.Random(seed)
         self.agenda, self.counts = Agenda(), collections.Counter()
-        self.busy = set()  # nodes whose process is in a fault's hands
+        # The nodes whose process a fault has to do with at the moment.
+        self.busy = set()
         self.odd_clocks = odd_clocks
         self.operators = operators.Operators(self)
-        self.table = [  # weight, fault
-            (16, self.kill), (12, self.stop), (8, self.cut_pair), (8, self.cut_one_way), (6, self.isolate), (5, self.partition),
-            (4, self.cut_clients), (6, self.lose), (8, self.delay), (4, self.throttle), (5, self.break_links), (5, self.fill_disk),
+        # Each fault with its weight.
+        self.table = [
+            (16, self.kill), (12, self.stop), (8, self.cut_pair), (8, self.cut_one_way),
+            (6, self.isolate), (5, self.partition), (4, self.cut_clients), (6, self.lose),
+            (8, self.delay), (4, self.throttle), (5, self.break_links), (5, self.fill_disk),
             (4, self.drain), (10, self.stop_worker), (5, self.kill_worker)]
         if any_replica:
             self.table.append((35, self.operators.operate))
@@ -51,7 +55,7 @@ class Nemesis:
     # ---- drawing ----
 
     def node(self):
-        """One whose process runs undisturbed, or None."""
+        """Returns a node whose process runs undisturbed, or None."""
         free = [n for n in self.cluster.nodes.values() if n.running() and n.name not in self.busy]
         return self.random.choice(free) if free else None
 
@@ -62,7 +66,8 @@ class Nemesis:
         self.agenda.at(time.monotonic() + self.random.uniform(low, high), do, *arguments)
 
     def rate(self):
-        """Of a process's clocks: within the bound, often at an edge of it; some are true."""
+        """Draws the rate of a process's clocks: within the bound, often at an edge of it; some
+        are true."""
         edge = nodes.DRIFT_PPM * 0.95 / 1e6 if self.odd_clocks else 0.0
         return 1.0 + self.random.choice([0.0, 0.0, self.random.uniform(0, edge), edge])
 
@@ -79,7 +84,7 @@ class Nemesis:
         self.busy.discard(node.name)
 
     def kill(self):
-        """One, and now and then all at once: then nobody remembers anything."""
+        """Kills one process, and now and then all at once: then nobody remembers anything."""
         everybody = self.random.random() < 0.05
         one = self.node()
         for node in list(self.cluster.nodes.values()) if everybody else [one]:
@@ -102,7 +107,7 @@ class Nemesis:
         self.busy.discard(node.name)
 
     def drain(self):
-        """A planned stop: it writes what it knows, and has it again after the start."""
+        """Makes a planned stop: the node writes what it knows, and has it again after the start."""
         node = self.node()
         if not node:
             return
@@ -179,7 +184,8 @@ class Nemesis:
         self.until(0.5, 4.0, node.trouble)
 
     def delay(self):
-        self.trouble("delays", delay_ms=self.random.choice([[0, 5], [0, 50], [20, 200], [100, 700]]))
+        self.trouble("delays",
+                     delay_ms=self.random.choice([[0, 5], [0, 50], [20, 200], [100, 700]]))
 
     def throttle(self):
         self.trouble("throttles", rate=self.random.choice([2000, 20000, 200000]))
@@ -190,7 +196,7 @@ class Nemesis:
     # ---- disks ----
 
     def fill_disk(self):
-        """Sometimes the process dies and starts while nothing can be written."""
+        """Fills a disk. Sometimes the process dies and starts while nothing can be written."""
         node = self.cluster.nodes[self.random.choice(self.names())]
         self.count("full_disks")
         node.fill_disk()
@@ -215,14 +221,16 @@ class Nemesis:
     # ---- the run ----
 
     def look_for_crashes(self):
-        """A node may refuse to go on where its disk is full; nothing else is a reason to end."""
+        """Checks the nodes. A node may refuse to go on where its disk is full; there is no other
+        reason to end."""
         for node in self.cluster.nodes.values():
             status = node.crashed()
             if status is None or node.name in self.busy:
                 continue
             node.ended()
             if status < 0 or not node.disk_was_full():
-                self.cluster.crashes.append("%s ended by itself with status %d" % (node.name, status))
+                self.cluster.crashes.append("%s ended by itself with status %d"
+                                            % (node.name, status))
             self.count("ended_by_full_disk")
             self.busy.add(node.name)
             self.until(0.5, 1.0, self.start, node)
@@ -244,7 +252,7 @@ class Nemesis:
             tell(self)
 
     def heal(self):
-        """Whatever goes on ends now, and every process runs."""
+        """Ends all faults now, and starts every process."""
         self.agenda.run_all()
         self.cluster.heal()
         self.crowd.go_on()

@@ -1,4 +1,5 @@
-"""Nodes of one cluster, each in a network namespace, with a clock, a small disk and a bad network of its own."""
+"""Nodes of one cluster, each in a network namespace, with a clock, a small disk and a bad
+network of its own."""
 
 import ctypes
 import json
@@ -32,7 +33,7 @@ def die_with_parent():
 
 
 def spawn(net, host, arguments, **options):
-    """In the host's namespace; gone at the latest when this process is."""
+    """Starts a process in the host's namespace; it is gone at the latest when this process is."""
     return net.popen(host, arguments, preexec_fn=die_with_parent, **options)
 
 
@@ -42,18 +43,21 @@ def mounted(path):
 
 
 class Node:
-    """One pawld, its proxy and its disk. Its process may be there or not."""
+    """One pawld, its proxy and its disk. The process may run or not."""
 
     def __init__(self, cluster, name):
-        self.cluster, self.name, self.process, self.stopped, self.full_at = cluster, name, None, False, -1e9
+        self.cluster, self.name, self.process = cluster, name, None
+        self.stopped, self.full_at = False, -1e9
         self.state = os.path.join(cluster.dir, "state-" + name)
         self.unix = os.path.join(cluster.dir, name + ".sock")
         self.address = "%s:%d" % (cluster.net.add(name), PEER_PORT)
         self.endpoint = "%s:%d" % (cluster.net.address(name), CLIENT_PORT)
         os.mkdir(self.state, 0o700)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700,size=%d" % DISK_BYTES, "pawl-soak", self.state], check=True)
-        self.proxy = spawn(cluster.net, name, [sys.executable, os.path.join(HERE, "proxy.py"), str(PEER_PORT), str(REAL_PEER_PORT),
-                                               str(cluster.seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700,size=%d" % DISK_BYTES, "pawl-soak",
+                        self.state], check=True)
+        self.proxy = spawn(cluster.net, name, [sys.executable, os.path.join(HERE, "proxy.py"),
+            str(PEER_PORT), str(REAL_PEER_PORT), str(cluster.seed)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
         assert self.proxy.stdout.readline() == b"ready\n"
 
     def write_config(self, masters):
@@ -77,32 +81,37 @@ class Node:
         return self.process is not None
 
     def start(self, rate=1.0):
-        """rate: of its clocks, against true time."""
+        """Starts the process. `rate` is the rate of its clocks compared with true time."""
         command = [self.cluster.pawld, "--config", self.config]
         if rate != 1.0:
-            command = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % rate, *command]
+            command = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % rate,
+                       *command]
         with open(self.log, "a") as log:
-            log.write("---- started %.3f, clocks x%.4f\n" % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
+            log.write("---- started %.3f, clocks x%.4f\n"
+                      % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
             log.flush()
-            self.process = spawn(self.cluster.net, self.name, command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = spawn(self.cluster.net, self.name, command, stdin=subprocess.DEVNULL,
+                                 stdout=log, stderr=log)
         self.stopped = self.told_to_end = False
 
     def ended(self):
-        """Its status, once it has."""
+        """Returns the exit status, once there is one."""
         status = self.process.wait(pawltest.PATIENCE)
         self.process, self.stopped = None, False
         return status
 
     def kill(self):
         if self.process:
-            early = self.told_to_end and self.process.poll() == -signal.SIGTERM  # it had not come as far as its handler
+            # It was told to end, and had not come as far as its handler.
+            early = self.told_to_end and self.process.poll() == -signal.SIGTERM
             if (self.process.poll() or 0) < 0 and not early:
-                self.cluster.crashes.append("%s ended by itself with status %d" % (self.name, self.process.poll()))
+                self.cluster.crashes.append("%s ended by itself with status %d"
+                                            % (self.name, self.process.poll()))
             self.process.kill()
             self.ended()
 
     def crashed(self):
-        """The status of a process that ended although nobody ended it; None: it has not."""
+        """Returns the status of a process that nobody ended; None: it runs."""
         return self.process.poll() if self.process else None
 
     def terminate(self):
@@ -110,7 +119,7 @@ class Node:
         self.process.terminate()
 
     def end(self):
-        """As its operator would; its status."""
+        """Stops it as its operator would. Returns its status."""
         self.go_on()
         self.terminate()
         return self.ended()
@@ -128,7 +137,7 @@ class Node:
         return pawltest.Client("unix:" + self.unix, timeout=timeout)
 
     def ask(self, method, timeout=2.0, **params):
-        """The result, or None when nobody answered; a refusal is raised."""
+        """Returns the result, or None when nobody answered. A refusal is raised."""
         try:
             with self.client(timeout) as client:
                 return client.call(method, **params)
@@ -148,8 +157,9 @@ class Node:
             pass
 
     def disk_was_full(self):
-        """Now, or when this process was started."""
-        return time.monotonic() - self.full_at < 10 or os.path.exists(os.path.join(self.state, "filling"))
+        """Returns whether the disk is full now, or was when this process was started."""
+        return time.monotonic() - self.full_at < 10 or os.path.exists(
+            os.path.join(self.state, "filling"))
 
     def empty_disk(self):
         self.full_at = time.monotonic()
@@ -172,12 +182,15 @@ class Node:
 
 
 class Cluster:
-    """The network, the nodes, and a host for the clients. Use in a with statement: nothing is left behind."""
+    """The network, the nodes, and a host for the clients. Use it in a with statement: nothing is
+    left behind."""
 
     def __init__(self, build, folder, seed):
-        self.pawld, self.rates = os.path.join(build, "src", "node", "pawld"), os.path.join(build, "tests", "rates", "librate.so")
+        self.pawld, self.rates = os.path.join(build, "src", "node", "pawld"), os.path.join(build,
+            "tests", "rates", "librate.so")
         self.dir, self.seed, self.nodes = folder, seed, {}
-        self.crashes = []  # what a node died of that nobody killed
+        # What nodes died of that nobody killed.
+        self.crashes = []
         self.net = None
 
     def __enter__(self):
@@ -206,12 +219,14 @@ class Cluster:
 
     def __exit__(self, *_):
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # whoever asks twice waits until nothing is left behind
+            # A second signal has to wait until nothing is left behind.
+            signal.signal(number, signal.SIG_IGN)
         problems = []
         for node in self.nodes.values():
             try:
                 node.close()
-            except Exception as e:  # the others have to be closed all the same
+            # The others have to be closed all the same.
+            except Exception as e:
                 problems.append("%s: %s" % (node.name, e))
         self.net.close()
         assert not problems, problems

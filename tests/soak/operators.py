@@ -1,16 +1,19 @@
-"""Operators who change the cluster while it is under attack: each request at a node of chance, some at cross purposes."""
+"""Operators who change the cluster while it is under attack: each request goes to a random node,
+and some are at cross purposes."""
 
 import threading
 import time
 
 import pawltest
 
-ASKED_AT_ONCE = 2  # more would only be told that another change is under way
-PATIENCE = 20.0    # for the answer to a change
+# More would only be told that another change is under way.
+ASKED_AT_ONCE = 2
+# How long to wait for the answer to a change, in seconds.
+PATIENCE = 20.0
 
 
 class Asked(threading.Thread):
-    """One request for a change; its outcome is looked at when the thread has ended."""
+    """One request for a change. Its outcome is read when the thread has ended."""
 
     def __init__(self, node, method, params):
         super().__init__(daemon=True)
@@ -29,10 +32,11 @@ class Operators:
     def __init__(self, nemesis):
         self.nemesis, self.random, self.cluster = nemesis, nemesis.random, nemesis.cluster
         self.under_way = []
-        self.lost = None  # the node whose disk was lost and that has not taken its place again
+        # The node whose disk was lost and that has not taken its place again.
+        self.lost = None
 
     def look(self):
-        """What a node of chance takes for the set: its status, or None."""
+        """Returns what a random node takes for the set: its status, or None."""
         running = [n for n in self.cluster.nodes.values() if n.running() and not n.stopped]
         try:
             status = self.random.choice(running).ask("status", timeout=0.5) if running else None
@@ -58,7 +62,7 @@ class Operators:
                     self.lost = None
 
     def operate(self):
-        """One more request, if there is one to make."""
+        """Makes one more request, if there is one to make."""
         self.collect()
         status = self.look()
         if status is None or len(self.under_way) >= ASKED_AT_ONCE:
@@ -81,21 +85,26 @@ class Operators:
     # ---- requests ----
 
     def set_timing(self, *_):
-        self.ask("set_timing", "cluster_set_timing", max_lease_ms=self.random.choice([3000, 3500, 4000]))
+        self.ask("set_timing", "cluster_set_timing",
+                 max_lease_ms=self.random.choice([3000, 3500, 4000]))
 
     def add_replica(self, _masters, _replicas, outside):
         name = self.random.choice(outside)
-        self.ask("add_replica", "cluster_add_replica", name=name, address=self.cluster.nodes[name].address)
+        self.ask("add_replica", "cluster_add_replica", name=name,
+                 address=self.cluster.nodes[name].address)
 
     def swap(self, masters, replicas, _):
-        """A new set in one step: one to all of the replicas become masters, as many masters become replicas."""
+        """Asks for a new set in one step: one to all of the replicas become masters, and as many
+        masters become replicas."""
         count = self.random.randint(1, min(len(masters), len(replicas)))
         up, down = self.random.sample(replicas, count), self.random.sample(masters, count)
-        self.ask("set_nodes", "cluster_set_nodes", masters=sorted(set(masters) - set(down) | set(up)),
+        self.ask("set_nodes",
+                 "cluster_set_nodes", masters=sorted(set(masters) - set(down) | set(up)),
                  replicas=sorted(set(replicas) - set(up) | set(down)))
 
     def replace(self, masters, replicas, _):
-        self.ask("replace", "cluster_replace", old=self.random.choice(masters), new=self.random.choice(replicas))
+        self.ask("replace", "cluster_replace", old=self.random.choice(masters),
+                 new=self.random.choice(replicas))
 
     def remove(self, _masters, replicas, _outside):
         self.ask("remove", "cluster_remove", name=self.random.choice(replicas))
@@ -109,7 +118,8 @@ class Operators:
     # ---- a disk is lost ----
 
     def lose_disk(self, *_):
-        """One at a time: its node comes back under its name with a new identity, and has to be let in again."""
+        """Loses the disk of one node at a time. The node comes back under its name with a new
+        identity, and has to be let in again."""
         node = self.nemesis.node()
         if node and not self.lost:
             self.nemesis.count("disks_lost")
@@ -125,16 +135,19 @@ class Operators:
     # ---- the end ----
 
     def settle(self, masters, limit):
-        """The set as it was in the beginning, with every node in it; asked for again until it is so. Returns why not, or None."""
+        """Restores the set as it was in the beginning, with every node in it, and asks again
+        until it is so. Returns why it is not, or None."""
         end, said = time.monotonic() + limit, "nobody answered"
         while self.under_way:
             self.under_way[0].join()
             self.collect()
         replicas = sorted(set(self.cluster.nodes) - set(masters))
-        wanted = {"masters": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in sorted(masters)],
-                  "replicas": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in replicas]}
+        wanted = {
+            "masters": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in sorted(masters)],
+                "replicas": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in replicas]}
         while time.monotonic() < end:
-            for node in self.cluster.nodes.values():  # some may be outside
+            # Some nodes may be outside.
+            for node in self.cluster.nodes.values():
                 try:
                     if self.lost:
                         node.ask("cluster_replace", timeout=PATIENCE, old=self.lost, new=self.lost)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""proxy.py LISTEN_PORT TO_PORT SEED: what stands before a node's peer port, in the node's namespace, and makes the network bad.
+"""proxy.py LISTEN_PORT TO_PORT SEED: stands before a node's peer port, in the node's namespace,
+and makes the network bad.
 
-Obeys lines of JSON on stdin: {"delay_ms": [low, high], "rate": bytes a second (0: no limit), "break": probability}. Every piece that
-passes is held up by a time of its own, in order within a connection and not between connections; with "break" it may be cut in
-two, and only its first half arrives before both ends are reset. Prints "ready", and ends when stdin does.
+It obeys lines of JSON on stdin: {"delay_ms": [low, high], "rate": bytes a second (0: no limit),
+"break": probability}. Every piece that passes is held up by a time of its own, in order within a
+connection and not between connections. With "break" a piece may be cut in two, and only its first
+half arrives before both ends are reset. It prints "ready", and ends when stdin does.
 """
 
 import asyncio
@@ -13,7 +15,8 @@ import signal
 import sys
 
 PIECE = 16384
-PIECES_HELD = 64  # then the sender has to wait
+# With so many pieces held up the sender has to wait.
+PIECES_HELD = 64
 
 
 class Trouble:
@@ -24,11 +27,13 @@ class Trouble:
     def obey(self, line):
         asked = json.loads(line)
         low, high = asked.get("delay_ms", [0, 0])
-        self.delay, self.rate, self.chance = (low / 1e3, high / 1e3), asked.get("rate", 0), asked.get("break", 0.0)
+        self.delay, self.rate, self.chance = (low / 1e3, high / 1e3), asked.get("rate",
+            0), asked.get("break", 0.0)
 
 
 class Pair:
-    """A connection through the proxy: two streams, each way a queue of pieces with the time at which they may go on."""
+    """A connection through the proxy: two streams, and each way a queue of pieces with the time
+    at which they may go on."""
 
     def __init__(self, trouble, streams):
         self.trouble, self.streams = trouble, streams
@@ -94,7 +99,8 @@ async def main():
 
     server = await asyncio.start_server(begin, "0.0.0.0", listen_port)
     stdin = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin),
+                                                       sys.stdin)
     print("ready", flush=True)
     while True:
         line = await stdin.readline()
@@ -107,5 +113,6 @@ async def main():
     await asyncio.gather(*pairs, return_exceptions=True)
 
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+# The process that began this one ends it.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 asyncio.run(main())

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-import nodes  # finds the modules of tests/integration
+import nodes  # it puts tests/integration on the path
 import crowd
 import nemesis
 import netns
@@ -24,24 +24,28 @@ VIEWS = 10
 
 
 def arguments(text):
-    parser = argparse.ArgumentParser(prog="soak", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="soak", description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--masters", type=int, choices=[3, 5], default=3)
     parser.add_argument("--replicas", type=int, choices=range(5), default=2)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
-    parser.add_argument("--true-clocks", action="store_true", help="no rates of their own: for builds with a sanitizer")
-    parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
-    parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
+    parser.add_argument("--true-clocks", action="store_true",
+                        help="no rates of their own: for builds with a sanitizer")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep histories and logs also after a good run")
+    parser.add_argument("--count", action="store_true",
+                        help='end with the line "passed=N failed=M skipped=K"')
     return parser.parse_args()
 
 
 class Failed(Exception):
-    """Something that must not happen did."""
+    """Something happened that must not."""
 
 
 def wait_until(condition, what, limit=HEALED_WITHIN):
-    """Waits until the condition gives true; what it gives else is the reason."""
+    """Waits until the condition returns true. What else it returns is the reason."""
     end = time.monotonic() + limit
     while True:
         state = condition()
@@ -53,7 +57,7 @@ def wait_until(condition, what, limit=HEALED_WITHIN):
 
 
 def all_well(some):
-    """Whether every one of these nodes votes or follows, in the same configuration."""
+    """Returns whether every one of these nodes votes or follows, in the same configuration."""
     seen = {}
     for node in some:
         status = node.ask("status")
@@ -92,42 +96,49 @@ class Soak:
             node.start()
         wait_until(lambda: all_well([every[m] for m in self.masters]), "the cluster's birth")
         for name in self.replicas:
-            every["a"].ask("cluster_add_replica", timeout=20, name=name, address=every[name].address)
+            every["a"].ask("cluster_add_replica", timeout=20, name=name,
+                           address=every[name].address)
         wait_until(lambda: all_well(every.values()), "the replicas' beginning")
 
     def restore(self, operators):
-        """The operators agree on the set as it was in the beginning: what they ask for has to be done."""
+        """The operators agree on the set as it was in the beginning: what they ask for has to be
+        done."""
         refused = operators.settle(self.masters, HEALED_WITHIN) if self.replicas else None
         if refused:
             raise Failed("the set is not to be changed after the healing: %s" % refused)
 
     def probe(self):
-        """Every key is to be had again, at every node, within the longest lease and a little."""
+        """Every key has to be granted again, at every node, within the longest lease and a
+        little more."""
         for node in self.cluster.nodes.values():
             for key in range(KEYS):
                 try:
                     lock = pawltest.lock_id()
-                    got = node.ask("acquire", timeout=20, key="key%d" % key, lease_ms=1000, wait_ms=15000, lock_id=lock)
+                    got = node.ask("acquire", timeout=20, key="key%d" % key, lease_ms=1000,
+                                   wait_ms=15000, lock_id=lock)
                     if got is None:
                         raise Failed("%s does not answer after the healing" % node.name)
                     node.ask("release", key="key%d" % key, lock_id=lock)
                 except pawltest.Refused as e:
-                    raise Failed("key%d is not to be had at %s after the healing: %s" % (key, node.name, e.error)) from e
+                    raise Failed("key%d is not to be had at %s after the healing: %s"
+                                 % (key, node.name, e.error)) from e
 
     def views(self):
-        """What every node shows of the same keys, from its own memory."""
+        """Returns what every node shows of the same keys, from its own memory."""
         shown = {}
         for node in self.cluster.nodes.values():
             listed = node.ask("list", prefix="view", limit=100) or {"keys": []}
-            shown[node.name] = sorted((str(k["key"]), k["token"], str(k["value"])) for k in listed["keys"])
+            shown[node.name] = sorted((str(k["key"]), k["token"], str(k["value"]))
+                                      for k in listed["keys"])
         return shown
 
     def compare_views(self):
-        """Masters and replicas show the same soon after a write, while its lease lasts."""
+        """Masters and replicas have to show the same soon after a write, while its lease lasts."""
         shown = {}
         for attempt in range(5):
             for i in range(VIEWS):
-                self.cluster.nodes["a"].ask("acquire", key="view%d" % i, lease_ms=3000, wait_ms=5000, value="%d" % attempt, timeout=10)
+                self.cluster.nodes["a"].ask("acquire", key="view%d" % i, lease_ms=3000,
+                                            wait_ms=5000, value="%d" % attempt, timeout=10)
             end = time.monotonic() + 2.0
             while time.monotonic() < end:
                 shown = self.views()
@@ -140,23 +151,28 @@ class Soak:
             raise Failed("; ".join(self.cluster.crashes) or "clients ended: %s" % people.dead())
 
     def judge(self):
-        files = [os.path.join(self.cluster.dir, f) for f in sorted(os.listdir(self.cluster.dir)) if f.startswith("history-")]
-        judged = subprocess.run([os.path.join(self.programs, "soak-judge"), *files], capture_output=True, text=True)
+        files = [os.path.join(self.cluster.dir, f) for f in sorted(os.listdir(self.cluster.dir))
+                 if f.startswith("history-")]
+        judged = subprocess.run([os.path.join(self.programs, "soak-judge"), *files],
+                                capture_output=True, text=True)
         if judged.returncode:
             raise Failed(judged.stderr)
-        return {name: int(number) for name, number in (line.split() for line in judged.stdout.splitlines())}
+        return {name: int(number) for name,
+                number in (line.split() for line in judged.stdout.splitlines())}
 
     def run(self):
         self.set_up()
         people = crowd.Crowd(self.cluster, self.programs, WORKERS, KEYS)
-        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed, bool(self.replicas), not self.args.true_clocks)
+        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed, bool(self.replicas),
+                                   not self.args.true_clocks)
         try:
             self.began = time.monotonic()
             attacker.run(self.began + self.args.seconds, self.tell)
             self.look_for_crashes(people)
             attacker.heal()
             self.restore(attacker.operators)
-            wait_until(lambda: all_well(self.cluster.nodes.values()), "all nodes well after the healing")
+            wait_until(lambda: all_well(self.cluster.nodes.values()),
+                       "all nodes well after the healing")
             self.probe()
             self.compare_views()
             self.look_for_crashes(people)
@@ -164,7 +180,8 @@ class Soak:
             for node in self.cluster.nodes.values():
                 status = node.end()
                 if status:
-                    raise Failed("%s ended with status %d when it was asked to" % (node.name, status))
+                    raise Failed("%s ended with status %d when it was asked to"
+                                 % (node.name, status))
         finally:
             people.close()
         return {**attacker.counts, "pauses": people.pauses, **resource, **self.judge()}
@@ -175,11 +192,12 @@ def line_of(counts):
 
 
 def least(args):
-    """What has to have happened at least so often, else the run shows nothing."""
+    """Checks that everything happened at least so often that the run shows something."""
     minutes = args.seconds / 60
     changes = {"change_done": minutes, "disks_lost": minutes / 4} if args.replicas else {}
-    return {**changes, "kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2, "acquired": 60 * minutes, "extended": 15 * minutes,
-            "updated": 40 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": 2 * minutes}
+    return {**changes, "kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2,
+            "acquired": 60 * minutes, "extended": 15 * minutes, "updated": 40 * minutes,
+            "read": 30 * minutes, "refused": minutes, "lost_open": 2 * minutes}
 
 
 def verdict(args, counts):
@@ -212,7 +230,8 @@ def main(text):
     args.seed = random.randrange(1 << 31) if args.seed is None else args.seed
     signal.signal(signal.SIGTERM, interrupted)
     folder = tempfile.mkdtemp(prefix="pawl-soak-")
-    print("seed %d: %d masters, %d replicas, %.0f s" % (args.seed, args.masters, args.replicas, args.seconds), flush=True)
+    print("seed %d: %d masters, %d replicas, %.0f s"
+          % (args.seed, args.masters, args.replicas, args.seconds), flush=True)
     failure = None
     try:
         attempt(args, folder)
