@@ -15,11 +15,14 @@ uint32_t checker_followed(const struct checker *c, uint32_t node) {
 }
 
 void checker_shows(struct checker *c, uint32_t node) {
-	struct core_status status;
-	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
 	const uint32_t master = checker_followed(c, node);
 	c->showed[node] = c->shows[node];
-	if (master != TRACE_NONE && !status.catching_up) {
+	if (master == TRACE_NONE) {
+		return;
+	}
+	struct core_status status;
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	if (!status.catching_up) {
 		c->shows[node] = master + 1;
 	}
 }
