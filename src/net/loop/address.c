@@ -37,7 +37,8 @@ int address_parse(const char *text, struct address *out) {
 		host++;
 		size -= 2;
 	} else if (memchr(host, ':', size)) {
-		return PAWL_EINVAL; /* a bare IPv6 address: which colon is the port's? */
+		/* In a bare IPv6 address nobody can tell which colon begins the port. */
+		return PAWL_EINVAL;
 	}
 	char *end;
 	unsigned long port = strtoul(colon + 1, &end, 10);
@@ -52,19 +53,22 @@ int address_parse(const char *text, struct address *out) {
 
 static size_t address_of_path(const struct address *a, struct address_socket *out) {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	memcpy(un.sun_path, a->host, strlen(a->host) + 1); /* address_parse saw that it fits */
+	/* address_parse has checked that the path fits. */
+	memcpy(un.sun_path, a->host, strlen(a->host) + 1);
 	memset(out, 0, sizeof *out);
 	memcpy(&out->addr, &un, sizeof un);
 	out->size = sizeof un;
 	return 1;
 }
 
-size_t address_resolve(const struct address *a, bool numeric_only, struct address_socket *out, size_t max) {
+size_t address_resolve(const struct address *a, bool numeric_only,
+	struct address_socket *out, size_t max) {
 	if (a->local) {
 		return max > 0 ? address_of_path(a, out) : 0;
 	}
 	bool any = a->host[0] == 0 || strcmp(a->host, "*") == 0;
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICSERV };
 	struct addrinfo *list = NULL;
 	if (numeric_only) {
 		hints.ai_flags |= AI_NUMERICHOST;
@@ -89,10 +93,12 @@ void address_print(const struct sockaddr *addr, socklen_t size, char out[ADDRESS
 	if (addr->sa_family == AF_UNIX) {
 		struct sockaddr_un un = { 0 };
 		memcpy(&un, addr, size < sizeof un ? size : sizeof un);
-		snprintf(out, ADDRESS_TEXT_BYTES, UNIX_PREFIX "%.*s", (int)sizeof un.sun_path, un.sun_path);
+		snprintf(out, ADDRESS_TEXT_BYTES, UNIX_PREFIX "%.*s",
+			(int)sizeof un.sun_path, un.sun_path);
 		return;
 	}
-	if (getnameinfo(addr, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+	if (getnameinfo(addr, size, host, sizeof host, port, sizeof port,
+		NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
 		snprintf(out, ADDRESS_TEXT_BYTES, "unknown");
 		return;
 	}

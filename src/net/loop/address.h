@@ -1,4 +1,6 @@
-/* address.h: `host:port`, `[v6]:port`, `unix:/path`. */
+/* address.h: parses, resolves and prints the addresses that a node listens on or connects to:
+ * `host:port`, `[v6]:port` and `unix:/path`.
+ */
 #ifndef PAWL_NET_ADDRESS_H
 #define PAWL_NET_ADDRESS_H
 
@@ -7,15 +9,18 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+/* The size of a printed address, in bytes, with the terminating 0. */
 #define ADDRESS_TEXT_BYTES 320
 
 struct address {
-	bool local;     /* a Unix socket: host is its path */
-	char host[256]; /* "" or "*": every interface */
+	/* The address is a Unix socket, and host is its path. */
+	bool local;
+	/* "" and "*" stand for every interface. */
+	char host[256];
 	char port[6];
 };
 
-/* 0 or PAWL_EINVAL. */
+/* Returns 0 or PAWL_EINVAL. */
 int address_parse(const char *text, struct address *out);
 
 struct address_socket {
@@ -23,12 +28,17 @@ struct address_socket {
 	socklen_t size;
 };
 
-/* Fills up to `max` socket addresses. Blocks on names unless numeric_only; then, and where nothing is found, 0. */
-size_t address_resolve(const struct address *a, bool numeric_only, struct address_socket *out, size_t max);
+/* Fills in up to `max` socket addresses and returns how many there are. Looking up a name blocks;
+ * with numeric_only, names are not looked up. Returns 0 if nothing is found. */
+size_t address_resolve(const struct address *a, bool numeric_only,
+	struct address_socket *out, size_t max);
 
 void address_print(const struct sockaddr *addr, socklen_t size, char out[ADDRESS_TEXT_BYTES]);
-/* As IPv6, IPv4 mapped into it; false: it is neither, *out stays. */
+
+/* Gives the address as IPv6, with an IPv4 address mapped into it. Returns false and leaves `out`
+ * alone if the address is neither. */
 bool address_ip(const struct sockaddr *addr, uint8_t out[16]);
-bool address_is_loopback(const struct sockaddr *addr); /* Unix sockets are, too */
+/* Unix sockets count as loopback. */
+bool address_is_loopback(const struct sockaddr *addr);
 
 #endif

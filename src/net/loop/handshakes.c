@@ -5,7 +5,8 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-/* A timer that is due at once: unlike an event that is made active it lets the loop look at the sockets first. */
+/* Sets a timer that is due at once. Unlike an event that is made active, it lets the loop look at
+ * the sockets first. */
 static void handshakes_next_turn(struct handshakes *h) {
 	static const struct timeval at_once = { 0, 0 };
 	if (h->waiting > 0) {

@@ -1,7 +1,10 @@
-/* handshakes.h: the turns of TLS handshakes. A step of a handshake costs a good part of a millisecond of signing and verifying. So
- * the connections whose next step has arrived wait in a queue, and each turn of the event loop takes one of them: whatever else has
- * become ready meanwhile goes between, and the requests of clients may take as long as the step took in addition to their own time: so a
- * flood of handshakes gets half of the thread at most while requests wait. */
+/* handshakes.h: gives the TLS handshakes of a loop their turns. A step of a handshake spends a good
+ * part of a millisecond on signing and verifying. So the connections whose next step is due wait in
+ * a queue, and each turn of the event loop takes one of them. Everything else that has become ready
+ * meanwhile is served in between, and after each step the requests of clients may take as long as
+ * the step took, in addition to their own time. So a flood of handshakes gets at most half of the
+ * thread while requests wait.
+ */
 #ifndef PAWL_NET_HANDSHAKES_H
 #define PAWL_NET_HANDSHAKES_H
 
@@ -14,31 +17,41 @@
 struct event;
 struct event_base;
 
-/* What a handshake that this node accepted may bring in all: certificates take a few thousand bytes. */
+/* How many bytes the other side may send in a handshake that this node accepted. Certificates take
+ * a few thousand bytes. */
 #define HANDSHAKE_BYTES_MAX (32u << 10)
-/* So many that wait for their turn are enough: more connections are not accepted until there are fewer (listener_pace). */
+/* As long as this many handshakes wait for their turn, no more connections are accepted
+ * (listener_pace). */
 #define HANDSHAKES_WAITING_MAX 32
 
-struct handshake { /* part of a connection; zeroed: it does not wait */
+/* The handshake of one connection, of which it is a part. While it is zeroed, it does not wait. */
+struct handshake {
 	struct list in;
-	void (*step)(void *ctx); /* may free the connection */
+	/* Makes the next step. It may free the connection. */
+	void (*step)(void *ctx);
 	void *ctx;
 };
 
 struct handshakes {
 	struct event *turn;
-	struct list first, others; /* that wait, oldest first */
+	/* The handshakes that wait, the oldest first. */
+	struct list first, others;
 	uint32_t waiting;
-	/* How long the latest step took, until it is taken. */
+	/* How long the latest step took; 0 once it has been taken (handshakes_take_owed). */
 	span_ns owed;
 };
 
-int handshakes_init(struct handshakes *h, struct event_base *base); /* 0 or PAWL_ENOMEM */
-void handshakes_done(struct handshakes *h); /* accepts zeroed memory */
+/* Returns 0 or PAWL_ENOMEM. */
+int handshakes_init(struct handshakes *h, struct event_base *base);
+/* Accepts zeroed memory. */
+void handshakes_done(struct handshakes *h);
 
-/* Calls step() once, in a later turn of the loop. `first`: before all others. One that waits already keeps its place. */
+/* Calls step() once, in a later turn of the loop. With `first`, the handshake goes before all that
+ * lack it. A handshake that waits already keeps its place. */
 void handshakes_wait(struct handshakes *h, struct handshake *handshake, bool first);
-void handshakes_leave(struct handshakes *h, struct handshake *handshake); /* also of one that does not wait */
+/* Also accepts a handshake that does not wait. */
+void handshakes_leave(struct handshakes *h, struct handshake *handshake);
+/* Returns how long the latest step took, and sets that time to 0. */
 span_ns handshakes_take_owed(struct handshakes *h);
 
 #endif

@@ -13,8 +13,8 @@
 #include "check.h"
 #include "pawl/error.h"
 
-/* Belongs to two: the thread and the loop. The last of them frees it, so that a look-up nobody waits for any more can take
- * as long as it likes. */
+/* A job has two owners, the thread and the loop, and the last of them frees it. So a look-up that
+ * nobody waits for any more can take as long as it likes. */
 struct job {
 	const struct job_work *work;
 	void *data, *ctx;
@@ -56,7 +56,7 @@ static void job_on_ended(evutil_socket_t fd, short what, void *arg) {
 	job_drop(job);
 }
 
-/* Signals are the loop's business. */
+/* The thread blocks all signals, because only the loop handles them. */
 static int job_spawn(struct job *job) {
 	sigset_t all, before;
 	sigfillset(&all);
@@ -66,12 +66,14 @@ static int job_spawn(struct job *job) {
 	return error ? PAWL_ENOMEM : 0;
 }
 
-int job_start(struct event_base *base, const struct job_work *work, void *take_data, void *ctx, struct job **out) {
+int job_start(struct event_base *base, const struct job_work *work, void *take_data, void *ctx,
+	struct job **out) {
 	struct job *job = calloc(1, sizeof *job);
 	if (!job) {
 		return PAWL_ENOMEM;
 	}
-	*job = (struct job){ .work = work, .data = take_data, .ctx = ctx, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	*job = (struct job){ .work = work, .data = take_data, .ctx = ctx,
+		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	atomic_init(&job->owners, 2);
 	job->ended = job->fd < 0 ? NULL : event_new(base, job->fd, EV_READ, job_on_ended, job);
 	if (!job->ended || event_add(job->ended, NULL) != 0 || job_spawn(job) != 0) {

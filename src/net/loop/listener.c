@@ -15,10 +15,16 @@
 #include "time_source.h"
 
 #define BACKLOG 1024
-#define ACCEPTS_PER_TURN 16 /* what else is ready goes between; fewer, if they take longer than this: */
+/* The largest number of connections that are accepted in one turn of the loop. Whatever else is
+ * ready is served in between. */
+#define ACCEPTS_PER_TURN 16
+/* A turn accepts no more connections once it has taken this long. */
 #define ACCEPTING_MAX (SPAN_MS / 8)
-#define PAUSE_MS 100        /* after running out of descriptors */
-#define PACE_MS 2           /* while enough handshakes wait */
+/* How long accepting pauses after this process ran out of descriptors, in milliseconds. */
+#define PAUSE_MS 100
+/* How long accepting pauses while enough handshakes wait, in milliseconds. */
+#define PACE_MS 2
+
 #define RESOLVED_MAX 8
 
 struct listener {
@@ -28,11 +34,13 @@ struct listener {
 	int fd;
 	bool local;
 	struct event *readable, *pause;
-	const struct handshakes *paced_by; /* NULL: none */
+	/* The handshakes for which this listener waits, or NULL. */
+	const struct handshakes *paced_by;
 	char address[ADDRESS_TEXT_BYTES];
 };
 
-/* The connection stays in the backlog, and a level-triggered event would spin. */
+/* Stops accepting for a while. The connection stays in the backlog, and without the pause a
+ * level-triggered event would spin. */
 static void listener_pause(struct listener *l, int ms) {
 	const struct timeval pause = { 0, ms * 1000 };
 	event_del(l->readable);
@@ -46,10 +54,12 @@ static void listener_on_pause_over(evutil_socket_t fd, short what, void *ctx) {
 	event_add(l->readable, NULL);
 }
 
-/* Who only listens to events may be gone for ever without a word: a machine that lost its power says nothing. */
+/* A client that only waits for events would not notice that it is gone forever, and neither would
+ * this node, because a machine that lost its power sends nothing. So the kernel probes silent
+ * connections. A Unix socket has none of these options, and the calls fail without harm. */
 static void listener_tune(int fd) {
 	const int on = 1, silent_s = 60, between_s = 15, probes = 4;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a Unix socket knows none of these */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &silent_s, sizeof silent_s);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
@@ -60,19 +70,24 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 	struct listener *l = ctx;
 	(void)what;
 	const struct instant begun = time_source_now();
-	for (int i = 0; i < ACCEPTS_PER_TURN && instant_elapsed_short(time_source_now(), begun) < ACCEPTING_MAX; i++) {
+	for (int i = 0; i < ACCEPTS_PER_TURN
+		&& instant_elapsed_short(time_source_now(), begun) < ACCEPTING_MAX; i++) {
 		if (l->paced_by && l->paced_by->waiting >= HANDSHAKES_WAITING_MAX) {
 			listener_pause(l, PACE_MS);
 			return;
 		}
 		struct sockaddr_storage addr;
 		socklen_t size = sizeof addr;
-		int fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(listening, (struct sockaddr *)&addr, &size,
+			SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
-			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM
+				|| errno == ENOBUFS) {
 				listener_pause(l, PAUSE_MS);
 			}
-			return; /* anything else was that connection's misfortune, or there is none left */
+			/* Every other error concerned that one connection only, or means that no
+			 * more connections are waiting. */
+			return;
 		}
 		listener_tune(fd);
 		struct origin from;
@@ -83,15 +98,17 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 
 /* ---- opening ---- */
 
-/* A socket file outlives its process: whether somebody listens is found out by calling. Without blocking: where somebody listens whose
- * backlog is full, the call would wait for as long as that one likes (and says EAGAIN so, which is an answer). */
+/* A socket file outlives its process; connecting to it shows whether somebody still listens there.
+ * The socket does not block: if the backlog of a live listener is full, a blocking call would wait
+ * for as long as that process likes. A non-blocking call says EAGAIN, which is an answer, too. */
 static void listener_remove_stale(const struct address *a, const struct address_socket *at) {
 	struct stat st;
 	if (lstat(a->host, &st) != 0 || !S_ISSOCK(st.st_mode)) {
 		return;
 	}
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->size) != 0 && errno == ECONNREFUSED) {
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->size) != 0
+		&& errno == ECONNREFUSED) {
 		unlink(a->host);
 	}
 	if (fd >= 0) {
@@ -109,7 +126,9 @@ static int listener_bind(const struct address *a, const struct address_socket *a
 	if (a->local) {
 		listener_remove_stale(a, at);
 	}
-	mode_t before = umask(0117); /* the file is made by bind: nobody else may get in even for a moment */
+	/* bind creates the file, so the umask must already keep everybody else out at that
+	 * moment. */
+	mode_t before = umask(0117);
 	int bound = bind(fd, (const struct sockaddr *)&at->addr, at->size);
 	umask(before);
 	if (bound != 0 || listen(fd, BACKLOG) != 0) {
@@ -125,7 +144,8 @@ static int listener_open(struct listener *l, const char *text, char why[LISTENER
 	struct address a;
 	struct address_socket at[RESOLVED_MAX];
 	if (address_parse(text, &a) != 0) {
-		snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: write host:port, [v6]:port or unix:/path", text);
+		snprintf(why, LISTENER_WHY_BYTES,
+			"cannot listen on %s: write host:port, [v6]:port or unix:/path", text);
 		return PAWL_EINVAL;
 	}
 	size_t n = address_resolve(&a, false, at, RESOLVED_MAX);
@@ -144,8 +164,8 @@ static int listener_open(struct listener *l, const char *text, char why[LISTENER
 	return 0;
 }
 
-int listener_new(struct net_loop *loop, const char *address, listener_accepted *accepted, void *ctx, struct listener **out,
-	char why[LISTENER_WHY_BYTES]) {
+int listener_new(struct net_loop *loop, const char *address, listener_accepted *accepted, void *ctx,
+	struct listener **out, char why[LISTENER_WHY_BYTES]) {
 	struct listener *l = alloc_new(loop->alloc, sizeof *l);
 	if (!l) {
 		snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: out of memory", address);
@@ -154,10 +174,12 @@ int listener_new(struct net_loop *loop, const char *address, listener_accepted *
 	*l = (struct listener){ .loop = loop, .accepted = accepted, .ctx = ctx, .fd = -1 };
 	int error = listener_open(l, address, why);
 	if (!error) {
-		l->readable = event_new(loop->base, l->fd, EV_READ | EV_PERSIST, listener_on_readable, l);
+		l->readable = event_new(loop->base, l->fd, EV_READ | EV_PERSIST,
+			listener_on_readable, l);
 		l->pause = event_new(loop->base, -1, 0, listener_on_pause_over, l);
 		if (!l->readable || !l->pause || event_add(l->readable, NULL) != 0) {
-			snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: out of memory", address);
+			snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: out of memory",
+				address);
 			error = PAWL_ENOMEM;
 		}
 	}

@@ -11,17 +11,22 @@ struct event_base;
 
 #define NET_SCRATCH_BYTES (256 * 1024)
 
-/* `scratch` takes what one read brings, so that a connection owns memory only for what is incomplete. It is in use only
- * within one callback of the loop. */
+/* What all connections of one event loop share. Each connection reads into `scratch`, so that it
+ * needs memory of its own only for incomplete input. `scratch` and `plain` are in use only within
+ * one callback of the loop. */
 struct net_loop {
-	struct event_base *base;       /* borrowed */
-	const struct allocator *alloc; /* borrowed */
-	uint8_t *scratch, *plain;      /* as read; as decrypted */
-	struct handshakes handshakes;  /* of connections that were accepted */
+	/* Borrowed. */
+	struct event_base *base;
+	/* Borrowed. */
+	const struct allocator *alloc;
+	/* Bytes as they were read, and the same bytes decrypted. */
+	uint8_t *scratch, *plain;
+	/* The handshakes of the connections that this node accepted. */
+	struct handshakes handshakes;
 };
 
-/* The loop must stay where it is until net_loop_done. */
-int net_loop_init(struct net_loop *loop, struct event_base *base, const struct allocator *alloc); /* 0 or PAWL_ENOMEM */
+/* Returns 0 or PAWL_ENOMEM. The loop must not be moved in memory until net_loop_done. */
+int net_loop_init(struct net_loop *loop, struct event_base *base, const struct allocator *alloc);
 void net_loop_done(struct net_loop *loop);
 
 #endif

@@ -12,7 +12,7 @@ void origin_named(const char *name, struct origin *out) {
 	out->host_bytes = (uint16_t)strlen(out->address);
 }
 
-/* Its own group, and those it is in beside that. */
+/* Stores the process's own group, and then the other groups that it is in. */
 static void origin_groups(int fd, gid_t own, struct origin *out) {
 	socklen_t size = (ORIGIN_GIDS_MAX - 1) * sizeof out->gids[0];
 	out->gids[0] = own;
@@ -20,7 +20,8 @@ static void origin_groups(int fd, gid_t own, struct origin *out) {
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, &out->gids[1], &size) == 0) {
 		out->gid_count += (uint32_t)(size / sizeof out->gids[0]);
 	} else {
-		out->more_gids = true; /* more than there is room for */
+		/* The process is in more groups than there is room for. */
+		out->more_gids = true;
 	}
 }
 
@@ -32,7 +33,8 @@ void origin_identity(const struct origin *from, char out[ORIGIN_IDENTITY_BYTES])
 	}
 }
 
-/* The kernel says it, as of the time of connect(): nobody can pretend to be another process. */
+/* The kernel gives the credentials as they were at the time of connect(), so no process can pretend
+ * to be another. */
 static void origin_of_process(int fd, const char *listener, struct origin *out) {
 	struct ucred process;
 	socklen_t size = sizeof process;
@@ -45,7 +47,8 @@ static void origin_of_process(int fd, const char *listener, struct origin *out) 
 	}
 }
 
-void origin_of(int fd, const struct sockaddr *from, socklen_t size, const char *listener, struct origin *out) {
+void origin_of(int fd, const struct sockaddr *from, socklen_t size, const char *listener,
+	struct origin *out) {
 	if (from->sa_family == AF_UNIX) {
 		origin_of_process(fd, listener, out);
 		return;

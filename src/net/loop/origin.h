@@ -9,29 +9,39 @@
 #include "address.h"
 
 #define ORIGIN_UNKNOWN (-1)
+
+/* A process in more groups than this has more_gids. */
 #define ORIGIN_GIDS_MAX 64
+
+/* The size of an identity that origin_identity writes, in bytes, with the terminating 0. */
 #define ORIGIN_IDENTITY_BYTES 32
 
 struct origin {
-	/* The other end: host:port; of a Unix socket, which has no address there, the path at which it came in. */
+	/* The other end as host:port. The other end of a Unix socket has no address; then this is
+	 * the path of the listener. */
 	char address[ADDRESS_TEXT_BYTES];
-	/* How much of it names the machine: all but the port. */
+	/* How many bytes of `address` name the machine: all but the port. */
 	uint16_t host_bytes;
-	/* It comes from this machine. */
+	/* The connection comes from this machine. */
 	bool local;
-	/* The process at the other end of a Unix socket, as it was when it connected; else ORIGIN_UNKNOWN. */
+	/* The user and the process at the other end of a Unix socket at the time when it connected;
+	 * otherwise ORIGIN_UNKNOWN. */
 	int64_t uid, pid;
-	/* Its groups, at that time too. `more_gids`: there are others. */
+	/* The groups of that process at the same time, its own group first. `more_gids` says that
+	 * it is in further groups. */
 	uint32_t gids[ORIGIN_GIDS_MAX];
 	uint32_t gid_count;
 	bool more_gids;
 };
 
-/* Of a connection that was accepted at a listener with that address. */
-void origin_of(int fd, const struct sockaddr *from, socklen_t size, const char *listener, struct origin *out);
-/* Who is at the other end as far as the kernel says, for a connection without TLS from this machine: unix:uid:N, or plain. */
+/* Finds the origin of a connection that was accepted by the listener with the address
+ * `listener`. */
+void origin_of(int fd, const struct sockaddr *from, socklen_t size, const char *listener,
+	struct origin *out);
+/* Says who is at the other end of a connection without TLS from this machine, as far as the kernel
+ * knows: unix:uid:N, or plain. */
 void origin_identity(const struct origin *from, char out[ORIGIN_IDENTITY_BYTES]);
-/* One that only has a name. */
+/* Makes an origin that has nothing but a name. */
 void origin_named(const char *name, struct origin *out);
 
 #endif

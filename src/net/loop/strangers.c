@@ -5,7 +5,9 @@
 
 #include "address.h"
 
-#define NETWORK_BYTES 8 /* of IPv6: whoever has one address there has all of them */
+/* The size of an IPv6 network, in bytes. Whoever has one address in such a network has all of
+ * them. */
+#define NETWORK_BYTES 8
 
 const char strangers_evicted[] = "a newer connection took its place: it had not said who it is";
 
@@ -19,7 +21,9 @@ struct stranger_address stranger_address_of(int fd) {
 	return out;
 }
 
-static bool strangers_same_place(const struct stranger_address *a, const struct stranger_address *b) {
+/* Compares IPv4 addresses as a whole, and of IPv6 addresses the network only. */
+static bool strangers_same_place(const struct stranger_address *a,
+	const struct stranger_address *b) {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	size_t compared = memcmp(a->ip, mapped, sizeof mapped) == 0 ? sizeof a->ip : NETWORK_BYTES;
 	return memcmp(a->ip, b->ip, compared) == 0;
@@ -30,28 +34,32 @@ void strangers_init(struct strangers *s) {
 	list_init(&s->all);
 }
 
-/* The oldest of those at the place, or of all (NULL); only such as are not busy, if `busy` is given. */
-static struct stranger *strangers_find(const struct strangers *s, const struct stranger_address *place,
-	bool (*busy)(const struct stranger *stranger)) {
+/* Returns the oldest stranger at `place`, or the oldest of all if `place` is NULL. If `busy` is
+ * given, strangers that are busy are passed over. */
+static struct stranger *strangers_find(const struct strangers *s,
+	const struct stranger_address *place, bool (*busy)(const struct stranger *stranger)) {
 	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
 		struct stranger *stranger = CONTAINER_OF(at, struct stranger, in);
-		if ((!place || strangers_same_place(place, &stranger->address)) && !(busy && busy(stranger))) {
+		if ((!place || strangers_same_place(place, &stranger->address))
+			&& !(busy && busy(stranger))) {
 			return stranger;
 		}
 	}
 	return NULL;
 }
 
-static uint32_t strangers_count_at(const struct strangers *s, const struct stranger_address *place) {
+static uint32_t strangers_count_at(const struct strangers *s,
+	const struct stranger_address *place) {
 	uint32_t count = 0;
 	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
-		count += strangers_same_place(place, &CONTAINER_OF(at, struct stranger, in)->address);
+		count += strangers_same_place(place,
+			&CONTAINER_OF(at, struct stranger, in)->address);
 	}
 	return count;
 }
 
-struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits, const struct stranger *newcomer,
-	bool (*busy)(const struct stranger *stranger)) {
+struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits,
+	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger)) {
 	const struct stranger_address *place = NULL;
 	if (strangers_count_at(s, &newcomer->address) >= limits->per_address) {
 		place = &newcomer->address;

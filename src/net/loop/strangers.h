@@ -1,6 +1,8 @@
-/* strangers.h: the connections of one kind of port that have not said yet who they are: an address cannot have many, all together are
- * few and take little memory, and when one more comes the oldest goes. Who speaks at once is no stranger for long; who stays silent
- * keeps nobody out. */
+/* strangers.h: keeps count of the strangers of one kind of port, which are the connections that
+ * have not said yet who they are. One address cannot have many of them, all together are few and
+ * take little memory, and when one more comes, the oldest is closed. A connection that speaks at
+ * once is not a stranger for long, and one that stays silent keeps nobody else out.
+ */
 #ifndef PAWL_NET_STRANGERS_H
 #define PAWL_NET_STRANGERS_H
 
@@ -10,50 +12,69 @@
 
 #include "list.h"
 
-/* What a TLS handshake takes at most: OpenSSL's state, and room for the largest message that it lets the other side announce. Measured
- * with OpenSSL 3.0: 48 KB of one that is half done, 181 KB of one that announces a message of 130,000 bytes. */
+/* The largest amount of memory that a TLS handshake takes, in bytes: OpenSSL's state, and room for
+ * the largest message that OpenSSL lets the other side announce. Measurements with OpenSSL 3.0
+ * showed 48 KB for a handshake that is half done, and 181 KB for one that announces a message of
+ * 130,000 bytes. */
 #define STRANGER_TLS_BYTES (256u << 10)
-#define STRANGER_PLAIN_BYTES (4u << 10) /* of a plain connection */
+/* The same for a plain connection. */
+#define STRANGER_PLAIN_BYTES (4u << 10)
 
-/* Why a stranger was closed for a newer one. */
+/* The message for a stranger that was closed in favour of a newer one. */
 extern const char strangers_evicted[];
 
-struct stranger_address { /* IPv4 mapped into IPv6; a Unix socket: zeros */
+/* The IP address of a connection. An IPv4 address is mapped into IPv6; a Unix socket has zeros. */
+struct stranger_address {
 	uint8_t ip[16];
 };
 
-struct stranger { /* part of a connection; zeroed: it is no stranger */
+/* The part of a connection that counts it. While it is zeroed, the connection is no stranger. */
+struct stranger {
 	struct list in;
 	struct stranger_address address;
-	size_t bytes; /* that it may take; set by the owner */
+	/* How many bytes the connection may take; the owner sets this. */
+	size_t bytes;
 };
 
+/* What the strangers of one port may take. */
 struct strangers_limits {
-	uint32_t count, per_address; /* per_address: of one IPv4 address, one IPv6 network of 64 bits, or all Unix sockets */
+	/* The largest number of strangers: of all together, and of one address. One address here is
+	 * an IPv4 address, an IPv6 network of 64 bits, or all Unix sockets together. */
+	uint32_t count, per_address;
+	/* The largest number of bytes that all of them together may take. */
 	size_t bytes;
 };
 
 struct strangers_counts {
-	uint32_t now;              /* connections that have not said who they are */
-	uint64_t evicted, refused; /* since the start: closed for a newer one; closed for any other reason */
+	/* The number of connections that have not said yet who they are. */
+	uint32_t now;
+	/* Totals since the start: strangers that were closed for a newer one, and strangers that
+	 * were closed for any other reason. */
+	uint64_t evicted, refused;
 };
 
 struct strangers {
-	struct list all; /* oldest first */
+	/* All strangers, the oldest first. */
+	struct list all;
 	uint32_t count;
+	/* The sum of the bytes that they may take. */
 	size_t bytes;
 };
 
 void strangers_init(struct strangers *s);
-/* Who must go before the newcomer, which has its address and bytes, can be added; ask again until it is NULL: there is room. One for
- * which busy() says true waits for this node and not for the other side: it goes only if all that could go are busy. */
-struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits, const struct stranger *newcomer,
-	bool (*busy)(const struct stranger *stranger));
-struct stranger *strangers_oldest(const struct strangers *s); /* NULL: there is none */
+/* Returns the stranger that must go before `newcomer`, whose address and bytes are set, can be
+ * added. Ask again until the result is NULL, which means that there is room. A stranger for which
+ * busy() is true waits for this node and not for the other side; it goes only if all candidates are
+ * busy. */
+struct stranger *strangers_victim(const struct strangers *s, const struct strangers_limits *limits,
+	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger));
+/* Returns NULL if there is none. */
+struct stranger *strangers_oldest(const struct strangers *s);
 void strangers_add(struct strangers *s, struct stranger *stranger);
-bool strangers_remove(struct strangers *s, struct stranger *stranger); /* false: it was none */
+/* Returns false if the connection was no stranger. */
+bool strangers_remove(struct strangers *s, struct stranger *stranger);
 
-/* The address of the other end of a socket. */
+/* Returns the address of the other end of a socket. */
 struct stranger_address stranger_address_of(int fd);
 
 #endif

@@ -8,10 +8,16 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
+/* How many bytes are read at a time during a handshake that takes turns. */
 #define HANDSHAKE_READ_BYTES (16u * 1024)
-#define KEEP_HELD_BYTES 4096u /* the same for input that was held, which every connection has */
-#define LAST_READS 64 /* of a connection that goes on sending after we have said our last words; */
-#define LAST_READS_FOR SPAN_S /* and no longer than that, though each byte puts off the time at which it would be closed */
+/* The counterpart of STREAM_KEEP_BYTES for input that was held, which is a buffer that every
+ * connection has. */
+#define KEEP_HELD_BYTES 4096u
+/* After we have closed, a connection that goes on sending gets at most this many more reads, and at
+ * most this much time. Without the bound in time, each byte would put off the moment at which it is
+ * closed. */
+#define LAST_READS 64
+#define LAST_READS_FOR SPAN_S
 
 static void stream_destroy(struct stream *s) {
 	if (s->readable) {
@@ -81,7 +87,8 @@ static void stream_become_open(struct stream *s) {
 
 static int stream_deliver_tls(struct stream *s, struct slice bytes, struct instant now) {
 	int error = tls_engine_feed(s->tls, bytes);
-	int pushed = stream_push(s); /* handshake, or the alert that says why not */
+	/* What leaves is a part of the handshake, or the alert that says why it failed. */
+	int pushed = stream_push(s);
 	if (error || pushed) {
 		return error ? error : pushed;
 	}
@@ -103,7 +110,8 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 	return 0;
 }
 
-/* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
+/* Reads once. The time is read after that, as the protocol wants it (docs/protocol.md, Time: after
+ * the last byte was received). */
 static int stream_receive(struct stream *s) {
 	bool paced = s->accepted && s->state == STREAM_SHAKING;
 	size_t most = paced ? HANDSHAKE_READ_BYTES : s->read_max;
@@ -127,7 +135,9 @@ static int stream_receive(struct stream *s) {
 	s->received += (uint64_t)n;
 	struct instant now = time_source_now();
 	if (s->state == STREAM_CLOSING) {
-		return ++s->dropped < LAST_READS && instant_elapsed_short(now, s->closing) < LAST_READS_FOR ? 0 : PAWL_ECLOSED;
+		return ++s->dropped < LAST_READS
+			&& instant_elapsed_short(now, s->closing) < LAST_READS_FOR
+			? 0 : PAWL_ECLOSED;
 	}
 	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
 	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
@@ -153,7 +163,9 @@ static void stream_read(struct stream *s, bool too_late) {
 static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
-	if (s->held) { /* only now: most often it is released before more arrives */
+	/* The event is removed only now, because most often the input is released before more
+	 * arrives. */
+	if (s->held) {
 		s->parked = true;
 		event_del(s->readable);
 		return;
@@ -221,7 +233,8 @@ static int stream_opened(struct stream *s) {
 	int error = 0;
 	socklen_t size = sizeof error;
 	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
-		s->closed_there = s->accepted && error == ECONNRESET; /* whoever connected is gone before it was looked at */
+		/* The side that connected left before we turned to it. */
+		s->closed_there = s->accepted && error == ECONNRESET;
 		return s->accepted ? PAWL_ECLOSED : PAWL_EUNREACHABLE;
 	}
 	event_add(s->readable, NULL);
@@ -240,14 +253,16 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 	stream_enter(s);
 	int error;
 	bool opening = s->state == STREAM_OPENING;
-	if (what & EV_TIMEOUT) { /* stream_close found nothing to wait for */
+	/* stream_close found nothing to wait for. */
+	if (what & EV_TIMEOUT) {
 		error = PAWL_ECLOSED;
 	} else {
 		error = opening ? stream_opened(s) : stream_push(s);
 	}
 	if (error && !s->doomed) {
 		stream_fail(s, error);
-	} else if (!opening && s->state == STREAM_OPEN && s->handlers->drained && stream_backlog(s) == 0) {
+	} else if (!opening && s->state == STREAM_OPEN && s->handlers->drained
+		&& stream_backlog(s) == 0) {
 		s->handlers->drained(s->ctx);
 	}
 	stream_leave(s);
@@ -262,16 +277,18 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 		close(o->take_fd);
 		return PAWL_ENOMEM;
 	}
-	*s = (struct stream){ .loop = o->loop, .alloc = alloc, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
-		.accepted = o->role == TLS_SERVER, .read_max = o->read_max ? o->read_max : NET_SCRATCH_BYTES, .pause_above = o->pause_above,
-		.first = o->first };
+	*s = (struct stream){ .loop = o->loop, .alloc = alloc, .handlers = o->handlers,
+		.ctx = o->ctx, .fd = o->take_fd, .accepted = o->role == TLS_SERVER,
+		.read_max = o->read_max ? o->read_max : NET_SCRATCH_BYTES,
+		.pause_above = o->pause_above, .first = o->first };
 	s->turn = (struct handshake){ .step = stream_on_turn, .ctx = s };
 	buffer_init(&s->in, alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, alloc, o->out_max);
 	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);
 	s->writable = event_new(o->loop->base, s->fd, EV_WRITE, stream_on_writable, s);
 	s->tls = o->tls ? tls_engine_new(o->tls, o->role) : NULL;
-	if (!s->readable || !s->writable || (o->tls && !s->tls) || event_add(s->writable, NULL) != 0) {
+	if (!s->readable || !s->writable || (o->tls && !s->tls)
+		|| event_add(s->writable, NULL) != 0) {
 		stream_destroy(s);
 		return PAWL_ENOMEM;
 	}

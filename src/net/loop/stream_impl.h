@@ -1,4 +1,4 @@
-/* stream_impl.h: inside a stream: what its parts share. */
+/* stream_impl.h: what the parts of a stream share; nobody else includes this. */
 #ifndef PAWL_NET_STREAM_IMPL_H
 #define PAWL_NET_STREAM_IMPL_H
 
@@ -6,11 +6,13 @@
 
 #include "stream.h"
 
-#define STREAM_KEEP_BYTES (256u * 1024) /* larger buffers are given back when they are empty */
+/* Buffers larger than this are given back when they are empty. */
+#define STREAM_KEEP_BYTES (256u * 1024)
 
 enum stream_state {
 	STREAM_OPENING,
-	STREAM_SHAKING, /* connected; the TLS handshake */
+	/* The connection exists; the TLS handshake is under way. */
+	STREAM_SHAKING,
 	STREAM_OPEN,
 	STREAM_CLOSING,
 	STREAM_OVER
@@ -25,28 +27,53 @@ struct stream {
 	int fd;
 	struct event *readable, *writable;
 	struct tls_engine *tls;
+
 	struct buffer in, out;
-	size_t out_done; /* of `out`, how much is on its way */
-	size_t in_done;  /* of `in`, how much the owner has taken while it is held */
+	/* How many bytes of `out` are already on their way. */
+	size_t out_done;
+	/* How many bytes of `in` the owner has taken while the input is held. */
+	size_t in_done;
+	/* How many bytes are read from the socket in one turn of the loop. */
 	size_t read_max;
-	uint64_t received, sent; /* bytes so far */
-	unsigned busy;   /* handlers under way: freed after the last */
-	struct instant closing; /* when stream_close was called */
-	unsigned dropped;       /* reads since then */
+	/* How many bytes have been received and sent so far. */
+	uint64_t received, sent;
+	/* The number of handlers under way; the stream is freed after the last of them. */
+	unsigned busy;
+
+	/* When stream_close was called. */
+	struct instant closing;
+	/* The number of reads since then. */
+	unsigned dropped;
 	size_t pause_above;
-	bool accepted, first; /* the other side connected: its handshake takes turns with others; before those that are not `first` */
+
+	/* `accepted`: the other side connected, so the handshake takes turns with others. `first`:
+	 * its turn is before the turns of those without this flag. */
+	bool accepted, first;
+	/* `doomed`: the stream is to be freed as soon as no handler is under way. `shut`: nothing
+	 * more is sent. `closed_there`: the other side ended the connection. */
 	bool doomed, shut, closed_there;
-	bool starved; /* there is no room for what it would read */
-	bool paused; /* the other side does not read what we write */
-	bool held;   /* by the owner */
-	bool parked; /* held, and more has arrived: the socket is not looked at */
-	int ended;   /* why nothing more comes; told when the input is released */
-	size_t shaken; /* bytes that the handshake has brought */
+	/* There is no room for what would be read. */
+	bool starved;
+	/* Reading pauses because the other side does not read what we write. */
+	bool paused;
+
+	/* The owner holds the input. */
+	bool held;
+	/* The input is held and more has arrived, so that the socket is no longer watched for
+	 * input. */
+	bool parked;
+	/* Why nothing more comes, or 0. The owner is told when the input is released. */
+	int ended;
+	/* How many bytes the handshake has received. */
+	size_t shaken;
+
 	struct handshake turn;
 };
 
-/* stream_out.c */
-int stream_push(struct stream *s); /* writes until there is nothing left or the kernel takes no more: 0 or a PAWL_E... */
-void stream_listen(struct stream *s); /* looks for input again, unless it must not */
+/* Writes until nothing is left or the kernel takes no more (stream_out.c). Returns 0 or a
+ * PAWL_E.... */
+int stream_push(struct stream *s);
+/* Watches the socket for input again, unless something forbids it (stream_out.c). */
+void stream_listen(struct stream *s);
 
 #endif

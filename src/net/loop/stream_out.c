@@ -1,4 +1,4 @@
-/* stream_out.c: what a stream writes. */
+/* stream_out.c: what a stream writes: sending, pausing, and closing. */
 #include "stream_impl.h"
 
 #include <errno.h>
@@ -7,16 +7,21 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
+/* How many bytes are encrypted at a time; more would hold a long backlog in memory twice. */
+#define ENCRYPT_BYTES (256u * 1024)
+/* How long a stream that closes waits for its last bytes to leave, in milliseconds. */
 #define LAST_WORDS_MS 1000
+/* What the output buffer of an idle connection keeps, in bytes. */
 #define IDLE_KEEP_BYTES 4096u
-#define IDLE_KEEP_TLS_BYTES (32u * 1024) /* in both directions */
+/* What the buffers of TLS keep in an idle connection, in bytes, in both directions together. */
+#define IDLE_KEEP_TLS_BYTES (32u * 1024)
 
 static struct slice stream_unsent(const struct stream *s) {
 	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
 }
 
-/* Moves what is left to the front only when that is less than what has gone, so that a long backlog costs no more than its bytes. */
+/* Moves what is left to the front only when that is less than what has gone. So a long backlog
+ * costs no more than its bytes. */
 static void stream_out_advance(struct stream *s, size_t size) {
 	s->out_done += size;
 	if (s->out_done >= s->out.size - s->out_done) {
@@ -26,7 +31,7 @@ static void stream_out_advance(struct stream *s, size_t size) {
 	}
 }
 
-/* What the socket is to be given next, encrypted if need be; no bytes: there is nothing. */
+/* Gives the bytes for the socket, encrypted if the connection uses TLS. There may be none. */
 static int stream_next_bytes(struct stream *s, struct slice *bytes) {
 	if (!s->tls) {
 		*bytes = stream_unsent(s);
@@ -53,7 +58,8 @@ void stream_listen(struct stream *s) {
 	}
 }
 
-/* Who does not read our answers need not be asked for more questions. */
+/* Stops reading while the other side does not read our answers, because more requests from it would
+ * only add to them. */
 static void stream_balance(struct stream *s) {
 	size_t unsent = stream_unsent(s).size;
 	if (s->pause_above == 0 || s->state != STREAM_OPEN) {
@@ -95,7 +101,8 @@ int stream_push(struct stream *s) {
 	stream_balance(s);
 	if (!error && s->state == STREAM_CLOSING && !s->shut) {
 		s->shut = true;
-		shutdown(s->fd, SHUT_WR); /* the other side reads our last words, then closes */
+		/* The other side reads our last bytes and then closes. */
+		shutdown(s->fd, SHUT_WR);
 	}
 	return error;
 }
@@ -125,7 +132,8 @@ size_t stream_tls_bytes(const struct stream *s) {
 }
 
 void stream_close(struct stream *s) {
-	static const struct timeval last_words = { LAST_WORDS_MS / 1000, LAST_WORDS_MS % 1000 * 1000 };
+	static const struct timeval last_words = { LAST_WORDS_MS / 1000,
+		LAST_WORDS_MS % 1000 * 1000 };
 	if (s->state != STREAM_OPEN) {
 		s->state = STREAM_CLOSING;
 		s->shut = true;
@@ -134,7 +142,7 @@ void stream_close(struct stream *s) {
 	}
 	if (s->tls) {
 		struct slice rest;
-		/* The words first, then close_notify behind them. */
+		/* First encrypt all bytes that are left; then close_notify follows them. */
 		while ((rest = stream_unsent(s)).size > 0 && tls_engine_write(s->tls, rest) == 0) {
 			stream_out_advance(s, rest.size);
 		}

@@ -11,8 +11,9 @@ static int64_t time_source_read(clockid_t id) {
 }
 
 struct instant time_source_now(void) {
-	/* Between the two reads the process may be stopped: RAW is then the later one. Whatever was stamped so was received
-	 * before either read, which is all that the protocol asks for. */
+	/* The process may be stopped between the two reads; then RAW is the later one. A message
+	 * that gets this stamp was received before either read, and the protocol asks for no more
+	 * than that. */
 	int64_t boot = time_source_read(CLOCK_BOOTTIME);
 	return (struct instant){ boot, time_source_read(CLOCK_MONOTONIC_RAW) };
 }

@@ -4,8 +4,8 @@
 
 #include "clock.h"
 
-/* CLOCK_BOOTTIME and CLOCK_MONOTONIC_RAW, read together. Never the loop's cached time: a loop that was stopped would take
- * old messages for new ones. */
+/* Reads CLOCK_BOOTTIME and CLOCK_MONOTONIC_RAW together. It never returns the loop's cached time,
+ * because with that, a loop that was stopped would take old messages for new ones. */
 struct instant time_source_now(void);
 
 #endif

@@ -11,9 +11,11 @@
 #include "job.h"
 #include "pawl/error.h"
 
+/* The largest number of addresses of one name that are tried. */
 #define RESOLVED_MAX 16
 
-struct dialer_lookup { /* belongs to the job once it runs */
+/* Looks up a name. It belongs to the job once the job runs. */
+struct dialer_lookup {
 	struct address address;
 	struct address_socket found[RESOLVED_MAX];
 	size_t count;
@@ -24,7 +26,9 @@ struct dialer {
 	void *ctx;
 	unsigned attempt;
 	struct job *job;
-	struct event *later; /* the address was a number: no thread needed */
+	/* Reports on the next turn of the loop, if the address was numeric and no thread was
+	 * needed. */
+	struct event *later;
 	int fd;
 };
 
@@ -35,7 +39,8 @@ static int dialer_connect(const struct address_socket *to) {
 		return -1;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	if (connect(fd, (const struct sockaddr *)&to->addr, to->size) != 0 && errno != EINPROGRESS) {
+	if (connect(fd, (const struct sockaddr *)&to->addr, to->size) != 0
+		&& errno != EINPROGRESS) {
 		close(fd);
 		return -1;
 	}
@@ -68,9 +73,11 @@ static void dialer_on_later(evutil_socket_t fd, short what, void *ctx) {
 
 static const struct job_work dialer_work = { dialer_look_up, dialer_on_found, free };
 
-/* Takes lookup, also on failure. */
-static int dialer_begin(struct dialer *d, struct event_base *base, struct dialer_lookup *take_lookup) {
-	take_lookup->count = address_resolve(&take_lookup->address, true, take_lookup->found, RESOLVED_MAX);
+/* Takes over `take_lookup`, even if it fails. */
+static int dialer_begin(struct dialer *d, struct event_base *base,
+	struct dialer_lookup *take_lookup) {
+	take_lookup->count = address_resolve(&take_lookup->address, true, take_lookup->found,
+		RESOLVED_MAX);
 	if (take_lookup->count == 0) {
 		int error = job_start(base, &dialer_work, take_lookup, d, &d->job);
 		if (error) {
@@ -88,8 +95,8 @@ static int dialer_begin(struct dialer *d, struct event_base *base, struct dialer
 	return 0;
 }
 
-int dialer_new(struct event_base *base, const char *address, unsigned attempt, dialer_dialled *dialled, void *ctx,
-	struct dialer **out) {
+int dialer_new(struct event_base *base, const char *address, unsigned attempt,
+	dialer_dialled *dialled, void *ctx, struct dialer **out) {
 	struct dialer *d = calloc(1, sizeof *d);
 	struct dialer_lookup *lookup = calloc(1, sizeof *lookup);
 	if (!d || !lookup) {

@@ -7,7 +7,8 @@
 #include "pawl/error.h"
 #include "tls_context.h"
 
-/* Above it the other side has not read for so long that it must be stopped or far away: better to lose the link. */
+/* If more bytes than this are unsent, the other side has not read for so long that it must be
+ * stopped or very slow, and it is better to lose the link. */
 #define OUT_BYTES_MAX (8u * FRAME_BYTES_MAX)
 
 static void peer_link_destroy(struct peer_link *link) {
@@ -26,17 +27,20 @@ static void peer_link_close(struct peer_link *link, const char *why) {
 
 /* ---- what arrives ---- */
 
-/* An operator in the middle of an upgrade reads this: who is too old, and for which versions. */
+/* Writes the sentence for an operator in the middle of an upgrade: which node is too old, and for
+ * which versions. */
 static const char *peer_link_versions(struct peer_link *link, const struct peer_hello *theirs) {
 	const struct peer_hello *ours = link->hello;
 	bool they_are_older = theirs->version_max < ours->version_min;
 	snprintf(link->why, sizeof link->why,
-		"node %s speaks versions %u to %u of the protocol between nodes, this one %u to %u: upgrade %s (not more than one release at a time)",
-		theirs->node, theirs->version_min, theirs->version_max, ours->version_min, ours->version_max, they_are_older ? theirs->node : "this one");
+		"node %s speaks versions %u to %u of the protocol between nodes, this one %u to "
+		"%u: upgrade %s (not more than one release at a time)",
+		theirs->node, theirs->version_min, theirs->version_max, ours->version_min,
+		ours->version_max, they_are_older ? theirs->node : "this one");
 	return link->why;
 }
 
-/* Whether its certificate is that of the node that it says it is. */
+/* Returns whether the certificate of the other side is that of the node that it says it is. */
 static bool peer_link_certified(struct peer_link *link, const struct peer_hello *theirs) {
 	SSL *ssl = stream_ssl(link->stream);
 	if (!ssl) {
@@ -49,12 +53,14 @@ static bool peer_link_certified(struct peer_link *link, const struct peer_hello 
 	char who[TLS_WHO_BYTES];
 	tls_peer_describe(ssl, who);
 	snprintf(link->why, sizeof link->why,
-		"its certificate is not the one of the node that it says it is: it says %s and shows that of %.160s; give it its own: pawl cert node %s",
+		"its certificate is not the one of the node that it says it is: it says %s and "
+		"shows that of %.160s; give it its own: pawl cert node %s",
 		theirs->node, who, theirs->node);
 	return false;
 }
 
-static const char *peer_link_judge(struct peer_link *link, struct slice body, struct peer_hello *theirs) {
+static const char *peer_link_judge(struct peer_link *link, struct slice body,
+	struct peer_hello *theirs) {
 	struct peer_terms terms;
 	if (peer_hello_decode(body, theirs) != 0) {
 		return "its first packet is no hello";
@@ -73,7 +79,7 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body, st
 	return link->handlers->greeted(link->ctx, link, theirs);
 }
 
-/* 0, or an error after which the link must not be touched. */
+/* Returns 0, or an error after which the link must not be touched. */
 static int peer_link_on_hello(struct peer_link *link, struct slice body) {
 	struct peer_hello theirs;
 	const char *problem = peer_link_judge(link, body, &theirs);
@@ -127,7 +133,8 @@ static ssize_t peer_link_take(struct peer_link *link, struct slice bytes, struct
 
 static void peer_link_on_ready(void *ctx) {
 	struct peer_link *link = ctx;
-	if (peer_hello_encode(link->hello, stream_out(link->stream)) != 0 || stream_flush(link->stream) != 0) {
+	if (peer_hello_encode(link->hello, stream_out(link->stream)) != 0
+		|| stream_flush(link->stream) != 0) {
 		peer_link_close(link, "the connection broke");
 	}
 }
@@ -145,7 +152,8 @@ static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant n
 static void peer_link_on_closed(void *ctx, int error, const char *why) {
 	struct peer_link *link = ctx;
 	if (!why) {
-		why = error == PAWL_EUNREACHABLE ? "it cannot be reached" : pawl_error_message(error);
+		why = error == PAWL_EUNREACHABLE
+			? "it cannot be reached" : pawl_error_message(error);
 	}
 	if (error == PAWL_ETLS) {
 		snprintf(link->why, sizeof link->why, "%s", why);
@@ -159,17 +167,20 @@ static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {
 	peer_link_close(ctx, "it did not say hello in time");
 }
 
-static const struct stream_handlers peer_link_stream_handlers = { .ready = peer_link_on_ready, .data = peer_link_on_data,
-	.closed = peer_link_on_closed };
+static const struct stream_handlers peer_link_stream_handlers = { .ready = peer_link_on_ready,
+	.data = peer_link_on_data, .closed = peer_link_on_closed };
 
 int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
-	static const struct timeval greeting = { PEER_LINK_GREETING_MS / 1000, PEER_LINK_GREETING_MS % 1000 * 1000 };
+	static const struct timeval greeting = { PEER_LINK_GREETING_MS / 1000,
+		PEER_LINK_GREETING_MS % 1000 * 1000 };
 	struct peer_link *link = alloc_new(o->loop->alloc, sizeof *link);
-	struct stream_options stream = { .loop = o->loop, .take_fd = o->take_fd, .tls = o->tls, .role = o->role, .first = o->first,
+	struct stream_options stream = { .loop = o->loop, .take_fd = o->take_fd, .tls = o->tls,
+		.role = o->role, .first = o->first,
 		.in_max = PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX, .out_max = OUT_BYTES_MAX,
 		.handlers = &peer_link_stream_handlers, .ctx = link };
 	struct stream *made;
-	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
+	/* stream_new takes over the socket, whatever happens. */
+	int error = stream_new(&stream, &made);
 	if (!link || error) {
 		alloc_free(o->loop->alloc, link, sizeof *link);
 		if (!error) {
@@ -177,7 +188,8 @@ int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
 		}
 		return PAWL_ENOMEM;
 	}
-	*link = (struct peer_link){ .peer = o->peer, .dialled = o->role == TLS_CLIENT, .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
+	*link = (struct peer_link){ .peer = o->peer, .dialled = o->role == TLS_CLIENT,
+		.loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
 		.stream = made };
 	snprintf(link->from, sizeof link->from, "%s", o->from);
 	link->deadline = event_new(o->loop->base, -1, 0, peer_link_on_deadline, link);

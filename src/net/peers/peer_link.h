@@ -1,4 +1,4 @@
-/* peer_link.h: one connection between two nodes: hello each way, then frames.
+/* peer_link.h: one connection between two nodes. Each side sends a hello, and then frames.
  *
  *   CONNECTING --ready--> GREETING --hello, accepted by the owner--> UP
  *        +--------------------+---------------------------------------+---> closed(), once
@@ -14,58 +14,92 @@
 #include "stream.h"
 #include "tls_certificate.h"
 
-#define PEER_LINK_GREETING_MS 3000 /* connect, handshake and hello together */
+/* How long connecting, the handshake and the hello may take together, in milliseconds. */
+#define PEER_LINK_GREETING_MS 3000
+/* The size of a sentence that says why a link is refused or closed, in bytes. */
 #define PEER_LINK_WHY_BYTES 512
 
 struct peer_link;
 
-struct peer_link_handlers { /* each may free the link */
-	/* The other side's hello, compatible with ours. NULL: the link is up. Else a sentence why it is refused. */
+/* What the owner of a link is told. Each handler may free the link. */
+struct peer_link_handlers {
+	/* The other side has said a hello that is compatible with ours. Returns NULL to accept the
+	 * link, which is up then; otherwise a sentence that says why it is refused. */
 	const char *(*greeted)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
+	/* The link is up. */
 	void (*up)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
-	/* `now` was read after the frame's last byte was received. Not 0: the link is closed for it. */
+	/* A frame has come. `now` was read after its last byte was received. If the result is not
+	 * 0, the link is closed for it. */
 	int (*frame)(void *ctx, struct peer_link *link, struct slice body, struct instant now);
-	/* The owner frees the link. `why` may be in it. */
+	/* The link is over, and the owner frees it. `why` may lie inside the link. */
 	void (*closed)(void *ctx, struct peer_link *link, const char *why);
 };
 
 struct peer_link {
-	struct stranger stranger; /* the owner's */
-	bool member;              /* a stranger from an address of a node in the table; set by the owner */
-	int peer;          /* the owner's, or -1: not known yet */
-	bool dialled;      /* by this node */
+	/* Belongs to the owner. */
+	struct stranger stranger;
+	/* The link is a stranger that comes from an address of a node in the table. The owner sets
+	 * this. */
+	bool member;
+	/* Belongs to the owner: which peer this is, or -1 if it is not known yet. */
+	int peer;
+	/* This node has dialled the other one. */
+	bool dialled;
+	/* Both sides have said hello, and frames may be sent. */
 	bool up;
 
 	struct net_loop *loop;
 	const struct peer_link_handlers *handlers;
 	void *ctx;
-	const struct peer_hello *hello; /* ours */
+
+	/* This node's own hello. */
+	const struct peer_hello *hello;
 	struct stream *stream;
+	/* Ends the greeting if it takes longer than PEER_LINK_GREETING_MS. */
 	struct event *deadline;
+
+	/* How many calls are working on the link. If it is `doomed`, the last of them destroys
+	 * it. */
 	unsigned busy;
 	bool doomed;
-	char why[PEER_LINK_WHY_BYTES]; /* a refusal that names versions or certificates: it comes again with every attempt; else empty */
-	struct tls_identity certificate; /* of the other side, once it has said hello */
-	char from[ADDRESS_TEXT_BYTES]; /* the address of the other end */
-	uint64_t features;             /* that both sides have */
-	struct peer_note note;         /* what the other side has told */
-	bool told;                     /* it was told what this side has to tell */
+
+	/* A refusal that names versions or certificates, which comes again with every attempt;
+	 * otherwise empty. */
+	char why[PEER_LINK_WHY_BYTES];
+	/* The certificate of the other side, once that side has said hello. */
+	struct tls_identity certificate;
+
+	/* The address of the other end. */
+	char from[ADDRESS_TEXT_BYTES];
+	/* The features that both sides have. */
+	uint64_t features;
+	/* What the other side has told about itself. */
+	struct peer_note note;
+	/* The other side has been told what this side has to tell about itself. */
+	bool told;
 };
 
 struct peer_link_options {
-	struct net_loop *loop; /* borrowed, as all below */
-	int take_fd;           /* taken also on failure */
+	/* Borrowed, as are all pointers below. */
+	struct net_loop *loop;
+	/* The link takes the socket over even when peer_link_new fails. */
+	int take_fd;
 	SSL_CTX *tls;
 	enum tls_role role;
-	bool first; /* as in stream_options */
+	/* As in struct stream_options. */
+	bool first;
 	const struct peer_hello *hello;
 	const struct peer_link_handlers *handlers;
 	void *ctx;
+	/* The initial value of `peer` in the link. */
 	int peer;
+	/* The address of the other end; copied. */
 	const char *from;
 };
 
-int peer_link_new(const struct peer_link_options *options, struct peer_link **out); /* 0 or PAWL_ENOMEM */
-void peer_link_free(struct peer_link *link); /* all bytes unread and unsent are dropped; accepts NULL */
+/* Returns 0 or PAWL_ENOMEM. */
+int peer_link_new(const struct peer_link_options *options, struct peer_link **out);
+/* Closes at once; all bytes that are unread or unsent are dropped. Accepts NULL. */
+void peer_link_free(struct peer_link *link);
 
 #endif

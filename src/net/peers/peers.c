@@ -10,15 +10,17 @@
 #include "pawl/error.h"
 #include "tls_context.h"
 
+/* The longest time until a peer is dialled again, in milliseconds. */
 #define BACKOFF_MAX_MS 1000
 
-/* Between two nodes that dial each other: no trouble, and told to nobody. */
+/* Two nodes have dialled each other. That is no trouble, and nobody is told. */
 static const char peers_crossed[] = "another link to it stays";
 
-/* Told once, under the name that is used twice. */
-static const char peers_namesake[] = "a second node uses its name, with another identity: stop that one";
+/* A name is used twice. The owner is told once, under that name. */
+static const char peers_namesake[] = "a second node uses its name, with another identity: "
+	"stop that one";
 
-/* True: it is news, and remembered. */
+/* Returns true if `why` differs from the last trouble, and remembers it. */
 static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
 	char last[PEER_LINK_WHY_BYTES];
 	memcpy(last, told, sizeof last);
@@ -32,8 +34,10 @@ static void peers_tell(struct peers_slot *slot, const char *from, const char *wh
 	}
 }
 
-/* Who is at the other end of a connection that became no link: the node of the table whose key has signed its handshake, whatever was said after
- * that. NULL: nobody has proven to be one. Whoever shows a certificate that is refused, as a revoked one, has not signed anything yet. */
+/* Finds out which node is at the other end of a connection that became no link: the node of the
+ * table whose key has signed the handshake, whatever was said after that. Returns NULL if no node
+ * has proven to be there. A node that shows a certificate that is refused, for example a revoked
+ * one, has not signed anything yet. */
 static struct peers_slot *peers_proven(struct peers *p, const struct peer_link *link) {
 	SSL *ssl = stream_ssl(link->stream);
 	struct tls_identity certificate;
@@ -45,7 +49,8 @@ static struct peers_slot *peers_proven(struct peers *p, const struct peer_link *
 	return NULL;
 }
 
-static void peers_tell_stranger(struct peers *p, bool comes_again, const char *from, const char *why) {
+static void peers_tell_stranger(struct peers *p, bool comes_again, const char *from,
+	const char *why) {
 	if (!comes_again || peers_is_news(p->stranger_told, why)) {
 		p->handlers->trouble(p->ctx, NULL, from, why);
 	}
@@ -53,19 +58,21 @@ static void peers_tell_stranger(struct peers *p, bool comes_again, const char *f
 
 /* ---- dialling ---- */
 
-/* Unless it is under way: after the backoff, give or take half of it, so that a cluster that starts together does not go on
- * knocking together. */
+/* Dials after the backoff, plus or minus half of it, so that nodes that started together do not
+ * keep dialling at the same moments. Does nothing if the peer is already being dialled or
+ * linked. */
 static void peers_dial_later(struct peers_slot *slot) {
 	if (!slot->dial || slot->dialer || slot->dialling || slot->link || !slot->peers->started) {
 		return;
 	}
 	int64_t ms = slot->backoff_ms / 2 + prng_between(&slot->peers->prng, 0, slot->backoff_ms);
 	struct timeval after = { ms / 1000, ms % 1000 * 1000 };
-	slot->backoff_ms = slot->backoff_ms * 2 < BACKOFF_MAX_MS ? slot->backoff_ms * 2 : BACKOFF_MAX_MS;
+	slot->backoff_ms = slot->backoff_ms * 2 < BACKOFF_MAX_MS
+		? slot->backoff_ms * 2 : BACKOFF_MAX_MS;
 	event_add(slot->again, &after);
 }
 
-/* By which a link knows its slot. */
+/* Returns the number by which a link knows its slot. */
 static int peers_place(const struct peers_slot *slot) {
 	return (int)(slot - slot->peers->slots);
 }
@@ -89,7 +96,8 @@ static void peers_on_again(evutil_socket_t fd, short what, void *ctx) {
 	if (slot->link || slot->dialling || slot->dialer) {
 		return;
 	}
-	int error = dialer_new(slot->peers->loop->base, slot->address, slot->attempts++, peers_on_dialled, slot, &slot->dialer);
+	int error = dialer_new(slot->peers->loop->base, slot->address, slot->attempts++,
+		peers_on_dialled, slot, &slot->dialer);
 	if (error) {
 		peers_tell(slot, slot->address, pawl_error_message(error));
 		peers_dial_later(slot);
@@ -114,7 +122,8 @@ struct peers_slot *peers_find(struct peers *p, const char *name) {
 	return i < p->count ? p->table[i] : NULL;
 }
 
-/* Which slot a link belongs to, or NULL: it has not said hello and was accepted. */
+/* Returns the slot that a link belongs to; NULL if the connection was accepted and has not said
+ * hello yet. */
 static struct peers_slot *peers_slot_of(struct peers *p, const struct peer_link *link) {
 	return link->peer < 0 ? NULL : &p->slots[link->peer];
 }
@@ -131,44 +140,56 @@ void peers_forget(struct peers *p, struct peer_link *link) {
 	peer_link_free(link);
 }
 
-static const char *peers_welcome(struct peers *p, const struct peer_hello *theirs, struct peers_slot **out) {
+static const char *peers_welcome(struct peers *p, const struct peer_hello *theirs,
+	struct peers_slot **out) {
 	int index = p->handlers->welcome ? p->handlers->welcome(p->ctx, theirs) : PAWL_ENOTFOUND;
 	if (index < 0) {
-		return index == PAWL_EFULL ? "no room for another node" : "it is no node of this cluster";
+		return index == PAWL_EFULL
+			? "no room for another node" : "it is no node of this cluster";
 	}
 	CHECK((uint32_t)index < p->count && strcmp(p->table[index]->name, theirs->node) == 0);
 	*out = p->table[index];
 	return NULL;
 }
 
-/* Both sides decide alike when both have dialled: so one link stays, the same one. A node that has restarted, and one that
- * dials anew, has left the older link behind. */
-static bool peers_older_stays(const struct peers_slot *slot, const struct peer_link *link, const struct peer_hello *theirs) {
-	if (slot->boot != theirs->boot || !id128_equal(slot->id, theirs->id) || slot->link->dialled == link->dialled) {
+/* If both sides have dialled, both decide in the same way, so that the same link stays. A node that
+ * has restarted, or that dials again, has given up the older link. */
+static bool peers_older_stays(const struct peers_slot *slot, const struct peer_link *link,
+	const struct peer_hello *theirs) {
+	if (slot->boot != theirs->boot || !id128_equal(slot->id, theirs->id)
+		|| slot->link->dialled == link->dialled) {
 		return false;
 	}
 	bool we_are_smaller = strcmp(slot->peers->hello.node, slot->name) < 0;
 	return slot->link->dialled == we_are_smaller;
 }
 
-/* Two processes with one name must not push each other out, again and again: who is expected stays, and when its link breaks or is
- * silent the other one may have the place. */
+/* Two processes with one name must not push each other out again and again. The one with the
+ * expected identity stays; when its link breaks or is silent, the other one may have the place. */
 static bool peers_keeps_place(const struct peers_slot *slot, const struct peer_hello *theirs) {
-	return !id128_zero(slot->expected) && id128_equal(slot->id, slot->expected) && !id128_equal(theirs->id, slot->expected);
+	return !id128_zero(slot->expected) && id128_equal(slot->id, slot->expected)
+		&& !id128_equal(theirs->id, slot->expected);
 }
 
-/* True, and the sentence. A vote counts by the link on which it came: so the link is what a node without the right to vote must not have. */
-static bool peers_role_forbidden(const struct peers_slot *slot, const struct tls_identity *certificate, char *why, size_t size) {
+/* Returns true, and the sentence, if the certificate does not let the node be the master that the
+ * configuration makes it. A vote counts by the link on which it came, so a node without the right
+ * to vote must not even have a link. */
+static bool peers_role_forbidden(const struct peers_slot *slot,
+	const struct tls_identity *certificate, char *why, size_t size) {
 	if (!slot->master || certificate->role >= NODE_ROLE_MASTER) {
 		return false;
 	}
-	snprintf(why, size, "the configuration makes %s a master, and its certificate (serial %s) lets it be a %s only: give it another one (pawl "
-		"cert node %s) and reload it, or let another node be the master (pawl cluster demote %s)", slot->name, certificate->serial,
-		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica", slot->name, slot->name);
+	snprintf(why, size,
+		"the configuration makes %s a master, and its certificate (serial %s) lets it be a "
+		"%s only: give it another one (pawl cert node %s) and reload it, or let another "
+		"node be the master (pawl cluster demote %s)", slot->name, certificate->serial,
+		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica",
+		slot->name, slot->name);
 	return true;
 }
 
-static const char *peers_on_greeted(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
+static const char *peers_on_greeted(void *ctx, struct peer_link *link,
+	const struct peer_hello *theirs) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_find(p, theirs->node);
 	if (strcmp(theirs->node, p->hello.node) == 0) {
@@ -191,7 +212,9 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 		uint32_t peer = slot->index;
 		peers_forget(p, slot->link);
 		p->handlers->down(p->ctx, peer, "another connection took its place", false);
-		slot = peers_find(p, theirs->node); /* a guest may be gone with its link, and with it this one if it was dialled */
+		/* A guest may be gone with its link, and then this link is gone, too, if it was
+		 * dialled. */
+		slot = peers_find(p, theirs->node);
 	}
 	const char *problem = slot || link->doomed ? NULL : peers_welcome(p, theirs, &slot);
 	if (slot && !problem && !link->doomed) {
@@ -210,7 +233,8 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 	if (slot->dialling == link) {
 		slot->dialling = NULL;
 	} else if (strcmp(theirs->node, p->hello.node) < 0) {
-		peers_stop_dialling(slot); /* what we dialled would have to give way to this one */
+		/* A connection that this node dialled would have to give way to this one. */
+		peers_stop_dialling(slot);
 	}
 	slot->link = link;
 	slot->id = theirs->id;
@@ -219,20 +243,26 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 	p->handlers->up(p->ctx, slot->index, theirs);
 }
 
-static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body, struct instant now) {
+static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body,
+	struct instant now) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
-	slot->backoff_ms = BACKOFF_MIN_MS; /* not with the hello: who is sent away after it should not come again at once */
+	/* The backoff is reset here and not at the hello, because a node that is sent away after
+	 * its hello should not come back at once. */
+	slot->backoff_ms = BACKOFF_MIN_MS;
 	return p->handlers->frame(p->ctx, slot->index, body, now);
 }
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
 	struct peers *p = ctx;
-	struct peers_slot *slot = peers_slot_of(p, link), *proven = slot ? NULL : peers_proven(p, link);
+	struct peers_slot *slot = peers_slot_of(p, link), *proven = slot
+		? NULL : peers_proven(p, link);
 	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
-	bool crossed = why == peers_crossed || why == peers_namesake, versions = link->why[0] != '\0';
+	bool crossed = why == peers_crossed || why == peers_namesake,
+		versions = link->why[0] != '\0';
 	char text[PEER_LINK_WHY_BYTES], from[ADDRESS_TEXT_BYTES];
-	snprintf(text, sizeof text, "%s", why); /* it may be the link's own */
+	/* `why` may lie inside the link. */
+	snprintf(text, sizeof text, "%s", why);
 	memcpy(from, link->from, sizeof from);
 	peers_forget(p, link);
 	if (up) {
@@ -256,9 +286,12 @@ static const struct peer_link_handlers peers_link_handlers = {
 	peers_on_greeted, peers_on_up, peers_on_frame, peers_on_closed,
 };
 
-int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from, bool first, struct peer_link **out) {
-	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls, .role = slot ? TLS_CLIENT : TLS_SERVER,
-		.hello = &p->hello, .handlers = &peers_link_handlers, .ctx = p, .peer = slot ? peers_place(slot) : -1, .from = from, .first = first };
+int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from,
+	bool first, struct peer_link **out) {
+	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls,
+		.role = slot ? TLS_CLIENT : TLS_SERVER, .hello = &p->hello,
+		.handlers = &peers_link_handlers, .ctx = p, .peer = slot ? peers_place(slot) : -1,
+		.from = from, .first = first };
 	return peer_link_new(&link, out);
 }
 
@@ -305,7 +338,8 @@ bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTE
 	CHECK(peer < p->count);
 	const struct peers_slot *slot = p->table[peer];
 	SSL *ssl = slot->link ? stream_ssl(slot->link->stream) : NULL;
-	return ssl && (peers_role_forbidden(slot, &slot->link->certificate, why, TLS_WHY_BYTES) || tls_peer_objection(ssl, p->tls, why));
+	return ssl && (peers_role_forbidden(slot, &slot->link->certificate, why, TLS_WHY_BYTES)
+		|| tls_peer_objection(ssl, p->tls, why));
 }
 
 void peers_reset_unfinished(struct peers *p) {

@@ -1,4 +1,6 @@
-/* peers_impl.h: what peers.c (links) and peers_table.c (who is in the table) share. Internal. */
+/* peers_impl.h: what peers.c (links), peers_table.c (who is in the table) and peers_strangers.c
+ * (connections before their hello) share. Nobody else includes this.
+ */
 #ifndef PAWL_NET_PEERS_IMPL_H
 #define PAWL_NET_PEERS_IMPL_H
 
@@ -10,32 +12,58 @@
 #include "prng.h"
 #include "types.h"
 
+/* How long after the first failure a peer is dialled again, in milliseconds. */
 #define BACKOFF_MIN_MS 50
-#define PEERS_KNOWN_MAX 8 /* addresses of one node */
+/* The largest number of known addresses of one node. */
+#define PEERS_KNOWN_MAX 8
 
+/* One peer. */
 struct peers_slot {
 	struct peers *peers;
 	bool used;
-	uint32_t index; /* in the owner's table */
+	/* The peer's index in the owner's table. */
+	uint32_t index;
+
 	char name[NODE_NAME_MAX + 1];
 	char address[ADDRESS_MAX + 1];
-	bool dial; /* it is for us to dial */
-	bool master; /* in the configuration */
+	/* This node dials the peer. */
+	bool dial;
+	/* The configuration makes the peer a master. */
+	bool master;
+
+	/* How long until the peer is dialled again, in milliseconds. */
 	int64_t backoff_ms;
+	/* How often the peer has been dialled. */
 	unsigned attempts;
+	/* Looks up the peer's address, or is NULL. */
 	struct dialer *dialer;
-	struct peer_link *dialling; /* not up yet */
-	struct peer_link *link;     /* up */
-	struct id128 id;            /* who is at its other end */
-	struct id128 expected;      /* who should be; zero: whoever */
+
+	/* The connection that this node has dialled and that is not up yet, or NULL. */
+	struct peer_link *dialling;
+	/* The link that is up, or NULL. */
+	struct peer_link *link;
+	/* The identity of the node at the other end of the link. */
+	struct id128 id;
+	/* The identity that the node should have; all zeros mean that any identity will do. */
+	struct id128 expected;
+	/* The boot of the node at the other end of the link. */
 	uint64_t boot;
+
+	/* Dials again. */
 	struct event *again;
-	struct stranger_address known[PEERS_KNOWN_MAX]; /* where connections of this node come from */
+
+	/* The addresses from which this node's connections come. */
+	struct stranger_address known[PEERS_KNOWN_MAX];
 	uint32_t known_count;
-	struct job *lookup; /* of the same, while it is under way */
-	bool was_linked; /* by a connection that it made ... */
-	struct stranger_address linked_from; /* ... from here, the latest time */
-	char told[PEER_LINK_WHY_BYTES]; /* the last trouble */
+	/* Looks up these addresses; NULL when no look-up is under way. */
+	struct job *lookup;
+	/* A connection that the peer made has become a link. */
+	bool was_linked;
+	/* The address from which such a connection came the last time. */
+	struct stranger_address linked_from;
+
+	/* The last trouble that the owner was told of. */
+	char told[PEER_LINK_WHY_BYTES];
 };
 
 struct peers {
@@ -46,26 +74,44 @@ struct peers {
 	SSL_CTX *tls;
 	struct prng prng;
 	bool started;
+
 	struct strangers_limits limits;
-	struct strangers strangers, members; /* members: from addresses of nodes in the table */
+	/* Connections that have not said hello yet; `members` are those from the addresses of nodes
+	 * in the table. */
+	struct strangers strangers, members;
+	/* Totals since the start; see struct strangers_counts. */
 	uint64_t evicted, refused;
-	struct instant looked_up; /* when the addresses of nodes were looked up last; zero: never */
-	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal that comes again every second */
+	/* When the addresses of the nodes were looked up last; zero if never. */
+	struct instant looked_up;
+	/* The last refusal of a stranger that the owner was told of and that comes again with every
+	 * attempt. */
+	char stranger_told[PEER_LINK_WHY_BYTES];
+
 	uint32_t count;
-	struct peers_slot *table[NODES_MAX]; /* by index */
-	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */
+	/* The peers by index; they point into `slots`. */
+	struct peers_slot *table[NODES_MAX];
+	/* The peers in places that do not change when the table does. */
+	struct peers_slot slots[NODES_MAX];
 };
 
-struct peers_slot *peers_find(struct peers *p, const char *name); /* or NULL */
+/* Returns NULL if no peer has this name. */
+struct peers_slot *peers_find(struct peers *p, const char *name);
 void peers_stop_dialling(struct peers_slot *slot);
-void peers_drop(struct peers_slot *slot); /* its link and its place */
-/* slot: NULL: it is accepted. from: the address of the other end. first: its handshake goes before others. */
-int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from, bool first, struct peer_link **out);
+/* Drops the peer's link and its place. */
+void peers_drop(struct peers_slot *slot);
+/* Makes a link. A `slot` of NULL means that the connection was accepted. `from` is the address of
+ * the other end. With `first`, its handshake has its turn before others. Returns 0 or
+ * PAWL_ENOMEM. */
+int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from,
+	bool first, struct peer_link **out);
+/* Frees a link, after removing it from its slot and from the strangers. */
 void peers_forget(struct peers *p, struct peer_link *link);
 
-/* peers_strangers.c */
-void peers_know(struct peers_slot *slot); /* its address has changed */
-bool peers_no_stranger(struct peers *p, struct peer_link *link); /* from now on; false: it was none */
+/* The peer's address has changed (peers_strangers.c). */
+void peers_know(struct peers_slot *slot);
+/* Stops counting a connection as a stranger. Returns false if it was none (peers_strangers.c). */
+bool peers_no_stranger(struct peers *p, struct peer_link *link);
+/* Drops all connections that are strangers (peers_strangers.c). */
 void peers_strangers_free(struct peers *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* The table of peers: who is at which index, and where each is dialled. */
+/* peers_table.c: the table of peers, which says who is at which index, and where each is dialled.
+ */
 #include "peers_impl.h"
 
 #include <event2/event.h>
@@ -19,7 +20,8 @@ static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		struct peers_slot *slot = &p->slots[i];
 		if (!slot->used) {
-			*slot = (struct peers_slot){ .peers = p, .used = true, .backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
+			*slot = (struct peers_slot){ .peers = p, .used = true,
+				.backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
 			memcpy(slot->name, name, strlen(name) + 1);
 			return slot;
 		}
@@ -28,7 +30,8 @@ static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
 }
 
 static void peers_set_slot(struct peers_slot *slot, const struct peers_node *node) {
-	bool dial = node->dial && node->address[0] != '\0' && strcmp(node->name, slot->peers->hello.node) != 0;
+	bool dial = node->dial && node->address[0] != '\0'
+		&& strcmp(node->name, slot->peers->hello.node) != 0;
 	bool moved = strcmp(slot->address, node->address) != 0;
 	memcpy(slot->address, node->address, strlen(node->address) + 1);
 	slot->expected = node->id;
@@ -49,7 +52,8 @@ void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t c
 	struct peers_slot *table[NODES_MAX];
 	CHECK(count <= NODES_MAX);
 	for (uint32_t i = 0; i < count; i++) {
-		CHECK(strlen(nodes[i].name) <= NODE_NAME_MAX && strlen(nodes[i].address) <= ADDRESS_MAX);
+		CHECK(strlen(nodes[i].name) <= NODE_NAME_MAX
+			&& strlen(nodes[i].address) <= ADDRESS_MAX);
 		table[i] = peers_find(p, nodes[i].name);
 		if (table[i]) {
 			table[i]->index = i;

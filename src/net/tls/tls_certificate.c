@@ -28,14 +28,15 @@ const char *node_role_name(enum node_role role) {
 
 /* ---- names ---- */
 
-/* One name of a certificate. The query is what follows the question mark of a node's URI. */
+/* One name of a certificate. The query is what follows the question mark in a node's URI. */
 struct certificate_name {
 	enum tls_kind kind;
 	struct slice name, query;
 	bool has_query;
 };
 
-/* A zero byte inside would let two names look alike. */
+/* Reads one name. A name with a zero byte inside is refused, because two different names could look
+ * alike. */
 static bool certificate_read_name(const GENERAL_NAME *general, struct certificate_name *out) {
 	if (general->type != GEN_URI) {
 		return false;
@@ -43,14 +44,16 @@ static bool certificate_read_name(const GENERAL_NAME *general, struct certificat
 	const ASN1_IA5STRING *uri = general->d.uniformResourceIdentifier;
 	struct slice text = slice_of(ASN1_STRING_get0_data(uri), (size_t)ASN1_STRING_length(uri));
 	bool node = slice_has_prefix(text, slice_str(NODE_PREFIX));
-	if ((!node && !slice_has_prefix(text, slice_str(PERSON_PREFIX))) || memchr(text.data, 0, text.size)) {
+	if ((!node && !slice_has_prefix(text, slice_str(PERSON_PREFIX)))
+		|| memchr(text.data, 0, text.size)) {
 		return false;
 	}
 	size_t prefix = node ? strlen(NODE_PREFIX) : strlen(PERSON_PREFIX);
 	struct slice rest = slice_of(text.data + prefix, text.size - prefix);
 	*out = (struct certificate_name){ .kind = node ? TLS_NODE : TLS_PERSON, .name = rest };
 	const uint8_t *mark = node && rest.size > 0 ? memchr(rest.data, '?', rest.size) : NULL;
-	if (mark) { /* no name of a node holds one */
+	/* No name of a node contains a question mark. */
+	if (mark) {
 		out->has_query = true;
 		out->name.size = (size_t)(mark - rest.data);
 		out->query = slice_of(mark + 1, rest.size - out->name.size - 1);
@@ -59,7 +62,8 @@ static bool certificate_read_name(const GENERAL_NAME *general, struct certificat
 }
 
 /* Calls `visit` for each name until it returns false. */
-static void certificate_each_name(X509 *cert, bool (*visit)(void *ctx, const struct certificate_name *name), void *ctx) {
+static void certificate_each_name(X509 *cert,
+	bool (*visit)(void *ctx, const struct certificate_name *name), void *ctx) {
 	GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
 	bool more = true;
 	for (int i = 0; more && i < sk_GENERAL_NAME_num(names); i++) {
@@ -73,14 +77,16 @@ static void certificate_each_name(X509 *cert, bool (*visit)(void *ctx, const str
 }
 
 static enum node_role certificate_role_of(const struct certificate_name *name) {
-	static const enum node_role known[] = { NODE_ROLE_EMBEDDED, NODE_ROLE_REPLICA, NODE_ROLE_MASTER };
+	static const enum node_role known[] = { NODE_ROLE_EMBEDDED, NODE_ROLE_REPLICA,
+		NODE_ROLE_MASTER };
 	if (!name->has_query) {
 		return NODE_ROLE_MASTER;
 	}
 	if (!slice_has_prefix(name->query, slice_str(ROLE_PREFIX))) {
 		return NODE_ROLE_NONE;
 	}
-	struct slice role = slice_of(name->query.data + strlen(ROLE_PREFIX), name->query.size - strlen(ROLE_PREFIX));
+	struct slice role = slice_of(name->query.data + strlen(ROLE_PREFIX),
+		name->query.size - strlen(ROLE_PREFIX));
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (slice_equal(role, slice_str(node_role_name(known[i])))) {
 			return known[i];
@@ -94,7 +100,8 @@ struct certificate_question {
 	struct slice wanted;
 	bool found;
 	enum node_role role;
-	char *name; /* TLS_NAME_MAX + 1 bytes for the first name */
+	/* Takes the first name: TLS_NAME_MAX + 1 bytes. */
+	char *name;
 };
 
 static bool certificate_ask_role(void *ctx, const struct certificate_name *name) {
@@ -118,7 +125,8 @@ static bool certificate_ask_first(void *ctx, const struct certificate_name *name
 }
 
 enum node_role tls_certificate_role(X509 *cert, const char *node_name) {
-	struct certificate_question q = { .kind = TLS_NODE, .wanted = slice_str(node_name), .role = NODE_ROLE_NONE };
+	struct certificate_question q = { .kind = TLS_NODE, .wanted = slice_str(node_name),
+		.role = NODE_ROLE_NONE };
 	certificate_each_name(cert, certificate_ask_role, &q);
 	return q.role;
 }
@@ -166,7 +174,8 @@ void tls_certificate_remake(X509 *cert, char out[TLS_WHO_BYTES]) {
 	if (tls_certificate_name(cert, TLS_NODE, name)) {
 		enum node_role role = tls_certificate_role(cert, name);
 		bool restricted = role == NODE_ROLE_REPLICA || role == NODE_ROLE_EMBEDDED;
-		snprintf(out, TLS_WHO_BYTES, "pawl cert node %s%s%s", name, restricted ? " --role " : "", restricted ? node_role_name(role) : "");
+		snprintf(out, TLS_WHO_BYTES, "pawl cert node %s%s%s", name,
+			restricted ? " --role " : "", restricted ? node_role_name(role) : "");
 	} else if (tls_certificate_name(cert, TLS_PERSON, name)) {
 		snprintf(out, TLS_WHO_BYTES, "pawl cert client %s", name);
 	} else {

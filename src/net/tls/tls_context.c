@@ -10,14 +10,17 @@
 #include "check.h"
 #include "pawl/error.h"
 
-__attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES], const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES],
+	const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	int used = vsnprintf(why, TLS_WHY_BYTES, format, args);
 	va_end(args);
 	char buffer[128];
-	unsigned long cause = ERR_peek_error(); /* the first in the queue: for a file that cannot be opened the system's */
-	const char *reason = ERR_SYSTEM_ERROR(cause) ? strerror_r(ERR_GET_REASON(cause), buffer, sizeof buffer)
+	/* For a file that cannot be opened, the first error in the queue is the system's. */
+	unsigned long cause = ERR_peek_error();
+	const char *reason = ERR_SYSTEM_ERROR(cause)
+		? strerror_r(ERR_GET_REASON(cause), buffer, sizeof buffer)
 		: ERR_reason_error_string(ERR_peek_last_error());
 	if (reason && used >= 0 && used < TLS_WHY_BYTES) {
 		snprintf(why + used, TLS_WHY_BYTES - (size_t)used, ": %s", reason);
@@ -60,7 +63,8 @@ void tls_peer_describe(SSL *ssl, char out[TLS_WHO_BYTES]) {
 static CRYPTO_ONCE tls_revoked_once = CRYPTO_ONCE_STATIC_INIT;
 static int tls_revoked_index = -1;
 
-static void tls_revoked_drop(void *parent, void *revoked, CRYPTO_EX_DATA *data, int index, long number, void *arg) {
+static void tls_revoked_drop(void *parent, void *revoked, CRYPTO_EX_DATA *data, int index,
+	long number, void *arg) {
 	(void)parent;
 	(void)data;
 	(void)index;
@@ -77,7 +81,7 @@ static bool tls_set_revoked(SSL_CTX *ctx, struct tls_revoked *revoked) {
 	return SSL_CTX_set_ex_data(ctx, tls_revoked_index, tls_revoked_keep(revoked)) == 1;
 }
 
-/* NULL: a context that was not made here. */
+/* Returns NULL if the context was not made here. */
 static const struct tls_revoked *tls_get_revoked(SSL_CTX *ctx) {
 	return tls_revoked_index < 0 ? NULL : SSL_CTX_get_ex_data(ctx, tls_revoked_index);
 }
@@ -107,11 +111,15 @@ static void tls_explain(X509 *cert, long error, char why[TLS_WHY_BYTES]) {
 	switch (error) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		tls_time_text(X509_get0_notAfter(cert), at);
-		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s ended at %s: make a new one, %.160s, and reload there", who, at, remake);
+		snprintf(why, TLS_WHY_BYTES,
+			"the certificate of %.160s ended at %s: make a new one, %.160s, and reload "
+			"there", who, at, remake);
 		return;
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		tls_time_text(X509_get0_notBefore(cert), at);
-		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s begins only at %s: are the clocks of both machines right?", who, at);
+		snprintf(why, TLS_WHY_BYTES,
+			"the certificate of %.160s begins only at %s: are the clocks of both "
+			"machines right?", who, at);
 		return;
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
@@ -119,17 +127,22 @@ static void tls_explain(X509 *cert, long error, char why[TLS_WHY_BYTES]) {
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		snprintf(why, TLS_WHY_BYTES, "the certificate of %.120s is not of an authority in the ca file here (%.60s; it says %.80s): make one "
-			"with this cluster's authority, %.80s, or add the other one to the ca file", who, X509_verify_cert_error_string(error), issuer, remake);
+		snprintf(why, TLS_WHY_BYTES,
+			"the certificate of %.120s is not of an authority in the ca file here "
+			"(%.60s; it says %.80s): make one with this cluster's authority, %.80s, or "
+			"add the other one to the ca file", who,
+			X509_verify_cert_error_string(error), issuer, remake);
 		return;
 	default:
-		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s is refused: %s; make a new one: %.160s", who,
+		snprintf(why, TLS_WHY_BYTES,
+			"the certificate of %.160s is refused: %s; make a new one: %.160s", who,
 			X509_verify_cert_error_string(error), remake);
 		return;
 	}
 }
 
-/* Once for each certificate of a chain. A refusal leaves its sentence with the connection (tls_engine_why). */
+/* Called once for each certificate of a chain. A refusal leaves its sentence with the connection
+ * (tls_engine_why). */
 static int tls_on_verify(int good, X509_STORE_CTX *store) {
 	X509 *cert = X509_STORE_CTX_get_current_cert(store);
 	SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -152,11 +165,13 @@ static int tls_on_verify(int good, X509_STORE_CTX *store) {
 
 /* ---- loading ---- */
 
-/* Who can read the key can be this node. Of root's file its group may: so a service account gets at it without owning it. */
+/* Whoever can read the key can pretend to be this node. If the file belongs to root, its group may
+ * read it, so that a service account can read the key without owning it. */
 static int tls_check_key_file(const struct tls_files *f, char why[TLS_WHY_BYTES]) {
 	struct stat st;
 	if (f->any_key_mode || stat(f->key, &st) != 0) {
-		return 0; /* a file that is not there is told by who reads it */
+		/* If the file does not exist, the code that reads it says so. */
+		return 0;
 	}
 	unsigned mode = st.st_mode & 0777;
 	const unsigned others = st.st_uid == 0 ? 027 : 077;
@@ -164,12 +179,15 @@ static int tls_check_key_file(const struct tls_files *f, char why[TLS_WHY_BYTES]
 	ERR_clear_error();
 	bool by_root = f->only_checked && geteuid() == 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid() && !by_root) {
-		return tls_fail(why, "[tls] key: %s belongs to another user (%u), who can read and change it: chown %u %s; %s", f->key,
-			(unsigned)st.st_uid, (unsigned)geteuid(), f->key, instead);
+		return tls_fail(why,
+			"[tls] key: %s belongs to another user (%u), who can read and change it: "
+			"chown %u %s; %s", f->key, (unsigned)st.st_uid, (unsigned)geteuid(),
+			f->key, instead);
 	}
 	if (mode & others) {
-		return tls_fail(why, "[tls] key: %s may be read or changed by others (mode %04o): chmod %04o %s; %s", f->key, mode,
-			mode & ~others & 0777, f->key, instead);
+		return tls_fail(why,
+			"[tls] key: %s may be read or changed by others (mode %04o): chmod %04o "
+			"%s; %s", f->key, mode, mode & ~others & 0777, f->key, instead);
 	}
 	return 0;
 }
@@ -186,12 +204,14 @@ static int tls_load_files(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_
 		return error;
 	}
 	if (SSL_CTX_use_PrivateKey_file(ctx, f->key, SSL_FILETYPE_PEM) != 1) {
-		return tls_fail(why, "[tls] key: cannot read %s, or it is not the key of %s", f->key, f->cert);
+		return tls_fail(why, "[tls] key: cannot read %s, or it is not the key of %s",
+			f->key, f->cert);
 	}
 	return 0;
 }
 
-/* The node's own certificate must be one that its peers will accept: better refused here than by all of them. */
+/* The node's own certificate must be one that its peers will accept. It is better to refuse it here
+ * than to have all peers refuse it. */
 static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_WHY_BYTES]) {
 	X509 *own = SSL_CTX_get0_certificate(ctx);
 	STACK_OF(X509) *chain = NULL;
@@ -210,29 +230,38 @@ static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_W
 	X509_STORE_CTX_free(verify);
 	ERR_clear_error();
 	if (!valid) {
-		return tls_fail(why, "[tls] cert: peers with ca %s would refuse %s: %s", f->ca, f->cert, reason);
+		return tls_fail(why, "[tls] cert: peers with ca %s would refuse %s: %s", f->ca,
+			f->cert, reason);
 	}
 	return 0;
 }
 
-/* Whether it is this node's, and one that is in force. */
-static int tls_check_identity(X509 *cert, const struct tls_files *f, const char *node_name, const struct tls_revoked *revoked,
-	struct tls_identity *own, char why[TLS_WHY_BYTES]) {
+/* Checks that the certificate belongs to this node, that its role fits, and that it is not
+ * revoked. */
+static int tls_check_identity(X509 *cert, const struct tls_files *f, const char *node_name,
+	const struct tls_revoked *revoked, struct tls_identity *own, char why[TLS_WHY_BYTES]) {
 	char refusal[TLS_WHY_BYTES];
 	tls_certificate_identity(cert, node_name, own);
 	if (own->role == NODE_ROLE_NONE && tls_certificate_has_name(cert, TLS_NODE, node_name)) {
-		return tls_fail(why, "[tls] cert: %s gives node %s a role that this version does not know: there are master, replica and embedded "
-			"(make one with: pawl cert node %s)", f->cert, node_name, node_name);
+		return tls_fail(why,
+			"[tls] cert: %s gives node %s a role that this version does not know: "
+			"there are master, replica and embedded (make one with: pawl cert node %s)",
+			f->cert, node_name, node_name);
 	}
 	if (own->role == NODE_ROLE_NONE) {
-		return tls_fail(why, "[tls] cert: %s does not belong to node %s: it lacks the alternative name URI:pawl:node:%s (make one with: pawl "
-			"cert node %s)", f->cert, node_name, node_name, node_name);
+		return tls_fail(why,
+			"[tls] cert: %s does not belong to node %s: it lacks the alternative name "
+			"URI:pawl:node:%s (make one with: pawl cert node %s)", f->cert, node_name,
+			node_name, node_name);
 	}
 	if (own->role == NODE_ROLE_EMBEDDED && !f->embedded) {
-		return tls_fail(why, "[tls] cert: %s is for a node inside a program (role embedded), which this is not: make another one with: pawl "
-			"cert node %s --role replica", f->cert, node_name);
+		return tls_fail(why,
+			"[tls] cert: %s is for a node inside a program (role embedded), which this "
+			"is not: make another one with: pawl cert node %s --role replica",
+			f->cert, node_name);
 	}
-	return tls_revoked_has(revoked, cert, refusal) ? tls_fail(why, "[tls] cert: %s", refusal) : 0;
+	return tls_revoked_has(revoked, cert, refusal)
+		? tls_fail(why, "[tls] cert: %s", refusal) : 0;
 }
 
 static int tls_verify_mode(enum tls_client_auth auth) {
@@ -247,7 +276,8 @@ static int tls_verify_mode(enum tls_client_auth auth) {
 	CHECK(false);
 }
 
-static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX **out, char why[TLS_WHY_BYTES]) {
+static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX **out,
+	char why[TLS_WHY_BYTES]) {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
 	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1) {
 		SSL_CTX_free(ctx);
@@ -255,7 +285,8 @@ static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX *
 	}
 	SSL_CTX_set_verify(ctx, verify_mode, tls_on_verify);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_num_tickets(ctx, 0); /* an identity is proven afresh on every connection */
+	/* Session tickets are off, so that an identity is proven afresh on every connection. */
+	SSL_CTX_set_num_tickets(ctx, 0);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	int error = tls_load_files(ctx, f, why);
 	if (error) {
@@ -266,22 +297,30 @@ static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX *
 	return 0;
 }
 
-/* Both contexts, before anything is checked that needs them. */
-static int tls_contexts_make(const struct tls_files *files, struct tls_contexts *made, char why[TLS_WHY_BYTES]) {
+/* Makes both contexts, before anything is checked that needs them. */
+static int tls_contexts_make(const struct tls_files *files, struct tls_contexts *made,
+	char why[TLS_WHY_BYTES]) {
 	int error = tls_context_new(files, tls_verify_mode(TLS_CLIENT_REQUIRED), &made->peer, why);
-	return error ? error : tls_context_new(files, tls_verify_mode(files->client_auth), &made->client, why);
+	return error ? error : tls_context_new(files, tls_verify_mode(files->client_auth),
+		&made->client, why);
 }
 
-int tls_contexts_load(const struct tls_files *files, const char *node_name, struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
+int tls_contexts_load(const struct tls_files *files, const char *node_name,
+	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct tls_contexts made = { 0 };
 	struct tls_revoked *revoked = NULL;
 	ERR_clear_error();
-	CHECK(CRYPTO_THREAD_run_once(&tls_revoked_once, tls_revoked_make_index) == 1 && tls_revoked_index >= 0);
+	CHECK(CRYPTO_THREAD_run_once(&tls_revoked_once, tls_revoked_make_index) == 1
+		&& tls_revoked_index >= 0);
 	int error = tls_contexts_make(files, &made, why);
 	error = error ? error : tls_check_own(made.peer, files, why);
-	error = error ? error : tls_revoked_load(files->revoked, files->crl, SSL_CTX_get_cert_store(made.peer), &revoked, why);
-	error = error ? error : tls_check_identity(SSL_CTX_get0_certificate(made.peer), files, node_name, revoked, &made.own, why);
-	if (!error && (!tls_set_revoked(made.peer, revoked) || !tls_set_revoked(made.client, revoked))) {
+	error = error ? error : tls_revoked_load(files->revoked, files->crl,
+		SSL_CTX_get_cert_store(made.peer), &revoked, why);
+	error = error ? error : tls_check_identity(SSL_CTX_get0_certificate(made.peer), files,
+		node_name, revoked, &made.own, why);
+	if (!error
+		&& (!tls_set_revoked(made.peer, revoked)
+		|| !tls_set_revoked(made.client, revoked))) {
 		error = tls_fail(why, "[tls] out of memory");
 	}
 	made.crl_ends = tls_revoked_ends(revoked);

@@ -9,11 +9,15 @@
 
 struct tls_engine {
 	SSL *ssl;
-	BIO *in, *out; /* owned by ssl */
-	size_t sent;   /* of what `out` holds */
+	/* Owned by `ssl`. */
+	BIO *in, *out;
+	/* How many bytes of what `out` holds have gone to the socket. */
+	size_t sent;
 	bool ready;
 	const char *why;
-	char *verdict; /* why the other side's certificate is refused; NULL: it is not. Set by the context (tls_context.c) */
+	/* Why the other side's certificate is refused, or NULL. The context sets it
+	 * (tls_context.c). */
+	char *verdict;
 };
 
 struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
@@ -28,7 +32,8 @@ struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
 		ERR_clear_error();
 		return NULL;
 	}
-	BIO_set_mem_eof_return(in, -1); /* empty means: not yet */
+	/* An empty buffer means that more bytes will come, not the end. */
+	BIO_set_mem_eof_return(in, -1);
 	SSL_set_bio(ssl, in, out);
 	if (role == TLS_SERVER) {
 		SSL_set_accept_state(ssl);
@@ -48,18 +53,22 @@ void tls_engine_free(struct tls_engine *e) {
 	}
 }
 
-/* The other side has said what it does not like about our certificate. NULL: it is about something else. */
+/* Says what the other side does not like about our certificate, or returns NULL if its alert is
+ * about something else. */
 static const char *tls_engine_alert(unsigned long cause) {
 	if (ERR_GET_LIB(cause) != ERR_LIB_SSL) {
 		return NULL;
 	}
 	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
 	case SSL_AD_CERTIFICATE_REVOKED:
-		return "the other side refuses this node's certificate as revoked: if the node is still wanted, give it a new one (pawl cert node)";
+		return "the other side refuses this node's certificate as revoked: if the node is "
+			"still wanted, give it a new one (pawl cert node)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
-		return "the other side refuses this node's certificate as expired: make a new one (pawl cert node) and reload; or the clock there is wrong";
+		return "the other side refuses this node's certificate as expired: make a new one "
+			"(pawl cert node) and reload; or the clock there is wrong";
 	case SSL_AD_UNKNOWN_CA:
-		return "the other side does not know the authority of this node's certificate (unknown ca): its ca file must hold it";
+		return "the other side does not know the authority of this node's certificate "
+			"(unknown ca): its ca file must hold it";
 	case SSL_AD_BAD_CERTIFICATE:
 	case SSL_AD_UNSUPPORTED_CERTIFICATE:
 	case SSL_AD_CERTIFICATE_UNKNOWN:
@@ -69,8 +78,9 @@ static const char *tls_engine_alert(unsigned long cause) {
 	}
 }
 
-/* Why an operation on the connection did not go on: 0 when it waits for bytes. The error queue belongs to the thread and
- * must be left empty, or the next connection reads this one's errors. */
+/* Says why an operation on the connection did not go on; 0 means that it waits for bytes. The error
+ * queue belongs to the thread and must be left empty; otherwise the next connection would read the
+ * errors of this one. */
 static int tls_engine_result(struct tls_engine *e, int result) {
 	int reason = SSL_get_error(e->ssl, result);
 	int error = PAWL_ETLS;
@@ -81,7 +91,8 @@ static int tls_engine_result(struct tls_engine *e, int result) {
 	} else {
 		long verified = SSL_get_verify_result(e->ssl);
 		const char *text = e->verdict ? e->verdict
-			: verified != X509_V_OK ? X509_verify_cert_error_string(verified) : tls_engine_alert(ERR_peek_error());
+			: verified != X509_V_OK ? X509_verify_cert_error_string(verified)
+			: tls_engine_alert(ERR_peek_error());
 		text = text ? text : ERR_reason_error_string(ERR_peek_error());
 		e->why = text ? text : "the connection is broken";
 	}
@@ -115,7 +126,8 @@ bool tls_engine_ready(const struct tls_engine *e) {
 int tls_engine_read(struct tls_engine *e, uint8_t *out, size_t size) {
 	CHECK(e->ready && size <= INT_MAX);
 	size_t total = 0;
-	while (total < size) { /* a record at a time is all that one call gives */
+	/* One call of SSL_read gives at most one record. */
+	while (total < size) {
 		int r = SSL_read(e->ssl, out + total, (int)(size - total));
 		if (r <= 0) {
 			int error = tls_engine_result(e, r);
@@ -131,7 +143,8 @@ int tls_engine_write(struct tls_engine *e, struct slice bytes) {
 	if (bytes.size == 0) {
 		return 0;
 	}
-	int r = SSL_write(e->ssl, bytes.data, (int)bytes.size); /* memory takes everything */
+	/* A memory BIO takes everything. */
+	int r = SSL_write(e->ssl, bytes.data, (int)bytes.size);
 	if (r == (int)bytes.size) {
 		return 0;
 	}
@@ -143,7 +156,8 @@ struct slice tls_engine_outgoing(const struct tls_engine *e) {
 	char *data = NULL;
 	long size = BIO_get_mem_data(e->out, &data);
 	CHECK(size >= 0 && (size_t)size >= e->sent);
-	return size == 0 ? slice_of(NULL, 0) : slice_of((uint8_t *)data + e->sent, (size_t)size - e->sent);
+	return size == 0 ? slice_of(NULL, 0) : slice_of((uint8_t *)data + e->sent,
+		(size_t)size - e->sent);
 }
 
 void tls_engine_sent(struct tls_engine *e, size_t size) {
@@ -163,7 +177,7 @@ size_t tls_engine_bytes(const struct tls_engine *e) {
 	return tls_buffer_bytes(e->in) + tls_buffer_bytes(e->out);
 }
 
-/* Without memory it stays as it is. */
+/* Without memory, the buffer stays as it is. */
 static void tls_buffer_renew(BIO *bio) {
 	BUF_MEM *empty = BIO_pending(bio) == 0 ? BUF_MEM_new() : NULL;
 	if (empty && BIO_set_mem_buf(bio, empty, BIO_CLOSE) <= 0) {

@@ -16,12 +16,15 @@
 
 enum revoked_kind { REVOKED_NODE, REVOKED_CLIENT, REVOKED_SERIAL };
 
-static const char *const revoked_prefix[] = { [REVOKED_NODE] = "node:", [REVOKED_CLIENT] = "client:", [REVOKED_SERIAL] = "serial:" };
+static const char *const revoked_prefix[] = { [REVOKED_NODE] = "node:",
+	[REVOKED_CLIENT] = "client:", [REVOKED_SERIAL] = "serial:" };
 
 struct revoked_entry {
 	enum revoked_kind kind;
-	unsigned line; /* of the list */
-	char text[TLS_NAME_MAX + 1]; /* a name; or a serial number in capital hex digits without leading zeros */
+	/* The number of the line in the list. */
+	unsigned line;
+	/* A name, or a serial number in capital hex digits without leading zeros. */
+	char text[TLS_NAME_MAX + 1];
 };
 
 struct tls_revoked {
@@ -30,10 +33,12 @@ struct tls_revoked {
 	size_t count, room;
 	STACK_OF(X509_CRL) *crls;
 	int64_t ends;
-	char *list, *crl; /* the files' names, for messages */
+	/* The names of the files, for messages. */
+	char *list, *crl;
 };
 
-__attribute__((format(printf, 2, 3))) static int revoked_fail(char why[TLS_WHY_BYTES], const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int revoked_fail(char why[TLS_WHY_BYTES],
+	const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	vsnprintf(why, TLS_WHY_BYTES, format, args);
@@ -49,7 +54,7 @@ static int revoked_no_memory(char why[TLS_WHY_BYTES]) {
 
 /* ---- the list ---- */
 
-/* Two ways to write one number come out alike. */
+/* Reads a serial number. Two ways to write the same number give the same text. */
 static bool revoked_read_serial(const char *from, char out[TLS_NAME_MAX + 1]) {
 	size_t used = 0;
 	for (; *from; from++) {
@@ -66,7 +71,7 @@ static bool revoked_read_serial(const char *from, char out[TLS_NAME_MAX + 1]) {
 	return used > 0;
 }
 
-/* The line without its end. False: it is none of the three. */
+/* Reads a line without its end. Returns false if it is none of the three kinds. */
 static bool revoked_read_line(const char *line, struct revoked_entry *out) {
 	for (enum revoked_kind kind = REVOKED_NODE; kind <= REVOKED_SERIAL; kind++) {
 		size_t prefix = strlen(revoked_prefix[kind]);
@@ -120,11 +125,14 @@ static int revoked_read_lines(struct tls_revoked *r, FILE *file, char why[TLS_WH
 			continue;
 		}
 		if (!whole || !revoked_read_line(line, &entry)) {
-			return revoked_fail(why, "%s:%u: '%.80s' says nothing about a certificate: write node:NAME, client:NAME or serial:HEX, one a line",
-				r->list, number, line);
+			return revoked_fail(why,
+				"%s:%u: '%.80s' says nothing about a certificate: write node:NAME, "
+				"client:NAME or serial:HEX, one a line", r->list, number, line);
 		}
 		if (total > LIST_BYTES_MAX) {
-			return revoked_fail(why, "[tls] revoked: %s is larger than 1 MiB: is it a list? A long one is better as a CRL", r->list);
+			return revoked_fail(why,
+				"[tls] revoked: %s is larger than 1 MiB: is it a list? A long one "
+				"is better as a CRL", r->list);
 		}
 		if (revoked_add(r, &entry) != 0) {
 			return revoked_no_memory(why);
@@ -137,7 +145,8 @@ static int revoked_load_list(struct tls_revoked *r, char why[TLS_WHY_BYTES]) {
 	FILE *file = fopen(r->list, "re");
 	if (!file) {
 		char reason[128];
-		return revoked_fail(why, "[tls] revoked: cannot read %s: %s", r->list, strerror_r(errno, reason, sizeof reason));
+		return revoked_fail(why, "[tls] revoked: cannot read %s: %s", r->list,
+			strerror_r(errno, reason, sizeof reason));
 	}
 	int error = revoked_read_lines(r, file, why);
 	fclose(file);
@@ -146,16 +155,19 @@ static int revoked_load_list(struct tls_revoked *r, char why[TLS_WHY_BYTES]) {
 
 /* ---- CRLs ---- */
 
-/* Whether an authority of the file has signed it. */
+/* Returns whether an authority of the `ca` file has signed the CRL. *out_known says whether its
+ * issuer is such an authority at all. */
 static bool revoked_signed(X509_CRL *crl, X509_STORE *authorities, bool *out_known) {
 	STACK_OF(X509) *all = X509_STORE_get1_all_certs(authorities);
 	bool good = false;
 	*out_known = false;
 	for (int i = 0; !good && i < sk_X509_num(all); i++) {
 		X509 *cert = sk_X509_value(all, i);
-		if (X509_NAME_cmp(X509_get_subject_name(cert), X509_CRL_get_issuer(crl)) == 0 && X509_check_ca(cert) != 0) {
+		if (X509_NAME_cmp(X509_get_subject_name(cert), X509_CRL_get_issuer(crl)) == 0
+			&& X509_check_ca(cert) != 0) {
 			*out_known = true;
-			good = (X509_get_key_usage(cert) & KU_CRL_SIGN) && X509_CRL_verify(crl, X509_get0_pubkey(cert)) == 1;
+			good = (X509_get_key_usage(cert) & KU_CRL_SIGN)
+				&& X509_CRL_verify(crl, X509_get0_pubkey(cert)) == 1;
 		}
 	}
 	sk_X509_pop_free(all, X509_free);
@@ -163,34 +175,43 @@ static bool revoked_signed(X509_CRL *crl, X509_STORE *authorities, bool *out_kno
 	return good;
 }
 
-static int revoked_check_crl(struct tls_revoked *r, X509_CRL *crl, X509_STORE *authorities, char why[TLS_WHY_BYTES]) {
-	const ASN1_TIME *from = X509_CRL_get0_lastUpdate(crl), *until = X509_CRL_get0_nextUpdate(crl);
+static int revoked_check_crl(struct tls_revoked *r, X509_CRL *crl, X509_STORE *authorities,
+	char why[TLS_WHY_BYTES]) {
+	const ASN1_TIME *from = X509_CRL_get0_lastUpdate(crl),
+		*until = X509_CRL_get0_nextUpdate(crl);
 	char issuer[192] = "", at[32];
 	bool known;
 	X509_NAME_oneline(X509_CRL_get_issuer(crl), issuer, sizeof issuer);
 	if (!revoked_signed(crl, authorities, &known)) {
-		return revoked_fail(why, "[tls] crl: the CRL of %s in %s is %s", issuer, r->crl, known
-			? "not signed by that authority's key: make it anew, pawl cert revoke"
-			: "not of an authority in the ca file: take it out, or add that authority");
+		return revoked_fail(why, "[tls] crl: the CRL of %s in %s is %s", issuer, r->crl,
+			known ? "not signed by that authority's key: make it anew, pawl cert "
+				"revoke" : "not of an authority in the ca file: take it out, or "
+				"add that authority");
 	}
 	if (X509_CRL_get_ext_by_critical(crl, 1, -1) >= 0) {
-		return revoked_fail(why, "[tls] crl: the CRL of %s in %s is a partial one, or has another extension that this version does not know: "
-			"give a complete one", issuer, r->crl);
+		return revoked_fail(why,
+			"[tls] crl: the CRL of %s in %s is a partial one, or has another extension "
+			"that this version does not know: give a complete one", issuer, r->crl);
 	}
 	if (X509_cmp_current_time(from) >= 0) {
 		tls_time_text(from, at);
-		return revoked_fail(why, "[tls] crl: the CRL of %s in %s begins only at %s: is the clock of this machine right?", issuer, r->crl, at);
+		return revoked_fail(why,
+			"[tls] crl: the CRL of %s in %s begins only at %s: is the clock of this "
+			"machine right?", issuer, r->crl, at);
 	}
 	if (until && X509_cmp_current_time(until) <= 0) {
 		tls_time_text(until, at);
-		return revoked_fail(why, "[tls] crl: the CRL of %s in %s ended at %s: make it anew, pawl cert revoke, and copy it here", issuer, r->crl, at);
+		return revoked_fail(why,
+			"[tls] crl: the CRL of %s in %s ended at %s: make it anew, pawl cert "
+			"revoke, and copy it here", issuer, r->crl, at);
 	}
 	int64_t ends = tls_time_seconds(until);
 	r->ends = ends && (!r->ends || ends < r->ends) ? ends : r->ends;
 	return 0;
 }
 
-static int revoked_read_crls(struct tls_revoked *r, BIO *file, X509_STORE *authorities, char why[TLS_WHY_BYTES]) {
+static int revoked_read_crls(struct tls_revoked *r, BIO *file, X509_STORE *authorities,
+	char why[TLS_WHY_BYTES]) {
 	X509_CRL *crl;
 	while ((crl = PEM_read_bio_X509_CRL(file, NULL, NULL, NULL)) != NULL) {
 		int error = revoked_check_crl(r, crl, authorities, why);
@@ -205,19 +226,22 @@ static int revoked_read_crls(struct tls_revoked *r, BIO *file, X509_STORE *autho
 	}
 	bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 	if (!end || sk_X509_CRL_num(r->crls) == 0) {
-		return revoked_fail(why, "[tls] crl: %s holds no CRL in PEM format, or a damaged one (of one in DER: openssl crl -inform DER -in FILE "
-			"makes PEM)", r->crl);
+		return revoked_fail(why,
+			"[tls] crl: %s holds no CRL in PEM format, or a damaged one (of one in "
+			"DER: openssl crl -inform DER -in FILE makes PEM)", r->crl);
 	}
 	ERR_clear_error();
 	return 0;
 }
 
-static int revoked_load_crls(struct tls_revoked *r, X509_STORE *authorities, char why[TLS_WHY_BYTES]) {
+static int revoked_load_crls(struct tls_revoked *r, X509_STORE *authorities,
+	char why[TLS_WHY_BYTES]) {
 	ERR_clear_error();
 	BIO *file = BIO_new_file(r->crl, "re");
 	if (!file) {
 		char reason[128];
-		return revoked_fail(why, "[tls] crl: cannot read %s: %s", r->crl, strerror_r(errno, reason, sizeof reason));
+		return revoked_fail(why, "[tls] crl: cannot read %s: %s", r->crl,
+			strerror_r(errno, reason, sizeof reason));
 	}
 	int error = revoked_read_crls(r, file, authorities, why);
 	BIO_free(file);
@@ -226,13 +250,14 @@ static int revoked_load_crls(struct tls_revoked *r, X509_STORE *authorities, cha
 
 /* ---- the set ---- */
 
-int tls_revoked_load(const char *list, const char *crl, X509_STORE *authorities, struct tls_revoked **out, char why[TLS_WHY_BYTES]) {
+int tls_revoked_load(const char *list, const char *crl, X509_STORE *authorities,
+	struct tls_revoked **out, char why[TLS_WHY_BYTES]) {
 	struct tls_revoked *r = calloc(1, sizeof *r);
 	if (!r) {
 		return revoked_no_memory(why);
 	}
-	*r = (struct tls_revoked){ .references = 1, .list = strdup(list ? list : ""), .crl = strdup(crl ? crl : ""),
-		.crls = sk_X509_CRL_new_null() };
+	*r = (struct tls_revoked){ .references = 1, .list = strdup(list ? list : ""),
+		.crl = strdup(crl ? crl : ""), .crls = sk_X509_CRL_new_null() };
 	int error = r->list && r->crl && r->crls ? 0 : revoked_no_memory(why);
 	error = !error && *r->list ? revoked_load_list(r, why) : error;
 	error = !error && *r->crl ? revoked_load_crls(r, authorities, why) : error;
@@ -275,7 +300,8 @@ static bool revoked_matches(const struct revoked_entry *entry, X509 *cert, const
 }
 
 static const struct revoked_entry *revoked_find(const struct tls_revoked *r, X509 *cert) {
-	char shown[TLS_SERIAL_BYTES], serial[TLS_NAME_MAX + 1] = ""; /* stays empty where the number is not positive */
+	/* A serial number that is not positive leaves this empty. */
+	char shown[TLS_SERIAL_BYTES], serial[TLS_NAME_MAX + 1] = "";
 	tls_certificate_serial(cert, shown);
 	revoked_read_serial(shown, serial);
 	for (size_t i = 0; i < r->count; i++) {
@@ -307,14 +333,18 @@ bool tls_revoked_has(const struct tls_revoked *r, X509 *cert, char why[TLS_WHY_B
 	tls_certificate_describe(cert, who);
 	tls_certificate_remake(cert, remake);
 	if (!entry) {
-		revoked_fail(why, "the certificate of %.160s is revoked by the CRL %s; if it is still wanted, give it a new certificate: %.160s",
-			who, r->crl, remake);
+		revoked_fail(why,
+			"the certificate of %.160s is revoked by the CRL %s; if it is still "
+			"wanted, give it a new certificate: %.160s", who, r->crl, remake);
 	} else if (entry->kind == REVOKED_SERIAL) {
-		revoked_fail(why, "the certificate of %.160s is revoked by %s:%u; if it is still wanted, give it a new certificate: %.160s", who,
-			r->list, entry->line, remake);
+		revoked_fail(why,
+			"the certificate of %.160s is revoked by %s:%u; if it is still wanted, "
+			"give it a new certificate: %.160s", who, r->list, entry->line, remake);
 	} else {
-		revoked_fail(why, "the certificate of %.160s is revoked by name in %s:%u; if it is still wanted, give it a new certificate and revoke "
-			"the old ones by their serial numbers instead", who, r->list, entry->line);
+		revoked_fail(why,
+			"the certificate of %.160s is revoked by name in %s:%u; if it is still "
+			"wanted, give it a new certificate and revoke the old ones by their serial "
+			"numbers instead", who, r->list, entry->line);
 	}
 	return true;
 }
