@@ -1,61 +1,106 @@
-/* engine.h: time, disk and messages of a node: the clock, what is to be on disk, the outbox, timers. */
+/* engine.h: the time, disk and messages of a node: its Lamport clock, what is to be on disk, the
+ * outbox, and timers. */
 #ifndef PAWL_CLUSTER_ENGINE_H
 #define PAWL_CLUSTER_ENGINE_H
 
 #include "state.h"
 
+/* How much waits for a peer. */
 enum out_backlog { BACKLOG_SMALL, BACKLOG_SOME, BACKLOG_LARGE };
 
-static inline bool follow_tells(const struct core *core) { /* the master's news are this node's */
+/* Tells whether the watch events of the master that this replica follows are its own. */
+static inline bool follow_tells(const struct core *core) {
 	return core->follow.state == FOLLOW_ON && !core->follow.building;
 }
 
-static inline span_ns follow_age(const struct core *core, struct instant now) { /* SPAN_MAX: unknown */
+/* Returns how old a replica's view is, in nanoseconds; SPAN_MAX: unknown. */
+static inline span_ns follow_age(const struct core *core, struct instant now) {
 	return core->follow.fresh_known ? instant_elapsed_long(now, core->follow.fresh) : SPAN_MAX;
 }
 
 /* ---- lamport.c ---- */
-uint64_t clock_later(uint64_t clock, uint64_t by); /* at most TOKEN_MAX */
-uint64_t clock_most(const struct core *core); /* the greatest clock that is taken from others now */
-uint64_t clock_most_since(const struct core *core, struct instant since); /* from a master that has been above it since then */
+
+/* Returns clock + by, at most TOKEN_MAX. */
+uint64_t clock_later(uint64_t clock, uint64_t by);
+/* Returns the greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its
+ * own, and over time one more for each nanosecond. */
+uint64_t clock_most(const struct core *core);
+/* Returns the same for a master whose clock has been above that since `since`. It is higher by the
+ * nanoseconds that have passed since then, but by no more than the limit would have grown. */
+uint64_t clock_most_since(const struct core *core, struct instant since);
 void clock_limit_raise(struct core *core, uint64_t limit);
+/* Raises this node's clock to `clock`, if that is higher. */
 void master_raise_clock(struct core *core, uint64_t clock);
-/* Counts and reports what is above the limit; key: of the message, or empty. */
+/* Counts and reports a clock that is above the limit. `key` is the key of the message, or empty. */
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 
 /* ---- outbox.c ---- */
-void out_send(struct core *core, uint32_t peer, const struct message *m); /* copies the bytes; to itself: later in the step */
+
+/* Queues a message and copies its bytes. A message to the node itself is handled later in the
+ * step. */
+void out_send(struct core *core, uint32_t peer, const struct message *m);
+/* Takes the next message to the node itself. False: there is none. */
 bool out_take_local(struct core *core, struct message *m);
+/* Makes room for one more reply than there are callers. False: no memory. */
 bool out_reserve_reply(struct core *core);
-void out_begin(struct core *core); /* a step */
-void out_unheard(struct core *core); /* not even an answer could be stored */
-struct core_reply *out_reply(struct core *core); /* zeroed; space was reserved */
+/* A step begins. */
+void out_begin(struct core *core);
+/* There is no memory even for an answer to the request of this step. */
+void out_unheard(struct core *core);
+/* Returns a new reply, all zero. Room for it must have been reserved. */
+struct core_reply *out_reply(struct core *core);
+/* Copies bytes for a reply or a note. False: no memory, and *to is empty. */
 bool out_copy(struct core *core, struct slice from, struct slice *to);
+/* Returns memory for lists of a reply, which lives until core_out_clear; NULL: no memory. */
 void *out_room(struct core *core, size_t size);
-struct event_box *out_event_box(struct core *core); /* NULL: not within a step */
+/* Returns where watch events of this step go; NULL: no step is under way. */
+struct event_box *out_event_box(struct core *core);
 struct event_box *out_box(struct core_out *out);
-void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key);
+/* Adds a note for the operator's log. `text` has static storage. */
+void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
+	const char *text, struct slice key);
+/* Has the driver reset the link of the peer. */
 void out_reset(struct core *core, uint32_t peer);
-void out_peer_gone(struct core *core, uint32_t peer); /* its index names nobody any more, or a link that is new */
+/* Forgets everything about an index whose node is gone, or whose link is a new one. */
+void out_peer_gone(struct core *core, uint32_t peer);
+/* Has the driver write the durable state. */
 void out_persist(struct core *core);
+/* Drops what is queued for the peer. */
 void out_drop_peer(struct core *core, uint32_t peer);
+/* The table of peers was built anew: from[i] is the index at which peer i was before, or -1. */
 void out_permute(struct core *core, const int from[NODES_MAX]);
-void out_drop_epoch(struct core *core); /* what was queued under the epoch before, but for what is of any epoch */
+/* Drops what was queued under the epoch before, except for messages of any epoch. */
+void out_drop_epoch(struct core *core);
 struct core *out_core(const struct core_out *out);
-enum out_backlog out_backlog(const struct core *core, uint32_t peer); /* outbox.c */
+/* Tells how much waits for the peer, so that those who fill the queue may say less, or nothing. */
+enum out_backlog out_backlog(const struct core *core, uint32_t peer);
 
 /* ---- persist.c ---- */
+
+/* The node starts: it draws its boot and sets its clock to the clock reservation. */
 void persist_start(struct core *core);
+/* The durable state has changed, and is to be on disk. */
 void persist_changed(struct core *core);
+/* The driver has written the state with the number `seq`, or (ok false) could not write it. */
 void persist_done(struct core *core, uint64_t seq, bool ok);
+/* Tries again to write what could not be written. */
 void persist_beat(struct core *core);
+/* Raises the clock reservation if half of the last block is used. */
 void ceiling_raise(struct core *core);
+/* The node is about to stop voting. What it said while it voted may still wait for the disk, and
+ * rests on the clock that the node has now. */
 void persist_votes_end(struct core *core);
+/* Tells whether messages and answers may leave: this start is on disk, and the clock, from whatever
+ * source, is not above the clock reservation there. */
 bool persist_may_leave(const struct core *core);
+/* Gives the driver the state to write, and its number. */
 void persist_take(struct core *core, struct durable *state, uint64_t *seq);
-void epoch_seen(struct core *core); /* notes the largest timings it votes under */
+/* Notes the largest timing constants under which this node votes. */
+void epoch_seen(struct core *core);
 
 /* ---- timer.c ---- */
+
+/* Sets the timer, which may be set already, to `at`. */
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
 void timer_stop(struct core *core, struct timer *t);
 

@@ -1,4 +1,4 @@
-/* event_box.c: news on its way to the driver: memory for them. */
+/* event_box.c: the memory of watch events on their way to the driver. */
 #include "event_box.h"
 
 void event_box_init(struct event_box *box, const struct allocator *alloc) {

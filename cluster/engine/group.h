@@ -1,46 +1,77 @@
-/* group.h: what a request for several keys keeps (section 11). Part of state.h, for group.c and those who make its children. */
+/* group.h: what a request for several keys keeps (section 11). Part of state.h, for group.c and
+ * those who make the parts of such a request. */
 #ifndef PAWL_CLUSTER_GROUP_H
 #define PAWL_CLUSTER_GROUP_H
 
 enum group_state {
-	GROUP_CLIMBING,  /* acquires one key after another; all members before `at` are held */
-	GROUP_LEVELLING, /* has them all, and extends those whose lease has begun a while ago */
-	GROUP_LETTING_GO /* gives all of them back; then the error is answered */
+	/* The request acquires one key after another. All members before `at` are held. */
+	GROUP_CLIMBING,
+	/* It has all keys, and extends those whose lease began a while ago. */
+	GROUP_LEVELLING,
+	/* It gives all of them back. Then the error is answered. */
+	GROUP_LETTING_GO
 };
 
+/* One of the keys. */
 struct member {
 	struct slice key;
 	struct id128 lock_id;
-	/* Names, at random, what is accepted for this key; a new one after each give-back. */
+	/* A random name for what is accepted for this key. After the key was given back it has a
+	 * new one. */
 	uint64_t name;
+	/* The mode and the number of permits, as in struct terms. */
 	uint16_t of, count;
-	uint32_t place;   /* in the request */
-	struct op *child; /* what is under way for it: an acquire, an extension, or a release */
-	bool held, committed, answered, levelled, let_go; /* committed: at least it may have been, by some master */
-	uint64_t token; /* the highest heard of */
-	uint32_t binding, asked_binding; /* that was named by what succeeded; by what is under way */
-	uint64_t epoch; /* in which the last one succeeded */
-	uint32_t acks;  /* of the last acquire or extension that succeeded */
+	/* The index of the key in the request. */
+	uint32_t place;
+	/* The operation under way for this key: an acquire, an extension, or a release; or NULL. */
+	struct op *child;
+	/* The key is held; a master may have accepted a commit for it; `reply` has an answer of the
+	 * child; it was extended while levelling; and it has been given back. */
+	bool held, committed, answered, levelled, let_go;
+	/* The highest token that was heard of. */
+	uint64_t token;
+	/* The number of the connection that the last success named; and the one that the operation
+	 * under way names. */
+	uint32_t binding, asked_binding;
+	/* The epoch of the last success. */
+	uint64_t epoch;
+	/* How many masters accepted in the last success. */
+	uint32_t acks;
 	struct terms terms;
-	struct instant began, since; /* of what is under way; of the last acquire or extension that succeeded: `valid` counts from it */
-	struct instant again;        /* it is not extended before */
+	/* When the operation under way began; and when the last success did, from which `valid`
+	 * counts. */
+	struct instant began, since;
+	/* The lease is not extended before this moment. */
+	struct instant again;
+	/* For how long the lock is valid, in nanoseconds. */
 	span_ns valid;
-	struct core_reply reply; /* of the child, until it is looked at within the same step */
+	/* The reply of the child, until it is read within the same step. */
+	struct core_reply reply;
 };
 
 struct group {
-	struct list ready; /* core->coordinator.groups: something has been answered */
+	/* Link in core->coordinator.groups, if a child has been answered. */
+	struct list ready;
+	/* The operation that asks for all keys. */
 	struct op *op;
 	enum group_state state;
+	/* How many members there are; and the one that is being acquired. */
 	uint32_t count, at;
-	int error; /* LETTING_GO: what is answered, and which member it is about */
+	/* GROUP_LETTING_GO: the error that is answered, and the index of the member that it is
+	 * about. */
+	int error;
 	uint32_t failed;
-	struct core_entry holder; /* PAWL_EHELD: with its bytes in `owner` and `label` */
+	/* PAWL_EHELD: the holder of that key, with its bytes in `owner` and `label`, and when its
+	 * lease ends. */
+	struct core_entry holder;
 	struct instant holder_end;
+	/* `holder` is known; and that key is contested. */
 	bool holder_known, contested;
 	uint8_t owner[OWNER_MAX], label[LABEL_MAX];
-	size_t size; /* of the whole block */
-	struct member members[]; /* in the order of their keys, whose bytes follow */
+	/* The size of the whole block of memory in bytes. */
+	size_t size;
+	/* In the order of their keys, whose bytes follow. */
+	struct member members[];
 };
 
 #endif

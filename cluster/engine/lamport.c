@@ -1,26 +1,31 @@
-/* lamport.c: the Lamport clock from which tokens are taken, and how fast others may raise it (section 9). */
+/* lamport.c: the Lamport clock from which tokens are taken, and how fast others may raise it
+ * (section 9). */
 #include "engine.h"
 
 uint64_t clock_later(uint64_t clock, uint64_t by) {
 	return clock < TOKEN_MAX - by ? clock + by : TOKEN_MAX;
 }
 
-/* One a nanosecond since the limit was set. A clock above the limit comes from a jump that the protocol allows (a start, a merge before it
- * votes): such a clock begins with the whole margin. */
+/* Returns the limit on the clocks of others: it has grown by one for each nanosecond since it was
+ * set. Where this node's own clock is above the limit, that clock comes from a jump that the
+ * protocol allows (a start, a merge before it votes). Such a clock begins with the whole margin. */
 static uint64_t clock_limit_grown(const struct core *core) {
-	const uint64_t limit = core->engine.clock_limit >= core->clock ? core->engine.clock_limit : clock_later(core->clock, CLOCK_JUMP_MAX);
-	return clock_later(limit, (uint64_t)instant_elapsed_short(core->now, core->engine.clock_limit_at));
+	const uint64_t limit = core->engine.clock_limit >= core->clock ? core->engine.clock_limit
+		: clock_later(core->clock, CLOCK_JUMP_MAX);
+	return clock_later(limit, (uint64_t)instant_elapsed_short(core->now,
+		core->engine.clock_limit_at));
 }
 
-/* The greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its own, and over time one a nanosecond. */
 uint64_t clock_most(const struct core *core) {
-	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX), grown = clock_limit_grown(core);
+	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX),
+		grown = clock_limit_grown(core);
 	return grown < bound ? grown : bound;
 }
 
-/* The same of a master that has been above that since then: as much more as it has been so for, out of what the limit would have grown. */
 uint64_t clock_most_since(const struct core *core, struct instant since) {
-	const uint64_t late = clock_later(clock_most(core), (uint64_t)instant_elapsed_short(core->now, since)), grown = clock_limit_grown(core);
+	const uint64_t late = clock_later(clock_most(core),
+			(uint64_t)instant_elapsed_short(core->now, since)),
+		grown = clock_limit_grown(core);
 	return late < grown ? late : grown;
 }
 
@@ -32,13 +37,13 @@ void clock_limit_raise(struct core *core, uint64_t limit) {
 void master_raise_clock(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
 		const uint64_t most = clock_most(core);
-		clock_limit_raise(core, clock > most && clock <= clock_limit_grown(core) ? clock : most);
+		clock_limit_raise(core,
+			clock > most && clock <= clock_limit_grown(core) ? clock : most);
 		core->clock = clock;
 		ceiling_raise(core);
 	}
 }
 
-/* Counted and reported, never adopted (section 9). */
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key) {
 	COUNT(core, clock_refused);
 	out_note(core, NOTE_CLOCK_REFUSED, from, clock, NULL, key);

@@ -1,166 +1,289 @@
-/* membership_state.h: what a node keeps for changes of the configuration, handovers and recovery (sections 4 and 6). Part of state.h. */
+/* membership_state.h: what a node keeps for changes of the configuration, state transfers and
+ * recovery (sections 4 and 6). Part of state.h. */
 #ifndef PAWL_CLUSTER_MEMBERSHIP_STATE_H
 #define PAWL_CLUSTER_MEMBERSHIP_STATE_H
 
 #include "core.h"
 
-struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
+/* A snapshot that this node sends to a peer (section 4). */
+struct snapshot_out {
 	bool active;
-	bool walked;      /* the walk is over; what changes goes on being sent */
-	bool handover;    /* for the masters of `epoch`; else for a master that rejoins */
+	/* The walk over the table is over. What changes from then on is still sent. */
+	bool walked;
+	/* The snapshot is for a handover to `epoch`; else for a master that rejoins it. */
+	bool handover;
 	uint64_t epoch;
+	/* The asker's number of the snapshot. */
 	uint64_t round;
+	/* The bucket at which the walk goes on. */
 	size_t bucket;
-	uint32_t tombstones_next; /* of the ring of what has ended, when the walk began (tombstones.c) */
+	/* The next place of the ring of tombstones when the walk began; and how many of its places
+	 * have been sent (tombstones.c). */
+	uint32_t tombstones_next;
 	uint32_t ring_at;
+	/* How many pieces have been sent. */
 	uint32_t part;
 };
 
 enum standing {
-	PEER_MEMBER, /* of the configuration */
-	PEER_FORMER, /* a master of the epoch before, not in the configuration */
-	PEER_NON_MEMBER   /* neither */
+	/* A node of the configuration. */
+	PEER_MEMBER,
+	/* A master of the epoch before that is not in the configuration. */
+	PEER_FORMER,
+	/* Neither of the two. */
+	PEER_NON_MEMBER
 };
 
-struct word { /* what a node says about a configuration that may follow this epoch (proof.c); hashes, 0: nothing */
-	uint64_t claimed, claimed_epoch; /* that it is its own; claimed_epoch only while its link is there */
-	uint64_t accepted; /* in the decree, under this ballot */
+/* What a node says about configurations that may follow this epoch (proof.c). Configurations are
+ * named by their hashes; 0 stands for none. */
+struct word {
+	/* The configuration that it claims as its own; and its epoch, which is kept only while the
+	 * link is up. */
+	uint64_t claimed, claimed_epoch;
+	/* The configuration that it has accepted in the decree, under `ballot`. */
+	uint64_t accepted;
 	struct ballot ballot;
-	uint64_t passed_on; /* another one's claim, and when it said so last */
-	struct instant ahead_since, passed_on_at; /* ahead_since: it claims a later epoch over this link */
-	bool contradicts; /* it has another configuration under this epoch's number */
+	/* The configuration whose claim by another master it has passed on. */
+	uint64_t passed_on;
+	/* Since when it has claimed a later epoch over this link; and when it last passed on a
+	 * claim. */
+	struct instant ahead_since, passed_on_at;
+	/* It has another configuration under this epoch's number. */
+	bool contradicts;
 };
 
-struct announced { /* masters of an epoch that is being prepared for, as a master has announced it */
-	uint64_t hash; /* of that configuration */
-	struct instant until; /* when it is forgotten, unless it is announced again */
+/* The masters of an epoch that is being prepared, as a master has announced it. */
+struct announced {
+	/* The hash of that configuration. */
+	uint64_t hash;
+	/* When the announcement is forgotten, unless it is made again. */
+	struct instant until;
 	uint32_t count;
 	struct id128 masters[MASTERS_MAX];
 };
 
-struct decree_answer { /* to be sent once it is on disk (section 6) */
-	enum message_kind kind; /* 0: none */
+/* An answer in a decree. It is sent once what it says is on disk (section 6). */
+struct decree_answer {
+	/* The kind of the answer; 0 stands for no answer. */
+	enum message_kind kind;
+	/* The round of the question; and the number of the state that has to be on disk. */
 	uint64_t round, seq;
-	uint64_t value; /* ACCEPTED: the hash of what was accepted */
+	/* DECREE_ACCEPTED: the hash of what was accepted. */
+	uint64_t value;
 	struct ballot ballot;
 };
 
-/* ---- what is gathered from others, to vote with it (sections 4 and 6) ---- */
+/* ---- a state transfer: what a node takes from others, to vote with it (sections 4 and 6) ---- */
 enum state_transfer_kind {
 	STATE_TRANSFER_NONE,
-	STATE_TRANSFER_AHEAD,    /* before the decree: for the epoch that may follow, beside the table */
-	STATE_TRANSFER_HANDOVER, /* for the present epoch, beside the table: as a handover, or by rejoining, whichever is first */
-	STATE_TRANSFER_REJOIN    /* into the table: it has voted in this epoch before */
+	/* Copying ahead, before the decree: for the epoch that may follow, into the staging
+	 * table. */
+	STATE_TRANSFER_AHEAD,
+	/* For the present epoch, into the staging table: as a handover or by rejoining, whichever
+	 * is done first. */
+	STATE_TRANSFER_HANDOVER,
+	/* For the present epoch, into the live table: the node has voted in it before. */
+	STATE_TRANSFER_REJOIN
 };
 
+/* A node that a state transfer copies from. */
 struct source {
 	struct id128 id;
-	uint8_t bit;   /* in the records' `sources` */
-	bool before;   /* a master of the epoch before the one that is gathered for */
-	bool after;    /* a master of that epoch */
+	/* The number of the present try's bit in record.sources. */
+	uint8_t bit;
+	/* It is a master of the epoch before the one that the transfer is for. */
+	bool before;
+	/* It is a master of the epoch that the transfer is for. */
+	bool after;
+	/* It was asked for a snapshot; its walk over its table is over; and its snapshot has come
+	 * to its end. */
 	bool asked, walked, done;
-	bool adopted;  /* seen under the epoch: its end is due */
-	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
-	bool votes;    /* ... and it voted in the epoch when it was asked, late enough for rejoining */
+	/* It was seen under the epoch that the transfer is for, so the end of its snapshot is
+	 * due. */
+	bool adopted;
+	/* What it said at the end: it has forgotten, or it never voted. If neither is set, it
+	 * remembers or votes. */
+	bool forgot, never;
+	/* It votes in the epoch and did so when it was asked, which was late enough for
+	 * rejoining. */
+	bool votes;
+	/* The number of the present try. */
 	uint64_t round;
+	/* Its clock at the end of its snapshot. */
 	uint64_t clock_end;
-	span_ns lease;  /* the longest that it may have accepted, as it said last */
-	span_ns refused; /* the longest that it brought and that was not taken, in this try */
-	bool asked_voter; /* it was known to vote in the epoch when it was asked */
-	bool paused;     /* a piece has come, and the next one is asked for later */
+	/* The longest lease that it may have accepted, as it said last, in nanoseconds. */
+	span_ns lease;
+	/* The longest lease that it brought in this try and that was not taken, in nanoseconds; 0
+	 * for none. */
+	span_ns refused;
+	/* It was known to vote in the epoch when it was asked. */
+	bool asked_voter;
+	/* A piece has come, and the next one is asked for at go_at. */
+	bool paused;
+	/* The number of the piece that came last. */
 	uint32_t part;
-	struct instant chunk_at, go_at; /* when the piece was asked for; when the next one is */
+	/* When the present piece was asked for; and when the next one will be. */
+	struct instant chunk_at, go_at;
+	/* When it was asked; when it last sent anything; and when it told that it has adopted the
+	 * epoch, as far as this node knows. */
 	struct instant asked_at, progress, told_at;
 };
 #define SOURCES_MAX (2 * MASTERS_MAX)
 
 struct state_transfer {
 	enum state_transfer_kind kind;
-	uint64_t epoch, hash; /* of the configuration that it is for */
-	uint32_t before, after; /* masters of the epoch before, and of that epoch */
+	/* The epoch and hash of the configuration that the transfer is for. */
+	uint64_t epoch, hash;
+	/* How many masters the epoch before has, and that epoch itself. */
+	uint32_t before, after;
+	/* How many sources there are. */
 	uint32_t count;
 	struct source sources[SOURCES_MAX];
-	uint64_t merged;      /* records, so far */
-	span_ns longest;      /* what is left of any of them */
+	/* How many records have been merged so far. */
+	uint64_t merged;
+	/* The longest time that is left of any of them, in nanoseconds. */
+	span_ns longest;
+	/* The number of the last try. */
 	uint64_t rounds;
+	/* When the transfer began. */
 	struct instant began;
-	bool worn;            /* the bits of the table that is merged into are used up */
-	bool taken;           /* the table beside is this one's */
-	bool own_walking;     /* the node's own table is being copied, in pieces */
+	/* The bits for tries of the table that is merged into are used up. */
+	bool worn;
+	/* The staging table belongs to this transfer. */
+	bool taken;
+	/* This node's own table is being copied, in pieces; and the bucket at which that goes
+	 * on. */
+	bool own_walking;
 	size_t self_bucket;
-	/* GATHER_AHEAD: who asked for it */
+
+	/* STATE_TRANSFER_AHEAD: the node that asked for it; and that node's number of the
+	 * change. */
 	struct id128 asker;
 	uint64_t asker_round;
+	/* It was told that the copy is ready. */
 	bool told_ready;
-	bool full;            /* there was no room for what was copied */
-	struct instant keep_until; /* when it is given up unless somebody asks again */
+	/* There was no room for what was copied. */
+	bool full;
+	/* When the copy is given up, unless somebody asks for it again. */
+	struct instant keep_until;
 };
 
-/* In the records' `sources`: a bit for each try to copy from a source, and one that stands for none: whatever the sources say, it stays. */
+/* record.sources has a bit for each try to copy from a source, and the bit MERGE_STAYS, which
+ * stands for no source: such a record stays, whatever the sources say. */
 enum { MERGE_TRIES = 31 };
 #define MERGE_STAYS (UINT32_C(1) << MERGE_TRIES)
 
-/* Records of the live table whose `sources` are not 0 are finished when they are met, or by a sweep: see merge.c. */
+/* Records of the live table whose `sources` are not 0 are finished when somebody looks them up, or
+ * by a sweep (store/finish.c). */
 struct finishing {
 	bool active;
-	bool unknown;   /* what came between is not known: every one of them counts as noted at `floor`, and none is dropped */
+	/* What came between is not known. So `floor` counts as noted for each of these records, and
+	 * none is dropped for want of a source. */
+	bool unknown;
+	/* The Lamport clock that counts as noted; it is used only with `unknown`. */
 	uint64_t floor;
+	/* The bucket at which the sweep goes on. */
 	size_t bucket;
-	uint32_t brought; /* bit set of the sources that were heard to their end */
-	uint32_t done;    /* those of them that count for what was noted: not who has never voted, neither before nor now */
+	/* A bit set of the tries whose sources were heard to their end. */
+	uint32_t brought;
+	/* Those of them that count for what was noted: all but sources that have never voted,
+	 * neither before nor now. */
+	uint32_t done;
+	/* The clock of each of these sources at the end of its snapshot. */
 	uint64_t clock_end[32];
 };
 
 /* ---- a change of the configuration that this node coordinates (section 6) ---- */
 enum change_state {
 	CHANGE_IDLE,
-	CHANGE_WAIT,     /* for nodes whose links or votes it needs: they may be a moment from being back */
-	CHANGE_PREPARE,  /* the masters of the next epoch copy what the present ones know */
-	CHANGE_PROMISE,  /* the decree: first phase */
-	CHANGE_ACCEPT,   /* the decree: second phase */
-	CHANGE_PAUSE,    /* a rival's ballot was higher */
-	CHANGE_ADOPT     /* chosen: waits until the new masters vote */
+	/* The change waits for nodes whose links or votes it needs. They may be a moment from being
+	 * back. */
+	CHANGE_WAIT,
+	/* The masters of the next epoch copy ahead. */
+	CHANGE_PREPARE,
+	/* The first phase of the decree is under way. */
+	CHANGE_PROMISE,
+	/* The second phase of the decree is under way. */
+	CHANGE_ACCEPT,
+	/* A rival's ballot was higher, and the change pauses. */
+	CHANGE_PAUSE,
+	/* The configuration is chosen, and the change waits until the new masters vote. */
+	CHANGE_ADOPT
 };
 
-#define ADOPT_WAIT (10 * SPAN_S) /* how long the answer waits for masters that do not vote yet */
-#define CHANGE_WAIT_TIMEOUTS 4   /* how many request_timeouts a change waits for nodes before it is refused */
-#define CHANGE_WAIT_LEAST (2 * SPAN_S) /* ... and at least, so that a link which was reset can be back */
-#define DECREE_ROUND_LEAST SPAN_S      /* what is chosen does not depend on time: a round may take longer than request_timeout, as with slow disks */
+/* The answer waits so long for masters that do not vote yet. */
+#define ADOPT_WAIT (10 * SPAN_S)
+/* A change waits so many request_timeouts for nodes before it is refused; and at least this long,
+ * so that a link which was reset can be back. */
+#define CHANGE_WAIT_TIMEOUTS 4
+#define CHANGE_WAIT_LEAST (2 * SPAN_S)
+/* A round of the decree lasts at least this long. What is chosen does not depend on time, so a
+ * round may take longer than request_timeout, as with slow disks. */
+#define DECREE_ROUND_LEAST SPAN_S
+/* A master that finishes a decree in its proposer's place waits for two to four request_timeouts
+ * first, each of which counts as at least this long. */
 #define DECREE_FINISH_LEAST (SPAN_S / 4)
+/* The longest pause for a rival grows with each pause by at least this, up to eight times. */
 #define DECREE_PAUSE_LEAST (50 * SPAN_MS)
+/* Bounds of the time after which a decree is given up. */
 #define DECREE_LEAST (5 * SPAN_S)
 #define DECREE_MOST (60 * SPAN_S)
 #define CHANGE_STEP_BYTES 160
 
-struct ahead { /* how far a master of the next epoch is */
+/* How far a master of the next epoch has copied ahead. */
+struct ahead {
+	/* It was asked to copy; and it is ready. */
 	bool asked, ready;
-	bool other; /* it copies for another change */
+	/* It copies for another change. */
+	bool other;
+	/* How many records it has copied, as it says. */
 	uint64_t number;
 };
 
 struct change {
 	enum change_state state;
-	bool has_caller, foreign; /* foreign: another one's value had been accepted: it is finished instead */
+	/* Somebody waits for the answer; and another proposer's value had been accepted, which is
+	 * finished instead of this change. */
+	bool has_caller, foreign;
+	/* The change is a forced start. */
 	bool forcing;
-	bool anyway, finishing;   /* finishing: nobody asked here; its proposer may have died */
+	/* The caller wants it even without a quorum (core_change.anyway); and nobody has asked
+	 * here, but the proposer may have died. */
+	bool anyway, finishing;
+	/* The driver's numbers of the request and of the connection. */
 	uint64_t id, client;
-	struct core_change wanted; /* slices point into `text` */
+	/* What was asked for. The slices point into `text`. */
+	struct core_change wanted;
 	struct core_change_node wanted_nodes[CONFIG_NODES_MAX];
 	uint8_t *text;
 	size_t text_size;
-	/* CHANGE_WAIT: "waiting for n1, n3 to answer". */
+	/* CHANGE_WAIT: a text like "waiting for n1, n3 to answer". */
 	char waits_for[CHANGE_STEP_BYTES];
+	/* The number of the present round. */
 	uint64_t round;
-	struct instant until, progress, at, again; /* again: when those who are silent in a round of the decree are asked again */
-	struct config target, value; /* what was asked for; what is being proposed */
+	/* When the change is given up, or its answer no longer waits; when a node that copies ahead
+	 * last made progress; when the state's next step is due; and when those who are silent in a
+	 * round of the decree are asked again. */
+	struct instant until, progress, at, again;
+	/* The configuration that was asked for, and the one that is proposed. */
+	struct config target, value;
+	/* The ballot under which it is proposed, and the highest ballot that this node has heard
+	 * of. */
 	struct ballot ballot, highest;
+	/* How often the change has paused for a rival. */
 	uint32_t pauses;
-	uint32_t answered, agreed; /* bit sets of slots of masters */
-	struct ballot best;        /* of an accepted value that was reported */
+	/* Bit sets of masters, by peer index: those that have answered in this round, and those
+	 * that have agreed. */
+	uint32_t answered, agreed;
+	/* The highest ballot of an accepted value that a master has reported. */
+	struct ballot best;
+	/* By peer index. */
 	struct ahead ahead[NODES_MAX];
 };
 
-struct persisting { /* a state that the driver took to write */
+/* A state that the driver has taken to write: its number, and what it says of these fields of
+ * struct durable. */
+struct persisting {
 	uint64_t seq, ceiling, boot;
 	bool pledged, voted;
 };

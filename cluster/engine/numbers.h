@@ -1,14 +1,17 @@
-/* numbers.h: each number of a semaphore is a lock of its own (section 10). What a record keeps of them. Part of state.h. */
+/* numbers.h: what a semaphore's record keeps of single permit numbers, because each number is a
+ * lock of its own (section 10). Part of state.h. */
 #ifndef PAWL_CLUSTER_NUMBERS_H
 #define PAWL_CLUSTER_NUMBERS_H
 
-/* Numbers of a semaphore's record that what was accepted last did not name, and when they are over (section 10): at its own end at the
- * latest. They stand behind its terms. */
+/* Permit numbers of a record that run out: what was accepted last did not name them (section 10).
+ * It follows the record's terms. */
 struct lapsing {
 	struct permits set;
+	/* When they end: at the end of the record at the latest. */
 	struct instant end;
-	uint16_t accepted; /* as in struct record, for these numbers */
-	uint64_t attempt;  /* the same */
+	/* For these numbers, the same as `accepted` and `attempt` of struct record. */
+	uint16_t accepted;
+	uint64_t attempt;
 };
 
 static inline struct lapsing record_lapsing(const struct record *r) {
@@ -19,7 +22,8 @@ static inline struct lapsing record_lapsing(const struct record *r) {
 	return l;
 }
 
-/* Numbers of a semaphore's record that it had here before it gained others, and what was noted for these then (section 10); behind what lapses. */
+/* Permit numbers of a record that were here before it gained others; and the clock that was noted
+ * for these numbers then (section 10). It follows struct lapsing. */
 struct older {
 	struct permits set;
 	uint64_t noted;

@@ -1,4 +1,5 @@
-/* observers.h: what the lower rooms tell the upper ones. node/events.c says who hears of each event, and in which order. */
+/* observers.h: what the lower rooms tell the upper ones. node/events.c says who hears of each
+ * event, and in which order. */
 #ifndef PAWL_CLUSTER_OBSERVERS_H
 #define PAWL_CLUSTER_OBSERVERS_H
 
@@ -14,57 +15,68 @@ struct observers {
 	/* More of the durable state is on disk. */
 	void (*persisted)(struct core *core);
 
-	/* A link comes up; what is known of the link before is still there. */
+	/* A link is coming up. What is known of the link before it is still there. */
 	void (*link_comes)(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
-	/* It is up. */
+	/* The link is up. */
 	void (*link_up)(struct core *core, uint32_t peer);
 	/* A link is about to be given up. */
 	void (*link_ends)(struct core *core, uint32_t peer);
-	/* It is gone. closed: the other side closed it. */
+	/* A link is gone. closed: the other side has closed it. */
 	void (*link_lost)(struct core *core, uint32_t peer, bool closed);
-	/* The node at the other end votes now, or does not any more, or is in another epoch. */
+	/* The node at the other end votes now, or no longer votes, or is in another epoch. */
 	void (*link_changed)(struct core *core, uint32_t peer);
-	/* A message of this node to itself could not be queued; then it hears itself again. */
+	/* A message of this node to itself could not be queued. */
 	void (*self_lost)(struct core *core);
+	/* This node hears itself again. */
 	void (*self_again)(struct core *core);
 	/* This node votes now. */
 	void (*votes_changed)(struct core *core);
 	/* A node has taken this place in the table of peers. */
 	void (*peer_added)(struct core *core, uint32_t peer);
-	/* The place of a linked peer is gone from the table of peers. */
+	/* A linked peer is losing its place in the table of peers. */
 	void (*peer_dropped)(struct core *core, uint32_t peer);
-	/* The table of peers was built anew: from[i] is where peer i was before, or -1. */
+	/* The table of peers was built anew: from[i] is the index at which peer i was before, or
+	 * -1. */
 	void (*peers_moved)(struct core *core, const int from[NODES_MAX]);
 
 	/* Something was appended to the log. */
 	void (*logged)(struct core *core);
-	/* The log begins anew, and nobody can go on from before. */
+	/* The log begins anew, so nobody can go on from a place in it. */
 	void (*log_ends)(struct core *core);
-	/* Somebody watches here, for the first time. */
+	/* Somebody has begun to watch here, and nobody did before. */
 	void (*watched)(struct core *core);
 
-	/* The live table is about to be replaced; then it was, by another one than `old`; then the old one has been emptied. */
+	/* The live table `old` is about to be replaced. */
 	void (*table_ends)(struct core *core, struct table *old);
+	/* Another table has taken the place of `old`. */
 	void (*table_swapped)(struct core *core, struct table *old);
+	/* The old table has been emptied. */
 	void (*table_emptied)(struct core *core);
-	/* What follows from the change of a record (changes/record_changed.c); of an end: before the record is dropped. */
-	void (*record_changed)(struct core *core, struct key *key, struct record *r, enum record_change what);
-	/* A record of the live table is about to be dropped, or nobody holds it any more: its key stays closed for so long all the same. */
-	void (*record_lost)(struct core *core, const struct key *key, const struct record *r, span_ns closed);
-	/* Something is remembered of a lock_id that has ended (store/tombstones.c): whoever copies is told. */
+	/* A record has changed (changes/record_changed.c), or is about to end: then it is told
+	 * before the record is dropped. */
+	void (*record_changed)(struct core *core, struct key *key, struct record *r,
+		enum record_change what);
+	/* A record of the live table is about to be dropped, or nobody holds it any more. Its key
+	 * stays closed for `closed` nanoseconds all the same. */
+	void (*record_lost)(struct core *core, const struct key *key, const struct record *r,
+		span_ns closed);
+	/* Something is remembered of a lock_id that has ended (store/tombstones.c). Those who copy
+	 * the live table are to be told. */
 	void (*lock_ended)(struct core *core, struct slice key, struct id128 lock_id);
-	/* Whoever copies the live table is to have this record anew. */
+	/* Those who copy the live table are to be sent this record again. */
 	void (*record_copied)(struct core *core, const struct key *key, const struct record *r);
-	/* Something that stood in the way of others is gone from a key of the live table: those who wait in its queue may go on. */
+	/* Something that stood in the way of others is gone from a key of the live table. Those who
+	 * wait in its queue may go on. */
 	void (*key_opened)(struct core *core, struct key *key);
-	/* Both: a record or a promise of it is gone. */
+	/* A record or a promise of the key is gone: both key_opened and key_changed. */
 	void (*key_ended)(struct core *core, struct key *key);
-	/* A key has changed for which somebody waits. */
+	/* A key has changed that local waits wait for. */
 	void (*key_changed)(struct core *core, struct key *key);
-	/* A key is about to be freed with whoever waits for it. */
+	/* A key is about to be freed, with those who wait for it. */
 	void (*key_freed)(struct core *core, struct key *key);
 };
 
+/* The one set of observers, in node/events.c. */
 extern const struct observers node_observers;
 
 #endif

@@ -1,188 +1,343 @@
-/* operation_state.h: what a coordinator keeps of what it was asked for (sections 2, 3 and 5). Part of state.h, in the middle of it. */
+/* operation_state.h: what a coordinator keeps of what it was asked for (sections 2, 3 and 5). Part
+ * of state.h, in the middle of it. */
 #ifndef PAWL_CLUSTER_OPERATION_STATE_H
 #define PAWL_CLUSTER_OPERATION_STATE_H
 
+/* What a master has said in the round under way. */
 enum vote_state {
-	VOTE_NONE,     /* not asked */
-	VOTE_ASKED,    /* no answer yet */
-	VOTE_GONE,     /* silent: not linked, does not vote, or out of time */
-	VOTE_OK,       /* promised, accepted */
-	VOTE_SELF,     /* promise: held by yourself */
-	VOTE_PARKED,     /* promise with a turn: kept */
-	VOTE_HAD,      /* extension: accepted, and it had it */
-	VOTE_NEED,     /* wants the record */
-	VOTE_LEARNING, /* was sent the record */
-	VOTE_BEHIND,   /* extension: accepted, and it had it, but under a token below another's */
-	VOTE_LATER,    /* extension: has the record, and may not lengthen it yet */
-	VOTE_HELD,     /* refused: held by another, or contested */
-	VOTE_RIVAL,    /* refused: promised to another */
-	VOTE_QUEUED,   /* refused: somebody waits ahead */
-	VOTE_STALE,    /* refused: R2 */
-	VOTE_BALLOT,   /* refused: a higher ballot */
-	VOTE_ABSENT,   /* does not have the lock_id */
-	VOTE_REFUSED   /* refused for another reason, in `status` */
+	/* The master was not asked. */
+	VOTE_NONE,
+	/* It has not answered yet. */
+	VOTE_ASKED,
+	/* It counts as silent: it is not linked, does not vote, or is out of time. */
+	VOTE_GONE,
+	/* It has promised or accepted. */
+	VOTE_OK,
+	/* Promise: it says "held by yourself". */
+	VOTE_SELF,
+	/* Promise with a turn: it has parked the request. */
+	VOTE_PARKED,
+	/* Extension: it has accepted, and it had the lock_id. */
+	VOTE_HAD,
+	/* It wants to be sent the record. */
+	VOTE_NEED,
+	/* It was sent the record. */
+	VOTE_LEARNING,
+	/* Extension: it has accepted, and it had the lock_id, but under a token below another
+	 * master's. */
+	VOTE_BEHIND,
+	/* Extension: it has the record, and may not lengthen it yet. */
+	VOTE_LATER,
+	/* It refuses: another lock holds the key, or the key is contested. */
+	VOTE_HELD,
+	/* It refuses: the key is promised to another lock_id. */
+	VOTE_RIVAL,
+	/* It refuses: somebody waits ahead. */
+	VOTE_QUEUED,
+	/* It refuses by R2. */
+	VOTE_STALE,
+	/* It refuses for a higher ballot. */
+	VOTE_BALLOT,
+	/* It lacks the lock_id. */
+	VOTE_ABSENT,
+	/* It refuses for another reason, which is in vote.status. */
+	VOTE_REFUSED
 };
 
 struct vote {
 	enum vote_state state;
+	/* The status of the master's last answer. */
 	enum status status;
-	bool fresh; /* answered since the last renewal of a turn */
-	bool more;  /* extension: it has other numbers, too */
-	bool lately; /* extension, update, downgrade: what it lacks it may have had when it was asked */
-	bool lapsed; /* acquire: it promised, and had lacked the lock_id since before it was asked */
+	/* The master has answered since the turn was renewed last. */
+	bool fresh;
+	/* Extension: its record has other permit numbers, too, that are in doubt or left to run
+	 * out. */
+	bool more;
+	/* Extension, update, downgrade: what it lacks it may have had when it was asked. */
+	bool lately;
+	/* Acquire: it has promised, and it had lacked the lock_id since before it was asked. */
+	bool lapsed;
+	/* The token and the noted clock that it reported. */
 	uint64_t token, noted;
-	uint64_t repaired; /* extension: the token of the record that it was sent */
-	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
-	struct permits had; /* extension: those of its own that it had */
+	/* Extension: the token of the record that it was sent; 0 if it was sent none. */
+	uint64_t repaired;
+	/* Permit numbers of a semaphore. Promise: those that others have there. "Held by yourself",
+	 * extension: those of its own record. */
+	struct permits set;
+	/* Extension: those of its own record's numbers that it had. */
+	struct permits had;
 };
 
-/* Something is still to come, or to be sent, over the link to that master. */
+/* Tells whether an answer is still to come from that master, or something is still to be sent to
+ * it. */
 static inline bool vote_open(const struct vote *v) {
-	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED || v->state == VOTE_BEHIND;
+	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED ||
+		v->state == VOTE_BEHIND;
 }
 
 struct op;
-bool op_lately(const struct core *core, const struct op *op, const struct message *m); /* what this answer lacks it may have had when it was asked */
-uint32_t op_lacked(const struct op *op, uint32_t states); /* those in these states that had not */
+/* Tells whether a master that answers that it lacks something may have had it when it was asked. */
+bool op_lately(const struct core *core, const struct op *op, const struct message *m);
+/* Returns how many masters in these states lacked the lock already when they were asked. */
+uint32_t op_lacked(const struct op *op, uint32_t states);
 
 enum op_state {
-	OP_ASKING,     /* acquire: promises asked */
-	OP_QUEUED,     /* acquire: in the home's queue, or without a home */
-	OP_TURN,       /* acquire: has a turn, promises asked or kept */
-	OP_PAUSED,     /* acquire, update: refused by a rival; extend: masters may not lengthen it yet; tries again when the timer fires */
-	OP_COMMITTING, /* acquire: second phase */
-	OP_ROUND,      /* others: the one round, or update's and break's first */
-	OP_SECOND,     /* update: write; break: the break itself */
-	OP_LOCAL,      /* wait and list: no messages */
-	OP_IN_LINE,    /* until fewer reports are under way (report.c) */
-	OP_SUSPENDED,     /* the epoch has changed, and fewer than q masters vote in it yet */
-	OP_BINDING,       /* as long as the lock is bound to this node */
-	OP_UNFINISHED   /* answered; teaching, or sending a release again */
+	/* Acquire: promises have been asked for. */
+	OP_ASKING,
+	/* Acquire: it is in the queue of the home, or has no home. */
+	OP_QUEUED,
+	/* Acquire: it has a turn; promises have been asked for, or are kept. */
+	OP_TURN,
+	/* Acquire, update: a rival refused it. Extend: masters may not lengthen the lease yet. The
+	 * operation tries again when its timer fires. */
+	OP_PAUSED,
+	/* Acquire: the second phase is under way. */
+	OP_COMMITTING,
+	/* Others: the one round is under way, or the first of an update or a break. */
+	OP_ROUND,
+	/* Update: the write is under way. Break: the break itself is. Read: a value is being
+	 * fetched. */
+	OP_SECOND,
+	/* Wait, list, several keys: it sends no messages of its own. */
+	OP_LOCAL,
+	/* It waits until fewer reports are under way (reports.c). */
+	OP_IN_LINE,
+	/* The epoch has changed, and fewer than q masters vote in the new one yet. */
+	OP_SUSPENDED,
+	/* Session binding: it lasts as long as the lock is bound to this node. */
+	OP_BINDING,
+	/* It has been answered, and is catching up: it repairs masters, or sends a release
+	 * again. */
+	OP_UNFINISHED
 };
 
-enum { WAITERS_MAX = 1000 }; /* of several keys, that are listed at once */
+/* A list of the waiters of several keys has at most so many entries. */
+enum { WAITERS_MAX = 1000 };
 
-struct master_reply { /* a copy of what a master reported: a record, or an entry of its queue */
+/* A copy of what a master has reported: a record, or an entry of its queue. */
+struct master_reply {
 	struct record *record;
-	struct id128 node; /* of a queue entry */
+	/* Of a queue entry: the identity of its coordinator. */
+	struct id128 node;
+	/* The peer index of the master. */
 	uint32_t from;
-	bool counts; /* its value counts as in Prepare */
-	uint32_t flags; /* of an explanation */
+	/* The value counts, as in Prepare (section 2, Update). */
+	bool counts;
+	/* The flags of the message; an explanation reads them. */
+	uint32_t flags;
 };
 
 struct op;
-struct caller { /* who gets the answer; a repeated request joins the attempt */
+/* Somebody who gets the answer of an operation. The caller of a repeated request joins the
+ * operation that is under way. */
+struct caller {
+	/* Links in op.callers and in client.callers. */
 	struct list link, by_client;
 	struct op *op;
 	struct client *client;
+	/* The driver's number of the request. */
 	uint64_t id;
+	/* When the request arrived. */
 	struct instant arrived;
 	bool admin;
-	struct op *group; /* not a client: the request for several keys that this is a part of, and for which of them */
+	/* The request for several keys that the operation is a part of, if the caller is no client;
+	 * and the index of its member there. */
+	struct op *group;
 	uint32_t member;
 };
 
 struct client {
 	struct map_node node;
+	/* The driver's number of the connection. */
 	uint64_t id;
+	/* struct caller: those of this client. */
 	struct list callers;
+	/* How many of its requests wait. */
 	uint32_t waiters;
-	struct list leaving; /* in core->coordinator.leaving: the connection is gone */
-	struct list lists;   /* its operations of this kind, which go on one after the other */
-	struct list listing; /* in core->coordinator.lists: there are such */
+	/* Link in core->coordinator.leaving, if the connection is gone. */
+	struct list leaving;
+	/* struct op: its operations of the kind list, which go on one after the other. */
+	struct list lists;
+	/* Link in core->coordinator.lists, if it has any of these. */
+	struct list listing;
 };
 
-struct successor { /* who comes next, because the holder says so (section 10, Succession) */
-	struct id128 lock_id, node; /* and its coordinator */
+/* The waiter that is to be next because the holder says so (section 10, Succession). */
+struct successor {
+	/* The waiter's lock_id, and the identity of its coordinator. */
+	struct id128 lock_id, node;
 	uint64_t attempt;
-	struct ballot first; /* of its first value, as its home has drawn it */
+	/* The ballot of its first value, as its home has drawn it. */
+	struct ballot first;
 };
 
+/* An operation of this node as a coordinator. A field that names operations in front of its
+ * description is used by these alone. */
 struct op {
-	struct list link;         /* core->coordinator.ops or core->lingering */
-	struct list waiting;      /* core->coordinator.waiting: acquires before their commit; key_more.waits: waits; client.lists: lists */
+	/* Link in core->coordinator.ops, .unfinished or .op_pool. */
+	struct list link;
+	/* Link in another list: of an acquire before its commit, core->coordinator.waiting; of a
+	 * local wait, key_more.waits; of a list, client.lists; in line, core->coordinator.in_line;
+	 * and others. */
+	struct list waiting;
+	/* Elements of core->coordinator.ops_by_id and .ops_by_lock. */
 	struct map_node by_id, by_lock;
 	struct timer timer;
+	/* struct caller: those who get the answer. */
 	struct list callers;
-	struct caller first;      /* of them, or a later one in its room; `op` is NULL while it is free */
+	/* Room for one of the callers; first.op is NULL while it is free. */
+	struct caller first;
 	enum core_op kind;
 	enum op_state state;
-	uint64_t id, round;       /* round = id << 16 | count: names the present round and attempt */
-	struct instant sent;      /* of the present round */
+	/* The number of the operation; and the number of the present round and attempt: id << 16 |
+	 * count. */
+	uint64_t id, round;
+	/* When the present round was sent. */
+	struct instant sent;
+	/* When the request arrived. */
 	struct instant arrived;
-	struct instant until;     /* wait end; teaching: end of belief; release: when the lease would be over */
+	/* When the wait is over; after the answer, when catching up is over: at the end of the
+	 * granted lease, or of a release, when the lease would be over. */
+	struct instant until;
+	/* The masters' votes, by peer index. */
 	struct vote votes[MASTERS_MAX];
 	struct id128 lock_id;
+	/* The lease and the wait that were asked for, in nanoseconds. */
 	span_ns lease, wait;
-	struct terms terms;       /* acquire; the set: what the commit is for */
-	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
-	uint64_t best_token;      /* the highest token reported */
-	bool try_lock, deadline_kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
-	bool lost_here; /* release: the lock was bound to this node, which has lost it: it ends where it is bound to it still */
-	bool wavering;            /* acquire: a rival was met, and the timer is for that */
-	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
-	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
-	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
-	struct instant since;     /* acquire: q masters have lacked the lock_id at one moment since then, where its commit brings a first value */
-	uint64_t commit;          /* acquire: names the commit that is under way, at random */
-	/* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none. Extend: its own, where this node
-	 * did not answer the lock to its caller */
+	/* Acquire: the lock terms; the set has the permit numbers that the commit is for. Extend:
+	 * the terms that the answers said; the set has the numbers that it is for, and none stands
+	 * for those that q masters had. */
+	struct terms terms;
+	/* Acquire: the token that was chosen. Extend, break: the token that the caller named. */
+	uint64_t token;
+	/* The highest token that a master has reported. */
+	uint64_t best_token;
+
+	/* Acquire: it has no wait time. Extend: the caller keeps its own deadline; this node
+	 * vouches for the lock by a deadline of its own (backed); neither of the two (blind), so
+	 * that only masters that had the lock count. Read: a quorum is asked. Break: it is by force
+	 * (now_flag). Wait: for the key to be free. Release and others: a master had the lock
+	 * (had_any). Read, explain: it asks a second time (again). Acquire, read: a master has said
+	 * that the key is contested (contested_seen). */
+	bool try_lock, deadline_kept, backed, blind, quorum_read, now_flag, for_free, had_any,
+		again, contested_seen;
+	/* Release: the lock was bound to this node, which has lost it. So it ends at the masters
+	 * where it is still bound to this node. */
+	bool lost_here;
+	/* Acquire: it has met a rival, and the timer is set for that. */
+	bool wavering;
+	/* Acquire: a commit was sent in an earlier try, and masters may have accepted it. */
+	bool committed;
+	/* Acquire: its commit was refused, and it begins again with the turn that it had. */
+	bool resumes;
+	/* Acquire: how often its commit was overtaken (commit.c). */
+	uint8_t overtaken;
+	/* Acquire: if its commit brings a first value, q masters have lacked the lock_id at one
+	 * moment since then. */
+	struct instant since;
+	/* Acquire: a random number that names the commit under way. */
+	uint64_t commit;
+	/* Acquire, of permits: the same name as it is said with the commit under way, so that it
+	 * can be given back; 0 for none. Extend: the extension's own name, if this node did not
+	 * answer the lock to its caller. */
 	uint64_t name;
-	int error;                /* update: what to answer after the write back */
-	/* acquire */
-	struct instant parked_until; /* when the last of the records ends that its turn is kept behind, as far as masters have said */
+	/* Update: the error that is answered after the value was written back. */
+	int error;
+
+	/* Acquire: when the last of the records ends that its turn is parked behind, as far as
+	 * masters have said. */
+	struct instant parked_until;
 	struct ticket ticket;
-	uint64_t queue_round;     /* under which the home knows the entry */
-	uint64_t attempt;         /* round under which promises were asked */
-	int home;                 /* slot, or -1 */
-	uint32_t home_stopped;    /* of that peer, when it was entered there; and core->coordinator.homes, when its home was looked for */
+	/* Acquire: the round under which the home knows the entry. */
+	uint64_t queue_round;
+	/* Acquire: the round under which promises were asked for. */
+	uint64_t attempt;
+	/* Acquire: the peer index of the home, or -1. */
+	int home;
+	/* Acquire: peer.stopped of the home when the request was entered there. */
+	uint32_t home_stopped;
+	/* Acquire: core->coordinator.homes when the request last looked for its home. */
 	uint32_t homes;
+	/* Acquire, update: how often it has paused for a rival. */
 	uint32_t pauses;
-	/* extend; in `terms` what the answers said of them, and the set: the numbers that it is for (none: those that q masters had) */
-	struct instant later;     /* when the first of those that may not lengthen it yet may */
-	int fetch_from;           /* slot the record is being asked of, or -1 */
-	uint32_t fetch_tried;     /* bit set of those that were */
-	/* update; acquire: the ballot of its first value */
-	struct ballot ballot, expected_seq, seen; /* seen: the highest one that stood in the way */
-	struct record *own_value; /* a copy: a report of the same value leaves it out. Acquire: the value with the highest ballot that was
-	                           * reported by a master that has the lock_id; NULL: nobody has it, and the first value is its own */
+
+	/* Extend: when the first of the masters that may not lengthen the lease yet may do so. */
+	struct instant later;
+	/* Extend: the peer index of the master that the record is being asked of, or -1. */
+	int fetch_from;
+	/* Extend: a bit set of the masters that the record has been asked of. */
+	uint32_t fetch_tried;
+
+	/* Update: its ballot, the expected one, and the highest one that stood in the way. Acquire:
+	 * the ballot of its first value. */
+	struct ballot ballot, expected_seq, seen;
+	/* Update: a copy of the value that it knows, so that a report of the same value leaves it
+	 * out. Acquire: the value with the highest ballot that was reported by a master that has
+	 * the lock_id. NULL means that nobody has it, and the request brings the first value. */
+	struct record *own_value;
+	/* Update: which of the expectations are given. */
 	bool expect_value, expect_seq;
-	/* read */
+
+	/* Read, break, waiters, explain: copies of what the masters have reported. */
 	struct master_reply *replies;
 	uint32_t replies_count, replies_capacity;
+	/* How many parts of its report each master has sent. */
 	uint64_t parts_seen[MASTERS_MAX];
-	bool reporting;           /* it is one of those that may ask for more than a little */
-	struct id128 fetching;    /* whose value is being asked for (OP_SECOND) */
-	/* wait: the key it waits on; list */
+	/* It is one of the operations that may ask for more than the first piece of the reports. */
+	bool reporting;
+	/* Read: the lock_id whose value is being fetched (OP_SECOND). */
+	struct id128 fetching;
+
+	/* Wait: the key that it waits for. */
 	struct key *on;
+	/* List, waiters: the most entries that are wanted. */
 	uint32_t limit;
-	bool prefix; /* waiters */
+	/* Waiters: the list is of all keys with a prefix. */
+	bool prefix;
+	/* List: the bucket at which its walk over the table goes on; and the names of keys that it
+	 * has found. */
 	size_t bucket;
 	struct key_names *names;
-	uint32_t work; /* list: since its last reply */
-	struct binding *binding; /* bond */
-	struct successor successor;  /* transfer: once somebody was found */
-	uint64_t asked;    /* ask: bit set of peers that have not answered yet */
+	/* List: the work for it since its last reply, in the units of local.c. */
+	uint32_t work;
+	/* Session binding: what is known of each master. */
+	struct binding *binding;
+	/* Transfer: the waiter that is to be next, once it was found. */
+	struct successor successor;
+	/* Ask: a bit set of peers that have not answered yet; and how many watchers were told. */
+	uint64_t asked;
 	uint32_t reached;
-	struct group *group;      /* acquire-all */
-	uint64_t part_of;         /* names the group, and is said with what is accepted for it, so that it can be given back; 0: of none */
-	/* bytes: one block holds them all */
+	/* Several keys: the members. */
+	struct group *group;
+	/* The name of the request for several keys that this is a part of; it is said with
+	 * everything that is accepted for it, so that it can be given back. 0 means that this is a
+	 * part of none. */
+	uint64_t part_of;
+
+	/* One block of memory that has all bytes of the request, which the slices point into. */
 	uint8_t *block;
 	size_t block_size;
 	struct slice key, owner, identity, value, expected, label, to;
-	struct record *record;    /* extend, update: a copy to teach from; acquire: who held the key */
+	/* Extend, update: a copy of the record, to repair masters with. Acquire: the record of the
+	 * holder that stood in the way. */
+	struct record *record;
 };
 
 #include "group.h"
 
 #define GRANTED_ASKER (UINT64_MAX >> 1)
-struct granted { /* a lock this node has answered, believed until the deadline */
+/* A granted lease: a lock that this node has answered, and trusts until the deadline. */
+struct granted {
 	struct map_node node;
 	struct id128 lock_id;
 	struct instant deadline;
-	uint64_t asker : 63; /* who was answered last (op_asker); 0: somebody who had left by then */
+	/* The connection that was answered last (op_asker), cut to GRANTED_ASKER; 0 for one that
+	 * had gone by then. */
+	uint64_t asker : 63;
+	/* `numbers` has one element. */
 	uint64_t numbered : 1;
-	struct permits numbers[]; /* one where it is `numbered`: those that were answered last */
+	/* The permit numbers that were answered last. */
+	struct permits numbers[];
 };
 
 #endif

@@ -1,29 +1,43 @@
-/* outbox.c: what a step wants done. Messages wait here by peer until the turn of the loop ends, and for as long as what they
- * depend on is not on disk: no vote and no answer leaves while the clock is above the ceiling on disk (section 1). */
+/* outbox.c: what a step wants done. Messages wait here, by peer, until the turn of the loop ends,
+ * and as long as what they depend on is not on disk: no vote and no answer leaves while the clock
+ * is above the clock reservation on disk (section 1). */
 #include "engine.h"
 
 #include "event_box.h"
 
-#define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
-#define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17) /* the same for messages that carry no bytes */
+/* The link of a peer that takes nothing is reset when more than so many bytes wait for it. */
+#define OUT_PEER_BYTES_MAX ((size_t)64 << 20)
+/* The same holds for so many messages, which may carry no bytes. */
+#define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17)
+/* Replies and notes that the driver has not taken may have so many bytes. */
 #define OUT_REPLY_BYTES_MAX ((size_t)256 << 20)
 
+/* The messages that wait for one peer. */
 struct queue {
+	/* There are `count` messages, of which the first `sent` have left. The next `in_frame` are
+	 * in the frame that the driver has. */
 	struct message *messages;
 	size_t count, capacity, sent, in_frame;
+	/* The bytes of the messages. */
 	struct arena bytes;
 };
 
 struct core_out {
 	struct core *core;
-	struct queue peers[NODES_MAX]; /* the node's own: handled within the step */
+	/* By peer index. The messages of the node to itself are handled within the step. */
+	struct queue peers[NODES_MAX];
+	/* There are `replies_count` replies, of which the driver has read the first `replies_read`.
+	 * The notes are kept in the same way. */
 	struct core_reply *replies;
 	size_t replies_count, replies_capacity, replies_read;
 	struct core_note *notes;
 	size_t notes_count, notes_capacity, notes_read;
-	struct arena bytes; /* of replies and notes */
+	/* The bytes of replies and notes. */
+	struct arena bytes;
 	struct event_box watch_event;
+	/* A bit set of peers whose links are to be reset. */
 	uint64_t resets;
+	/* The durable state is to be written; and the request of this step was not taken. */
 	bool persist, unheard;
 };
 
@@ -47,7 +61,8 @@ void core_out_free(struct core_out *out) {
 	}
 	const struct allocator *a = &out->core->alloc;
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		alloc_free(a, out->peers[i].messages, out->peers[i].capacity * sizeof *out->peers[i].messages);
+		alloc_free(a, out->peers[i].messages,
+			out->peers[i].capacity * sizeof *out->peers[i].messages);
 		arena_done(&out->peers[i].bytes);
 	}
 	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
@@ -57,8 +72,9 @@ void core_out_free(struct core_out *out) {
 	alloc_free(a, out, sizeof *out);
 }
 
-/* Room for one more in an array that doubles. */
-static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t count, size_t size) {
+/* Makes room for one more element in an array that doubles. False: no memory. */
+static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t count,
+	size_t size) {
 	if (count < *capacity) {
 		return true;
 	}
@@ -77,48 +93,57 @@ static void queue_clear(struct queue *q) {
 	arena_reset(&q->bytes);
 }
 
-/* Bytes that the message's kind carries, in the queue's own memory. */
+/* Copies bytes into the queue's own memory, if the message's kind carries them. False: no
+ * memory. */
 static bool keep(struct queue *q, uint32_t carried, struct slice *bytes) {
 	return carried == 0 || bytes->size == 0 || arena_copy(&q->bytes, *bytes, bytes) == 0;
 }
 
 static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
-	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count, sizeof *q->messages)) {
+	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
+		sizeof *q->messages)) {
 		return false;
 	}
 	struct message *copy = &q->messages[q->count];
 	const uint32_t fields = message_fields(m->kind);
 	*copy = *m;
-	if ((fields & MESSAGE_BYTES) && !(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
-		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob) && keep(q, fields & F_LABEL, &copy->label))) {
+	if ((fields & MESSAGE_BYTES) && !(keep(q, fields & F_KEY, &copy->key) &&
+		keep(q, fields & F_OWNER, &copy->owner) &&
+		keep(q, fields & F_IDENTITY, &copy->identity) &&
+		keep(q, fields & F_VALUE, &copy->value) &&
+		keep(q, fields & F_BLOB, &copy->blob) &&
+		keep(q, fields & F_LABEL, &copy->label))) {
 		return false;
 	}
 	q->count++;
 	return true;
 }
 
-/* A message that cannot be queued is a message that the network lost, and that happens only together with the link: nothing
- * more is sent over it, and its loss is handled at the end of the step (section 1, Frames). */
+/* A message that cannot be queued is a message that the network lost, and that happens only
+ * together with the link. So nothing more is sent over the link, and its loss is handled at the end
+ * of the step (section 1, Frames). */
 void out_send(struct core *core, uint32_t peer, const struct message *m) {
 	struct core_out *out = core->out;
-	if ((peer == core->self ? core->engine.self_lost : !core->peers[peer].up) || (core->engine.failed >> peer & 1)) {
+	if ((peer == core->self ? core->engine.self_lost : !core->peers[peer].up) ||
+		(core->engine.failed >> peer & 1)) {
 		return;
 	}
 	struct queue *q = &out->peers[peer];
-	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
+	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) ||
+		!queue_add(core, q, m)) {
 		COUNT(core, no_memory);
 		core->engine.failed |= (uint64_t)1 << peer;
 	}
 }
 
-/* How much waits for that peer by now: for those who could say less, or nothing. */
 enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 	const struct queue *q = &core->out->peers[peer];
 	const size_t messages = q->count - q->sent, bytes = q->bytes.used;
 	if (messages > OUT_PEER_MESSAGES_MAX / 2 || bytes > OUT_PEER_BYTES_MAX / 2) {
 		return BACKLOG_LARGE;
 	}
-	return messages > OUT_PEER_MESSAGES_MAX / 32 || bytes > OUT_PEER_BYTES_MAX / 32 ? BACKLOG_SOME : BACKLOG_SMALL;
+	return messages > OUT_PEER_MESSAGES_MAX / 32 || bytes > OUT_PEER_BYTES_MAX / 32
+		? BACKLOG_SOME : BACKLOG_SMALL;
 }
 
 bool out_take_local(struct core *core, struct message *m) {
@@ -140,7 +165,8 @@ void out_drop_peer(struct core *core, uint32_t peer) {
 }
 
 void out_reset(struct core *core, uint32_t peer) {
-	if (peer < core->peer_count) { /* a guest that is gone: the driver drops its link with its place in the table */
+	/* Where a non-member is gone, the driver drops its link with its place in the table. */
+	if (peer < core->peer_count) {
 		core->out->resets |= (uint64_t)1 << peer;
 	}
 }
@@ -153,9 +179,11 @@ void out_peer_gone(struct core *core, uint32_t peer) {
 
 bool out_reserve_reply(struct core *core) {
 	struct core_out *out = core->out;
-	/* one for each caller that is open, so that an answer never fails for want of memory */
+	/* There is one reply for each open caller, so that an answer never fails for want of
+	 * memory. */
 	while (out->replies_capacity < out->replies_count + core->engine.caller_count + 1) {
-		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity, out->replies_capacity, sizeof *out->replies)) {
+		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity,
+			out->replies_capacity, sizeof *out->replies)) {
 			return false;
 		}
 	}
@@ -199,10 +227,13 @@ struct event_box *out_box(struct core_out *out) {
 	return &out->watch_event;
 }
 
-void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key) {
+void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
+	const char *text, struct slice key) {
 	struct core_out *out = core->out;
-	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes, &out->notes_capacity, out->notes_count, sizeof *out->notes)) {
-		return; /* a log line less */
+	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes,
+		&out->notes_capacity, out->notes_count, sizeof *out->notes)) {
+		/* The log has one line less then. */
+		return;
 	}
 	struct core_note *n = &out->notes[out->notes_count];
 	*n = (struct core_note){ .kind = kind, .peer = peer, .value = value, .text = text };
@@ -225,7 +256,7 @@ static uint64_t permute_set(uint64_t set, const int from[NODES_MAX]) {
 	return moved;
 }
 
-/* What has been said about peers, and is read by their indexes later. */
+/* Moves what has been said about peers and will be read by their indexes later. */
 static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
 	for (size_t i = out->replies_read; i < out->replies_count; i++) {
 		out->replies[i].silent = permute_set(out->replies[i].silent, from);
@@ -236,16 +267,19 @@ static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
 		while (to < NODES_MAX && from[to] != (int)out->notes[i].peer) {
 			to++;
 		}
-		out->notes[i].peer = to; /* NODES_MAX: nobody */
+		/* The index NODES_MAX stands for nobody. */
+		out->notes[i].peer = to;
 	}
 }
 
-/* Peers have other indexes: what waits for them goes with them; of those that are gone it is dropped. */
+/* What waits for a peer goes with it to its new index. What waits for peers that are gone is
+ * dropped. */
 void out_permute(struct core *core, const int from[NODES_MAX]) {
 	struct core_out *out = core->out;
 	struct queue old[NODES_MAX];
 	bool used[NODES_MAX] = { false };
-	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(core->engine.failed, from);
+	const uint64_t resets = permute_set(out->resets, from),
+		failed = permute_set(core->engine.failed, from);
 	memcpy(old, out->peers, sizeof old);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		if (from[i] >= 0) {
@@ -295,12 +329,16 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
 	size_t bytes = 0, n = q->sent;
 	while (n < q->count && (n == q->sent || bytes < FRAME_BYTES_MAX / 2)) {
 		const struct message *m = &q->messages[n++];
-		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size + m->label.size;
+		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size +
+			m->blob.size + m->label.size;
 	}
 	q->in_frame = n - q->sent;
-	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0, .config_hash = core->config_hash,
+	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0,
+		.config_hash = core->config_hash,
 		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
-		.flags = (core_votes(core) ? FRAME_VOTING : 0) | (core->complete ? FRAME_COMPLETE : 0), .messages = q->messages + q->sent, .count = q->in_frame };
+		.flags = (core_votes(core) ? FRAME_VOTING : 0) |
+			(core->complete ? FRAME_COMPLETE : 0),
+		.messages = q->messages + q->sent, .count = q->in_frame };
 	return true;
 }
 

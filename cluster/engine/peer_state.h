@@ -1,55 +1,108 @@
-/* peer_state.h: what a node knows of another one (peer_table.c, peers.c). Private to cluster/, and a part of state.h. */
+/* peer_state.h: what a node knows of another one (peer_table.c, peers.c). Private to cluster/, and
+ * a part of state.h. */
 #ifndef PAWL_CLUSTER_PEER_STATE_H
 #define PAWL_CLUSTER_PEER_STATE_H
 
 #include "membership_state.h"
 #include "types.h"
 
-struct counted { /* commits of one start of a node that came here */
-	uint64_t boot; /* 0: none */
+/* Commits of one start of a node that came here (counted.c). */
+struct counted {
+	/* The number of the start; 0 stands for none. */
+	uint64_t boot;
+	/* How many commits of it came. */
 	uint64_t commits;
 };
 
-struct longest_span { /* of a time that has just passed, in two windows (pace.c) */
+/* The longest of the spans of time that were measured lately, in two windows (pace.c). */
+struct longest_span {
+	/* The longest span of the present window, and of the one before it, in nanoseconds. */
 	span_ns present, before;
-	struct instant since; /* when the present window began */
+	/* When the present window began. */
+	struct instant since;
 };
 
 struct peer {
-	struct config_node node; /* as the configuration has it; a guest: as it was heard of, with its identity once linked */
+	/* The node as the configuration has it; a non-member as it was heard of, with its identity
+	 * once it is linked. */
+	struct config_node node;
 	enum standing standing;
-	bool up;       /* a link is up */
-	bool linked;   /* ... to the identity of the configuration */
-	bool voting;   /* says so in its frames, under this epoch and hash */
-	bool present;  /* its last frame was under this epoch and hash, whoever it is */
-	bool same;     /* ... and it is linked */
-	bool heard;    /* a frame has come over this link */
-	bool no_master; /* ... and what it proved does not let it be a master; told: it was noted that its place is not given to it */
+
+	/* A link is up. */
+	bool up;
+	/* The link leads to the identity that the configuration has for the name. */
+	bool linked;
+	/* The node says in its frames that it votes, under this epoch and hash. */
+	bool voting;
+	/* Its last frame was under this epoch and hash, whatever its identity is. */
+	bool present;
+	/* `present` and `linked` are both true. */
+	bool same;
+	/* A frame has come over this link. */
+	bool heard;
+	/* What the node has proven on this link does not let it be a master. */
+	bool no_master;
+	/* The operator was told that this node's place is not given to it for that reason. */
 	bool no_master_told;
-	bool wanted;   /* a guest that a change waits for: to be dialled, and kept */
+	/* A change waits for this non-member, so it is dialled and keeps its place in the table. */
+	bool wanted;
+	/* A ping has no answer yet; the clock of its last frame was too far ahead; its pledge
+	 * equals this node's own; and the operator was told that it shows a configuration of
+	 * another cluster. */
 	bool ping_out, far_ahead, pledge_equal, wrong_noted;
-	bool complete; /* its last frame said so of this epoch */
+	/* Its last frame said that this epoch is complete. */
+	bool complete;
+	/* What it says about configurations that may follow. */
 	struct word word;
-	struct instant far_since; /* far_ahead, with every frame since; the lowest clock of those */
+
+	/* With `far_ahead`: since when every frame has been too far ahead, and the lowest clock of
+	 * these frames. */
+	struct instant far_since;
 	uint64_t far_clock;
-	bool refused; /* its last frame was, for its clock, also if the link has been lost since; and all were since then */
+	/* Its last frame was refused for its clock, even if the link has been lost since; and since
+	 * when all its frames have been. */
+	bool refused;
 	struct instant refused_since;
-	struct id128 link_id; /* of the other end of the link */
-	uint64_t epoch;       /* of its last frame */
+
+	/* The identity of the node at the other end of the link, or of the last link. */
+	struct id128 link_id;
+	/* The epoch of its last frame. */
+	uint64_t epoch;
+	/* The boot that it said with its hello; its Lamport clock, as this node has heard it; and
+	 * the number of the last ping to it. */
 	uint64_t boot, clock, ping_round;
-	uint64_t said_clock;  /* of its last frame, however far ahead it is */
-	uint64_t told;        /* the epoch it was last told of, and when */
-	struct counted counted, counted_before; /* of its latest start, and of the one before (counted.c) */
-	uint64_t writes_come, writes_begun;     /* from it, and for it */
+	/* The clock that its last frame said, however far ahead it is. */
+	uint64_t said_clock;
+	/* The epoch of the configuration that it was last told. */
+	uint64_t told;
+
+	/* The commits that came from its latest start, and from the one before (counted.c). */
+	struct counted counted, counted_before;
+	/* The writes that came from it; and those that this node has begun and that are for it. */
+	uint64_t writes_come, writes_begun;
+	/* How many times this node still says counted_before to the masters. */
 	uint32_t says_of_before;
-	bool forgot; /* it has started anew, and what it knew of commits before that may be known to nobody any more */
+	/* It has started anew, and perhaps nobody knows any more what it knew of commits before
+	 * that. */
+	bool forgot;
+
+	/* When it was told of `told`; and when the link came up. */
 	struct instant told_at, up_since;
+	/* When the last ping was sent. */
 	struct instant ping_sent;
+	/* The round trip of the last ping, in nanoseconds; 0 if there was none on this link. */
 	span_ns round_trip;
-	struct longest_span trips, trips_told; /* round trips to it, and those that it has measured itself */
-	struct list promises, parked, waiters; /* what it coordinates here */
-	uint32_t lost;    /* how often its entries of queues were lost here (queue_lost.c) */
-	uint32_t stopped; /* how often those that were entered there were, as far as this node sees (home.c) */
+	/* The round trips to it lately; and those that it says it has measured itself. */
+	struct longest_span trips, trips_told;
+
+	/* What it coordinates here: struct promise; and struct queued of parked requests and of
+	 * queue entries. */
+	struct list promises, parked, waiters;
+	/* How often its queue entries were lost here (queue.c). */
+	uint32_t lost;
+	/* How often the queue entries at that node were lost, as far as this node sees (home.c). */
+	uint32_t stopped;
+	/* The snapshot, the feed, and the answer in a decree that this node sends to it. */
 	struct snapshot_out send;
 	struct feed feed;
 	struct decree_answer decree;

@@ -1,5 +1,6 @@
-/* persist.c: the durable state and the ceiling of the clock (section 1). The ceiling is raised in blocks, in the background, when
- * half of one is used; nothing else on the path of an operation waits for the disk. */
+/* persist.c: the durable state and the clock reservation (section 1). The reservation is raised in
+ * blocks, in the background, when half of a block is used. Nothing else on the path of an operation
+ * waits for the disk. */
 #include "engine.h"
 
 #define PERSIST_RETRY (100 * SPAN_MS)
@@ -9,7 +10,7 @@ void persist_changed(struct core *core) {
 	out_persist(core);
 }
 
-/* Every start has a boot of its own, and that is on disk before anything leaves. */
+/* Every start has a boot of its own, which is on disk before anything leaves. */
 void persist_start(struct core *core) {
 	core->durable.boot++;
 	core->engine.ceiling_on_disk = core->durable.ceiling;
@@ -24,8 +25,10 @@ void persist_start(struct core *core) {
 void persist_take(struct core *core, struct durable *state, uint64_t *seq) {
 	*state = core->durable;
 	*seq = core->engine.persist_seq;
-	struct persisting *index = &core->engine.taken[core->engine.persist_seq % (sizeof core->engine.taken / sizeof *core->engine.taken)];
-	*index = (struct persisting){ .seq = core->engine.persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
+	struct persisting *index = &core->engine.taken[core->engine.persist_seq %
+		(sizeof core->engine.taken / sizeof *core->engine.taken)];
+	*index = (struct persisting){ .seq = core->engine.persist_seq,
+		.ceiling = core->durable.ceiling, .boot = core->durable.boot,
 		.pledged = core->durable.pledged, .voted = core->durable.voted };
 }
 
@@ -36,9 +39,11 @@ void persist_done(struct core *core, uint64_t seq, bool ok) {
 		core->engine.persist_retry = instant_add(core->now, PERSIST_RETRY);
 		return;
 	}
-	const struct persisting *p = &core->engine.taken[seq % (sizeof core->engine.taken / sizeof *core->engine.taken)];
+	const struct persisting *p =
+		&core->engine.taken[seq % (sizeof core->engine.taken / sizeof *core->engine.taken)];
 	if (p->seq != seq || seq <= core->engine.persist_done) {
-		return; /* overtaken by a later one */
+		/* A later state has overtaken this one. */
+		return;
 	}
 	core->engine.persist_done = seq;
 	core->engine.ceiling_on_disk = p->ceiling;
@@ -56,26 +61,29 @@ void persist_beat(struct core *core) {
 }
 
 void ceiling_raise(struct core *core) {
-	if ((core->durable.voted || core_votes(core)) && core->clock + CEILING_BLOCK / 2 > core->durable.ceiling) {
+	if ((core->durable.voted || core_votes(core)) &&
+		core->clock + CEILING_BLOCK / 2 > core->durable.ceiling) {
 		COUNT(core, ceiling_raised);
 		core->durable.ceiling = core->clock + CEILING_BLOCK;
 		persist_changed(core);
 	}
 }
 
-/* The node is about to stop voting. What it said while it voted may still wait for the disk, and rests on the clock that it has now. */
 void persist_votes_end(struct core *core) {
 	core->engine.vote_clock = core_votes(core) ? core->clock : core->engine.vote_clock;
 }
 
-/* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. A node that
- * has stopped voting still holds its votes back ("without it" in section 1), but not what it hears from then on: that is no vote. */
+/* A node that has stopped voting still holds back its votes (section 1, Without it), but not what
+ * it hears from then on, because that is no vote. */
 bool persist_may_leave(const struct core *core) {
 	return core->engine.boot_on_disk == core->durable.boot &&
-			(core_votes(core) ? core->clock : core->engine.vote_clock) <= core->engine.ceiling_on_disk;
+		(core_votes(core) ? core->clock : core->engine.vote_clock) <=
+			core->engine.ceiling_on_disk;
 }
 
 void epoch_seen(struct core *core) {
-	core->durable.max_lease_seen = span_longer(core->durable.max_lease_seen, core->config.max_lease);
-	core->durable.request_timeout_seen = span_longer(core->durable.request_timeout_seen, core->config.request_timeout);
+	core->durable.max_lease_seen = span_longer(core->durable.max_lease_seen,
+		core->config.max_lease);
+	core->durable.request_timeout_seen = span_longer(core->durable.request_timeout_seen,
+		core->config.request_timeout);
 }

@@ -1,62 +1,97 @@
-/* queued.h: requests in the order in which they are served (section 10, Order): entries of a home's queue, and kept requests. Part of
- * state.h, in the middle of it. */
+/* queued.h: requests in the order in which they are served (section 10, Order): entries of a home's
+ * queue, and parked requests. Part of state.h, in the middle of it. */
 #ifndef PAWL_CLUSTER_QUEUED_H
 #define PAWL_CLUSTER_QUEUED_H
 
 #include "treap.h"
 
+/* What a queue entry and a parked request have in common. */
 struct queued {
-	struct tree_node order;   /* in its key's */
-	struct map_node by_lock;  /* core->master.queues.waiters or .parked */
+	/* Element of key_more.queue or key_more.parked. */
+	struct tree_node order;
+	/* Element of core->master.queues.waiters or .parked. */
+	struct map_node by_lock;
+	/* Link in peer.waiters or peer.parked of its coordinator. */
 	struct list by_peer;
 	struct key *key;
 	struct id128 lock_id;
+	/* The attempt; and the round under which the coordinator knows the request. */
 	uint64_t attempt, round;
 	struct ticket ticket;
-	struct ballot first; /* of its first value; an entry that has had no turn: none yet */
-	uint32_t peer; /* its coordinator */
-	uint32_t lost; /* of the peer, when it came: whether it was lost since (queue_lost.c) */
+	/* The ballot of its first value. An entry that has had no turn has none yet. */
+	struct ballot first;
+	/* The peer index of its coordinator. */
+	uint32_t peer;
+	/* peer.lost of the coordinator when the request came. A higher number there says that the
+	 * link has been lost since (queue.c). */
+	uint32_t lost;
 	struct terms terms;
 };
 
-struct parked { /* a request that has a turn, kept behind a held record or a promise (section 5) */
+/* A request that has a turn and is parked behind a held record or a promise (section 5). */
+struct parked {
 	struct queued q;
 };
 
-struct waiter { /* an entry of the queue of which this node is the home (section 5) */
+/* An entry of the queue of a key whose home this node is (section 5). */
+struct waiter {
 	struct queued q;
+	/* Since when the request has waited. */
 	struct instant since;
-	bool turn, waits; /* waits: has a wait time; otherwise a try-lock in a tie */
+	/* It has the turn; and it has a wait time, while an entry without one is a try-lock in a
+	 * tie. */
+	bool turn, waits;
+	/* The sizes in bytes of the parts of `bytes`. */
 	uint8_t identity_size;
 	uint16_t owner_size, label_size;
-	uint8_t bytes[]; /* owner, identity, label */
+	/* Owner, identity, label. */
+	uint8_t bytes[];
 };
 
-/* A key's queue is in parts, so that those with a turn, and those that are try-locks, are found without the others. */
-enum { PART_WAITS = 1, PART_TURN = 2, QUEUE_PARTS = 4 }; /* bits of a part's number */
-enum { PARTS_ALL = 15, PARTS_TRIES = 1 << 0 | 1 << 2, PARTS_WAITS = 1 << 1 | 1 << 3, PARTS_TURN = 1 << 2 | 1 << 3 };
+/* A key's queue is in parts, so that the entries that have a turn, and those that are try-locks,
+ * are found without the others. The number of a part is made of these bits. */
+enum { PART_WAITS = 1, PART_TURN = 2, QUEUE_PARTS = 4 };
+/* Sets of parts. */
+enum {
+	PARTS_ALL = 15, PARTS_TRIES = 1 << 0 | 1 << 2, PARTS_WAITS = 1 << 1 | 1 << 3,
+	PARTS_TURN = 1 << 2 | 1 << 3
+};
 
-struct key_more { /* what few keys have */
-	struct tree_node by_name; /* core->master.queues.keys, while there are waiters */
-	struct slice name;          /* the key's */
+/* What few keys have. */
+struct key_more {
+	/* Element of core->master.queues.keys, as long as there are waiters. */
+	struct tree_node by_name;
+	/* The name of the key. */
+	struct slice name;
 	struct key *key;
-	struct tree_node *queue[QUEUE_PARTS]; /* struct waiter; by the number of the part */
-	struct tree_node *parked; /* struct parked */
-	struct list waits; /* struct op: local waits for a change */
+	/* struct waiter: the queue, by the number of the part. */
+	struct tree_node *queue[QUEUE_PARTS];
+	/* struct parked. */
+	struct tree_node *parked;
+	/* struct op: local waits for a change of the key. */
+	struct list waits;
+	/* How many entries the queue has. */
 	uint32_t waiters;
 	uint32_t parked_count;
 };
 
-struct queues { /* of all keys */
-	struct map waiters, parked; /* by key and lock_id */
-	struct tree_node *keys;   /* struct key_more: those that somebody waits for, by their names */
-	struct list lost;         /* struct waiter: of links that are gone, and not yet freed */
+/* The queues of all keys. */
+struct queues {
+	/* struct waiter and struct parked, by key and lock_id. */
+	struct map waiters, parked;
+	/* struct key_more: the keys that somebody waits for, by their names. */
+	struct tree_node *keys;
+	/* struct waiter: entries whose link is gone and that are not freed yet. */
+	struct list lost;
 };
 
-/* How much of what is done in pieces may still be done in this turn of the loop. */
+/* How much of the work that is done in pieces may still be done in this turn of the loop. */
 struct pieces {
+	/* Entries whose link is gone; requests of clients that are gone; and requests that look for
+	 * their home. */
 	uint32_t lost, leaving, homes;
-	bool list, asked; /* a piece of a list may be, and the next part of a report of this node */
+	/* A piece of a list; and the next part of a report of this node to itself. */
+	bool list, asked;
 };
 
 #endif

@@ -1,89 +1,148 @@
-/* replication_state.h: the transaction log, what a follower is being sent, and what a replica knows of its master (section 7). Included by
- * state.h. */
+/* replication_state.h: the transaction log, what a master sends to a follower, and what a replica
+ * knows of its master (section 7). Part of state.h. */
 #ifndef PAWL_CLUSTER_REPLICATION_STATE_H
 #define PAWL_CLUSTER_REPLICATION_STATE_H
 
 #include "core.h"
 
+/* A part of the log's memory. */
 struct log_chunk {
-	uint64_t first; /* number of its first entry */
+	/* The number of the chunk's first entry. */
+	uint64_t first;
+	/* How many entries, and how many bytes, are in it. */
 	uint32_t count, used;
 	uint8_t bytes[];
 };
 
-struct log { /* names what has changed; what has become of it is looked up when it is sent. News, which are only kept for followers that
-              * want them, are told as they were */
-	uint64_t id;           /* one for each start, and for each table that replaced another */
-	uint64_t next, oldest; /* numbers, from 1: of the entry to come, and of the oldest one still here */
+/* The transaction log. An entry names a record that has changed; what has become of it is looked up
+ * when the entry is sent. Watch events, which are kept only for followers that want them, are told
+ * as they were. */
+struct log {
+	/* The id of the log. There is a new one for each start, and for each table that replaced
+	 * another. */
+	uint64_t id;
+	/* Numbers, from 1: of the entry to come, and of the oldest one that is still here. */
+	uint64_t next, oldest;
+	/* How many ids this start has given. */
 	uint32_t generation;
-	struct log_chunk **chunks; /* a ring of `slots` */
+	/* A ring of `slots` places. `count` of them, from `head` on, have a chunk. */
+	struct log_chunk **chunks;
 	uint32_t slots, head, count;
+	/* The size of each chunk in bytes. */
 	uint32_t chunk_bytes;
 };
 
-struct log_place { /* of the next entry to be read */
+/* A place in the log: the next entry to be read. */
+struct log_place {
 	uint64_t number;
-	uint32_t offset; /* in its chunk */
+	/* The entry's place in its chunk, in bytes. */
+	uint32_t offset;
 };
 
+/* An entry that was read from the log. */
 struct log_entry {
 	struct slice key;
 	struct id128 lock_id;
+	/* The entry is a watch event, which is in `watch_event`. */
 	bool is_watch_event;
-	struct core_watch_event watch_event; /* whose bytes last as long as the log is left alone; but for `key` and `lock_id` */
+	/* Its bytes, but for `key`, are in the log and last as long as the log is left alone. */
+	struct core_watch_event watch_event;
+	/* The bytes of `key`. */
 	uint8_t bytes[KEY_MAX];
 };
 
-#define FEED_WINDOW 4 /* batches that were not acknowledged */
+/* At most so many batches of one feed are not acknowledged. */
+#define FEED_WINDOW 4
 #define FEED_ECHOES 8
-struct feed { /* what a follower is being sent */
+/* What this node, as a master, sends to one follower. */
+struct feed {
+	/* The feed is on; and it is sending a snapshot. */
 	bool active, walking;
+	/* The follower's number of the feed, which everything in it carries. */
 	uint64_t round;
-	struct log_place place; /* everything before has been sent */
+	/* Everything in the log before this place has been sent. */
+	struct log_place place;
+	/* The place that the follower has acknowledged. */
 	uint64_t acked;
+	/* How many batches are not acknowledged. */
 	uint32_t in_flight;
-	size_t bucket;          /* of the snapshot */
-	uint64_t log, shrinks;  /* of the one that broke off */
-	struct { uint64_t echo, at; } echoes[FEED_ECHOES]; /* at: the log's next number when it was heard */
+	/* The bucket at which the snapshot goes on. */
+	size_t bucket;
+	/* Of a snapshot that broke off: the log's id, and table.keys.shrinks at that time. It goes
+	 * on only if both are the same. */
+	uint64_t log, shrinks;
+	/* Echoes that are to be given back: the follower's number, and the log's next number when
+	 * the echo was heard. */
+	struct { uint64_t echo, at; } echoes[FEED_ECHOES];
 	uint32_t echo_count;
-	bool watch_event;          /* somebody watches there, ... */
-	uint64_t watch_event_from; /* ... and is told what the log has from this number on */
+	/* Somebody watches at the follower, and is told the watch events that the log has from this
+	 * number on. */
+	bool watch_event;
+	uint64_t watch_event_from;
 };
 
-struct follow_place { /* in a master's log */
+/* A place in a master's log. */
+struct follow_place {
 	struct id128 master;
-	uint64_t log, number; /* log 0: in nobody's; number: the next one expected */
+	/* The log's id, and the number that is expected next. With the id 0 it is a place in
+	 * nobody's log. */
+	uint64_t log, number;
 };
 
+/* FOLLOW_ASKED: a master was asked for a feed. FOLLOW_ON: the feed is on. */
 enum follow_state { FOLLOW_NONE, FOLLOW_ASKED, FOLLOW_ON };
 #define FOLLOW_ECHOES 64
-struct follow { /* a replica's feed */
+/* What this node, as a replica, receives from a master. */
+struct follow {
 	enum follow_state state;
-	bool building;     /* a snapshot in the table beside, under way or broken off */
-	bool partly;       /* ASKED: to go on with it */
+	/* A snapshot is in the staging table: it is under way, or has broken off. */
+	bool building;
+	/* FOLLOW_ASKED: this node has asked to go on with that snapshot. */
+	bool partly;
+	/* It accepts a master that is not linked with a quorum, because it found no better one. */
 	bool anyway;
+	/* `fresh` is known. */
 	bool fresh_known;
-	uint32_t peer;     /* ASKED, ON */
-	uint32_t tried;    /* bit set of masters that were of no use since the last echo */
+	/* FOLLOW_ASKED, FOLLOW_ON: the peer index of the master. */
+	uint32_t peer;
+	/* A bit set of masters that have been of no use since the last echo. */
+	uint32_t tried;
+	/* The number of the feed. */
 	uint64_t round;
+	/* The place of the live table, and that of the snapshot in the staging table. */
 	struct follow_place live, part;
-	uint32_t bucket, buckets; /* of the snapshot: where it goes on */
+	/* Where the snapshot goes on: the bucket in the master's table, and how many buckets that
+	 * has. */
+	uint32_t bucket, buckets;
+	/* How many records of the snapshot have come. */
 	uint64_t records;
-	uint64_t applied;         /* since the last batch ended */
-	struct instant progress;  /* of the last echo, or of whatever shows that the master works on it */
-	struct instant patience;  /* until then it waits for the master whose log it knows, or else for its first choice */
-	struct instant rest;      /* until then it asks nobody: there was no memory */
-	struct instant yielded;   /* until then it leaves the table beside to others */
-	struct instant fresh;     /* the view is not older */
-	uint64_t echo;            /* the newest one sent */
+	/* How many entries have been applied since the last batch ended. */
+	uint64_t applied;
+	/* When the last echo came back, or anything else that shows that the master works on it. */
+	struct instant progress;
+	/* Until then it waits for the master whose log it knows, or else for its first choice. */
+	struct instant patience;
+	/* Until then it asks nobody, because there was no memory. */
+	struct instant rest;
+	/* Until then it leaves the staging table to others. */
+	struct instant yielded;
+	/* The view is not older than this moment. */
+	struct instant fresh;
+	/* The newest echo that was sent; and the moments that the echoes name, by echo %
+	 * FOLLOW_ECHOES. */
+	uint64_t echo;
 	struct instant echoes[FOLLOW_ECHOES];
-	struct id128 noted;       /* the master that the operator was told of */
-	bool watch_event;                /* this feed's master was told that somebody watches */
-	uint64_t watched;         /* the place at which whoever watches began to; 0: earlier than this feed */
+	/* The master that the operator was told of. */
+	struct id128 noted;
+	/* The master of this feed was told that somebody watches here. */
+	bool watch_event;
+	/* The place in the log at which somebody began to watch; 0 if that was before this feed. */
+	uint64_t watched;
 };
 
 #define UNWRITTEN_MAX 32u
-struct unwritten { /* a write that was refused, and whose value has not come since (unwritten.c) */
+/* A write that was refused here and whose value has not come since (unwritten.c). */
+struct unwritten {
 	struct id128 lock_id;
 	struct ballot ballot;
 };

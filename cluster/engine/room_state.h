@@ -2,220 +2,291 @@
 #ifndef PAWL_CLUSTER_ROOM_STATE_H
 #define PAWL_CLUSTER_ROOM_STATE_H
 
-/* engine/: the Lamport clock's bounds, what is on disk, one turn of the loop */
+/* engine/: the bounds of the Lamport clock, what is on disk, and the present turn of the loop. */
 struct engine_state {
-	/* The greatest clock that was taken from others, and when; since then it may have risen by one
-	 * each nanosecond (section 9). */
+	/* Up to where others could raise the clock at clock_limit_at. Since then the limit has
+	 * grown by one each nanosecond (section 9). */
 	uint64_t clock_limit;
 	struct instant clock_limit_at;
-	/* The number of what `durable` wants on disk, and of the last that is there. */
+
+	/* The number of the state that is wanted on disk. */
 	uint64_t persist_seq;
+	/* The number of the newest state that is on disk. */
 	uint64_t persist_done;
-	/* What was taken for writing and is not there yet. */
+	/* States that the driver has taken to write and that are not on disk yet, by persist_seq %
+	 * 4. */
 	struct persisting taken[4];
 	/* Parts of `durable` as they are on disk. */
 	uint64_t ceiling_on_disk, boot_on_disk;
 	bool pledged_on_disk, voted_on_disk;
-	/* The clock when this node last stopped voting, on which its votes of before rest; 0: it has not
-	 * since its start. */
+	/* The Lamport clock when this node last stopped voting, on which the votes rest that it had
+	 * not sent yet; 0 if it has not stopped since its start. */
 	uint64_t vote_clock;
-	/* A write has failed: it is tried again then. */
+	/* With persist_again: when a write that has failed is tried again. */
 	struct instant persist_retry;
 	bool persist_again;
-	/* A bit set of peers, with the node itself, for which a message could not be queued in this step. */
+
+	/* A bit set of peers, this node included, for which a message could not be queued in this
+	 * step. */
 	uint64_t failed;
-	/* A message to the node itself could not be queued; until the next beat. */
+	/* A message of this node to itself could not be queued. Until the next beat it counts as
+	 * not linked with itself. */
 	bool self_lost;
-	/* A turn of the loop is over since the last step. */
+	/* A turn of the loop has ended since the last step. */
 	bool turn_over;
-	/* The long work that this turn has left. */
+	/* How much long work may still be done in this turn. */
 	struct pieces left;
-	/* Callers that may have to be answered at once: the outbox keeps room for so many. */
+	/* How many callers there are. The outbox keeps room for so many replies, because all of
+	 * them may have to be answered at once. */
 	uint64_t caller_count;
+	/* All timers. */
 	struct wheel wheel;
 };
 
-/* peers/ */
+/* peers/: the table of peers. The peers themselves are in core->peers. */
 struct peering_state {
-	/* When a quorum was last linked. */
+	/* When this node was last linked with a quorum. */
 	struct instant near_at;
-	/* No quorum is linked: it dials everybody it knows. */
+	/* This node is isolated: for more than a request_timeout it has not been linked with a
+	 * quorum. So it dials everybody whom it knows. */
 	bool isolated;
-	/* For the driver: who is to be dialled has changed. */
+	/* The driver has not been told yet that the table of peers has changed, or who is to be
+	 * dialled. */
 	bool peers_changed;
-	/* Room to build a new table of peers in. */
+	/* Memory to build a new table of peers in. */
 	struct peer_table_room *peer_table_room;
 };
 
-/* store/: the tables, what has ended, what was promised beside a record */
+/* store/: the tables, what has ended, and what a master remembers of the lock_ids that it lacks. */
 struct store_state {
-	/* The table that is voted and read from, and one that is being built from snapshots, is being
-	 * emptied, or is empty. */
+	/* The memory of the live table and of the staging table. */
 	struct table tables[2];
+	/* The table that is voted and read from; and the one that is built from snapshots, is being
+	 * emptied, or is empty. */
 	struct table *live, *staging;
 	enum staging_use staging_use;
-	/* STAGING_EMPTYING: from the last bucket down. */
+	/* STAGING_EMPTYING: the buckets from this one on are empty. */
 	size_t empty_bucket;
+	/* How many promises and queue entries the live table has. */
 	uint64_t promise_count, waiter_count;
-	/* A ring. */
+
+	/* A ring of `tombstones_size` places; tombstones_next is the place that is filled next. */
 	struct tombstone *tombstones;
 	uint32_t tombstones_size, tombstones_next;
+	/* struct tombstone, by lock_id. */
 	struct map tombstones_map;
-	/* When a record ended here last. */
+	/* When a record ended here last, by lacked_place of its lock_id (lacked.c). */
 	struct instant lacked[LACKED_PLACES];
-	/* The same of records that were not released (first.c). */
+	/* What this master has noted and lost, by the same places: the highest ballot, and when a
+	 * record ended last otherwise than by release (first.c). */
 	struct lost {
 		struct ballot noted;
 		struct instant at;
 	} lost[LACKED_PLACES];
-	/* When it began to vote, and its clock then. */
+	/* When this master began to vote; and its Lamport clock then. */
 	struct instant vote_began;
 	uint64_t clock_began;
-	/* The clock of the last ballot that it drew for a first value. */
+	/* The clock of the last ballot that this node drew for a first value. */
 	uint64_t first_drawn;
+
+	/* A ring of updates whose write has not come yet; preparing_next is the place that is
+	 * filled next. */
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;
+	/* A ring of the last extensions of records that rested on a request's name; extended_next
+	 * counts them (tombstones.c). */
 	struct extended extended[EXTENDED_MAX];
 	uint32_t extended_next;
+	/* How merged records are finished. */
 	struct finishing finish;
 };
 
-/* changes/: the log of changes, watch events, and what was missed */
+/* changes/: the log of changes, watch events, and what this master may have missed. */
 struct changes_state {
 	struct log log;
-	/* Followers that are fed; of them, those that want watch events. */
+	/* How many followers are fed; and how many of them want watch events. */
 	uint32_t feeds, watch_event_feeds;
+	/* Somebody watches at this node. */
 	bool watch_event_wanted;
+	/* Tells how many clients of this node watch a key; NULL if there are none. */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);
 	void *count_watchers_ctx;
-	/* Writes that were refused here for a newer one. */
+
+	/* A ring of writes that were refused here for a newer one; unwritten_next counts them. */
 	struct unwritten unwritten[UNWRITTEN_MAX];
 	uint32_t unwritten_next;
-	/* Commits that were refused here and may count elsewhere. */
+
+	/* struct unseen, by key: commits that were refused here and may count elsewhere. */
 	struct map unseen;
+	/* The same, in the order in which they were refused. */
 	struct list unseen_all;
+	/* The memory of their records in bytes. */
 	size_t unseen_bytes;
+	/* The cache of the highest tokens that were told, by key (told.c). */
 	struct told *told;
+	/* The highest token that was told of a key that has left the cache. */
 	uint64_t told_before;
-	/* What was told of without having been here: the first word of the lock_id, and the token. */
+	/* A ring of locks that were told of although this master never had them: the first word of
+	 * the lock_id, and the token. told_lately_next counts them. */
 	struct told_once {
 		uint64_t lock, token;
 	} told_lately[64];
 	uint32_t told_lately_next;
-	/* By this node, since its start (counted.c). */
+
+	/* How many commits this node has begun since its start (counted.c). */
 	uint64_t commits_begun;
+	/* Counts beats; and how often in a row enough masters that remember could have said what
+	 * came to them. */
 	uint32_t counted_beats, says_heard;
+	/* A node was left out of the new epoch whose commits may have passed this master by; and
+	 * `missed_over` is set. */
 	bool left_out, missed_under_way;
-	/* What was under way when something had been missed has ended by then. */
+	/* What was under way when something had been missed has ended by then, and missed events
+	 * are told once more. */
 	struct instant missed_over;
 	/* The next comparison of the tables is due at once. */
 	bool sync_hurry;
 };
 
-/* master/: who waits, and what is bound to which node */
+/* master/: who waits, and what is bound to which node. */
 struct master_state {
 	struct queues queues;
-	/* Nodes that have bound records of this one to themselves. */
+	/* struct holder: nodes that have bound records of this master to themselves; and how many
+	 * there are. */
 	struct list holders;
 	uint32_t holder_count;
+	/* The bound lock_ids. */
 	struct map bound_locks;
 };
 
-/* coordinator/: operations under way, and those who wait for their answers */
+/* coordinator/: operations under way, and those who wait for their answers. */
 struct coordinator_state {
+	/* struct op by number, and by key and lock_id; struct client by connection; struct granted
+	 * by key and lock_id. */
 	struct map ops_by_id, ops_by_lock, clients, granted_leases;
+	/* struct op: those under way; those that catch up after their answer; and acquires before
+	 * their commit. struct client: those that have lists. */
 	struct list ops, unfinished, waiting, lists;
-	/* Of a walk over `ops` that is under way. */
+	/* The next operation of a walk over `ops` that is under way. */
 	struct list *ops_next;
+	/* Freed operations, for the next requests. */
 	struct list op_pool;
+	/* The number of the next operation; and the number of the last ticket. */
 	uint64_t op_next, ticket_next;
+	/* How many operations are under way, catch up, wait before their commit, are in the pool,
+	 * and bind a lock to this node. */
 	uint32_t op_count, catch_up_count, waiting_count, pool_count, binding_count;
 	uint64_t granted_count;
-	/* Where the sweep of granted leases is. */
+	/* The bucket at which the sweep of granted leases goes on. */
 	size_t granted_bucket;
+	/* struct op: suspended operations. */
 	struct list suspended;
-	/* Operations that want more than a little of the masters' reports. */
+	/* struct op: operations in line, which want more than the first piece of the masters'
+	 * reports. */
 	struct list in_line;
-	/* Operations that go on with this node's own report in the next turn. */
+	/* struct op: operations that go on with this node's own report in the next turn. */
 	struct list asking;
-	/* struct client: gone, and not all that it waited for has been given up; what those are answered. */
+	/* struct client: those whose connection is gone and for whom operations still wait. */
 	struct list leaving;
+	/* Replies to nobody are written here: to a client that has gone. */
 	struct core_reply nobody;
-	/* Operations that may ask for more than a little; of them, those that began in this step. */
+	/* How many operations may ask for more than the first piece of the reports; and how many
+	 * operations in line have begun in this step. */
 	uint32_t reporting, reports_begun;
-	/* Groups that something has been answered to: looked at within the same step. */
+	/* struct group: requests for several keys to which something was answered. They go on
+	 * within the same step. */
 	struct list groups;
-	/* An operation that is to look for its home anew has another number than this (home.c). */
+	/* Counts how often homes may have changed. A request whose op.homes is another number has
+	 * yet to look for its home (home.c). */
 	uint32_t homes;
+	/* All requests are to look for their homes with the next beat. */
 	bool homes_stale;
 };
 
-/* replication/ */
+/* replication/: the batches of feeds. */
 struct replication_state {
-	/* How long a batch may wait. */
+	/* How long a batch may wait, in nanoseconds. */
 	span_ns replication_interval;
 	struct timer feed_timer;
-	/* The log's number with which a batch is full. */
+	/* The log's next number at which a batch is full. */
 	uint64_t feed_full_at;
 	struct timer follow_timer;
 };
 
-/* repair/: the comparison of tables between masters (sync.c) */
+/* repair/: the comparison of tables between masters (sync.c). */
 struct repair_state {
-	/* NULL until a difference is met. */
+	/* What the present exchange has found. It is NULL until a difference is met. */
 	struct sync *sync;
+	/* The number of the exchange. */
 	uint64_t sync_round;
-	/* Since the exchange began. */
+	/* How many beats have passed since the exchange began. */
 	uint32_t sync_beats;
+	/* The exchange was evaluated: its differences have been judged. */
 	bool sync_judged;
-	/* core->tick when the exchange began: what others list in it they have later than that. */
+	/* core->tick when the exchange began. What others list in the exchange they have later than
+	 * that. */
 	uint16_t sync_tick;
-	/* When core->tick counts on. */
+	/* When core->tick is raised next. */
 	struct instant tick_at;
 };
 
-/* recovery/ */
+/* recovery/: state transfers, and the return to voting. */
 struct recovery_state {
 	struct state_transfer transfer;
+	/* When rejoining may begin; and when this master votes by waiting. */
 	struct instant rejoin_at, vote_at;
+	/* The masters that may take snapshots because their epoch is being prepared. */
 	struct announced announced;
-	/* The end of a planned stop has been written or restored, and the clock in it. */
+	/* The end of a side file has been written or restored; and the Lamport clock that it
+	 * says. */
 	bool drain_whole;
 	uint64_t drain_clock;
 };
 
-/* membership/: the configuration that follows, and who may be believed */
+/* membership/: the configuration that follows, and who may be believed. */
 struct membership_state {
+	/* With core->adopting: the number of the state that has to be on disk. */
 	uint64_t adopt_seq;
 	/* The configuration that is being adopted starts the cluster over. */
 	bool forced;
+	/* core_options.auto_replace; and the birth was stopped, because pledges differ. */
 	bool auto_replace, birth_stopped;
 	/* When a quorum was last known to vote. */
 	struct instant voters_at;
-	/* It is told of a later configuration that it cannot believe (proof.c): since when, and when last. */
+	/* This node is told of a later configuration that it has too little proof for (proof.c);
+	 * and the operator was told so. */
 	bool unproven, unproven_noted;
+	/* Since when, and when last, it was told so. */
 	struct instant unproven_since, unproven_at;
-	/* Of decrees that were proposed here, since the start. */
+	/* The clock of the last ballot that this node drew for a decree since its start. */
 	uint64_t ballot_drawn;
-	/* When a decree that was accepted here is finished in its proposer's place. */
+	/* When this master finishes a decree that it has accepted in its proposer's place. */
 	struct instant finish_at;
+	/* The change that this node coordinates. */
 	struct change change;
 };
 
-/* node/: steps, beats, and a planned stop */
+/* node/: steps, beats, and a planned stop. */
 struct node_state {
+	/* The time of the last step. */
 	struct instant last_step;
+	/* There has been a step. */
 	bool stepped;
-	/* When it last found itself behind a quorum; 0: not since its start. */
+	/* When this master last found itself behind a quorum (section 9); 0 if it has not since its
+	 * start. */
 	struct instant behind_at;
 	/* When the next piece of long work may be done. */
 	struct instant background_at;
+	/* The timer of beats, a quarter of request_timeout apart. */
 	struct timer beat;
+	/* Memory for the messages of one frame of the side file. */
 	struct message *drain_messages;
+	/* A frame of the side file could not be restored. */
 	bool drain_failed;
+	/* Where the side file goes on: the bucket, and the place of the ring of tombstones. */
 	size_t drain_bucket;
 	uint32_t drain_tombstones;
-	/* Of the bucket's records. */
+	/* How many records of that bucket have been written. */
 	uint32_t drain_written;
 };
 

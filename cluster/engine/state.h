@@ -1,4 +1,5 @@
-/* state.h: what a node keeps in memory, and who may touch it. Private to cluster/. */
+/* state.h: what a node keeps in memory: the common state (struct core), keys and records. The
+ * headers that it includes have the state of each part. Private to cluster/. */
 #ifndef PAWL_CLUSTER_STATE_H
 #define PAWL_CLUSTER_STATE_H
 
@@ -14,36 +15,71 @@
 #include "replication_state.h"
 #include "wheel.h"
 
-/* ---- timers: all on one wheel over CLOCK_BOOTTIME; they wake, the two clocks decide ---- */
+/* ---- timers ---- */
+
+/* All timers are on one wheel over CLOCK_BOOTTIME. A timer only wakes; both clocks decide whether
+ * the time has come. */
 enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
 struct timer {
-	struct wheel_timer wheel; /* its kind: enum timer_kind */
+	/* wheel.kind is an enum timer_kind. */
+	struct wheel_timer wheel;
 };
 
 /* ---- the key table (section 1) ---- */
-struct record { /* a held record; its bytes (its terms where they say more than of and bond; owner, identity, label, value) follow it */
-	struct record *next; /* several that exclude one another: the key is contested (section 4) */
+
+/* A held record. Its bytes follow it: the rest of its terms, where they say more than `of` and
+ * `binding`; owner, identity, label and value. */
+struct record {
+	/* The next record of the same key. Where two of them exclude each other, the key is
+	 * contested (section 4). */
+	struct record *next;
 	struct id128 lock_id;
+	/* The fencing token; and the clock of this master when it promised the lock_id, or when it
+	 * made the record. */
 	uint64_t token, noted;
-	struct ballot wrote;    /* of the write that made the value */
-	struct ballot prepared; /* the highest one noted; never below `wrote` */
-	struct instant end;  /* with the lock delay */
-	int64_t since; /* when it was acquired, as far as known here; only shown, so that one clock (boot) is enough */
-	uint64_t attempt; /* all that was accepted for it was of this one, or of name_before() of this one (section 11); 0: of several, or it is not known */
-	uint64_t digest; /* what it adds to its leaf's (digest.c) */
+	/* The ballot of the write that made the value. */
+	struct ballot wrote;
+	/* The highest ballot that this master has noted for the record. It is never below
+	 * `wrote`. */
+	struct ballot prepared;
+	/* When the record ends, lock delay included. */
+	struct instant end;
+	/* When the lock was acquired, as far as it is known here, in nanoseconds of CLOCK_BOOTTIME.
+	 * It is only shown, so one clock is enough. */
+	int64_t since;
+	/* The name that the record rests on: everything that was accepted for it had this name, or
+	 * name_before() of it (section 11). 0 means that several had, or that it is not known. */
+	uint64_t attempt;
+	/* What the record adds to the digest of its leaf (digest.c). */
+	uint64_t digest;
+	/* The size of the value in bytes. */
 	uint32_t value_size;
-	uint32_t sources; /* merging: bit set of the tries that brought it; 0: nothing is left to be done about them */
-	uint32_t binding; /* of its terms */
-	uint16_t of;   /* the same */
-	uint16_t accepted; /* core->tick when anything was accepted for it last */
+	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
+	 * that the record is finished. */
+	uint32_t sources;
+	/* terms.binding and terms.of. */
+	uint32_t binding;
+	uint16_t of;
+	/* core->tick when something was last accepted for the record. */
+	uint16_t accepted;
+	/* The sizes of these parts in bytes. terms_size is 0 if the terms have nothing but `of` and
+	 * `binding`. */
 	uint16_t owner_size, label_size;
 	uint8_t identity_size;
-	uint8_t terms_size; /* 0: nothing but of and bond is in its terms */
-	bool barred : 1; /* by a break: no more extensions */
-	bool uneven : 1; /* merging: not all sources had the same permits */
-	bool freed : 1; /* a source had it bound to no node: it does not end with one before that says so again */
-	bool unwritten : 1; /* a newer write was refused here (unwritten.c) */
-	bool vouched : 1; /* it came with a commit: its value counts, whatever ballot that brought */
+	uint8_t terms_size;
+	/* A break forbids any extension. */
+	bool barred : 1;
+	/* In a merge: not all sources had the same permit numbers. In a report or an explanation
+	 * that a coordinator keeps: the value was left out. */
+	bool uneven : 1;
+	/* A source had the record bound to no node. So it does not end with a node that had bound
+	 * it here before, until that node says again that it is bound. */
+	bool freed : 1;
+	/* A newer write to the record was refused here (unwritten.c). */
+	bool unwritten : 1;
+	/* The record came with a commit, so its value counts, whatever ballot the commit brought
+	 * (section 2, Update). */
+	bool vouched : 1;
 	uint8_t bytes[];
 };
 _Static_assert(sizeof(struct record) <= 144, "one for each lease");
@@ -70,67 +106,103 @@ static inline span_ns record_age(const struct record *r, struct instant now) {
 	return now.boot > r->since ? clock_saturating_add(now.boot, -r->since) : 0;
 }
 
-struct promise { /* an exclusive, short lease against other promises */
-	struct list by_peer; /* promises end with the link to their coordinator */
+/* A promise is an exclusive, short lease against other promises. */
+struct promise {
+	/* The promise's link in peer.promises of its coordinator: promises end with the link to
+	 * that node. */
+	struct list by_peer;
 	struct key *key;
 	struct id128 lock_id;
+	/* The attempt that asked last; and this master's clock when it first promised the
+	 * lock_id. */
 	uint64_t attempt, noted;
-	struct ballot first; /* the highest one of a first value that was named with it (first.c) */
+	/* The highest ballot of a first value that was named with the promise (first.c). */
+	struct ballot first;
 	struct instant end;
+	/* The peer index of the coordinator. */
 	uint32_t peer;
-	bool turn; /* the request has one; its ticket: what it named with it */
+	/* The request has a turn; and its ticket, as the request named it. */
+	bool turn;
 	struct ticket ticket;
-	struct terms terms; /* what the request wants */
+	/* The lock terms that the request wants. */
+	struct terms terms;
 };
 
-struct place { /* of an entry, or of a kept request, in the order in which they are served (section 10, Order) */
+/* The place of a queue entry, or of a parked request, in the order of serving (section 10,
+ * Order). */
+struct place {
 	int32_t priority;
 	struct ticket ticket;
-	uint32_t peer; /* that drew it */
+	/* The peer index of the node that drew the ticket. */
+	uint32_t peer;
 };
 
 #include "queued.h"
 
+/* The digests that masters compare are of leaves, which are in groups (section 7, Anti-entropy). */
 enum { DIGEST_GROUPS = 128, DIGEST_GROUP = 128, DIGEST_LEAVES = DIGEST_GROUPS * DIGEST_GROUP };
-struct leaf { /* of the digests that masters compare (digest.c) */
+struct leaf {
+	/* The exclusive or of what the held records of the leaf add (digest.c). */
 	uint64_t digest;
+	/* The first key of the leaf; key.leaf_next leads on. */
 	struct key *first;
 };
 
 struct table {
+	/* struct key, by its name. */
 	struct map keys;
-	uint8_t tries; /* bits of `sources` that were handed out for its records */
-	struct instant latest; /* no record that others told of here ends later */
+	/* How many bits of record.sources have been handed out for the records of this table. */
+	uint8_t tries;
+	/* No record here that others have told of ends later. */
+	struct instant latest;
 	uint64_t group_digests[DIGEST_GROUPS];
-	struct leaf *leaves[DIGEST_GROUPS]; /* DIGEST_GROUP each, made with the first key */
+	/* DIGEST_GROUP leaves each. The array of a group is made with its first key. */
+	struct leaf *leaves[DIGEST_GROUPS];
+	/* How many held records the table has. */
 	uint64_t held_count;
 };
 
 enum staging_use {
-	STAGING_FREE,     /* empty; whoever wants to build in it takes it */
-	STAGING_BUILDING, /* from snapshots; whoever took it ends that by a swap or by dropping it */
-	STAGING_EMPTYING  /* in pieces, so that nobody waits for it */
+	/* The staging table is empty, and whoever wants to build in it takes it. */
+	STAGING_FREE,
+	/* It is built from snapshots. Whoever took it ends that by a swap, or by dropping what was
+	 * built. */
+	STAGING_BUILDING,
+	/* It is emptied in pieces, so that nobody waits for it. */
+	STAGING_EMPTYING
 };
 
 struct key {
+	/* The key's element in table.keys. */
 	struct map_node node;
-	struct timer timer; /* at or before the first end of what is below */
+	/* Fires at or before the first end of a record or of the promise. */
+	struct timer timer;
+	/* The held records, linked by record.next. */
 	struct record *held;
-	struct promise *promise; /* of a lock_id without a record here, and that no record excludes */
+	/* A promise to a lock_id that has no record here and that no record excludes; or NULL. */
+	struct promise *promise;
+	/* What few keys have; or NULL. */
 	struct key_more *more;
-	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
+	/* The next key of the same leaf, and the pointer that points at this key. */
+	struct key *leaf_next, **leaf_link;
+	/* The size of the name in bytes; and the number of the leaf. */
 	uint16_t size, leaf;
-	uint8_t table; /* which of core->store.tables it stands in */
+	/* The index in core->store.tables of the table that has the key. */
+	uint8_t table;
 	uint8_t name[];
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");
 
 #define PREPARING_MAX 32
-struct preparing { /* an update whose ballot was noted here, and whose write has not come (preparing.c) */
+/* An update whose ballot was noted here and whose write has not come yet (preparing.c). */
+struct preparing {
 	struct id128 lock_id;
 	struct ballot ballot;
-	uint64_t op; /* of its coordinator, at `peer`; 0: free */
+	/* The number of the operation at its coordinator; 0 means that the place is free. */
+	uint64_t op;
+	/* The peer index of the coordinator. */
 	uint32_t peer;
+	/* Until then other updates are refused. */
 	struct instant until;
 };
 
@@ -138,65 +210,88 @@ struct preparing { /* an update whose ballot was noted here, and whose write has
 
 #include "peer_state.h"
 
-enum table_default { TOMBSTONES_DEFAULT = 1 << 14, UNFINISHED_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
+/* Defaults of struct core_limits. */
+enum table_default {
+	TOMBSTONES_DEFAULT = 1 << 14, UNFINISHED_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16
+};
 
 #include "room_state.h"
 
 struct core {
-	/* Memory: `alloc` counts and limits what `outer` gives. */
+	/* Takes memory from `outer`, and counts and limits it. */
 	struct allocator alloc;
+	/* The allocator of core_options. */
 	struct allocator outer;
+	/* Bytes that are taken. */
 	uint64_t memory_used;
+	/* The secret key of all hash tables. */
 	struct siphash_key hash_key;
 	struct prng prng;
 	struct core_limits limits;
-	/* Of the step under way. */
+
+	/* The effects of the step under way. */
 	struct core_out *out;
-	/* By enum core_op (coordinator/operation.h). */
+	/* The rows of all operations, by enum core_op (coordinator/operation.h). */
 	const struct operation *const *operations;
-	/* Who hears of what happens in a room below theirs (node/events.c). */
+	/* Says who hears of what happens in a lower room (node/events.c). */
 	const struct observers *observers;
+	/* The time of the step under way. */
 	struct instant now;
-	/* Counts spans that are longer than a round may last, so that a record needs only two bytes to tell
-	 * an old acceptance. */
+	/* Counts spans of time that are longer than a round may last, so that a record needs only
+	 * two bytes to tell that an acceptance is old. */
 	uint16_t tick;
-	/* This node had given up no link then whose end is yet to be told: it may stand still in between. */
+	/* The time of the last step at which all links whose loss this node has not heard of yet
+	 * were still in order. A link counts as lost from then on, because the process may stand
+	 * still between closing a link and noting the time. */
 	struct instant links_at;
 
-	/* Its name; the address where it is reached, as its options say (may be empty); and the initial
-	 * masters that its file names (an empty name ends them). */
+	/* The name of this node. */
 	char name[NODE_NAME_MAX + 1];
+	/* The address at which it is reached, as its options say. It may be empty. */
 	char address[ADDRESS_MAX + 1];
+	/* The initial masters that its file names; an empty name ends the list. */
 	char named[MASTERS_MAX][NODE_NAME_MAX + 1];
 
-	/* The configuration of the epoch, or the one to be born with; its hash, 0 while unborn. */
+	/* The configuration of the present epoch, or the one that the cluster is to be born
+	 * with. */
 	struct config config;
+	/* The hash of `config`; 0 before birth. */
 	uint64_t config_hash;
+	/* The peer index of this node; how many peers the table has; n, the number of masters; and
+	 * q, the quorum. */
 	uint32_t self, peer_count, masters, quorum;
 	enum core_state state;
+	/* The Lamport clock over tokens (section 1). */
 	uint64_t clock;
-	/* As wanted on disk. */
+	/* The state that is wanted on disk. It may not be there yet. */
 	struct durable durable;
 
-	/* A configuration is being adopted: it takes effect when it is on disk. */
+	/* A configuration is being adopted. It takes effect when it is on disk. */
 	bool adopting;
-	/* It voted in epoch - 1 when it adopted this one, and has kept its memory since: a source (section 6). */
+	/* This node voted in epoch - 1 when it adopted this epoch, and has kept its memory since.
+	 * So it is a source that remembers (section 6). */
 	bool remembers;
 	/* All masters of this epoch are known to have voted in it. */
 	bool complete;
-	/* Another configuration has this epoch's number: it does not vote. */
+	/* Other masters have another configuration under this epoch's number, so this node does not
+	 * vote. */
 	bool conflict;
-	/* When it adopted its epoch, and when a source need not remember any more. */
+	/* When this node adopted its epoch; and when, as a source, it need not remember any
+	 * more. */
 	struct instant adopted_at, forget_at;
-	/* The longest max_lease of the configurations that this node has been in since its start. */
+	/* The longest max_lease, in nanoseconds, of the configurations that this node has been in
+	 * since its start. */
 	span_ns lease_allowed;
-	/* Snapshots that are being sent, and what is received of a master that this node follows. */
+
+	/* How many snapshots are being sent to other nodes. */
 	uint32_t snapshots;
+	/* What this node, as a replica, receives from the master that it follows. */
 	struct follow follow;
+	/* The table of peers, by peer index. */
 	struct peer peers[NODES_MAX];
 
-	/* What one room alone keeps. A room touches its own and what the rooms below it keep; node/ sets
-	 * all of it up (scripts/style checks both). */
+	/* What one room alone keeps. A room touches its own state and that of the rooms below it;
+	 * node/ sets up all of them (scripts/style checks both). */
 	struct engine_state engine;
 	struct peering_state peering;
 	struct store_state store;
@@ -214,30 +309,33 @@ struct core {
 
 #define COUNT(core, name) ((core)->counts[COUNT_##name]++)
 
-/* A time from the wire: whatever a peer says, it saturates. */
+/* Turns microseconds from the wire into nanoseconds. Whatever a peer says, the result saturates. */
 static inline span_ns span_from_us(uint64_t us) {
 	return us > (uint64_t)(SPAN_MAX / SPAN_US) ? SPAN_MAX : (span_ns)us * SPAN_US;
 }
 
-/* lock_ids look random, but clients choose them: a keyed hash, so that nobody can choose a chain, of two words (the folded
- * multiplication of wyhash), because every message looks one up more than once. */
+/* Hashes two words by the folded multiplication of wyhash. It is fast, because every message looks
+ * up a lock_id more than once. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
 	__extension__ typedef unsigned __int128 wide;
 	wide product = (wide)a * b;
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* lock_ids look random, but clients choose them. The hash is keyed, so that nobody can choose many
+ * of one chain. */
 static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_id) {
 	uint64_t w[2];
 	memcpy(w, lock_id.b, sizeof w);
-	return hash_fold(hash_fold(w[0] ^ core->hash_key.k0, w[1] ^ core->hash_key.k1) ^ core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
+	return hash_fold(hash_fold(w[0] ^ core->hash_key.k0, w[1] ^ core->hash_key.k1) ^
+		core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
 }
 
 static inline uint64_t table_hash(const struct core *core, struct slice name) {
 	return siphash_short(core->hash_key, name.data, name.size);
 }
 
-/* It is part of a cluster: epoch 1 or a later one has been written. Not before, whatever became of it since. */
+/* Tells whether this node is or was part of a cluster: it has written epoch 1 or a later one. */
 static inline bool core_born(const struct core *core) {
 	return core->config_hash != 0;
 }

@@ -1,7 +1,9 @@
-/* timer.c: arming timers on the node's wheel. A timer only wakes; whoever is woken asks both clocks. */
+/* timer.c: sets timers on the node's wheel. A timer only wakes; whoever is woken asks both
+ * clocks. */
 #include "engine.h"
 
-/* The wheel runs on CLOCK_BOOTTIME; an end that the other clock reaches later is waited for by as much longer. */
+/* The wheel runs on CLOCK_BOOTTIME. Where the other clock reaches the end later, the timer is set
+ * later by the difference. */
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at) {
 	int64_t behind = clock_saturating_add(at.raw, -core->now.raw);
 	int64_t boot = clock_saturating_add(core->now.boot, behind);

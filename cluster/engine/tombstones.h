@@ -1,29 +1,40 @@
-/* tombstones.h: what has ended of late and is not to come back (tombstones.c). */
+/* tombstones.h: what has ended lately and must not come back (tombstones.c). Part of state.h. */
 #ifndef PAWL_CLUSTER_RELEASED_H
 #define PAWL_CLUSTER_RELEASED_H
 
 #include "map.h"
 #include "message.h"
 
+/* What a master remembers of a lock_id that has ended. */
 struct tombstone {
 	struct map_node node;
 	struct id128 lock_id;
-	/* By a request that failed (section 11): a record up to this token was dropped; 0: none was. */
+	/* A record up to this token was rolled back by a request that failed (section 11); 0: none
+	 * was. */
 	uint64_t rolled_back;
-	/* The name under which the lock_id was given back last; 0: it was not. */
+	/* The name under which the lock_id was last given back; 0: it was not. */
 	uint64_t name;
-	uint32_t binding;       /* it ended with this connection of its holder (section 2): up to this bond; 0: not */
-	bool released;       /* R3 */
-	bool barred;         /* by a break */
+	/* The lock has ended with this connection of its holder, and so has whatever is bound to it
+	 * or to an earlier one (section 2, Release on disconnect); 0: it has not. */
+	uint32_t binding;
+	/* The lock_id was released (R3). */
+	bool released;
+	/* A break forbids its extension. */
+	bool barred;
+	/* This place of the ring is in use. */
 	bool used;
 };
 
 #define EXTENDED_MAX 64
 
-struct extended { /* a record that rested on `name` alone was lengthened by an extension that may be taken back (section 11) */
+/* A record that rested on `name` alone was lengthened by an extension with the name `by`, which may
+ * be taken back (section 11). */
+struct extended {
 	uint64_t name, by;
 };
 
+/* How many places there are to remember for how long lock_ids have been lacking (lacked.c,
+ * first.c). */
 #define LACKED_PLACES (NODES_MAX < 8 ? 8 : 1024)
 
 #endif
