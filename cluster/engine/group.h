@@ -25,9 +25,17 @@ struct member {
 	uint32_t place;
 	/* The operation under way for this key: an acquire, an extension, or a release; or NULL. */
 	struct op *child;
-	/* The key is held; a master may have accepted a commit for it; `reply` has an answer of the
-	 * child; it was extended while levelling; and it has been given back. */
-	bool held, committed, answered, levelled, let_go;
+	bool
+		/* The key is held. */
+		held,
+		/* A master may have accepted a commit for it. */
+		committed,
+		/* `reply` has an answer of the child that nobody has read yet. */
+		answered,
+		/* It was extended while the request was levelling. */
+		levelled,
+		/* It has been given back. */
+		let_go;
 	/* The highest token that was heard of. */
 	uint64_t token;
 	/* The number of the connection that the last success named; and the one that the operation

@@ -242,14 +242,19 @@ struct ahead {
 
 struct change {
 	enum change_state state;
-	/* Somebody waits for the answer; and another proposer's value had been accepted, which is
-	 * finished instead of this change. */
-	bool has_caller, foreign;
+	bool
+		/* Somebody waits for the answer. */
+		has_caller,
+		/* The value of another proposer had been accepted. It is finished instead of what was
+		 * asked for here. */
+		foreign;
 	/* The change is a forced start. */
 	bool forcing;
-	/* The caller wants it even without a quorum (core_change.anyway); and nobody has asked
-	 * here, but the proposer may have died. */
-	bool anyway, finishing;
+	bool
+		/* The caller wants it even without a quorum (core_change.anyway). */
+		anyway,
+		/* Nobody has asked here: this node finishes a decree whose proposer may have died. */
+		finishing;
 	/* The driver's numbers of the request and of the connection. */
 	uint64_t id, client;
 	/* What was asked for. The slices point into `text`. */
@@ -261,10 +266,15 @@ struct change {
 	char waits_for[CHANGE_STEP_BYTES];
 	/* The number of the present round. */
 	uint64_t round;
-	/* When the change is given up, or its answer no longer waits; when a node that copies ahead
-	 * last made progress; when the state's next step is due; and when those who are silent in a
-	 * round of the decree are asked again. */
-	struct instant until, progress, at, again;
+	struct instant
+		/* When the change is given up, or its answer waits no longer. */
+		until,
+		/* When a node that copies ahead last made progress. */
+		progress,
+		/* When the next step of the present state is due. */
+		at,
+		/* When those who are silent in a round of the decree are asked again. */
+		again;
 	/* The configuration that was asked for, and the one that is proposed. */
 	struct config target, value;
 	/* The ballot under which it is proposed, and the highest ballot that this node has heard

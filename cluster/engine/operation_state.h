@@ -213,14 +213,27 @@ struct op {
 	/* The highest token that a master has reported. */
 	uint64_t best_token;
 
-	/* Acquire: it has no wait time. Extend: the caller keeps its own deadline; this node
-	 * vouches for the lock by a deadline of its own (backed); neither of the two (blind), so
-	 * that only masters that had the lock count. Read: a quorum is asked. Break: it is by force
-	 * (now_flag). Wait: for the key to be free. Release and others: a master had the lock
-	 * (had_any). Read, explain: it asks a second time (again). Acquire, read: a master has said
-	 * that the key is contested (contested_seen). */
-	bool try_lock, deadline_kept, backed, blind, quorum_read, now_flag, for_free, had_any,
-		again, contested_seen;
+	bool
+		/* Acquire: it has no wait time. */
+		try_lock,
+		/* Extend: the caller keeps its own deadline. */
+		deadline_kept,
+		/* Extend: this node vouches for the lock by a deadline that it has answered. */
+		backed,
+		/* Extend: neither of the two, so only masters count that had the lock. */
+		blind,
+		/* Read: a quorum is asked. */
+		quorum_read,
+		/* Break: it is by force. */
+		now_flag,
+		/* Wait: it is for the key to be free; else to be held. */
+		for_free,
+		/* Release, transfer, downgrade, break: a master had the lock. */
+		had_any,
+		/* Read, explain: it has asked a second time. */
+		again,
+		/* Acquire, read: a master has said that the key is contested. */
+		contested_seen;
 	/* Release: the lock was bound to this node, which has lost it. So it ends at the masters
 	 * where it is still bound to this node. */
 	bool lost_here;

@@ -46,10 +46,15 @@ struct peer {
 	bool no_master_told;
 	/* A change waits for this non-member, so it is dialled and keeps its place in the table. */
 	bool wanted;
-	/* A ping has no answer yet; the clock of its last frame was too far ahead; its pledge
-	 * equals this node's own; and the operator was told that it shows a configuration of
-	 * another cluster. */
-	bool ping_out, far_ahead, pledge_equal, wrong_noted;
+	bool
+		/* A ping has no answer yet. */
+		ping_out,
+		/* The clock of its last frame was too far ahead. */
+		far_ahead,
+		/* Its pledge equals this node's own. */
+		pledge_equal,
+		/* The operator was told that it shows a configuration of another cluster. */
+		wrong_noted;
 	/* Its last frame said that this epoch is complete. */
 	bool complete;
 	/* What it says about configurations that may follow. */
