@@ -1,6 +1,7 @@
 #include "fair.h"
 
-#define DEBT_QUANTA 1024 /* at most: so that the longest way out of debt is bounded */
+/* The largest debt, in quanta. It bounds how long a flow may need to get out of debt. */
+#define DEBT_QUANTA 1024
 
 void fair_init(struct fair_queue *q, int64_t quantum) {
 	list_init(&q->fresh);
@@ -10,7 +11,8 @@ void fair_init(struct fair_queue *q, int64_t quantum) {
 
 void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
 	uint64_t passed = turn - flow->turn;
-	int64_t earned = passed < DEBT_QUANTA + 1 ? (int64_t)passed * q->quantum : (DEBT_QUANTA + 1) * q->quantum;
+	int64_t earned = passed < DEBT_QUANTA + 1
+		? (int64_t)passed * q->quantum : (DEBT_QUANTA + 1) * q->quantum;
 	int64_t least = -DEBT_QUANTA * q->quantum;
 	flow->credit = (flow->credit > least ? flow->credit : least) + earned;
 	flow->credit = flow->credit < q->quantum ? flow->credit : q->quantum;
@@ -20,7 +22,8 @@ void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
 
 void fair_leave(struct fair_flow *flow, uint64_t turn) {
 	list_remove(&flow->among);
-	flow->turn = turn; /* what it got while it waited it does not get again */
+	/* The quanta that the flow got while it waited must not be given to it again. */
+	flow->turn = turn;
 }
 
 struct fair_flow *fair_next(struct fair_queue *q) {

@@ -2,8 +2,10 @@
 
 #include "check.h"
 
-#define PARTS 32 /* a part of the reserve is that part of the limit, */
-#define PART_LEAST ((uint64_t)32 << 10) /* but enough for refusals */
+/* A part of the reserve is this fraction of the limit. */
+#define PARTS 32
+/* A part of the reserve has at least this many bytes, so that it has room for refusals. */
+#define PART_LEAST ((uint64_t)32 << 10)
 
 uint64_t memory_above(uint64_t limit, enum memory_step step) {
 	uint64_t part = limit / PARTS;
@@ -15,23 +17,28 @@ uint64_t memory_above(uint64_t limit, enum memory_step step) {
 uint64_t memory_share_room(const struct share *share, enum memory_step step) {
 	uint64_t most = share ? share->limits.most[SHARE_MEMORY] : 0;
 	uint64_t end = memory_above(most, step);
-	return !most ? UINT64_MAX : end > share->used[SHARE_MEMORY] ? end - share->used[SHARE_MEMORY] : 0;
+	return !most ? UINT64_MAX : end > share->used[SHARE_MEMORY]
+		? end - share->used[SHARE_MEMORY] : 0;
 }
 
 static uint64_t pool_room(const struct memory_pool *pool, enum memory_step step) {
 	uint64_t end = memory_above(pool->most, step);
-	return !pool->most || !pool->counter ? UINT64_MAX : end > pool->counter->used ? end - pool->counter->used : 0;
+	return !pool->most || !pool->counter ? UINT64_MAX : end > pool->counter->used
+		? end - pool->counter->used : 0;
 }
 
-static uint64_t account_room(const struct memory_account *account, enum memory_step share_step, enum memory_step pool_step) {
+static uint64_t account_room(const struct memory_account *account, enum memory_step share_step,
+	enum memory_step pool_step) {
 	uint64_t room = pool_room(account->pool, pool_step);
-	uint64_t identity = memory_share_room(account->share.identity, share_step), address = memory_share_room(account->share.address, share_step);
+	uint64_t identity = memory_share_room(account->share.identity, share_step),
+		address = memory_share_room(account->share.address, share_step);
 	room = identity < room ? identity : room;
 	return address < room ? address : room;
 }
 
 bool memory_share_full(const struct memory_account *account, enum memory_step step) {
-	return memory_share_room(account->share.identity, step) == 0 || memory_share_room(account->share.address, step) == 0;
+	return memory_share_room(account->share.identity, step) == 0
+		|| memory_share_room(account->share.address, step) == 0;
 }
 
 uint64_t memory_room(const struct memory_account *account) {
@@ -83,7 +90,8 @@ static void *account_resize(void *ctx, void *p, size_t old_size, size_t new_size
 	struct memory_account *account = ctx;
 	const struct allocator *alloc = account->pool->alloc;
 	if (new_size > old_size) {
-		void *grown = new_size - old_size <= memory_rest(account) ? alloc->resize(alloc->ctx, p, old_size, new_size) : NULL;
+		void *grown = new_size - old_size <= memory_rest(account)
+			? alloc->resize(alloc->ctx, p, old_size, new_size) : NULL;
 		if (grown) {
 			account_grow(account, new_size - old_size);
 		}

@@ -10,12 +10,18 @@
 #include "rights.h"
 #include "time_source.h"
 
-#define PAUSE_BYTES (256u << 10)  /* unsent answers above which no further requests are read */
-#define OPENING_MAX (10 * SPAN_S) /* for the handshake */
-#define STUCK_MAX (30 * SPAN_S)   /* for a client that does not read what was written to it */
-#define LEAVES_AT_ONCE 32         /* requests under way of a connection that is closed; with more it has to wait for a turn */
+/* If more bytes of answers than this are unsent, no further requests are read. */
+#define PAUSE_BYTES (256u << 10)
+/* How long a handshake may take. */
+#define OPENING_MAX (10 * SPAN_S)
+/* How long a client may go without reading what was written to it. */
+#define STUCK_MAX (30 * SPAN_S)
+/* A connection that is closed ends at once if it has at most this many requests under way. With
+ * more, it has to wait for a turn. */
+#define LEAVES_AT_ONCE 32
 #define SWEEP_S 1
-#define DECODE_PIECE 128          /* locks of an `extend` that are decoded in one piece */
+/* How many locks of an `extend` are decoded in one piece. */
+#define DECODE_PIECE 128
 
 struct session *sessions_find(const struct sessions *s, uint64_t client) {
 	struct map_node *node = map_first(&s->by_id, client);
@@ -23,8 +29,9 @@ struct session *sessions_find(const struct sessions *s, uint64_t client) {
 }
 
 struct session_who session_who(const struct session *session) {
-	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside,
-		.from = &session->from, .share = &session->share };
+	return (struct session_who){ .identity = slice_str(session->identity),
+		.local = session->local, .inside = session->inside, .from = &session->from,
+		.share = &session->share };
 }
 
 void session_free(struct session *session) {
@@ -46,7 +53,8 @@ void session_free(struct session *session) {
 void session_end(struct session *session, const char *why) {
 	struct sessions *s = session->all;
 	uint64_t id = session->id;
-	bool closed_there = session->left || (!session->closing && stream_closed_there(session->stream));
+	bool closed_there = session->left
+		|| (!session->closing && stream_closed_there(session->stream));
 	if (why) {
 		session_trouble(session, why);
 	}
@@ -54,10 +62,12 @@ void session_end(struct session *session, const char *why) {
 	s->handlers->gone(s->ctx, id, closed_there);
 }
 
-/* Thousands of requests that end at once would keep the others waiting: the connections that have many under way end one by one. */
+/* Thousands of requests that end at once would keep the others waiting. So connections that have
+ * many requests under way end one by one. */
 void session_leave(struct session *session, const char *why) {
 	if (list_linked(&session->leaving)) {
-		return; /* it broke in writing, and now its end is read as well */
+		/* The connection broke while writing, and now its end is read as well. */
+		return;
 	}
 	if (session->open <= LEAVES_AT_ONCE) {
 		session_end(session, why);
@@ -90,15 +100,19 @@ int session_refuse(struct session *session, uint32_t msgid, const struct client_
 	return client_refusal_encode(msgid, refusal, stream_out(session->stream));
 }
 
-void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
-	session_refuse(session, msgid, refusal); /* without memory it goes without */
+void session_refuse_and_close(struct session *session, uint32_t msgid,
+	const struct client_refusal *refusal) {
+	/* Without memory, the client gets no refusal. */
+	session_refuse(session, msgid, refusal);
 	list_remove(&session->dirty);
 	session->closing = true;
 	stream_close(session->stream);
-	session_trouble(session, refusal->message ? refusal->message : pawl_error_message(refusal->error));
+	session_trouble(session,
+		refusal->message ? refusal->message : pawl_error_message(refusal->error));
 }
 
-/* What one turn brings is served together with what the others bring, a piece of each at a time. */
+/* Only marks the session as waiting. What one turn brings for it is served together with what the
+ * turn brings for the others, a piece of each at a time. */
 static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now) {
 	struct session *session = ctx;
 	(void)bytes;
@@ -111,12 +125,15 @@ static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now
 
 /* ---- the stream's other events ---- */
 
-/* Only a client's certificate speaks for a client: a node's, stolen from a disk, opens no door here. */
+/* Only a client's certificate is good for a client. A node's certificate, stolen from a disk, does
+ * not help here. */
 static void session_on_ready(void *ctx) {
 	static const struct client_refusal denied = { .error = PAWL_EDENIED,
-		.message = "the certificate is not a client's: it lacks the alternative name URI:pawl:client:NAME" };
+		.message = "the certificate is not a client's: it lacks the alternative name "
+			"URI:pawl:client:NAME" };
 	static const struct client_refusal reserved = { .error = PAWL_EDENIED,
-		.message = "the name in the certificate is one of those that stand for clients without a certificate: make another one" };
+		.message = "the name in the certificate is one of those that stand for clients "
+			"without a certificate: make another one" };
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
@@ -128,7 +145,8 @@ static void session_on_ready(void *ctx) {
 			return;
 		}
 	}
-	if (session_join(session) && shown) { /* who was refused stays one: it counts for nobody's share */
+	/* A session that was refused remains a stranger: it counts for nobody's share. */
+	if (session_join(session) && shown) {
 		strangers_remove(&session->all->strangers, &session->stranger);
 	}
 }
@@ -148,10 +166,11 @@ static void session_on_drained(void *ctx) {
 	}
 }
 
-static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed,
-	session_on_drained, session_room };
+static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data,
+	session_on_closed, session_on_drained, session_room };
 
-/* Its answers and events would stay in memory for as long as it likes. */
+/* Returns whether the client has not read anything for too long. Its answers and events would stay
+ * in memory for as long as it likes. */
 static bool session_is_stuck(struct session *session, struct instant now) {
 	uint64_t received, sent;
 	stream_bytes(session->stream, &received, &sent);
@@ -177,13 +196,15 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	s->heaviest = NULL;
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
-		next = list_after(&s->among, at); /* session_end takes away none but its own */
+		/* session_end removes no session but its own. */
+		next = list_after(&s->among, at);
 		span_ns silent = instant_elapsed_short(now, session->heard);
 		if (!session->greeted && silent > OPENING_MAX) {
 			session_end(session, "the handshake took too long");
 		} else if (session_is_stuck(session, now)) {
 			session_end(session, "it does not read what is written to it");
-		} else if (session->open == 0 && !session->watches && s->limits.idle > 0 && silent > s->limits.idle) {
+		} else if (session->open == 0 && !session->watches && s->limits.idle > 0
+			&& silent > s->limits.idle) {
 			session_end(session, NULL);
 		}
 	}
@@ -191,8 +212,10 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- the owner's calls ---- */
 
-static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls, const struct origin *from) {
-	const struct stranger newcomer = { .address = stranger_address_of(take_fd), .bytes = tls ? STRANGER_TLS_BYTES : STRANGER_PLAIN_BYTES };
+static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls,
+	const struct origin *from) {
+	const struct stranger newcomer = { .address = stranger_address_of(take_fd),
+		.bytes = tls ? STRANGER_TLS_BYTES : STRANGER_PLAIN_BYTES };
 	if (!sessions_make_room(s, &newcomer)) {
 		close(take_fd);
 		sessions_trouble(s, from, "too many clients");
@@ -200,11 +223,14 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 	}
 	struct memory_account *memory = memory_open(&s->memory);
 	struct session *session = memory ? alloc_new(&memory->alloc, sizeof *session) : NULL;
-	struct stream_options stream = { .loop = s->loop, .alloc = memory ? &memory->alloc : NULL, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
-		.in_max = client_request_limits.bytes, .out_max = SESSIONS_OUT_BYTES_MAX, .read_max = SESSIONS_READ_BYTES, .pause_above = PAUSE_BYTES,
+	struct stream_options stream = { .loop = s->loop, .alloc = memory ? &memory->alloc : NULL,
+		.take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
+		.in_max = client_request_limits.bytes, .out_max = SESSIONS_OUT_BYTES_MAX,
+		.read_max = SESSIONS_READ_BYTES, .pause_above = PAUSE_BYTES,
 		.handlers = &session_stream_handlers, .ctx = session };
 	struct stream *made = NULL;
-	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
+	/* stream_new takes over the socket, whatever happens. */
+	int error = stream_new(&stream, &made);
 	if (!session || error) {
 		stream_free(made);
 		if (session) {
@@ -214,15 +240,16 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		sessions_trouble(s, from, "out of memory");
 		return NULL;
 	}
-	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .memory = memory, .tls = tls != NULL, .from = *from };
+	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id,
+		.stream = made, .memory = memory, .tls = tls != NULL, .from = *from };
 	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
 	return session;
 }
 
-void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local,
-	const struct origin *from) {
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth,
+	bool local, const struct origin *from) {
 	struct session *session = sessions_add(s, take_fd, tls, from);
 	if (session) {
 		session->auth = auth;
@@ -327,7 +354,8 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now) {
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
 		SSL *ssl = stream_ssl(session->stream);
-		next = list_after(&s->among, at); /* session_end takes away none but its own */
+		/* session_end removes no session but its own. */
+		next = list_after(&s->among, at);
 		if (ssl && tls_peer_objection(ssl, now, why)) {
 			session_end(session, why);
 		} else if (ssl && !session->greeted) {
@@ -359,7 +387,8 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	if (!s) {
 		return PAWL_ENOMEM;
 	}
-	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers, .ctx = o->ctx };
+	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers,
+		.ctx = o->ctx };
 	list_init(&s->among);
 	list_init(&s->dirty);
 	list_init(&s->leaving);
@@ -371,7 +400,9 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	sessions_init_decoder(s);
 	sessions_init_memory(s, o->memory);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
-	if (map_init(&s->by_id, o->loop->alloc) != 0 || shares_init(&s->shares, o->loop->alloc, hash_key) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
+	if (map_init(&s->by_id, o->loop->alloc) != 0
+		|| shares_init(&s->shares, o->loop->alloc, hash_key) != 0 || !s->sweep
+		|| event_add(s->sweep, &second) != 0) {
 		sessions_free(s);
 		return PAWL_ENOMEM;
 	}

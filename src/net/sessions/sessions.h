@@ -1,7 +1,8 @@
-/* sessions.h: the connections of clients: requests in, answers out, within limits.
+/* sessions.h: the connections of clients: requests come in and answers go out, within limits.
  *
- * A ping is within every limit: by it a client whose requests wait finds out that the node is alive.
- * Requests may be pipelined and are answered in any order. What is not MessagePack-RPC gets one bad_request and is closed.
+ * A ping is within every limit, because with it a client whose requests wait finds out that the
+ * node is alive. Requests may be pipelined and are answered in any order. Input that is not
+ * MessagePack-RPC gets one bad_request, and the connection is closed.
  */
 #ifndef PAWL_NET_SESSIONS_H
 #define PAWL_NET_SESSIONS_H
@@ -16,134 +17,208 @@
 #include "net_loop.h"
 #include "origin.h"
 
-#define SESSIONS_OUT_BYTES_MAX (20u << 20) /* that may wait on a connection: more than the largest answer */
+/* How many bytes may wait to leave on one connection. That is more than the largest answer. */
+#define SESSIONS_OUT_BYTES_MAX (20u << 20)
 
 struct sessions;
 
-/* How far a request of many parts has come that is not served in one piece. */
+/* How far a request of many parts, which is not served in one piece, has come. */
 struct session_progress {
-	size_t done; /* parts: of an `extend` with `locks` each lock is one, of everything else the whole */
-	size_t most; /* parts to be done in this piece */
-	uint64_t tag; /* the owner's, who finds the request by it again; 0 before the first piece */
+	/* The number of parts that are done. Each lock of an `extend` with `locks` is one part;
+	 * every other request is a single part. */
+	size_t done;
+	/* The number of parts to be done in this piece. */
+	size_t most;
+	/* Belongs to the owner, who finds the request again by it. It is 0 before the first
+	 * piece. */
+	uint64_t tag;
 };
 
+/* Who is at the other end of a connection. */
 struct session_who {
-	struct slice identity; /* proven by a certificate; of a local connection unix:uid:N, by the kernel, or plain; empty: none */
-	bool local;            /* a Unix socket, or loopback without TLS */
-	bool inside;           /* the program that the node is part of: trusted, whatever its name */
+	/* Proven by a certificate. On a local connection it is unix:uid:N, as the kernel says, or
+	 * plain. Empty means that there is none. */
+	struct slice identity;
+	/* The connection came over a Unix socket, or over loopback without TLS. */
+	bool local;
+	/* The other end is the program that the node is part of. It is trusted, whatever its name
+	 * is. */
+	bool inside;
 	const struct origin *from;
-	const struct share_pair *share; /* what it counts for; its identity is NULL before that is known */
+	/* The shares that the connection counts for; the identity is NULL before it is known. */
+	const struct share_pair *share;
 };
 
-struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
+/* What the owner is told. The handlers are called from the loop. Each of them may call any function
+ * of this header but sessions_free. */
+struct sessions_handlers {
 	/* Requests wait for sessions_serve in this turn. */
 	void (*ready)(void *ctx);
-	/* A well-formed request: to be answered once, by sessions_answer. An `extend` with `locks` may come several times, until
-	 * progress->done has reached their number; others come once, and `progress` is not for them. */
-	void (*request)(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-		struct session_progress *progress, struct instant now);
-	/* Its requests need no answer any more. `closed_there`: the other side closed the connection (it ended, or its kernel did that
-	 * for it), and neither the network nor the node did. */
+
+	/* A well-formed request, to be answered once by sessions_answer. An `extend` with `locks`
+	 * may come several times, until progress->done has reached the number of its locks. Every
+	 * other request comes once, and `progress` is not for it. */
+	void (*request)(void *ctx, uint64_t client, const struct session_who *who,
+		const struct client_request *request, struct session_progress *progress,
+		struct instant now);
+
+	/* The client is gone, and its requests need no answer any more. `closed_there`: the other
+	 * side closed the connection (it ended, or its kernel closed it), and neither the network
+	 * nor this node did. */
 	void (*gone)(void *ctx, uint64_t client, bool closed_there);
-	/* A connection was refused, or ended because of what it did. The node says so; nothing else follows. */
+
+	/* A connection was refused, or was ended because of what it did. The node logs it; nothing
+	 * else follows. */
 	void (*trouble)(void *ctx, const struct session_who *who, const char *why);
-	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
-	void (*drained)(void *ctx, uint64_t client); /* of a client that was crowded everything has left */
-	/* Changes the limits of its identity to what it has of its own. True: it is an administrator, who gets in where others do not. */
+
+	/* A request was refused here. The refusal waits for sessions_flush in this turn. */
+	void (*refused)(void *ctx);
+	/* Everything has left for a client that was crowded. */
+	void (*drained)(void *ctx, uint64_t client);
+
+	/* Changes `limits`, which apply to the identity of `who`, to its own limits where it has
+	 * any. Returns true for an administrator, who gets in where others do not. */
 	bool (*terms)(void *ctx, const struct session_who *who, struct share_limits *limits);
-	/* A request was refused because its identity or address has had enough. */
-	void (*over)(void *ctx, const struct session_who *who, const struct client_refusal *refusal);
+
+	/* A request was refused because its identity or address has reached a limit. */
+	void (*over)(void *ctx, const struct session_who *who,
+		const struct client_refusal *refusal);
 };
 
 struct sessions_limits {
 	uint32_t clients, requests_per_client;
-	uint32_t admin_clients; /* further connections, for administrators alone */
-	/* Of all connections of one identity (without one: of those from one address), and of one address whatever the identities. */
+	/* The number of further connections, for administrators alone. */
+	uint32_t admin_clients;
+	/* The limits of all connections of one identity (without an identity: of those from one
+	 * address), and of all connections from one address, whatever their identities are. */
 	struct share_limits identity, address;
-	span_ns idle; /* 0: for ever */
-	uint64_t memory; /* of all connections; 0: no limit */
-	struct strangers_limits strangers; /* connections that have shown no certificate and made no request */
+	/* After this time, a connection that is silent and has nothing under way is closed; 0 means
+	 * never. */
+	span_ns idle;
+	/* The limit for the memory of all connections, in bytes; 0 means no limit. */
+	uint64_t memory;
+	/* The limits for connections that have shown no certificate and made no request. */
+	struct strangers_limits strangers;
 };
 
 struct sessions_options {
-	struct net_loop *loop; /* borrowed */
-	struct alloc_counter *memory; /* borrowed; of the loop's allocator. NULL: limits.memory means nothing */
+	/* Borrowed. */
+	struct net_loop *loop;
+	/* Borrowed. It counts what the loop's allocator has given. NULL means that limits.memory
+	 * has no effect. */
+	struct alloc_counter *memory;
 	struct sessions_limits limits;
-	const struct sessions_handlers *handlers; /* borrowed, static */
+	/* Borrowed and static. */
+	const struct sessions_handlers *handlers;
 	void *ctx;
 };
 
-int sessions_new(const struct sessions_options *options, struct sessions **out); /* 0 or PAWL_ENOMEM */
-void sessions_free(struct sessions *s); /* no handler is called any more; accepts NULL */
-void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits); /* for what comes after */
+/* Returns 0 or PAWL_ENOMEM. */
+int sessions_new(const struct sessions_options *options, struct sessions **out);
+/* No handler is called any more. Accepts NULL. */
+void sessions_free(struct sessions *s);
+/* The limits hold for what comes after this call. */
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);
 
-/* `tls`: NULL for plain. With client_auth other than off a certificate that is shown must be a client's. */
-void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local,
-	const struct origin *from);
-/* The other end of the socket is in this process, and speaks under that name. */
+/* Takes over a connection. A `tls` of NULL means a plain one. If `auth` is not off, a certificate
+ * that is shown must be that of a client. */
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth,
+	bool local, const struct origin *from);
+/* Takes over a connection whose other end is in this process, and speaks under that name. */
 void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity);
 
-/* A request of the client has cost so much more than was charged when it was handed over, in simple requests. */
+/* Charges what a request of the client has cost in addition to what was charged when it was handed
+ * over. The unit is one simple request. */
 void sessions_charge(struct sessions *s, uint64_t client, int64_t cost);
-/* Where to append the answer to one request of the client; NULL: it is gone. Counts the request as answered. */
-struct buffer *sessions_answer(struct sessions *s, uint64_t client);
-/* Who the client is; false: it is gone. Valid until then. */
-bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
-/* Where to append what answers no request; NULL: it is gone. */
-struct buffer *sessions_notify(struct sessions *s, uint64_t client);
-/* More than `most` bytes have not left yet: nothing should be added before drained(), which is called for nobody else. */
-bool sessions_crowded(struct sessions *s, uint64_t client, size_t most);
-/* It has so many, which take so much: then silence is no reason to close it. */
-void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches, size_t bytes);
-/* For what the owner keeps for the client, which counts as its memory, until that is given back; NULL: the client is gone. */
-const struct allocator *sessions_alloc(const struct sessions *s, uint64_t client);
-/* How much more memory a large answer to the client may take, and what refuses more than that. */
-uint64_t sessions_room(const struct sessions *s, uint64_t client);
-void sessions_say_full(const struct sessions *s, uint64_t client, struct share_quota *out);
-/* What it counts for; NULL: it is gone. */
-const struct share_pair *sessions_share(const struct sessions *s, uint64_t client);
-void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
 
-/* Ends the connections whose certificate the context would refuse as revoked, and those over TLS that have not finished their
- * handshake: they began under the context before. Calls trouble() and gone(). */
+/* Returns the buffer to which to append the answer to one request of the client, or NULL if the
+ * client is gone. Counts the request as answered. */
+struct buffer *sessions_answer(struct sessions *s, uint64_t client);
+
+/* Says who the client is. Returns false if the client is gone. The result is valid until the client
+ * is gone. */
+bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
+
+/* Returns the buffer to which to append what answers no request, or NULL if the client is gone. */
+struct buffer *sessions_notify(struct sessions *s, uint64_t client);
+
+/* Returns whether more than `most` bytes have not left yet. Then nothing should be added before
+ * drained(), which is called only for clients that were found crowded. */
+bool sessions_crowded(struct sessions *s, uint64_t client, size_t most);
+
+/* Says how many watches the client has, and how many bytes they take. A connection with watches is
+ * not closed for its silence. */
+void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches, size_t bytes);
+
+/* Returns the allocator for what the owner keeps for the client. Until it is given back, it counts
+ * as memory of the client. NULL means that the client is gone. */
+const struct allocator *sessions_alloc(const struct sessions *s, uint64_t client);
+
+/* Returns how many bytes more a large answer to the client may take. */
+uint64_t sessions_room(const struct sessions *s, uint64_t client);
+/* Says what refuses an answer that needs more than sessions_room. */
+void sessions_say_full(const struct sessions *s, uint64_t client, struct share_quota *out);
+
+/* Returns the shares that the client counts for, or NULL if the client is gone. */
+const struct share_pair *sessions_share(const struct sessions *s, uint64_t client);
+
+/* Closes at once. gone() is not called. */
+void sessions_drop(struct sessions *s, uint64_t client);
+
+/* Ends the connections whose certificate the context would refuse as revoked, and those over TLS
+ * that have not finished their handshake, because they began under the previous context. Calls
+ * trouble() and gone(). */
 void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
 
-/* Once a turn of the loop, after the sockets that were readable have been read: hands over requests that wait, those of every
- * identity and of every connection by turns, for as long as one turn may take. True: some are left for the next turn. */
+/* To be called once a turn of the loop, after the readable sockets have been read. Hands over the
+ * requests that wait, with turns for every identity and every connection, for as long as one turn
+ * may take. Returns true if some are left for the next turn. */
 bool sessions_serve(struct sessions *s);
 
-/* Once a turn of the loop: one write for each client that has answers. May call gone(). */
+/* To be called once a turn of the loop. Makes one write for each client that has answers. May call
+ * gone(). */
 void sessions_flush(struct sessions *s);
 
 uint32_t sessions_count(const struct sessions *s);
 struct strangers_counts sessions_strangers(const struct sessions *s);
-uint64_t sessions_memory(const struct sessions *s); /* what all take; 0 without a counter */
-uint64_t sessions_memory_most(struct sessions *s);  /* what all took at most since this was asked last */
-uint64_t sessions_refused(const struct sessions *s); /* for having had enough, since the start */
-void sessions_count_refused(struct sessions *s); /* the owner has done so */
 
-/* One connection as operators see it. Borrowed from it. */
+/* Returns how many bytes all connections take; 0 without a counter. */
+uint64_t sessions_memory(const struct sessions *s);
+/* Returns the largest number of bytes that all connections took since this was last asked. */
+uint64_t sessions_memory_most(struct sessions *s);
+/* Returns the number of requests and connections that were refused for a limit, since the start. */
+uint64_t sessions_refused(const struct sessions *s);
+/* The owner has refused a request or a connection for a limit. */
+void sessions_count_refused(struct sessions *s);
+
+/* One connection as operators see it. Its slices and pointers are borrowed from the connection. */
 struct session_view {
 	uint64_t client;
 	struct session_who who;
-	/* It has shown no certificate and made no request: its place is a newcomer's as soon as one needs it. */
+	/* The connection has shown no certificate and made no request. Its place goes to a newcomer
+	 * as soon as one needs it. */
 	bool stranger;
-	/* How long it has been there, and how long it has said nothing. */
+	/* How long the connection has existed, and how long it has been silent. */
 	span_ns age, silent;
-	/* Requests since its beginning, and those that are not answered yet. */
+	/* The number of requests since its beginning, and the number of those that are not answered
+	 * yet. */
 	uint64_t requests;
 	uint32_t open;
-	/* Bytes on the network since its beginning, and those that the other side has not read yet. */
+	/* Bytes on the network since its beginning, and bytes that the other side has not read
+	 * yet. */
 	uint64_t received, sent;
 	size_t unsent;
-	/* Of the node, as it counts for its identity and its address. */
+	/* The bytes of this node's memory that count for its identity and its address. */
 	uint64_t memory;
 };
-/* Calls for each connection with a number above `after`, in the order of their numbers, which is that of their age, until it returns
- * false. It must not call anything here that changes the connections. */
+/* Called by sessions_each for each connection. Returns false to stop. It must not call anything
+ * here that changes the connections. */
 typedef bool sessions_visit(void *ctx, const struct session_view *view);
-/* The first share with a number above that; NULL: there is none. */
+
+/* Returns the first share whose number is above `number`, or NULL if there is none. */
 const struct share *sessions_share_after(const struct sessions *s, uint64_t number);
+/* Visits the connections whose number is above `after`, in the order of their numbers, which is
+ * that of their age. */
 void sessions_each(const struct sessions *s, uint64_t after, sessions_visit *visit, void *ctx);
 
 #endif

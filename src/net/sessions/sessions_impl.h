@@ -1,4 +1,4 @@
-/* sessions_impl.h: inside the sessions: what their parts share. */
+/* sessions_impl.h: what the parts of the sessions share; nobody else includes this. */
 #ifndef PAWL_NET_SESSIONS_IMPL_H
 #define PAWL_NET_SESSIONS_IMPL_H
 
@@ -12,49 +12,82 @@
 #include "shares.h"
 #include "stream.h"
 
-/* Credits are in units of one simple request (see fair.h). */
+/* The credit for each turn, of a share and of a connection (see fair.h). The unit is one simple
+ * request. */
 #define SESSIONS_SHARE_QUANTUM 32
 #define SESSIONS_CONNECTION_QUANTUM 8
-#define SESSIONS_READ_BYTES (64u << 10) /* taken from one connection in one turn */
+/* How many bytes are read from one connection in one turn. */
+#define SESSIONS_READ_BYTES (64u << 10)
 
-struct session_batch { /* decoded once; borrows from the stream's input */
+/* A request that is decoded once and served in parts. It borrows from the stream's input. */
+struct session_batch {
 	struct client_decoder decoder;
 	struct client_request request;
 	struct session_progress progress;
-	size_t size; /* of the message */
+	/* The size of the message in bytes. */
+	size_t size;
 };
 
+/* The connection of one client. */
 struct session {
 	struct sessions *all;
 	struct list among, dirty;
-	struct list starved; /* linked: it reads on when somebody else has made room */
-	struct list leaving; /* linked: it is closed, and its requests end when its turn comes */
-	bool left;           /* the other side closed it, and it is leaving */
-	struct stranger stranger; /* until it has shown a certificate or made a request */
+	/* Linked while the connection waits to read on, until somebody else has made room. */
+	struct list starved;
+	/* Linked once the connection is closed; its requests end when its turn comes. */
+	struct list leaving;
+	/* The other side closed the connection, and it is leaving. */
+	bool left;
+
+	/* Linked until the connection has shown a certificate or made a request. */
+	struct stranger stranger;
 	struct map_node node;
-	struct share_pair share;     /* identity NULL: it is not known yet who it is */
-	uint32_t rules;              /* under which its limits, and whether it is an administrator, were looked up */
+
+	/* The identity is NULL while it is not known yet who is at the other end. */
+	struct share_pair share;
+	/* The value of sessions.rules when the limits, and whether this is an administrator, were
+	 * looked up. */
+	uint32_t rules;
 	bool admin;
-	struct fair_flow flow;       /* among the connections of its identity */
-	struct session_batch *batch; /* a request that is served in parts, and whose bytes are still in the stream; NULL: none */
+
+	/* The place of this connection among those of its identity. */
+	struct fair_flow flow;
+	/* A request that is served in parts, and whose bytes are still in the stream; or NULL. */
+	struct session_batch *batch;
+
 	uint64_t id;
 	struct stream *stream;
-	struct memory_account *memory; /* what it takes, itself included */
+	/* What the connection takes, including this struct. */
+	struct memory_account *memory;
 	struct client_scanner scanner;
+
 	enum tls_client_auth auth;
 	bool local, inside, greeted, closing, tls;
-	uint32_t watches; /* of the owner's: silence is no reason to close it */
-	bool crowded; /* the owner wants to hear when everything has left */
-	uint32_t open; /* requests under way */
-	uint64_t requests; /* since the beginning */
+
+	/* The owner's watches. A connection with watches is not closed for its silence. */
+	uint32_t watches;
+	/* The owner wants to be told when everything has left. */
+	bool crowded;
+	/* The number of requests under way. */
+	uint32_t open;
+	/* The number of requests since the beginning. */
+	uint64_t requests;
+
+	/* When the connection began, and when it was heard last. */
 	struct instant since, heard;
-	struct instant stuck; /* since when none of what was written has left, if anything is left */
-	uint64_t sent;        /* bytes that had left when that was looked at */
-	size_t charged;       /* bytes unsent after the last flush: what is more now has been written since */
+	/* If anything that was written has not left: the time since when nothing has left. */
+	struct instant stuck;
+	/* How many bytes had left when `stuck` was last determined. */
+	uint64_t sent;
+	/* How many bytes were unsent after the last flush. Everything above that has been written
+	 * since. */
+	size_t charged;
+
 	char identity[TLS_NAME_MAX + 1];
 	struct origin from;
 };
 
+/* All connections of clients. */
 struct sessions {
 	struct net_loop *loop;
 	struct sessions_limits limits;
@@ -62,76 +95,124 @@ struct sessions {
 	void *ctx;
 	struct client_decoder decoder;
 	struct list among, dirty;
-	struct map by_id; /* ids count up: no hash needed */
+	/* Ids count up, so they need no hash. */
+	struct map by_id;
+
 	struct strangers strangers;
-	uint64_t evicted, refused; /* of them */
+	/* Counts of strangers since the start; see struct strangers_counts. */
+	uint64_t evicted, refused;
 	struct shares shares;
 	struct memory_pool memory;
-	const struct share *heaviest; /* that has most of it; NULL: to be looked for */
-	uint64_t wanting; /* the connection that needs more of it than there is in order to read on; 0: none */
-	uint64_t wanted;  /* so much */
-	uint64_t peak;    /* what all took when somebody had to go, since the owner asked */
-	uint32_t rules; /* how often the limits have changed */
-	struct fair_queue ready; /* shares with connections whose requests wait */
-	uint64_t turn;    /* of sessions_serve */
-	uint64_t served;       /* the connection whose request was handed over last */
-	struct instant shared; /* when it was another one */
-	struct instant mixed;  /* when one that asked for little was served while one in debt waited */
-	bool content;          /* in this turn one got all that it asked for, and has credit left */
+
+	/* The share that takes most of the memory; NULL means that it has to be determined. */
+	const struct share *heaviest;
+	/* The connection that needs more memory than there is in order to read on; 0 if there is
+	 * none. */
+	uint64_t wanting;
+	/* How many bytes that connection needs. */
+	uint64_t wanted;
+	/* The most that all took when a connection had to go, since the owner asked. */
+	uint64_t peak;
+	/* How often the limits have changed. */
+	uint32_t rules;
+
+	/* The shares that have connections whose requests wait. */
+	struct fair_queue ready;
+	/* The turn of sessions_serve. */
+	uint64_t turn;
+	/* The connection whose request was handed over last. */
+	uint64_t served;
+	/* When `served` was last another connection. */
+	struct instant shared;
+	/* When a flow that asked for little was last served while one in debt waited. */
+	struct instant mixed;
+	/* In this turn, a flow got all that it asked for, and has credit left. */
+	bool content;
+
 	struct list starved;
-	struct list leaving;   /* connections that are closed and had much under way: one of them ends in a turn */
-	int64_t unlooked; /* cost of what was served since the clock was looked at */
+	/* Connections that are closed and had much under way. One of them ends in each turn. */
+	struct list leaving;
+
+	/* The cost of what was served since the clock was last read. */
+	int64_t unlooked;
 	uint64_t last_id;
 	struct event *sweep;
 };
 
-struct session *sessions_find(const struct sessions *s, uint64_t client); /* NULL: it is gone */
+/* Returns NULL if the client is gone. */
+struct session *sessions_find(const struct sessions *s, uint64_t client);
 void session_free(struct session *session);
-void session_mark(struct session *session); /* it has something to write */
-int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
-/* The last words: one refusal, behind what was answered already. */
-void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
-struct session_who session_who(const struct session *session);
-void session_leave(struct session *session, const char *why); /* ends it, now or when its turn comes */
-void session_end(struct session *session, const char *why); /* frees it; why may be NULL: nothing to tell */
+/* The connection has something to write. */
+void session_mark(struct session *session);
 
-/* sessions_strangers.c */
+/* Writes a refusal. Returns 0, or an error if it could not be written. */
+int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
+
+/* Writes one refusal behind what was already answered, and closes. */
+void session_refuse_and_close(struct session *session, uint32_t msgid,
+	const struct client_refusal *refusal);
+struct session_who session_who(const struct session *session);
+/* Ends the session, now or when its turn comes. */
+void session_leave(struct session *session, const char *why);
+/* Frees the session. A `why` of NULL means that there is nothing to tell. */
+void session_end(struct session *session, const char *why);
+
+/* Tells the owner (sessions_strangers.c). */
 void session_trouble(const struct session *session, const char *why);
-void sessions_trouble(struct sessions *s, const struct origin *from, const char *why); /* of a connection that has not become a session */
+/* The same for a connection that has not become a session. */
+void sessions_trouble(struct sessions *s, const struct origin *from, const char *why);
+/* Ends a stranger because another connection needs its place. */
 void sessions_evict(struct stranger *take_stranger);
-/* False: all places are taken, and there is no stranger whose place the newcomer could have. */
+/* Returns false if all places are taken, and there is no stranger whose place the newcomer could
+ * have. */
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 
-/* sessions_serve.c */
-bool session_keeps(enum client_method method); /* it gives back, or keeps a lock: let through where there is no room for others */
-void session_wait(struct session *session); /* its stream's input is held: it is served when its turn comes */
+/* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
+ * lives. They are let through where there is no room for others (sessions_serve.c). */
+bool session_keeps(enum client_method method);
+/* Makes the session, whose stream's input is held, wait for its turn. */
+void session_wait(struct session *session);
 void session_stop_waiting(struct session *session);
-void session_charge_written(struct session *session); /* before a flush: answers cost by their size */
+/* To be called before a flush, because answers cost by their size. */
+void session_charge_written(struct session *session);
 void session_batch_free(struct session *session);
 void sessions_init_decoder(struct sessions *s);
 
-/* sessions_share.c */
-/* Its identity is known. False: that has as many connections as it may, or the node has, and the connection is told; without memory it is gone. */
+/* To be called once the identity is known (sessions_share.c). Returns false if the identity, or the
+ * node, already has as many connections as it may; then the connection is told. Without memory, the
+ * session is gone. */
 bool session_join(struct session *session);
-/* What refuses the request, because its identity or address has had enough; NULL: nothing does. In `room`, until that is used again. */
-const struct client_refusal *session_over_quota(struct session *session, const struct client_request *request, struct instant now,
-	struct share_quota *room);
-/* It is what an administrator needs to see and to mend what somebody does to the node. */
+
+/* Returns what refuses the request because its identity or address has reached a limit, or NULL.
+ * The refusal is in `room`, and is valid until that is used again. */
+const struct client_refusal *session_over_quota(struct session *session,
+	const struct client_request *request, struct instant now, struct share_quota *room);
+
+/* Returns whether this is a request with which an administrator sees or stops what somebody does to
+ * the node. */
 bool session_mends(const struct session *session, enum client_method method);
+
+/* Gives back what the session counts for. */
 void session_part(struct session *session);
 
-/* sessions_memory.c */
+/* The functions below are in sessions_memory.c. */
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter);
-size_t session_room(void *ctx, const struct buffer *kept); /* of its stream */
-/* As session_over_quota. */
-const struct client_refusal *session_over_memory(struct session *session, enum client_method method, struct share_quota *room);
+/* The stream's room(); `ctx` is the session. */
+size_t session_room(void *ctx, const struct buffer *kept);
+
+/* Works like session_over_quota, for memory. */
+const struct client_refusal *session_over_memory(struct session *session, enum client_method method,
+	struct share_quota *room);
 void session_claim_tls_bytes(struct session *session);
-static inline void session_claim_tls(struct session *session) { /* after it has read or written */
+/* To be called after the session has read or written. */
+static inline void session_claim_tls(struct session *session) {
 	if (session->tls) {
 		session_claim_tls_bytes(session);
 	}
 }
-/* Once a turn: where there is too much, the connections that have most of it end. */
-void sessions_make_memory(struct sessions *s); /* where memory.high is set */
+
+/* To be called once a turn if memory.high is set. If too much memory is in use, the connections
+ * that have most of it end. */
+void sessions_make_memory(struct sessions *s);
 
 #endif

@@ -1,16 +1,21 @@
-/* The connections of clients as operators see them. */
+/* sessions_list.c: the connections of clients as operators see them. */
 #include "sessions_impl.h"
 
 #include "time_source.h"
 
-static void session_describe(const struct session *session, struct instant now, struct session_view *out) {
-	*out = (struct session_view){ .client = session->id, .who = session_who(session), .stranger = list_linked(&session->stranger.in),
-		.requests = session->requests, .open = session->open, .age = instant_elapsed_short(now, session->since), .silent = instant_elapsed_short(now, session->heard),
+static void session_describe(const struct session *session, struct instant now,
+	struct session_view *out) {
+	*out = (struct session_view){ .client = session->id, .who = session_who(session),
+		.stranger = list_linked(&session->stranger.in), .requests = session->requests,
+		.open = session->open, .age = instant_elapsed_short(now, session->since),
+		.silent = instant_elapsed_short(now, session->heard),
 		.unsent = stream_backlog(session->stream), .memory = session->memory->used };
 	stream_bytes(session->stream, &out->received, &out->sent);
 }
 
-/* Numbers count up, and the list is in their order: where one begins is found by its number, or by going there. */
+/* Finds the first connection whose number is above `after`. Numbers count up, and the list is in
+ * their order. So the connection `after` is found by its number; if it is gone, the list is
+ * searched from the start. */
 static struct list *list_behind(const struct sessions *s, uint64_t after) {
 	const struct session *named = sessions_find(s, after);
 	if (named) {

@@ -1,23 +1,33 @@
-/* sessions_memory.c: where connections take too much memory, and who has to give some of it back (memory.h).
+/* sessions_memory.c: what happens when connections take too much memory, and who has to give some
+ * of it back (memory.h).
  *
- * Of an identity or an address that has too much it is the connections that have most. Of a node whose memory is full because of many it is those of the
- * identity that has most: nobody else's request is refused for that.
+ * If an identity or an address has too much, its connections that have most must go. If many
+ * together fill the node's memory, the connections of the identity that has most must go. Nobody
+ * else's request is refused for that.
  */
 #include "sessions_impl.h"
 
 #include "check.h"
 #include "pawl/error.h"
 
-#define LAST_READS_BYTES 4096u /* taken at once from a connection that has had enough: a release is to get through */
+/* How many bytes are read at once from a connection that has reached its limit. It still reads, so
+ * that a release gets through. */
+#define LAST_READS_BYTES 4096u
 
-static const char share_why[] = "its identity or its address has more memory for its connections than it may (client_memory_per_identity, _per_address), "
+static const char share_why[] = "its identity or its address has more memory for its connections "
+	"than it may (client_memory_per_identity, _per_address), "
 	"and this connection has most of it";
-static const char pool_why[] = "the memory of this node for connections is full (client_memory): its identity has most of it, and this connection most of that";
+static const char pool_why[] = "the memory of this node for connections is full (client_memory): "
+	"its identity has most of it, and this connection most of that";
 
-static const struct client_refusal pool_refusal = { .error = PAWL_EFULL, .field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
-	.message = "the memory of this node for connections is full (client_memory), and this identity has most of it" };
-static const struct client_refusal answer_refusal = { .error = PAWL_EFULL, .field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
-	.message = "the memory of this node for connections is full (client_memory): there is no room for this answer" };
+static const struct client_refusal pool_refusal = { .error = PAWL_EFULL,
+	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
+	.message = "the memory of this node for connections is full (client_memory), and this "
+		"identity has most of it" };
+static const struct client_refusal answer_refusal = { .error = PAWL_EFULL,
+	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
+	.message = "the memory of this node for connections is full (client_memory): there is no "
+		"room for this answer" };
 
 static void sessions_on_high(void *ctx) {
 	struct sessions *s = ctx;
@@ -25,10 +35,12 @@ static void sessions_on_high(void *ctx) {
 }
 
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter) {
-	s->memory = (struct memory_pool){ .alloc = s->loop->alloc, .counter = counter, .most = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
+	s->memory = (struct memory_pool){ .alloc = s->loop->alloc, .counter = counter,
+		.most = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
 }
 
-/* It is the one to be refused when the memory of all is full. */
+/* Returns whether this session belongs to the identity that is refused when the memory of all is
+ * full. */
 static bool session_is_heaviest(const struct session *session) {
 	struct sessions *s = session->all;
 	if (!s->heaviest) {
@@ -41,7 +53,7 @@ static bool session_fills_pool(const struct session *session, enum memory_step s
 	return memory_pool_full(&session->all->memory, 1, step) && session_is_heaviest(session);
 }
 
-/* Somebody has to go first, with this turn. */
+/* Another connection has to end first, in this turn. */
 static void session_want(const struct session *session, uint64_t bytes) {
 	struct sessions *s = session->all;
 	s->memory.high = true;
@@ -53,13 +65,17 @@ static void session_want(const struct session *session, uint64_t bytes) {
 size_t session_room(void *ctx, const struct buffer *kept) {
 	struct session *session = ctx;
 	struct sessions *s = session->all;
-	if (!s->memory.high && memory_easy(session->memory, 2 * (kept->size + SESSIONS_READ_BYTES))) {
+	if (!s->memory.high
+		&& memory_easy(session->memory, 2 * (kept->size + SESSIONS_READ_BYTES))) {
 		return SESSIONS_READ_BYTES;
 	}
-	bool full = memory_share_full(session->memory, MEMORY_LIMIT) || session_fills_pool(session, MEMORY_LIMIT);
-	size_t most = full ? LAST_READS_BYTES : SESSIONS_READ_BYTES, left = kept->capacity - kept->size;
+	bool full = memory_share_full(session->memory, MEMORY_LIMIT)
+		|| session_fills_pool(session, MEMORY_LIMIT);
+	size_t most = full ? LAST_READS_BYTES : SESSIONS_READ_BYTES,
+		left = kept->capacity - kept->size;
 	uint64_t rest = memory_rest(session->memory);
-	if (buffer_growth(kept, most) > rest) { /* perhaps less will do */
+	/* A smaller read may do. */
+	if (buffer_growth(kept, most) > rest) {
 		most = left > LAST_READS_BYTES ? left : LAST_READS_BYTES;
 	}
 	if (!s->memory.high && buffer_growth(kept, most) > rest) {
@@ -71,7 +87,8 @@ size_t session_room(void *ctx, const struct buffer *kept) {
 	return s->memory.high ? 0 : most;
 }
 
-const struct client_refusal *session_over_memory(struct session *session, enum client_method method, struct share_quota *room) {
+const struct client_refusal *session_over_memory(struct session *session, enum client_method method,
+	struct share_quota *room) {
 	enum memory_step step = session_mends(session, method) ? MEMORY_END : MEMORY_LIMIT;
 	if (memory_share_full(session->memory, step)) {
 		shares_full(&session->share, SHARE_MEMORY, 1, 0, room);
@@ -87,38 +104,45 @@ void session_claim_tls_bytes(struct session *session) {
 /* ---- who has to go ---- */
 
 struct memory_culprit {
-	const struct share *share; /* NULL: nobody has too much */
+	/* The share that has too much, or NULL if none has. */
+	const struct share *share;
 	const char *why;
-	uint64_t over; /* so much has to be given back */
+	/* How many bytes have to be given back. */
+	uint64_t over;
 };
 
 static bool share_high(const struct share *share) {
 	return memory_share_room(share, MEMORY_HIGH) == 0;
 }
 
-/* For somebody to read on. */
-static struct memory_culprit sessions_culprit_wanted(const struct sessions *s, const struct session *session) {
+/* Finds out who must give memory back so that this session can read on. */
+static struct memory_culprit sessions_culprit_wanted(const struct sessions *s,
+	const struct session *session) {
 	if (s->wanted <= memory_rest(session->memory)) {
 		return (struct memory_culprit){ 0 };
 	}
 	if (memory_pool_full(&s->memory, s->wanted, memory_end(session->memory))) {
 		return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->wanted };
 	}
-	uint64_t identity = memory_share_room(session->share.identity, MEMORY_LIMIT), address = memory_share_room(session->share.address, MEMORY_LIMIT);
+	uint64_t identity = memory_share_room(session->share.identity, MEMORY_LIMIT),
+		address = memory_share_room(session->share.address, MEMORY_LIMIT);
 	if (s->wanted > identity) {
-		return (struct memory_culprit){ session->share.identity, share_why, s->wanted - identity };
+		return (struct memory_culprit){ session->share.identity, share_why,
+			s->wanted - identity };
 	}
 	return (struct memory_culprit){ session->share.address, share_why, s->wanted - address };
 }
 
 static struct memory_culprit memory_culprit_of_share(const struct share *share) {
-	return (struct memory_culprit){ share, share_why, share->used[SHARE_MEMORY] - share->limits.most[SHARE_MEMORY] };
+	return (struct memory_culprit){ share, share_why,
+		share->used[SHARE_MEMORY] - share->limits.most[SHARE_MEMORY] };
 }
 
 static struct memory_culprit sessions_culprit(const struct sessions *s) {
 	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
 		const struct session *session = CONTAINER_OF(at, struct session, among);
-		const struct share *share = share_high(session->share.identity) ? session->share.identity : session->share.address;
+		const struct share *share = share_high(session->share.identity)
+			? session->share.identity : session->share.address;
 		if (share_high(share)) {
 			return memory_culprit_of_share(share);
 		}
@@ -126,14 +150,16 @@ static struct memory_culprit sessions_culprit(const struct sessions *s) {
 	if (!memory_pool_full(&s->memory, 0, MEMORY_HIGH)) {
 		return (struct memory_culprit){ 0 };
 	}
-	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->memory.counter->used - s->memory.most };
+	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why,
+		s->memory.counter->used - s->memory.most };
 }
 
 static bool session_is_of(const struct session *session, const struct share *share) {
 	return session->share.identity == share || session->share.address == share;
 }
 
-/* What the largest connection has. 0: one is leaving, and what that gives back may be enough. */
+/* Returns how many bytes the largest connection of the share has. Returns 0 if a connection of it
+ * is leaving, because what that gives back may be enough. */
 static uint64_t sessions_largest(const struct sessions *s, const struct share *share) {
 	uint64_t largest = 0;
 	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
@@ -148,15 +174,19 @@ static uint64_t sessions_largest(const struct sessions *s, const struct share *s
 	return largest;
 }
 
-/* The largest of the culprit's connections, and those with at least half as much; how much that gives back. */
+/* Ends the largest of the culprit's connections, and those with at least half as much, until enough
+ * is given back. Returns how many bytes that gives back. */
 static uint64_t sessions_end_largest(struct sessions *s, const struct memory_culprit *culprit) {
 	const uint64_t largest = sessions_largest(s, culprit->share);
 	uint64_t freed = 0;
 	struct list *next;
-	for (struct list *at = largest ? list_first(&s->among) : NULL; at && freed < culprit->over; at = next) {
+	for (struct list *at = largest ? list_first(&s->among) : NULL;
+		at && freed < culprit->over; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
-		next = list_after(&s->among, at); /* session_leave takes away none but its own */
-		if (session_is_of(session, culprit->share) && session->memory->used >= largest / 2) {
+		/* session_leave removes no session but its own. */
+		next = list_after(&s->among, at);
+		if (session_is_of(session, culprit->share)
+			&& session->memory->used >= largest / 2) {
 			freed += session->memory->used;
 			session_leave(session, culprit->why);
 		}
@@ -179,12 +209,14 @@ void sessions_make_memory(struct sessions *s) {
 	s->memory.high = false;
 	s->heaviest = NULL;
 	s->wanting = 0;
-	struct memory_culprit culprit = wanting ? sessions_culprit_wanted(s, wanting) : (struct memory_culprit){ 0 };
+	struct memory_culprit culprit = wanting
+		? sessions_culprit_wanted(s, wanting) : (struct memory_culprit){ 0 };
 	bool wanted = culprit.share;
 	culprit = wanted ? culprit : sessions_culprit(s);
 	uint64_t freed = culprit.share ? sessions_end_largest(s, &culprit) : 0;
 	if (wanted && freed == 0 && list_empty(&s->leaving)) {
-		session_leave(wanting, culprit.why); /* nobody else can make room for it */
+		/* Nobody else can make room for this session. */
+		session_leave(wanting, culprit.why);
 	}
 	sessions_feed(s);
 }
@@ -215,6 +247,7 @@ void sessions_say_full(const struct sessions *s, uint64_t client, struct share_q
 	const struct session *session = sessions_find(s, client);
 	out->refusal = answer_refusal;
 	if (session) {
-		shares_full(&session->share, SHARE_MEMORY, memory_room(session->memory) + 1, 0, out);
+		shares_full(&session->share, SHARE_MEMORY, memory_room(session->memory) + 1, 0,
+			out);
 	}
 }

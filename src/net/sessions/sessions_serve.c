@@ -1,6 +1,7 @@
-/* sessions_serve.c: requests that have arrived are handed over, a few of each connection at a time.
+/* sessions_serve.c: hands over the requests that have arrived, a few of each connection at a time.
  *
- *   socket --(one read a turn, held in the stream)--> waiting --(share's turn, connection's turn)--> request()
+ *   socket --(one read a turn, held in the stream)--> waiting
+ *          --(share's turn, connection's turn)--> request()
  */
 #include "sessions_impl.h"
 
@@ -8,21 +9,31 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-/* For the requests of one turn: then peers and timers come first again. The more requests leave in one frame the cheaper they are, so a
- * connection that is alone gets more. */
+/* How long the requests of one turn may take; then peers and timers come first again. The more
+ * requests leave in one frame, the cheaper they are, so a connection that is alone gets more
+ * time. */
+/* The time of a turn while several connections ask. */
 #define TURN_SHARED (SPAN_MS / 4)
-#define TURN_SHORT (SPAN_MS / 16) /* while one that asks for little shares the node with one that asks for much */
+/* The time of a turn while a flow that asks for little shares the node with one that asks for much,
+ * and how long after the last such moment it applies. */
+#define TURN_SHORT (SPAN_MS / 16)
 #define SHORT_FOR SPAN_S
+/* The time of a turn for a connection that is alone, and how long no other connection must have
+ * made a request for that. */
 #define TURN_ALONE (2 * SPAN_MS)
-#define ALONE_AFTER SPAN_S /* without a request of another connection */
-#define LOOK_EVERY 8 /* simple requests between two looks at the clock */
-#define PIECE 32 /* locks of an `extend` that are served in one piece */
-#define DECODE_COST 8 /* of a piece of them that is decoded */
-#define BYTES_A_COST 4096u /* of a request or an answer cost as much as a simple request */
+#define ALONE_AFTER SPAN_S
+/* How many simple requests are served before the clock is read again. */
+#define LOOK_EVERY 8
+/* How many locks of an `extend` are served in one piece. */
+#define PIECE 32
+/* The cost of decoding one piece of an `extend`. */
+#define DECODE_COST 8
+/* How many bytes of a request or an answer cost as much as a simple request. */
+#define BYTES_A_COST 4096u
 
 /* ---- what a request costs, in simple requests ---- */
 
-/* What is not 1: it makes every master look or send, or reads much. */
+/* The costs that are not 1. These requests make every master look or send, or read much. */
 static const uint8_t serve_costs[CLIENT_METHODS] = {
 	[CLIENT_CLIENTS] = 16,
 	[CLIENT_EXPLAIN] = 16,
@@ -65,8 +76,8 @@ void session_charge_written(struct session *session) {
 void session_wait(struct session *session) {
 	struct sessions *s = session->all;
 	struct share *share = session->share.identity;
-	if (!share || session->closing || !stream_is_held(session->stream) || stream_is_paused(session->stream)
-		|| fair_waits(&session->flow)) {
+	if (!share || session->closing || !stream_is_held(session->stream)
+		|| stream_is_paused(session->stream) || fair_waits(&session->flow)) {
 		return;
 	}
 	fair_wait(&share->ready, &session->flow, s->turn);
@@ -96,27 +107,33 @@ void session_batch_free(struct session *session) {
 	}
 }
 
-/* What lets others go on, or keeps a lock, and says that one lives. */
+/* The methods that let others go on, or keep a lock, and the one that asks whether the node
+ * lives. */
 bool session_keeps(enum client_method method) {
-	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH || method == CLIENT_PING;
+	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH
+		|| method == CLIENT_PING;
 }
 
-/* These are let through where a connection has too much under way; but not without end. */
+/* Requests that session_keeps names are let through even if a connection has too many under way,
+ * but not without a bound. */
 static bool session_is_full(const struct session *session, enum client_method method) {
 	uint64_t most = session->all->limits.requests_per_client;
 	return method != CLIENT_PING && session->open >= most * (session_keeps(method) ? 2 : 1);
 }
 
-/* 0, or a refusal that could not be written. The session may be gone. */
-static int session_dispatch(struct session *session, const struct client_request *request, struct session_progress *progress, struct instant now) {
+/* Returns 0, or an error if a refusal could not be written. The session may be gone. */
+static int session_dispatch(struct session *session, const struct client_request *request,
+	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
 	if (progress->done == 0 && session_is_full(session, request->method)) {
-		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
+		const struct client_refusal busy = { .error = PAWL_EBUSY,
+			.message = "too many requests of this connection are under way" };
 		progress->done = request->lock_count;
 		return session_refuse(session, request->msgid, &busy);
 	}
-	const struct client_refusal *full = progress->done == 0 ? session_over_quota(session, request, now, &quota) : NULL;
+	const struct client_refusal *full = progress->done == 0
+		? session_over_quota(session, request, now, &quota) : NULL;
 	const struct session_who who = session_who(session);
 	if (full) {
 		progress->done = request->lock_count;
@@ -131,8 +148,9 @@ static int session_dispatch(struct session *session, const struct client_request
 	return 0;
 }
 
-/* The request stays as it was decoded, with the memory that the decoder has used for it. */
-static int session_begin_batch(struct session *session, size_t size, const struct client_request *request) {
+/* Keeps the request as it was decoded, with the memory that the decoder has used for it. */
+static int session_begin_batch(struct session *session, size_t size,
+	const struct client_request *request) {
 	struct sessions *s = session->all;
 	struct session_batch *batch = alloc_new(&session->memory->alloc, sizeof *batch);
 	if (!batch) {
@@ -141,36 +159,42 @@ static int session_begin_batch(struct session *session, size_t size, const struc
 	session->batch = batch;
 	batch->size = size;
 	batch->request = *request;
-	batch->request.core.label = slice_of(NULL, 0); /* it was in the request itself; an `extend` has none */
+	/* The label was in the request itself; an `extend` has none. */
+	batch->request.core.label = slice_of(NULL, 0);
 	batch->decoder = s->decoder;
 	sessions_init_decoder(s);
 	memory_claim(session->memory, MEMORY_BATCH, client_decoder_bytes(&batch->decoder));
 	return 0;
 }
 
-/* The session may say its last words. */
-static void session_refuse_message(struct session *session, uint32_t msgid, size_t size, int error, struct client_refusal *refusal) {
+/* The session may refuse and close. */
+static void session_refuse_message(struct session *session, uint32_t msgid, size_t size, int error,
+	struct client_refusal *refusal) {
 	if (error == PAWL_EPROTOCOL) {
 		refusal->error = PAWL_EBADREQUEST;
 		session_refuse_and_close(session, msgid, refusal);
 		return;
 	}
 	if (error == PAWL_ENOMEM) {
-		*refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+		*refusal = (struct client_refusal){ .error = PAWL_EBUSY,
+			.message = "the node has no memory left for this request" };
 	}
 	error = session_refuse(session, msgid, refusal);
-	stream_take(session->stream, size); /* which the refusal may have borrowed from */
+	/* The bytes are taken only now, because the refusal may have borrowed from them. */
+	stream_take(session->stream, size);
 	if (error) {
 		session_end(session, "out of memory");
 	}
 }
 
-/* Nothing of it is done before all of it is understood. */
+/* Decodes one more piece. No part of the request is done before all of it is understood. */
 static void session_decode_batch(struct session *session) {
 	struct session_batch *batch = session->batch;
 	struct client_refusal refusal = { 0 };
 	session_charge(session, DECODE_COST);
-	int error = client_request_go_on(&batch->decoder, slice_of(stream_input(session->stream).data, batch->size), &batch->request, &refusal);
+	int error = client_request_go_on(&batch->decoder,
+		slice_of(stream_input(session->stream).data, batch->size),
+		&batch->request, &refusal);
 	memory_claim(session->memory, MEMORY_BATCH, client_decoder_bytes(&batch->decoder));
 	if (error) {
 		const uint32_t msgid = batch->request.msgid;
@@ -201,7 +225,8 @@ static void session_on_batch(struct session *session, struct instant now) {
 	}
 }
 
-static void session_on_request(struct session *session, struct slice message, const struct client_request *request, struct instant now) {
+static void session_on_request(struct session *session, struct slice message,
+	const struct client_request *request, struct instant now) {
 	struct session_progress whole = { .most = SIZE_MAX };
 	uint64_t id = session->id;
 	struct sessions *s = session->all;
@@ -215,7 +240,8 @@ static void session_on_request(struct session *session, struct slice message, co
 	}
 	session_charge(session, serve_cost(request, message.size) + (int64_t)request->lock_count);
 	if (error) {
-		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+		const struct client_refusal busy = { .error = PAWL_EBUSY,
+			.message = "the node has no memory left for this request" };
 		error = session_refuse(session, request->msgid, &busy);
 	} else {
 		error = session_dispatch(session, request, &whole, now);
@@ -225,11 +251,12 @@ static void session_on_request(struct session *session, struct slice message, co
 		stream_take(session->stream, message.size);
 	}
 	if (session && error) {
-		session_end(session, "out of memory"); /* better no connection than an answer that never comes */
+		/* It is better to have no connection than an answer that never comes. */
+		session_end(session, "out of memory");
 	}
 }
 
-/* The session may be gone afterwards, or say its last words. */
+/* The session may be gone afterwards, or may have refused and closed. */
 static void session_on_message(struct session *session, struct slice message, struct instant now) {
 	struct client_request request = { 0 };
 	struct client_refusal refusal = { 0 };
@@ -242,10 +269,12 @@ static void session_on_message(struct session *session, struct slice message, st
 	session_refuse_message(session, request.msgid, message.size, error, &refusal);
 }
 
-/* False: nothing complete is there. */
+/* Returns false if no complete request is there. */
 static bool session_serve_one(struct session *session, struct instant now) {
-	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST, .message = "this is not MessagePack-RPC" };
-	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE, .message = "the request is too large" };
+	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST,
+		.message = "this is not MessagePack-RPC" };
+	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE,
+		.message = "the request is too large" };
 	size_t size = 0;
 	struct slice input = stream_input(session->stream);
 	if (session->batch) {
@@ -279,7 +308,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 		s->served = id;
 		s->shared = now;
 	}
-	stream_enter(stream); /* the request's bytes are the stream's */
+	/* The bytes of the request belong to the stream. */
+	stream_enter(stream);
 	bool more = session_serve_one(session, now);
 	session = sessions_find(s, id);
 	if (session && (session->closing || stream_is_paused(stream))) {
@@ -292,8 +322,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	stream_leave(stream);
 }
 
-/* A request waits for the turn before its own, and so do the answers of peers to it: short turns cost more, and serve those who ask for
- * little sooner. */
+/* Returns how long this turn may take. A request waits for the turn before its own, and so do the
+ * answers of peers to it. Short turns cost more, and serve those that ask for little sooner. */
 static span_ns sessions_turn(struct sessions *s, struct instant now) {
 	if (instant_elapsed_short(now, s->shared) > ALONE_AFTER) {
 		return TURN_ALONE;
@@ -301,9 +331,12 @@ static span_ns sessions_turn(struct sessions *s, struct instant now) {
 	return instant_elapsed_short(now, s->mixed) < SHORT_FOR ? TURN_SHORT : TURN_SHARED;
 }
 
-/* At the end of a turn: `share` is next. One that got all it asked for, and has credit left, is not like one that waits in debt. */
-static void sessions_note_mixture(struct sessions *s, const struct fair_flow *share, struct instant now) {
-	if (s->content && share && !list_empty(&CONTAINER_OF(share, struct share, flow)->ready.rest)) {
+/* To be called at the end of a turn; `share` is next. Notes when a flow that got all that it asked
+ * for, and has credit left, met one that waits in debt. */
+static void sessions_note_mixture(struct sessions *s, const struct fair_flow *share,
+	struct instant now) {
+	if (s->content && share
+		&& !list_empty(&CONTAINER_OF(share, struct share, flow)->ready.rest)) {
 		s->mixed = now;
 	}
 	s->content = false;

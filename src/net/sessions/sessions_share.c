@@ -1,4 +1,4 @@
-/* sessions_share.c: whose connections belong together, and what they may take together. */
+/* sessions_share.c: says whose connections belong together, and what they may take together. */
 #include "sessions_impl.h"
 
 #include <arpa/inet.h>
@@ -10,12 +10,16 @@
 #include "pawl/error.h"
 #include "rights.h"
 
-#define ADMIN_SPARE 16 /* connections, and requests under way, that an administrator has above the limits of its share */
-#define NETWORK_BYTES 8 /* of an IPv6 address: who has one has all of its network */
+/* How many connections, and requests under way, an administrator may have above the limits of its
+ * share. */
+#define ADMIN_SPARE 16
+/* The size of an IPv6 network in bytes. Whoever has one address in it has all of them. */
+#define NETWORK_BYTES 8
 #define HOST_BYTES (INET6_ADDRSTRLEN + IF_NAMESIZE + 1)
 
-/* Of an IPv6 address the network of 64 bits, with the link where it is known on one link alone; an IPv4 address that a listener for IPv6
- * has accepted is the one that it is. False: it is no such address. */
+/* Writes the network of an IPv6 address, which has 64 bits. The name of the link follows if the
+ * address is valid on one link only. An IPv4 address that a listener for IPv6 has accepted is
+ * written as such. Returns false if `text` is no IPv6 address. */
 static bool share_network(const char *text, size_t size, char out[HOST_BYTES]) {
 	char name[HOST_BYTES];
 	struct in6_addr ip;
@@ -31,7 +35,8 @@ static bool share_network(const char *text, size_t size, char out[HOST_BYTES]) {
 		return false;
 	}
 	if (IN6_IS_ADDR_V4MAPPED(&ip)) {
-		return inet_ntop(AF_INET, ip.s6_addr + sizeof ip.s6_addr - sizeof(struct in_addr), out, HOST_BYTES);
+		return inet_ntop(AF_INET, ip.s6_addr + sizeof ip.s6_addr - sizeof(struct in_addr),
+			out, HOST_BYTES);
 	}
 	char network[INET6_ADDRSTRLEN];
 	memset(ip.s6_addr + NETWORK_BYTES, 0, sizeof ip.s6_addr - NETWORK_BYTES);
@@ -40,14 +45,18 @@ static bool share_network(const char *text, size_t size, char out[HOST_BYTES]) {
 	return true;
 }
 
-/* The address without its port. */
+/* Returns the address without its port. */
 static struct slice share_host(const struct session *session, char room[HOST_BYTES]) {
 	const struct origin *from = &session->from;
-	bool network = from->host_bytes > 2 && from->address[0] == '[' && share_network(from->address + 1, from->host_bytes - 2u, room);
-	return network ? slice_str(room) : slice_of((const uint8_t *)from->address, from->host_bytes);
+	bool network = from->host_bytes > 2 && from->address[0] == '['
+		&& share_network(from->address + 1, from->host_bytes - 2u, room);
+	return network ? slice_str(room) : slice_of((const uint8_t *)from->address,
+		from->host_bytes);
 }
 
-/* Its identity, of a Unix socket its account; without one its address. And, where there is one, its address besides. */
+/* Finds the shares of a session. The first is that of its identity, which is the account for a Unix
+ * socket, or that of its address if it has no identity. The second is that of its address, if it
+ * has one. */
 static bool share_find(struct session *session) {
 	struct shares *all = &session->all->shares;
 	char room[HOST_BYTES];
@@ -55,17 +64,19 @@ static bool share_find(struct session *session) {
 	bool named = session->identity[0] && strcmp(session->identity, RIGHTS_PLAIN) != 0;
 	bool remote = session->from.uid == ORIGIN_UNKNOWN && !session->inside;
 	const char kind = session->inside ? '+' : named ? '=' : '@';
-	session->share.identity = shares_find(all, kind, kind == '@' ? host : slice_str(session->identity), SESSIONS_CONNECTION_QUANTUM);
+	session->share.identity = shares_find(all, kind,
+		kind == '@' ? host : slice_str(session->identity), SESSIONS_CONNECTION_QUANTUM);
 	session->share.address = remote ? shares_find(all, '#', host, 0) : NULL;
 	return session->share.identity && (session->share.address || !remote);
 }
 
-/* The limits that hold for it now, and whether it is an administrator. */
+/* Looks up the limits that hold for the session now, and whether it is an administrator. */
 static void share_look_up(struct session *session) {
 	struct sessions *s = session->all;
 	const struct session_who who = session_who(session);
 	session->rules = s->rules;
-	session->share.identity->limits = session->inside ? (struct share_limits){ { 0 } } : s->limits.identity;
+	session->share.identity->limits = session->inside
+		? (struct share_limits){ { 0 } } : s->limits.identity;
 	if (session->share.address) {
 		session->share.address->limits = s->limits.address;
 	}
@@ -73,12 +84,14 @@ static void share_look_up(struct session *session) {
 	session->memory->admin = session->admin;
 }
 
-/* A full node ends its oldest stranger rather than to refuse a newcomer; administrators have places of their own. */
+/* Returns whether the session has a place. A full node ends its oldest stranger rather than refuse
+ * a newcomer, and administrators have places of their own. */
 static bool session_has_place(struct session *session) {
 	struct sessions *s = session->all;
 	struct stranger *oldest;
 	bool stranger = strangers_remove(&s->strangers, &session->stranger);
-	while (s->by_id.count > s->limits.clients && !session->admin && (oldest = strangers_oldest(&s->strangers)) != NULL) {
+	while (s->by_id.count > s->limits.clients && !session->admin
+		&& (oldest = strangers_oldest(&s->strangers)) != NULL) {
 		sessions_evict(oldest);
 	}
 	if (stranger) {
@@ -88,8 +101,10 @@ static bool session_has_place(struct session *session) {
 }
 
 bool session_join(struct session *session) {
-	static const struct client_refusal full = { .error = PAWL_EFULL, .field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
-		.message = "this node has as many connections as it may: the places above that are kept for administrators" };
+	static const struct client_refusal full = { .error = PAWL_EFULL,
+		.field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
+		.message = "this node has as many connections as it may: the places above that are "
+			"kept for administrators" };
 	struct sessions *s = session->all;
 	struct share_quota quota;
 	if (!share_find(session)) {
@@ -104,7 +119,9 @@ bool session_join(struct session *session) {
 		session_refuse_and_close(session, 0, &full);
 		return false;
 	}
-	if (!session->inside && shares_full(&share, SHARE_CLIENTS, 1, session->admin ? ADMIN_SPARE : 0, &quota)) {
+	if (!session->inside
+		&& shares_full(&share, SHARE_CLIENTS, 1,
+		session->admin ? ADMIN_SPARE : 0, &quota)) {
 		s->shares.refused++;
 		session_refuse_and_close(session, 0, &quota.refusal);
 		return false;
@@ -117,20 +134,24 @@ bool session_join(struct session *session) {
 
 bool session_mends(const struct session *session, enum client_method method) {
 	enum right right = client_method_right(method);
-	return session->admin && (right == RIGHT_STATUS || right == RIGHT_CLUSTER || right == RIGHT_BREAK);
+	return session->admin
+		&& (right == RIGHT_STATUS || right == RIGHT_CLUSTER || right == RIGHT_BREAK);
 }
 
-static bool share_over(const struct session *session, const struct client_request *request, struct instant now, struct share_quota *room) {
+static bool share_over(const struct session *session, const struct client_request *request,
+	struct instant now, struct share_quota *room) {
 	bool keeps = session_keeps(request->method);
 	if (!keeps && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
-		&& (!session_mends(session, request->method) || shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
+		&& (!session_mends(session, request->method)
+		|| shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
 		return true;
 	}
-	return shares_rated(&session->share) && shares_hurried(&session->share, keeps, now, room) && !session_mends(session, request->method);
+	return shares_rated(&session->share) && shares_hurried(&session->share, keeps, now, room)
+		&& !session_mends(session, request->method);
 }
 
-const struct client_refusal *session_over_quota(struct session *session, const struct client_request *request, struct instant now,
-	struct share_quota *room) {
+const struct client_refusal *session_over_quota(struct session *session,
+	const struct client_request *request, struct instant now, struct share_quota *room) {
 	if (session->rules != session->all->rules) {
 		share_look_up(session);
 	}
@@ -138,7 +159,8 @@ const struct client_refusal *session_over_quota(struct session *session, const s
 		return NULL;
 	}
 	bool easy = memory_easy(session->memory, 1) || session_keeps(request->method);
-	const struct client_refusal *full = easy ? NULL : session_over_memory(session, request->method, room);
+	const struct client_refusal *full = easy
+		? NULL : session_over_memory(session, request->method, room);
 	if (full || share_over(session, request, now, room)) {
 		session->all->shares.refused++;
 		return full ? full : &room->refusal;
@@ -155,7 +177,8 @@ void session_part(struct session *session) {
 		session_stop_waiting(session);
 	}
 	if (session->share.identity) {
-		shares_give(&session->share, SHARE_REQUESTS, session->open); /* the owner hears that it is gone, and answers none of them */
+		/* The owner hears that the session is gone, and answers none of its requests. */
+		shares_give(&session->share, SHARE_REQUESTS, session->open);
 		shares_give(&session->share, SHARE_WATCHES, session->watches);
 		shares_give(&session->share, SHARE_CLIENTS, 1);
 	}

@@ -1,4 +1,5 @@
-/* Connections of clients that have shown no certificate and made no request. */
+/* sessions_strangers.c: connections of clients that have shown no certificate and made no request.
+ */
 #include "sessions_impl.h"
 
 void session_trouble(const struct session *session, const char *why) {
@@ -15,7 +16,7 @@ void sessions_trouble(struct sessions *s, const struct origin *from, const char 
 	s->handlers->trouble(s->ctx, &who, why);
 }
 
-/* One that was refused has been told, and so has the log. */
+/* Ends a stranger. One that was refused has already been told, and so has the log. */
 void sessions_evict(struct stranger *take_stranger) {
 	struct session *session = CONTAINER_OF(take_stranger, struct session, stranger);
 	session_end(session, session->closing ? NULL : strangers_evicted);
@@ -28,7 +29,8 @@ static bool session_busy(const struct stranger *stranger) {
 
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
 	struct stranger *victim;
-	while ((victim = strangers_victim(&s->strangers, &s->limits.strangers, newcomer, session_busy)) != NULL) {
+	while ((victim = strangers_victim(&s->strangers, &s->limits.strangers, newcomer,
+		session_busy)) != NULL) {
 		sessions_evict(victim);
 	}
 	uint64_t most = (uint64_t)s->limits.clients + s->limits.admin_clients;

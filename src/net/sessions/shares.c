@@ -6,7 +6,9 @@
 #include "check.h"
 #include "pawl/error.h"
 
-#define AT_ONCE SPAN_S       /* of what a rate allows may come at once; for urgent requests twice as much */
+/* How much of what a rate allows may come at once. For urgent requests it is twice as much. */
+#define AT_ONCE SPAN_S
+/* When to come again, as refusals say it. */
 #define MORE_SOON (100 * SPAN_MS)
 #define MORE_LATER SPAN_S
 
@@ -16,9 +18,10 @@ static const char *const share_whats[SHARE_KINDS] = {
 #undef SHARE_WHAT
 };
 
-/* The settings, by kind: of an identity, of an address. */
+/* The names of the settings, by kind: for an identity, and for an address. */
 static const char *const share_settings[SHARE_KINDS][2] = {
-#define SHARE_SETTING(name, text, what) [SHARE_##name] = { text "_per_identity", text "_per_address" },
+#define SHARE_SETTING(name, text, what) \
+	[SHARE_##name] = { text "_per_identity", text "_per_address" },
 	SHARE_TABLE(SHARE_SETTING)
 #undef SHARE_SETTING
 };
@@ -62,11 +65,14 @@ void shares_sweep(struct shares *s, struct instant now) {
 	}
 }
 
-struct share *shares_find(struct shares *s, char kind, struct slice name, int64_t connection_quantum) {
-	uint64_t hash = siphash((struct siphash_key){ s->hash_key.k0 + (uint64_t)kind, s->hash_key.k1 }, name.data, name.size);
+struct share *shares_find(struct shares *s, char kind, struct slice name,
+	int64_t connection_quantum) {
+	uint64_t hash = siphash((struct siphash_key){ s->hash_key.k0 + (uint64_t)kind,
+		s->hash_key.k1 }, name.data, name.size);
 	for (struct map_node *n = map_first(&s->by_name, hash); n; n = map_next(n)) {
 		struct share *share = CONTAINER_OF(n, struct share, node);
-		if (share->name[0] == (uint8_t)kind && slice_equal(slice_of(share->name + 1, share->name_size - 1), name)) {
+		if (share->name[0] == (uint8_t)kind
+			&& slice_equal(slice_of(share->name + 1, share->name_size - 1), name)) {
 			return share;
 		}
 	}
@@ -102,7 +108,8 @@ const struct share *shares_heaviest(const struct shares *s) {
 	const struct share *heaviest = NULL;
 	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
 		const struct share *share = CONTAINER_OF(at, struct share, among);
-		uint64_t used = share->name[0] == '#' || share->name[0] == '+' ? 0 : share->used[SHARE_MEMORY];
+		uint64_t used = share->name[0] == '#' || share->name[0] == '+'
+			? 0 : share->used[SHARE_MEMORY];
 		heaviest = used > (heaviest ? heaviest->used[SHARE_MEMORY] : 0) ? share : heaviest;
 	}
 	return heaviest;
@@ -111,27 +118,35 @@ const struct share *shares_heaviest(const struct shares *s) {
 /* ---- what a full share says ---- */
 
 static span_ns share_retry(enum share_kind kind) {
-	return kind == SHARE_REQUESTS ? MORE_SOON : MORE_LATER; /* answers come by themselves; for the rest somebody has to give something back */
+	/* Answers come by themselves; for everything else, somebody has to give something back. */
+	return kind == SHARE_REQUESTS ? MORE_SOON : MORE_LATER;
 }
 
-static void share_refuse(const struct share *share, enum share_kind kind, span_ns retry, struct share_quota *out) {
+static void share_refuse(const struct share *share, enum share_kind kind, span_ns retry,
+	struct share_quota *out) {
 	bool address = share->name[0] == '#';
-	const char *who = share->name[0] == '=' ? "the identity" : address ? "the address" : "without a certificate, the address";
+	const char *who = share->name[0] == '=' ? "the identity" : address
+		? "the address" : "without a certificate, the address";
 	const char *field = share_settings[kind][address];
-	snprintf(out->message, sizeof out->message, "%s %.*s %s %llu %s, which is all that it may (%s of this node, or %s)", who,
-		(int)share->name_size - 1, (const char *)share->name + 1, kind == SHARE_RATE ? "makes" : "has",
-		(unsigned long long)share->limits.most[kind], share_whats[kind], field, address ? "of [limits]" : "a limit of its own in the rules");
-	out->refusal = (struct client_refusal){ .error = PAWL_EQUOTA, .field = slice_str(field), .message = out->message, .retry_after = retry };
+	snprintf(out->message, sizeof out->message,
+		"%s %.*s %s %llu %s, which is all that it may (%s of this node, or %s)", who,
+		(int)share->name_size - 1, (const char *)share->name + 1, kind == SHARE_RATE
+		? "makes" : "has", (unsigned long long)share->limits.most[kind], share_whats[kind],
+		field, address ? "of [limits]" : "a limit of its own in the rules");
+	out->refusal = (struct client_refusal){ .error = PAWL_EQUOTA, .field = slice_str(field),
+		.message = out->message, .retry_after = retry };
 }
 
 /* ---- what is counted ---- */
 
-static bool share_full(const struct share *share, enum share_kind kind, uint64_t count, uint64_t spare) {
+static bool share_full(const struct share *share, enum share_kind kind, uint64_t count,
+	uint64_t spare) {
 	uint64_t most = share->limits.most[kind];
 	return most && share->used[kind] + count > most + spare;
 }
 
-bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count, uint64_t spare, struct share_quota *out) {
+bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count,
+	uint64_t spare, struct share_quota *out) {
 	const struct share *full = share_full(pair->identity, kind, count, spare) ? pair->identity
 		: pair->address && share_full(pair->address, kind, count, spare)    ? pair->address
 		                                                                    : NULL;
@@ -181,7 +196,7 @@ static span_ns share_each(const struct share *share) {
 	return each ? each : 1;
 }
 
-/* How long another request has to wait. */
+/* Returns how long another request has to wait. */
 static span_ns share_wait(const struct share *share, span_ns at_once, struct instant now) {
 	if (!share->limits.most[SHARE_RATE] || share->paid <= now.boot) {
 		return 0;
@@ -190,21 +205,25 @@ static span_ns share_wait(const struct share *share, span_ns at_once, struct ins
 	return wait > 0 ? wait : 0;
 }
 
-bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now, struct share_quota *out) {
+bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now,
+	struct share_quota *out) {
 	span_ns at_once = urgent ? 2 * AT_ONCE : AT_ONCE;
 	span_ns identity = share_wait(pair->identity, at_once, now);
 	span_ns address = pair->address ? share_wait(pair->address, at_once, now) : 0;
 	if (identity > 0 || address > 0) {
 		bool of_identity = identity >= address;
-		share_refuse(of_identity ? pair->identity : pair->address, SHARE_RATE, of_identity ? identity : address, out);
+		share_refuse(of_identity ? pair->identity : pair->address, SHARE_RATE,
+			of_identity ? identity : address, out);
 	}
 	return identity > 0 || address > 0;
 }
 
-/* No more than what urgent requests may come to: else one large batch would keep its share out for long. */
+/* Charges requests, but no more than what urgent requests may come to. Otherwise one large batch
+ * would keep its share out for long. */
 static void share_charge(struct share *share, uint64_t requests, struct instant now) {
 	if (share->limits.most[SHARE_RATE]) {
-		int64_t from = share->paid > now.boot ? share->paid : now.boot, most = now.boot + 2 * AT_ONCE;
+		int64_t from = share->paid > now.boot ? share->paid : now.boot,
+			most = now.boot + 2 * AT_ONCE;
 		int64_t paid = from + (int64_t)requests * share_each(share);
 		share->paid = paid < most ? paid : most;
 	}

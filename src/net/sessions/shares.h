@@ -1,8 +1,10 @@
-/* shares.h: how much of this node each identity, and each source address, takes, and where that is as much as it may.
+/* shares.h: counts how much of this node each identity and each source address takes, and says when
+ * that is as much as it may.
  *
- * A share is there as long as something is counted for it, also when its connections are gone: locks end with their leases. Requests a second
- * are counted as a debt that melts with time (the generic cell rate algorithm): up to a second's worth may come at once. Pure: time is
- * handed in.
+ * A share exists as long as something is counted for it, even if its connections are gone, because
+ * locks end with their leases. Requests per second are counted as a debt that melts with time (the
+ * generic cell rate algorithm), so that up to a second's worth of them may come at once. This is
+ * pure: time is an argument.
  */
 #ifndef PAWL_NET_SHARES_H
 #define PAWL_NET_SHARES_H
@@ -17,67 +19,104 @@
 #include "share.h"
 #include "siphash.h"
 
+/* The size of a refusal's message, in bytes. */
 #define SHARES_QUOTA_BYTES (ADDRESS_TEXT_BYTES + 256)
 
 struct shares {
-	const struct allocator *alloc; /* borrowed */
+	/* Borrowed. */
+	const struct allocator *alloc;
 	struct siphash_key hash_key;
 	struct map by_name;
-	struct list among; /* all, in the order of their numbers */
-	uint64_t last;     /* number */
-	struct list idle; /* shares of which nothing is in use */
-	uint64_t refused; /* requests and connections since the start; counted by whoever refuses them */
+
+	/* All shares, in the order of their numbers. */
+	struct list among;
+	/* The number that was given last. */
+	uint64_t last;
+	/* The shares of which nothing is in use. */
+	struct list idle;
+	/* The number of requests and connections that were refused since the start. Whoever refuses
+	 * them counts them. */
+	uint64_t refused;
 };
 
+/* What one identity, or one address, takes. */
 struct share {
 	struct shares *all;
 	struct map_node node;
 	struct list among, idle;
+
+	/* Numbers count up and are never used again. */
 	uint64_t number;
 	uint64_t used[SHARE_KINDS];
-	uint64_t total; /* of all kinds */
+	/* The sum of `used` over all kinds. */
+	uint64_t total;
 	struct share_limits limits;
-	int64_t paid; /* CLOCK_BOOTTIME up to which the requests so far use up the rate */
-	struct fair_flow flow;   /* among the identities that have requests waiting */
-	struct fair_queue ready; /* its connections whose requests wait */
+
+	/* The requests so far use up the rate until this instant of CLOCK_BOOTTIME. */
+	int64_t paid;
+
+	/* The place of this share among those that have requests waiting. */
+	struct fair_flow flow;
+	/* The connections of this share whose requests wait. */
+	struct fair_queue ready;
+
 	size_t name_size;
-	uint8_t name[]; /* "=" and an identity; "+" and that of the program around the node; "@" and the address of those without one; "#" and an address */
+	/* "=" and an identity; "+" and the identity of the program around the node; "@" and the
+	 * address of connections without an identity; or "#" and an address. */
+	uint8_t name[];
 };
 
-/* What one connection counts for. */
+/* The shares that one connection counts for. */
 struct share_pair {
 	struct share *identity;
-	struct share *address; /* NULL: it has none */
+	/* NULL if the connection has no address. */
+	struct share *address;
 };
 
-/* What is refused, in words. */
+/* A refusal, and room for its message. */
 struct share_quota {
 	struct client_refusal refusal;
 	char message[SHARES_QUOTA_BYTES];
 };
 
-int shares_init(struct shares *s, const struct allocator *alloc, struct siphash_key hash_key); /* 0 or PAWL_ENOMEM */
-void shares_done(struct shares *s); /* accepts zeroed memory; nothing may be used of a share afterwards */
-/* Once a second: forgets shares of which nothing is used, and whose debt has melted. */
+/* Returns 0 or PAWL_ENOMEM. */
+int shares_init(struct shares *s, const struct allocator *alloc, struct siphash_key hash_key);
+/* Accepts zeroed memory. Nothing of a share may be used afterwards. */
+void shares_done(struct shares *s);
+/* To be called once a second. Forgets the shares of which nothing is used and whose debt has
+ * melted. */
 void shares_sweep(struct shares *s, struct instant now);
 
-/* The share of that name, made if need be. It may go with the next shares_sweep unless something is taken. NULL: no memory. */
-struct share *shares_find(struct shares *s, char kind, struct slice name, int64_t connection_quantum);
+/* Returns the share with that name, which is made if it does not exist; or NULL if there is no
+ * memory. The next shares_sweep may free it unless something is taken from it. */
+struct share *shares_find(struct shares *s, char kind, struct slice name,
+	int64_t connection_quantum);
 
-/* True: `count` more would be above a limit of either, where that is raised by `spare`; *out says which, and when to come again. */
-bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count, uint64_t spare, struct share_quota *out);
-/* The share that has most memory, of an identity or of those without one from one address, but not of the program around the node; NULL: none has any. */
+/* Returns true if `count` more would exceed a limit of either share, with the limit raised by
+ * `spare`. *out says which limit that is, and when to come again. */
+bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count,
+	uint64_t spare, struct share_quota *out);
+
+/* Returns the share that has most memory, or NULL if none has any. It is that of an identity, or of
+ * the connections without an identity from one address, but never that of the program around the
+ * node. */
 const struct share *shares_heaviest(const struct shares *s);
-/* The first with a number above that; NULL: there is none. */
+
+/* Returns the first share whose number is above `number`, or NULL if there is none. */
 const struct share *shares_after(const struct shares *s, uint64_t number);
+/* Returns the share with the next higher number, or NULL if there is none. */
 const struct share *shares_next(const struct share *share);
+
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 
-/* True: so many requests have come lately that another one has to wait. `urgent`: half of what may come at once is for these alone. */
-bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now, struct share_quota *out);
+/* Returns true if so many requests have come lately that another one has to wait. An `urgent`
+ * request may use twice as much; the second half is only for those. */
+bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now,
+	struct share_quota *out);
 static inline bool shares_rated(const struct share_pair *pair) {
-	return pair->identity->limits.most[SHARE_RATE] || (pair->address && pair->address->limits.most[SHARE_RATE]);
+	return pair->identity->limits.most[SHARE_RATE]
+		|| (pair->address && pair->address->limits.most[SHARE_RATE]);
 }
 void shares_charge(const struct share_pair *pair, uint64_t requests, struct instant now);
 
