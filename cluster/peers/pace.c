@@ -1,9 +1,11 @@
-/* pace.c: how long round trips between the nodes of the cluster were lately, and what that means for request_timeout (section 9). Each
- * node measures its own links, and tells the longest with every answer to a ping, so that a node which is near all others
- * knows of those that are far from each other. */
+/* pace.c: the longest round trips between the nodes of the cluster lately, which bound
+ * request_timeout (section 9). Each node measures its own links, and tells the longest round trip
+ * with every answer to a ping, so that a node which is near all others knows of those that are far
+ * from each other. */
 #include "peers.h"
 
-#define WINDOW (30 * SPAN_S) /* "lately": this window and the one before it */
+/* "Lately" is this window and the one before it. */
+#define WINDOW (30 * SPAN_S)
 
 static void add(struct core *core, struct longest_span *l, span_ns span) {
 	span_ns age = instant_elapsed_long(core->now, l->since);
@@ -31,10 +33,12 @@ void pace_measured(struct core *core, uint32_t peer, span_ns round_trip) {
 	add(core, &core->peers[peer].trips, round_trip);
 }
 
-/* A link that is silent for request_timeout is reset: whoever tells of longer round trips than the longest request_timeout lies. */
+/* A link that is silent for request_timeout is reset. So a node that tells of longer round trips
+ * than the longest request_timeout lies. */
 void pace_told(struct core *core, uint32_t peer, uint64_t us) {
 	const span_ns told = span_from_us(us);
-	add(core, &core->peers[peer].trips_told, told < REQUEST_TIMEOUT_MOST ? told : REQUEST_TIMEOUT_MOST);
+	add(core, &core->peers[peer].trips_told,
+		told < REQUEST_TIMEOUT_MOST ? told : REQUEST_TIMEOUT_MOST);
 }
 
 span_ns pace_own(const struct core *core) {

@@ -1,22 +1,28 @@
-/* peer_table.c: the table of peers: the nodes of the configuration in its order, masters first; then masters of the epoch before that are
- * not in it; then guests. A node is known by its name, and keeps its link when it gets another index. */
+/* peer_table.c: the table of peers: the nodes of the configuration in its order, masters first;
+ * then masters of the epoch before that are not in it; then non-members. A node is known by its
+ * name, and keeps its link when it gets another index. */
 #include "peers.h"
 
-struct layout { /* of the table that is to be */
+/* The table that is to be. */
+struct layout {
 	struct config_node nodes[NODES_MAX];
 	enum standing standing[NODES_MAX];
 	uint32_t count;
 };
 
-struct peer_table_room { /* taken at the start: an epoch must not fail for want of memory */
+/* Memory that is taken at the start, because a new epoch must not fail for want of memory. */
+struct peer_table_room {
 	struct layout layout;
 	struct peer old[NODES_MAX];
 };
 
+/* Adds a node, unless its name is there already. False: the table is full. */
 static bool add(struct layout *l, const struct config_node *node, enum standing standing) {
 	for (uint32_t i = 0; i < l->count; i++) {
 		if (strcmp(l->nodes[i].name, node->name) == 0) {
-			return true; /* one name, one link: who took the place of a master of before is reached instead of it */
+			/* One name has one link. A node that took the place of a former master is
+			 * reached instead of that one. */
+			return true;
 		}
 	}
 	if (l->count == NODES_MAX) {
@@ -45,7 +51,8 @@ int peer_table_find_id(const struct core *core, struct id128 id) {
 		return (int)core->self;
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		if (core->peers[i].up && id128_equal(core->peers[i].link_id, id) && proof_identity(core, i)) {
+		if (core->peers[i].up && id128_equal(core->peers[i].link_id, id) &&
+			proof_identity(core, i)) {
 			return (int)i;
 		}
 	}
@@ -59,7 +66,7 @@ static void init_peer(struct peer *p) {
 	list_init(&p->waiters);
 }
 
-/* Lists that hang on a peer follow it; its head is what moves. */
+/* Moves the elements of a list from one peer to another. */
 static void move_list(struct list *to, struct list *from) {
 	list_init(to);
 	struct list *n;
@@ -78,24 +85,29 @@ static void move_peer(struct peer *to, struct peer *from) {
 
 static bool self_member(const struct core *core) {
 	int at = config_find_name(&core->config, core->name);
-	return at >= 0 && (core->config_hash == 0 || id128_equal(core->config.nodes[at].id, core->durable.node_id));
+	return at >= 0 && (core->config_hash == 0 ||
+		id128_equal(core->config.nodes[at].id, core->durable.node_id));
 }
 
 static void lay_out(struct core *core, struct layout *l) {
 	const struct config *c = &core->config;
 	struct config_node self = { .id = core->durable.node_id };
 	memcpy(self.name, core->name, sizeof self.name);
-	const char *address = core->peers[core->self].node.address; /* of the configuration before this one, if it was in that */
+	/* This is the address that the configuration before this one has, if this node was in
+	 * that. */
+	const char *address = core->peers[core->self].node.address;
 	memcpy(self.address, address[0] ? address : core->address, sizeof self.address);
 	l->count = 0;
 	bool inside = self_member(core);
 	for (uint32_t i = 0; i < c->node_count; i++) {
-		/* with its name in the configuration and another identity, it is a guest there, and the name's place is nobody's */
+		/* If the configuration gives this node's name to another identity, this node is a
+		 * non-member, and the place of the name is nobody's. */
 		bool lost = !inside && strcmp(c->nodes[i].name, core->name) == 0;
 		l->nodes[l->count] = c->nodes[i];
 		l->standing[l->count] = PEER_MEMBER;
 		if (lost) {
-			l->nodes[l->count].name[0] = 0; /* nobody has an empty name: the place stays, and is never linked */
+			/* Nobody has an empty name, so the place stays and is never linked. */
+			l->nodes[l->count].name[0] = 0;
 		}
 		l->count++;
 	}
@@ -117,11 +129,14 @@ static void lay_out(struct core *core, struct layout *l) {
 	}
 }
 
-/* Same name, other identity than the configuration's: linked no more; or linked at last. */
+/* Sets what depends on the configuration: whether the link leads to the identity that it has for
+ * the name. What the node said under the epoch before is forgotten. */
 static void settle_link(struct core *core, struct peer *p) {
-	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) && id128_equal(p->node.id, p->link_id);
+	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) &&
+		id128_equal(p->node.id, p->link_id);
 	p->voting = p->present = p->same = p->complete = false;
-	p->decree.kind = (enum message_kind)0; /* of the epoch before */
+	/* The answer was for the epoch before. */
+	p->decree.kind = (enum message_kind)0;
 	p->far_ahead = p->wrong_noted = false;
 	p->said_clock = 0;
 }
@@ -136,7 +151,8 @@ static uint32_t find_self(const struct core *core, const struct layout *l) {
 	return 0;
 }
 
-static void place_peers(struct core *core, const struct layout *l, struct peer *old, const int from[NODES_MAX]) {
+static void place_peers(struct core *core, const struct layout *l, struct peer *old,
+	const int from[NODES_MAX]) {
 	for (uint32_t i = 0; i < l->count; i++) {
 		struct peer *p = &core->peers[i];
 		if (from[i] >= 0) {
@@ -165,17 +181,18 @@ static bool has_place(const int from[NODES_MAX], uint32_t before) {
 	return false;
 }
 
-/* Builds the table anew from the configuration. */
 void peer_table_rebuild(struct core *core) {
 	struct layout *l = &core->peering.peer_table_room->layout;
 	struct peer *old = core->peering.peer_table_room->old;
 	int from[NODES_MAX];
 	lay_out(core, l);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		from[i] = i < l->count && l->nodes[i].name[0] ? find_name(core, l->nodes[i].name) : -1;
+		from[i] = i < l->count && l->nodes[i].name[0]
+			? find_name(core, l->nodes[i].name) : -1;
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		if (core->peers[i].up && !has_place(from, i)) { /* the table is full: its link ends with its place */
+		/* The table is full, so the link ends with its place. */
+		if (core->peers[i].up && !has_place(from, i)) {
 			core->observers->peer_dropped(core, i);
 		}
 		move_peer(&old[i], &core->peers[i]);
@@ -192,7 +209,8 @@ void peer_table_rebuild(struct core *core) {
 }
 
 int peer_table_init(struct core *core) {
-	core->peering.peer_table_room = alloc_new(&core->alloc, sizeof *core->peering.peer_table_room);
+	core->peering.peer_table_room = alloc_new(&core->alloc,
+		sizeof *core->peering.peer_table_room);
 	if (core->peering.peer_table_room == NULL) {
 		return PAWL_ENOMEM;
 	}
@@ -202,17 +220,19 @@ int peer_table_init(struct core *core) {
 }
 
 void peer_table_done(struct core *core) {
-	alloc_free(&core->alloc, core->peering.peer_table_room, sizeof *core->peering.peer_table_room);
+	alloc_free(&core->alloc, core->peering.peer_table_room,
+		sizeof *core->peering.peer_table_room);
 }
 
-/* ---- guests ---- */
+/* ---- non-members ---- */
 
+/* Tells whether the place is in use; the places of non-members without a link are not. */
 static bool non_member_here(const struct core *core, uint32_t index) {
 	const struct peer *p = &core->peers[index];
 	return p->standing != PEER_NON_MEMBER || p->up || p->wanted || index == core->self;
 }
 
-/* The place of a guest that is gone, or a new one. */
+/* Returns the place of a non-member that is gone, or a new one. */
 static uint32_t free_index(const struct core *core) {
 	uint32_t index = 0;
 	while (index < core->peer_count && non_member_here(core, index)) {
@@ -247,10 +267,12 @@ int peer_table_non_member(struct core *core, const char *name, const char *addre
 
 int core_welcome(struct core *core, const char *name, struct core_out *out) {
 	(void)out;
-	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL : peer_table_non_member(core, name, "");
+	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL
+		: peer_table_non_member(core, name, "");
 }
 
-/* A guest is gone with its link, unless a change waits for it. Only the last ones leave the table, so that no index changes. */
+/* A non-member is gone when its link is, unless a change waits for it. Only the last ones leave the
+ * table, so that no index changes. */
 void peer_table_non_member_lost(struct core *core, uint32_t peer) {
 	(void)peer;
 	while (core->peer_count > 0) {
@@ -265,29 +287,35 @@ void peer_table_non_member_lost(struct core *core, uint32_t peer) {
 	}
 }
 
-/* Who is not linked with a quorum of its epoch (unborn: of the initial masters) may have missed a change, and those who would have
- * dialled it know it no more. */
+/* A node that is not linked with a quorum of its epoch (before birth, of the initial masters) may
+ * have missed a change, and those who would have dialled it may no longer know it. So it dials all
+ * nodes it knows. */
 void peer_table_beat(struct core *core) {
 	uint32_t near = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		near += i == core->self || (core_born(core) ? core->peers[i].same : core->peers[i].up);
+		near += i == core->self ||
+			(core_born(core) ? core->peers[i].same : core->peers[i].up);
 	}
 	core->peering.near_at = near >= core->quorum ? core->now : core->peering.near_at;
-	bool isolated = instant_elapsed_short(core->now, core->peering.near_at) > core->config.request_timeout;
-	core->peering.peers_changed = core->peering.peers_changed || isolated != core->peering.isolated;
+	bool isolated = instant_elapsed_short(core->now, core->peering.near_at) >
+		core->config.request_timeout;
+	core->peering.peers_changed = core->peering.peers_changed ||
+		isolated != core->peering.isolated;
 	core->peering.isolated = isolated;
 }
 
 /* ---- looking in ---- */
 
-/* Of two members the one with the smaller name dials. Who is outside knows the members' addresses, and they do not know its. */
+/* Of two members the one with the smaller name dials. A node that is outside dials the members: it
+ * knows their addresses, and they do not know its own. */
 bool core_peer_dialled(const struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
 	if (peer == core->self || p->node.name[0] == 0 || p->node.address[0] == 0) {
 		return false;
 	}
 	bool outside = core->peers[core->self].standing == PEER_NON_MEMBER;
-	return outside || core->peering.isolated || p->wanted || p->standing == PEER_NON_MEMBER || strcmp(core->name, p->node.name) < 0;
+	return outside || core->peering.isolated || p->wanted || p->standing == PEER_NON_MEMBER ||
+		strcmp(core->name, p->node.name) < 0;
 }
 
 const struct config_node *core_peer(const struct core *core, uint32_t peer) {

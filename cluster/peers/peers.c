@@ -1,4 +1,5 @@
-/* peers.c: links to the other nodes: frames in, pings, the voting flag, and links that are reset (section 9). */
+/* peers.c: links to the other nodes: coming up and going down, pings, and links that are reset
+ * (section 9). */
 #include "peers.h"
 
 bool peer_reachable(const struct core *core, uint32_t index) {
@@ -6,7 +7,8 @@ bool peer_reachable(const struct core *core, uint32_t index) {
 }
 
 bool peer_votes(const struct core *core, uint32_t index) {
-	return index == core->self ? core_votes(core) && !core->engine.self_lost : core->peers[index].linked && core->peers[index].voting;
+	return index == core->self ? core_votes(core) && !core->engine.self_lost
+		: core->peers[index].linked && core->peers[index].voting;
 }
 
 bool peers_listen(const struct core *core) {
@@ -17,7 +19,8 @@ bool peers_listen(const struct core *core) {
 	return listen;
 }
 
-/* The longest round trip among the masters that answer: what a pause between rivals is measured by. */
+/* Returns the longest round trip of a linked master, in nanoseconds and at least a millisecond.
+ * Pauses between rivals are measured by it. */
 static span_ns peers_round_trip(const struct core *core) {
 	span_ns longest = SPAN_MS;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -27,7 +30,6 @@ static span_ns peers_round_trip(const struct core *core) {
 	return longest;
 }
 
-/* The longest pause of one who was refused by a rival: two round trips, doubled so many times, at most promise_timeout / 4. */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled) {
 	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
 	for (uint32_t i = 0; i < doubled && most < cap; i++) {
@@ -55,7 +57,8 @@ void peers_tell(struct core *core) {
 	}
 }
 
-/* Whether the node at the other end is the one of the configuration. Before birth identities are only being heard. */
+/* Tells whether the node at the other end is the one of the configuration. Before birth identities
+ * are only being heard. */
 static void identify(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	if (p->standing == PEER_NON_MEMBER || !core_born(core)) {
@@ -63,7 +66,8 @@ static void identify(struct core *core, uint32_t peer) {
 	} else if (id128_equal(p->node.id, p->link_id)) {
 		p->linked = true;
 	} else {
-		out_note(core, NOTE_BIRTH_STRANGER, peer, 0, "its identity is not the one of the configuration", slice_of(NULL, 0));
+		out_note(core, NOTE_BIRTH_STRANGER, peer, 0,
+			"its identity is not the one of the configuration", slice_of(NULL, 0));
 	}
 }
 
@@ -73,7 +77,8 @@ void peer_up(struct core *core, uint32_t peer, const struct core_event *e) {
 	if (peer == core->self) {
 		return;
 	}
-	out_peer_gone(core, peer); /* what was to be reset is the link before this one */
+	/* What was to be reset is the link before this one. */
+	out_peer_gone(core, peer);
 	p->up = true;
 	p->no_master = e->peer_no_master;
 	p->no_master_told = false;
@@ -93,7 +98,8 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 		return;
 	}
 	core->observers->link_ends(core, peer);
-	p->up = p->linked = p->voting = p->present = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = p->complete = false;
+	p->up = p->linked = p->voting = p->present = p->same = p->heard = p->ping_out =
+		p->far_ahead = p->wrong_noted = p->complete = false;
 	p->round_trip = 0;
 	p->stopped++;
 	p->decree.kind = (enum message_kind)0;
@@ -109,8 +115,9 @@ static void reset(struct core *core, uint32_t peer) {
 	out_reset(core, peer);
 }
 
-/* A message to itself could not be queued: as if there were a link to itself and it were lost. Promises, kept requests and entries of queues
- * that it made here are dropped, and what it had asked itself has no answer. The link is back with the next beat: not at once,
+/* A message of this node to itself could not be queued. It is as if there were a link to itself and
+ * that were lost: promises, parked requests and queue entries that the node made here are dropped,
+ * and what it had asked itself has no answer. The link is back with the next beat, and not at once,
  * because what is entered again needs memory, too. */
 static void lose_self(struct core *core) {
 	COUNT(core, self_lost);
@@ -136,7 +143,8 @@ void peers_lose_failed(struct core *core) {
 }
 
 void peer_ping(struct core *core, uint32_t peer, const struct message *m) {
-	struct message pong = { .kind = MESSAGE_PONG, .round = m->round, .lease_us = (uint64_t)(pace_own(core) / SPAN_US) };
+	struct message pong = { .kind = MESSAGE_PONG, .round = m->round,
+		.lease_us = (uint64_t)(pace_own(core) / SPAN_US) };
 	out_send(core, peer, &pong);
 }
 
@@ -150,14 +158,15 @@ void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 	}
 }
 
-/* A link without an answer for request_timeout is reset. */
+/* Resets links without an answer for request_timeout. */
 void peers_beat(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
 		if (!p->up) {
 			continue;
 		}
-		if (p->ping_out && instant_elapsed_long(core->now, p->ping_sent) > core->config.request_timeout) {
+		if (p->ping_out && instant_elapsed_long(core->now, p->ping_sent) >
+			core->config.request_timeout) {
 			reset(core, i);
 		} else if (!p->ping_out) {
 			peer_ping_send(core, i);
@@ -165,7 +174,6 @@ void peers_beat(struct core *core) {
 	}
 }
 
-/* The loop stood still: what waits unread in the links is old and must not come to life. */
 void peers_reset_all(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		if (core->peers[i].up) {

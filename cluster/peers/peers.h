@@ -1,49 +1,95 @@
-/* peers.h: the table of peers, their links, round trips, and what is known of the masters. */
+/* peers.h: the table of peers, their links and round trips, and what is known of the masters. */
 #ifndef PAWL_CLUSTER_PEERS_H
 #define PAWL_CLUSTER_PEERS_H
 
 #include "engine.h"
 
 /* ---- pace.c ---- */
+
+/* Notes a round trip to the peer, in nanoseconds, that this node has measured. */
 void pace_measured(struct core *core, uint32_t peer, span_ns round_trip);
+/* Notes the longest round trip, in microseconds, that the peer says it has measured lately. */
 void pace_told(struct core *core, uint32_t peer, uint64_t us);
-span_ns pace_own(const struct core *core); /* to any member; 0: none was measured */
-span_ns pace_longest(const struct core *core, uint32_t *peer); /* the same, also as members have told; *peer: to whom, or who told */
+/* Returns the longest round trip that this node has measured to any member lately; 0: none. */
+span_ns pace_own(const struct core *core);
+/* Returns the longest round trip that this node has measured or that members have told. *peer is
+ * the node that it leads to, or that told it. */
+span_ns pace_longest(const struct core *core, uint32_t *peer);
 
 /* ---- peers.c ---- */
+
+/* A link to the peer is up, as the event CORE_PEER_UP says. */
 void peer_up(struct core *core, uint32_t peer, const struct core_event *e);
-void peer_down(struct core *core, uint32_t peer, bool closed); /* by the other side */
+/* The link of the peer is gone. closed: the other side has closed it. */
+void peer_down(struct core *core, uint32_t peer, bool closed);
 void peer_ping(struct core *core, uint32_t peer, const struct message *m);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
+/* Sends pings, and resets links that are silent. */
 void peers_beat(struct core *core);
 void peer_ping_send(struct core *core, uint32_t peer);
+/* Resets all links. The loop stood still, and what waits unread in the links is old and must not
+ * come to life. */
 void peers_reset_all(struct core *core);
-void peers_lose_failed(struct core *core); /* handles the loss of one of core->engine.failed, which has one */
+/* Handles the loss of one peer in core->engine.failed, which must not be empty. */
+void peers_lose_failed(struct core *core);
+/* This node hears itself again, if it had lost itself. */
 void peers_self_again(struct core *core);
-void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
-bool peer_reachable(const struct core *core, uint32_t index); /* linked, or this node itself */
+/* Pings everybody at once, because the voting flag in this node's frames has changed. */
+void peers_tell(struct core *core);
+/* Tells whether the peer is linked, or is this node itself. */
+bool peer_reachable(const struct core *core, uint32_t index);
+/* Tells whether the peer is reachable and votes in this epoch. */
 bool peer_votes(const struct core *core, uint32_t index);
-bool peers_listen(const struct core *core); /* to what this node coordinates: it is in the configuration, or was a master before it */
+/* Tells whether masters listen to what this node coordinates: it is in the configuration, or was a
+ * master of the epoch before. */
+bool peers_listen(const struct core *core);
+/* Returns the longest pause, in nanoseconds, of an operation that a rival refused: two round trips,
+ * doubled so many times, at most promise_timeout / 4. */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
 /* ---- peer_table.c ---- */
-int peer_table_init(struct core *core); /* 0 or PAWL_ENOMEM */
+
+/* Makes the table of peers. Returns 0 or PAWL_ENOMEM. */
+int peer_table_init(struct core *core);
 void peer_table_done(struct core *core);
+/* Builds the table anew from the configuration. */
 void peer_table_rebuild(struct core *core);
-int peer_table_non_member(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
+/* Returns the index of the node with this name, which becomes a non-member if the table does not
+ * have it. PAWL_EFULL: there is no room. */
+int peer_table_non_member(struct core *core, const char *name, const char *address);
+/* The link of a non-member is gone. */
 void peer_table_non_member_lost(struct core *core, uint32_t peer);
+/* Finds out whether this node is isolated. */
 void peer_table_beat(struct core *core);
-int peer_table_find_name(const struct core *core, const char *name);  /* -1: nobody */
-int peer_table_find_id(const struct core *core, struct id128 id);     /* itself, or who is at the other end of a link; -1: nobody */
+/* Returns the index of the node with this name, or -1. */
+int peer_table_find_name(const struct core *core, const char *name);
+/* Returns the index of this node, or of the node with this identity at the other end of a link, or
+ * -1. */
+int peer_table_find_id(const struct core *core, struct id128 id);
 
 /* ---- voters.c ---- */
-uint64_t peers_quorum_says(const struct core *core); /* a clock far above this node's that is right; 0: none */
+
+/* Returns a clock far above this node's that is right because a quorum of masters says so; 0: there
+ * is none. */
+uint64_t peers_quorum_says(const struct core *core);
+/* Returns how many masters vote in this epoch, as far as this node sees. */
 uint32_t epoch_voters(const struct core *core);
-bool epoch_fresh(const struct core *core); /* adopted just now: its masters may not vote yet */
-bool epoch_passes(const struct core *core); /* one follows the other: that fewer than q vote is no want of a quorum */
+/* Tells whether this epoch was adopted so lately that its masters may not vote yet. */
+bool epoch_fresh(const struct core *core);
+/* Tells whether one epoch is following the other, so that fewer than q votes do not mean that there
+ * is no quorum. */
+bool epoch_passes(const struct core *core);
+/* Returns a bit set of the masters that do not vote in this epoch. */
 uint64_t epoch_missing(const struct core *core);
-bool epoch_source_needed(const struct core *core); /* its table must stay for masters that have not taken over yet */
-bool proof_master(const struct core *core, uint32_t from); /* the link is to a master of this epoch, or to nobody: itself */
-bool proof_identity(const struct core *core, uint32_t from); /* the other end names no identity that belongs to another name */
+/* Tells whether this node's table must stay for masters that have not taken over yet. The table is
+ * needed until all masters of this epoch vote, or until nothing in it could be believed any
+ * more. */
+bool epoch_source_needed(const struct core *core);
+/* Tells whether `from` is this node, or is linked, and is a master of this epoch by name and
+ * identity. */
+bool proof_master(const struct core *core, uint32_t from);
+/* Tells whether the identity that the other end has said is its own to say: it belongs to no other
+ * name. */
+bool proof_identity(const struct core *core, uint32_t from);
 
 #endif

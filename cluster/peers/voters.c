@@ -1,13 +1,12 @@
-/* voters.c: what this node knows of the masters of its epoch. */
+/* voters.c: what this node knows of the masters of its epoch: who votes, and who may say what. */
 #include "peers.h"
 
-/* A master of this node's configuration: by its name and its identity. */
 bool proof_master(const struct core *core, uint32_t from) {
 	return from < core->masters && (from == core->self || core->peers[from].linked);
 }
 
-/* Whether the identity that the other end of the link names is its own to name. A link's name is what its certificate says; an identity
- * that a configuration gives to another name is not believed. */
+/* The name of a link is what its certificate says. An identity that a configuration gives to
+ * another name is not believed. */
 bool proof_identity(const struct core *core, uint32_t from) {
 	const struct peer *p = &core->peers[from];
 	if (p->linked || from == core->self || !core_born(core)) {
@@ -29,13 +28,15 @@ uint32_t epoch_voters(const struct core *core) {
 }
 
 bool epoch_fresh(const struct core *core) {
-	return core->config.epoch > 1 && !instant_expired(core->now, instant_add(core->adopted_at, core->config.request_timeout));
+	return core->config.epoch > 1 && !instant_expired(core->now,
+		instant_add(core->adopted_at, core->config.request_timeout));
 }
 
 bool epoch_passes(const struct core *core) {
 	bool ahead = false;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		ahead = ahead || (core->peers[i].linked && core->peers[i].epoch > core->config.epoch);
+		ahead = ahead || (core->peers[i].linked &&
+			core->peers[i].epoch > core->config.epoch);
 	}
 	return ahead || epoch_fresh(core);
 }
@@ -48,12 +49,12 @@ uint64_t epoch_missing(const struct core *core) {
 	return missing;
 }
 
-/* A master of the epoch before keeps its table until the masters of this one vote, or nothing of it could be believed any more. */
 bool epoch_source_needed(const struct core *core) {
 	return core->remembers && !core->complete && !instant_expired(core->now, core->forget_at);
 }
 
-/* Section 9: the least of the clocks that masters far ahead say, of all who vote with a quorum of them: at least one of those is right. 0: fewer. */
+/* Of a quorum of masters, at least one says a right clock (section 9). So the least of their clocks
+ * is no higher than a right one. */
 uint64_t peers_quorum_says(const struct core *core) {
 	uint32_t ahead = 0;
 	uint64_t least = UINT64_MAX;

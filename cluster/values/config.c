@@ -1,4 +1,5 @@
-/* config.c: configurations, their bounds (section 9), and the one canonical encoding that names them. */
+/* config.c: configurations, their bounds (section 9), and the one canonical encoding that names
+ * them. It keeps no state. */
 #include "config.h"
 
 #include "pawl/error.h"
@@ -71,8 +72,10 @@ static const char *problem_of_nodes(const struct config *c) {
 			if (strcmp(c->nodes[i].name, c->nodes[j].name) == 0) {
 				return "two nodes have the same name";
 			}
-			if (!id128_zero(c->nodes[i].id) && id128_equal(c->nodes[i].id, c->nodes[j].id)) {
-				return "two nodes have the same identity: was a state directory copied?";
+			if (!id128_zero(c->nodes[i].id) &&
+				id128_equal(c->nodes[i].id, c->nodes[j].id)) {
+				return "two nodes have the same identity: was a state directory "
+					"copied?";
 			}
 		}
 	}
@@ -108,18 +111,24 @@ const char *config_timing_problem(const struct config *c, const struct config *p
 	bool request = present == NULL || c->request_timeout != present->request_timeout;
 	bool lease = present == NULL || c->max_lease != present->max_lease;
 	if (request && c->request_timeout < REQUEST_TIMEOUT_LEAST) {
-		return "request_timeout must be at least 10ms: a link whose other end is silent for so long is reset, and no machine answers always sooner";
+		return "request_timeout must be at least 10ms: a link whose other end is silent "
+			"for so long is reset, and no machine answers always sooner";
 	}
 	if (request && c->request_timeout > REQUEST_TIMEOUT_MOST) {
-		return "request_timeout must be at most 1m: so long nobody notices a dead node, and masters that restart wait for the longest one ever set";
+		return "request_timeout must be at most 1m: so long nobody notices a dead node, "
+			"and masters that restart wait for the longest one ever set";
 	}
 	if ((request || lease) && c->max_lease / 2 < c->request_timeout) {
-		return "max_lease must be at least twice request_timeout: else no lease leaves the time to extend it";
+		return "max_lease must be at least twice request_timeout: else no lease leaves the "
+			"time to extend it";
 	}
 	return NULL;
 }
 
-/* ---- canonical encoding: a version byte, then every field, numbers as 8 bytes little endian, texts with a length ---- */
+/* ---- canonical encoding ----
+ *
+ * A version byte comes first, then every field. Numbers are 8 bytes little endian, texts have a
+ * length byte in front. */
 struct cursor {
 	uint8_t *to;
 	const uint8_t *from;
@@ -254,7 +263,8 @@ int config_decode(struct slice bytes, struct config *out) {
 }
 
 uint64_t config_hash(const struct config *c) {
-	static const struct siphash_key key = { 0x7061776c20636f6eu, 0x6669672068617368u }; /* "pawl con" "fig hash" */
+	/* The key is "pawl con" "fig hash". */
+	static const struct siphash_key key = { 0x7061776c20636f6eu, 0x6669672068617368u };
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	size_t size = config_encode(c, bytes);
 	uint64_t h = siphash(key, bytes, size);

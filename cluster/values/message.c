@@ -1,4 +1,4 @@
-/* message.c: the names and fields of MESSAGE_TABLE. */
+/* message.c: the names and fields of the kinds in MESSAGE_TABLE. */
 #include "message.h"
 
 uint32_t message_fields(enum message_kind kind) {
@@ -36,7 +36,9 @@ const char *message_name(enum message_kind kind) {
 }
 
 const char *status_name(enum status status) {
-	static const char *const names[STATUS_MAX + 1] = { "ok", "held_self", "kept", "need", "held", "promised", "queued", "stale",
-		"released", "too_long", "clock", "recovering", "epoch", "denied", "full", "barred", "ballot", "contested", "absent", "terms", "later" };
+	static const char *const names[STATUS_MAX + 1] = {
+		"ok", "held_self", "kept", "need", "held", "promised", "queued", "stale",
+		"released", "too_long", "clock", "recovering", "epoch", "denied", "full",
+		"barred", "ballot", "contested", "absent", "terms", "later" };
 	return (unsigned)status <= STATUS_MAX ? names[status] : "?";
 }

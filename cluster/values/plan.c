@@ -1,4 +1,5 @@
-/* plan.c: what a change asked for makes of the present configuration. Pure: the configuration in, the next one or a refusal out. */
+/* plan.c: what a change makes of the present configuration. It is pure: the configuration and the
+ * change go in, and the next configuration or a refusal comes out. */
 #include "plan.h"
 
 #include <string.h>
@@ -42,8 +43,10 @@ static bool copy_text(struct slice from, char *to, size_t max) {
 	return true;
 }
 
-/* A node that is to be in: what the configuration knows of it, else what its link told. */
-static struct plan fill(const struct plan_view *view, struct slice name, struct slice address, bool master, struct config_node *out) {
+/* Fills in a node that is to be in the configuration: with what the present configuration knows of
+ * it, else with what its link told. */
+static struct plan fill(const struct plan_view *view, struct slice name, struct slice address,
+	bool master, struct config_node *out) {
 	int at = find(view->present, name);
 	struct config_node node = { .master = master };
 	struct plan_node link = { .known = false };
@@ -51,11 +54,13 @@ static struct plan fill(const struct plan_view *view, struct slice name, struct 
 		return refuse(PAWL_EBADREQUEST, "a name has 1 to 63 bytes", name);
 	}
 	if (!copy_text(address, node.address, ADDRESS_MAX)) {
-		return refuse(PAWL_EBADREQUEST, "an address has at most 255 bytes: host:port", name);
+		return refuse(PAWL_EBADREQUEST, "an address has at most 255 bytes: host:port",
+			name);
 	}
 	view->look(view->ctx, node.name, &link);
 	if (node.address[0] == 0) {
-		memcpy(node.address, at >= 0 ? view->present->nodes[at].address : link.address, sizeof node.address);
+		memcpy(node.address, at >= 0 ? view->present->nodes[at].address : link.address,
+			sizeof node.address);
 	}
 	if (at >= 0 && !(view->renew && (link.known || view->must_know))) {
 		node.id = view->present->nodes[at].id;
@@ -63,23 +68,30 @@ static struct plan fill(const struct plan_view *view, struct slice name, struct 
 		node.id = link.id;
 	} else {
 		*out = node;
-		return (struct plan){ .error = PAWL_ENOTFOUND, .why = "it is not known yet", .who = name, .ask = true };
+		return (struct plan){ .error = PAWL_ENOTFOUND, .why = "it is not known yet",
+			.who = name, .ask = true };
 	}
 	if (node.address[0] == 0) {
-		return refuse(PAWL_EBADREQUEST, "its address is not known: add-replica NAME HOST:PORT", name);
+		return refuse(PAWL_EBADREQUEST,
+			"its address is not known: add-replica NAME HOST:PORT", name);
 	}
 	*out = node;
 	return go();
 }
 
-static struct plan add_replica(const struct plan_view *view, const struct core_change *w, struct config *c) {
+static struct plan add_replica(const struct plan_view *view, const struct core_change *w,
+	struct config *c) {
 	struct config_node node;
 	int at = find(c, w->name);
-	if (at >= 0 && c->nodes[at].master && w->address.size > 0 && !slice_equal(slice_str(c->nodes[at].address), w->address)) {
-		return refuse(PAWL_EBADREQUEST, "it is a master, at another address: set-nodes gives it a new one", w->name);
+	if (at >= 0 && c->nodes[at].master && w->address.size > 0 &&
+		!slice_equal(slice_str(c->nodes[at].address), w->address)) {
+		return refuse(PAWL_EBADREQUEST,
+			"it is a master, at another address: set-nodes gives it a new one",
+			w->name);
 	}
 	struct plan_view renewing = *view;
-	renewing.renew = at >= 0 && !c->nodes[at].master; /* a replica that lost its files is the same replica */
+	/* A replica that has lost its files is the same replica. */
+	renewing.renew = at >= 0 && !c->nodes[at].master;
 	struct plan p = fill(&renewing, w->name, w->address, at >= 0 && c->nodes[at].master, &node);
 	if (p.error != PAWL_OK) {
 		return p;
@@ -87,7 +99,8 @@ static struct plan add_replica(const struct plan_view *view, const struct core_c
 	if (at >= 0) {
 		c->nodes[at] = node;
 	} else if (c->node_count == CONFIG_NODES_MAX) {
-		return refuse(PAWL_EFULL, "a configuration has at most 48 nodes: remove one first", w->name);
+		return refuse(PAWL_EFULL, "a configuration has at most 48 nodes: remove one first",
+			w->name);
 	} else {
 		put_in(c, c->node_count, &node);
 	}
@@ -97,7 +110,9 @@ static struct plan add_replica(const struct plan_view *view, const struct core_c
 static struct plan set_role(const struct core_change *w, struct config *c, bool master) {
 	int at = find(c, w->name);
 	if (at < 0) {
-		return refuse(PAWL_ENOTFOUND, "there is no such node: add it first, with add-replica NAME HOST:PORT", w->name);
+		return refuse(PAWL_ENOTFOUND,
+			"there is no such node: add it first, with add-replica NAME HOST:PORT",
+			w->name);
 	}
 	struct config_node node = c->nodes[at];
 	uint32_t masters = config_masters(c);
@@ -108,7 +123,8 @@ static struct plan set_role(const struct core_change *w, struct config *c, bool 
 		return refuse(PAWL_EFULL, "there are 9 masters already", w->name);
 	}
 	if (!master && masters == 1) {
-		return refuse(PAWL_EBADREQUEST, "it is the only master: promote another one first", w->name);
+		return refuse(PAWL_EBADREQUEST, "it is the only master: promote another one first",
+			w->name);
 	}
 	node.master = master;
 	take_out(c, (uint32_t)at);
@@ -119,17 +135,21 @@ static struct plan set_role(const struct core_change *w, struct config *c, bool 
 static struct plan take_away(const struct core_change *w, struct config *c) {
 	int at = find(c, w->name);
 	if (at < 0) {
-		return go(); /* it is gone already */
+		/* The node is gone already. */
+		return go();
 	}
 	if (c->nodes[at].master && config_masters(c) == 1) {
-		return refuse(PAWL_EBADREQUEST, "it is the only master: promote another one first", w->name);
+		return refuse(PAWL_EBADREQUEST, "it is the only master: promote another one first",
+			w->name);
 	}
 	take_out(c, (uint32_t)at);
 	return go();
 }
 
-/* OLD leaves and NEW takes its place; with one name for both, it is a node that came back with a new identity. */
-static struct plan replace(const struct plan_view *view, const struct core_change *w, struct config *c) {
+/* The node `name` leaves and `other` takes its place. With one name for both, it is a node that
+ * came back with a new identity. */
+static struct plan replace(const struct plan_view *view, const struct core_change *w,
+	struct config *c) {
 	bool same = slice_equal(w->name, w->other);
 	int at = find(c, w->name), other = find(c, w->other);
 	if (at < 0) {
@@ -143,7 +163,8 @@ static struct plan replace(const struct plan_view *view, const struct core_chang
 		return p;
 	}
 	if (!same && other >= 0 && c->nodes[other].master) {
-		return refuse(PAWL_EBADREQUEST, "it is a master already: remove the old one instead", w->other);
+		return refuse(PAWL_EBADREQUEST,
+			"it is a master already: remove the old one instead", w->other);
 	}
 	c->nodes[at] = node;
 	if (!same && other >= 0) {
@@ -152,7 +173,8 @@ static struct plan replace(const struct plan_view *view, const struct core_chang
 	return go();
 }
 
-static struct plan set_nodes(const struct plan_view *view, const struct core_change *w, struct config *c) {
+static struct plan set_nodes(const struct plan_view *view, const struct core_change *w,
+	struct config *c) {
 	struct config next = *c;
 	next.node_count = 0;
 	for (int masters = 1; masters >= 0; masters--) {
@@ -165,9 +187,11 @@ static struct plan set_nodes(const struct plan_view *view, const struct core_cha
 				return refuse(PAWL_EBADREQUEST, "it is named twice", n->name);
 			}
 			if (next.node_count == CONFIG_NODES_MAX) {
-				return refuse(PAWL_EFULL, "a configuration has at most 48 nodes", n->name);
+				return refuse(PAWL_EFULL, "a configuration has at most 48 nodes",
+					n->name);
 			}
-			struct plan p = fill(view, n->name, n->address, n->master, &next.nodes[next.node_count]);
+			struct plan p = fill(view, n->name, n->address, n->master,
+				&next.nodes[next.node_count]);
 			if (p.error != PAWL_OK) {
 				return p;
 			}
@@ -186,7 +210,8 @@ static struct plan set_timing(const struct core_change *w, struct config *c) {
 	return go();
 }
 
-static struct plan apply(const struct plan_view *view, const struct core_change *w, struct config *c) {
+static struct plan apply(const struct plan_view *view, const struct core_change *w,
+	struct config *c) {
 	switch (w->kind) {
 	case CHANGE_ADD_REPLICA: return add_replica(view, w, c);
 	case CHANGE_PROMOTE: return set_role(w, c, true);
@@ -206,7 +231,8 @@ static bool same_nodes(const struct config *a, const struct config *b) {
 	}
 	for (uint32_t i = 0; i < a->node_count; i++) {
 		const struct config_node *x = &a->nodes[i], *y = &b->nodes[i];
-		if (strcmp(x->name, y->name) != 0 || strcmp(x->address, y->address) != 0 || !id128_equal(x->id, y->id) || x->master != y->master) {
+		if (strcmp(x->name, y->name) != 0 || strcmp(x->address, y->address) != 0 ||
+			!id128_equal(x->id, y->id) || x->master != y->master) {
 			return false;
 		}
 	}
@@ -214,11 +240,13 @@ static bool same_nodes(const struct config *a, const struct config *b) {
 }
 
 static bool same_aim(const struct config *a, const struct config *b) {
-	return same_nodes(a, b) && a->max_lease == b->max_lease && a->request_timeout == b->request_timeout &&
+	return same_nodes(a, b) && a->max_lease == b->max_lease &&
+		a->request_timeout == b->request_timeout &&
 		a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm;
 }
 
-/* The second of two nodes that would be dialled at one address, or NULL: a slip of the pen, since one of the two would never be reached. */
+/* Returns the second of two nodes that have one address, or NULL. Two such nodes are a slip of the
+ * pen, because one of them would never be reached. */
 static const struct config_node *without_own_address(const struct config *c) {
 	for (uint32_t i = 1; i < c->node_count; i++) {
 		for (uint32_t j = 0; j < i; j++) {
@@ -230,7 +258,8 @@ static const struct config_node *without_own_address(const struct config *c) {
 	return NULL;
 }
 
-struct plan plan_change(const struct plan_view *view, const struct core_change *wanted, struct config *out) {
+struct plan plan_change(const struct plan_view *view, const struct core_change *wanted,
+	struct config *out) {
 	*out = *view->present;
 	struct plan p = apply(view, wanted, out);
 	if (p.error != PAWL_OK) {
@@ -247,5 +276,8 @@ struct plan plan_change(const struct plan_view *view, const struct core_change *
 		return refuse(PAWL_EBADREQUEST, problem, wanted->name);
 	}
 	const struct config_node *twin = p.nothing ? NULL : without_own_address(out);
-	return twin ? refuse(PAWL_EBADREQUEST, "another node of the cluster has that address", slice_str(twin->name)) : p;
+	return twin
+		? refuse(PAWL_EBADREQUEST, "another node of the cluster has that address",
+			slice_str(twin->name))
+		: p;
 }

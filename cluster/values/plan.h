@@ -1,31 +1,48 @@
-/* plan.h: from a change that was asked for to the configuration that it means. Private to cluster/. */
+/* plan.h: turns a change that was asked for into the configuration that it means. Private to
+ * cluster/. */
 #ifndef PAWL_CLUSTER_PLAN_H
 #define PAWL_CLUSTER_PLAN_H
 
 #include "core.h"
 
-struct plan_node { /* what the links tell about a name */
-	bool known; /* there is a link, and this is who is at its other end */
+/* What the links tell about the node with a name. */
+struct plan_node {
+	/* There is a link, and `id` is the identity at its other end. */
+	bool known;
 	struct id128 id;
-	char address[ADDRESS_MAX + 1]; /* as it was dialled; may be empty */
+	/* The address at which it was dialled. It may be empty. */
+	char address[ADDRESS_MAX + 1];
 };
 
+/* What a plan is made from. */
 struct plan_view {
 	const struct config *present;
+	/* Says what the links tell about the name; *out is unknown before the call. */
 	void (*look)(void *ctx, const char *name, struct plan_node *out);
 	void *ctx;
-	bool renew;     /* the identity at the other end counts, where there is a link, not the one of the configuration */
-	bool must_know; /* ... and there must be one */
+	/* Where there is a link, the identity at its other end counts, and not the one of the
+	 * configuration. */
+	bool renew;
+	/* With `renew`: there must be a link. */
+	bool must_know;
 };
 
+/* What came of the plan. */
 struct plan {
-	int error;         /* 0, PAWL_EBADREQUEST, PAWL_ENOTFOUND, PAWL_EFULL */
-	const char *why;   /* with an error: static text about `who` */
+	/* 0, PAWL_EBADREQUEST, PAWL_ENOTFOUND, PAWL_EFULL. */
+	int error;
+	/* With an error: static text about `who`. */
+	const char *why;
 	struct slice who;
-	bool ask;          /* PAWL_ENOTFOUND: a link to `who` would tell */
-	bool nothing;      /* it is so already */
+	/* PAWL_ENOTFOUND: a link to `who` would tell what is not known. */
+	bool ask;
+	/* The configuration is so already. */
+	bool nothing;
 };
 
-struct plan plan_change(const struct plan_view *view, const struct core_change *wanted, struct config *out);
+/* Makes the configuration that the change means. *out is the whole configuration, and is valid
+ * without an error only. */
+struct plan plan_change(const struct plan_view *view, const struct core_change *wanted,
+	struct config *out);
 
 #endif
