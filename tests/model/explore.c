@@ -52,7 +52,7 @@ static const struct scope scopes[] = {
 		.clients = { { .node = 0 }, { .node = 1 } } },
 	{ .name = "a lying master", .aims = { AIM_TIMING }, .lies = 2,
 		.clients = { { .node = 0 } } },
-	{ .name = "a stranger lies", .masters = 2, .outside = 1, .aims = { AIM_TIMING }, .lies = 1,
+	{ .name = "an outsider lies", .masters = 2, .outside = 1, .aims = { AIM_TIMING }, .lies = 1,
 		.clients = { { .node = 0 } } },
 	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE },
 		.granted = true, .passes = 5, .slow = 1, .restarts = 1,

@@ -145,18 +145,18 @@ bool lose_promise(int i) {
 }
 
 bool repair(int from, int to) {
-	struct lesson *l = &w.lessons[w.lessons[0].sent];
-	if (from == to || !w.masters[from].has || w.teachings == 0 || l->sent) {
+	struct repair *l = &w.repairs[w.repairs[0].sent];
+	if (from == to || !w.masters[from].has || w.repairs_left == 0 || l->sent) {
 		return false;
 	}
-	w.teachings--;
-	*l = (struct lesson){ true, (uint8_t)to, w.masters[from].version, w.masters[from].wrote };
-	say("n%d is about to be taught version %d\n", to + 1, l->version);
+	w.repairs_left--;
+	*l = (struct repair){ true, (uint8_t)to, w.masters[from].version, w.masters[from].wrote };
+	say("n%d is about to be sent version %d\n", to + 1, l->version);
 	return true;
 }
 
 bool learn(int which) {
-	struct lesson *l = &w.lessons[which];
+	struct repair *l = &w.repairs[which];
 	struct master *m = &w.masters[l->to];
 	if (!l->sent) {
 		return false;
@@ -198,8 +198,8 @@ static void restart_forgets(int i) {
 			: up->prepare[i].state;
 		up->write[i].state = up->write[i].state == ASKED ? UNASKED : up->write[i].state;
 	}
-	for (int l = 0; l < LESSONS; l++) {
-		w.lessons[l].sent = w.lessons[l].sent && w.lessons[l].to != i;
+	for (int l = 0; l < REPAIRS; l++) {
+		w.repairs[l].sent = w.repairs[l].sent && w.repairs[l].to != i;
 	}
 }
 

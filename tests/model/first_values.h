@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, LESSONS = 2,
+enum { MASTERS = 3, QUORUM = 2, ATTEMPTS = 3, UPDATES = 3, REPAIRS = 2,
 	VERSIONS = ATTEMPTS + UPDATES, NOBODY = 255 };
 
 #define RULES(X) \
@@ -46,7 +46,7 @@ struct update {
 	uint16_t ballot;
 	struct answer prepare[MASTERS], write[MASTERS];
 };
-struct lesson {
+struct repair {
 	bool sent;
 	uint8_t to, version;
 	uint16_t wrote;
@@ -55,11 +55,11 @@ struct world {
 	struct master masters[MASTERS];
 	struct attempt attempts[ATTEMPTS];
 	struct update updates[UPDATES];
-	struct lesson lessons[LESSONS];
+	struct repair repairs[REPAIRS];
 	bool held;
 	/* `newest`: the version that was answered last, while the lock has been held ever since. */
 	uint8_t newest, base[VERSIONS];
-	int losses, teachings, restarts, drops;
+	int losses, repairs_left, restarts, drops;
 };
 
 extern struct world w;

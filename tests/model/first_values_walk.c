@@ -34,7 +34,7 @@ static bool act(uint32_t what, int a, int i) {
 	case 10: return a == 0 && lose_record(i);
 	case 11: return a == 0 && lose_promise(i);
 	case 12: return repair(a, i);
-	case 13: return a < LESSONS && i == 0 && learn(a);
+	case 13: return a < REPAIRS && i == 0 && learn(a);
 	default: return a == 2 && i == 0 && throw_of(20) == 0 ? restart((int)throw_of(MASTERS))
 		: a < 3 && a != i && hear_clock(a, i);
 	}
@@ -69,7 +69,7 @@ static bool walk(uint64_t seed) {
 		w.masters[i].clock = (uint16_t)(throw_of(4) * throw_of(4));
 	}
 	w.losses = (int)throw_of(4);
-	w.teachings = (int)throw_of(4);
+	w.repairs_left = (int)throw_of(4);
 	w.drops = (int)throw_of(3);
 	w.restarts = throw_of(4) == 0;
 	if (throw_of(3) == 0) {
