@@ -64,7 +64,7 @@ enum aim {
 
 struct scope {
 	const char *name;
-	/* How often time passes, by a quarter of a lease and a little less. */
+	/* How often time passes, each time by a little less than a quarter of a lease. */
 	uint8_t passes;
 	/* How many links may hold messages while time passes. */
 	uint8_t slow;

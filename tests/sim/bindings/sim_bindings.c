@@ -299,8 +299,8 @@ static void fault(void *ctx, uint64_t arg) {
 		break;
 	case 5:
 	case 6:
-		/* Some nodes do not get its answers and give those links up, and it hears of that
-		 * at once. */
+		/* The node gets no answers from some others, gives those links up, and they hear of
+		 * that at once. */
 		for (uint32_t i = 0; i < NODES; i++) {
 			if (prng_chance(&w->prng, 1, 2)) {
 				cut(w, i, a);

@@ -99,7 +99,7 @@ enum client_habit {
 };
 #define HABIT_FIRST_HOLDING HABIT_EXTEND
 
-/* What runs short. 0 in `every`: nothing for a while. */
+/* What runs short. With 0 in `every` nothing does. */
 struct shortage {
 	/* What runs short by chance. */
 	struct sim_shortage always;

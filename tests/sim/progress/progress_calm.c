@@ -124,7 +124,7 @@ static void sweep_reply(void *ctx, const struct sim_reply *reply) {
 	}
 }
 
-/* Releases that nobody was told to be done are sent again, as the library does. */
+/* A release whose client was not told that it was done is sent again, as the library does. */
 static void sweep(struct run *run) {
 	struct contender c = { .run = run };
 	uint32_t node = TRACE_NONE;
