@@ -1,12 +1,14 @@
-/* digest.c: what a table holds, in numbers that masters can compare (section 7, anti-entropy). Every key belongs to a leaf, by
- * a hash that is the same on all nodes; a leaf has the exclusive or of a hash of each of its held records, a group that of its
- * leaves. Two masters whose numbers are equal have the same records; where they differ, only the leaf's keys are compared.
+/* digest.c: what a table holds, in numbers that masters can compare (section 7, Anti-entropy).
+ * Every key belongs to a leaf, by a hash that is the same on all nodes. The digest of a leaf is the
+ * exclusive or of a hash of each of its held records, the digest of a group that of its leaves. Two
+ * masters whose numbers are equal have the same records. Where the numbers differ, only the keys of
+ * that leaf are compared.
  *
- * Ends are not part of it (they differ by what the network took), nor `noted`, which is a master's own.
- */
+ * Ends are no part of it, because they differ by what the network took. Nor is `noted`, which is a
+ * master's own. */
 #include "store.h"
 
-/* Eight bytes, the same number on every machine. */
+/* Reads eight bytes as the same number on every machine. */
 static inline uint64_t word_at(const uint8_t *p) {
 	uint64_t w;
 	memcpy(&w, p, sizeof w);
@@ -16,7 +18,8 @@ static inline uint64_t word_at(const uint8_t *p) {
 	return w;
 }
 
-/* No secret in it: who chooses keys to fall into one leaf makes that leaf's comparison long, which is bounded, and nothing else. */
+/* The hash needs no secret. Whoever chooses keys that fall into one leaf makes the comparison of
+ * that leaf long, which is bounded, and does nothing else. */
 static uint16_t leaf_of(struct slice name) {
 	uint64_t h = name.size;
 	size_t at = 0;
@@ -36,13 +39,16 @@ static uint16_t leaf_of(struct slice name) {
 }
 
 static uint64_t hash_of(const struct record *r) {
-	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb), word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
+	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
+		word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
 	if (r->of != SHARE_EXCLUSIVE) {
 		const struct permits set = record_set(r);
-		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48, UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
+		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48,
+			UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
 	}
 	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
-	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
+	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^
+		((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
 }
 
 static struct leaf *leaf_at(const struct table *t, uint32_t leaf) {
@@ -122,7 +128,8 @@ void digest_check_key(const struct table *t, const struct key *key, uint64_t sum
 	const struct leaf *leaf = leaf_at(t, key->leaf);
 	CHECK(*key->leaf_link == key && key->leaf == leaf_of(key_name(key)));
 	uint64_t sum = 0;
-	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) { /* once for each leaf */
+	/* This is done once for each leaf. */
+	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) {
 		for (const struct record *r = k->held; r; r = r->next) {
 			CHECK(r->digest == hash_of(r));
 			sum ^= r->digest;

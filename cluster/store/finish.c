@@ -1,14 +1,14 @@
-/* finish.c: finishing what was merged (section 4): once a node votes, each record is looked at once more.
+/* finish.c: finishes what was merged (section 4): once the node votes, each merged record is
+ * corrected by what the sources said at their ends, or is dropped.
  *
- * A million records cannot be looked at between two messages. So a record keeps the bits of its sources until it is met, by whoever looks its
- * key up, or by a sweep in the background; until then nobody sees it.
- */
+ * A million records cannot be finished between two messages. So a record keeps the bits of its
+ * sources until it is finished, by whoever looks its key up, or by a sweep in the background. Until
+ * then nobody sees it. */
 #include "store.h"
 #include "first.h"
 
 #define SWEEP_BUCKETS_A_STEP 1024
 
-/* Nobody believes it. With a lock delay its key stays closed (section 10). */
 void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
 	if (closed > 0) {
 		record_shorten(core, key, r, closed);
@@ -21,10 +21,12 @@ void merge_end_record(struct core *core, struct key *key, struct record *r, span
 	}
 }
 
-/* The highest noted, where a source that lacks the lock_id counts as having noted its clock at the snapshot's end. */
+/* Sets the highest clock that was noted. A source that lacks the lock_id counts as having noted its
+ * clock at the end of its snapshot. */
 static void note_sources(struct core *core, struct record *r) {
 	core->counts[COUNT_permits_uneven] += r->uneven;
-	for (uint32_t left = core->store.finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
+	for (uint32_t left = core->store.finish.done & ~(r->uneven ? 0 : r->sources); left;
+		left &= left - 1) {
 		uint64_t clock = core->store.finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 		r->vouched = false;
@@ -37,12 +39,14 @@ static void note_sources(struct core *core, struct record *r) {
 	}
 	r->noted = core->store.finish.floor > r->noted ? core->store.finish.floor : r->noted;
 	r->vouched = r->vouched && !core->store.finish.unknown;
-	r->sources = core->store.finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
+	/* As long as this node does not vote, the record is finished again when it votes. */
+	r->sources = core->store.finish.unknown && !core_votes(core) ? MERGE_STAYS : 0;
 	r->uneven = false;
 }
 
-/* "Every release": a release may have come from one source after another one's record of the lock_id. And a record that none of those who
- * count has came by a try that broke off, and has ended since. */
+/* A merge keeps every release, and a release may have come from one source after another one's
+ * record of the lock_id. A record that no source which counts has came by a try that broke off, and
+ * has ended since. */
 void merge_finish_key(struct core *core, struct key *key) {
 	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {
@@ -50,9 +54,11 @@ void merge_finish_key(struct core *core, struct key *key) {
 		if (r->sources == 0) {
 			continue;
 		}
-		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = tombstone_has(core, r->lock_id);
+		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)),
+			released = tombstone_has(core, r->lock_id);
 		note_sources(core, r);
-		const bool back = rolled_back_named(core, r->lock_id, r->attempt); /* section 11 */
+		/* A failed request has given the lock back (section 11). */
+		const bool back = rolled_back_named(core, r->lock_id, r->attempt);
 		const bool ended = back || tombstone_ended(core, r->lock_id, r->binding);
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
@@ -60,10 +66,10 @@ void merge_finish_key(struct core *core, struct key *key) {
 			merge_end_record(core, key, r, released || back ? 0 : record_delay(r));
 		}
 	}
-	table_wake(core, key); /* whoever looked it up may only have looked */
+	/* Whoever looked the key up may only have read it, and would not set its timer. */
+	table_wake(core, key);
 }
 
-/* For whoever walks the live table. False: nothing was left of the key, and it is freed. */
 bool merge_finish_walked(struct core *core, struct key *key) {
 	if (!core->store.finish.active) {
 		return true;
@@ -81,8 +87,11 @@ void merge_finish_end(struct core *core, struct table *t) {
 
 void merge_sweep(struct core *core) {
 	struct finishing *f = &core->store.finish;
-	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && f->bucket < core->store.live->keys.bucket_count; i++, f->bucket++) {
-		for (struct map_node *n = map_bucket(&core->store.live->keys, f->bucket), *next; n; n = next) {
+	for (int i = 0;
+		i < SWEEP_BUCKETS_A_STEP && f->bucket < core->store.live->keys.bucket_count;
+		i++, f->bucket++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, f->bucket), *next; n;
+			n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
 			merge_finish_walked(core, key);
@@ -100,7 +109,7 @@ void finish_begin(struct core *core) {
 	map_walk_begin(&core->store.live->keys);
 }
 
-/* Of what came between nothing is known: all that was merged counts as noted now. */
+/* Nothing is known of what came between, so everything that was merged counts as noted now. */
 static void finish_unknown(struct core *core) {
 	if (!core->store.finish.active) {
 		finish_begin(core);
@@ -110,12 +119,10 @@ static void finish_unknown(struct core *core) {
 	core->store.finish.bucket = 0;
 }
 
-/* The bits of all tries are used up. What was merged stays, but stands for no source any more; it is finished before anything else is merged. */
 void merge_forget_sources(struct core *core) {
 	finish_unknown(core);
 }
 
-/* A master that votes by waiting notes its clock in every record that it has. (What it accepted itself, before it recovered, is over.) */
 void merge_note_clock(struct core *core) {
 	finish_unknown(core);
 }

@@ -1,12 +1,15 @@
-/* first.c: the ballot of a first value (section 2, Acquire). It is drawn before the promises are asked for, and each master that promises notes
- * it, so that the first value of an attempt that was overtaken is older than what was written since. What a master has noted and lost it
- * remembers in a table, in which lock_ids share places: of those that do the highest ballot and the latest end count. */
+/* first.c: the ballot of a first value (section 2, Acquire). It is drawn before the promises are
+ * asked for, and each master that promises notes it, so that the first value of an attempt that was
+ * overtaken is older than what was written since. A master remembers what it has noted and lost in
+ * a table, in which lock_ids share places. Of those that share a place the highest ballot and the
+ * latest end count. */
 #include "store.h"
 #include "first.h"
 
 /* ---- a master ---- */
 
-/* What was before it voted it does not know; its clock was not above the one that it began with. */
+/* A master does not know what was before it voted, but its clock was not above the one that it
+ * began with. */
 struct ballot first_floor(const struct core *core, struct id128 lock_id) {
 	const struct ballot lost = core->store.lost[lacked_place(core, lock_id)].noted;
 	const struct ballot before = { core->store.clock_began, UINT64_MAX, UINT32_MAX };
@@ -20,15 +23,19 @@ void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
 
 void first_ended(struct core *core, const struct record *r) {
 	struct instant *last = &core->store.lost[lacked_place(core, r->lock_id)].at;
-	if (!rolled_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
-		*last = instant_later(*last, instant_expired(core->now, r->end) ? r->end : core->now);
+	/* Nobody was told that a record is held which was given back. */
+	if (!rolled_back_named(core, r->lock_id, r->attempt)) {
+		*last = instant_later(*last,
+			instant_expired(core->now, r->end) ? r->end : core->now);
 	}
 	first_lost(core, r->lock_id, r->prepared);
 }
 
-void first_promised(struct core *core, struct promise *p, const struct message *m, struct message *answer) {
+void first_promised(struct core *core, struct promise *p, const struct message *m,
+	struct message *answer) {
 	p->first = ballot_later(m->ballot, p->first);
-	answer->ballot = m->ballot; /* this attempt's own, whatever others have named */
+	/* The answer has this attempt's own ballot, whatever others have named. */
+	answer->ballot = m->ballot;
 	answer->age_us = first_lacked_us(core, p->lock_id);
 	master_raise_clock(core, m->ballot.clock);
 }
@@ -42,11 +49,14 @@ void first_noted(const struct key *key, struct record *r) {
 
 bool first_overtaken(const struct core *core, const struct key *key, const struct message *commit) {
 	if (commit->prepared.clock > 0) {
-		return false; /* it brings what masters have reported */
+		/* The commit brings a value that masters have reported. */
+		return false;
 	}
 	const struct record *own = key ? key_record(key, commit->lock_id) : NULL;
-	const struct promise *p = key && key->promise && id128_equal(key->promise->lock_id, commit->lock_id) ? key->promise : NULL;
-	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 || (own && ballot_compare(commit->ballot, own->prepared) < 0) ||
+	const struct promise *p = key && key->promise &&
+		id128_equal(key->promise->lock_id, commit->lock_id) ? key->promise : NULL;
+	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 ||
+		(own && ballot_compare(commit->ballot, own->prepared) < 0) ||
 		(p && ballot_compare(commit->ballot, p->first) < 0);
 }
 
@@ -55,7 +65,8 @@ uint64_t first_lacked_us(const struct core *core, struct id128 lock_id) {
 }
 
 struct ballot first_of_waiter(struct core *core, struct waiter *w) {
-	if (w->q.first.clock == 0 || ballot_compare(w->q.first, first_floor(core, w->q.lock_id)) < 0) {
+	if (w->q.first.clock == 0 ||
+		ballot_compare(w->q.first, first_floor(core, w->q.lock_id)) < 0) {
 		w->q.first = first_draw(core);
 		master_raise_clock(core, w->q.first.clock);
 	}
@@ -64,13 +75,17 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w) {
 
 /* ---- a coordinator ---- */
 
-/* The clock is raised to it by the promise, which has noted the one before, and in any case by the commit; none is drawn twice before that. */
+/* The promise raises the clock to the ballot, after it has noted the one before, and the commit
+ * raises it in any case. `first_drawn` sees to it that no ballot is drawn twice before that. */
 struct ballot first_draw(struct core *core) {
-	uint64_t highest = core->clock > core->store.first_drawn ? core->clock : core->store.first_drawn;
+	uint64_t highest = core->clock > core->store.first_drawn ? core->clock
+		: core->store.first_drawn;
 	core->store.first_drawn = highest < TOKEN_MAX ? highest + 1 : highest;
-	return (struct ballot){ core->store.first_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
+	return (struct ballot){ core->store.first_drawn, id128_word(core->durable.node_id),
+		(uint32_t)core->durable.boot | BALLOT_FIRST };
 }
 
 bool first_lapsed(const struct core *core, const struct op *op, const struct message *m) {
-	return m->status == STATUS_OK && instant_elapsed_long(core->now, op->since) <= span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+	return m->status == STATUS_OK && instant_elapsed_long(core->now, op->since) <=
+		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }

@@ -1,5 +1,6 @@
-/* numbers.c: each number of a semaphore is a lock of its own (section 10): which numbers of a record are in doubt on a contested key, which
- * ones run out while the record goes on, and which ones q masters have lengthened. */
+/* numbers.c: each number of a semaphore is a lock of its own (section 10). This file says which
+ * numbers of a record are in doubt on a contested key, which ones run out while the record goes on,
+ * and which ones this master had. */
 #include "store.h"
 
 bool key_numbered(const struct key *key, uint16_t of) {
@@ -13,7 +14,9 @@ bool key_numbered(const struct key *key, uint16_t of) {
 
 struct permits record_doubtful(const struct key *key, const struct record *r) {
 	bool room;
-	return terms_of_numbers(r->of) ? permits_and(record_set(r), key_taken(key, r->lock_id, r->of, &room)) : (struct permits){ { 0, 0 } };
+	return terms_of_numbers(r->of)
+		? permits_and(record_set(r), key_taken(key, r->lock_id, r->of, &room))
+		: (struct permits){ { 0, 0 } };
 }
 
 bool record_doubted(const struct key *key, const struct record *r, struct permits numbers) {
@@ -22,21 +25,24 @@ bool record_doubted(const struct key *key, const struct record *r, struct permit
 	}
 	if (key_numbered(key, r->of)) {
 		const struct permits doubtful = record_doubtful(key, r);
-		return permits_none(numbers) ? !permits_none(doubtful) : permits_meet(numbers, doubtful);
+		return permits_none(numbers) ? !permits_none(doubtful)
+			: permits_meet(numbers, doubtful);
 	}
 	return true;
 }
 
-/* Where nothing is named, or nothing of what it has, all are meant. */
+/* If no number is named, or none that the record has, all numbers are meant. */
 void record_name(struct record *r, struct permits named) {
 	if (r->terms_size <= sizeof(struct terms)) {
 		return;
 	}
 	const struct permits set = record_set(r);
 	struct lapsing l = record_lapsing(r);
-	struct permits rest = permits_meet(named, set) ? permits_but(set, named) : (struct permits){ { 0, 0 } };
+	struct permits rest = permits_meet(named, set) ? permits_but(set, named)
+		: (struct permits){ { 0, 0 } };
 	if (!permits_within(rest, l.set)) {
-		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end); /* one end for all of them, which is never too early */
+		/* All numbers that run out have one end, which is never too early. */
+		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end);
 		l.accepted = r->accepted;
 		l.attempt = permits_meet(rest, l.set) && l.attempt != r->attempt ? 0 : r->attempt;
 	}
@@ -44,7 +50,7 @@ void record_name(struct record *r, struct permits named) {
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
 }
 
-/* ---- what was noted for numbers that it had before others (section 10) ---- */
+/* ---- what was noted for numbers before the record gained others (section 10) ---- */
 
 struct older record_older(const struct record *r) {
 	struct older o = { .set = { { 0, 0 } } };
@@ -60,13 +66,15 @@ void record_put_older(struct record *r, struct older o) {
 	}
 }
 
-/* Both are true of it. Where its token is above what all of it noted, that says more. */
+/* Chooses what says more, as both are true. If the token is above what the whole record noted, that
+ * is the whole record. */
 static struct older more_of(uint64_t token, struct older all, struct older o) {
 	return token > all.noted || permits_none(o.set) ? all : o;
 }
 
 void record_keep_older(struct record *r) {
-	record_put_older(r, more_of(r->token, (struct older){ record_set(r), r->noted }, record_older(r)));
+	record_put_older(r, more_of(r->token, (struct older){ record_set(r), r->noted },
+		record_older(r)));
 }
 
 struct older older_of(const struct message *m) {
@@ -83,21 +91,27 @@ void older_merge(struct record *r, struct older other) {
 
 struct permits record_had(const struct record *r, uint64_t token) {
 	const struct older o = record_older(r);
-	return token > r->noted ? record_set(r) : token > o.noted ? o.set : (struct permits){ { 0, 0 } };
+	return token > r->noted ? record_set(r)
+		: token > o.noted ? o.set
+		: (struct permits){ { 0, 0 } };
 }
 
-void record_lose_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
+void record_lose_numbers(struct core *core, struct key *key, struct record *r,
+	struct permits numbers) {
 	struct terms left = record_terms(r);
 	struct lapsing l = record_lapsing(r);
 	lacked_since(core, r->lock_id, core->now);
 	left.set = permits_but(left.set, numbers);
 	l.set = permits_but(l.set, numbers);
 	struct older o = record_older(r);
-	o.set = permits_but(o.set, numbers); /* when it gains them again they are new */
+	/* When the record gains these numbers again, they are new. */
+	o.set = permits_but(o.set, numbers);
 	record_put_older(r, o);
 	record_set_terms(core, key, r, &left);
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
-	core->observers->record_changed(core, key, r, RECORD_NARROWED); /* who copies has them yet: sources that differ count with their clocks (merge.c) */
+	/* Those who copy the table still have these numbers. Sources that differ count with their
+	 * clocks (finish.c). */
+	core->observers->record_changed(core, key, r, RECORD_NARROWED);
 }
 
 bool record_run_out(struct core *core, struct key *key, struct record *r) {
@@ -111,5 +125,6 @@ bool record_run_out(struct core *core, struct key *key, struct record *r) {
 }
 
 struct permits record_lasting(const struct key *key, const struct record *r) {
-	return permits_but(permits_but(record_set(r), record_lapsing(r).set), record_doubtful(key, r));
+	return permits_but(permits_but(record_set(r), record_lapsing(r).set),
+		record_doubtful(key, r));
 }

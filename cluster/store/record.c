@@ -1,8 +1,11 @@
-/* record.c: a held record in one block: what every lock has, and then its bytes (section 1). */
+/* record.c: a held record in one block of memory: the fields that every lock has, and then its
+ * bytes (section 1). */
 #include "store.h"
 
 uint8_t terms_rest(const struct terms *t) {
-	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older) : t->priority || t->delay ? sizeof *t : 0;
+	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older)
+		: t->priority || t->delay ? sizeof *t
+		: 0;
 }
 
 void record_put_terms(struct record *r, const struct terms *terms) {
@@ -39,7 +42,9 @@ size_t record_size(const struct record *r) {
 
 struct record *record_new(struct core *core, const struct message *m) {
 	const uint8_t rest = terms_rest(&m->terms);
-	struct record *r = alloc_new(&core->alloc, sizeof *r + rest + m->owner.size + m->identity.size + m->label.size + m->value.size);
+	struct record *r = alloc_new(&core->alloc,
+		sizeof *r + rest + m->owner.size + m->identity.size + m->label.size +
+		m->value.size);
 	if (r == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
@@ -55,7 +60,8 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->identity_size = (uint8_t)m->identity.size;
 	r->label_size = (uint16_t)m->label.size;
 	r->value_size = (uint32_t)m->value.size;
-	slice_put(slice_put(slice_put(slice_put(r->bytes + rest, m->owner), m->identity), m->label), m->value);
+	slice_put(slice_put(slice_put(slice_put(
+		r->bytes + rest, m->owner), m->identity), m->label), m->value);
 	return r;
 }
 
@@ -74,7 +80,8 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 	struct record *r = *at;
 	size_t fixed = sizeof *r + before_value(r);
 	if (value.size != r->value_size) {
-		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size, fixed + value.size);
+		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size,
+			fixed + value.size);
 		if (moved == NULL) {
 			COUNT(core, no_memory);
 			return false;
@@ -83,7 +90,9 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 		r->value_size = (uint32_t)value.size;
 	}
 	if (value.size) {
-		memcpy(r->bytes + before_value(r), value.data, value.size); /* `bytes` begins before the padding's end */
+		/* `bytes` begins before the end of the struct's padding, so the size of the struct
+		 * says nothing about where the value is. */
+		memcpy(r->bytes + before_value(r), value.data, value.size);
 	}
 	return true;
 }

@@ -1,142 +1,261 @@
-/* store.h: keys and records: finding, making and dropping them, what excludes what, what has ended. */
+/* store.h: keys and records: finding, making and dropping them, what excludes what, and what has
+ * ended. */
 #ifndef PAWL_CLUSTER_STORE_H
 #define PAWL_CLUSTER_STORE_H
 
 #include "peers.h"
 
 /* ---- digest.c ---- */
-bool digest_add_key(struct core *core, struct table *t, struct key *key); /* false: no memory */
+
+/* Puts a new key into its leaf. False: no memory. */
+bool digest_add_key(struct core *core, struct table *t, struct key *key);
 void digest_drop_key(struct key *key);
-/* To be called whenever a record's token, ballot of the value, or bar has changed, and after it was added and filled in. */
+/* Brings the digests up to date. It is called after a record was added and filled in, and whenever
+ * its token, the ballot of its value, its permits or its bar has changed. */
 void digest_record(struct core *core, const struct key *key, struct record *r);
 void digest_drop_record(struct core *core, const struct key *key, struct record *r);
+/* Returns one number for the whole table. */
 uint64_t digest_root(const struct table *t);
 uint64_t digest_leaf(const struct table *t, uint32_t leaf);
-struct key *digest_first(const struct table *t, uint32_t leaf); /* of the leaf's keys; then key->leaf_next */
+/* Returns the first key of the leaf; key->leaf_next leads on. NULL: there is none. */
+struct key *digest_first(const struct table *t, uint32_t leaf);
+/* Frees the leaves of a table that has no keys. */
 void digest_done(struct core *core, struct table *t);
+/* CHECKs the leaf of a key, and adds it to the sum of its group. */
 void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
 
 /* ---- finish.c ---- */
-void merge_forget_sources(struct core *core); /* no source that was asked so far counts */
-void merge_note_clock(struct core *core); /* in every record that was merged: voting by waiting */
-void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed); /* nobody believes it */
+
+/* The bits of all tries are used up. What was merged stays, but stands for no source any more. It
+ * is finished before anything else is merged. */
+void merge_forget_sources(struct core *core);
+/* A master that votes by waiting notes its clock in every record that it has merged. What it
+ * accepted itself before it recovered is over. */
+void merge_note_clock(struct core *core);
+/* Ends a record that nobody believes in. The key stays closed for `closed` nanoseconds, which is
+ * the lock delay (section 10). */
+void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed);
+/* Begins to finish the records of the live table. */
 void finish_begin(struct core *core);
-void merge_finish_key(struct core *core, struct key *key);       /* before anybody looks at it */
-bool merge_finish_walked(struct core *core, struct key *key);    /* the same, for a walk over the live table; false: the key is freed */
-void merge_finish_end(struct core *core, struct table *t);       /* the table is live no more */
+/* Finishes the records of a key before anybody reads them. */
+void merge_finish_key(struct core *core, struct key *key);
+/* Does the same for a walk over the live table. False: nothing was left of the key, and it is
+ * freed. */
+bool merge_finish_walked(struct core *core, struct key *key);
+/* All records are finished, or the table is live no more. */
+void merge_finish_end(struct core *core, struct table *t);
+/* Finishes the records of the next buckets. */
 void merge_sweep(struct core *core);
 
 /* ---- lacked.c ---- */
+
+/* The lock_id, or a permit number of it, has not been here since `at`. */
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at);
-uint64_t lacked_us(const struct core *core, struct id128 lock_id); /* what is not here has not been here for so long, at least (lacked.c) */
-uint32_t lacked_place(const struct core *core, struct id128 lock_id); /* of its entries in `lacked` and `lost` */
-/* How long ago that was, in microseconds, rounded down. What was before this master voted it does not know. */
+/* Returns for how long a lock_id that is not here has been lacking, or longer, in microseconds. */
+uint64_t lacked_us(const struct core *core, struct id128 lock_id);
+/* Returns the place of the lock_id in core->store.lacked and .lost. Several lock_ids share a
+ * place. */
+uint32_t lacked_place(const struct core *core, struct id128 lock_id);
+/* Returns how long ago `last` was, in microseconds, rounded down. A master does not know what was
+ * before it voted, so it is at most the time since then. */
 uint64_t lacked_us_since(const struct core *core, struct instant last);
 
 /* ---- numbers.c ---- */
-bool key_numbered(const struct key *key, uint16_t of); /* all its records have permits of one semaphore, of so many */
-struct permits record_doubtful(const struct key *key, const struct record *r); /* a semaphore's: the numbers that others have here, too */
-/* The key is contested (section 4), and this record is one of those that exclude each other; a semaphore's: in these numbers (none: in any). */
+
+/* Tells whether all records of the key have permits of one semaphore of `of` permits. */
+bool key_numbered(const struct key *key, uint16_t of);
+/* Returns the numbers of a semaphore's record that others have here, too. */
+struct permits record_doubtful(const struct key *key, const struct record *r);
+/* Tells whether the key is contested (section 4) and this record is one of those that exclude each
+ * other. Of a semaphore's record: in these numbers; if none is named, in any. */
 bool record_doubted(const struct key *key, const struct record *r, struct permits numbers);
-void record_name(struct record *r, struct permits named); /* before its end is lengthened, and `accepted` noted: for these numbers; the others last as long as so far */
-bool record_run_out(struct core *core, struct key *key, struct record *r); /* what it has no more is dropped; false: nothing */
+/* The record is accepted for the numbers that are named; the others last as long as they did
+ * before. To be called before its end is lengthened and `accepted` is noted. */
+void record_name(struct record *r, struct permits named);
+/* Drops the numbers that have run out. False: there are none. */
+bool record_run_out(struct core *core, struct key *key, struct record *r);
 struct older record_older(const struct record *r);
 void record_put_older(struct record *r, struct older o);
-void record_keep_older(struct record *r); /* before it gains numbers, its token is raised, and it notes the clock */
-struct permits record_had(const struct record *r, uint64_t token); /* nobody else's came between here since this token */
-struct older older_of(const struct message *m); /* of a copy in a snapshot: each of these numbers has been at its source since the clock there was not above `noted` */
-void older_merge(struct record *r, struct older other); /* those that both have, and the higher noted */
-void record_lose_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers); /* some are left */
-struct permits record_lasting(const struct key *key, const struct record *r); /* the numbers that are neither in doubt nor left to run out */
+/* Keeps what is noted for the numbers that the record has. To be called before it gains numbers,
+ * its token is raised, and it notes the clock. */
+void record_keep_older(struct record *r);
+/* Returns the numbers that this master had since this token, so that nobody else's lease came
+ * between. */
+struct permits record_had(const struct record *r, uint64_t token);
+/* Returns the same of a copy in a snapshot: each of these numbers has been at its source since the
+ * clock there was not above `noted`. */
+struct older older_of(const struct message *m);
+/* Keeps the numbers that both have, and the higher clock that was noted for them. */
+void older_merge(struct record *r, struct older other);
+/* Drops these numbers of the record. Some must be left. */
+void record_lose_numbers(struct core *core, struct key *key, struct record *r,
+	struct permits numbers);
+/* Returns the numbers that are neither in doubt nor left to run out. */
+struct permits record_lasting(const struct key *key, const struct record *r);
 
 /* ---- preparing.c ---- */
+
+/* Tells whether another update of the value is under way, whose write may be on its way. */
 bool preparing_busy(const struct core *core, const struct record *r, uint32_t from, uint64_t round);
+/* The record has noted the ballot of this update. */
 void preparing_note(struct core *core, const struct record *r, uint32_t from, uint64_t round);
+/* The update was refused elsewhere, and will not write under this ballot. */
 void preparing_drop(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- record.c ---- */
-uint8_t terms_rest(const struct terms *terms); /* bytes that a record has for them */
-void record_put_terms(struct record *r, const struct terms *terms); /* what it has no room for is left out */
+
+/* Returns how many bytes a record has for the terms beyond `of` and `binding`. */
+uint8_t terms_rest(const struct terms *terms);
+/* Sets the terms of a record. What it has no room for is left out. */
+void record_put_terms(struct record *r, const struct terms *terms);
 struct slice record_owner(const struct record *r);
 struct slice record_identity(const struct record *r);
 struct slice record_label(const struct record *r);
 struct slice record_value(const struct record *r);
+/* Returns the size of the record's memory in bytes. */
 size_t record_size(const struct record *r);
-/* Everything that the message says about it but when it ends. NULL: no memory. */
+/* Makes a record of everything that the message says but its end. NULL: no memory. The caller frees
+ * it with record_free, or adds it to a key. */
 struct record *record_new(struct core *core, const struct message *m);
-struct record *record_with_value(struct core *core, struct slice value); /* to keep a value in */
+/* Makes a record that only keeps a value. NULL: no memory. */
+struct record *record_with_value(struct core *core, struct slice value);
+/* Frees a record that belongs to no key. It may be NULL. */
 void record_free(struct core *core, struct record *r);
-/* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
+/* Puts a new value in the place of the old one. False: no memory. The record may move; *at is the
+ * pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
-void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
+/* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
+ * ballots. */
+void record_describe(const struct core *core, const struct record *r, struct message *m);
 
 /* ---- tombstones.c ---- */
+
+/* Returns 0 or PAWL_ENOMEM. */
 int tombstone_init(struct core *core);
 void tombstone_done(struct core *core);
+/* Remembers that the lock_id was released, or (barred_only) barred. */
 void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only);
+/* Tells whether the lock_id was released (R3). */
 bool tombstone_has(const struct core *core, struct id128 lock_id);
+/* This connection of the holder was closed. What is bound to it, or to an earlier one, does not
+ * come back. */
 void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t binding);
-bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding); /* what has this bond, and so ended with a connection */
+/* Tells whether what is bound to this connection has ended with a connection. */
+bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding);
+/* Draws a random name for what a request has accepted (section 11). */
 uint64_t name_draw(struct core *core);
-uint64_t name_next(struct core *core, uint64_t name); /* "given back" of this one says it of `name` as well */
+/* Returns the name for a try that follows one under `name`, of which nothing is believed. When this
+ * name is given back, so is `name`. */
+uint64_t name_next(struct core *core, uint64_t name);
+/* Draws a name for an extension. No request has such a name. */
 uint64_t name_draw_extension(struct core *core);
 bool name_of_extension(uint64_t name);
-uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);    /* the new name of a record that had `name` */
-uint64_t name_before(const struct core *core, uint64_t by);               /* what it had before that extension; 0: not known */
+/* Returns what a record rests on that rested on `name` alone and is lengthened under the name `by`;
+ * 0: on several. */
+uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);
+/* Returns what the record rested on before that extension; 0: it is not known. */
+uint64_t name_before(const struct core *core, uint64_t by);
+/* A request that failed has given the lock_id back: a record up to this token, and what rests on
+ * this name. */
 void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-/* A copy of the record with this token, or one that rests on this name alone (0: it has none), was given back. */
+/* Tells whether a copy of the record with this token was given back, or one that rests on this name
+ * alone; 0 stands for no name. */
 bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name); /* only the latter */
-struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id); /* NULL: nothing is remembered of it */
-void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m); /* as a SNAPSHOT_RELEASED */
-/* The one that stood i places after the oldest when the ring's next place was `next`: who is told of all is told of the oldest first. */
+/* Tells whether what rests on this name alone was given back. */
+bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name);
+/* Returns the tombstone of the lock_id; NULL: nothing is remembered of it. */
+struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id);
+/* Describes the tombstone as a SNAPSHOT_RELEASED. */
+void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m);
+/* Returns the tombstone i places after the oldest one, as it was when the ring's next place was
+ * `next`. Those who tell all of them begin with the oldest. */
 const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uint32_t i);
-void tombstone_take(struct core *core, const struct message *m); /* what such a message says */
+/* Remembers what a SNAPSHOT_RELEASED says. */
+void tombstone_take(struct core *core, const struct message *m);
 
 /* ---- table.c ---- */
+
 struct slice key_name(const struct key *key);
-/* The key of the live table with what is past its end removed; NULL when nothing of it is left. */
+/* Returns the key of the live table, without what is past its end. NULL: nothing of it is left. */
 struct key *table_find(struct core *core, struct slice name);
-struct key *table_make(struct core *core, struct slice name); /* NULL: limit or memory */
+/* Returns the same key, and makes it if it is not there. NULL: a limit is reached, or no memory. */
+struct key *table_make(struct core *core, struct slice name);
+/* Do the same with another table. */
 struct key *table_find_in(struct core *core, struct table *t, struct slice name);
 struct key *table_make_in(struct core *core, struct table *t, struct slice name);
-/* The same in two steps, for whoever looks in between: the name is hashed once (table_hash). */
+/* Do the same in two steps, so that the caller can look in between and the name is hashed once
+ * (table_hash). table_add is for a name that was not found. NULL: a limit is reached, or no
+ * memory. */
 struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash);
-struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash); /* that was not found; NULL: limit or memory */
-void table_free_key(struct core *core, struct key *key); /* with all that stands on it */
+struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash);
+/* Frees the key with all that stands on it. */
+void table_free_key(struct core *core, struct key *key);
+/* Frees all keys of the table. */
 void table_clear(struct core *core, struct table *t);
-/* The table beside the live one belongs to one builder at a time. False: it is another's, or still being emptied. */
+/* Takes the staging table, which belongs to one builder at a time. False: it is another's, or is
+ * still being emptied. */
 bool table_staging_take(struct core *core);
-bool table_staging_free(const struct core *core); /* it could be taken */
-void table_staging_drop(struct core *core);       /* what was built is of no use: it is emptied in pieces */
-/* What was built beside is live from now on, and the old table is emptied in pieces. Promises and queues must be gone before;
- * waits, lists and snapshots that are under way go on with the new table. */
+/* Tells whether it could be taken. */
+bool table_staging_free(const struct core *core);
+/* What was built is of no use. It is emptied in pieces. */
+void table_staging_drop(struct core *core);
+/* The staging table becomes the live one, and the old live table is emptied in pieces. Promises and
+ * queues must be gone before. Waits, lists and snapshots that are under way go on with the new
+ * table. */
 void table_swap(struct core *core);
+/* Empties the next piece of the staging table. */
 void table_empty_go_on(struct core *core);
-void table_wake(struct core *core, struct key *key);            /* re-arms the timer */
-bool table_settle(struct core *core, struct key *key);         /* the same; frees the key if nothing is left: false */
-struct key_more *table_more(struct core *core, struct key *key); /* NULL: no memory */
-/* Ends what is past; returns false when the key was freed. */
+/* Sets the key's timer, if something ends and the timer is not set. */
+void table_wake(struct core *core, struct key *key);
+/* Sets the key's timer, or frees the key if nothing is left of it: false. */
+bool table_settle(struct core *core, struct key *key);
+/* Returns key->more, and makes it if need be. NULL: no memory. */
+struct key_more *table_more(struct core *core, struct key *key);
+/* Ends what is past its end. False: nothing is left, and the key was freed. */
 bool table_expire(struct core *core, struct key *key);
+/* Returns the key's record of the lock_id, or NULL. */
 struct record *key_record(const struct key *key, struct id128 lock_id);
-struct record **key_link(struct key *key, struct id128 lock_id); /* what points at the record, or at nothing */
-/* Adds to the key, drops a promise of the same lock_id; the caller settles. */
+/* Returns the pointer that points at that record, or at nothing. */
+struct record **key_link(struct key *key, struct id128 lock_id);
+/* Adds a record to the key, which owns it from then on. The caller settles the key. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
+/* Drops a record and frees it. The caller settles the key. */
 void key_drop_record(struct core *core, struct key *key, struct record *r);
-void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left); /* it ends by then; the caller settles */
-void key_note_contested(struct core *core, const struct key *key, bool before); /* its records have changed */
+/* The record ends when `left` nanoseconds have passed, at the latest. The caller settles the
+ * key. */
+void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left);
+/* The records of the key have changed. `before` says whether it was contested before that. */
+void key_note_contested(struct core *core, const struct key *key, bool before);
 void key_drop_promise(struct core *core, struct key *key);
 
 /* ---- terms.c ---- */
+
+/* Returns a record of another lock_id that excludes these terms, or NULL. For a request of permits:
+ * a record that ends first, if too few numbers are free. */
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);
+/* Returns an exclusive record of another lock_id, or NULL. */
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
+/* Tells whether two records of the key exclude each other. */
 bool key_contested(const struct key *key);
+/* Returns the permits that records of other lock_ids have. *room is false if one of them excludes
+ * every permit of a semaphore of `of`. `key` may be NULL. */
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room);
-struct terms terms_both(const struct terms *a, const struct terms *b); /* of two copies of one record, alike */
-bool terms_again(uint16_t own, uint16_t asked); /* terms.of */
-bool terms_alike(const struct terms *a, const struct terms *b);        /* they may be those of one lock_id */
+/* Merges the terms of two copies of one record, which must be alike: the shared one wins, and the
+ * permits of both are its own (section 10, Downgrade). */
+struct terms terms_both(const struct terms *a, const struct terms *b);
+/* Tells whether a record of the mode `own` may be asked for again under the mode `asked`: under its
+ * own, or as shared where it is exclusive here, because this master has missed the downgrade. Both
+ * are terms.of. */
+bool terms_again(uint16_t own, uint16_t asked);
+/* Tells whether both terms may be those of one lock_id. */
+bool terms_alike(const struct terms *a, const struct terms *b);
 bool record_excludes(const struct record *r, const struct terms *terms);
-void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms);
+/* Sets the terms of a record, which must have room for them. The caller brings the digests up to
+ * date. */
+void record_set_terms(struct core *core, struct key *key, struct record *r,
+	const struct terms *terms);
+/* Chooses permit numbers that some q of the masters that promised have free in common. False: there
+ * are too few. */
 bool permits_choose(const struct core *core, const struct op *op, struct permits *set);
 
 #endif

@@ -1,5 +1,5 @@
-/* table.c: the keys a node knows and what stands on them (section 1). A record past its end does not exist: whoever looks a
- * key up sees only what is alive at this step's time. */
+/* table.c: the keys that a node knows, and what stands on them (section 1). A record past its end
+ * does not exist: whoever looks a key up sees only what is alive at the time of this step. */
 #include "store.h"
 #include "first.h"
 
@@ -17,7 +17,8 @@ static struct key *find_raw(const struct table *t, struct slice name, uint64_t h
 	return NULL;
 }
 
-static inline struct key *find(struct core *core, struct table *t, struct slice name, uint64_t hash) {
+static inline struct key *find(struct core *core, struct table *t, struct slice name,
+	uint64_t hash) {
 	struct key *key = find_raw(t, name, hash);
 	if (key && core->store.finish.active && t == core->store.live) {
 		merge_finish_key(core, key);
@@ -82,9 +83,10 @@ struct key_more *table_more(struct core *core, struct key *key) {
 	return key->more;
 }
 
-/* Somebody waits for it, one way or another. */
+/* Tells whether anybody waits for the key, in any way. */
 static bool awaited(const struct key *key) {
-	return key->more && (key->more->waiters > 0 || key->more->parked_count > 0 || !list_empty(&key->more->waits));
+	return key->more && (key->more->waiters > 0 || key->more->parked_count > 0 ||
+		!list_empty(&key->more->waits));
 }
 
 static void free_more(struct core *core, struct key *key) {
@@ -96,7 +98,9 @@ static void free_more(struct core *core, struct key *key) {
 
 void table_wake(struct core *core, struct key *key) {
 	if ((key->held == NULL && key->promise == NULL) || wheel_armed(&key->timer.wheel)) {
-		return; /* nothing ends, or it fires at or before the first end: ends only become later */
+		/* Nothing ends here; or the timer fires at or before the first end, because ends
+		 * only become later. */
+		return;
 	}
 	struct instant first = key->promise ? key->promise->end : key->held->end;
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -135,7 +139,9 @@ bool table_expire(struct core *core, struct key *key) {
 		bool over = instant_expired(core->now, r->end);
 		if (!over && terms_of_numbers(r->of)) {
 			ended = record_run_out(core, key, r) || ended;
-			over = permits_none(record_set(r)); /* without a number it is nobody's (section 10), however long its lease */
+			/* A record without a number is nobody's (section 10), however long its
+			 * lease is. */
+			over = permits_none(record_set(r));
 		}
 		if (over) {
 			COUNT(core, expired);
@@ -186,7 +192,7 @@ void table_clear(struct core *core, struct table *t) {
 	map_drain(&t->keys, table_key_drained, core);
 }
 
-/* ---- the table beside ---- */
+/* ---- the staging table ---- */
 #define EMPTY_KEYS_A_STEP 512
 #define EMPTY_BUCKETS_A_STEP 4096
 
@@ -208,16 +214,19 @@ void table_staging_drop(struct core *core) {
 	core->store.empty_bucket = core->store.staging->keys.bucket_count;
 }
 
-/* From the last bucket down: while the table shrinks its elements only move to buckets that are still to come. */
+/* Goes from the last bucket down. While the table shrinks, its elements only move to buckets that
+ * are still to come. */
 void table_empty_go_on(struct core *core) {
 	struct table *t = core->store.staging;
 	uint32_t keys = 0, buckets = 0;
 	while (t->keys.count > 0 && keys < EMPTY_KEYS_A_STEP && buckets++ < EMPTY_BUCKETS_A_STEP) {
 		CHECK(core->store.empty_bucket > 0);
-		size_t bucket = core->store.empty_bucket < t->keys.bucket_count ? core->store.empty_bucket : t->keys.bucket_count;
+		size_t bucket = core->store.empty_bucket < t->keys.bucket_count
+			? core->store.empty_bucket : t->keys.bucket_count;
 		core->store.empty_bucket = bucket - 1;
 		struct map_node *n;
-		while (bucket <= t->keys.bucket_count && (n = map_bucket(&t->keys, bucket - 1)) != NULL) {
+		while (bucket <= t->keys.bucket_count &&
+			(n = map_bucket(&t->keys, bucket - 1)) != NULL) {
 			table_free_key(core, CONTAINER_OF(n, struct key, node));
 			keys++;
 		}
@@ -232,7 +241,8 @@ void table_empty_go_on(struct core *core) {
 }
 
 void table_swap(struct core *core) {
-	CHECK(core->store.staging_use == STAGING_BUILDING && core->store.promise_count == 0 && core->store.waiter_count == 0);
+	CHECK(core->store.staging_use == STAGING_BUILDING && core->store.promise_count == 0 &&
+		core->store.waiter_count == 0);
 	struct table *old = core->store.live;
 	core->observers->table_ends(core, old);
 	core->store.live = core->store.staging;
@@ -260,7 +270,6 @@ struct record **key_link(struct key *key, struct id128 lock_id) {
 	return at;
 }
 
-/* `before`: whether it was contested before its records changed. */
 void key_note_contested(struct core *core, const struct key *key, bool before) {
 	bool after = key_contested(key);
 	if (after && !before) {
@@ -282,7 +291,8 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 		key_note_contested(core, key, contested);
 		core->counts[COUNT_key_several] += !key_contested(key);
 	}
-	timer_stop(core, &key->timer); /* the caller settles, which finds the first end */
+	/* The caller settles the key, which finds the first end. */
+	timer_stop(core, &key->timer);
 }
 
 void key_drop_record(struct core *core, struct key *key, struct record *r) {
@@ -293,13 +303,15 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	}
 	*at = r->next;
 	if (key_table(core, key) == core->store.live) {
-		core->observers->record_lost(core, key, r, instant_expired(core->now, r->end) ? record_delay(r) : 0);
+		core->observers->record_lost(core, key, r,
+			instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}
 	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
 	digest_drop_record(core, key, r);
 	record_free(core, r);
 	key_table(core, key)->held_count--;
-	timer_stop(core, &key->timer); /* what comes next may end earlier */
+	/* What comes next may end earlier. */
+	timer_stop(core, &key->timer);
 	if (contested) {
 		key_note_contested(core, key, true);
 	}
@@ -309,7 +321,8 @@ void record_shorten(struct core *core, struct key *key, struct record *r, span_n
 	const struct instant end = instant_add(core->now, left);
 	r->end.boot = end.boot < r->end.boot ? end.boot : r->end.boot;
 	r->end.raw = end.raw < r->end.raw ? end.raw : r->end.raw;
-	timer_stop(core, &key->timer); /* its end is an earlier one; the caller settles */
+	/* The end is an earlier one now. The caller settles the key. */
+	timer_stop(core, &key->timer);
 }
 
 void key_drop_promise(struct core *core, struct key *key) {

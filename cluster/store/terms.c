@@ -1,8 +1,8 @@
-/* terms.c: what excludes what among the records of one key at one master (section 10). It is always a question about two records: a
- * semaphore's permits are numbered, so that nothing is ever counted up. */
+/* terms.c: what excludes what among the records of one key at one master (section 10). It is always
+ * a question about two records: the permits of a semaphore are numbered, so that nothing is ever
+ * counted up. */
 #include "store.h"
 
-/* The permits that records of other lock_ids have; *room: false when one of them excludes every permit. */
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room) {
 	struct permits taken = { { 0, 0 } };
 	*room = true;
@@ -15,11 +15,12 @@ struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t o
 	return taken;
 }
 
-/* Of those that have permits the one that ends first: what is asked for may fit then. */
+/* Returns the record with permits that ends first. What is asked for may fit then. */
 static struct record *first_end(const struct key *key, struct id128 lock_id) {
 	struct record *first = NULL;
 	for (struct record *r = key->held; r; r = r->next) {
-		if (!id128_equal(r->lock_id, lock_id) && (first == NULL || r->end.boot < first->end.boot)) {
+		if (!id128_equal(r->lock_id, lock_id) &&
+			(first == NULL || r->end.boot < first->end.boot)) {
 			first = r;
 		}
 	}
@@ -37,10 +38,12 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 			return r;
 		}
 	}
-	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) { /* a request: no numbers yet, only how many */
+	/* A request names no numbers yet, only how many it wants. */
+	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) {
 		bool room;
 		struct permits taken = key_taken(key, lock_id, terms->of, &room);
-		return terms->of - permits_count(taken) < terms->count ? first_end(key, lock_id) : NULL;
+		return terms->of - permits_count(taken) < terms->count ? first_end(key, lock_id)
+			: NULL;
 	}
 	return NULL;
 }
@@ -54,7 +57,8 @@ struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) 
 	return NULL;
 }
 
-/* In one pass: all shared, or all permits of one semaphore without a number that two have. */
+/* Looks in one pass for an exclusion: records are all shared, or all have permits of one semaphore
+ * and no number that two have; else the key is contested. */
 bool key_contested(const struct key *key) {
 	if (key->held == NULL || key->held->next == NULL) {
 		return false;
@@ -73,10 +77,10 @@ bool key_contested(const struct key *key) {
 	return false;
 }
 
-/* Two copies of one record: the shared one wins, and the permits of both are its own (section 10, Downgrade). */
 struct terms terms_both(const struct terms *a, const struct terms *b) {
 	struct terms both = *a;
-	both.binding = a->binding > b->binding ? a->binding : b->binding; /* section 2, Release on disconnect */
+	/* The greater number counts (section 2, Release on disconnect). */
+	both.binding = a->binding > b->binding ? a->binding : b->binding;
 	if (a->of == SHARE_EXCLUSIVE && b->of == SHARE_SHARED) {
 		both.of = SHARE_SHARED;
 	} else if (a->of == b->of) {
@@ -89,17 +93,16 @@ bool terms_alike(const struct terms *a, const struct terms *b) {
 	return a->of == b->of || (!terms_semaphore(a) && !terms_semaphore(b));
 }
 
-/* Whether a record may be asked for again with these terms: under its kind, or shared what is exclusive here: a master that
- * missed the downgrade. */
 bool terms_again(uint16_t own, uint16_t asked) {
 	return own == asked || (own == SHARE_EXCLUSIVE && asked == SHARE_SHARED);
 }
 
-/* The caller says so to the digest. */
-void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms) {
+void record_set_terms(struct core *core, struct key *key, struct record *r,
+	const struct terms *terms) {
 	CHECK(r->terms_size >= terms_rest(terms));
 	const struct permits set = record_set(r);
-	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0, contested = other && key_contested(key);
+	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0,
+		contested = other && key_contested(key);
 	record_put_terms(r, terms);
 	if (other) {
 		key_note_contested(core, key, contested);
@@ -119,21 +122,26 @@ static uint32_t take_lowest(struct permits from, uint32_t wanted, struct permits
 	return taken;
 }
 
-/* Numbers that are free at all of these masters: those that own records have come first. */
-static bool choose_at(const struct op *op, uint32_t masters, struct permits own, struct permits *set) {
+/* Chooses among the numbers that are free at all of these masters: first those that the request's
+ * own records have already, then the lowest. */
+static bool choose_at(const struct op *op, uint32_t masters, struct permits own,
+	struct permits *set) {
 	struct permits free = permits_all(op->terms.of);
 	for (uint32_t left = masters; left; left &= left - 1) {
 		const struct vote *v = &op->votes[__builtin_ctz(left)];
-		/* where the own record stands only its numbers are known to be free */
-		free = v->state == VOTE_SELF ? permits_but(free, permits_but(permits_all(op->terms.of), v->set)) : permits_but(free, v->set);
+		/* Where the own record stands, only its numbers are known to be free. */
+		free = v->state == VOTE_SELF
+			? permits_but(free, permits_but(permits_all(op->terms.of), v->set))
+			: permits_but(free, v->set);
 	}
 	struct permits mine = permits_but(free, permits_but(free, own));
 	*set = (struct permits){ { 0, 0 } };
 	uint32_t taken = take_lowest(mine, op->terms.count, set);
-	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) == op->terms.count;
+	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) ==
+		op->terms.count;
 }
 
-/* What q of the masters that promised have free in common: all of them, or else any q of them. */
+/* Tries all masters that promised first, and then any q of them. */
 bool permits_choose(const struct core *core, const struct op *op, struct permits *set) {
 	uint32_t alive = 0;
 	struct permits own = { { 0, 0 } };
@@ -148,7 +156,8 @@ bool permits_choose(const struct core *core, const struct op *op, struct permits
 		return true;
 	}
 	for (uint32_t some = alive; some; some = (some - 1) & alive) {
-		if ((uint32_t)__builtin_popcount(some) == core->quorum && choose_at(op, some, own, set)) {
+		if ((uint32_t)__builtin_popcount(some) == core->quorum &&
+			choose_at(op, some, own, set)) {
 			return true;
 		}
 	}
