@@ -1,18 +1,25 @@
-/* counted.c: whether commits and writes have passed this master by (section 3, Watching): they are sent to all masters, but not over a link that
- * is down. So they are counted: by who begins them, and by those to whom they come. A coordinator says its count when a link
- * is up; for one that is gone the masters say theirs to each other. */
+/* counted.c: finds out whether commits and writes have passed this master by (section 3, Watching).
+ * They are sent to all masters, but not over a link that is down. So the node that begins them
+ * counts them, and so do those to whom they come. A coordinator says its count when a link is up.
+ * For a coordinator that is gone, the masters say their counts to each other. */
 #include "changes.h"
 
-#define BEATS_SAY 4u        /* a beat is request_timeout / 4 */
-#define SAYS_OF_BEFORE 4u   /* what was under way from a node that has died is in by then */
+/* Counts are said every so many beats. A beat is request_timeout / 4. */
+#define BEATS_SAY 4u
+/* The count of the start before is said so many times. By then everything that was under way from a
+ * node that has died has arrived. */
+#define SAYS_OF_BEFORE 4u
 
-/* Of what is still under way nobody finds anything who reads anew now: a gap is told when its round is over. */
+/* Whoever reads anew now does not find what is still under way. So missed events are told once more
+ * when the round of that is over. */
 static void under_way(struct core *core) {
 	core->changes.missed_under_way = true;
-	core->changes.missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+	core->changes.missed_over = instant_add(core->now,
+		span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
 }
 
-/* What comes just before this master votes it refuses, and others may accept it after the gap that it tells then. */
+/* A master refuses what comes just before it votes, and others may accept that after it has told,
+ * at the beginning of its vote, that events were missed. */
 void counted_came(struct core *core, uint32_t from, const struct message *m) {
 	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
 	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
@@ -28,13 +35,15 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 static void missed(struct core *core) {
 	if (core_votes(core)) {
 		COUNT(core, counted_missed);
+		/* Something has passed this master by. */
 		watch_events_missed(core);
 	}
 	under_way(core);
 }
 
 static void under_way_over(struct core *core) {
-	if (core->changes.missed_under_way && instant_expired(core->now, core->changes.missed_over)) {
+	if (core->changes.missed_under_way &&
+		instant_expired(core->now, core->changes.missed_over)) {
 		core->changes.missed_under_way = false;
 		if (core_votes(core)) {
 			watch_events_missed(core);
@@ -42,7 +51,6 @@ static void under_way_over(struct core *core) {
 	}
 }
 
-/* Others may have taken what this master refused, or may yet. */
 void counted_key_missed(struct core *core, struct slice name) {
 	watch_events_missed_of(core, name);
 	under_way(core);
@@ -54,8 +62,8 @@ static void all_remember(struct core *core) {
 	}
 }
 
-/* With a quorum of others that have started anew every node that knew of a lock may have forgotten it; and of two starts of the same node
- * the others remember only the later one. */
+/* If a quorum of others have started anew, every node that knew of a lock may have forgotten it.
+ * And of two starts of the same node the others remember only the later one. */
 static void started_anew(struct core *core, uint32_t peer) {
 	const bool again = core->peers[peer].forgot;
 	uint32_t forgot = 0;
@@ -71,21 +79,22 @@ static void started_anew(struct core *core, uint32_t peer) {
 	}
 }
 
-/* Every quorum contains this master or one of n - q others: once so many that have not started anew have had the time to say what came to
- * them, nothing has been forgotten. */
+/* Every quorum contains this master or one of n - q others. Once so many of them that have not
+ * started anew have had the time to say what came to them, nothing has been forgotten. */
 static void ask_who_remembers(struct core *core) {
 	uint32_t remember = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		remember += i != core->self && peer_votes(core, i) && !core->peers[i].forgot;
 	}
-	core->changes.says_heard = remember >= core->masters - core->quorum ? core->changes.says_heard + 1 : 0;
+	core->changes.says_heard = remember >= core->masters - core->quorum
+		? core->changes.says_heard + 1 : 0;
 	if (core->changes.says_heard > SAYS_OF_BEFORE) {
 		core->changes.says_heard = 0;
 		all_remember(core);
 	}
 }
 
-/* A master with which there was no link has not heard it yet. */
+/* A master with which there was no link has not heard the count yet. */
 static void say_of_before_again(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
@@ -94,13 +103,14 @@ static void say_of_before_again(struct core *core) {
 }
 
 static void say_own(struct core *core, uint32_t to) {
-	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot,
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id,
+		.log = core->durable.boot,
 			.number = core->changes.commits_begun,
 		.echo = core->peers[to].writes_begun };
 	out_send(core, to, &m);
 }
 
-/* Before what is known of the link before is overwritten. A start that began no commit hides none that did. */
+/* A start that began no commit hides none that did. */
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	if (!id128_equal(p->link_id, id)) {
@@ -108,7 +118,8 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 		p->writes_come = p->writes_begun = 0;
 	}
 	if (p->counted.boot != boot) {
-		p->counted_before = p->counted.commits || !p->counted_before.boot ? p->counted : p->counted_before;
+		p->counted_before = p->counted.commits || !p->counted_before.boot
+			? p->counted : p->counted_before;
 		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
 		p->counted = (struct counted){ boot, 0 };
 		p->writes_come = 0;
@@ -121,7 +132,6 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 	say_own(core, peer);
 }
 
-/* Who becomes a master has not been sent what this node began before, and is to say as much of it as the others. */
 void counted_epoch_begins(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && core->peers[i].up) {
@@ -131,7 +141,8 @@ void counted_epoch_begins(struct core *core) {
 }
 
 static void say(struct core *core, uint32_t to, struct id128 node, const struct counted *c) {
-	const struct message m = { .kind = MESSAGE_COUNTED, .by = node, .log = c->boot, .number = c->commits };
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = node, .log = c->boot,
+		.number = c->commits };
 	out_send(core, to, &m);
 }
 
@@ -143,16 +154,20 @@ static void say_to_masters(struct core *core, struct id128 node, const struct co
 	}
 }
 
-/* With its place in the table of peers the counts of a node that is not in the new configuration are gone. It may have begun commits that
- * the other masters accept until they adopt that one, too (section 3, Watching). */
+/* The counts of a node that is not in the new configuration go with its place in the table of
+ * peers. The node may have begun commits that the other masters accept until they adopt that
+ * configuration, too (section 3, Watching). */
 void counted_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count && core->config_hash != 0; i++) {
 		const struct peer *p = &core->peers[i];
-		core->changes.left_out = core->changes.left_out || (p->standing == PEER_MEMBER && config_find_id(&core->config, p->node.id) < 0);
+		core->changes.left_out = core->changes.left_out ||
+			(p->standing == PEER_MEMBER &&
+			config_find_id(&core->config, p->node.id) < 0);
 	}
 }
 
-/* A quorum of the masters does not hear those any more that were left out. */
+/* Once a quorum of the masters votes in the new epoch, it no longer listens to the nodes that were
+ * left out. */
 static void who_was_left_out(struct core *core) {
 	if (core->changes.left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
 		core->changes.left_out = false;
@@ -160,7 +175,7 @@ static void who_was_left_out(struct core *core) {
 	}
 }
 
-/* Of those that cannot say it themselves. */
+/* Says the counts of nodes that cannot say them themselves. */
 void counted_beat(struct core *core) {
 	under_way_over(core);
 	who_was_left_out(core);
@@ -192,14 +207,16 @@ static void said_of_itself(struct core *core, struct peer *p, const struct messa
 static struct peer *peer_of(struct core *core, struct id128 node) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
-		if (id128_equal(p->link_id, node) || (!p->counted.boot && id128_equal(p->node.id, node))) {
+		if (id128_equal(p->link_id, node) ||
+			(!p->counted.boot && id128_equal(p->node.id, node))) {
 			return p;
 		}
 	}
 	return NULL;
 }
 
-/* Of a start of that node with which this one never had a link nothing has come here. */
+/* Returns what has been counted of that start of the node. Nothing has come here from a start with
+ * which this node never had a link. NULL: the start is too old. */
 static struct counted *counted_of(struct peer *p, uint64_t boot) {
 	if (boot == p->counted.boot || boot == p->counted_before.boot) {
 		return boot == p->counted.boot ? &p->counted : &p->counted_before;
@@ -212,10 +229,12 @@ static struct counted *counted_of(struct peer *p, uint64_t boot) {
 	return c;
 }
 
-static void said_of_another(struct core *core, uint32_t from, struct peer *p, const struct message *m) {
+static void said_of_another(struct core *core, uint32_t from, struct peer *p,
+	const struct message *m) {
 	struct counted *c = counted_of(p, m->log);
 	if (c == NULL || (p->up && c == &p->counted && c->commits < m->number)) {
-		return; /* it is on its way */
+		/* The commit is on its way. */
+		return;
 	}
 	if (c->commits > m->number) {
 		say(core, from, m->by, c);
@@ -231,12 +250,12 @@ void counted_said(struct core *core, uint32_t from, const struct message *m) {
 		if (m->log == p->boot) {
 			said_of_itself(core, p, m);
 		}
-	} else if (from < core->masters && (p = peer_of(core, m->by)) != NULL && p != &core->peers[core->self]) {
+	} else if (from < core->masters && (p = peer_of(core, m->by)) != NULL &&
+		p != &core->peers[core->self]) {
 		said_of_another(core, from, p, m);
 	}
 }
 
-/* It has lost what it had to say to itself for want of memory. */
 void counted_self_again(struct core *core) {
 	missed(core);
 }

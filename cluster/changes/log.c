@@ -1,19 +1,27 @@
-/* log.c: the transaction log (section 7): numbers whatever this master accepted, in bounded memory. An entry only names what has
- * changed; whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is kept twice. News
- * are the exception: each stands in the log as it was, between the entries of what it is about, while followers want news. The oldest
- * entries give way; who would have needed them takes a snapshot. */
+/* log.c: the transaction log (section 7). It numbers whatever this master accepted, in bounded
+ * memory. An entry only names what has changed. Whoever sends it looks up what has become of that,
+ * so that lease and value are those of the sending, and nothing is kept twice. Watch events are the
+ * exception: each stands in the log as it was, between the entries of what it is about, as long as
+ * followers want watch events. The oldest entries give way; a follower that would have needed them
+ * takes a snapshot. */
 #include "changes.h"
 
 #define CHUNK_MIN 1024u
-#define CHUNK_MAX 262144u /* a piece of news has to fit, with its value */
+/* A watch event has to fit into a chunk, with its value. */
+#define CHUNK_MAX 262144u
+/* An entry begins with the size of its key, and its lock_id; then comes the key. */
 #define ENTRY_FIXED (sizeof(uint16_t) + sizeof(struct id128))
-#define ENTRY_WATCH_EVENT 0x8000u /* in the first number of an entry, beside the size of its key: struct log_news follows the key */
+/* This bit is set in the first number of an entry, next to the size of its key, if it is a watch
+ * event. Then struct log_watch_event follows the key. */
+#define ENTRY_WATCH_EVENT 0x8000u
 
-struct log_watch_event { /* owner, identity, label and value follow it */
+/* Owner, identity, label and value follow it. */
+struct log_watch_event {
 	enum core_watch_event_kind kind;
 	uint64_t token;
 	struct ballot value_seq;
 	struct terms terms;
+	/* Their sizes in bytes. */
 	uint32_t owner, identity, label, value;
 };
 
@@ -27,7 +35,9 @@ static bool make_ring(struct core *core) {
 		return true;
 	}
 	uint64_t part = core->limits.log_bytes / 16;
-	log->chunk_bytes = part < CHUNK_MIN ? CHUNK_MIN : part > CHUNK_MAX ? CHUNK_MAX : (uint32_t)part;
+	log->chunk_bytes = part < CHUNK_MIN ? CHUNK_MIN
+		: part > CHUNK_MAX ? CHUNK_MAX
+		: (uint32_t)part;
 	uint64_t slots = core->limits.log_bytes / log->chunk_bytes;
 	log->slots = slots < 2 ? 2 : slots > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)slots;
 	log->chunks = alloc_new(&core->alloc, log->slots * sizeof(struct log_chunk *));
@@ -37,20 +47,24 @@ static bool make_ring(struct core *core) {
 static void drop_chunks(struct core *core) {
 	struct log *log = &core->changes.log;
 	for (; log->count > 0; log->count--) {
-		alloc_free(&core->alloc, chunk_at(log, log->count - 1), sizeof(struct log_chunk) + log->chunk_bytes);
+		alloc_free(&core->alloc, chunk_at(log, log->count - 1),
+			sizeof(struct log_chunk) + log->chunk_bytes);
 	}
 }
 
 void log_done(struct core *core) {
 	drop_chunks(core);
-	alloc_free(&core->alloc, core->changes.log.chunks, core->changes.log.slots * sizeof(struct log_chunk *));
+	alloc_free(&core->alloc, core->changes.log.chunks,
+		core->changes.log.slots * sizeof(struct log_chunk *));
 	core->changes.log.chunks = NULL;
 }
 
-/* A chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL: no memory. */
+/* Returns a chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL:
+ * no memory. */
 static struct log_chunk *next_chunk(struct core *core) {
 	struct log *log = &core->changes.log;
-	struct log_chunk *c = log->count < log->slots ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
+	struct log_chunk *c = log->count < log->slots
+		? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
 	if (c == NULL && log->count > 0) {
 		c = chunk_at(log, 0);
 		log->head = (log->head + 1) % log->slots;
@@ -67,12 +81,15 @@ static struct log_chunk *next_chunk(struct core *core) {
 }
 
 static size_t watch_event_size(const struct core_watch_event *n) {
-	return sizeof(struct log_watch_event) + n->owner.size + n->identity.size + n->label.size + n->value.size;
+	return sizeof(struct log_watch_event) + n->owner.size + n->identity.size + n->label.size +
+		n->value.size;
 }
 
 static void put_watch_event(uint8_t *to, const struct core_watch_event *n) {
-	const struct log_watch_event head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
-		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size, .label = (uint32_t)n->label.size,
+	const struct log_watch_event head = { .kind = n->kind, .token = n->token,
+		.value_seq = n->value_seq, .terms = n->terms,
+		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size,
+		.label = (uint32_t)n->label.size,
 		.value = (uint32_t)n->value.size };
 	to = slice_put(to, slice_of(&head, sizeof head));
 	to = slice_put(to, n->owner);
@@ -91,7 +108,8 @@ static void take_watch_event(const uint8_t *from, struct log_entry *e) {
 	struct log_watch_event head;
 	memcpy(&head, from, sizeof head);
 	from += sizeof head;
-	e->watch_event = (struct core_watch_event){ .kind = head.kind, .key = e->key, .lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
+	e->watch_event = (struct core_watch_event){ .kind = head.kind, .key = e->key,
+		.lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
 		.terms = head.terms };
 	e->watch_event.owner = take(&from, head.owner);
 	e->watch_event.identity = take(&from, head.identity);
@@ -99,14 +117,17 @@ static void take_watch_event(const uint8_t *from, struct log_entry *e) {
 	e->watch_event.value = take(&from, head.value);
 }
 
-/* `news`: NULL: the entry is none. */
-static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
+/* Stores an entry. watch_event is NULL if the entry is none. False: no memory. */
+static bool store(struct core *core, struct slice key, struct id128 lock_id,
+	const struct core_watch_event *watch_event) {
 	struct log *log = &core->changes.log;
 	if (!make_ring(core)) {
 		return false;
 	}
-	uint16_t size = (uint16_t)key.size, head = (uint16_t)(size | (watch_event ? ENTRY_WATCH_EVENT : 0));
-	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size + (watch_event ? watch_event_size(watch_event) : 0));
+	uint16_t size = (uint16_t)key.size,
+		head = (uint16_t)(size | (watch_event ? ENTRY_WATCH_EVENT : 0));
+	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size +
+		(watch_event ? watch_event_size(watch_event) : 0));
 	struct log_chunk *c = log->count ? chunk_at(log, log->count - 1) : NULL;
 	if (c == NULL || c->used + bytes > log->chunk_bytes) {
 		c = next_chunk(core);
@@ -126,11 +147,13 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id, con
 	return true;
 }
 
-/* While there is nobody to follow, only the number goes up. */
-static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
+/* While there is nobody who could follow, only the number goes up. */
+static void append(struct core *core, struct slice key, struct id128 lock_id,
+	const struct core_watch_event *watch_event) {
 	struct log *log = &core->changes.log;
 	if (core->self >= core->masters) {
-		return; /* nobody follows a replica */
+		/* Nobody follows a replica. */
+		return;
 	}
 	bool wanted = core->config.node_count > core->masters;
 	bool stored = wanted && store(core, key, lock_id, watch_event);
@@ -147,10 +170,11 @@ void log_append(struct core *core, struct slice key, struct id128 lock_id) {
 	append(core, key, lock_id, NULL);
 }
 
-/* What does not fit is a gap of its key. */
+/* Where the event does not fit, the log says that events of its key were missed. */
 void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event) {
 	const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .key = watch_event->key };
-	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size + watch_event_size(watch_event) <= core->changes.log.chunk_bytes;
+	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size +
+		watch_event_size(watch_event) <= core->changes.log.chunk_bytes;
 	const struct core_watch_event *kept = fits ? watch_event : &gap;
 	append(core, kept->key, kept->lock_id, kept);
 }
@@ -165,7 +189,7 @@ void log_new_id(struct core *core) {
 	log->oldest = log->next;
 }
 
-/* The chunk that an entry stands in, or NULL. */
+/* Returns the chunk that has the entry, or NULL. */
 static const struct log_chunk *chunk_of(const struct log *log, uint64_t number) {
 	uint32_t low = 0, high = log->count;
 	while (low < high) {
@@ -205,7 +229,8 @@ void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
 	const struct log *log = &core->changes.log;
 	CHECK(number >= log->oldest && number <= log->next);
 	const struct log_chunk *c = chunk_of(log, number);
-	*p = (struct log_place){ .number = number, .offset = log->count ? chunk_at(log, log->count - 1)->used : 0 };
+	*p = (struct log_place){ .number = number,
+		.offset = log->count ? chunk_at(log, log->count - 1)->used : 0 };
 	if (c) {
 		p->offset = 0;
 		for (uint64_t i = c->first; i < number; i++) {

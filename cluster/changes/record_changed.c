@@ -1,43 +1,70 @@
-/* record_changed.c: what follows from the change of a record, said in one place. */
+/* record_changed.c: says in one place what follows from each change of a record. */
 #include "changes.h"
 #include "first.h"
 
 enum { NO, YES };
-enum { EVENT_NONE = -1, EVENT_ACQUIRED = WATCH_EVENT_ACQUIRED, EVENT_UPDATED = WATCH_EVENT_UPDATED, EVENT_DOWNGRADED = WATCH_EVENT_DOWNGRADED,
-	EVENT_RELEASED = WATCH_EVENT_RELEASED, EVENT_EXPIRED = WATCH_EVENT_EXPIRED, EVENT_LOST = WATCH_EVENT_LOST };
+enum {
+	EVENT_NONE = -1,
+	EVENT_ACQUIRED = WATCH_EVENT_ACQUIRED,
+	EVENT_UPDATED = WATCH_EVENT_UPDATED,
+	EVENT_DOWNGRADED = WATCH_EVENT_DOWNGRADED,
+	EVENT_RELEASED = WATCH_EVENT_RELEASED,
+	EVENT_EXPIRED = WATCH_EVENT_EXPIRED,
+	EVENT_LOST = WATCH_EVENT_LOST
+};
 
-/* For each change a row. A row that is missing, or leaves out a column, does not compile.
- *   digest  the digests that masters compare are computed anew
- *   log     whoever follows this master is told (only of the live table)
- *   copied  whoever copies the live table is sent the record again
- *   event   what those who watch are told
- *   opens   those who wait in the key's queue, or are parked there, may go on; of an end the caller says so after the drop
- *   waits   reads that wait for the key's next state are looked at
+/* There is a row for each change. A row that is missing, or leaves out a column, does not compile.
+ *
+ * The columns:
+ *   digest  The digests that masters compare are brought up to date.
+ *   log     Those who follow this master are told. This is for the live table only.
+ *   copied  Those who copy the live table are sent the record again.
+ *   event   This is what those who watch are told.
+ *   opens   Those who wait in the key's queue, or are parked there, may go on. Of an end the caller
+ *           says so after the drop.
+ *   waits   Local waits for the key's next state look at it.
+ *
+ * The rows:
+ *   GRANTED     The record is new here: it was committed, or came by a repair.
+ *   WRITTEN     The record has another value.
+ *   ACCEPTED    A commit or a repair was accepted for a record that is here.
+ *   EXTENDED    An extension was accepted.
+ *   PREPARED    The record has noted the ballot of an update.
+ *   DOWNGRADED  An exclusive lock is shared from now on.
+ *   BARRED      The record is barred. Those who copy are told of the lock_id instead.
+ *   NARROWED    A semaphore's record has fewer permit numbers.
+ *   CLOSED      Nobody holds the record any more, and only its lock delay runs.
+ *   EXPIRED, RELEASED, LOST  The record ends.
+ *   MERGED      What another node told of the record in a snapshot was added.
+ *   FOLLOWED    The record is as the master says that this replica follows.
+ *   UNBELIEVED  The merge found that the record had ended.
  *
  *                         digest log  copied  event       opens waits */
-#define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES /* it is new here: committed, or taught */
-#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   NO  /* it has another value */
-#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   NO  /* a commit or a lesson of a record that is here */
+#define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES
+#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   NO
+#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   NO
 #define EXTENDED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
-#define PREPARED_MEANS    NO,    YES, YES,    NONE,       NO,   NO  /* it has noted the ballot of an update */
-#define DOWNGRADED_MEANS  YES,   YES, YES,    DOWNGRADED, YES,  NO  /* an exclusive lock is shared from now on */
-#define BARRED_MEANS      YES,   YES, NO,     NONE,       NO,   NO  /* whoever copies hears of the lock_id instead */
-#define NARROWED_MEANS    YES,   YES, YES,    NONE,       NO,   NO  /* a semaphore's record has fewer numbers */
-#define CLOSED_MEANS      NO,    YES, NO,     LOST,       NO,   NO  /* nobody holds it any more, and only its lock delay runs */
+#define PREPARED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
+#define DOWNGRADED_MEANS  YES,   YES, YES,    DOWNGRADED, YES,  NO
+#define BARRED_MEANS      YES,   YES, NO,     NONE,       NO,   NO
+#define NARROWED_MEANS    YES,   YES, YES,    NONE,       NO,   NO
+#define CLOSED_MEANS      NO,    YES, NO,     LOST,       NO,   NO
 #define EXPIRED_MEANS     NO,    YES, NO,     EXPIRED,    NO,   NO
 #define RELEASED_MEANS    NO,    YES, NO,     RELEASED,   NO,   NO
 #define LOST_MEANS        NO,    YES, NO,     LOST,       NO,   NO
-#define MERGED_MEANS      YES,   NO,  NO,     NONE,       NO,   YES /* what another node told of it in a snapshot was added */
-#define FOLLOWED_MEANS    YES,   NO,  NO,     NONE,       NO,   YES /* as the master says that this replica follows */
-#define UNBELIEVED_MEANS  NO,    YES, NO,     NONE,       NO,   NO  /* the merge found that it had ended */
+#define MERGED_MEANS      YES,   NO,  NO,     NONE,       NO,   YES
+#define FOLLOWED_MEANS    YES,   NO,  NO,     NONE,       NO,   YES
+#define UNBELIEVED_MEANS  NO,    YES, NO,     NONE,       NO,   NO
 
+/* A row of the table. */
 struct consequences {
 	bool digest, log, copied, opens, waits;
 	int8_t event;
 };
 
 #define ROW(digest_, log_, copied_, event_, opens_, waits_) \
-	{ .digest = digest_, .log = log_, .copied = copied_, .event = EVENT_##event_, .opens = opens_, .waits = waits_ }
+	{ .digest = digest_, .log = log_, .copied = copied_, .event = EVENT_##event_, \
+		.opens = opens_, .waits = waits_ }
 #define ROW_OF(...) ROW(__VA_ARGS__)
 
 static const struct consequences follows[] = {

@@ -1,8 +1,10 @@
-/* record_numbers.c: a record that loses numbers of a semaphore, or all of them. */
+/* record_numbers.c: a semaphore's record loses permit numbers, or all of them. */
 #include "changes.h"
 
-void record_drop_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
-	if (permits_within(record_set(r), numbers)) { /* without a number it is nobody's */
+void record_drop_numbers(struct core *core, struct key *key, struct record *r,
+	struct permits numbers) {
+	/* A record without a number is nobody's. */
+	if (permits_within(record_set(r), numbers)) {
 		record_drop(core, key, r, RECORD_RELEASED);
 		return;
 	}

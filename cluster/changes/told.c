@@ -1,24 +1,31 @@
-/* told.c: what was told of late to those who watch (section 3, Watching): of each key the highest tokens, in a small cache of the latest, and of
- * locks that came and went without this master. Of what was forgotten the highest token counts for every key that is not in the cache. */
+/* told.c: what those who watch were told lately (section 3, Watching): the highest tokens of each
+ * key, in a small cache of the latest keys, and locks that came and went without this master. The
+ * highest token that was forgotten counts for every key that is not in the cache. */
 #include "changes.h"
 
+/* The cache has so many sets of so many keys. */
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 #define TOLD_SETS 512u
 #define TOLD_WAYS 4u
 
-/* The highest tokens that were told of a key: of all its locks, and of its exclusive ones. */
+/* The highest tokens that were told of a key. */
 struct told {
+	/* The key's hash in the tables; the highest token of all its locks; and the highest one of
+	 * its exclusive locks. */
 	uint64_t key, any, exclusive;
-	uint64_t lock; /* of whom `any` is: the first word of the lock_id */
+	/* The lock that `any` is the token of: the first word of its lock_id. */
+	uint64_t lock;
 };
 
 bool told_init(struct core *core) {
-	core->changes.told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
+	core->changes.told = alloc_new(&core->alloc,
+		TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
 	return core->changes.told != NULL;
 }
 
 void told_done(struct core *core) {
-	alloc_free(&core->alloc, core->changes.told, TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
+	alloc_free(&core->alloc, core->changes.told,
+		TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
 }
 
 static struct told *told_set(const struct core *core, uint64_t key) {
@@ -37,17 +44,20 @@ static struct told *told_find(const struct core *core, uint64_t key) {
 
 static struct told told_of(const struct core *core, uint64_t key) {
 	const struct told *at = told_find(core, key);
-	return at ? *at : (struct told){ .any = core->changes.told_before, .exclusive = core->changes.told_before };
+	return at ? *at : (struct told){ .any = core->changes.told_before,
+		.exclusive = core->changes.told_before };
 }
 
-/* The one whose tokens are lowest makes room. */
+/* Makes room for a key: the one of its set whose tokens are lowest is forgotten. */
 static struct told *told_add(struct core *core, uint64_t key) {
 	struct told *set = told_set(core, key), *at = &set[0];
 	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
 		at = set[i].any < at->any ? &set[i] : at;
 	}
-	core->changes.told_before = at->any > core->changes.told_before ? at->any : core->changes.told_before;
-	*at = (struct told){ .key = key, .any = core->changes.told_before, .exclusive = core->changes.told_before };
+	core->changes.told_before = at->any > core->changes.told_before
+		? at->any : core->changes.told_before;
+	*at = (struct told){ .key = key, .any = core->changes.told_before,
+		.exclusive = core->changes.told_before };
 	return at;
 }
 
@@ -56,10 +66,12 @@ static void told_raise(struct core *core, uint64_t key, const struct record *r) 
 	at = at ? at : told_add(core, key);
 	at->lock = r->token >= at->any ? id128_word(r->lock_id) : at->lock;
 	at->any = r->token > at->any ? r->token : at->any;
-	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive ? r->token : at->exclusive;
+	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive
+		? r->token : at->exclusive;
 }
 
-/* A permit of a semaphore is something of its own here: it is had by one after the other. */
+/* A permit of a semaphore counts as a key of its own here, because one holder after the other has
+ * it. */
 static uint64_t told_permit(uint64_t key, uint32_t number) {
 	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -74,7 +86,7 @@ void told_record(struct core *core, uint64_t key, const struct record *r) {
 	}
 }
 
-/* Something newer has been told of the key, or of one of its permits. The tokens of those who share have no order. */
+/* The tokens of those who share a key have no order. */
 bool told_late(const struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	const struct told told = told_of(core, key);
@@ -85,10 +97,12 @@ bool told_late(const struct core *core, uint64_t key, const struct record *r) {
 	return newer;
 }
 
-/* It may be taught, or its commit be sent again, after that. Had at a second try it has a greater token. */
+/* The lock may come by a repair, or its commit may be sent again, after it was told of. When it is
+ * had at a second try it has a greater token. */
 bool told_already(const struct core *core, const struct message *m) {
 	for (uint32_t i = 0; i < COUNT_OF(core->changes.told_lately); i++) {
-		if (core->changes.told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->changes.told_lately[i].token) {
+		if (core->changes.told_lately[i].lock == id128_word(m->lock_id) &&
+			m->token <= core->changes.told_lately[i].token) {
 			return true;
 		}
 	}
@@ -96,7 +110,6 @@ bool told_already(const struct core *core, const struct message *m) {
 	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
 }
 
-/* Of a lock that has not been here. */
 void told_without(struct core *core, const struct record *r) {
 	const uint32_t at = core->changes.told_lately_next++ % COUNT_OF(core->changes.told_lately);
 	core->changes.told_lately[at] = (struct told_once){ id128_word(r->lock_id), r->token };

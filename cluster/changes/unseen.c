@@ -1,23 +1,37 @@
-/* unseen.c: locks that came, and perhaps went, without this master: commits that it refused although a quorum of the others may have taken
- * them (section 3, Watching). Each is kept until it is learned, or its end is heard of, and then those who watch are told of it in the
- * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key: not before the others can no longer
- * accept it, because whoever reads anew before that does not find it. */
+/* unseen.c: locks that came, and perhaps went, without this master: commits that it refused
+ * although a quorum of the others may have accepted them (section 3, Watching). Each is kept until
+ * the lock is learned, or its end is heard of. Then those who watch are told of it, in the order of
+ * the key's tokens. Where that is too late, or takes too long, they are told that events of the key
+ * were missed, but not before the others can no longer accept the commit, because whoever reads
+ * anew before that does not find it. */
 #include "changes.h"
+/* How many are kept in all, how many of one key, and how many bytes their records may have. */
 
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
-#define WAITS 6 /* request_timeout: what it missed a master learns from the others in less (sync.c) */
+/* They are kept for so many request_timeouts. A master learns what it has missed from the others in
+ * less time (sync.c). */
+#define WAITS 6
 
 struct unseen {
-	struct map_node node; /* by its key's name */
-	struct list link;     /* of all, in the order in which they were refused */
-	struct record *record; /* its end is not used */
-	struct instant over;   /* when its round is: nobody accepts it from then on */
-	struct instant due;    /* when a gap of the key is told instead */
+	/* By the name of the key. */
+	struct map_node node;
+	/* Link in core->changes.unseen_all, which is in the order in which they were refused. */
+	struct list link;
+	/* The record that the commit would have made. Its end is not used. */
+	struct record *record;
+	/* When the round of the commit is over: nobody accepts it from then on. */
+	struct instant over;
+	/* When it is told instead that events of the key were missed. */
+	struct instant due;
+	/* The end of the lock has been heard of; `how` says what it was. */
 	bool ended;
-	bool put_off; /* it is too late to tell of it: a gap of the key, when it has ended or is due */
+	/* It is too late to tell of the lock. It is told that events of the key were missed, once
+	 * the lock has ended or is due. */
+	bool put_off;
 	enum core_watch_event_kind how;
+	/* The key. */
 	uint16_t size;
 	uint8_t name[];
 };
@@ -43,7 +57,6 @@ static bool is_over(const struct core *core, const struct unseen *u) {
 	return u->ended || instant_expired(core->now, u->over);
 }
 
-/* A gap of all keys is told, which stands for those that can no longer be accepted elsewhere. They stand in the order of their times. */
 void unseen_missed_by_all(struct core *core) {
 	struct list *at = core->changes.unseen_all.next;
 	while (at != &core->changes.unseen_all) {
@@ -79,7 +92,9 @@ static struct unseen *next_of(struct map_node *n, struct slice name) {
 }
 
 static struct unseen *first_of(const struct core *core, struct slice name) {
-	return core->changes.unseen.count ? next_of(map_first(&core->changes.unseen, table_hash(core, name)), name) : NULL;
+	return core->changes.unseen.count
+		? next_of(map_first(&core->changes.unseen, table_hash(core, name)), name)
+		: NULL;
 }
 
 static struct unseen *after(const struct unseen *u) {
@@ -110,9 +125,11 @@ static bool excludes(const struct record *r, const struct record *other) {
 	return record_excludes(r, &terms);
 }
 
-/* Another than `but` stands here whose token is higher (else: not higher: of two commits that fail or not both may have the same), and which
- * excludes it. */
-static bool stands_here(const struct key *key, const struct record *but, const struct record *r, bool higher) {
+/* Tells whether a record other than `but` stands on the key that excludes `r`, and whose token is
+ * higher; with `higher` false, one whose token is not higher. Two commits that fail may both have
+ * the same token. */
+static bool stands_here(const struct key *key, const struct record *but, const struct record *r,
+	bool higher) {
 	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
 		if (other != but && (other->token > r->token) == higher && excludes(other, r)) {
 			return true;
@@ -121,22 +138,27 @@ static bool stands_here(const struct key *key, const struct record *but, const s
 	return false;
 }
 
+/* Tells that events of the key were missed. */
 static void gap(struct core *core, struct slice name) {
 	COUNT(core, unseen_missed);
 	watch_events_missed_of(core, name);
 }
 
-/* Of what is not kept: others may accept it after this gap, which is not the last one. */
+/* The same of a commit that is not kept. Others may accept it after these missed events were told,
+ * so they are told once more later. */
 static void missed(struct core *core, struct slice name) {
 	COUNT(core, unseen_missed);
 	counted_key_missed(core, name);
 }
 
-/* Where its release is still on its way, but one that excludes it has come, that counts as its release. `but`: a record that is about to be
+/* Tells of a lock that came and perhaps went. Where its release is still on its way, but a lock
+ * that excludes it has come, that counts as its release. `but` is a record that is about to be
  * dropped, or has just come, and is in nobody's way. */
-static void tell(struct core *core, const struct key *key, struct unseen *u, const struct record *but) {
+static void tell(struct core *core, const struct key *key, struct unseen *u,
+	const struct record *but) {
 	const struct slice name = name_of(u);
-	u->put_off = u->put_off || told_late(core, u->node.hash, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false);
+	u->put_off = u->put_off || told_late(core, u->node.hash, u->record) ||
+		stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false);
 	if (u->put_off && !is_over(core, u)) {
 		return;
 	}
@@ -145,7 +167,9 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 	} else {
 		COUNT(core, unseen_told);
 		if (core->changes.watch_event_feeds == 0) {
-			log_append(core, name, u->record->lock_id); /* whose watch begins just now at a replica is to hear of a gap */
+			/* A replica at which somebody begins to watch just now is to hear that
+			 * events were missed. */
+			log_append(core, name, u->record->lock_id);
 		}
 		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, u->record);
 		watch_event_of(core, u->ended ? u->how : WATCH_EVENT_RELEASED, name, u->record);
@@ -155,8 +179,9 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 	drop(core, u);
 }
 
-/* Of those of the key that `r` excludes and that came before it the first. */
-static struct unseen *first_before(const struct core *core, struct slice name, const struct record *r) {
+/* Returns the first of those of the key that `r` excludes and that came before it. */
+static struct unseen *first_before(const struct core *core, struct slice name,
+	const struct record *r) {
 	struct unseen *first = NULL;
 	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
 		bool before = !u->put_off && u->record->token < r->token && excludes(r, u->record);
@@ -165,7 +190,10 @@ static struct unseen *first_before(const struct core *core, struct slice name, c
 	return first;
 }
 
-static struct unseen *first_to_tell(const struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+/* Returns the first of those of the key that have ended and that nothing earlier stands in the way
+ * of. */
+static struct unseen *first_to_tell(const struct core *core, const struct key *key,
+	struct slice name, const struct record *ends) {
 	struct unseen *first = NULL;
 	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
 		bool may = u->ended && !stands_here(key, ends, u->record, false);
@@ -174,8 +202,10 @@ static struct unseen *first_to_tell(const struct core *core, const struct key *k
 	return first;
 }
 
-/* `ends`: NULL, or a record of the key that is about to be dropped. */
-static void go_on(struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+/* Tells what can be told of the key now. `ends` is NULL, or a record of the key that is about to be
+ * dropped. */
+static void go_on(struct core *core, const struct key *key, struct slice name,
+	const struct record *ends) {
 	struct unseen *u, *before;
 	while ((u = first_to_tell(core, key, name, ends)) != NULL) {
 		while ((before = first_before(core, name, u->record)) != NULL) {
@@ -185,20 +215,21 @@ static void go_on(struct core *core, const struct key *key, struct slice name, c
 	}
 }
 
-/* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). If it was refused itself a merge has
- * brought it, and the gap that was told then is its acquisition. */
+/* What was refused because of this record, and goes on elsewhere, the others have; the next
+ * comparison learns it sooner (sync.c). If the record itself was refused, a merge has brought it,
+ * and the missed events that were told then stand for its acquisition. */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
 	struct unseen *same = find(core, key_name(key), ends->lock_id);
 	if (same) {
 		drop(core, same);
 	}
 	if (core->changes.unseen.count) {
-		core->changes.sync_hurry = core->changes.sync_hurry || first_of(core, key_name(key)) != NULL;
+		core->changes.sync_hurry = core->changes.sync_hurry ||
+			first_of(core, key_name(key)) != NULL;
 		go_on(core, key, key_name(key), ends);
 	}
 }
 
-/* It is here now. What came before it is told first. */
 void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
 	const struct slice name = key_name(key);
 	struct unseen *u = find(core, name, r->lock_id);
@@ -213,10 +244,12 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	}
 }
 
-void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_watch_event_kind how) {
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id,
+	enum core_watch_event_kind how) {
 	struct unseen *u = find(core, name, lock_id);
 	if (u && key && key_record(key, lock_id)) {
-		drop(core, u); /* the end of its record is told (unseen_record_ended) */
+		/* The end of its record is told (unseen_record_ended). */
+		drop(core, u);
 	} else if (u) {
 		u->how = u->ended ? u->how : how;
 		u->ended = true;
@@ -228,20 +261,20 @@ void unseen_ended(struct core *core, const struct key *key, struct slice name, s
 	}
 }
 
-/* Of a failed request for several keys: what rests on it alone. */
-bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id,
+	uint64_t attempt) {
 	const struct unseen *u = find(core, name, lock_id);
 	return u && u->record->attempt == attempt;
 }
 
-/* What is refused because the record is not here: its value, */
 void unseen_written(struct core *core, const struct message *m) {
 	struct unseen *u = find(core, m->key, m->lock_id);
 	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
 		return;
 	}
 	core->changes.unseen_bytes -= record_size(u->record);
-	const bool taken = core->changes.unseen_bytes + m->value.size < UNSEEN_BYTES_MAX && record_set_value(core, &u->record, m->value);
+	const bool taken = core->changes.unseen_bytes + m->value.size < UNSEEN_BYTES_MAX &&
+		record_set_value(core, &u->record, m->value);
 	core->changes.unseen_bytes += record_size(u->record);
 	u->record->wrote = m->ballot;
 	if (!taken) {
@@ -250,7 +283,6 @@ void unseen_written(struct core *core, const struct message *m) {
 	}
 }
 
-/* ... or a later connection of its holder. */
 void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
 	struct unseen *u = find(core, name, lock_id);
 	if (u && binding > u->record->binding) {
@@ -258,22 +290,25 @@ void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, ui
 	}
 }
 
-/* Of a lock whose holder's connection `bond` was closed: it ends with that one or with an earlier one, as far as this master was told. */
-bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
+bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id,
+	uint32_t binding) {
 	const struct unseen *u = find(core, name, lock_id);
 	return u && u->record->binding && u->record->binding <= binding;
 }
 
 /* ---- refusals ---- */
 
-/* Somebody else may take what was refused so. */
+/* Tells whether somebody else may accept what was refused with this status. */
 static bool may_be_elsewhere(enum status status) {
 	switch (status) {
-	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE: case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK:
-	case STATUS_EPOCH: case STATUS_TOO_LONG:
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE:
+	case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK: case STATUS_EPOCH:
+	case STATUS_TOO_LONG:
 		return true;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
-	case STATUS_RECOVERING: case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED:
+	case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RECOVERING:
+	case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
 		return false;
 	}
 	return false;
@@ -284,7 +319,8 @@ static bool room(const struct core *core, struct slice name) {
 	for (const struct unseen *u = first_of(core, name); u; u = after(u)) {
 		of_key++;
 	}
-	return core->changes.unseen.count < UNSEEN_MAX && core->changes.unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
+	return core->changes.unseen.count < UNSEEN_MAX &&
+		core->changes.unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
 }
 
 static struct unseen *add(struct core *core, const struct message *m) {
@@ -296,7 +332,8 @@ static struct unseen *add(struct core *core, const struct message *m) {
 	}
 	r->attempt = m->attempt;
 	u->record = r;
-	u->over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+	u->over = instant_add(core->now, span_grow(core->config.request_timeout,
+		2 * core->config.drift_ppm));
 	u->due = instant_add(core->now, WAITS * core->config.request_timeout);
 	u->size = (uint16_t)m->key.size;
 	memcpy(u->name, m->key.data, m->key.size);
@@ -306,13 +343,16 @@ static struct unseen *add(struct core *core, const struct message *m) {
 	return u;
 }
 
-void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status) {
-	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) || told_already(core, m)) {
+void unseen_refused(struct core *core, const struct message *m, const struct key *key,
+	enum status status) {
+	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) ||
+		told_already(core, m)) {
 		return;
 	}
 	struct unseen *u = find(core, m->key, m->lock_id);
 	const bool ended = status == STATUS_RELEASED || (u && u->ended);
-	if (u) { /* under another token: the later one counts */
+	/* If the commit comes under another token, the later one counts. */
+	if (u) {
 		drop(core, u);
 	}
 	u = status == STATUS_CLOCK ? NULL : add(core, m);
@@ -320,13 +360,15 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 		missed(core, m->key);
 		return;
 	}
-	u->put_off = told_late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true);
+	u->put_off = told_late(core, u->node.hash, u->record) ||
+		stands_here(key, NULL, u->record, true);
 	if (ended) {
-		unseen_ended(core, key, m->key, m->lock_id, tombstone_has(core, m->lock_id) ? WATCH_EVENT_RELEASED : WATCH_EVENT_LOST);
+		unseen_ended(core, key, m->key, m->lock_id,
+			tombstone_has(core, m->lock_id) ? WATCH_EVENT_RELEASED : WATCH_EVENT_LOST);
 	}
 }
 
-/* Those whose time is over. They stand in the order of their times; a gap is of all of its key. */
+/* They stand in the order of their times. The missed events that are told are all of the key's. */
 void unseen_beat(struct core *core) {
 	struct list *first;
 	while ((first = list_first(&core->changes.unseen_all)) != NULL &&
@@ -340,7 +382,6 @@ void unseen_beat(struct core *core) {
 	}
 }
 
-/* Of another epoch, and not answered; but others may be in that one. */
 void unseen_of_epoch(struct core *core, const struct message *m) {
 	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
 		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);

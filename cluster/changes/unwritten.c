@@ -1,6 +1,7 @@
-/* unwritten.c: writes of a held record's value that this master refused, although others may have taken them (section 3, Watching). What it
- * missed it is taught, which is news like any other; where something newer is told first, or the lock ends, those who watch are told of a gap
- * of the key. */
+/* unwritten.c: writes of a held record's value that this master refused, although others may have
+ * accepted them (section 3, Watching). A repair brings the value that it missed, which is a watch
+ * event like any other. Where something newer is told first, or the lock ends, those who watch are
+ * told that events of the key were missed. */
 #include "changes.h"
 
 static struct unwritten *find(struct core *core, struct id128 lock_id) {
@@ -20,32 +21,39 @@ static void forget(struct unwritten *u) {
 
 static void gap(struct core *core, const struct key *key) {
 	COUNT(core, unwritten_missed);
+	/* Tells that events of the key were missed. */
 	watch_events_missed_of(core, key_name(key));
 }
 
-/* The record's mark says that there was one, also where its ballot is not remembered: of two, or because there were too many since. */
-void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot) {
+/* The record's mark says that there was a refused write, even where its ballot is not remembered:
+ * because there were two, or too many since. */
+void unwritten_refused(struct core *core, const struct key *key, struct record *r,
+	struct ballot ballot) {
 	const int newer = ballot_compare(ballot, r->wrote);
 	struct unwritten *u = r->unwritten ? find(core, r->lock_id) : NULL;
 	if (newer == 0) {
-		return; /* it is here, and has been told */
+		/* The value is here, and has been told. */
+		return;
 	}
 	if (newer < 0) {
 		gap(core, key);
 	} else if (!r->unwritten) {
 		r->unwritten = true;
-		core->changes.unwritten[core->changes.unwritten_next++ % UNWRITTEN_MAX] = (struct unwritten){ r->lock_id, ballot };
+		core->changes.unwritten[core->changes.unwritten_next++ % UNWRITTEN_MAX] =
+			(struct unwritten){ r->lock_id, ballot };
 	} else if (u && ballot_compare(u->ballot, ballot) != 0) {
 		forget(u);
 	}
 }
 
-/* Before its value, or its end, is told. */
-void unwritten_told(struct core *core, enum core_watch_event_kind kind, const struct key *key, struct record *r) {
+void unwritten_told(struct core *core, enum core_watch_event_kind kind, const struct key *key,
+	struct record *r) {
 	struct unwritten *u = find(core, r->lock_id);
-	const int newer = kind == WATCH_EVENT_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
+	const int newer = kind == WATCH_EVENT_UPDATED && u
+		? ballot_compare(u->ballot, r->wrote) : -1;
 	if (newer > 0 || kind == WATCH_EVENT_DOWNGRADED) {
-		return; /* it may still come */
+		/* The value may still come. */
+		return;
 	}
 	r->unwritten = false;
 	forget(u);

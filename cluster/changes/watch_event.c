@@ -1,5 +1,6 @@
-/* watch_event.c: what has become of keys, told to the driver for those who watch them. A piece of news leaves no earlier than an answer
- * would; where one had to be left out there is a gap, so that whoever watches reads anew and misses nothing. */
+/* watch_event.c: tells the driver, for those who watch, what has happened to keys. A watch event
+ * leaves no earlier than an answer would. Where one had to be left out, the driver is told that
+ * events were missed, so that whoever watches reads anew and misses nothing. */
 #include "changes.h"
 
 #include "event_box.h"
@@ -9,7 +10,9 @@ static bool room(struct core *core, struct event_box *box) {
 		return true;
 	}
 	size_t wanted = box->capacity ? 2 * box->capacity : 16;
-	struct core_watch_event *p = wanted > WATCH_EVENT_MAX ? NULL : alloc_resize(&core->alloc, box->watch_event, box->capacity * sizeof *p, wanted * sizeof *p);
+	struct core_watch_event *p = wanted > WATCH_EVENT_MAX ? NULL
+		: alloc_resize(&core->alloc, box->watch_event, box->capacity * sizeof *p,
+			wanted * sizeof *p);
 	if (p == NULL) {
 		return false;
 	}
@@ -30,44 +33,54 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
 		return;
 	}
 	if (box->lost || !room(core, box)) {
-		box->lost++; /* a gap is told of in its place */
+		/* In its place the driver is told that events were missed. */
+		box->lost++;
 		return;
 	}
 	struct core_watch_event *n = &box->watch_event[box->count];
 	*n = *watch_event;
-	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) && copy(box, &n->value) && copy(box, &n->label));
+	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) &&
+		copy(box, &n->value) && copy(box, &n->label));
 	box->count += !box->lost;
 }
 
-/* Who asks for a key goes to all nodes by itself. The log has also what is not kept for those who watch here: the replicas have missed nothing
- * (section 7, News; without it: nothing in the log). */
+/* A request to let go of a key goes to all nodes by itself. The log has also what is not kept for
+ * those who watch here, because the replicas have missed nothing (section 7, News: nothing in the
+ * log). */
 void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
-	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0 : core->changes.watch_event_feeds &&
+	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0
+		: core->changes.watch_event_feeds &&
 			watch_event->kind != WATCH_EVENT_ASKED) {
-		log_append_watch_event(core, watch_event); /* a gap also where nobody has said yet that somebody watches: the log's number goes up */
+		/* Missed events are logged even where no follower has said yet that somebody
+		 * watches there, because the log's number goes up. */
+		log_append_watch_event(core, watch_event);
 	}
 	keep(core, watch_event);
 }
 
-/* Here, or at a replica. */
+/* Tells whether somebody watches, here or at a replica. */
 static bool wanted(const struct core *core) {
 	return core->changes.watch_event_wanted || core->changes.watch_event_feeds;
 }
 
-/* The value is only told where it is new: whoever hears of an end knows it, or has no use for it. */
+/* The value is told only where it is new. Whoever hears of an end knows the value, or has no use
+ * for it. */
 static bool has_value(enum core_watch_event_kind kind) {
 	switch (kind) {
 	case WATCH_EVENT_ACQUIRED: case WATCH_EVENT_UPDATED:
 		return true;
-	case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_RELEASED: case WATCH_EVENT_EXPIRED: case WATCH_EVENT_LOST: case WATCH_EVENT_ASKED: case WATCH_EVENT_MISSED:
+	case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_RELEASED:
+	case WATCH_EVENT_EXPIRED: case WATCH_EVENT_LOST: case WATCH_EVENT_ASKED:
+	case WATCH_EVENT_MISSED:
 		return false;
 	}
 	return false;
 }
 
-/* What snapshots bring to a node that recovers is not told one by one, and so neither is its end; nor what ends at a node that is in the
- * cluster no more. Whoever votes, or follows, again tells a gap first. A replica repeats what its master tells; while it follows nobody it
- * tells what ends in its own table. */
+/* A node that recovers does not tell one by one what snapshots bring, and so it does not tell the
+ * end of that either; nor does a node that is in the cluster no more tell what ends there. A node
+ * that votes or follows again tells first that events were missed. A replica repeats what its
+ * master tells; while it follows nobody, it tells what ends in its own table. */
 static bool tells(const struct core *core) {
 	return core_votes(core) || (core->state == CORE_FOLLOWING && !follow_tells(core));
 }
@@ -76,7 +89,8 @@ static bool is_end(enum core_watch_event_kind kind) {
 	switch (kind) {
 	case WATCH_EVENT_RELEASED: case WATCH_EVENT_EXPIRED: case WATCH_EVENT_LOST:
 		return true;
-	case WATCH_EVENT_ACQUIRED: case WATCH_EVENT_UPDATED: case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_ASKED: case WATCH_EVENT_MISSED:
+	case WATCH_EVENT_ACQUIRED: case WATCH_EVENT_UPDATED:
+	case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_ASKED: case WATCH_EVENT_MISSED:
 		return false;
 	}
 	return false;
@@ -89,18 +103,23 @@ void watch_events_missed_of(struct core *core, struct slice name) {
 	}
 }
 
-void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct slice name, const struct record *r) {
+void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct slice name,
+	const struct record *r) {
 	if (!wanted(core) || !tells(core)) {
 		return;
 	}
-	const struct core_watch_event n = { .kind = kind, .key = name, .owner = record_owner(r), .identity = record_identity(r),
-		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
+	const struct core_watch_event n = { .kind = kind, .key = name, .owner = record_owner(r),
+		.identity = record_identity(r),
+		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0),
+		.label = record_label(r), .lock_id = r->lock_id, .token = r->token,
 		.value_seq = r->wrote, .terms = record_terms(r) };
 	watch_event_tell(core, &n);
 }
 
-/* Also where nobody watches: somebody may begin to before it is over. */
-void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key, struct record *r) {
+/* This goes on even where nobody watches, because somebody may begin to watch before the lock has
+ * ended. */
+void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key,
+	struct record *r) {
 	if (!tells(core) || key_table(core, key) != core->store.live) {
 		return;
 	}
@@ -119,7 +138,7 @@ void watch_event_record(struct core *core, enum core_watch_event_kind kind, stru
 	}
 }
 
-/* Also of what was refused here (unseen.c). */
+/* The commits that were refused here count as told (unseen.c). */
 void watch_events_missed(struct core *core) {
 	const struct core_watch_event n = { .kind = WATCH_EVENT_MISSED };
 	unseen_missed_by_all(core);
@@ -152,7 +171,8 @@ const struct core_watch_event *core_out_watch_event(struct core_out *out) {
 	return NULL;
 }
 
-void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key), void *ctx) {
+void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key),
+	void *ctx) {
 	core->changes.count_watchers = count;
 	core->changes.count_watchers_ctx = ctx;
 }
