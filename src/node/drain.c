@@ -18,7 +18,8 @@ struct drain_asker {
 	uint64_t tag;
 };
 
-struct drain_write { /* in the thread */
+/* What the thread works on. */
+struct drain_write {
 	struct side_writer *writer;
 	int error;
 };
@@ -34,7 +35,8 @@ static int drain_write_frames(struct drain *d, struct side_writer *writer, struc
 		if (error) {
 			return error;
 		}
-		CHECK(peer_scan(buffer_slice(packet), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+		CHECK(peer_scan(buffer_slice(packet), PEER_BODY_BYTES_MAX, &body,
+			NULL) == PEER_SCAN_COMPLETE);
 		error = side_writer_add(writer, body);
 		if (error) {
 			return error;
@@ -86,7 +88,8 @@ static void drain_end(struct drain *d, int error) {
 	d->state = DRAIN_DONE;
 	d->error = error ? PAWL_EIO : 0;
 	if (error) {
-		log_to(d->driver->log, LEVEL_ERROR, "side_file_failed", LOG_TEXT("why", pawl_error_message(error)));
+		log_to(d->driver->log, LEVEL_ERROR, "side_file_failed",
+			LOG_TEXT("why", pawl_error_message(error)));
 	}
 	event_active(d->told, EV_TIMEOUT, 0);
 }
@@ -110,7 +113,8 @@ static void drain_finish_later(struct drain *d, struct side_writer *take_writer)
 	write->writer = take_writer;
 	if (job_start(d->driver->base, &drain_work, write, d, &d->job) != 0) {
 		free(write);
-		drain_end(d, side_writer_finish(take_writer)); /* without a thread the loop waits, once */
+		/* Without a thread, the loop waits for the disk, once. */
+		drain_end(d, side_writer_finish(take_writer));
 	}
 }
 
@@ -123,9 +127,12 @@ static void drain_begin(struct drain *d) {
 	core_status(d->driver->core, time_source_now(), &status);
 	d->state = DRAIN_WRITING;
 	driver_step_now(d->driver, &stop);
-	driver_flush(d->driver); /* the others hear at once that this node's vote is not to be had */
+	/* The other nodes hear at once that this node no longer votes. */
+	driver_flush(d->driver);
 	if (status.state != CORE_VOTING) {
-		drain_end(d, 0); /* it does not know enough for its next start to be a mere pause: no side file */
+		/* The node does not know enough to make its next start a mere pause, so it writes
+		 * no side file. */
+		drain_end(d, 0);
 		return;
 	}
 	int error = drain_write_all(d, status.boot, &writer);

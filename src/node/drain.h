@@ -1,6 +1,10 @@
-/* drain.h: a planned stop (docs/protocol.md, section 4): stop voting, then write what is known to the side file.
+/* drain.h: a planned stop (docs/protocol.md, section 4): the node stops voting, and then writes
+ * what it knows to the side file.
  *
- *   RUNNING --drain_ask--> WRITING (the core is drained, the file is being synced) --> DONE: every asker is told
+ *   RUNNING --drain_ask--> WRITING --> DONE
+ *
+ * While WRITING, the core is drained and the file is being synced. When it is DONE, every asker is
+ * told.
  */
 #ifndef PAWL_NODE_DRAIN_H
 #define PAWL_NODE_DRAIN_H
@@ -9,6 +13,7 @@
 #include "driver.h"
 #include "list.h"
 
+/* Tells an asker the end: `error` is 0 or PAWL_EIO. `tag` is that of drain_ask. */
 typedef void drain_done(void *ctx, uint64_t tag, int error);
 
 enum drain_state { DRAIN_NONE, DRAIN_WRITING, DRAIN_DONE };
@@ -16,18 +21,22 @@ enum drain_state { DRAIN_NONE, DRAIN_WRITING, DRAIN_DONE };
 struct drain {
 	struct driver *driver;
 	char dir[CONFIG_PATH_MAX];
+	/* The identity of this node, for the side file. */
 	struct id128 node_id;
 	enum drain_state state;
 	int error;
 	struct job *job;
+	/* Tells the askers on the next turn of the loop. */
 	struct event *told;
 	struct list askers;
 };
 
-int drain_init(struct drain *d, struct driver *driver, const char *dir, struct id128 node_id); /* driver borrowed */
-void drain_stop(struct drain *d); /* waits for a sync under way; nobody is told; accepts zeroed memory */
+/* Returns 0 or PAWL_ENOMEM. The driver is borrowed. */
+int drain_init(struct drain *d, struct driver *driver, const char *dir, struct id128 node_id);
+/* Waits for a sync that is under way. Nobody is told. Accepts zeroed memory. */
+void drain_stop(struct drain *d);
 
-/* `done` is called once, on the loop, never from within. 0 or PAWL_ENOMEM. */
+/* `done` is called once, on the loop, never from within this call. Returns 0 or PAWL_ENOMEM. */
 int drain_ask(struct drain *d, drain_done *done, void *ctx, uint64_t tag);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading the file: section by section, line by line. */
+/* config_file.c: reads the file, section by section and line by line. */
 #include "config_file.h"
 
 #include <errno.h>
@@ -30,11 +30,13 @@ struct node_config *node_config_new(void) {
 	c->limits.clients = 10000;
 	c->limits.admin_clients = 16;
 	c->limits.client_memory = 512u << 20;
-	c->limits.identity = (struct share_limits){ { [SHARE_CLIENTS] = 5000, [SHARE_REQUESTS] = 65536, [SHARE_WAITS] = 40000,
-		[SHARE_WATCHES] = 200000, [SHARE_LOCKS] = 2000000, [SHARE_VALUES] = (uint64_t)1 << 30,
+	c->limits.identity = (struct share_limits){ { [SHARE_CLIENTS] = 5000,
+		[SHARE_REQUESTS] = 65536, [SHARE_WAITS] = 40000, [SHARE_WATCHES] = 200000,
+		[SHARE_LOCKS] = 2000000, [SHARE_VALUES] = (uint64_t)1 << 30,
 		[SHARE_MEMORY] = 256u << 20 } };
-	c->limits.address = (struct share_limits){ { [SHARE_CLIENTS] = 7500, [SHARE_REQUESTS] = 98304, [SHARE_WAITS] = 50000,
-		[SHARE_WATCHES] = 300000, [SHARE_LOCKS] = 3000000, [SHARE_VALUES] = (uint64_t)2 << 30,
+	c->limits.address = (struct share_limits){ { [SHARE_CLIENTS] = 7500,
+		[SHARE_REQUESTS] = 98304, [SHARE_WAITS] = 50000, [SHARE_WATCHES] = 300000,
+		[SHARE_LOCKS] = 3000000, [SHARE_VALUES] = (uint64_t)2 << 30,
 		[SHARE_MEMORY] = 384u << 20 } };
 	c->limits.requests_per_client = 4096;
 	c->limits.watches_per_client = 1000;
@@ -66,24 +68,28 @@ int config_wrong(struct config_reading *r, unsigned line, const char *format, ..
 	return PAWL_EINVAL;
 }
 
-static int config_begin_section(struct config_reading *r, unsigned line, const char *name, enum config_section *section) {
+static int config_begin_section(struct config_reading *r, unsigned line, const char *name,
+	enum config_section *section) {
 	for (enum config_section s = 0; s < SECTION_COUNT; s++) {
 		if (strcmp(name, config_section_name[s]) != 0) {
 			continue;
 		}
 		if (r->section_line[s]) {
-			return config_wrong(r, line, "[%s] stands here a second time, first on line %u: move its lines there", name,
-				r->section_line[s]);
+			return config_wrong(r, line,
+				"[%s] stands here a second time, first on line %u: move its lines "
+				"there", name, r->section_line[s]);
 		}
 		r->section_line[s] = line;
 		*section = s;
 		return 0;
 	}
-	return config_wrong(r, line, "[%s] is no section: there are [node], [cluster], [cluster.masters], [tls], [admin], [limits] and [acl]",
-		name);
+	return config_wrong(r, line,
+		"[%s] is no section: there are [node], [cluster], [cluster.masters], [tls], "
+		"[admin], [limits] and [acl]", name);
 }
 
-int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value) {
+int config_master_line(struct config_reading *r, unsigned line, const char *name,
+	const char *value) {
 	struct config *birth = &r->config->birth;
 	struct listen_address address;
 	const char *wrong = config_value_name(name);
@@ -92,20 +98,27 @@ int config_master_line(struct config_reading *r, unsigned line, const char *name
 	}
 	for (uint32_t i = 0; i < birth->node_count; i++) {
 		if (strcmp(birth->nodes[i].name, name) == 0) {
-			return config_wrong(r, line, "[cluster.masters] %s stands here a second time, first on line %u: one line a master", name,
-				r->master_line[i]);
+			return config_wrong(r, line,
+				"[cluster.masters] %s stands here a second time, first on line %u: "
+				"one line a master", name, r->master_line[i]);
 		}
 		if (strcmp(birth->nodes[i].address, value) == 0) {
-			return config_wrong(r, line, "[cluster.masters] %s has the address of %s on line %u: every master has its own", name,
-				birth->nodes[i].name, r->master_line[i]);
+			return config_wrong(r, line,
+				"[cluster.masters] %s has the address of %s on line %u: every "
+				"master has its own", name, birth->nodes[i].name,
+				r->master_line[i]);
 		}
 	}
 	if (birth->node_count == MASTERS_MAX) {
-		return config_wrong(r, line, "[cluster.masters] more than %d masters: 3 or 5 are usual", MASTERS_MAX);
+		return config_wrong(r, line,
+			"[cluster.masters] more than %d masters: 3 or 5 are usual", MASTERS_MAX);
 	}
 	wrong = listen_address_parse(value, true, &address);
-	if (wrong || address.kind != LISTEN_TLS || address.port == 0 || strlen(value) > ADDRESS_MAX) {
-		return config_wrong(r, line, "[cluster.masters] %s = %s: write %s = host:port, where the other masters reach it", name, value, name);
+	if (wrong || address.kind != LISTEN_TLS || address.port == 0
+		|| strlen(value) > ADDRESS_MAX) {
+		return config_wrong(r, line,
+			"[cluster.masters] %s = %s: write %s = host:port, where the other masters "
+			"reach it", name, value, name);
 	}
 	struct config_node *node = &birth->nodes[birth->node_count];
 	text_copy(node->name, sizeof node->name, name);
@@ -115,27 +128,34 @@ int config_master_line(struct config_reading *r, unsigned line, const char *name
 	return 0;
 }
 
-static int config_setting_line(struct config_reading *r, unsigned line, enum config_section section, const char *name, const char *value) {
+static int config_setting_line(struct config_reading *r, unsigned line, enum config_section section,
+	const char *name, const char *value) {
 	int setting = config_setting_find(section, name);
 	if (setting < 0 && section == SECTION_ACL) {
-		return config_wrong(r, line, "[acl] %s is no setting: the rules stand in a file of their own: write file = /etc/pawl/rights.conf here, and "
-			"there [%s] with allow = ... below it", name, name);
+		return config_wrong(r, line,
+			"[acl] %s is no setting: the rules stand in a file of their own: write "
+			"file = /etc/pawl/rights.conf here, and there [%s] with allow = ... below "
+			"it", name, name);
 	}
 	if (setting < 0) {
 		char known[512];
 		config_setting_names(section, known, sizeof known);
-		return config_wrong(r, line, "[%s] %s is no setting: there are %s", config_section_name[section], name, known);
+		return config_wrong(r, line, "[%s] %s is no setting: there are %s",
+			config_section_name[section], name, known);
 	}
 	if (r->setting_line[setting]) {
-		return config_wrong(r, line, "[%s] %s stands here a second time, first on line %u: take one of them away",
-			config_section_name[section], name, r->setting_line[setting]);
+		return config_wrong(r, line,
+			"[%s] %s stands here a second time, first on line %u: take one of them "
+			"away", config_section_name[section], name, r->setting_line[setting]);
 	}
 	r->setting_line[setting] = line;
 	const char *wrong = config_setting_set(r, (enum setting)setting, value);
-	return wrong ? config_wrong(r, line, "[%s] %s = %.200s: %s", config_section_name[section], name, value, wrong) : 0;
+	return wrong ? config_wrong(r, line, "[%s] %s = %.200s: %s", config_section_name[section],
+		name, value, wrong) : 0;
 }
 
-static int config_value_line(struct config_reading *r, unsigned line, enum config_section section, const struct ini_item *item) {
+static int config_value_line(struct config_reading *r, unsigned line, enum config_section section,
+	const struct ini_item *item) {
 	switch (section) {
 	case SECTION_MASTERS:
 		return config_master_line(r, line, item->name, item->value);
@@ -149,7 +169,8 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	case SECTION_COUNT:
 		break;
 	}
-	return config_wrong(r, line, "%s stands in front of the first section: write [node] above it", item->name);
+	return config_wrong(r, line,
+		"%s stands in front of the first section: write [node] above it", item->name);
 }
 
 static int config_read_lines(struct config_reading *r, struct slice text) {
@@ -175,7 +196,8 @@ static int config_read_lines(struct config_reading *r, struct slice text) {
 	return error;
 }
 
-int node_config_parse(struct slice text, const char *name, struct node_config **out, struct problem *problem) {
+int node_config_parse(struct slice text, const char *name, struct node_config **out,
+	struct problem *problem) {
 	struct config_reading *r = calloc(1, sizeof *r);
 	struct node_config *c = node_config_new();
 	int error = PAWL_ENOMEM;
@@ -206,7 +228,8 @@ static int config_load(const char *path, char *bytes, size_t *size, struct probl
 	if (error == PAWL_EIO) {
 		problem_set(problem, "%s: cannot be read: %s", path, strerror(errno));
 	} else if (error) {
-		problem_set(problem, "%s: larger than 1 MiB: this is not a configuration file of pawld", path);
+		problem_set(problem,
+			"%s: larger than 1 MiB: this is not a configuration file of pawld", path);
 	}
 	fclose(file);
 	return error;
@@ -242,7 +265,8 @@ int node_config_read_rights(struct node_config *c, struct problem *problem) {
 	return error;
 }
 
-int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem) {
+int node_config_dev(const char *listen, const char *state_dir, struct node_config **out,
+	struct problem *problem) {
 	struct node_config *c = node_config_new();
 	if (!c) {
 		problem_set(problem, "out of memory");
@@ -251,7 +275,8 @@ int node_config_dev(const char *listen, const char *state_dir, struct node_confi
 	const char *address = listen ? listen : "127.0.0.1:7117";
 	const char *wrong = listen_address_parse(address, false, &c->listen_client[0]);
 	if (!wrong && !listen_address_loopback(&c->listen_client[0])) {
-		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT or unix:/path";
+		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT "
+			"or unix:/path";
 	}
 	if (wrong) {
 		problem_set(problem, "--listen %s: %s", address, wrong);
@@ -263,7 +288,8 @@ int node_config_dev(const char *listen, const char *state_dir, struct node_confi
 	text_copy(c->birth.cluster, sizeof c->birth.cluster, "dev");
 	CHECK(text_copy(c->state_dir, sizeof c->state_dir, state_dir));
 	c->birth.node_count = 1;
-	c->birth.nodes[0] = (struct config_node){ .name = "dev", .address = "127.0.0.1:7118", .master = true };
+	c->birth.nodes[0] = (struct config_node){ .name = "dev", .address = "127.0.0.1:7118",
+		.master = true };
 	text_copy(c->advertise, sizeof c->advertise, c->birth.nodes[0].address);
 	CHECK(!config_problem(&c->birth));
 	*out = c;

@@ -1,7 +1,8 @@
 /* config_file.h: pawld's configuration file, as plain values.
  *
- * INI: [section], `name = value`, comments from # or ; at the start of a line. Unknown and repeated sections and names are
- * errors that say file, line and remedy. Nothing is kept of a file that has an error.
+ * The format is INI: [section], `name = value`, and comments from # or ; at the start of a line.
+ * Unknown and repeated sections and names are errors that say file, line and remedy. Nothing is
+ * kept of a file that has an error.
  */
 #ifndef PAWL_NODE_CONFIG_FILE_H
 #define PAWL_NODE_CONFIG_FILE_H
@@ -17,94 +18,145 @@
 #define PEER_PORT_DEFAULT 7118
 
 enum listen_kind {
-	LISTEN_NONE,  /* not configured */
-	LISTEN_TLS,   /* host:port, TLS 1.3 */
-	LISTEN_PLAIN, /* host:port, no TLS: loopback only, unless insecure */
-	LISTEN_UNIX   /* a socket in the file system */
+	/* The listener is not configured. */
+	LISTEN_NONE,
+	/* host:port with TLS 1.3. */
+	LISTEN_TLS,
+	/* host:port without TLS; loopback only, unless `insecure` is set. */
+	LISTEN_PLAIN,
+	/* A socket in the file system. */
+	LISTEN_UNIX
 };
 
 struct listen_address {
 	enum listen_kind kind;
-	char host[ADDRESS_MAX + 1]; /* TLS, PLAIN: a name or address, without the brackets of IPv6 */
-	uint16_t port;              /* 0: any free one */
-	char path[108];             /* UNIX */
+	/* For TLS and PLAIN: a name or an address, without the brackets of IPv6. */
+	char host[ADDRESS_MAX + 1];
+	/* 0 means any free port. */
+	uint16_t port;
+	/* For UNIX: the path of the socket. */
+	char path[108];
 };
 
 enum client_auth {
-	CLIENT_AUTH_REQUIRED, /* a client shows a certificate of the CA */
-	CLIENT_AUTH_OPTIONAL, /* it may; without one it has no name */
-	CLIENT_AUTH_OFF       /* it is not asked */
+	/* A client must show a certificate of the CA. */
+	CLIENT_AUTH_REQUIRED,
+	/* A client may show a certificate; without one it has no name. */
+	CLIENT_AUTH_OPTIONAL,
+	/* A client is not asked for a certificate. */
+	CLIENT_AUTH_OFF
 };
 
 struct tls_config {
-	bool on; /* all three files are named */
+	/* All three files are named. */
+	bool on;
 	char ca[CONFIG_PATH_MAX], cert[CONFIG_PATH_MAX], key[CONFIG_PATH_MAX];
-	char revoked[CONFIG_PATH_MAX], crl[CONFIG_PATH_MAX]; /* tls_revoked.h; empty: none */
-	bool any_key_mode; /* others may be able to read the key */
-	bool embedded;     /* the node is inside a program */
-	enum client_auth client_auth; /* peers always show theirs */
+	/* The files of tls_revoked.h; empty means that there is none. */
+	char revoked[CONFIG_PATH_MAX], crl[CONFIG_PATH_MAX];
+	/* Others may be able to read the key. */
+	bool any_key_mode;
+	/* The node is inside a program. */
+	bool embedded;
+	/* Whether clients show a certificate; peers always show theirs. */
+	enum client_auth client_auth;
 };
 
 struct node_limits {
 	struct core_limits core;
-	uint32_t clients;             /* connections */
-	uint32_t admin_clients;       /* more of them, for administrators alone */
-	struct share_limits identity; /* of one identity; without one: of one address */
-	struct share_limits address;  /* of all identities that come from one address */
-	uint64_t client_memory;       /* of all connections, in bytes */
-	uint32_t requests_per_client;   /* under way on one connection */
-	uint32_t watches_per_client;  /* on one connection */
-	uint32_t handshakes, handshakes_per_address; /* connections that have not said who they are, on the peer port and on those of clients */
-	uint64_t handshake_memory;    /* of them on either, in bytes */
-	span_ns idle_timeout;         /* a connection that holds nothing open and says nothing for so long is closed; 0: never */
+	/* The number of connections of clients. */
+	uint32_t clients;
+	/* The number of further connections, for administrators alone. */
+	uint32_t admin_clients;
+	/* The limits of one identity, or of one address for connections without an identity. */
+	struct share_limits identity;
+	/* The limits of all identities together that come from one address. */
+	struct share_limits address;
+	/* The memory of all connections, in bytes. */
+	uint64_t client_memory;
+	/* The number of requests under way on one connection. */
+	uint32_t requests_per_client;
+	/* The number of watches on one connection. */
+	uint32_t watches_per_client;
+	/* The number of connections that have not said who they are, on the peer port and on the
+	 * ports of clients each; and how many of them may come from one address. */
+	uint32_t handshakes, handshakes_per_address;
+	/* The memory of these connections, on the peer port and on the ports of clients each, in
+	 * bytes. */
+	uint64_t handshake_memory;
+	/* A connection that has nothing under way and is silent for this long is closed; 0 means
+	 * never. */
+	span_ns idle_timeout;
 };
 
 struct node_config {
 	char name[NODE_NAME_MAX + 1];
 	char state_dir[CONFIG_PATH_MAX];
-	struct listen_address listen_peer; /* LISTEN_NONE: nobody dials this node (--dev) */
+
+	/* LISTEN_NONE means that nobody dials this node (--dev). */
+	struct listen_address listen_peer;
 	struct listen_address listen_client[LISTEN_CLIENT_MAX];
 	uint32_t listen_client_count;
-	char advertise[ADDRESS_MAX + 1]; /* host:port at which peers reach this node; empty: not said (of a node that is to be added) */
+
+	/* The host:port at which peers reach this node. Empty means that it is not given (for a
+	 * node that is to be added). */
+	char advertise[ADDRESS_MAX + 1];
+
 	bool insecure;
+
 	enum log_level log_level;
 
-	struct config birth; /* epoch 0: the cluster's name, initial masters and timing constants; used at birth only */
+	/* The configuration with epoch 0: the cluster's name, its initial masters and its timing
+	 * constants. It is used only when the cluster is born. */
+	struct config birth;
 	span_ns replication_interval;
-	bool auto_replace; /* a master that comes back with a new identity gets its place without an operator */
+	/* A master that comes back with a new identity gets its place without an operator. */
+	bool auto_replace;
 
 	struct tls_config tls;
 	struct node_limits limits;
 
-	char acl_file[CONFIG_PATH_MAX]; /* empty: there are no rules */
-	struct rights *rights;          /* what stands in it, once it is read; else NULL */
+	/* Empty means that there are no rules. */
+	char acl_file[CONFIG_PATH_MAX];
+	/* The rules in that file once it has been read, or NULL. */
+	struct rights *rights;
 
-	/* Accepted, and served from a later version on; main warns. LISTEN_NONE: not configured. */
+	/* Accepted, but nothing serves it before a later version, and main warns of that.
+	 * LISTEN_NONE means that it is not configured. */
 	struct listen_address admin_listen;
 };
 
-/* Large: on the heap. NULL: no memory. */
+/* Returns NULL if there is no memory. The struct is large, so it is on the heap. */
 struct node_config *node_config_new(void);
 void node_config_free(struct node_config *c);
 
-/* 0, PAWL_EIO, PAWL_ENOMEM or PAWL_EINVAL with *problem set. On success *out is the caller's. */
+/* Reads a file. Returns 0; or PAWL_EIO, PAWL_ENOMEM or PAWL_EINVAL with *problem set. On success
+ * *out is the caller's. */
 int node_config_read(const char *path, struct node_config **out, struct problem *problem);
-/* The same for bytes; `name` stands for the file in problems. Pure: opens nothing, so that `rights` is not there yet. */
-int node_config_parse(struct slice text, const char *name, struct node_config **out, struct problem *problem);
-/* Reads acl_file, where one is named, into `rights`. Errors likewise, and then nothing has changed. */
+/* Does the same for bytes; `name` stands for the file in problems. This is pure: it opens nothing,
+ * so that `rights` is not there yet. */
+int node_config_parse(struct slice text, const char *name, struct node_config **out,
+	struct problem *problem);
+/* Reads acl_file, if one is named, into `rights`. It returns the same errors; then nothing has
+ * changed. */
 int node_config_read_rights(struct node_config *c, struct problem *problem);
-/* One master on loopback without a file: `listen` may be NULL (127.0.0.1:7117). */
-int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
+/* Makes the configuration of a single master on loopback without a file. `listen` may be NULL
+ * (127.0.0.1:7117). */
+int node_config_dev(const char *listen, const char *state_dir, struct node_config **out,
+	struct problem *problem);
 
-/* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] but
- * for whether it is there, [acl], log_level, and of [limits] clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
+/* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
+ * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level; and of [limits]
+ * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */
-const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted);
+const char *node_config_reload_problem(const struct node_config *running,
+	const struct node_config *wanted);
 
-/* host:port, [v6]:port, unix:/path (and plain:host:port where tls is on). NULL on success, else what is wrong. */
+/* Parses host:port, [v6]:port or unix:/path (and plain:host:port if `tls` is on). Returns NULL on
+ * success; otherwise what is wrong. */
 const char *listen_address_parse(const char *text, bool tls, struct listen_address *out);
-bool listen_address_loopback(const struct listen_address *a); /* UNIX, 127.0.0.0/8, ::1, localhost */
-/* As it was written: for logs and for `--dev`. */
+/* Returns true for UNIX, 127.0.0.0/8, ::1 and localhost. */
+bool listen_address_loopback(const struct listen_address *a);
+/* Writes the address as it was written in the file, for logs and for `--dev`. */
 void listen_address_format(const struct listen_address *a, char *out, size_t size);
 
 #endif

@@ -1,4 +1,6 @@
-/* What must hold between the settings of a file, and the defaults that depend on others. */
+/* config_finish.c: checks what must hold between the settings of a file, and fills in the defaults
+ * that depend on other settings.
+ */
 #include <stdio.h>
 
 #include "config_setting.h"
@@ -7,23 +9,28 @@
 static int finish_names(struct config_reading *r) {
 	const struct node_config *c = r->config;
 	if (c->name[0] == '\0') {
-		return config_wrong(r, r->section_line[SECTION_NODE], "[node] name is missing: write `name = a`: a name out of [cluster.masters], or "
-			"a new one for a node that is to be added");
+		return config_wrong(r, r->section_line[SECTION_NODE],
+			"[node] name is missing: write `name = a`: a name out of "
+			"[cluster.masters], or a new one for a node that is to be added");
 	}
 	if (c->birth.cluster[0] == '\0') {
-		return config_wrong(r, r->section_line[SECTION_CLUSTER], "[cluster] name is missing: write the same `name = ...` on every node");
+		return config_wrong(r, r->section_line[SECTION_CLUSTER],
+			"[cluster] name is missing: write the same `name = ...` on every node");
 	}
 	if (c->birth.node_count == 0) {
-		return config_wrong(r, r->section_line[SECTION_MASTERS], "[cluster.masters] names nobody: write one `name = host:port` a line");
+		return config_wrong(r, r->section_line[SECTION_MASTERS],
+			"[cluster.masters] names nobody: write one `name = host:port` a line");
 	}
 	return 0;
 }
 
-/* The order of the lines must not matter: nodes with the same masters in another order are born together. */
+/* Sorts the masters by name. The order of the lines must not matter: nodes that list the same
+ * masters in another order belong to the same cluster. */
 static void finish_sort_masters(struct config_reading *r) {
 	struct config *birth = &r->config->birth;
 	for (uint32_t i = 1; i < birth->node_count; i++) {
-		for (uint32_t k = i; k > 0 && strcmp(birth->nodes[k - 1].name, birth->nodes[k].name) > 0; k--) {
+		for (uint32_t k = i; k > 0
+			&& strcmp(birth->nodes[k - 1].name, birth->nodes[k].name) > 0; k--) {
 			struct config_node node = birth->nodes[k];
 			birth->nodes[k] = birth->nodes[k - 1];
 			birth->nodes[k - 1] = node;
@@ -53,50 +60,65 @@ static int finish_tls(struct config_reading *r) {
 	if (line == 0) {
 		return 0;
 	}
-	const char *missing = !tls->ca[0] ? "ca" : !tls->cert[0] ? "cert" : !tls->key[0] ? "key" : NULL;
+	const char *missing = !tls->ca[0] ? "ca" : !tls->cert[0] ? "cert" : !tls->key[0]
+		? "key" : NULL;
 	if (missing) {
-		return config_wrong(r, line, "[tls] %s is missing: ca, cert and key belong together; without TLS take the section away", missing);
+		return config_wrong(r, line,
+			"[tls] %s is missing: ca, cert and key belong together; without TLS take "
+			"the section away", missing);
 	}
 	tls->on = true;
 	return 0;
 }
 
-/* A listener that strangers can reach must not speak in clear text by an oversight. */
-static int finish_listen(struct config_reading *r, enum setting setting, const char *text, struct listen_address *out) {
+/* Checks one address to listen at. A listener that strangers can reach must not use clear text by
+ * an oversight. */
+static int finish_listen(struct config_reading *r, enum setting setting, const char *text,
+	struct listen_address *out) {
 	unsigned line = r->setting_line[setting];
-	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer" : setting == SETTING_ADMIN_LISTEN ? "[admin] listen"
-	                                                                                                      : "[node] listen_client";
+	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer"
+		: setting == SETTING_ADMIN_LISTEN ? "[admin] listen" : "[node] listen_client";
 	const char *wrong = listen_address_parse(text, r->config->tls.on, out);
 	if (wrong) {
 		return config_wrong(r, line, "%s = %s: %s", key, text, wrong);
 	}
 	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_UNIX) {
-		return config_wrong(r, line, "%s = %s: peers are on other machines: write host:port", key, text);
+		return config_wrong(r, line,
+			"%s = %s: peers are on other machines: write host:port", key, text);
 	}
 	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_PLAIN && r->config->tls.on) {
-		return config_wrong(r, line, "%s = %s: peers speak TLS or all of them do not: take `plain:` away", key, text);
+		return config_wrong(r, line,
+			"%s = %s: peers speak TLS or all of them do not: take `plain:` away", key,
+			text);
 	}
 	if (out->kind == LISTEN_PLAIN && !listen_address_loopback(out) && !r->config->insecure) {
-		return config_wrong(r, line, "%s = %s is outside loopback and without TLS: add [tls], or write `insecure = yes` in [node] if the "
-			"network itself is safe", key, text);
+		return config_wrong(r, line,
+			"%s = %s is outside loopback and without TLS: add [tls], or write "
+			"`insecure = yes` in [node] if the network itself is safe", key, text);
 	}
 	return 0;
 }
 
-/* Of an initial master: what the others have. Of a node that is to be added: what it says itself. */
+/* An initial master has the address that the other nodes list for it. A node that is to be added
+ * says its own. */
 static int finish_advertise(struct config_reading *r) {
 	struct node_config *c = r->config;
 	int self = config_find_name(&c->birth, c->name);
 	if (self < 0) {
 		struct listen_address address;
-		const char *wrong = c->advertise[0] ? listen_address_parse(c->advertise, true, &address) : NULL;
-		if (wrong || (c->advertise[0] && (address.kind != LISTEN_TLS || address.port == 0))) {
-			return config_wrong(r, r->setting_line[SETTING_ADVERTISE], "[node] advertise = %s: write host:port, where the others reach this "
-				"node", c->advertise);
+		const char *wrong = c->advertise[0]
+			? listen_address_parse(c->advertise, true, &address) : NULL;
+		if (wrong
+			|| (c->advertise[0] && (address.kind != LISTEN_TLS || address.port == 0))) {
+			return config_wrong(r, r->setting_line[SETTING_ADVERTISE],
+				"[node] advertise = %s: write host:port, where the others reach "
+				"this node", c->advertise);
 		}
 		if (!c->advertise[0] && !r->listen_peer[0]) {
-			return config_wrong(r, r->setting_line[SETTING_NODE_NAME], "[node] name = %s is not in [cluster.masters]: write listen_peer = "
-				"host:port below it for a node that is to be added, or a line `%s = host:port` there, on every node, for an initial master",
+			return config_wrong(r, r->setting_line[SETTING_NODE_NAME],
+				"[node] name = %s is not in [cluster.masters]: write listen_peer = "
+				"host:port below it for a node that is to be added, or a line `%s "
+				"= host:port` there, on every node, for an initial master",
 				c->name, c->name);
 		}
 		return 0;
@@ -106,8 +128,10 @@ static int finish_advertise(struct config_reading *r) {
 		memcpy(c->advertise, own, sizeof c->advertise);
 	}
 	if (strcmp(c->advertise, own) != 0) {
-		return config_wrong(r, r->setting_line[SETTING_ADVERTISE], "[node] advertise = %s differs from this node's address in "
-			"[cluster.masters], %s: write the same, or take advertise away", c->advertise, own);
+		return config_wrong(r, r->setting_line[SETTING_ADVERTISE],
+			"[node] advertise = %s differs from this node's address in "
+			"[cluster.masters], %s: write the same, or take advertise away",
+			c->advertise, own);
 	}
 	return 0;
 }
@@ -116,12 +140,17 @@ static int finish_peer(struct config_reading *r) {
 	struct node_config *c = r->config;
 	for (uint32_t i = 0; i < c->birth.node_count && !c->tls.on && !c->insecure; i++) {
 		struct listen_address peer;
-		if (listen_address_parse(c->birth.nodes[i].address, false, &peer) == NULL && !listen_address_loopback(&peer)) {
-			return config_wrong(r, r->master_line[i], "[cluster.masters] %s = %s is outside loopback and without TLS: add [tls], or write "
-				"`insecure = yes` in [node] if the network itself is safe", c->birth.nodes[i].name, c->birth.nodes[i].address);
+		if (listen_address_parse(c->birth.nodes[i].address, false, &peer) == NULL
+			&& !listen_address_loopback(&peer)) {
+			return config_wrong(r, r->master_line[i],
+				"[cluster.masters] %s = %s is outside loopback and without TLS: "
+				"add [tls], or write `insecure = yes` in [node] if the network "
+				"itself is safe", c->birth.nodes[i].name,
+				c->birth.nodes[i].address);
 		}
 	}
-	return finish_listen(r, SETTING_LISTEN_PEER, r->listen_peer[0] ? r->listen_peer : c->advertise, &c->listen_peer);
+	return finish_listen(r, SETTING_LISTEN_PEER,
+		r->listen_peer[0] ? r->listen_peer : c->advertise, &c->listen_peer);
 }
 
 static int finish_client(struct config_reading *r) {
@@ -130,19 +159,23 @@ static int finish_client(struct config_reading *r) {
 	if (r->no_clients && !r->listen_client[0]) {
 		return 0;
 	}
-	snprintf(text, sizeof text, "%s", r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
+	snprintf(text, sizeof text, "%s",
+		r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
 	for (char *one = strtok_r(text, ", \t", &rest); one; one = strtok_r(NULL, ", \t", &rest)) {
 		if (c->listen_client_count == LISTEN_CLIENT_MAX) {
-			return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT], "[node] listen_client: at most %d addresses", LISTEN_CLIENT_MAX);
+			return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT],
+				"[node] listen_client: at most %d addresses", LISTEN_CLIENT_MAX);
 		}
-		int error = finish_listen(r, SETTING_LISTEN_CLIENT, one, &c->listen_client[c->listen_client_count]);
+		int error = finish_listen(r, SETTING_LISTEN_CLIENT, one,
+			&c->listen_client[c->listen_client_count]);
 		if (error) {
 			return error;
 		}
 		c->listen_client_count++;
 	}
 	if (c->listen_client_count == 0) {
-		return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT], "[node] listen_client: write host:port, several with commas");
+		return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT],
+			"[node] listen_client: write host:port, several with commas");
 	}
 	return 0;
 }
@@ -150,11 +183,14 @@ static int finish_client(struct config_reading *r) {
 static int finish_limits(struct config_reading *r) {
 	const struct node_config *c = r->config;
 	if (c->limits.core.lease_min > c->birth.max_lease) {
-		return config_wrong(r, r->setting_line[SETTING_LIMIT_LEASE_MIN], "[limits] lease_min is longer than [cluster] max_lease: no lease "
-			"would be possible; shorten it");
+		return config_wrong(r, r->setting_line[SETTING_LIMIT_LEASE_MIN],
+			"[limits] lease_min is longer than [cluster] max_lease: no lease would be "
+			"possible; shorten it");
 	}
 	if (r->section_line[SECTION_ACL] && !c->acl_file[0]) {
-		return config_wrong(r, r->section_line[SECTION_ACL], "[acl] file is missing: write file = /etc/pawl/rights.conf, or take [acl] away");
+		return config_wrong(r, r->section_line[SECTION_ACL],
+			"[acl] file is missing: write file = /etc/pawl/rights.conf, or take "
+			"[acl] away");
 	}
 	return 0;
 }
@@ -168,13 +204,15 @@ int config_finish(struct config_reading *r) {
 	error = error ? error : finish_peer(r);
 	error = error ? error : finish_client(r);
 	if (!error && r->admin_listen[0]) {
-		error = finish_listen(r, SETTING_ADMIN_LISTEN, r->admin_listen, &r->config->admin_listen);
+		error = finish_listen(r, SETTING_ADMIN_LISTEN, r->admin_listen,
+			&r->config->admin_listen);
 	}
 	return error ? error : finish_limits(r);
 }
 
 static bool listen_same(const struct listen_address *a, const struct listen_address *b) {
-	return a->kind == b->kind && a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->path, b->path) == 0;
+	return a->kind == b->kind && a->port == b->port && strcmp(a->host, b->host) == 0
+		&& strcmp(a->path, b->path) == 0;
 }
 
 static bool clients_same(const struct node_config *a, const struct node_config *b) {
@@ -186,30 +224,38 @@ static bool clients_same(const struct node_config *a, const struct node_config *
 }
 
 static bool limits_same(const struct core_limits *a, const struct core_limits *b) {
-	return a->keys == b->keys && a->memory_bytes == b->memory_bytes && a->log_bytes == b->log_bytes && a->value_bytes == b->value_bytes && a->waiters == b->waiters &&
-	       a->waiters_per_key == b->waiters_per_key && a->waiters_per_client == b->waiters_per_client &&
-	       a->holders_per_key == b->holders_per_key && a->released == b->released &&
-	       a->rounds == b->rounds && a->unfinished == b->unfinished && a->lease_min == b->lease_min;
+	return a->keys == b->keys && a->memory_bytes == b->memory_bytes
+		&& a->log_bytes == b->log_bytes && a->value_bytes == b->value_bytes
+		&& a->waiters == b->waiters && a->waiters_per_key == b->waiters_per_key
+		&& a->waiters_per_client == b->waiters_per_client
+		&& a->holders_per_key == b->holders_per_key && a->released == b->released
+		&& a->rounds == b->rounds && a->unfinished == b->unfinished
+		&& a->lease_min == b->lease_min;
 }
 
-const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted) {
-	if (strcmp(running->name, wanted->name) != 0 || strcmp(running->state_dir, wanted->state_dir) != 0) {
+const char *node_config_reload_problem(const struct node_config *running,
+	const struct node_config *wanted) {
+	if (strcmp(running->name, wanted->name) != 0
+		|| strcmp(running->state_dir, wanted->state_dir) != 0) {
 		return "[node] name and state_dir change with a restart only";
 	}
-	if (!listen_same(&running->listen_peer, &wanted->listen_peer) || !clients_same(running, wanted)) {
+	if (!listen_same(&running->listen_peer, &wanted->listen_peer)
+		|| !clients_same(running, wanted)) {
 		return "[node] listen_peer and listen_client change with a restart only";
 	}
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] is turned on or off with a restart only";
 	}
-	if (running->auto_replace != wanted->auto_replace || running->replication_interval != wanted->replication_interval) {
+	if (running->auto_replace != wanted->auto_replace
+		|| running->replication_interval != wanted->replication_interval) {
 		return "[cluster] auto_replace and replication_interval change with a restart only";
 	}
 	if (strcmp(running->birth.cluster, wanted->birth.cluster) != 0) {
 		return "[cluster] name never changes";
 	}
 	if (!limits_same(&running->limits.core, &wanted->limits.core)) {
-		return "[limits] keys, memory, log, value_bytes, waiters*, released, rounds, lingering and lease_min change with a restart only";
+		return "[limits] keys, memory, log, value_bytes, waiters*, released, rounds, "
+			"lingering and lease_min change with a restart only";
 	}
 	return NULL;
 }

@@ -1,4 +1,6 @@
-/* The settings with fixed names, one row each: where the value goes and what it may be. */
+/* config_setting.c: the settings with fixed names, one row each, which says where the value goes
+ * and what it may be.
+ */
 #include "config_setting.h"
 
 #include <stdio.h>
@@ -21,7 +23,8 @@ enum setting_kind {
 	KIND_NAME,
 	KIND_PATH,
 	KIND_ADDRESS,
-	KIND_RAW, /* taken apart by config_finish */
+	/* config_finish parses this value. */
+	KIND_RAW,
 	KIND_BOOL,
 	KIND_LEVEL,
 	KIND_AUTH,
@@ -34,11 +37,13 @@ enum setting_kind {
 	KIND_COUNT_OR_0,
 	KIND_SIZE64,
 	KIND_SIZE_OR_0,
-	KIND_SIZE_16M, /* or more */
+	/* A size of at least 16 MiB. */
+	KIND_SIZE_16M,
 	KIND_VALUE_BYTES
 };
 
-/* Members of the two structs by their place. RAW ones are of struct config_reading. */
+/* The offset of a setting's member. RAW settings are members of struct config_reading; all others
+ * are members of struct node_config. */
 #define PLACE_NAME(member) offsetof(struct node_config, member)
 #define PLACE_PATH PLACE_NAME
 #define PLACE_ADDRESS PLACE_NAME
@@ -63,14 +68,16 @@ static const struct {
 	enum setting_kind kind;
 	size_t place;
 } setting_row[SETTING_COUNT] = {
-#define SETTING_ROW(name, section, key, kind, member) [SETTING_##name] = { section, key, KIND_##kind, PLACE_##kind(member) },
+#define SETTING_ROW(name, section, key, kind, member) \
+	[SETTING_##name] = { section, key, KIND_##kind, PLACE_##kind(member) },
 	SETTING_TABLE(SETTING_ROW)
 #undef SETTING_ROW
 };
 
 int config_setting_find(enum config_section section, const char *key) {
 	for (int i = 0; i < SETTING_COUNT; i++) {
-		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && strcmp(setting_row[i].key, key) == 0) {
+		if (strcmp(setting_row[i].section, config_section_name[section]) == 0
+			&& strcmp(setting_row[i].key, key) == 0) {
 			return i;
 		}
 	}
@@ -81,14 +88,19 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 	size_t used = 0;
 	out[0] = '\0';
 	for (int i = 0; i < SETTING_COUNT; i++) {
-		bool share = i >= SETTING_CLIENTS_IDENTITY && i <= SETTING_RATE_ADDRESS; /* too many to be named one by one */
-		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && !share && used < size) {
-			int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "", setting_row[i].key);
+		/* The settings of the shares are too many to be named one by one. */
+		bool share = i >= SETTING_CLIENTS_IDENTITY && i <= SETTING_RATE_ADDRESS;
+		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && !share
+			&& used < size) {
+			int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "",
+				setting_row[i].key);
 			used += n > 0 ? (size_t)n : 0;
 		}
 	}
 	if (section == SECTION_LIMITS && used < size) {
-		snprintf(out + used, size - used, "; and clients, requests, waits, watches, locks, value_bytes, client_memory and rate with _per_identity or _per_address");
+		snprintf(out + used, size - used,
+			"; and clients, requests, waits, watches, locks, value_bytes, "
+			"client_memory and rate with _per_identity or _per_address");
 	}
 }
 
@@ -98,12 +110,14 @@ static const char *set_text(char *out, size_t size, const char *value, const cha
 
 static const char *set_name(char out[NODE_NAME_MAX + 1], const char *value) {
 	const char *wrong = config_value_name(value);
-	return wrong ? wrong : set_text(out, NODE_NAME_MAX + 1, value, "a name has 1 to 63 characters");
+	return wrong
+		? wrong : set_text(out, NODE_NAME_MAX + 1, value, "a name has 1 to 63 characters");
 }
 
 static const char *set_path(char out[CONFIG_PATH_MAX], const char *value) {
-	return value[0] != '/' ? "write an absolute path, such as /etc/pawl/node.crt"
-	                       : set_text(out, CONFIG_PATH_MAX, value, "the path is too long: at most 1023 bytes");
+	return value[0] != '/'
+		? "write an absolute path, such as /etc/pawl/node.crt"
+		: set_text(out, CONFIG_PATH_MAX, value, "the path is too long: at most 1023 bytes");
 }
 
 static const char *set_span(span_ns *out, const char *value, span_ns least, const char *too_short) {
@@ -116,7 +130,8 @@ static const char *set_span(span_ns *out, const char *value, span_ns least, cons
 	return NULL;
 }
 
-static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t least, uint64_t max, const char *range) {
+static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t least,
+	uint64_t max, const char *range) {
 	uint64_t n = 0;
 	const char *wrong = is_size ? ini_size(value, &n) : ini_count(value, &n);
 	if (wrong || n < least || n > max) {
@@ -126,7 +141,8 @@ static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint6
 	return NULL;
 }
 
-static const char *set_u32(uint32_t *out, const char *value, bool is_size, uint32_t least, uint32_t max, const char *range) {
+static const char *set_u32(uint32_t *out, const char *value, bool is_size, uint32_t least,
+	uint32_t max, const char *range) {
 	uint64_t n = 0;
 	const char *wrong = set_u64(&n, value, is_size, least, max, range);
 	if (!wrong) {
@@ -139,8 +155,8 @@ static const char *set_log_level(enum log_level *out, const char *value) {
 	static const struct {
 		const char *name;
 		enum log_level level;
-	} levels[] = { { "error", LEVEL_ERROR }, { "warning", LEVEL_WARNING }, { "notice", LEVEL_NOTICE },
-		{ "info", LEVEL_INFO }, { "debug", LEVEL_DEBUG } };
+	} levels[] = { { "error", LEVEL_ERROR }, { "warning", LEVEL_WARNING },
+		{ "notice", LEVEL_NOTICE }, { "info", LEVEL_INFO }, { "debug", LEVEL_DEBUG } };
 	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
 		if (strcmp(value, levels[i].name) == 0) {
 			*out = levels[i].level;
@@ -172,9 +188,11 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 	case KIND_PATH:
 		return set_path(to, value);
 	case KIND_ADDRESS:
-		return set_text(to, ADDRESS_MAX + 1, value, "an address has at most 255 characters");
+		return set_text(to, ADDRESS_MAX + 1, value,
+			"an address has at most 255 characters");
 	case KIND_RAW:
-		return set_text((char *)r + place, INI_VALUE_MAX + 1, value, "the value is too long: at most 4095 bytes");
+		return set_text((char *)r + place, INI_VALUE_MAX + 1, value,
+			"the value is too long: at most 4095 bytes");
 	case KIND_BOOL:
 		return config_value_bool(value, to);
 	case KIND_LEVEL:
@@ -182,27 +200,36 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 	case KIND_AUTH:
 		return set_client_auth(to, value);
 	case KIND_SPAN:
-		return set_span(to, value, 1, "0 is not possible here: write a duration, such as 300ms, 5s or 2m");
+		return set_span(to, value, 1,
+			"0 is not possible here: write a duration, such as 300ms, 5s or 2m");
 	case KIND_SPAN_OR_0:
 		return set_span(to, value, 0, "");
 	case KIND_PERCENT:
 		return config_value_percent(value, to);
 	case KIND_COUNT32:
-		return set_u32(to, value, false, 1, 100u * 1000 * 1000, "write a number from 1 to 100000000");
+		return set_u32(to, value, false, 1, 100u * 1000 * 1000,
+			"write a number from 1 to 100000000");
 	case KIND_COUNT32_OR_0:
-		return set_u32(to, value, false, 0, 100u * 1000 * 1000, "write a number from 0 to 100000000");
+		return set_u32(to, value, false, 0, 100u * 1000 * 1000,
+			"write a number from 0 to 100000000");
 	case KIND_COUNT64:
-		return set_u64(to, value, false, 1, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000");
+		return set_u64(to, value, false, 1, 1000ull * 1000 * 1000,
+			"write a number from 1 to 1000000000");
 	case KIND_COUNT_OR_0:
-		return set_u64(to, value, false, 0, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000, or 0: no limit");
+		return set_u64(to, value, false, 0, 1000ull * 1000 * 1000,
+			"write a number from 1 to 1000000000, or 0: no limit");
 	case KIND_SIZE64:
-		return set_u64(to, value, true, 1, (uint64_t)1 << 44, "write a size from 1 byte to 16384g");
+		return set_u64(to, value, true, 1, (uint64_t)1 << 44,
+			"write a size from 1 byte to 16384g");
 	case KIND_SIZE_OR_0:
-		return set_u64(to, value, true, 0, (uint64_t)1 << 44, "write a size from 1 byte to 16384g, or 0: no limit");
+		return set_u64(to, value, true, 0, (uint64_t)1 << 44,
+			"write a size from 1 byte to 16384g, or 0: no limit");
 	case KIND_SIZE_16M:
-		return set_u64(to, value, true, 16u << 20, (uint64_t)1 << 44, "write a size from 16m to 16384g");
+		return set_u64(to, value, true, 16u << 20, (uint64_t)1 << 44,
+			"write a size from 16m to 16384g");
 	case KIND_VALUE_BYTES:
-		return set_u32(to, value, true, 1, VALUE_MAX_HARD, "write a size from 1 byte to 1m");
+		return set_u32(to, value, true, 1, VALUE_MAX_HARD,
+			"write a size from 1 byte to 1m");
 	}
 	return "unknown";
 }

@@ -1,11 +1,14 @@
-/* config_setting.h: inside the configuration file's code: what is known while a file is read, and the table of settings. */
+/* config_setting.h: what is known while a configuration file is read, and the table of settings.
+ * Only the code that reads configurations includes this.
+ */
 #ifndef PAWL_NODE_CONFIG_SETTING_H
 #define PAWL_NODE_CONFIG_SETTING_H
 
 #include "config_file.h"
 #include "ini.h"
 
-/* X(name, section, key, kind of value, member of struct node_config, or of struct config_reading for RAW) */
+/* X(name, section, key, kind of value, member). The member is one of struct node_config, or of
+ * struct config_reading for the kind RAW. */
 #define SETTING_TABLE(X) \
 	X(NODE_NAME, "node", "name", NAME, name) \
 	X(STATE_DIR, "node", "state_dir", PATH, state_dir) \
@@ -34,9 +37,12 @@
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \
 	X(LIMIT_VALUE_BYTES, "limits", "value_bytes", VALUE_BYTES, limits.core.value_bytes) \
 	X(LIMIT_WAITERS, "limits", "waiters", COUNT32, limits.core.waiters) \
-	X(LIMIT_WAITERS_PER_KEY, "limits", "waiters_per_key", COUNT32, limits.core.waiters_per_key) \
-	X(LIMIT_HOLDERS_PER_KEY, "limits", "holders_per_key", COUNT32, limits.core.holders_per_key) \
-	X(LIMIT_WAITERS_PER_CLIENT, "limits", "waiters_per_client", COUNT32, limits.core.waiters_per_client) \
+	X(LIMIT_WAITERS_PER_KEY, "limits", "waiters_per_key", COUNT32, \
+		limits.core.waiters_per_key) \
+	X(LIMIT_HOLDERS_PER_KEY, "limits", "holders_per_key", COUNT32, \
+		limits.core.holders_per_key) \
+	X(LIMIT_WAITERS_PER_CLIENT, "limits", "waiters_per_client", COUNT32, \
+		limits.core.waiters_per_client) \
 	X(LIMIT_RELEASED, "limits", "released", COUNT32, limits.core.released) \
 	X(LIMIT_ROUNDS, "limits", "rounds", COUNT32, limits.core.rounds) \
 	X(LIMIT_LINGERING, "limits", "lingering", COUNT32, limits.core.unfinished) \
@@ -44,26 +50,42 @@
 	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
 	X(LIMIT_ADMIN_CLIENTS, "limits", "admin_clients", COUNT32_OR_0, limits.admin_clients) \
 	X(LIMIT_CLIENT_MEMORY, "limits", "client_memory", SIZE_16M, limits.client_memory) \
-	X(CLIENTS_IDENTITY, "limits", "clients_per_identity", COUNT_OR_0, limits.identity.most[SHARE_CLIENTS]) \
-	X(REQUESTS_IDENTITY, "limits", "requests_per_identity", COUNT_OR_0, limits.identity.most[SHARE_REQUESTS]) \
-	X(WAITS_IDENTITY, "limits", "waits_per_identity", COUNT_OR_0, limits.identity.most[SHARE_WAITS]) \
-	X(WATCHES_IDENTITY, "limits", "watches_per_identity", COUNT_OR_0, limits.identity.most[SHARE_WATCHES]) \
-	X(LOCKS_IDENTITY, "limits", "locks_per_identity", COUNT_OR_0, limits.identity.most[SHARE_LOCKS]) \
-	X(VALUES_IDENTITY, "limits", "value_bytes_per_identity", SIZE_OR_0, limits.identity.most[SHARE_VALUES]) \
-	X(MEMORY_IDENTITY, "limits", "client_memory_per_identity", SIZE_OR_0, limits.identity.most[SHARE_MEMORY]) \
-	X(RATE_IDENTITY, "limits", "rate_per_identity", COUNT_OR_0, limits.identity.most[SHARE_RATE]) \
-	X(CLIENTS_ADDRESS, "limits", "clients_per_address", COUNT_OR_0, limits.address.most[SHARE_CLIENTS]) \
-	X(REQUESTS_ADDRESS, "limits", "requests_per_address", COUNT_OR_0, limits.address.most[SHARE_REQUESTS]) \
-	X(WAITS_ADDRESS, "limits", "waits_per_address", COUNT_OR_0, limits.address.most[SHARE_WAITS]) \
-	X(WATCHES_ADDRESS, "limits", "watches_per_address", COUNT_OR_0, limits.address.most[SHARE_WATCHES]) \
-	X(LOCKS_ADDRESS, "limits", "locks_per_address", COUNT_OR_0, limits.address.most[SHARE_LOCKS]) \
-	X(VALUES_ADDRESS, "limits", "value_bytes_per_address", SIZE_OR_0, limits.address.most[SHARE_VALUES]) \
-	X(MEMORY_ADDRESS, "limits", "client_memory_per_address", SIZE_OR_0, limits.address.most[SHARE_MEMORY]) \
+	X(CLIENTS_IDENTITY, "limits", "clients_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_CLIENTS]) \
+	X(REQUESTS_IDENTITY, "limits", "requests_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_REQUESTS]) \
+	X(WAITS_IDENTITY, "limits", "waits_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_WAITS]) \
+	X(WATCHES_IDENTITY, "limits", "watches_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_WATCHES]) \
+	X(LOCKS_IDENTITY, "limits", "locks_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_LOCKS]) \
+	X(VALUES_IDENTITY, "limits", "value_bytes_per_identity", SIZE_OR_0, \
+		limits.identity.most[SHARE_VALUES]) \
+	X(MEMORY_IDENTITY, "limits", "client_memory_per_identity", SIZE_OR_0, \
+		limits.identity.most[SHARE_MEMORY]) \
+	X(RATE_IDENTITY, "limits", "rate_per_identity", COUNT_OR_0, \
+		limits.identity.most[SHARE_RATE]) \
+	X(CLIENTS_ADDRESS, "limits", "clients_per_address", COUNT_OR_0, \
+		limits.address.most[SHARE_CLIENTS]) \
+	X(REQUESTS_ADDRESS, "limits", "requests_per_address", COUNT_OR_0, \
+		limits.address.most[SHARE_REQUESTS]) \
+	X(WAITS_ADDRESS, "limits", "waits_per_address", COUNT_OR_0, \
+		limits.address.most[SHARE_WAITS]) \
+	X(WATCHES_ADDRESS, "limits", "watches_per_address", COUNT_OR_0, \
+		limits.address.most[SHARE_WATCHES]) \
+	X(LOCKS_ADDRESS, "limits", "locks_per_address", COUNT_OR_0, \
+		limits.address.most[SHARE_LOCKS]) \
+	X(VALUES_ADDRESS, "limits", "value_bytes_per_address", SIZE_OR_0, \
+		limits.address.most[SHARE_VALUES]) \
+	X(MEMORY_ADDRESS, "limits", "client_memory_per_address", SIZE_OR_0, \
+		limits.address.most[SHARE_MEMORY]) \
 	X(RATE_ADDRESS, "limits", "rate_per_address", COUNT_OR_0, limits.address.most[SHARE_RATE]) \
 	X(LIMIT_REQUESTS, "limits", "requests_per_client", COUNT32, limits.requests_per_client) \
 	X(LIMIT_WATCHES, "limits", "watches_per_client", COUNT32, limits.watches_per_client) \
 	X(LIMIT_HANDSHAKES, "limits", "handshakes", COUNT32, limits.handshakes) \
-	X(LIMIT_HANDSHAKES_PER_ADDRESS, "limits", "handshakes_per_address", COUNT32, limits.handshakes_per_address) \
+	X(LIMIT_HANDSHAKES_PER_ADDRESS, "limits", "handshakes_per_address", COUNT32, \
+		limits.handshakes_per_address) \
 	X(LIMIT_HANDSHAKE_MEMORY, "limits", "handshake_memory", SIZE64, limits.handshake_memory) \
 	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout) \
 	X(ACL_FILE, "acl", "file", PATH, acl_file)
@@ -90,30 +112,36 @@ struct config_reading {
 	struct node_config *config;
 	struct problem *problem;
 	const char *file;
-	unsigned setting_line[SETTING_COUNT]; /* 0: not given */
+	/* The line at which each setting stands; 0 means that it is not given. */
+	unsigned setting_line[SETTING_COUNT];
 	unsigned section_line[SECTION_COUNT];
 	unsigned master_line[MASTERS_MAX];
-	bool no_clients; /* without listen_client nobody listens for them (a node inside a program) */
-	/* Addresses are taken apart when it is known whether [tls] is there. */
-	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1], admin_listen[INI_VALUE_MAX + 1];
+	/* Without listen_client, nobody listens for clients (a node inside a program). */
+	bool no_clients;
+	/* These addresses are parsed when it is known whether there is a section [tls]. */
+	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1],
+		admin_listen[INI_VALUE_MAX + 1];
 };
 
 extern const char *const config_section_name[SECTION_COUNT];
 
-/* PAWL_EINVAL, with "file:line: " in front of the text. */
-__attribute__((format(printf, 3, 4))) int config_wrong(struct config_reading *r, unsigned line, const char *format, ...);
+/* Returns PAWL_EINVAL, with "file:line: " in front of the text. */
+__attribute__((format(printf, 3, 4))) int config_wrong(struct config_reading *r, unsigned line,
+	const char *format, ...);
 
-/* The setting, or -1. */
+/* Returns the setting, or -1. */
 int config_setting_find(enum config_section section, const char *key);
-/* The names that a section knows, for messages. */
+/* Writes the names that a section knows, for messages. */
 void config_setting_names(enum config_section section, char *out, size_t size);
-/* NULL or what the value should have been. */
+/* Returns NULL, or what the value should have been. */
 const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value);
 
-/* One initial master. 0 or PAWL_EINVAL. */
-int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value);
+/* Reads one initial master. Returns 0 or PAWL_EINVAL. */
+int config_master_line(struct config_reading *r, unsigned line, const char *name,
+	const char *value);
 
-/* What must hold between the settings, and the defaults that depend on others. 0 or PAWL_EINVAL. */
+/* Checks what must hold between the settings, and fills in the defaults that depend on other
+ * settings. Returns 0 or PAWL_EINVAL. */
 int config_finish(struct config_reading *r);
 
 #endif

@@ -6,11 +6,13 @@
 #include "types.h"
 
 const char *config_value_span(const char *text, span_ns *out) {
-	static const char wanted[] = "not a duration: write a whole number and a unit, such as 300ms, 5s or 2m (us, ms, s, m, h)";
+	static const char wanted[] = "not a duration: write a whole number and a unit, such as "
+		"300ms, 5s or 2m (us, ms, s, m, h)";
 	static const struct {
 		const char *unit;
 		span_ns ns;
-	} units[] = { { "us", SPAN_US }, { "ms", SPAN_MS }, { "s", SPAN_S }, { "m", 60 * SPAN_S }, { "h", 3600 * SPAN_S } };
+	} units[] = { { "us", SPAN_US }, { "ms", SPAN_MS }, { "s", SPAN_S }, { "m", 60 * SPAN_S },
+		{ "h", 3600 * SPAN_S } };
 	uint64_t n;
 	if (!ini_digits(&text, &n)) {
 		return wanted;
@@ -32,12 +34,14 @@ const char *config_value_span(const char *text, span_ns *out) {
 }
 
 const char *config_value_percent(const char *text, uint32_t *out_ppm) {
-	static const char wanted[] = "not a percentage: write one from 0.0001 % to 10 %, such as 1 % or 0.5 %";
+	static const char wanted[] = "not a percentage: write one from 0.0001 % to 10 %, such as "
+		"1 % or 0.5 %";
 	uint64_t whole, ppm = 0;
 	if (!ini_digits(&text, &whole) || whole > 10) {
 		return wanted;
 	}
-	uint64_t unit = 1000; /* ppm of the next digit behind the point */
+	/* What the next digit after the decimal point counts, in ppm. */
+	uint64_t unit = 1000;
 	if (*text == '.') {
 		for (text++; *text >= '0' && *text <= '9' && unit > 0; text++, unit /= 10) {
 			ppm += (uint64_t)(*text - '0') * unit;
@@ -69,7 +73,8 @@ const char *config_value_name(const char *text) {
 	}
 	for (size_t i = 0; i < size; i++) {
 		char c = text[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+			|| (c >= '0' && c <= '9');
 		if (!letter && c != '-' && c != '.' && c != '_') {
 			return "a name is made of letters, digits and - . _";
 		}

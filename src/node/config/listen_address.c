@@ -1,4 +1,4 @@
-/* Addresses to listen at. */
+/* listen_address.c: parses and prints the addresses to listen at. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/un.h>
@@ -6,7 +6,8 @@
 #include "config_file.h"
 #include "text.h"
 
-_Static_assert(sizeof ((struct listen_address *)0)->path == sizeof ((struct sockaddr_un *)0)->sun_path, "a path fits a socket");
+_Static_assert(sizeof ((struct listen_address *)0)->path
+	== sizeof ((struct sockaddr_un *)0)->sun_path, "a path fits a socket");
 
 static const char listen_wanted[] = "write host:port, [v6-address]:port or unix:/path";
 
@@ -86,7 +87,8 @@ void listen_address_format(const struct listen_address *a, char *out, size_t siz
 		return;
 	case LISTEN_TLS:
 	case LISTEN_PLAIN:
-		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, (unsigned)a->port);
+		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host,
+			(unsigned)a->port);
 		return;
 	}
 }

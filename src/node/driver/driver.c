@@ -19,7 +19,8 @@ void driver_flush_later(struct driver *d) {
 	if (d->in_turn) {
 		d->again = true;
 	} else {
-		event_active(d->flush, EV_TIMEOUT, 0); /* goes behind the events that are active already */
+		/* The event goes behind those that are active already. */
+		event_active(d->flush, EV_TIMEOUT, 0);
 	}
 }
 
@@ -32,7 +33,7 @@ static void driver_reset_links(struct driver *d) {
 	}
 }
 
-/* Where the peer of that name was, or -1. */
+/* Returns the index that the peer with that name had, or -1. */
 static int driver_find_name(const struct driver *d, const char *name) {
 	for (uint32_t i = 0; i < d->facts.peer_count; i++) {
 		if (strcmp(d->names[i], name) == 0) {
@@ -46,12 +47,14 @@ static void driver_read_facts(struct driver *d, uint32_t count) {
 	struct core_status status;
 	core_status(d->core, d->last, &status);
 	d->facts.node = d->nodes[core_self(d->core)]->name;
-	d->facts.role = status.state == CORE_OUTSIDE ? "outside" : status.master ? "master" : "replica";
+	d->facts.role = status.state == CORE_OUTSIDE ? "outside" : status.master
+		? "master" : "replica";
 	d->facts.peers = d->nodes;
 	d->facts.peer_count = count;
 }
 
-/* The core's table as it is now: links, and what is remembered by index, move to the new places. */
+/* Reads the core's table as it is now. Links, and what is remembered by index, move to their new
+ * places. */
 static void driver_read_table(struct driver *d) {
 	struct peers_node nodes[NODES_MAX];
 	uint32_t count = core_peer_count(d->core);
@@ -59,8 +62,8 @@ static void driver_read_table(struct driver *d) {
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
 	for (uint32_t i = 0; i < count; i++) {
 		d->nodes[i] = core_peer(d->core, i);
-		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i), d->nodes[i]->id,
-			d->nodes[i]->master };
+		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address,
+			core_peer_dialled(d->core, i), d->nodes[i]->id, d->nodes[i]->master };
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;
@@ -78,7 +81,8 @@ static void driver_read_table(struct driver *d) {
 }
 
 struct strangers_limits driver_strangers_limits(const struct node_config *c) {
-	return (struct strangers_limits){ .count = c->limits.handshakes, .per_address = c->limits.handshakes_per_address,
+	return (struct strangers_limits){ .count = c->limits.handshakes,
+		.per_address = c->limits.handshakes_per_address,
 		.bytes = c->limits.handshake_memory };
 }
 
@@ -102,9 +106,10 @@ void driver_step_now(struct driver *d, const struct core_event *event) {
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
-	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_TEXT("from", peers_from(d->peers, peer)),
-		LOG_NUMBER("boot", theirs->boot));
-	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot,
+	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node),
+		LOG_TEXT("from", peers_from(d->peers, peer)), LOG_NUMBER("boot", theirs->boot));
+	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id,
+		.peer_boot = theirs->boot,
 		.peer_no_master = peers_certificate(d->peers, peer)->role < NODE_ROLE_MASTER };
 	driver_step_now(d, &event);
 }
@@ -122,7 +127,8 @@ void driver_check_links(struct driver *d) {
 	roles_check_own(d);
 	for (uint32_t peer = 0; d->peers && peer < core_peer_count(d->core); peer++) {
 		if (peers_objection(d->peers, peer, why)) {
-			log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
+			log_to(d->log, LEVEL_WARNING, "peer_link_failed",
+				LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
 			peers_reset(d->peers, peer);
 			driver_on_peer_down(d, peer, "its certificate", false);
 		}
@@ -144,17 +150,20 @@ static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, str
 	return 0;
 }
 
-/* Strangers have an event of their own: however many knock, a peer that fails is not hidden by them. */
+/* Strangers have a log event of their own, so that a peer that fails is not hidden by them, however
+ * many there are. */
 static void driver_on_peer_trouble(void *ctx, const char *peer, const char *from, const char *why) {
 	struct driver *d = ctx;
 	if (peer) {
-		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", peer), LOG_TEXT("from", from), LOG_TEXT("why", why));
+		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", peer),
+			LOG_TEXT("from", from), LOG_TEXT("why", why));
 	} else {
-		log_outside(d->log, "stranger_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
+		log_outside(d->log, "stranger_refused", LOG_TEXT("from", from),
+			LOG_TEXT("why", why));
 	}
 }
 
-/* A node that is not in (yet): whether it may stay is for the core to say. */
+/* Welcomes a node that is not in the table (yet). The core decides whether it may stay. */
 static int driver_on_peer_welcome(void *ctx, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
 	int peer = core_welcome(d->core, theirs->node, d->out);
@@ -165,12 +174,15 @@ static int driver_on_peer_welcome(void *ctx, const struct peer_hello *theirs) {
 }
 
 static const struct peers_handlers driver_peers_handlers = {
-	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble, driver_on_peer_welcome,
+	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble,
+		driver_on_peer_welcome,
 };
 
-int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed) {
-	const struct peers_options options = { .loop = loop, .hello = *hello, .strangers = driver_strangers_limits(d->config),
-		.seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
+int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello,
+	uint64_t seed) {
+	const struct peers_options options = { .loop = loop, .hello = *hello,
+		.strangers = driver_strangers_limits(d->config), .seed = seed,
+		.handlers = &driver_peers_handlers, .ctx = d };
 	int error = peers_new(&options, &d->peers);
 	if (!error) {
 		driver_read_table(d);
@@ -180,15 +192,19 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 
 /* ---- time ---- */
 
-/* Armed for an earlier time it stays: it goes off, the core looks at its clock, and says when next. So most turns of the
- * loop set no timer. CLOCK_BOOTTIME, because the loop's own timers stop in suspend. */
+/* Arms the timer for the core's deadline. If it is armed for an earlier time, it stays as it is: it
+ * goes off, the core reads its clock, and says when it wants to be called next. So most turns of
+ * the loop set no timer. The clock is CLOCK_BOOTTIME, because the loop's own timers stand still
+ * while the machine is suspended. */
 static void driver_arm(struct driver *d) {
 	int64_t at = core_deadline(d->core);
 	if (at >= d->armed_at) {
 		return;
 	}
-	int64_t positive = at > 0 ? at : 1; /* 0 would disarm it */
-	struct itimerspec when = { .it_value = { .tv_sec = positive / SPAN_S, .tv_nsec = positive % SPAN_S } };
+	/* 0 would disarm the timer. */
+	int64_t positive = at > 0 ? at : 1;
+	struct itimerspec when =
+		{ .it_value = { .tv_sec = positive / SPAN_S, .tv_nsec = positive % SPAN_S } };
 	CHECK(timerfd_settime(d->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0);
 	d->armed_at = at;
 }
@@ -217,14 +233,15 @@ static void driver_log_notes(struct driver *d) {
 	}
 }
 
-/* Everything for one peer into its buffer. True: there is something to write. */
+/* Puts everything for one peer into its buffer. Returns true if there is something to write. */
 static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	struct frame frame;
 	struct buffer *note = d->peers ? peers_out(d->peers, peer) : NULL;
 	bool filled = note && driver_put_note(d, peer, note);
 	while (core_out_frame(d->out, peer, &frame)) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
-		/* A backlog at its limit: the peer does not read. Losing the link is what the protocol can stand. */
+		/* If the backlog is at its limit, the peer does not read. The protocol can stand
+		 * the loss of the link. */
 		if (to && peer_frame_encode(&frame, to) != 0) {
 			peers_reset(d->peers, peer);
 			d->lost_links |= (uint64_t)1 << peer;
@@ -247,7 +264,7 @@ static void driver_write_peers(struct driver *d) {
 	}
 }
 
-/* Links that were lost in writing. True: there was one. */
+/* Tells the core of the links that were lost while writing. Returns true if there was one. */
 static bool driver_tell_lost_links(struct driver *d) {
 	bool any = d->lost_links != 0;
 	while (d->lost_links) {
@@ -255,13 +272,16 @@ static bool driver_tell_lost_links(struct driver *d) {
 		bool closed = d->closed_links >> peer & 1;
 		d->lost_links &= d->lost_links - 1;
 		d->closed_links &= ~((uint64_t)1 << peer);
-		driver_on_peer_down(d, peer, closed ? "it closed the connection" : "it does not read, or the connection broke", closed);
+		driver_on_peer_down(d, peer,
+			closed ? "it closed the connection" : "it does not read, or the connection "
+				"broke", closed);
 	}
 	return any;
 }
 
-/* The core hears of a lost link before anything else steps it: it counts the time from its last step, which must not be later than the
- * end of the link (docs/protocol.md, section 2, Release on disconnect). What it says to the others then leaves at once, too. */
+/* The core hears of a lost link before anything else steps it: it counts the time from its last
+ * step, which must not be later than the end of the link (docs/protocol.md, section 2, Release on
+ * disconnect). What it then has to say to the other nodes leaves at once, too. */
 static void driver_flush_peers(struct driver *d) {
 	do {
 		driver_write_peers(d);
@@ -292,13 +312,15 @@ static void driver_flush_persist(struct driver *d) {
 }
 
 void driver_flush(struct driver *d) {
-	driver_flush_peers(d); /* first: others wait for these */
+	/* The frames come first, because other nodes wait for them. */
+	driver_flush_peers(d);
 	driver_flush_replies(d);
 	d->handlers->on_events(d->handlers_ctx);
 	driver_log_notes(d);
 	driver_flush_persist(d);
 	core_out_clear(d->out);
-	d->handlers->flushed(d->handlers_ctx); /* connections of clients may turn out to be broken */
+	/* Connections of clients may turn out to be broken here. */
+	d->handlers->flushed(d->handlers_ctx);
 	driver_arm(d);
 	if (d->changed && d->on_changed) {
 		d->changed = false;
@@ -312,23 +334,28 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 	struct driver *d = ctx;
 	(void)what;
 	d->in_turn = true;
-	bool more = d->handlers->serve(d->handlers_ctx); /* behind the frames of peers that came in this turn */
+	/* Requests come after the frames of peers that arrived in this turn. */
+	bool more = d->handlers->serve(d->handlers_ctx);
 	d->again = more;
 	driver_flush(d);
 	d->in_turn = false;
 	if (d->again) {
-		event_add(d->flush, &at_once); /* not active: that would come before the sockets are looked at */
+		/* This is a timer and not an active event, which would come before the sockets are
+		 * polled. */
+		event_add(d->flush, &at_once);
 	}
 }
 
 /* ---- life ---- */
 
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core,
+	const struct allocator *alloc) {
 	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
 	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	d->out = core_out_new(d->core);
 	d->flush = event_new(base, -1, 0, driver_on_flush, d);
-	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST, driver_on_timer, d);
+	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST,
+		driver_on_timer, d);
 	peer_decoder_init(&d->decoder, alloc);
 	if (!d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0) {
 		return PAWL_ENOMEM;

@@ -1,8 +1,9 @@
-/* driver.h: between the core and the world. Everything that happens becomes an event of the core; once a turn of the loop,
- * after all sockets that were readable have been read, what the core has to say leaves: one frame and one write for each
- * peer, one write for each client.
+/* driver.h: stands between the core and the world. Everything that happens becomes an event of the
+ * core. Once a turn of the loop, after all readable sockets have been read, the core's output
+ * leaves, with one frame and one write for each peer, and one write for each client.
  *
- *   sockets, timer, disk --core_step--> core_out --driver_flush (deferred to the end of the turn)--> sockets, disk, log
+ *   sockets, timer, disk --core_step--> core_out
+ *          --driver_flush (deferred to the end of the turn)--> sockets, disk, log
  */
 #ifndef PAWL_NODE_DRIVER_H
 #define PAWL_NODE_DRIVER_H
@@ -20,77 +21,128 @@
 struct log;
 struct node_config;
 
+/* Set in the ids of requests of the program that the node is part of. */
 #define DRIVER_LOCAL ((uint64_t)1 << 63)
-#define DRIVER_OWN ((uint64_t)1 << 62) /* what the node asks for itself: nobody waits for the answer */
+/* Set in the ids of requests that the node makes for itself; nobody waits for the answer. */
+#define DRIVER_OWN ((uint64_t)1 << 62)
 
-/* What is said to clients in a turn of the loop, in this order. */
+/* How clients are served and answered in a turn of the loop. The handlers are called in this
+ * order. */
 struct driver_handlers {
-	bool (*serve)(void *ctx); /* requests that have come in; true: there are more, for the next turn */
+	/* Serves the requests that have come in. Returns true if more are left for the next
+	 * turn. */
+	bool (*serve)(void *ctx);
 	void (*on_reply)(void *ctx, const struct core_reply *reply);
-	void (*on_events)(void *ctx); /* after the replies: the core's events may be taken; whoever did it has heard that first */
-	void (*flushed)(void *ctx);   /* the core has no output left: from here on what is an event of the core again may happen */
+	/* Called after the replies. The core's events may be taken now, because whoever caused an
+	 * event has its reply before it. */
+	void (*on_events)(void *ctx);
+	/* The core has no output left. From here on, new events of the core may happen. */
+	void (*flushed)(void *ctx);
 };
 
 struct driver {
 	struct event_base *base;
 	struct core *core;
 	struct core_out *out;
-	struct log *log;           /* NULL: the process's */
-	struct peers *peers;       /* NULL: not started yet */
+
+	/* NULL means the log of the process. */
+	struct log *log;
+	/* NULL until the node is started. */
+	struct peers *peers;
 	struct disk *disk;
-	const struct driver_handlers *handlers; /* of clients */
+	/* The handlers for clients. */
+	const struct driver_handlers *handlers;
 	void *handlers_ctx;
 	struct peer_decoder decoder;
 	const struct node_config *config;
+
+	/* The time of the last step, and of the node's start. */
 	struct instant last, started;
+
 	int timer_fd;
 	struct event *timer, *flush;
-	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
+	/* The instant of CLOCK_BOOTTIME at which the timer goes off; INT64_MAX means that it does
+	 * not. */
+	int64_t armed_at;
+
 	struct client_facts facts;
-	struct tls_identity own_certificate; /* of this node; empty without TLS */
-	char rights[2 * RIGHTS_DIGEST_BYTES + 1]; /* the digest of the file of rules in hex digits, or "none" */
-	bool role_told; /* that the configuration makes this node a master, which its certificate does not let it be */
-	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
-	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
-	/* What happened to links while the core's output was being written: told to it before anything else steps it. */
-	uint64_t lost_links, closed_links; /* closed: of those that were lost, by the other side */
+
+	/* What is remembered of this node's own certificate; empty without TLS. */
+	struct tls_identity own_certificate;
+	/* The digest of the file of rules in hex digits, or "none". */
+	char rights[2 * RIGHTS_DIGEST_BYTES + 1];
+	/* The log has been told that the configuration makes this node a master, and that its
+	 * certificate does not let it be one. */
+	bool role_told;
+
+	/* The nodes of the core's table, by index. */
+	const struct config_node *nodes[NODES_MAX];
+	/* The names of these nodes when the table was last read. */
+	char names[NODES_MAX][NODE_NAME_MAX + 1];
+
+	/* Links that were lost while the core's output was being written. The core is told before
+	 * anything else steps it. */
+	/* Two sets of peer indexes: all links that were lost, and those of them that the other side
+	 * closed. */
+	uint64_t lost_links, closed_links;
+
 	void (*on_note)(void *ctx, const struct core_note *note);
 	void *ctx;
-	/* Requests of the program that the node is part of: their ids have DRIVER_LOCAL set. May be NULL. */
-	void (*on_reply)(void *ctx, const struct core_reply *reply); /* borrowed; must not step */
-	void (*on_changed)(void *ctx); /* something was noted, or the table of peers has changed; once a turn; must not step */
+
+	/* Gets the replies to the program that the node is part of; their ids have DRIVER_LOCAL
+	 * set. May be NULL. The reply is borrowed, and the function must not step the core. */
+	void (*on_reply)(void *ctx, const struct core_reply *reply);
+	/* Something was noted, or the table of peers has changed. Called at most once a turn; it
+	 * must not step the core. */
+	void (*on_changed)(void *ctx);
 	void *local_ctx;
+
 	bool changed;
-	bool in_turn, again; /* requests are served and everything leaves; and then once more, when the sockets were looked at again */
+	/* `in_turn`: requests are being served, and output leaves. `again`: this is to happen once
+	 * more, after the sockets have been polled again. */
+	bool in_turn, again;
 };
 
-/* The core, its output and the loop's events; handlers and connections are given later. Takes over nothing but the core. */
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc);
-void driver_done(struct driver *d); /* after peers and disk are gone; accepts zeroed memory */
+/* Sets up the core, its output and the events of the loop; handlers and connections are set later.
+ * It takes over nothing but the core. Returns 0 or PAWL_ENOMEM. */
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core,
+	const struct allocator *alloc);
+/* To be called after peers and disk are gone. Accepts zeroed memory. */
+void driver_done(struct driver *d);
 
-/* One event. Links move with the core's table of peers, and those that the core gave up are reset, before anything else can be
- * read from them; the rest leaves later in this turn. */
+/* Steps the core with one event. Links move with the core's table of peers, and the links that the
+ * core gave up are reset, before anything else can be read from them. The rest of the output leaves
+ * later in this turn. */
 void driver_step(struct driver *d, const struct core_event *event, struct instant now);
+/* Does the same, with the time now. */
 void driver_step_now(struct driver *d, const struct core_event *event);
 
 /* Everything that may leave leaves now. */
 void driver_flush(struct driver *d);
+/* Does that at the end of this turn of the loop. */
 void driver_flush_later(struct driver *d);
 
-/* At the start, before there is a network: what the core wants on disk, or false: nothing. */
+/* For the start, before there is a network: gives what the core wants on disk, or returns false if
+ * that is nothing. */
 bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq);
 
-/* Drops the links that certificates or roles forbid now: after a reload, and when the configuration has changed. The core is told. */
+/* Drops the links that certificates or roles forbid now, after a reload or when the configuration
+ * has changed. The core is told. */
 void driver_check_links(struct driver *d);
 
 struct strangers_limits driver_strangers_limits(const struct node_config *config);
-/* Makes the links of the nodes that the core knows; peers_start begins to dial. 0 or PAWL_ENOMEM. */
-int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed);
+/* Makes the links to the nodes that the core knows; peers_start begins to dial. Returns 0 or
+ * PAWL_ENOMEM. */
+int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello,
+	uint64_t seed);
 
-/* driver_rights.c: after the start of the links, and after a reload: what the configuration's rules are is told to all nodes. */
+/* To be called after the start of the links, and after a reload: all nodes are told the digest of
+ * this node's rules (driver_rights.c). */
 void driver_set_rights(struct driver *d);
-int driver_take_note(struct driver *d, uint32_t peer, struct slice body); /* not 0: it is none */
-/* Appends this node's note if the peer is still to be told. True: there is something to write. */
+/* Reads a peer's note. Returns 0, or an error if `body` is no note. */
+int driver_take_note(struct driver *d, uint32_t peer, struct slice body);
+/* Appends this node's note if the peer must still be told it. Returns true if there is something to
+ * write. */
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);
 
 #endif

@@ -1,4 +1,6 @@
-/* driver_rights.c: the access rules of all nodes should be the same: each tells the others the digest of its file. */
+/* driver_rights.c: compares the access rules of all nodes, which should be the same. Each node
+ * tells the others the digest of its file.
+ */
 #include <stdio.h>
 
 #include "config_file.h"
@@ -6,7 +8,8 @@
 #include "log.h"
 #include "pawl/error.h"
 
-/* A node that no client can reach has no use for rules: it tells nothing, and compares nothing. */
+/* A node that no client can reach has no use for rules. It tells the others nothing, and compares
+ * nothing. */
 static bool rights_count(const struct driver *d) {
 	return d->config->listen_client_count > 0;
 }
@@ -26,15 +29,18 @@ static void rights_print(const struct rights *rules, char out[2 * RIGHTS_DIGEST_
 static void rights_compare_with(struct driver *d, uint32_t peer) {
 	const struct peer_note *note = d->peers ? peers_note(d->peers, peer) : NULL;
 	if (note && note->rights[0] && rights_count(d) && strcmp(note->rights, d->rights) != 0) {
-		log_outside(d->log, "rights_differ", LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("here", d->rights),
-			LOG_TEXT("there", note->rights), LOG_TEXT("remedy", "put the same file of rules ([acl] file) on all nodes, and reload them"));
+		log_outside(d->log, "rights_differ", LOG_TEXT("peer", d->nodes[peer]->name),
+			LOG_TEXT("here", d->rights), LOG_TEXT("there", note->rights),
+			LOG_TEXT("remedy",
+			"put the same file of rules ([acl] file) on all nodes, and reload them"));
 	}
 }
 
 void driver_set_rights(struct driver *d) {
 	struct problem warning;
 	rights_print(d->config->rights, d->rights);
-	for (unsigned n = 0; d->config->rights && rights_warning(d->config->rights, n, &warning); n++) {
+	for (unsigned n = 0; d->config->rights && rights_warning(d->config->rights, n, &warning);
+		n++) {
 		log_to(d->log, LEVEL_WARNING, "rights_warning", LOG_TEXT("why", warning.text));
 	}
 	if (!d->peers) {
@@ -67,5 +73,6 @@ bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to) {
 		return false;
 	}
 	snprintf(note.rights, sizeof note.rights, "%s", d->rights);
-	return peer_note_encode(&note, to) == 0; /* without memory it goes without: it is told at the next link or reload */
+	/* Without memory, the note is told at the next link or reload. */
+	return peer_note_encode(&note, to) == 0;
 }

@@ -4,7 +4,7 @@
 
 #include "log.h"
 
-/* The peer of that name, or -1. */
+/* Returns the index of the peer with that name, or -1. */
 static int roles_find(const struct driver *d, struct slice name) {
 	for (uint32_t i = 0; i < core_peer_count(d->core); i++) {
 		if (slice_equal(name, slice_str(core_peer(d->core, i)->name))) {
@@ -30,27 +30,34 @@ static bool roles_forbid_master(const struct driver *d, int peer, char why[ROLES
 		return false;
 	}
 	const char *name = core_peer(d->core, (uint32_t)peer)->name;
-	snprintf(why, ROLES_WHY_BYTES, "%s cannot be a master: its certificate (serial %s) lets it be a %s only. Give it one without a role (pawl "
-		"cert node %s), reload it, and try again", name, certificate->serial,
-		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica", name);
+	snprintf(why, ROLES_WHY_BYTES,
+		"%s cannot be a master: its certificate (serial %s) lets it be a %s only. Give it "
+		"one without a role (pawl cert node %s), reload it, and try again", name,
+		certificate->serial, certificate->role == NODE_ROLE_EMBEDDED
+		? "replica inside a program" : "replica", name);
 	return true;
 }
 
-/* Whose place another node takes. A node that is not known may be a master. */
+/* Returns whether the node whose place another one takes was a replica. A node that is not known
+ * may be a master. */
 static bool roles_was_replica(const struct driver *d, struct slice name) {
 	int peer = roles_find(d, name);
 	return peer >= 0 && !core_peer(d->core, (uint32_t)peer)->master;
 }
 
-bool roles_forbid(const struct driver *d, const struct core_change *change, char why[ROLES_WHY_BYTES]) {
+bool roles_forbid(const struct driver *d, const struct core_change *change,
+	char why[ROLES_WHY_BYTES]) {
 	switch (change->kind) {
 	case CHANGE_PROMOTE:
 		return roles_forbid_master(d, roles_find(d, change->name), why);
 	case CHANGE_REPLACE:
-		return !roles_was_replica(d, change->name) && roles_forbid_master(d, roles_find(d, change->other), why);
+		return !roles_was_replica(d, change->name)
+			&& roles_forbid_master(d, roles_find(d, change->other), why);
 	case CHANGE_SET_NODES:
 		for (uint32_t i = 0; i < change->node_count; i++) {
-			if (change->nodes[i].master && roles_forbid_master(d, roles_find(d, change->nodes[i].name), why)) {
+			if (change->nodes[i].master
+				&& roles_forbid_master(d, roles_find(d, change->nodes[i].name),
+				why)) {
 				return true;
 			}
 		}
@@ -66,14 +73,21 @@ bool roles_forbid(const struct driver *d, const struct core_change *change, char
 	return false;
 }
 
-/* Who else knows of the new configuration refuses this node's links by themselves. */
+/* This only logs: the nodes that know the new configuration refuse this node's links by
+ * themselves. */
 void roles_check_own(struct driver *d) {
 	const struct tls_identity *own = &d->own_certificate;
-	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER && d->nodes[core_self(d->core)]->master;
+	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER
+		&& d->nodes[core_self(d->core)]->master;
 	if (forbidden && !d->role_told) {
-		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node), LOG_TEXT("role", node_role_name(own->role)),
-			LOG_TEXT("why", "the configuration makes this node a master, and its certificate does not let it be one"),
-			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload, or demote it (pawl cluster demote)"));
+		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node),
+			LOG_TEXT("role", node_role_name(own->role)),
+			LOG_TEXT("why",
+			"the configuration makes this node a master, and its certificate does not "
+			"let it be one"),
+			LOG_TEXT("remedy",
+			"give it a certificate without a role (pawl cert node) and reload, or "
+			"demote it (pawl cluster demote)"));
 	}
 	d->role_told = forbidden;
 }

@@ -1,16 +1,23 @@
-/* roles.h: what nodes' certificates let them be, against what a change of the cluster would make of them. */
+/* roles.h: what the certificates of nodes let them be, compared with what a change of the cluster
+ * would make of them.
+ */
 #ifndef PAWL_NODE_ROLES_H
 #define PAWL_NODE_ROLES_H
 
 #include "driver.h"
 
+/* The size of the sentence, in bytes. */
 #define ROLES_WHY_BYTES 384
 
-/* True, and a sentence in `why`: the change would make a node a master, and its certificate does not let it be one. A node that this
- * one is not linked with is not known: should it become a master all the same, the others refuse its links (peers.h). */
-bool roles_forbid(const struct driver *d, const struct core_change *change, char why[ROLES_WHY_BYTES]);
+/* Returns true, and a sentence in `why`, if the change would make a node a master and its
+ * certificate does not let it be one. The certificate of a node is unknown if this node has no link
+ * to it. If such a node becomes a master all the same, the other nodes refuse its links
+ * (peers.h). */
+bool roles_forbid(const struct driver *d, const struct core_change *change,
+	char why[ROLES_WHY_BYTES]);
 
-/* Logs, once, that the configuration makes this node a master, which its certificate does not let it be. */
+/* Logs, once, if the configuration makes this node a master and its certificate does not let it be
+ * one. */
 void roles_check_own(struct driver *d);
 
 #endif

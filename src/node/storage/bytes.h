@@ -1,4 +1,4 @@
-/* bytes.h: numbers in little-endian bytes, as the state file and the side file keep them. */
+/* bytes.h: numbers as little-endian bytes, as the state file and the side file have them. */
 #ifndef PAWL_NODE_BYTES_H
 #define PAWL_NODE_BYTES_H
 
@@ -21,7 +21,8 @@ static inline void bytes_put_number(struct bytes_writer *w, uint64_t v, unsigned
 
 struct bytes_reader {
 	struct slice rest;
-	bool bad; /* more was asked for than there was */
+	/* More was asked for than there was. */
+	bool bad;
 };
 
 static inline bool bytes_get(struct bytes_reader *r, void *out, size_t size) {

@@ -6,7 +6,8 @@
 #include "pawl/error.h"
 #include "state_file.h"
 
-struct disk_job { /* what the thread works on: the loop keeps off while it runs */
+/* What the thread works on. The loop does not touch it while the thread runs. */
+struct disk_job {
 	struct state_file *file;
 	struct durable state;
 	uint64_t seq;
@@ -19,6 +20,7 @@ struct disk {
 	void *ctx;
 	struct job *job;
 	struct disk_job now;
+	/* `next` waits to be written. */
 	bool waiting;
 	struct durable next;
 	uint64_t next_seq;
@@ -50,7 +52,7 @@ static void disk_begin(struct disk *p) {
 	p->now.state = p->next;
 	p->now.seq = p->next_seq;
 	if (job_start(p->base, &disk_work, &p->now, p, &p->job) != 0) {
-		/* No thread to be had: then the loop waits for the disk, once. */
+		/* There is no thread to be had, so the loop waits for the disk, once. */
 		disk_run(&p->now);
 		p->job = NULL;
 		p->done(p->ctx, p->now.seq, p->now.ok);
@@ -66,7 +68,8 @@ void disk_write(struct disk *p, const struct durable *state, uint64_t seq) {
 	}
 }
 
-int disk_new(struct event_base *base, struct state_file *file, disk_done *done, void *ctx, struct disk **out) {
+int disk_new(struct event_base *base, struct state_file *file, disk_done *done, void *ctx,
+	struct disk **out) {
 	struct disk *p = calloc(1, sizeof *p);
 	if (!p) {
 		return PAWL_ENOMEM;

@@ -1,4 +1,6 @@
-/* The side file: header {magic, node, boot}, frames {size, bytes}, end mark {size 2^32-1, number, checksum}. */
+/* side_file.c: writes and reads the side file: a header {magic, node, boot}, frames {size, bytes},
+ * and an end mark {size 2^32-1, number, checksum}.
+ */
 #include "side_file.h"
 
 #include <errno.h>
@@ -14,7 +16,8 @@
 #include "siphash.h"
 #include "text.h"
 
-#define SIDE_MAGIC "PAWLSID1" /* the last character is the version of the format */
+/* The last character is the version of the format. */
+#define SIDE_MAGIC "PAWLSID1"
 #define SIDE_NAME "drained"
 #define SIDE_NAME_NEW "drained.new"
 #define SIDE_NAME_USED "drained.used"
@@ -22,7 +25,8 @@
 #define SIDE_END_BYTES (4 + 8 + 8)
 #define SIDE_END_MARK 0xffffffffu
 
-/* Each frame's checksum is the key of the next one's: order, number and bytes are all covered. */
+/* The checksum of each frame is part of the key of the next one, so that their order, number and
+ * bytes are all covered. */
 static uint64_t side_checksum(uint64_t before, struct slice frame) {
 	return siphash((struct siphash_key){ 0x7061776c73696465u, before }, frame.data, frame.size);
 }
@@ -35,6 +39,7 @@ static void side_header(uint8_t out[SIDE_HEADER_BYTES], struct id128 node_id, ui
 }
 
 /* ---- writing ---- */
+
 struct side_writer {
 	char dir[SYNCED_PATH_MAX];
 	FILE *file;
@@ -52,7 +57,8 @@ static int side_put(struct side_writer *w, const void *data, size_t size) {
 	return fwrite(data, 1, size, w->file) == size ? 0 : PAWL_EIO;
 }
 
-int side_writer_open(const char *dir, struct id128 node_id, uint64_t boot, struct side_writer **out) {
+int side_writer_open(const char *dir, struct id128 node_id, uint64_t boot,
+	struct side_writer **out) {
 	struct side_writer *w = calloc(1, sizeof *w);
 	char path[SYNCED_PATH_MAX];
 	if (!w) {
@@ -107,11 +113,14 @@ int side_writer_finish(struct side_writer *w) {
 	bytes_put_number(&b, w->checksum, 8);
 	synced_path(made, w->dir, SIDE_NAME_NEW);
 	synced_path(path, w->dir, SIDE_NAME);
-	bool ok = side_put(w, end, sizeof end) == 0 && !ferror(w->file) && fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 && rename(made, path) == 0 &&
-	          synced_dir(w->dir) == 0;
+	bool ok = side_put(w, end, sizeof end) == 0 && !ferror(w->file) && fflush(w->file) == 0
+		&& fsync(fileno(w->file)) == 0 && rename(made, path) == 0
+		&& synced_dir(w->dir) == 0;
 	if (!ok) {
 		side_writer_abort(w);
-		unlink(path); /* it may have been renamed already: without the sync nobody may count on it */
+		/* The file may have been renamed already. Without the sync nobody may count on
+		 * it. */
+		unlink(path);
 		return PAWL_EIO;
 	}
 	side_writer_free(w);
@@ -119,12 +128,15 @@ int side_writer_finish(struct side_writer *w) {
 }
 
 /* ---- reading ---- */
+
 struct side_file {
 	char dir[SYNCED_PATH_MAX];
-	bool used; /* renamed away: free removes it */
+	/* The file has been renamed away, and side_file_free removes it. */
+	bool used;
 	FILE *file;
 	uint8_t *frame;
-	uint64_t left; /* frames not handed out yet */
+	/* The number of frames that have not been handed out yet. */
+	uint64_t left;
 };
 
 void side_file_free(struct side_file *f) {
@@ -143,8 +155,9 @@ void side_file_free(struct side_file *f) {
 	free(f);
 }
 
-/* The next frame: 1; the end mark: 0, and what it says; else PAWL_EIO. */
-static int side_read(struct side_file *f, struct slice *frame, uint64_t *count, uint64_t *checksum) {
+/* Returns 1 and the next frame; 0 and what the end mark says; or PAWL_EIO. */
+static int side_read(struct side_file *f, struct slice *frame, uint64_t *count,
+	uint64_t *checksum) {
 	uint8_t head[4] = { 0 }, end[16] = { 0 };
 	struct bytes_reader r = { .rest = slice_of(head, sizeof head) };
 	if (fread(head, 1, sizeof head, f->file) != sizeof head) {
@@ -172,7 +185,8 @@ static const char *side_check(struct side_file *f, struct id128 node_id, uint64_
 	uint64_t checksum, count = 0, count_said = 0, checksum_said = 0;
 	struct slice frame;
 	int more;
-	if (fread(header, 1, sizeof header, f->file) != sizeof header || memcmp(header, SIDE_MAGIC, 8) != 0) {
+	if (fread(header, 1, sizeof header, f->file) != sizeof header
+		|| memcmp(header, SIDE_MAGIC, 8) != 0) {
 		return "it is not a side file of this version";
 	}
 	side_header(wanted, node_id, boot);
@@ -191,22 +205,27 @@ static const char *side_check(struct side_file *f, struct id128 node_id, uint64_
 	return fseek(f->file, SIDE_HEADER_BYTES, SEEK_SET) == 0 ? NULL : "it cannot be read";
 }
 
-/* The file will never be of use: it is removed. */
-static enum side_found side_bad(struct side_file *f, const char *path, const char *why, struct problem *problem) {
+/* Removes a file that will never be of use. */
+static enum side_found side_bad(struct side_file *f, const char *path, const char *why,
+	struct problem *problem) {
 	problem_set(problem, "%s is not used: %s", path, why);
 	side_file_free(f);
 	unlink(path);
 	return SIDE_BAD;
 }
 
-/* The file may be good: it stays where it is for a later start. */
-static enum side_found side_failed(struct side_file *f, const char *path, const char *why, struct problem *problem) {
-	problem_set(problem, "%s cannot be read: %s; mend that and start again, or remove the file to recover as after a crash", path, why);
+/* Leaves a file that may be good where it is, for a later start. */
+static enum side_found side_failed(struct side_file *f, const char *path, const char *why,
+	struct problem *problem) {
+	problem_set(problem,
+		"%s cannot be read: %s; mend that and start again, or remove the file to recover "
+		"as after a crash", path, why);
 	side_file_free(f);
 	return SIDE_FAILED;
 }
 
-enum side_found side_file_open(const char *dir, struct id128 node_id, uint64_t boot, struct side_file **out, struct problem *problem) {
+enum side_found side_file_open(const char *dir, struct id128 node_id, uint64_t boot,
+	struct side_file **out, struct problem *problem) {
 	char path[SYNCED_PATH_MAX];
 	synced_path(path, dir, SIDE_NAME);
 	struct side_file *f = calloc(1, sizeof *f);
@@ -258,7 +277,9 @@ void side_file_put_back(struct side_file *f) {
 	synced_path(used, f->dir, SIDE_NAME_USED);
 	if (rename(used, path) == 0) {
 		f->used = false;
-		(void)synced_dir(f->dir); /* if this fails and the power too, the next start recovers as after a crash */
+		/* If this fails, and the power fails too, the next start recovers as after a
+		 * crash. */
+		(void)synced_dir(f->dir);
 	}
 }
 

@@ -1,23 +1,31 @@
-/* A slot of the state file as bytes: header {magic, sequence, payload size, checksum}, then the payload.
- * Only what state_encode wrote is accepted: every truth value is 0 or 1, every text ends where it says. */
+/* state_bytes.c: a slot of the state file as bytes: a header {magic, sequence, payload size,
+ * checksum}, and then the payload. Only what state_encode wrote is accepted: every truth value is 0
+ * or 1, and every text ends where it says.
+ */
 #include "bytes.h"
 #include "check.h"
 #include "pawl/error.h"
 #include "siphash.h"
 #include "state_file.h"
 
-#define STATE_MAGIC "PAWLSTA2" /* the last character is the version of the format */
+/* The last character is the version of the format. */
+#define STATE_MAGIC "PAWLSTA2"
 #define STATE_HEADER_BYTES (8 + 8 + 4 + 8)
 #define STATE_BALLOT_BYTES (8 + 8 + 4)
-#define STATE_PAYLOAD_MAX (2 * (1 + NODE_NAME_MAX) + 16 + 4 * 8 + 1 + 2 * STATE_BALLOT_BYTES + 2 * (4 + CONFIG_BYTES_MAX))
-_Static_assert(STATE_HEADER_BYTES + STATE_PAYLOAD_MAX <= STATE_SLOT_BYTES, "the largest state fits a slot");
+#define STATE_PAYLOAD_MAX \
+	(2 * (1 + NODE_NAME_MAX) + 16 + 4 * 8 + 1 + 2 * STATE_BALLOT_BYTES \
+	+ 2 * (4 + CONFIG_BYTES_MAX))
+_Static_assert(STATE_HEADER_BYTES + STATE_PAYLOAD_MAX <= STATE_SLOT_BYTES,
+	"the largest state fits a slot");
 
 enum state_flag { STATE_VOTED = 1, STATE_PLEDGED = 2, STATE_COMPLETE = 4, STATE_VOTED_BEFORE = 8 };
 #define STATE_FLAGS 15u
 
-/* Against damage, not against people: the key is fixed. The sequence number is the second half. */
+/* The checksum protects from damage, not from people, so the key is fixed. The sequence number is
+ * its second half. */
 static uint64_t state_checksum(uint64_t sequence, struct slice payload) {
-	return siphash((struct siphash_key){ 0x7061776c73746174u, sequence }, payload.data, payload.size);
+	return siphash((struct siphash_key){ 0x7061776c73746174u, sequence }, payload.data,
+		payload.size);
 }
 
 static void put_text(struct bytes_writer *w, const char *text) {
@@ -32,7 +40,7 @@ static void put_ballot(struct bytes_writer *w, struct ballot b) {
 	bytes_put_number(w, b.boot, 4);
 }
 
-/* With its size; of none (epoch 0) only that, 0. */
+/* Writes a configuration after its size. If there is none (epoch 0), it writes only the size 0. */
 static void put_config(struct bytes_writer *w, const struct config *c) {
 	uint8_t *size_at = w->at;
 	w->at += 4;
@@ -42,8 +50,8 @@ static void put_config(struct bytes_writer *w, const struct config *c) {
 }
 
 static unsigned state_flags(const struct durable *d) {
-	return (d->voted ? STATE_VOTED : 0u) | (d->pledged ? STATE_PLEDGED : 0u) | (d->complete ? STATE_COMPLETE : 0u) |
-	       (d->voted_before ? STATE_VOTED_BEFORE : 0u);
+	return (d->voted ? STATE_VOTED : 0u) | (d->pledged ? STATE_PLEDGED : 0u)
+		| (d->complete ? STATE_COMPLETE : 0u) | (d->voted_before ? STATE_VOTED_BEFORE : 0u);
 }
 
 size_t state_encode(const struct state_slot *slot, uint8_t out[STATE_SLOT_BYTES]) {
@@ -128,10 +136,12 @@ int state_decode_payload(struct slice payload, struct state_slot *out) {
 	d->decree_accepted = get_ballot(&r);
 	get_config(&r, &d->config);
 	get_config(&r, &d->decree_config);
-	if (r.bad || r.rest.size != 0 || flags > STATE_FLAGS || id128_zero(d->node_id) || d->ceiling > TOKEN_MAX) {
+	if (r.bad || r.rest.size != 0 || flags > STATE_FLAGS || id128_zero(d->node_id)
+		|| d->ceiling > TOKEN_MAX) {
 		return PAWL_EPROTOCOL;
 	}
-	return d->config.epoch == 0 && flags != 0 ? PAWL_EPROTOCOL : 0; /* marks of a configuration that is not there */
+	/* Without a configuration there cannot be marks of one. */
+	return d->config.epoch == 0 && flags != 0 ? PAWL_EPROTOCOL : 0;
 }
 
 int state_decode(struct slice bytes, struct state_slot *out) {

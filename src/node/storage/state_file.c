@@ -1,4 +1,4 @@
-/* The state file: two slots in one file, written in turn, under a lock. */
+/* state_file.c: two slots in one file, written in turn, under a lock. */
 #include "state_file.h"
 
 #include <errno.h>
@@ -18,9 +18,12 @@
 struct state_file {
 	char dir[SYNCED_PATH_MAX];
 	int fd, lock_fd;
-	long fail_after;       /* tests: bytes until ENOSPC; negative: never */
-	unsigned next_slot;    /* the one that does not hold the state on disk */
-	struct state_slot now; /* names and sequence of the last slot that was written */
+	/* For tests: the number of bytes until ENOSPC; negative means never. */
+	long fail_after;
+	/* The slot that does not hold the state on disk. */
+	unsigned next_slot;
+	/* The names, and the sequence number of the last slot that was written. */
+	struct state_slot now;
 };
 
 void state_file_fail_after(struct state_file *f, long bytes) {
@@ -37,8 +40,8 @@ static int state_put(struct state_file *f, const uint8_t *bytes, size_t size, ui
 	return error ? error : fdatasync(f->fd) == 0 ? 0 : PAWL_EIO;
 }
 
-/* The slot with the state on disk is not touched; whatever becomes of the write, it stays readable. A write that failed is
- * repeated into the same slot, with the same sequence number. */
+/* The slot with the state on disk is not touched, so that it stays readable, whatever happens to
+ * the write. A write that failed is repeated into the same slot, with the same sequence number. */
 int state_file_write(struct state_file *f, const struct durable *state) {
 	uint8_t bytes[STATE_SLOT_BYTES];
 	f->now.durable = *state;
@@ -53,8 +56,10 @@ int state_file_write(struct state_file *f, const struct durable *state) {
 	return 0;
 }
 
-static int state_problem(struct state_file *f, struct problem *problem, const char *what, const char *remedy) {
-	problem_set(problem, "state_dir %s: %s: %s%s%s", f->dir, what, strerror(errno), remedy[0] ? "; " : "", remedy);
+static int state_problem(struct state_file *f, struct problem *problem, const char *what,
+	const char *remedy) {
+	problem_set(problem, "state_dir %s: %s: %s%s%s", f->dir, what, strerror(errno),
+		remedy[0] ? "; " : "", remedy);
 	return PAWL_EIO;
 }
 
@@ -62,9 +67,13 @@ static int state_make_dir(struct state_file *f, struct problem *problem) {
 	if (mkdir(f->dir, 0700) == 0) {
 		char parent[SYNCED_PATH_MAX];
 		synced_path(parent, f->dir, "..");
-		return synced_dir(parent) == 0 ? 0 : state_problem(f, problem, "the directory above it cannot be synced", "");
+		return synced_dir(parent) == 0
+			? 0 : state_problem(f, problem, "the directory above it cannot be synced",
+			"");
 	}
-	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be made", "make it, owned by the user who runs pawld, mode 0700");
+	return errno == EEXIST
+		? 0 : state_problem(f, problem, "cannot be made",
+		"make it, owned by the user who runs pawld, mode 0700");
 }
 
 static int state_lock(struct state_file *f, struct problem *problem) {
@@ -72,7 +81,8 @@ static int state_lock(struct state_file *f, struct problem *problem) {
 	synced_path(path, f->dir, "lock");
 	f->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->lock_fd < 0) {
-		return state_problem(f, problem, "cannot be written to", "it must belong to the user who runs pawld");
+		return state_problem(f, problem, "cannot be written to",
+			"it must belong to the user who runs pawld");
 	}
 	if (flock(f->lock_fd, LOCK_EX | LOCK_NB) == 0) {
 		return 0;
@@ -80,7 +90,9 @@ static int state_lock(struct state_file *f, struct problem *problem) {
 	if (errno != EWOULDBLOCK) {
 		return state_problem(f, problem, "cannot be locked", "");
 	}
-	problem_set(problem, "state_dir %s is in use by another pawld: stop it first, or give every node a state_dir of its own", f->dir);
+	problem_set(problem,
+		"state_dir %s is in use by another pawld: stop it first, or give every node a "
+		"state_dir of its own", f->dir);
 	return PAWL_EINVAL;
 }
 
@@ -93,7 +105,8 @@ static int state_draw_id(struct id128 *id) {
 	return 0;
 }
 
-/* Under another name first, so that there is never half a state file under its own. */
+/* Writes the new file under another name first, so that there is never half a state file under its
+ * own name. */
 static int state_create(struct state_file *f, struct problem *problem) {
 	static const uint8_t zeros[STATE_SLOT_BYTES];
 	char path[SYNCED_PATH_MAX], made[SYNCED_PATH_MAX];
@@ -104,16 +117,21 @@ static int state_create(struct state_file *f, struct problem *problem) {
 		return state_problem(f, problem, "a file cannot be made in it", "");
 	}
 	struct durable fresh = { .boot = 0 };
-	bool ok = state_draw_id(&fresh.node_id) == 0 && synced_write(f->fd, zeros, sizeof zeros, 0) == 0 &&
-	          synced_write(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0 && state_file_write(f, &fresh) == 0 && fsync(f->fd) == 0 &&
-	          rename(made, path) == 0 && synced_dir(f->dir) == 0;
-	return ok ? 0 : state_problem(f, problem, "the state file cannot be written", "is the disk full?");
+	bool ok = state_draw_id(&fresh.node_id) == 0
+		&& synced_write(f->fd, zeros, sizeof zeros, 0) == 0
+		&& synced_write(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0
+		&& state_file_write(f, &fresh) == 0 && fsync(f->fd) == 0 && rename(made, path) == 0
+		&& synced_dir(f->dir) == 0;
+	return ok ? 0 : state_problem(f, problem, "the state file cannot be written",
+		"is the disk full?");
 }
 
-static int state_read_slot(int fd, unsigned slot, uint8_t bytes[STATE_SLOT_BYTES], struct slice *out) {
+static int state_read_slot(int fd, unsigned slot, uint8_t bytes[STATE_SLOT_BYTES],
+	struct slice *out) {
 	size_t size = 0;
 	while (size < STATE_SLOT_BYTES) {
-		ssize_t n = pread(fd, bytes + size, STATE_SLOT_BYTES - size, (off_t)(slot * STATE_SLOT_BYTES + size));
+		ssize_t n = pread(fd, bytes + size, STATE_SLOT_BYTES - size,
+			(off_t)(slot * STATE_SLOT_BYTES + size));
 		if (n < 0 && errno != EINTR) {
 			return PAWL_EIO;
 		}
@@ -144,29 +162,39 @@ static int state_load(struct state_file *f, struct state_slot *out, struct probl
 	if (found) {
 		return 0;
 	}
-	problem_set(problem, "state_dir %s: both slots of the state file are damaged, or it is not one of this version: put back a copy of it; "
-		"only if there is none, move the file away, so that this node starts with a new identity and must be admitted again", f->dir);
+	problem_set(problem,
+		"state_dir %s: both slots of the state file are damaged, or it is not one of this "
+		"version: put back a copy of it; only if there is none, move the file away, so "
+		"that this node starts with a new identity and must be admitted again", f->dir);
 	return PAWL_EINVAL;
 }
 
-/* What was read may be in the kernel's memory alone, where the process was killed while it wrote. The next write goes over the only slot that
- * is on the disk for sure, so this one is put there first: the same bytes in the same place, which may be torn without harm. */
+/* If the process was killed while it wrote, what was read may be in the kernel's memory only. The
+ * next write goes to the other slot, which is the only one that is certainly on the disk. So the
+ * slot that was read is put on the disk first: the same bytes go to the same place, and it does no
+ * harm if they are torn. */
 static int state_make_sure(struct state_file *f, struct problem *problem) {
 	uint8_t bytes[STATE_SLOT_BYTES];
 	size_t size = state_encode(&f->now, bytes);
 	int error = state_put(f, bytes, size, (uint64_t)(f->next_slot ^ 1) * STATE_SLOT_BYTES);
-	return error ? state_problem(f, problem, "the state file cannot be written", "is the disk full?") : 0;
+	return error ? state_problem(f, problem, "the state file cannot be written",
+		"is the disk full?") : 0;
 }
 
-static int state_check_owner(struct state_file *f, const struct state_slot *slot, struct problem *problem) {
+static int state_check_owner(struct state_file *f, const struct state_slot *slot,
+	struct problem *problem) {
 	if (strcmp(slot->cluster, f->now.cluster) != 0) {
-		problem_set(problem, "state_dir %s belongs to cluster %s, the configuration says [cluster] name = %s: use another state_dir, or mend "
-			"the name", f->dir, slot->cluster, f->now.cluster);
+		problem_set(problem,
+			"state_dir %s belongs to cluster %s, the configuration says [cluster] name "
+			"= %s: use another state_dir, or mend the name", f->dir, slot->cluster,
+			f->now.cluster);
 		return PAWL_EINVAL;
 	}
 	if (strcmp(slot->node, f->now.node) != 0) {
-		problem_set(problem, "state_dir %s belongs to node %s, the configuration says [node] name = %s: every node has a state_dir of its own, "
-			"never a copy of another's", f->dir, slot->node, f->now.node);
+		problem_set(problem,
+			"state_dir %s belongs to node %s, the configuration says [node] name = %s: "
+			"every node has a state_dir of its own, never a copy of another's", f->dir,
+			slot->node, f->now.node);
 		return PAWL_EINVAL;
 	}
 	return 0;
@@ -182,7 +210,8 @@ static int state_start(struct state_file *f, struct problem *problem) {
 	synced_path(path, f->dir, "state");
 	f->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (f->fd < 0) {
-		return errno == ENOENT ? state_create(f, problem) : state_problem(f, problem, "the state file cannot be opened", "");
+		return errno == ENOENT ? state_create(f, problem) : state_problem(f, problem,
+			"the state file cannot be opened", "");
 	}
 	struct state_slot slot;
 	error = state_load(f, &slot, problem);
@@ -194,14 +223,15 @@ static int state_start(struct state_file *f, struct problem *problem) {
 	return state_make_sure(f, problem);
 }
 
-int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out, struct durable *out_state,
-	struct problem *problem) {
+int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out,
+	struct durable *out_state, struct problem *problem) {
 	struct state_file *f = calloc(1, sizeof *f);
 	if (!f) {
 		problem_set(problem, "out of memory");
 		return PAWL_ENOMEM;
 	}
-	CHECK(strlen(dir) < sizeof f->dir && strlen(cluster) <= NODE_NAME_MAX && strlen(node) <= NODE_NAME_MAX);
+	CHECK(strlen(dir) < sizeof f->dir && strlen(cluster) <= NODE_NAME_MAX
+		&& strlen(node) <= NODE_NAME_MAX);
 	f->fd = f->lock_fd = -1;
 	f->fail_after = -1;
 	text_copy(f->dir, sizeof f->dir, dir);

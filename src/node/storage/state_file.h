@@ -1,8 +1,10 @@
-/* state_file.h: the small file of section 1 (docs/protocol.md): who this node is, boot, configuration, ceiling.
+/* state_file.h: the small file of section 1 (docs/protocol.md): the identity of this node, its
+ * boot, the configuration and the clock reservation.
  *
- * One file, STATE_DIR/state, with two slots that are written in turn: a torn write leaves the other slot, which is the
- * state of before. Each slot carries a sequence number and a checksum; the valid one with the higher number counts. The
- * room of both is written when the file is made, so that a full disk does not stop later writes on ordinary file systems.
+ * It is one file, STATE_DIR/state, with two slots that are written in turn. A torn write leaves the
+ * other slot, which has the previous state. Each slot has a sequence number and a checksum; the
+ * valid slot with the higher number counts. The space for both is written when the file is made, so
+ * that on ordinary file systems a full disk does not stop later writes.
  */
 #ifndef PAWL_NODE_STATE_FILE_H
 #define PAWL_NODE_STATE_FILE_H
@@ -10,36 +12,46 @@
 #include "core.h"
 #include "problem.h"
 
-#define STATE_SLOT_BYTES 40960 /* a multiple of every common block size: slots share no block */
+/* The size of a slot: a multiple of every common block size, so that the slots share no block. */
+#define STATE_SLOT_BYTES 40960
 
 /* ---- bytes (pure) ---- */
+
 struct state_slot {
-	uint64_t sequence; /* 1, 2, ... */
-	char cluster[NODE_NAME_MAX + 1], node[NODE_NAME_MAX + 1]; /* whose file it is */
+	/* Counts 1, 2, ... */
+	uint64_t sequence;
+	/* The cluster and the node to which the file belongs. */
+	char cluster[NODE_NAME_MAX + 1], node[NODE_NAME_MAX + 1];
 	struct durable durable;
 };
-/* Returns the bytes used. */
+/* Returns the number of bytes used. */
 size_t state_encode(const struct state_slot *slot, uint8_t out[STATE_SLOT_BYTES]);
-/* 0 or PAWL_EPROTOCOL; *out only on success. Bytes behind what the slot's header announces are ignored. */
+/* Returns 0 or PAWL_EPROTOCOL, and writes *out only on success. Bytes after those that the slot's
+ * header announces are ignored. */
 int state_decode(struct slice bytes, struct state_slot *out);
-/* The inner part of state_decode: what the checksum covers, all but *out->sequence. */
+/* The inner part of state_decode: reads what the checksum covers, which is all but
+ * *out->sequence. */
 int state_decode_payload(struct slice payload, struct state_slot *out);
 
 /* ---- the file ---- */
 struct state_file;
 
-/* Makes the directory (0700) if it is missing, locks it against a second daemon, and reads the state, which it makes sure is on
- * disk; without a file it makes one with a new identity. Blocks. 0, or PAWL_EIO / PAWL_EINVAL / PAWL_ENOMEM with *problem set: locked by another, both slots
- * damaged, of another cluster or node. *out_state is what core_new wants. */
+/* Makes the directory (0700) if it is missing, locks it against a second daemon, and reads the
+ * state, which it then makes sure is on disk. If there is no file, it makes one with a new
+ * identity. Blocks. Returns 0; or PAWL_EIO, PAWL_EINVAL or PAWL_ENOMEM with *problem set: the
+ * directory is locked by another process, both slots are damaged, or the file belongs to another
+ * cluster or node. *out_state is what core_new wants. */
 int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out,
 	struct durable *out_state, struct problem *problem);
-/* Writes and syncs; blocks: for a thread of its own, one call at a time. 0 or PAWL_EIO: then the state of before is still
- * readable, and the next write may be tried. */
+/* Writes and syncs the state. It blocks, so it is for a thread of its own, one call at a time.
+ * Returns 0; or PAWL_EIO, and then the previous state is still readable, and the next write may be
+ * tried. */
 int state_file_write(struct state_file *f, const struct durable *state);
 /* Releases the lock. Accepts NULL. */
 void state_file_close(struct state_file *f);
 
-/* For tests: the write of the next calls fails with ENOSPC after so many bytes; negative: no failure. */
+/* For tests: the writes of the following calls fail with ENOSPC after this many bytes; a negative
+ * number means that they do not fail. */
 void state_file_fail_after(struct state_file *f, long bytes);
 
 #endif

@@ -1,15 +1,20 @@
-/* synced.h: writes that are on disk when they return. All block; errors are PAWL_EIO with errno set. */
+/* synced.h: writes that are on disk when they return. All functions block; errors are PAWL_EIO with
+ * errno set.
+ */
 #ifndef PAWL_NODE_SYNCED_H
 #define PAWL_NODE_SYNCED_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define SYNCED_PATH_MAX 1200 /* a directory of CONFIG_PATH_MAX and a name of ours */
+/* Room for a directory of CONFIG_PATH_MAX bytes and one of our file names. */
+#define SYNCED_PATH_MAX 1200
 
-/* "dir/name"; CHECKs that it fits. */
+/* Writes "dir/name", and CHECKs that it fits. */
 void synced_path(char out[SYNCED_PATH_MAX], const char *dir, const char *name);
-int synced_write(int fd, const void *data, size_t size, uint64_t offset); /* all of it, at the offset */
-int synced_dir(const char *dir);                                     /* makes renames and new names in it last */
+/* Writes all bytes at the offset. The caller syncs the file. */
+int synced_write(int fd, const void *data, size_t size, uint64_t offset);
+/* Makes renames and new names in the directory last. */
+int synced_dir(const char *dir);
 
 #endif
