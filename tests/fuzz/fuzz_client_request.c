@@ -1,5 +1,5 @@
-/* Bytes from a client, as they come; the first byte says in pieces of what size. A request that is
- * accepted means the same when a client of ours writes it. */
+/* fuzz_client_request.c: bytes from a client, as they come; the first byte says in pieces of what
+ * size. A request that is accepted means the same when a client of ours writes it. */
 #include "fuzz.h"
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* A response from a server; the first byte says to which method. */
+/* fuzz_client_response.c: a response from a server; the first byte says to which method. */
 #include "fuzz.h"
 
 #include "check.h"

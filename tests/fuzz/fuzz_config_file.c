@@ -1,5 +1,5 @@
-/* A configuration file of any bytes is either refused with the place, or good in every respect that
- * a start relies on. */
+/* fuzz_config_file.c: a configuration file of any bytes is either refused with the place, or good
+ * in every respect that a start relies on. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Events for one master of three: what its peers say, well-typed but otherwise anything; requests;
- * time; links; the disk. Every invariant holds after every step, no request is answered twice, and
- * every byte of memory comes back. */
+/* fuzz_core_step.c: events for one master of three: what its peers say, well-typed but otherwise
+ * anything; requests; time; links; the disk. Every invariant holds after every step, no request is
+ * answered twice, and every byte of memory comes back. */
 #include <stdio.h>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-/* The first packet of a link, and a note. What is accepted can be sent on, and both sides judge
- * each other alike. */
+/* fuzz_hello.c: the first packet of a link, and a note. What is accepted can be sent on, and both
+ * sides judge each other alike. */
 #include "fuzz.h"
 
 #include "check.h"

@@ -1,10 +1,10 @@
-/* A member that lies, after the hello. There are three masters on a stage (tests/stage), with real
- * cores and the real codec. The core of one of them runs like the others'. In addition that master
- * says whatever the input chooses: what was said before with other fields, answers to it, messages
- * of any kind, bytes. And what its core sends is altered on the way. In between the input lets
- * clients and operators ask, time pass, and links, nodes and disks fail. Every invariant is checked
- * after every step. In the end the liar is gone for good: if the set is what it was, the others
- * vote, and grant a key, within the waits of the protocol. */
+/* fuzz_member.c: a member that lies, after the hello. There are three masters on a stage
+ * (tests/stage), with real cores and the real codec. The core of one of them runs like the others'.
+ * In addition that master says whatever the input chooses: what was said before with other fields,
+ * answers to it, messages of any kind, bytes. And what its core sends is altered on the way. In
+ * between the input lets clients and operators ask, time pass, and links, nodes and disks fail.
+ * Every invariant is checked after every step. In the end the liar is gone for good: if the set is
+ * what it was, the others vote, and grant a key, within the waits of the protocol. */
 #include "fuzz.h"
 
 #include <stdio.h>

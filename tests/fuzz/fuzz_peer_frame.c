@@ -1,4 +1,5 @@
-/* The body of a packet from a peer. Whatever is accepted can be sent on, and arrives the same. */
+/* fuzz_peer_frame.c: the body of a packet from a peer. Whatever is accepted can be sent on, and
+ * arrives the same. */
 #include "fuzz.h"
 
 #include "check.h"

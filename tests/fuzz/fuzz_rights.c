@@ -1,6 +1,6 @@
-/* A file of rules of any bytes is either refused with the place, or holds rules by which anything
- * can be judged. Without a rule nothing is allowed; and a caller that may use all keys with a
- * prefix may use each of them. */
+/* fuzz_rights.c: a file of rules of any bytes is either refused with the place, or holds rules by
+ * which anything can be judged. Without a rule nothing is allowed; and a caller that may use all
+ * keys with a prefix may use each of them. */
 #include "fuzz.h"
 
 #include <string.h>

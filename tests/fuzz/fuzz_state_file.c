@@ -1,5 +1,6 @@
-/* A slot of the state file of any bytes, or (if the first byte is odd) what lies behind its
- * checksum. It is either refused, or exactly what the encoder writes for the same state. */
+/* fuzz_state_file.c: a slot of the state file of any bytes, or (if the first byte is odd) what
+ * lies behind its checksum. It is either refused, or exactly what the encoder writes for the
+ * same state. */
 #include "fuzz.h"
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* What must always hold (docs/protocol.md, section 8, points 1 and 2; section 2, Update), judged in
- * true time by what the clients were answered. */
+/* judge_world.c: what must always hold (docs/protocol.md, section 8, points 1 and 2; section 2,
+ * Update), judged in true time by what the clients were answered. */
 #include "check.h"
 #include "explore.h"
 

@@ -1,5 +1,5 @@
-/* A region of memory with its own allocator inside. Blocks have a few sizes, and freed blocks are
- * in one list for each size. */
+/* region.c: a region of memory with its own allocator inside. Blocks have a few sizes, and freed
+ * blocks are in one list for each size. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A world: a few cores, their clients and operators, and what may happen to them next. */
+/* world.c: a few cores, their clients and operators, and what may happen to them next. */
 #include <stdio.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* What a world looks like, as a number. It covers everything that decides what happens next, and
- * nothing of where it lies in memory. */
+/* world_hash.c: what a world looks like, as a number. It covers everything that decides what
+ * happens next, and nothing of where it lies in memory. */
 #include "explore.h"
 #include "node.h"
 #include "sync.h"

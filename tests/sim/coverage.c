@@ -1,5 +1,5 @@
-/* What has to happen sometimes: a run of many seeds in which one of these never came up has not
- * tested what it should. */
+/* coverage.c: what has to happen sometimes: a run of many seeds in which one of these never came up
+ * has not tested what it should. */
 #include "run.h"
 
 static const enum core_count wanted[] = {

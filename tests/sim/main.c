@@ -1,4 +1,4 @@
-/* pawl-sim: runs seeds of the simulator. */
+/* main.c: pawl-sim, which runs seeds of the simulator. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* run.c: one run, from its seed to the last demand. */
 #include "faults.h"
 #include "progress.h"
 #include "run.h"

@@ -1,3 +1,4 @@
+/* history.c: writes and reads the lines of a history. */
 #include "history.h"
 
 #include <inttypes.h>

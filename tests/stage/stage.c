@@ -1,4 +1,5 @@
-/* The nodes, each of which is a core with its disk; and what leaves a core after a step. */
+/* stage.c: the nodes, each of which is a core with its disk; and what leaves a core after a
+ * step. */
 #include "stage.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The clients: their requests, and copies of the replies. */
+/* stage_ask.c: the clients: their requests, and copies of the replies. */
 #include "check.h"
 #include "stage.h"
 

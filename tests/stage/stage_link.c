@@ -1,4 +1,4 @@
-/* The links. Each way keeps the order, and everything waits until it is delivered. */
+/* stage_link.c: the links. Each way keeps the order, and everything waits until it is delivered. */
 #include <stdio.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* True time, and the clocks of each node. */
+/* stage_time.c: true time, and the clocks of each node. */
 #include "check.h"
 #include "stage.h"
 

@@ -1,5 +1,5 @@
-/* An operator asks any node, again and again, to make some three of the nodes the masters, and does
- * not care for the answer. */
+/* masters_change.c: an operator who asks any node, again and again, to make some three of the nodes
+ * the masters, and does not care for the answer. */
 #include "masters_change.h"
 
 static void replied(void *ctx, const struct sim_reply *reply) {

@@ -1,8 +1,13 @@
-/* sim-bindings FIRST COUNT: for each seed it runs a cluster whose nodes hold locks that end with
- * them (docs/protocol.md, section 2, Release on disconnect), with faults. With even seeds the
- * masters are exchanged all the time, and a process that starts again knows its lock_id. At no
- * instant may two nodes trust in the same lock. A node trusts in it while its process lives, its
- * lease lasts, and core_binding_end is not past, by its own clocks. */
+/* sim_bindings.c: locks that end with their node (docs/protocol.md, section 2, Release on
+ * disconnect), under faults.
+ *
+ *   sim-bindings FIRST COUNT
+ *
+ * For each seed it runs a cluster whose nodes hold such locks. With even seeds the masters are
+ * exchanged all the time, and a process that starts again knows its lock_id. At no instant may two
+ * nodes trust in the same lock. A node trusts in it while its process lives, its lease lasts, and
+ * core_binding_end is not past, by its own clocks.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

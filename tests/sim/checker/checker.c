@@ -1,3 +1,4 @@
+/* checker.c: observes the simulation, judges what leaves the nodes, and reports violations. */
 #include "checker_impl.h"
 
 #include <inttypes.h>

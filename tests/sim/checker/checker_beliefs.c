@@ -1,5 +1,5 @@
-/* Who believes to hold what, and since when: mutual exclusion, the order of tokens, and what reads
- * may say meanwhile. */
+/* checker_beliefs.c: who believes to hold what, and since when: mutual exclusion, the order of
+ * tokens, and what reads may say meanwhile. */
 #include <inttypes.h>
 #include <stdlib.h>
 

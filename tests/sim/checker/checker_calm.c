@@ -1,5 +1,5 @@
-/* What is judged while nothing is wrong any more: the renewals of those who hold, and who holds
- * what, so that the rest is free. */
+/* checker_calm.c: what is judged while nothing is wrong any more: the renewals of those who hold,
+ * and who holds what, so that the rest is free. */
 #include <inttypes.h>
 
 #include "checker_impl.h"

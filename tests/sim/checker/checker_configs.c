@@ -1,5 +1,5 @@
-/* Which configurations there were, who votes in them, and whether operators are told the truth
- * (docs/protocol.md, section 6). */
+/* checker_configs.c: which configurations there were, who votes in them, and whether operators are
+ * told the truth (docs/protocol.md, section 6). */
 #include <inttypes.h>
 #include <stdlib.h>
 

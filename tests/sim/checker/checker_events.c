@@ -1,5 +1,5 @@
-/* What a node tells its watchers: for each lock_id that it is there, then that it is gone. In the
- * end what it has told is what it has. */
+/* checker_events.c: what a node tells its watchers: for each lock_id that it is there, then that it
+ * is gone. In the end what it has told is what it has. */
 #include <inttypes.h>
 
 #include "checker_impl.h"

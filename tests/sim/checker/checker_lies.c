@@ -1,6 +1,6 @@
-/* While a master lies (docs/guarantees.md, A node that lies) locks are not judged, because its vote
- * may give them to two clients. The others may adopt only a configuration that one of them has
- * accepted, or that was passed on by a node that was alone. */
+/* checker_lies.c: while a master lies (docs/guarantees.md, A node that lies) locks are not judged,
+ * because its vote may give them to two clients. The others may adopt only a configuration that one
+ * of them has accepted, or that was passed on by a node that was alone. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* What replicas may show: never anything older than they say, and in the end what their masters
- * have (docs/protocol.md, section 7). */
+/* checker_replicas.c: what replicas may show: never anything older than they say, and in the end
+ * what their masters have (docs/protocol.md, section 7). */
 #include <inttypes.h>
 
 #include "checker_impl.h"

@@ -1,5 +1,5 @@
-/* Once the network is whole again, what was released is gone everywhere, and no clock has
- * jumped. */
+/* checker_settled.c: once the network is whole again, what was released is gone everywhere, and no
+ * clock has jumped. */
 #include <inttypes.h>
 
 #include "checker_impl.h"

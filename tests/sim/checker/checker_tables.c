@@ -1,5 +1,5 @@
-/* What the checker keeps of keys, lock_ids and operations, and the tokens that were answered. It
- * knows nothing of nodes. */
+/* checker_tables.c: what the checker keeps of keys, lock_ids and operations, and the tokens that
+ * were answered. It knows nothing of nodes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

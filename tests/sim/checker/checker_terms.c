@@ -1,6 +1,6 @@
-/* What excludes what, as the table of docs/protocol.md, section 10, says it: who may believe at the
- * same time, whose tokens have an order, and for how long a key stays closed after a lease that
- * ended without a release. */
+/* checker_terms.c: what excludes what, as the table of docs/protocol.md, section 10, says it: who
+ * may believe at the same time, whose tokens have an order, and for how long a key stays closed
+ * after a lease that ended without a release. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
-/* A replica tells what its master tells: of each key every event in its order, or that events were
- * missed (docs/protocol.md, section 7). Where the master had no room for events of its own, and
- * told that some were missed, its replicas may tell as many events that nobody else has told. */
+/* checker_told.c: a replica tells what its master tells: of each key every event in its order, or
+ * that events were missed (docs/protocol.md, section 7). Where the master had no room for events of
+ * its own, and told that some were missed, its replicas may tell as many events that nobody else
+ * has told. */
 #include <inttypes.h>
 #include <stdlib.h>
 

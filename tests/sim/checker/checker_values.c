@@ -1,8 +1,8 @@
-/* Is there an order of the operations on one lock_id's value that explains all answers? (Wing and
- * Gong, 1993; with Lowe's memory of states.) The value is a register. An acquire writes its first
- * value (a repeated one may write it again, but not while the lock is held); updates are
- * compare-and-set; a mismatch and a read show the value. What was never answered, or answered as
- * unsure, may take effect at any time from its beginning on, or never. */
+/* checker_values.c: looks for an order of the operations on one lock_id's value that explains all
+ * answers (Wing and Gong, 1993; with Lowe's memory of states). The value is a register. An acquire
+ * writes its first value (a repeated one may write it again, but not while the lock is held);
+ * updates are compare-and-set; a mismatch and a read show the value. What was never answered, or
+ * answered as unsure, may take effect at any time from its beginning on, or never. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* A client that watches all keys at a node from the node's start is told in true time of every lock
- * that somebody was granted, in order for each key, or that something is missing. Where nothing
- * goes wrong nothing is missing (docs/protocol.md, section 3, Watching). */
+/* checker_watched.c: a client that watches all keys at a node from the node's start is told in true
+ * time of every lock that somebody was granted, in order for each key, or that something is
+ * missing. Where nothing goes wrong nothing is missing (docs/protocol.md, section 3, Watching). */
 #include <inttypes.h>
 #include <stdlib.h>
 

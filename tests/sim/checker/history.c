@@ -1,5 +1,5 @@
-/* Writes one JSON object a line for every operation, in true time. The format is described in
- * docs/testing.md (Histories). */
+/* history.c: writes one JSON object a line for every operation, in true time. The format is
+ * described in docs/testing.md (Histories). */
 #include <inttypes.h>
 
 #include "checker_impl.h"

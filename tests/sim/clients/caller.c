@@ -1,5 +1,5 @@
-/* A client: a machine of its own that uses the cluster as libpawl would, and sometimes as nobody
- * should. */
+/* caller.c: a client. It has a machine of its own, and uses the cluster as libpawl would, and
+ * sometimes as nobody should. */
 #include <stdlib.h>
 
 #include "check.h"

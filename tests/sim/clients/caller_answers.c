@@ -1,5 +1,5 @@
-/* What answers mean to a client: the rules of libpawl (docs/protocol.md, What the holder may count
- * on; Extend; Release). */
+/* caller_answers.c: what answers mean to a client: the rules of libpawl (docs/protocol.md, What the
+ * holder may count on; Extend; Release). */
 #include <stdlib.h>
 
 #include "check.h"

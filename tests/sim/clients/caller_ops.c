@@ -1,4 +1,4 @@
-/* The requests of a client. */
+/* caller_ops.c: the requests of a client. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* What a client does where a key may have several holders (docs/protocol.md, section 10): the terms
- * that it draws, downgrades, hand-overs, and requests to let go. */
+/* caller_terms.c: what a client does where a key may have several holders (docs/protocol.md,
+ * section 10): the terms that it draws, downgrades, hand-overs, and requests to let go. */
 #include "pawl/error.h"
 #include "run.h"
 

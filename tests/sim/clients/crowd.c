@@ -1,6 +1,6 @@
-/* Many clients hold one key together with leases of all lengths, and release them or let them run
- * out. Others read the key by quorum and have it explained, many at a time, also while masters are
- * silent. */
+/* crowd.c: many clients hold one key together with leases of all lengths, and release them or let
+ * them run out. Others read the key by quorum and have it explained, many at a time, also while
+ * masters are silent. */
 #include <inttypes.h>
 
 #include "check.h"

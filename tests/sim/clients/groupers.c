@@ -1,5 +1,5 @@
-/* A client that wants several keys at once (docs/protocol.md, section 11). It asks for them as
- * libpawl would, and again at other nodes. */
+/* groupers.c: clients that want several keys at once (docs/protocol.md, section 11). They ask for
+ * them as libpawl would, and again at other nodes. */
 #include <inttypes.h>
 
 #include "pawl/error.h"

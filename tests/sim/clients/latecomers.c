@@ -1,8 +1,8 @@
-/* Clients that use the lock_ids of others at any time, like a process that was started again with
- * the lock_id that it had written down, or a request whose answer was lost long ago. They extend
- * without keeping a deadline, with and without the token, and repeat acquires, also after the lock
- * was lost, ended with its connection, was rolled back, or was held by others meanwhile. They
- * believe what is answered as held. */
+/* latecomers.c: clients that use the lock_ids of others at any time, like a process that was
+ * started again with the lock_id that it had written down, or a request whose answer was lost long
+ * ago. They extend without keeping a deadline, with and without the token, and repeat acquires,
+ * also after the lock was lost, ended with its connection, was rolled back, or was held by others
+ * meanwhile. They believe what is answered as held. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Operators look at the cluster, ask any node for a change of the set, repeat it when the answer
- * was lost, and know nothing of each other (docs/protocol.md, section 6). */
+/* operator.c: operators look at the cluster, ask any node for a change of the set, repeat it when
+ * the answer was lost, and know nothing of each other (docs/protocol.md, section 6). */
 #include "check.h"
 #include "pawl/error.h"
 #include "run.h"

@@ -1,5 +1,5 @@
-/* A majority of the masters is lost for good. The operator, who knows that, starts over from one of
- * the masters that are left (docs/protocol.md, section 6, force). */
+/* disaster.c: a majority of the masters is lost for good. The operator, who knows that, starts over
+ * from one of the masters that are left (docs/protocol.md, section 6, force). */
 #include "check.h"
 #include "faults.h"
 

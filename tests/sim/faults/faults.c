@@ -1,4 +1,4 @@
-/* What goes wrong in a cluster, at times drawn from the seed. */
+/* faults.c: what goes wrong in a cluster, at times drawn from the seed. */
 #include "faults.h"
 
 static uint32_t any_node(struct run *run) {

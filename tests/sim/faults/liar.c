@@ -1,7 +1,7 @@
-/* A node that lies (docs/protocol.md, section 6, Proof). It never becomes a master, and is outside,
- * a replica, or a replica that was removed, as operators choose. In addition to what its own core
- * says, it sends well-formed messages about the set, decrees and snapshots at any time. The others
- * must adopt nothing of it, go on voting, and send it no snapshot. */
+/* liar.c: a node that lies (docs/protocol.md, section 6, Proof). It never becomes a master, and is
+ * outside, a replica, or a replica that was removed, as operators choose. In addition to what its
+ * own core says, it sends well-formed messages about the set, decrees and snapshots at any time.
+ * The others must adopt nothing of it, go on voting, and send it no snapshot. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,9 +1,9 @@
-/* A master that lies (docs/guarantees.md, A node that lies); it is one of three or five. Its own
- * core runs like the others'. What that core sends is altered, and between its messages come
- * others that are well formed: what was said before, with other fields or without, about locks,
- * copies, logs, the set and clocks, as the seed chooses. The others must not fail a check of
- * their own, nor grow without bound, nor let their clocks be driven faster than time, nor adopt
- * what none of them has accepted. When the liar is gone and taken out of the set, all that is
+/* liar_master.c: a master that lies (docs/guarantees.md, A node that lies); it is one of three or
+ * five. Its own core runs like the others'. What that core sends is altered, and between its
+ * messages come others that are well formed: what was said before, with other fields or without,
+ * about locks, copies, logs, the set and clocks, as the seed chooses. The others must not fail a
+ * check of their own, nor grow without bound, nor let their clocks be driven faster than time, nor
+ * adopt what none of them has accepted. When the liar is gone and taken out of the set, all that is
  * promised holds again. */
 #include <inttypes.h>
 #include <stdlib.h>

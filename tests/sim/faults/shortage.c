@@ -1,5 +1,5 @@
-/* Nodes that run short of memory, and links whose backlogs are full. All is drawn by a generator of
- * its own, so that the rest of a seed stays what it is. */
+/* shortage.c: nodes that run short of memory, and links whose backlogs are full. All is drawn by a
+ * generator of its own, so that the rest of a seed stays what it is. */
 #include "faults.h"
 
 static uint32_t weight(struct prng *r, uint32_t max) {

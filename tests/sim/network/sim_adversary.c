@@ -1,4 +1,4 @@
-/* What goes wrong with single frames and turns, at random or where it hurts. */
+/* sim_adversary.c: what goes wrong with single frames and turns, at random or where it hurts. */
 #include "sim_impl.h"
 
 void sim_adversary_set(struct sim *sim, const struct sim_adversary *adversary) {

@@ -1,5 +1,5 @@
-/* Which node dials which: the core says by name what it wants to be linked with, and the name in an
- * address leads to the node. */
+/* sim_dial.c: which node dials which: the core says by name what it wants to be linked with, and
+ * the name in an address leads to the node. */
 #include <stdlib.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* A node that says other things than its core does: what it sends is altered, and frames are sent
- * that its core knows nothing of. */
+/* sim_liar.c: a node that says other things than its core does: what it sends is altered, and
+ * frames are sent that its core knows nothing of. */
 #include "sim_impl.h"
 
 void sim_liar_set(struct sim *sim, const struct sim_liar *liar) {

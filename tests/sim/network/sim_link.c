@@ -1,5 +1,5 @@
-/* The links between nodes. As with TCP, each way of a link keeps the order, unless the adversary
- * says otherwise. */
+/* sim_link.c: the links between nodes. As with TCP, each way of a link keeps the order, unless the
+ * adversary says otherwise. */
 #include <stdlib.h>
 
 #include "check.h"

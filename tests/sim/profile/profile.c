@@ -1,3 +1,4 @@
+/* profile.c: draws what a seed expands to: sizes, habits, and the faults of the first themes. */
 #include "profile.h"
 
 #include <inttypes.h>

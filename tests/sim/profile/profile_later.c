@@ -1,5 +1,5 @@
-/* Themes that came later, and habits that every theme may have. All of them are drawn by generators
- * of their own, so that a seed remains what it was before. */
+/* profile_later.c: themes that came later, and habits that every theme may have. All of them are
+ * drawn by generators of their own, so that a seed remains what it was before. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)

@@ -1,4 +1,4 @@
-/* The themes of replicas and of changes of the set. */
+/* profile_members.c: the themes of replicas and of changes of the set. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)

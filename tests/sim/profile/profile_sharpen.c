@@ -1,5 +1,5 @@
-/* Themes that aim: what has to come together for one rule to matter is drawn together, and
- * often. */
+/* profile_sharpen.c: themes that aim: what has to come together for one rule to matter is drawn
+ * together, and often. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)

@@ -1,6 +1,6 @@
-/* Which runs are short of memory, or have links with full backlogs: those of a theme of its own,
- * and now and then others. All is drawn by a generator of its own, so that the rest of a seed stays
- * what it is. */
+/* profile_shortage.c: which runs are short of memory, or have links with full backlogs: those of a
+ * theme of its own, and now and then others. All is drawn by a generator of its own, so that the
+ * rest of a seed stays what it is. */
 #include "profile.h"
 
 static uint32_t weight(struct prng *r, uint32_t max) {

@@ -1,5 +1,5 @@
-/* What the locks of a run exclude (docs/protocol.md, sections 10 and 11): drawn for themes of their
- * own, and here and there in the others. */
+/* profile_terms.c: what the locks of a run exclude (docs/protocol.md, sections 10 and 11): drawn
+ * for themes of their own, and here and there in the others. */
 #include "profile.h"
 
 #define KIND(name) MESSAGE_BIT(MESSAGE_##name)

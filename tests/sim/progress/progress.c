@@ -1,6 +1,6 @@
-/* After the heal (docs/protocol.md, section 8.4) every node votes, every request is answered, a
- * single contender has a free key within two rounds, a queue is served to the end, and a release
- * wakes the next within two round trips. */
+/* progress.c: after the heal (docs/protocol.md, section 8.4) every node votes, every request is
+ * answered, a single contender has a free key within two rounds, a queue is served to the end, and
+ * a release wakes the next within two round trips. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,7 +1,7 @@
-/* What is demanded before leases are over (docs/protocol.md, sections 8.3 and 8.4). The network is
- * whole again, and holders go on renewing: every renewal is answered as held, also while the set
- * changes. What nobody holds is granted to a client that asks for it, however long the leases of
- * its former holders were. */
+/* progress_calm.c: what is demanded before leases are over (docs/protocol.md, sections 8.3 and
+ * 8.4). The network is whole again, and holders go on renewing: every renewal is answered as held,
+ * also while the set changes. What nobody holds is granted to a client that asks for it, however
+ * long the leases of its former holders were. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,7 +1,7 @@
-/* Once nothing is wrong any more, a request for several keys fails, or a holder's connection
- * closes, while the set changes or not. What was held is free at once, however long its lease was,
- * also next to others who hold permits of the same key. And updates under one lock_id do not defeat
- * each other (docs/protocol.md, sections 2, 10 and 11). */
+/* progress_episodes.c: once nothing is wrong any more, a request for several keys fails, or a
+ * holder's connection closes, while the set changes or not. What was held is free at once, however
+ * long its lease was, also next to others who hold permits of the same key. And updates under one
+ * lock_id do not defeat each other (docs/protocol.md, sections 2, 10 and 11). */
 #include <inttypes.h>
 
 #include "check.h"

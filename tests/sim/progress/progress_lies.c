@@ -1,5 +1,5 @@
-/* After a master has lied and is gone, it is taken out of the set, unless it has done damage after
- * which nothing is promised any more. */
+/* progress_lies.c: after a master has lied and is gone, it is taken out of the set, unless it has
+ * done damage after which nothing is promised any more. */
 #include "faults.h"
 #include "progress.h"
 

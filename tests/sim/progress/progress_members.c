@@ -1,7 +1,7 @@
-/* After the heal (docs/protocol.md, section 6) operators are answered, and a node that lost its
- * files gets its place back. Then all members have the same configuration, its masters vote, its
- * replicas follow, and the others know that they are out. A change that is asked for now is
- * made. */
+/* progress_members.c: after the heal (docs/protocol.md, section 6) operators are answered, and a
+ * node that lost its files gets its place back. Then all members have the same configuration, its
+ * masters vote, its replicas follow, and the others know that they are out. A change that is asked
+ * for now is made. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,6 +1,6 @@
-/* A change does not stop the service (docs/protocol.md, section 6). While it is made, with nothing
- * wrong, a client at a member that stays goes on getting a free key, and waits only for the moment
- * in which the new masters begin to vote. */
+/* progress_pulse.c: a change does not stop the service (docs/protocol.md, section 6). While it is
+ * made, with nothing wrong, a client at a member that stays goes on getting a free key, and waits
+ * only for the moment in which the new masters begin to vote. */
 #include <inttypes.h>
 
 #include "check.h"

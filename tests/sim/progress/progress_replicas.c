@@ -1,5 +1,5 @@
-/* After the heal (docs/protocol.md, section 8.5) replicas show a write within replication_interval
- * plus one message, and then have what their masters have. */
+/* progress_replicas.c: after the heal (docs/protocol.md, section 8.5) replicas show a write within
+ * replication_interval plus one message, and then have what their masters have. */
 #include <inttypes.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* After the heal of a run that was short of something: a client that waits for a key that nobody
- * has gets it soon, and does not wait for leases to end. */
+/* progress_shortage.c: after the heal of a run that was short of something: a client that waits for
+ * a key that nobody has gets it soon, and does not wait for leases to end. */
 #include <inttypes.h>
 
 #include "progress.h"

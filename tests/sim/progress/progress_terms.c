@@ -1,4 +1,4 @@
-/* What is promised about several holders of a key, and about which waiter is next
+/* progress_terms.c: what is promised about several holders of a key, and about which waiter is next
  * (docs/protocol.md, sections 10 and 11), once nothing is wrong any more. */
 #include <inttypes.h>
 

@@ -1,3 +1,4 @@
+/* sim_clock.c: the two clocks of a machine, as functions of true time. */
 #include "sim_clock.h"
 
 #define PPB 1000000000

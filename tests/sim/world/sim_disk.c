@@ -1,5 +1,5 @@
-/* What survives a process: the state file, which changes as a whole and only when it is synced, and
- * the side file of a drain. */
+/* sim_disk.c: what survives a process: the state file, which changes as a whole and only when it is
+ * synced, and the side file of a drain. */
 #include <stdlib.h>
 
 #include "check.h"

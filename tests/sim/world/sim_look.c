@@ -1,3 +1,4 @@
+/* sim_look.c: what is seen of the nodes: records of the trace, the keys of rounds, and counts. */
 #include "sim_impl.h"
 
 static struct sim_trace_record record_of(const struct sim *sim, enum sim_trace_kind kind,

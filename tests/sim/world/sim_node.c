@@ -1,4 +1,4 @@
-/* A node's process: the driver around one core. Its turns are in sim_turn.c. */
+/* sim_node.c: a node's process: the driver around one core. Its turns are in sim_turn.c. */
 #include <stdlib.h>
 
 #include "check.h"

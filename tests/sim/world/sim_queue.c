@@ -1,3 +1,4 @@
+/* sim_queue.c: a heap of events, in the order of time. */
 #include "sim_queue.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The machines of clients, and their connections to nodes. */
+/* sim_session.c: the machines of clients, and their connections to nodes. */
 #include <stdlib.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* What may run short: the memory of a node's core, and the room for what is to leave over a link.
- * It is drawn by a generator of its own. */
+/* sim_shortage.c: what may run short: the memory of a node's core, and the room for what is to
+ * leave over a link. It is drawn by a generator of its own. */
 #include "check.h"
 #include "sim_impl.h"
 

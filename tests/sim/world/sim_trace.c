@@ -1,3 +1,4 @@
+/* sim_trace.c: the ring of the last events, and the names of keys and lock_ids. */
 #include "sim_trace.h"
 
 #include <inttypes.h>

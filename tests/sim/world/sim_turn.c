@@ -1,5 +1,5 @@
-/* One turn of a node's loop: first everything that has arrived, then time, then everything that may
- * leave. */
+/* sim_turn.c: one turn of a node's loop: first everything that has arrived, then time, then
+ * everything that may leave. */
 #include <stdlib.h>
 
 #include "check.h"

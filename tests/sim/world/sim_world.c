@@ -1,3 +1,4 @@
+/* sim_world.c: makes the simulated cluster and its clocks, and moves true time. */
 #include <stdlib.h>
 
 #include "check.h"
