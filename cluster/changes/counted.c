@@ -10,8 +10,8 @@
  * node that has died has arrived. */
 #define SAYS_OF_BEFORE 4u
 
-/* Whoever reads anew now does not find what is still under way. So missed events are told once more
- * when the round of that is over. */
+/* Somebody who reads anew now does not find what is still under way. So missed events are told once
+ * more when the round of that is over. */
 static void under_way(struct core *core) {
 	core->changes.missed_under_way = true;
 	core->changes.missed_over = instant_add(core->now,
@@ -32,10 +32,10 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
 }
 
+/* Something has passed this master by. */
 static void missed(struct core *core) {
 	if (core_votes(core)) {
 		COUNT(core, counted_missed);
-		/* Something has passed this master by. */
 		watch_events_missed(core);
 	}
 	under_way(core);
@@ -104,13 +104,12 @@ static void say_of_before_again(struct core *core) {
 
 static void say_own(struct core *core, uint32_t to) {
 	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id,
-		.log = core->durable.boot,
-			.number = core->changes.commits_begun,
+		.log = core->durable.boot, .number = core->changes.commits_begun,
 		.echo = core->peers[to].writes_begun };
 	out_send(core, to, &m);
 }
 
-/* A start that began no commit hides none that did. */
+/* A start that began no commit does not take the place of an earlier one that began some. */
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	if (!id128_equal(p->link_id, id)) {

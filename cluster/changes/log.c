@@ -15,13 +15,13 @@
  * event. Then struct log_watch_event follows the key. */
 #define ENTRY_WATCH_EVENT 0x8000u
 
-/* Owner, identity, label and value follow it. */
+/* A watch event in the log. Its owner, identity, label and value follow it. */
 struct log_watch_event {
 	enum core_watch_event_kind kind;
 	uint64_t token;
 	struct ballot value_seq;
 	struct terms terms;
-	/* Their sizes in bytes. */
+	/* The sizes of what follows, in bytes. */
 	uint32_t owner, identity, label, value;
 };
 

@@ -3,8 +3,8 @@
  * highest token that was forgotten counts for every key that is not in the cache. */
 #include "changes.h"
 
-/* The cache has so many sets of so many keys. */
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+/* The cache has so many sets of so many keys. */
 #define TOLD_SETS 512u
 #define TOLD_WAYS 4u
 

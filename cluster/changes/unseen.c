@@ -5,8 +5,8 @@
  * were missed, but not before the others can no longer accept the commit, because whoever reads
  * anew before that does not find it. */
 #include "changes.h"
-/* How many are kept in all, how many of one key, and how many bytes their records may have. */
 
+/* How many are kept in all, how many of one key, and how many bytes their records may have. */
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
@@ -14,24 +14,25 @@
  * less time (sync.c). */
 #define WAITS 6
 
+/* A commit that was refused here and may count elsewhere. */
 struct unseen {
-	/* By the name of the key. */
+	/* Element of core->changes.unseen, by the name of the key. */
 	struct map_node node;
-	/* Link in core->changes.unseen_all, which is in the order in which they were refused. */
+	/* Link in core->changes.unseen_all, which is in the order of the refusals. */
 	struct list link;
 	/* The record that the commit would have made. Its end is not used. */
 	struct record *record;
-	/* When the round of the commit is over: nobody accepts it from then on. */
+	/* When the round of the commit is over. Nobody accepts it from then on. */
 	struct instant over;
-	/* When it is told instead that events of the key were missed. */
+	/* When those who watch are told instead that events of the key were missed. */
 	struct instant due;
 	/* The end of the lock has been heard of; `how` says what it was. */
 	bool ended;
-	/* It is too late to tell of the lock. It is told that events of the key were missed, once
-	 * the lock has ended or is due. */
+	/* It is too late to tell of the lock. Those who watch are told that events of the key were
+	 * missed, once the lock has ended or is due. */
 	bool put_off;
 	enum core_watch_event_kind how;
-	/* The key. */
+	/* The name of the key, and its size in bytes. */
 	uint16_t size;
 	uint8_t name[];
 };
@@ -144,8 +145,8 @@ static void gap(struct core *core, struct slice name) {
 	watch_events_missed_of(core, name);
 }
 
-/* The same of a commit that is not kept. Others may accept it after these missed events were told,
- * so they are told once more later. */
+/* Tells the same for a commit that is not kept. Others may accept that commit after this was told,
+ * so missed events are told once more later. */
 static void missed(struct core *core, struct slice name) {
 	COUNT(core, unseen_missed);
 	counted_key_missed(core, name);
@@ -179,7 +180,8 @@ static void tell(struct core *core, const struct key *key, struct unseen *u,
 	drop(core, u);
 }
 
-/* Returns the first of those of the key that `r` excludes and that came before it. */
+/* Returns the refused commit of the key with the lowest token that `r` excludes and that came
+ * before `r`, or NULL. */
 static struct unseen *first_before(const struct core *core, struct slice name,
 	const struct record *r) {
 	struct unseen *first = NULL;
@@ -190,8 +192,8 @@ static struct unseen *first_before(const struct core *core, struct slice name,
 	return first;
 }
 
-/* Returns the first of those of the key that have ended and that nothing earlier stands in the way
- * of. */
+/* Returns the refused commit of the key with the lowest token whose lock has ended and that nothing
+ * earlier stands in the way of, or NULL. */
 static struct unseen *first_to_tell(const struct core *core, const struct key *key,
 	struct slice name, const struct record *ends) {
 	struct unseen *first = NULL;
@@ -215,9 +217,10 @@ static void go_on(struct core *core, const struct key *key, struct slice name,
 	}
 }
 
-/* What was refused because of this record, and goes on elsewhere, the others have; the next
- * comparison learns it sooner (sync.c). If the record itself was refused, a merge has brought it,
- * and the missed events that were told then stand for its acquisition. */
+/* If a commit was refused because of this record, and its lock lives on elsewhere, the other
+ * masters have it. So the next comparison, which learns it, is due at once (sync.c). If the
+ * record's own commit was refused, a merge has brought the record, and the missed events that were
+ * told then stand for its acquisition. */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
 	struct unseen *same = find(core, key_name(key), ends->lock_id);
 	if (same) {

@@ -19,14 +19,14 @@ static void forget(struct unwritten *u) {
 	}
 }
 
+/* Tells that events of the key were missed. */
 static void gap(struct core *core, const struct key *key) {
 	COUNT(core, unwritten_missed);
-	/* Tells that events of the key were missed. */
 	watch_events_missed_of(core, key_name(key));
 }
 
-/* The record's mark says that there was a refused write, even where its ballot is not remembered:
- * because there were two, or too many since. */
+/* record.unwritten says that a write was refused, even if its ballot is not remembered, because
+ * there were two such writes, or too many since. */
 void unwritten_refused(struct core *core, const struct key *key, struct record *r,
 	struct ballot ballot) {
 	const int newer = ballot_compare(ballot, r->wrote);

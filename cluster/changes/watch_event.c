@@ -44,15 +44,15 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
 	box->count += !box->lost;
 }
 
-/* A request to let go of a key goes to all nodes by itself. The log has also what is not kept for
- * those who watch here, because the replicas have missed nothing (section 7, News: nothing in the
- * log). */
+/* A request to let go of a key is not logged, because it goes to all nodes by itself. Events that
+ * cannot be kept for those who watch here are logged all the same, because the replicas have not
+ * missed them (section 7, News: nothing in the log). */
 void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
 	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0
 		: core->changes.watch_event_feeds &&
 			watch_event->kind != WATCH_EVENT_ASKED) {
-		/* Missed events are logged even where no follower has said yet that somebody
-		 * watches there, because the log's number goes up. */
+		/* It is logged that events were missed, even if no follower has said yet that
+		 * somebody watches there, so that the log's number goes up. */
 		log_append_watch_event(core, watch_event);
 	}
 	keep(core, watch_event);

@@ -21,7 +21,7 @@ struct snapshot_out {
 	 * have been sent (tombstones.c). */
 	uint32_t tombstones_next;
 	uint32_t ring_at;
-	/* How many pieces have been sent. */
+	/* The number of the present piece. */
 	uint32_t part;
 };
 
@@ -245,15 +245,16 @@ struct change {
 	bool
 		/* Somebody waits for the answer. */
 		has_caller,
-		/* The value of another proposer had been accepted. It is finished instead of what was
-		 * asked for here. */
+		/* The value of another proposer had been accepted. It is finished instead of what
+		 * was asked for here. */
 		foreign;
 	/* The change is a forced start. */
 	bool forcing;
 	bool
 		/* The caller wants it even without a quorum (core_change.anyway). */
 		anyway,
-		/* Nobody has asked here: this node finishes a decree whose proposer may have died. */
+		/* Nobody has asked here: this node finishes a decree whose proposer may have
+		 * died. */
 		finishing;
 	/* The driver's numbers of the request and of the connection. */
 	uint64_t id, client;

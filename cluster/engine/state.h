@@ -27,12 +27,13 @@ struct timer {
 
 /* ---- the key table (section 1) ---- */
 
-/* A held record. Its bytes follow it: the rest of its terms, where they say more than `of` and
- * `binding`; owner, identity, label and value. */
+/* A held record: what a master, or a replica, keeps of a lease. Its bytes follow it in the same
+ * block of memory. */
 struct record {
 	/* The next record of the same key. Where two of them exclude each other, the key is
 	 * contested (section 4). */
 	struct record *next;
+	/* The acquisition that holds the key. */
 	struct id128 lock_id;
 	/* The fencing token; and the clock of this master when it promised the lock_id, or when it
 	 * made the record. */
@@ -80,10 +81,13 @@ struct record {
 	/* The record came with a commit, so its value counts, whatever ballot the commit brought
 	 * (section 2, Update). */
 	bool vouched : 1;
+	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
+	 * and value, one behind the other. */
 	uint8_t bytes[];
 };
 _Static_assert(sizeof(struct record) <= 144, "one for each lease");
 
+/* Returns the lock terms of a record, put together from its fields and its bytes. */
 static inline struct terms record_terms(const struct record *r) {
 	struct terms t = { .of = SHARE_EXCLUSIVE };
 	if (r->terms_size) {
@@ -94,14 +98,17 @@ static inline struct terms record_terms(const struct record *r) {
 	return t;
 }
 
+/* Returns the permit numbers of a semaphore's record; of any other record, none. */
 static inline struct permits record_set(const struct record *r) {
 	return record_terms(r).set;
 }
 
+/* Returns the lock delay of a record, in nanoseconds. */
 static inline span_ns record_delay(const struct record *r) {
 	return record_terms(r).delay;
 }
 
+/* Returns the time since the lock was acquired, in nanoseconds. */
 static inline span_ns record_age(const struct record *r, struct instant now) {
 	return now.boot > r->since ? clock_saturating_add(now.boot, -r->since) : 0;
 }
@@ -112,12 +119,14 @@ struct promise {
 	 * that node. */
 	struct list by_peer;
 	struct key *key;
+	/* The acquisition that the key is promised to. */
 	struct id128 lock_id;
 	/* The attempt that asked last; and this master's clock when it first promised the
 	 * lock_id. */
 	uint64_t attempt, noted;
 	/* The highest ballot of a first value that was named with the promise (first.c). */
 	struct ballot first;
+	/* When the promise ends. */
 	struct instant end;
 	/* The peer index of the coordinator. */
 	uint32_t peer;
@@ -131,6 +140,8 @@ struct promise {
 /* The place of a queue entry, or of a parked request, in the order of serving (section 10,
  * Order). */
 struct place {
+	/* A request with a greater priority is served first; of those with the same one, that with
+	 * the earlier ticket. */
 	int32_t priority;
 	struct ticket ticket;
 	/* The peer index of the node that drew the ticket. */
@@ -196,6 +207,7 @@ _Static_assert(sizeof(struct key) <= 88, "one for each lease");
 #define PREPARING_MAX 32
 /* An update whose ballot was noted here and whose write has not come yet (preparing.c). */
 struct preparing {
+	/* The record that is updated, and the ballot of the update. */
 	struct id128 lock_id;
 	struct ballot ballot;
 	/* The number of the operation at its coordinator; 0 means that the place is free. */
@@ -226,7 +238,9 @@ struct core {
 	uint64_t memory_used;
 	/* The secret key of all hash tables. */
 	struct siphash_key hash_key;
+	/* For random pauses and names. */
 	struct prng prng;
+	/* The limits of core_options, with the defaults filled in. */
 	struct core_limits limits;
 
 	/* The effects of the step under way. */
@@ -260,6 +274,7 @@ struct core {
 	/* The peer index of this node; how many peers the table has; n, the number of masters; and
 	 * q, the quorum. */
 	uint32_t self, peer_count, masters, quorum;
+	/* What this node is: it votes, follows, recovers, and so on. */
 	enum core_state state;
 	/* The Lamport clock over tokens (section 1). */
 	uint64_t clock;
@@ -304,9 +319,11 @@ struct core {
 	struct membership_state membership;
 	struct node_state node;
 
+	/* The counters, by enum core_count. */
 	uint64_t counts[COUNT_TOTAL];
 };
 
+/* Counts that `name` has happened. */
 #define COUNT(core, name) ((core)->counts[COUNT_##name]++)
 
 /* Turns microseconds from the wire into nanoseconds. Whatever a peer says, the result saturates. */
@@ -331,6 +348,7 @@ static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_i
 		core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
 }
 
+/* Hashes the name of a key for the tables. */
 static inline uint64_t table_hash(const struct core *core, struct slice name) {
 	return siphash_short(core->hash_key, name.data, name.size);
 }
@@ -340,6 +358,7 @@ static inline bool core_born(const struct core *core) {
 	return core->config_hash != 0;
 }
 
+/* Returns the table that has the key. */
 static inline struct table *key_table(struct core *core, const struct key *key) {
 	return &core->store.tables[key->table];
 }
