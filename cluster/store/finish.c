@@ -39,14 +39,14 @@ static void note_sources(struct core *core, struct record *r) {
 	}
 	r->noted = core->store.finish.floor > r->noted ? core->store.finish.floor : r->noted;
 	r->vouched = r->vouched && !core->store.finish.unknown;
-	/* As long as this node does not vote, the record is finished again when it votes. */
+	/* If this node does not vote yet, the record is finished once more when it does. */
 	r->sources = core->store.finish.unknown && !core_votes(core) ? MERGE_STAYS : 0;
 	r->uneven = false;
 }
 
 /* A merge keeps every release, and a release may have come from one source after another one's
- * record of the lock_id. A record that no source which counts has came by a try that broke off, and
- * has ended since. */
+ * record of the lock_id. If none of the sources that count has a record, it came by a try that
+ * broke off, and has ended since. */
 void merge_finish_key(struct core *core, struct key *key) {
 	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {

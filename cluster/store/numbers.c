@@ -66,8 +66,8 @@ void record_put_older(struct record *r, struct older o) {
 	}
 }
 
-/* Chooses what says more, as both are true. If the token is above what the whole record noted, that
- * is the whole record. */
+/* Both are true of the record. Returns the one that says more: that of the whole record, if the
+ * token is above what it noted. */
 static struct older more_of(uint64_t token, struct older all, struct older o) {
 	return token > all.noted || permits_none(o.set) ? all : o;
 }

@@ -15,7 +15,8 @@ struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t o
 	return taken;
 }
 
-/* Returns the record with permits that ends first. What is asked for may fit then. */
+/* Returns the record of another lock_id that ends first. The permits that are asked for may be free
+ * then. */
 static struct record *first_end(const struct key *key, struct id128 lock_id) {
 	struct record *first = NULL;
 	for (struct record *r = key->held; r; r = r->next) {
@@ -42,8 +43,8 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) {
 		bool room;
 		struct permits taken = key_taken(key, lock_id, terms->of, &room);
-		return terms->of - permits_count(taken) < terms->count ? first_end(key, lock_id)
-			: NULL;
+		return terms->of - permits_count(taken) < terms->count
+			? first_end(key, lock_id) : NULL;
 	}
 	return NULL;
 }
@@ -57,8 +58,8 @@ struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) 
 	return NULL;
 }
 
-/* Looks in one pass for an exclusion: records are all shared, or all have permits of one semaphore
- * and no number that two have; else the key is contested. */
+/* Looks at each record once. The key is not contested if all records are shared, or if all have
+ * permits of one semaphore and no number twice. */
 bool key_contested(const struct key *key) {
 	if (key->held == NULL || key->held->next == NULL) {
 		return false;
