@@ -196,8 +196,9 @@ struct op {
 	struct instant sent;
 	/* When the request arrived. */
 	struct instant arrived;
-	/* When the wait is over; after the answer, when catching up is over: at the end of the
-	 * granted lease, or of a release, when the lease would be over. */
+	/* Before the answer: when the wait is over; of an extension with `backed`, the deadline
+	 * that this node has answered. After it: when the operation stops catching up, which is at
+	 * the end of the granted lease or, for a release, when the lease would be over. */
 	struct instant until;
 	/* The masters' votes, by peer index. */
 	struct vote votes[MASTERS_MAX];

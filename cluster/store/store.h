@@ -51,7 +51,8 @@ void merge_sweep(struct core *core);
 
 /* The lock_id, or a permit number of it, has not been here since `at`. */
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at);
-/* Returns for how long a lock_id that is not here has been lacking, or longer, in microseconds. */
+/* Returns a time in microseconds: if the lock_id is not here, this master has lacked it for at
+ * least so long. */
 uint64_t lacked_us(const struct core *core, struct id128 lock_id);
 /* Returns the place of the lock_id in core->store.lacked and .lost. Several lock_ids share a
  * place. */
