@@ -9,7 +9,8 @@
 #include "log.h"
 #include "pawl/error.h"
 
-_Static_assert(NODE_WHY_BYTES >= LISTENER_WHY_BYTES && NODE_WHY_BYTES >= TLS_WHY_BYTES, "their sentences fit into ours");
+_Static_assert(NODE_WHY_BYTES >= LISTENER_WHY_BYTES && NODE_WHY_BYTES >= TLS_WHY_BYTES,
+	"their sentences fit into ours");
 
 #define LISTEN_TEXT_BYTES (ADDRESS_MAX + 32)
 
@@ -29,7 +30,8 @@ static enum tls_client_auth listeners_client_auth(enum client_auth auth) {
 
 /* ---- what ends soon ---- */
 
-/* Days until then, 0 once it is over; negative: there is still time, or no end. */
+/* Returns the days until then, and 0 once it is over. A negative number means that there is still
+ * enough time, or no end. */
 static int64_t listeners_days_left(int64_t ends) {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -38,14 +40,20 @@ static int64_t listeners_days_left(int64_t ends) {
 }
 
 static void listeners_tell_ends(const struct listeners *l) {
-	int64_t certificate = listeners_days_left(l->tls.own.ends), crl = listeners_days_left(l->tls.crl_ends);
+	int64_t certificate = listeners_days_left(l->tls.own.ends),
+		crl = listeners_days_left(l->tls.crl_ends);
 	if (certificate >= 0) {
-		log_to(l->service->driver->log, LEVEL_WARNING, "certificate_ends", LOG_TEXT("file", l->config->tls.cert),
-			LOG_NUMBER("days", certificate), LOG_TEXT("remedy", "make a new one, pawl cert node, put it there and reload"));
+		log_to(l->service->driver->log, LEVEL_WARNING, "certificate_ends",
+			LOG_TEXT("file", l->config->tls.cert), LOG_NUMBER("days", certificate),
+			LOG_TEXT("remedy",
+				"make a new one, pawl cert node, put it there and reload"));
 	}
 	if (crl >= 0) {
-		log_to(l->service->driver->log, LEVEL_WARNING, "crl_ends", LOG_TEXT("file", l->config->tls.crl), LOG_NUMBER("days", crl),
-			LOG_TEXT("remedy", "make it anew, pawl cert revoke, put it there and reload: with one that has ended no node starts"));
+		log_to(l->service->driver->log, LEVEL_WARNING, "crl_ends",
+			LOG_TEXT("file", l->config->tls.crl), LOG_NUMBER("days", crl),
+			LOG_TEXT("remedy",
+				"make it anew, pawl cert revoke, put it there and reload: with one "
+				"that has ended no node starts"));
 	}
 }
 
@@ -59,24 +67,29 @@ static void listeners_on_day(evutil_socket_t fd, short what, void *ctx) {
 
 struct tls_files listeners_tls_files(const struct node_config *config) {
 	const struct tls_config *c = &config->tls;
-	return (struct tls_files){ .ca = c->ca, .cert = c->cert, .key = c->key, .revoked = c->revoked, .crl = c->crl,
-		.client_auth = listeners_client_auth(c->client_auth), .any_key_mode = c->any_key_mode, .embedded = c->embedded };
+	return (struct tls_files){ .ca = c->ca, .cert = c->cert, .key = c->key,
+		.revoked = c->revoked, .crl = c->crl,
+		.client_auth = listeners_client_auth(c->client_auth),
+		.any_key_mode = c->any_key_mode, .embedded = c->embedded };
 }
 
-/* A node whose certificate does not let it vote would be refused by all others: so it does not begin. */
-static int listeners_check_role(const struct listeners *l, const struct node_config *config, const struct tls_identity *own,
-	char why[NODE_WHY_BYTES]) {
+/* A node whose certificate does not let it vote would be refused by all other nodes, so it does not
+ * start. */
+static int listeners_check_role(const struct listeners *l, const struct node_config *config,
+	const struct tls_identity *own, char why[NODE_WHY_BYTES]) {
 	const struct core *core = l->service->driver->core;
 	if (own->role >= NODE_ROLE_MASTER || !core_peer(core, core_self(core))->master) {
 		return 0;
 	}
-	snprintf(why, NODE_WHY_BYTES, "[tls] cert: %.120s lets node %s be a %s only, and it is a master of the cluster: give it one without a role "
-		"(pawl cert node %s), or make another node the master first (pawl cluster demote %s)", config->tls.cert, config->name,
+	snprintf(why, NODE_WHY_BYTES,
+		"[tls] cert: %.120s lets node %s be a %s only, and it is a master of the cluster: "
+		"give it one without a role (pawl cert node %s), or make another node the master "
+		"first (pawl cluster demote %s)", config->tls.cert, config->name,
 		node_role_name(own->role), config->name, config->name);
 	return PAWL_ETLS;
 }
 
-/* Of what stays: a connection whose certificate is revoked now. */
+/* Ends those of the existing connections whose certificate is revoked now. */
 static void listeners_end_revoked(struct listeners *l) {
 	driver_check_links(l->service->driver);
 	if (l->service->driver->peers) {
@@ -87,7 +100,8 @@ static void listeners_end_revoked(struct listeners *l) {
 	}
 }
 
-int listeners_reload(struct listeners *l, const struct node_config *config, char why[NODE_WHY_BYTES]) {
+int listeners_reload(struct listeners *l, const struct node_config *config,
+	char why[NODE_WHY_BYTES]) {
 	if (!config->tls.on) {
 		return 0;
 	}
@@ -102,7 +116,8 @@ int listeners_reload(struct listeners *l, const struct node_config *config, char
 		tls_contexts_free(&fresh);
 		return error;
 	}
-	tls_contexts_free(&l->tls); /* connections keep what they were opened with */
+	/* Connections keep the context with which they were opened. */
+	tls_contexts_free(&l->tls);
 	l->tls = fresh;
 	l->config = config;
 	l->client_auth = files.client_auth;
@@ -124,31 +139,34 @@ static void listeners_on_peer(void *ctx, int take_fd, const struct origin *from)
 	peers_accept(one->listeners->service->driver->peers, take_fd, from->address);
 }
 
-/* A plain connection from this machine is known by its account, or as plain; one over TLS is who its certificate says. */
+/* A plain connection from this machine is known by its account, or as plain. On a connection over
+ * TLS, the certificate says who the client is. */
 static void listeners_on_client(void *ctx, int take_fd, const struct origin *from) {
 	struct node_listener *one = ctx;
 	struct listeners *l = one->listeners;
-	sessions_accept(l->service->sessions, take_fd, one->tls ? l->tls.client : NULL, l->client_auth, from->local && !one->tls, from);
+	sessions_accept(l->service->sessions, take_fd, one->tls ? l->tls.client : NULL,
+		l->client_auth, from->local && !one->tls, from);
 }
 
 static void listeners_address(const struct listen_address *a, char out[LISTEN_TEXT_BYTES]) {
 	if (a->kind == LISTEN_UNIX) {
 		snprintf(out, LISTEN_TEXT_BYTES, "unix:%s", a->path);
 	} else {
-		snprintf(out, LISTEN_TEXT_BYTES, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, (unsigned)a->port);
+		snprintf(out, LISTEN_TEXT_BYTES, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u",
+			a->host, (unsigned)a->port);
 	}
 }
 
-static int listeners_listen(struct listeners *l, struct node_listener *one, const struct listen_address *a, listener_accepted *accepted,
-	char why[NODE_WHY_BYTES]) {
+static int listeners_listen(struct listeners *l, struct node_listener *one,
+	const struct listen_address *a, listener_accepted *accepted, char why[NODE_WHY_BYTES]) {
 	char text[LISTEN_TEXT_BYTES];
 	listeners_address(a, text);
 	*one = (struct node_listener){ .listeners = l, .tls = a->kind == LISTEN_TLS };
 	return listener_new(l->loop, text, accepted, one, &one->listener, why);
 }
 
-int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service, const struct node_config *config,
-	char why[NODE_WHY_BYTES]) {
+int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
+	const struct node_config *config, char why[NODE_WHY_BYTES]) {
 	static const struct timeval day = { 24 * 3600, 0 };
 	*l = (struct listeners){ .loop = loop, .service = service };
 	l->ends = event_new(loop->base, -1, EV_PERSIST, listeners_on_day, l);
@@ -161,7 +179,8 @@ int listeners_open(struct listeners *l, struct net_loop *loop, struct service *s
 		error = listeners_listen(l, &l->peer, &config->listen_peer, listeners_on_peer, why);
 	}
 	for (size_t i = 0; !error && i < config->listen_client_count; i++) {
-		error = listeners_listen(l, &l->clients[i], &config->listen_client[i], listeners_on_client, why);
+		error = listeners_listen(l, &l->clients[i], &config->listen_client[i],
+			listeners_on_client, why);
 		l->client_count = i + 1;
 		if (!error && l->clients[i].tls) {
 			listener_pace(l->clients[i].listener, &loop->handshakes);

@@ -1,4 +1,4 @@
-/* listeners.h: the listeners of a node and the certificates it shows at them. */
+/* listeners.h: the listeners of a node and the certificates that it shows there. */
 #ifndef PAWL_NODE_LISTENERS_H
 #define PAWL_NODE_LISTENERS_H
 
@@ -16,23 +16,29 @@ struct node_listener {
 struct listeners {
 	struct net_loop *loop;
 	struct service *service;
-	const struct node_config *config; /* whose certificates `tls` has; borrowed */
-	struct tls_contexts tls; /* of the present certificates; empty without [tls] */
-	struct event *ends;      /* goes off once a day: does something end soon? */
+	/* The configuration whose certificates are in `tls`; borrowed. */
+	const struct node_config *config;
+	/* The present certificates; empty without [tls]. */
+	struct tls_contexts tls;
+	/* Goes off once a day to check whether a certificate or a CRL ends soon. */
+	struct event *ends;
 	enum tls_client_auth client_auth;
 	struct node_listener peer;
 	struct node_listener clients[LISTEN_CLIENT_MAX];
 	size_t client_count;
 };
 
-/* Loads the certificates and listens. The driver's peers and sessions must exist. Errors as node_start; then, too, listeners_close. */
-int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service, const struct node_config *config,
+/* Loads the certificates and listens. The driver's peers and the sessions must exist. Returns the
+ * errors of node_start; listeners_close is needed after an error, too. */
+int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
+	const struct node_config *config, char why[NODE_WHY_BYTES]);
+/* Loads new certificates for connections to come, and new lists of revoked ones; connections that
+ * these forbid are closed. After an error everything is as it was. */
+int listeners_reload(struct listeners *l, const struct node_config *config,
 	char why[NODE_WHY_BYTES]);
-/* New certificates for connections to come, and new lists of revoked ones: connections that these forbid are closed. On an error
- * everything stays as it was. */
-int listeners_reload(struct listeners *l, const struct node_config *config, char why[NODE_WHY_BYTES]);
-/* The files that [tls] names. Borrows from config. */
+/* Returns the files that [tls] names. They are borrowed from `config`. */
 struct tls_files listeners_tls_files(const struct node_config *config);
-void listeners_close(struct listeners *l); /* accepts zeroed memory */
+/* Accepts zeroed memory. */
+void listeners_close(struct listeners *l);
 
 #endif

@@ -32,14 +32,16 @@ struct node {
 	struct service service;
 	struct drain drain;
 	struct listeners listeners;
-	struct side_file *side; /* while the node starts: what a drain left behind */
+	/* What a drain has left behind; only while the node starts. */
+	struct side_file *side;
 	void (*on_voting)(void *ctx, bool voting);
 	void *ctx;
 	void (*drained)(void *ctx, int error);
 	void *drained_ctx;
 };
 
-__attribute__((format(printf, 3, 4))) static int node_fail(int error, char why[NODE_WHY_BYTES], const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static int node_fail(int error, char why[NODE_WHY_BYTES],
+	const char *format, ...) {
 	va_list args;
 	va_start(args, format);
 	vsnprintf(why, NODE_WHY_BYTES, format, args);
@@ -55,7 +57,8 @@ static int node_no_memory(char why[NODE_WHY_BYTES]) {
 
 static void node_on_persisted(void *ctx, uint64_t seq, bool ok) {
 	struct node *node = ctx;
-	const struct core_event event = { .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = ok };
+	const struct core_event event = { .kind = CORE_PERSISTED, .persist_seq = seq,
+		.persist_ok = ok };
 	if (!ok) {
 		log_plain_to(node->driver.log, LEVEL_ERROR, "state_file_failed");
 	}
@@ -69,7 +72,8 @@ static void node_on_note(void *ctx, const struct core_note *note) {
 	}
 	if (note->kind == NOTE_VOTING) {
 		node->on_voting(node->ctx, true);
-	} else if (note->kind == NOTE_RECOVERING || note->kind == NOTE_DRAINING || note->kind == NOTE_OUTSIDE) {
+	} else if (note->kind == NOTE_RECOVERING || note->kind == NOTE_DRAINING
+		|| note->kind == NOTE_OUTSIDE) {
 		node->on_voting(node->ctx, false);
 	}
 }
@@ -103,14 +107,17 @@ int node_drain(struct node *node, void (*done)(void *ctx, int error), void *ctx)
 static int node_open_state(struct node *node, char why[NODE_WHY_BYTES]) {
 	const struct node_config *c = node->config;
 	struct problem problem = { "" };
-	int error = state_file_open(c->state_dir, c->birth.cluster, c->name, &node->state_file, &node->durable, &problem);
+	int error = state_file_open(c->state_dir, c->birth.cluster, c->name, &node->state_file,
+		&node->durable, &problem);
 	return error ? node_fail(error, why, "%s", problem.text) : 0;
 }
 
 static int node_make_core(struct node *node, struct core **out, char why[NODE_WHY_BYTES]) {
 	const struct node_config *c = node->config;
-	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core, .name = c->name, .address = c->advertise, .birth = &c->birth,
-		.durable = &node->durable, .replication_interval = c->replication_interval, .auto_replace = c->auto_replace };
+	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core,
+		.name = c->name, .address = c->advertise, .birth = &c->birth,
+		.durable = &node->durable, .replication_interval = c->replication_interval,
+		.auto_replace = c->auto_replace };
 	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
 	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
 	int error = core_new(&options, out);
@@ -118,9 +125,11 @@ static int node_make_core(struct node *node, struct core **out, char why[NODE_WH
 		return node_no_memory(why);
 	}
 	if (error) {
-		const struct config *used = node->durable.config.epoch ? &node->durable.config : &c->birth;
+		const struct config *used = node->durable.config.epoch
+			? &node->durable.config : &c->birth;
 		const char *problem = config_problem(used);
-		return node_fail(error, why, "node %s cannot be part of the cluster %s: %s", c->name, used->cluster,
+		return node_fail(error, why, "node %s cannot be part of the cluster %s: %s",
+			c->name, used->cluster,
 			problem ? problem : "its name is not among the nodes of the configuration");
 	}
 	return 0;
@@ -134,7 +143,8 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	}
 	struct driver *d = &node->driver;
 	struct service *s = &node->service;
-	if (driver_init(d, node->base, core, &node->alloc) != 0 || service_init(s, d, &node->alloc, &node->client_alloc) != 0
+	if (driver_init(d, node->base, core, &node->alloc) != 0
+		|| service_init(s, d, &node->alloc, &node->client_alloc) != 0
 		|| drain_init(&node->drain, d, node->config->state_dir, node->durable.node_id) != 0
 		|| disk_new(node->base, node->state_file, node_on_persisted, node, &d->disk) != 0) {
 		return node_no_memory(why);
@@ -148,9 +158,11 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	return 0;
 }
 
-/* What is not counted for a connection, such as the table of all, may take what even administrators may. */
+/* Limits the memory for clients. Memory that is not counted for one connection, such as the table
+ * of all connections, may take as much as administrators may. */
 static void node_limit_memory(struct node *node) {
-	node->client_memory.max = (size_t)memory_above(node->config->limits.client_memory, MEMORY_ADMIN_END);
+	node->client_memory.max = (size_t)memory_above(node->config->limits.client_memory,
+		MEMORY_ADMIN_END);
 }
 
 int node_new(const struct node_options *options, struct node **out_node, char why[NODE_WHY_BYTES]) {
@@ -187,18 +199,21 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 
 /* ---- starting ---- */
 
-/* The side file of a drain, if there is one. Half of one is none: the core then recovers as after a crash. */
+/* Restores the side file of a drain, if there is one. A file that is not whole counts as none: the
+ * core then recovers as after a crash. */
 static int node_restore(struct node *node, bool *out_restored, char why[NODE_WHY_BYTES]) {
 	struct problem problem = { "" };
 	struct slice bytes;
 	struct frame frame;
 	int more = 0;
-	enum side_found found = side_file_open(node->config->state_dir, node->durable.node_id, node->durable.boot, &node->side, &problem);
+	enum side_found found = side_file_open(node->config->state_dir, node->durable.node_id,
+		node->durable.boot, &node->side, &problem);
 	if (found == SIDE_FAILED) {
 		return node_fail(PAWL_EIO, why, "%s", problem.text);
 	}
 	if (found == SIDE_BAD) {
-		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored",
+			LOG_TEXT("why", problem.text));
 	}
 	if (found != SIDE_OPEN) {
 		return 0;
@@ -213,12 +228,14 @@ static int node_restore(struct node *node, bool *out_restored, char why[NODE_WHY
 	}
 	*out_restored = more == 0;
 	if (more < 0) {
-		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored",
+			LOG_TEXT("why", pawl_error_message(more)));
 	}
 	return 0;
 }
 
-/* In memory alone: nothing is on disk yet, and nobody has heard of this start. */
+/* Starts the core in memory only: nothing is on disk yet, and no other node has heard of this
+ * start. */
 static int node_start_core(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct core_event start = { .kind = CORE_START };
 	int error = node_restore(node, &start.restored, why);
@@ -228,20 +245,23 @@ static int node_start_core(struct node *node, char why[NODE_WHY_BYTES]) {
 	return error;
 }
 
-/* Every start has a boot of its own. It is on disk before anybody can hear of it: two starts under one number would have
- * their rounds mistaken for each other's. For the same reason the side file is renamed away first: no other start may count on it. */
+/* Every start has a boot of its own. It is on disk before any other node can hear of it; otherwise
+ * the rounds of two starts with the same boot could be mistaken for each other. For the same reason
+ * the side file is renamed away first, so that no other start can rely on it. */
 static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct core_event persisted = { .kind = CORE_PERSISTED, .persist_ok = true };
 	struct durable state;
 	const char *dir = node->config->state_dir;
 	if (node->side && side_file_use(node->side) != 0) {
-		return node_fail(PAWL_EIO, why, "cannot rename the file \"drained\" in %s: may it be written?", dir);
+		return node_fail(PAWL_EIO, why,
+			"cannot rename the file \"drained\" in %s: may it be written?", dir);
 	}
 	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
 		int error = state_file_write(node->state_file, &state);
 		if (error) {
 			side_file_put_back(node->side);
-			return node_fail(error, why, "cannot write the state file in %s: is the disk full?", dir);
+			return node_fail(error, why,
+				"cannot write the state file in %s: is the disk full?", dir);
 		}
 		driver_step_now(&node->driver, &persisted);
 	}
@@ -253,7 +273,8 @@ static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 static int node_make_peers(struct node *node) {
 	struct driver *d = &node->driver;
 	struct core_status status;
-	struct peer_hello hello = { .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX, .features = PEER_FEATURES,
+	struct peer_hello hello = { .version_min = PEER_VERSION_MIN,
+		.version_max = PEER_VERSION_MAX, .features = PEER_FEATURES,
 		.id = node->durable.node_id };
 	uint64_t seed;
 	core_status(d->core, d->last, &status);
@@ -265,14 +286,17 @@ static int node_make_peers(struct node *node) {
 }
 
 static struct sessions_limits node_session_limits(const struct node_config *c) {
-	return (struct sessions_limits){ .clients = c->limits.clients, .admin_clients = c->limits.admin_clients,
-		.identity = c->limits.identity, .address = c->limits.address, .requests_per_client = c->limits.requests_per_client,
-		.idle = c->limits.idle_timeout, .memory = c->limits.client_memory, .strangers = driver_strangers_limits(c) };
+	return (struct sessions_limits){ .clients = c->limits.clients,
+		.admin_clients = c->limits.admin_clients, .identity = c->limits.identity,
+		.address = c->limits.address, .requests_per_client = c->limits.requests_per_client,
+		.idle = c->limits.idle_timeout, .memory = c->limits.client_memory,
+		.strangers = driver_strangers_limits(c) };
 }
 
 int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct driver *d = &node->driver;
-	const struct sessions_options sessions = { .loop = &node->client_loop, .memory = &node->client_memory, .limits = node_session_limits(node->config),
+	const struct sessions_options sessions = { .loop = &node->client_loop,
+		.memory = &node->client_memory, .limits = node_session_limits(node->config),
 		.handlers = &service_sessions_handlers, .ctx = &node->service };
 	int error = node_start_core(node, why);
 	if (error) {
@@ -281,8 +305,10 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	if (node_make_peers(node) != 0 || sessions_new(&sessions, &node->service.sessions) != 0) {
 		return node_no_memory(why);
 	}
-	/* All that can fail comes before the first trace of this start on the disk: a start that fails leaves what a drain wrote. */
-	error = listeners_open(&node->listeners, &node->client_loop, &node->service, node->config, why);
+	/* Everything that can fail comes before this start leaves its first trace on the disk. So a
+	 * start that fails leaves what a drain wrote. */
+	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
+		node->config, why);
 	error = error ? error : node_begin(node, why);
 	if (error) {
 		return error;
@@ -344,5 +370,6 @@ const char *node_client_address(const struct node *node, size_t n) {
 }
 
 const char *node_peer_address(const struct node *node) {
-	return node->listeners.peer.listener ? listener_address(node->listeners.peer.listener) : NULL;
+	return node->listeners.peer.listener
+		? listener_address(node->listeners.peer.listener) : NULL;
 }

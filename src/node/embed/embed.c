@@ -1,4 +1,4 @@
-/* The life of a node inside a program. */
+/* embed.c: the life of a node inside a program. */
 #include "embed.h"
 
 #include <event2/event.h>
@@ -9,7 +9,8 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define READ_BYTES_MAX ((size_t)8 << 20) /* one entry and then some */
+/* The largest size of one read: one entry with room to spare. */
+#define READ_BYTES_MAX ((size_t)8 << 20)
 
 static int embed_fail(int error, char why[PAWL_NODE_WHY], const char *text) {
 	snprintf(why, PAWL_NODE_WHY, "%s", text);
@@ -29,8 +30,9 @@ static void embed_on_changed(void *ctx) {
 	struct core_status s;
 	core_status(d->core, d->last, &s);
 	const struct embed_told now = { s.state, s.master, s.settled, s.complete, s.epoch };
-	if (now.state != node->told.state || now.master != node->told.master || now.settled != node->told.settled
-		|| now.complete != node->told.complete || now.epoch != node->told.epoch) {
+	if (now.state != node->told.state || now.master != node->told.master
+		|| now.settled != node->told.settled || now.complete != node->told.complete
+		|| now.epoch != node->told.epoch) {
 		node->told = now;
 		node->changed = true;
 		event_active(node->deliver, EV_TIMEOUT, 0);
@@ -46,7 +48,8 @@ static void embed_on_drained(void *ctx, int error) {
 
 static void embed_destroy(struct pawl_node *node) {
 	node->doomed = true;
-	node->busy++; /* a callback that frees the node once more does nothing */
+	/* A callback that frees the node once more does nothing. */
+	node->busy++;
 	embed_cancel_all(node);
 	node_free(node->node);
 	if (node->deliver) {
@@ -93,10 +96,12 @@ static void embed_set_log(struct pawl_node *node, const struct pawl_node_options
 	node->log.ctx = node;
 	if (o->log) {
 		node->log.level = o->log_level ? (enum log_level)o->log_level : LEVEL_INFO;
-	} /* else none is important enough */
+	/* Without a function for the lines, no level is important enough. */
+	}
 }
 
-static int embed_make(struct pawl_node *node, const struct pawl_node_options *o, char why[PAWL_NODE_WHY]) {
+static int embed_make(struct pawl_node *node, const struct pawl_node_options *o,
+	char why[PAWL_NODE_WHY]) {
 	struct problem problem;
 	char text[NODE_WHY_BYTES] = "";
 	int error = embed_options_read(o, &node->config, &problem);
@@ -108,7 +113,8 @@ static int embed_make(struct pawl_node *node, const struct pawl_node_options *o,
 		node->host[0] = '\0';
 	}
 	snprintf(node->identity, sizeof node->identity, "node:%s", node->config->name);
-	const struct node_options options = { .base = node->base, .config = node->config, .log = &node->log };
+	const struct node_options options = { .base = node->base, .config = node->config,
+		.log = &node->log };
 	node->deliver = event_new(node->base, -1, 0, embed_deliver, node);
 	if (!node->deliver || map_init(&node->calls, &node->alloc) != 0) {
 		return embed_fail(PAWL_ENOMEM, why, "out of memory");
@@ -117,8 +123,10 @@ static int embed_make(struct pawl_node *node, const struct pawl_node_options *o,
 	return error ? embed_fail(error, why, text) : 0;
 }
 
-int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **out_node, char why[PAWL_NODE_WHY]) {
-	if (!options || !options->base || !out_node || (!options->masters && options->master_count)) {
+int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **out_node,
+	char why[PAWL_NODE_WHY]) {
+	if (!options || !options->base || !out_node
+		|| (!options->masters && options->master_count)) {
 		return embed_fail(PAWL_EINVAL, why, "options: base and masters are needed");
 	}
 	struct pawl_node *node = calloc(1, sizeof *node);

@@ -1,4 +1,6 @@
-/* The program's requests: straight into the core, and their answers back, copied, from an event of their own. */
+/* embed_ask.c: passes the program's requests straight to the core, and copies the answers, which
+ * come back from an event of their own.
+ */
 #include <event2/event.h>
 
 #include "embed.h"
@@ -35,15 +37,19 @@ static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
 
 static void call_answer(struct pawl_node_call *call, const struct core_reply *reply);
 
-/* An error: the call is gone. */
+/* Asks the core. After an error, the call is gone. */
 static int call_begin(struct pawl_node_call *call, struct core_request *request) {
-	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->id };
+	const struct core_event event = { .kind = CORE_REQUEST, .request = request,
+		.client = call->id };
 	char why[ROLES_WHY_BYTES];
-	call->result = (struct pawl_node_result){ .message = "", .field = "", .why = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
+	call->result = (struct pawl_node_result){ .message = "", .field = "", .why = "",
+		.value_seq = embed_no_bytes, .entry = embed_no_entry };
 	call->asked = time_source_now();
 	request->id = request->client = call->id;
-	if (request->op == CORE_CHANGE && roles_forbid(node_driver(call->node->node), request->change, why)) {
-		const struct core_reply refusal = { .id = call->id, .client = call->id, .op = CORE_CHANGE, .error = PAWL_EDENIED, .why = slice_str(why) };
+	if (request->op == CORE_CHANGE
+		&& roles_forbid(node_driver(call->node->node), request->change, why)) {
+		const struct core_reply refusal = { .id = call->id, .client = call->id,
+			.op = CORE_CHANGE, .error = PAWL_EDENIED, .why = slice_str(why) };
 		call_answer(call, &refusal);
 		return 0;
 	}
@@ -56,7 +62,7 @@ static int call_begin(struct pawl_node_call *call, struct core_request *request)
 	return 0;
 }
 
-/* What is needed of the request after the step. An error: the call is gone. */
+/* Keeps what is needed of the request after the step. After an error, the call is gone. */
 static int call_keep(struct pawl_node_call *call, const struct core_request *request) {
 	call->lock_id = request->lock_id;
 	if (arena_copy(&call->bytes, request->key, &call->key) != 0) {
@@ -67,8 +73,8 @@ static int call_keep(struct pawl_node_call *call, const struct core_request *req
 	return 0;
 }
 
-int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pawl_node_done_fn *done, void *arg,
-	struct pawl_node_call **out_call) {
+int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request,
+	pawl_node_done_fn *done, void *arg, struct pawl_node_call **out_call) {
 	struct core_request core;
 	struct embed_request room;
 	struct pawl_node_call *call;
@@ -100,14 +106,17 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 
 /* ---- locks that end with the process ---- */
 
-int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key, const struct pawl_id *lock_id, uint32_t grace_ms,
-	pawl_node_done_fn *ended, void *arg, struct pawl_node_call **out_call) {
+int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key,
+	const struct pawl_id *lock_id, uint32_t grace_ms, pawl_node_done_fn *ended, void *arg,
+	struct pawl_node_call **out_call) {
 	struct pawl_node_call *call;
-	if (!node || !node->started || node->doomed || !lock_id || !key.data || key.size == 0 || key.size > KEY_MAX) {
+	if (!node || !node->started || node->doomed || !lock_id || !key.data || key.size == 0
+		|| key.size > KEY_MAX) {
 		return PAWL_EINVAL;
 	}
-	struct core_request request = { .op = CORE_BINDING, .key = slice_of(key.data, key.size), .wait = (span_ns)grace_ms * SPAN_MS,
-		.identity = slice_str(node->identity), .admin = true };
+	struct core_request request = { .op = CORE_BINDING, .key = slice_of(key.data, key.size),
+		.wait = (span_ns)grace_ms * SPAN_MS, .identity = slice_str(node->identity),
+		.admin = true };
 	memcpy(request.lock_id.b, lock_id->bytes, sizeof request.lock_id.b);
 	int error = call_new(node, &call);
 	error = error ? error : call_keep(call, &request);
@@ -127,8 +136,10 @@ int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes ke
 }
 
 int64_t pawl_node_bond_left_ms(const struct pawl_node_call *binding) {
-	struct instant end = core_binding_end(node_driver(binding->node->node)->core, binding->key, binding->lock_id);
-	return end.boot == INT64_MAX ? INT64_MAX : instant_left_short(time_source_now(), end) / SPAN_MS;
+	struct instant end = core_binding_end(node_driver(binding->node->node)->core, binding->key,
+		binding->lock_id);
+	return end.boot == INT64_MAX
+		? INT64_MAX : instant_left_short(time_source_now(), end) / SPAN_MS;
 }
 
 /* ---- the answer ---- */
@@ -143,10 +154,12 @@ static const char *result_node_name(const struct core *core, struct id128 id) {
 }
 
 static int result_waiters(struct pawl_node_call *call, const struct core_reply *reply) {
-	struct pawl_waiter *to = arena_take(&call->bytes, reply->count * sizeof *to, _Alignof(struct pawl_waiter));
+	struct pawl_waiter *to = arena_take(&call->bytes, reply->count * sizeof *to,
+		_Alignof(struct pawl_waiter));
 	int error = to ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < reply->count; i++) {
-		const char *node = result_node_name(node_driver(call->node->node)->core, reply->waiters[i].node);
+		const char *node = result_node_name(node_driver(call->node->node)->core,
+			reply->waiters[i].node);
 		error = embed_waiter(&call->bytes, &reply->waiters[i], node, &to[i]);
 	}
 	call->result.waiters = to;
@@ -159,7 +172,8 @@ static int result_make_room(struct pawl_node_call *call, size_t count) {
 		return 0;
 	}
 	const size_t room = count < 2 * call->room ? 2 * call->room : count;
-	struct pawl_entry *to = arena_take(&call->bytes, room * sizeof *to, _Alignof(struct pawl_entry));
+	struct pawl_entry *to = arena_take(&call->bytes, room * sizeof *to,
+		_Alignof(struct pawl_entry));
 	if (!to) {
 		return PAWL_ENOMEM;
 	}
@@ -171,12 +185,14 @@ static int result_make_room(struct pawl_node_call *call, size_t count) {
 	return 0;
 }
 
-/* Those of a list, or some more of them. */
+/* Adds the entries of a list, or of one more piece of it. */
 static int result_entries(struct pawl_node_call *call, const struct core_reply *reply) {
 	const size_t before = call->result.entry_count;
-	int error = call->result.error ? call->result.error : result_make_room(call, before + reply->count);
+	int error = call->result.error
+		? call->result.error : result_make_room(call, before + reply->count);
 	for (size_t i = 0; !error && i < reply->count; i++) {
-		error = embed_entry(&call->bytes, &reply->entries[i], false, &call->entries[before + i]);
+		error = embed_entry(&call->bytes, &reply->entries[i], false,
+			&call->entries[before + i]);
 	}
 	call->result.entry_count = error ? 0 : before + reply->count;
 	call->result.more = reply->more;
@@ -214,8 +230,10 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	struct pawl_node_result *r = &call->result;
 	const struct instant end = instant_add(call->asked, reply->valid);
 	struct core_status status;
-	core_status(node_driver(call->node->node)->core, node_driver(call->node->node)->last, &status);
-	r->error = reply->error ? reply->error : r->error; /* of an earlier piece of a list */
+	core_status(node_driver(call->node->node)->core, node_driver(call->node->node)->last,
+		&status);
+	/* The error may be that of an earlier piece of a list. */
+	r->error = reply->error ? reply->error : r->error;
 	r->field = reply->field ? reply->field : "";
 	memcpy(r->lock_id.bytes, reply->lock_id.b, sizeof r->lock_id.bytes);
 	r->token = reply->token;
@@ -237,7 +255,8 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	if (result_bytes(call, reply) != 0 && !r->error) {
 		r->error = PAWL_ENOMEM;
 	}
-	r->entry_count = r->error ? 0 : r->entry_count; /* earlier pieces of a list */
+	/* The entries may be those of earlier pieces of a list. */
+	r->entry_count = r->error ? 0 : r->entry_count;
 	r->message = !r->error ? "" : r->why[0] ? r->why : pawl_error_message(r->error);
 }
 
@@ -246,7 +265,7 @@ static struct pawl_node_call *call_find(const struct pawl_node *node, uint64_t i
 	return found ? CONTAINER_OF(found, struct pawl_node_call, by_id) : NULL;
 }
 
-/* It stays until the callbacks run. */
+/* Ends the call. It stays until the callbacks run. */
 static void call_answer(struct pawl_node_call *call, const struct core_reply *reply) {
 	struct pawl_node *node = call->node;
 	map_remove(&node->calls, &call->by_id);
@@ -260,7 +279,8 @@ void embed_on_reply(void *ctx, const struct core_reply *reply) {
 	struct pawl_node *node = ctx;
 	struct pawl_node_call *call = call_find(node, reply->id);
 	if (!call) {
-		return; /* canceled */
+		/* The call was canceled. */
+		return;
 	}
 	if (reply->goes_on) {
 		call->result.error = call->done ? result_entries(call, reply) : 0;
@@ -284,20 +304,23 @@ void embed_finish(struct pawl_node_call *take_call) {
 
 /* ---- cancel ---- */
 
-/* What the attempt got, or gets yet, is given back, and a later commit of it is refused (R3). */
+/* Gives back what the attempt got, or may still get; a later commit of it is refused (R3). */
 static void cancel_release(struct pawl_node *node, struct slice key, struct id128 lock_id) {
-	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id, .identity = slice_str(node->identity), .admin = true };
+	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id,
+		.identity = slice_str(node->identity), .admin = true };
 	struct pawl_node_call *call;
 	if (call_new(node, &call) == 0) {
 		(void)call_begin(call, &request);
-	} /* else the lease runs out by itself */
+	/* Without memory, the lease runs out by itself. */
+	}
 }
 
 void pawl_node_cancel(struct pawl_node_call *take_call) {
 	struct pawl_node *node = take_call->node;
 	struct pawl_node_call *known = call_find(node, take_call->id);
 	if (known) {
-		const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = take_call->id };
+		const struct core_event gone = { .kind = CORE_CLIENT_GONE,
+			.client = take_call->id };
 		map_remove(&node->calls, &take_call->by_id);
 		driver_step_now(node_driver(node->node), &gone);
 	}
@@ -309,7 +332,8 @@ void pawl_node_cancel(struct pawl_node_call *take_call) {
 
 void embed_cancel_all(struct pawl_node *node) {
 	struct list *first;
-	while ((first = list_first(&node->done)) != NULL || (first = list_first(&node->under_way)) != NULL) {
+	while ((first = list_first(&node->done)) != NULL
+		|| (first = list_first(&node->under_way)) != NULL) {
 		struct pawl_node_call *call = CONTAINER_OF(first, struct pawl_node_call, among);
 		if (call_find(node, call->id)) {
 			map_remove(&node->calls, &call->by_id);

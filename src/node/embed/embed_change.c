@@ -1,4 +1,4 @@
-/* A change of the set that the program asks for: from its words to the core's. */
+/* embed_change.c: translates a change of the set that the program asks for to the core's terms. */
 #include "embed.h"
 
 #include "pawl/error.h"
@@ -39,17 +39,22 @@ static struct slice change_text(const char *text) {
 
 int embed_change_read(const struct pawl_change *from, struct embed_change *out) {
 	enum change_kind kind;
-	if (!from || change_kind_of(from->kind, &kind) != 0 || from->node_count > PAWL_CHANGE_NODES_MAX || (from->node_count && !from->nodes)) {
+	if (!from || change_kind_of(from->kind, &kind) != 0
+		|| from->node_count > PAWL_CHANGE_NODES_MAX || (from->node_count && !from->nodes)) {
 		return PAWL_EINVAL;
 	}
 	for (size_t i = 0; i < from->node_count; i++) {
 		const struct pawl_change_node *n = &from->nodes[i];
-		out->nodes[i] = (struct core_change_node){ change_text(n->name), change_text(n->address), n->master };
+		out->nodes[i] = (struct core_change_node){ change_text(n->name),
+			change_text(n->address), n->master };
 	}
-	out->change = (struct core_change){ .kind = kind, .name = change_text(from->name), .other = change_text(from->other),
-		.address = change_text(from->address), .nodes = out->nodes, .node_count = (uint32_t)from->node_count,
-		.max_lease = (span_ns)from->max_lease_ms * SPAN_MS, .request_timeout = (span_ns)from->request_timeout_ms * SPAN_MS,
-		.promise_timeout = (span_ns)from->promise_timeout_ms * SPAN_MS, .drift_ppm = from->clock_drift_ppm,
-		.has_drift = from->has_clock_drift, .anyway = from->anyway };
+	out->change = (struct core_change){ .kind = kind, .name = change_text(from->name),
+		.other = change_text(from->other), .address = change_text(from->address),
+		.nodes = out->nodes, .node_count = (uint32_t)from->node_count,
+		.max_lease = (span_ns)from->max_lease_ms * SPAN_MS,
+		.request_timeout = (span_ns)from->request_timeout_ms * SPAN_MS,
+		.promise_timeout = (span_ns)from->promise_timeout_ms * SPAN_MS,
+		.drift_ppm = from->clock_drift_ppm, .has_drift = from->has_clock_drift,
+		.anyway = from->anyway };
 	return 0;
 }

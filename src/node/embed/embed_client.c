@@ -1,4 +1,6 @@
-/* A client of the node in the same process: one end of a pair of sockets is a session of the node, the other one libpawl's. */
+/* embed_client.c: a client of the node in the same process. One end of a pair of sockets is a
+ * session of the node, and the other end belongs to libpawl.
+ */
 #include "embed.h"
 
 #include <sys/socket.h>
@@ -20,15 +22,18 @@ static int embed_dial(void *arg) {
 	return fds[1];
 }
 
-int pawl_node_client(struct pawl_node *node, const struct pawl_options *options, struct pawl **out_client) {
+int pawl_node_client(struct pawl_node *node, const struct pawl_options *options,
+	struct pawl **out_client) {
 	struct pawl_options o = { 0 };
 	if (options) {
 		o = *options;
 	}
-	if (!node || node->doomed || o.base || o.endpoints || o.ca_file || o.cert_file || o.key_file || o.server_name) {
+	if (!node || node->doomed || o.base || o.endpoints || o.ca_file || o.cert_file || o.key_file
+		|| o.server_name) {
 		return PAWL_EINVAL;
 	}
 	o.base = node->base;
-	o.owner = o.owner.size ? o.owner : (struct pawl_bytes){ node->config->name, strlen(node->config->name) };
+	o.owner = o.owner.size
+		? o.owner : (struct pawl_bytes){ node->config->name, strlen(node->config->name) };
 	return pawl_new_dialled(&o, embed_dial, node, out_client, NULL);
 }

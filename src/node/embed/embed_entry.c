@@ -1,12 +1,12 @@
-/* What the core says about holders and waiters, as the program sees it. */
+/* embed_entry.c: shows the program what the core says about holders and waiters. */
 #include "client_entry.h"
 #include "embed.h"
 
 #include "pawl/error.h"
 
 const struct pawl_bytes embed_no_bytes = { "", 0 };
-const struct pawl_entry embed_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 },
-	.held_ms = -1, .label = "", .host = "", .identity = "" };
+const struct pawl_entry embed_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 },
+	.value_seq = { "", 0 }, .held_ms = -1, .label = "", .host = "", .identity = "" };
 
 int embed_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out) {
 	uint8_t *copy = arena_take(arena, from.size + 1, 1);
@@ -30,7 +30,8 @@ int embed_text(struct arena *arena, struct slice from, const char **out) {
 	return error;
 }
 
-int embed_slots(struct arena *arena, const struct terms *terms, const uint32_t **out, size_t *out_count) {
+int embed_slots(struct arena *arena, const struct terms *terms, const uint32_t **out,
+	size_t *out_count) {
 	size_t count = permits_count(terms->set), at = 0;
 	uint32_t *slots = arena_take(arena, count * sizeof *slots, _Alignof(uint32_t));
 	if (!slots) {
@@ -74,10 +75,13 @@ static int entry_about(struct arena *arena, const struct core_entry *from, struc
 	return error;
 }
 
-int embed_entry(struct arena *arena, const struct core_entry *from, bool contested, struct pawl_entry *out) {
-	struct pawl_entry entry = { .held = !from->closing, .contested = contested, .token = from->token,
-		.remaining_ms = from->remaining / SPAN_MS, .held_ms = from->age / SPAN_MS, .lock_delay_ms = from->terms.delay / SPAN_MS,
-		.closing = from->closing, .closing_ms = from->closed_for / SPAN_MS, .holders = from->holders ? from->holders : !from->closing };
+int embed_entry(struct arena *arena, const struct core_entry *from, bool contested,
+	struct pawl_entry *out) {
+	struct pawl_entry entry = { .held = !from->closing, .contested = contested,
+		.token = from->token, .remaining_ms = from->remaining / SPAN_MS,
+		.held_ms = from->age / SPAN_MS, .lock_delay_ms = from->terms.delay / SPAN_MS,
+		.closing = from->closing, .closing_ms = from->closed_for / SPAN_MS,
+		.holders = from->holders ? from->holders : !from->closing };
 	int error = embed_bytes(arena, from->key, &entry.key);
 	error = error ? error : embed_bytes(arena, from->owner, &entry.owner);
 	error = error ? error : embed_bytes(arena, from->value, &entry.value);
@@ -92,9 +96,11 @@ int embed_entry(struct arena *arena, const struct core_entry *from, bool contest
 	return error;
 }
 
-int embed_waiter(struct arena *arena, const struct core_waiter *from, const char *node, struct pawl_waiter *out) {
+int embed_waiter(struct arena *arena, const struct core_waiter *from, const char *node,
+	struct pawl_waiter *out) {
 	const struct client_label label = client_label_unpack(from->label);
-	struct pawl_waiter w = { .since_ms = from->since / SPAN_MS, .priority = from->terms.priority, .pid = label.pid,
+	struct pawl_waiter w = { .since_ms = from->since / SPAN_MS,
+		.priority = from->terms.priority, .pid = label.pid,
 		.mode = embed_mode(&from->terms) };
 	if (w.mode == PAWL_PERMITS) {
 		w.permits = from->terms.count;

@@ -1,4 +1,6 @@
-/* What a program says about its node, judged as a configuration file is. */
+/* embed_options.c: reads what a program says about its node, with the checks of a configuration
+ * file.
+ */
 #include <stdlib.h>
 
 #include "config_setting.h"
@@ -7,14 +9,16 @@
 #include "pawl/error.h"
 #include "text.h"
 
-static int options_text(struct config_reading *r, const char *what, const char *from, char *out, size_t size) {
+static int options_text(struct config_reading *r, const char *what, const char *from, char *out,
+	size_t size) {
 	if (from && !text_copy(out, size, from)) {
 		return config_wrong(r, 0, "%s is too long", what);
 	}
 	return 0;
 }
 
-static int options_name(struct config_reading *r, const char *what, const char *from, char out[NODE_NAME_MAX + 1]) {
+static int options_name(struct config_reading *r, const char *what, const char *from,
+	char out[NODE_NAME_MAX + 1]) {
 	const char *wrong = config_value_name(from ? from : "");
 	if (wrong) {
 		return config_wrong(r, 0, "%s = %.80s: %s", what, from ? from : "", wrong);
@@ -22,7 +26,8 @@ static int options_name(struct config_reading *r, const char *what, const char *
 	return options_text(r, what, from, out, NODE_NAME_MAX + 1);
 }
 
-static int options_path(struct config_reading *r, const char *what, const char *from, char out[CONFIG_PATH_MAX]) {
+static int options_path(struct config_reading *r, const char *what, const char *from,
+	char out[CONFIG_PATH_MAX]) {
 	if (from && from[0] != '/') {
 		return config_wrong(r, 0, "%s = %.200s: write an absolute path", what, from);
 	}
@@ -33,7 +38,8 @@ static int options_masters(struct config_reading *r, const struct pawl_node_opti
 	int error = 0;
 	for (size_t i = 0; !error && i < o->master_count; i++) {
 		const char *name = o->masters[i].name, *address = o->masters[i].address;
-		error = config_master_line(r, (unsigned)i + 1, name ? name : "", address ? address : "");
+		error = config_master_line(r, (unsigned)i + 1, name ? name : "",
+			address ? address : "");
 	}
 	return error;
 }
@@ -41,7 +47,8 @@ static int options_masters(struct config_reading *r, const struct pawl_node_opti
 static int options_files(struct config_reading *r, const struct pawl_node_options *o) {
 	struct node_config *c = r->config;
 	if (!o->state_dir) {
-		return config_wrong(r, 0, "state_dir is missing: write the path of a directory of this node's own");
+		return config_wrong(r, 0,
+			"state_dir is missing: write the path of a directory of this node's own");
 	}
 	int error = options_path(r, "state_dir", o->state_dir, c->state_dir);
 	error = error ? error : options_path(r, "ca_file", o->ca_file, c->tls.ca);
@@ -52,16 +59,20 @@ static int options_files(struct config_reading *r, const struct pawl_node_option
 	error = error ? error : options_path(r, "acl_file", o->acl_file, c->acl_file);
 	c->tls.any_key_mode = o->any_key_mode;
 	c->tls.embedded = true;
-	r->section_line[SECTION_TLS] = o->ca_file || o->cert_file || o->key_file || o->revoked_file || o->crl_file;
+	r->section_line[SECTION_TLS] = o->ca_file || o->cert_file || o->key_file || o->revoked_file
+		|| o->crl_file;
 	return error;
 }
 
 static int options_addresses(struct config_reading *r, const struct pawl_node_options *o) {
 	r->no_clients = true;
 	r->config->insecure = o->insecure;
-	int error = options_text(r, "listen_peer", o->listen_peer, r->listen_peer, sizeof r->listen_peer);
-	error = error ? error : options_text(r, "listen_client", o->listen_client, r->listen_client, sizeof r->listen_client);
-	return error ? error : options_text(r, "advertise", o->advertise, r->config->advertise, sizeof r->config->advertise);
+	int error = options_text(r, "listen_peer", o->listen_peer, r->listen_peer,
+		sizeof r->listen_peer);
+	error = error ? error : options_text(r, "listen_client", o->listen_client, r->listen_client,
+		sizeof r->listen_client);
+	return error ? error : options_text(r, "advertise", o->advertise, r->config->advertise,
+		sizeof r->config->advertise);
 }
 
 static span_ns span_or(uint32_t ms, span_ns standard) {
@@ -96,7 +107,8 @@ static int options_read(struct config_reading *r, const struct pawl_node_options
 	return error ? error : node_config_read_rights(r->config, r->problem);
 }
 
-int embed_options_read(const struct pawl_node_options *options, struct node_config **out, struct problem *problem) {
+int embed_options_read(const struct pawl_node_options *options, struct node_config **out,
+	struct problem *problem) {
 	struct config_reading *r = calloc(1, sizeof *r);
 	struct node_config *c = node_config_new();
 	int error = PAWL_ENOMEM;

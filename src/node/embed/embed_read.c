@@ -1,4 +1,4 @@
-/* Reads of this process's memory. */
+/* embed_read.c: reads from the memory of this process. */
 #include "embed.h"
 
 #include "pawl/error.h"
@@ -6,7 +6,7 @@
 
 #define SEQ_BYTES 20
 
-/* As the client protocol has it: in network byte order. */
+/* Writes a sequence in network byte order, as the client protocol does. */
 static void embed_seq(struct ballot from, uint8_t out[SEQ_BYTES]) {
 	for (unsigned i = 0; i < 8; i++) {
 		out[i] = (uint8_t)(from.clock >> (56 - 8 * i));
@@ -43,8 +43,9 @@ bool embed_seq_parse(struct pawl_bytes from, struct ballot *out) {
 bool pawl_node_get(struct pawl_node *node, struct pawl_bytes key, struct pawl_entry *out_entry) {
 	struct core_inspect look;
 	arena_reset(&node->read);
-	return core_inspect(node_driver(node->node)->core, slice_of(key.data, key.size), time_source_now(), &look)
-		&& !look.entry.closing && embed_entry(&node->read, &look.entry, look.contested, out_entry) == 0;
+	return core_inspect(node_driver(node->node)->core, slice_of(key.data, key.size),
+		time_source_now(), &look) && !look.entry.closing
+		&& embed_entry(&node->read, &look.entry, look.contested, out_entry) == 0;
 }
 
 struct embed_each {
@@ -65,13 +66,15 @@ static bool embed_visit(void *ctx, const struct core_inspect *look) {
 	return !each->error && each->visit(&entry, each->arg);
 }
 
-int pawl_node_each(struct pawl_node *node, struct pawl_bytes prefix, pawl_node_visit_fn *visit, void *arg) {
+int pawl_node_each(struct pawl_node *node, struct pawl_bytes prefix,
+	pawl_node_visit_fn *visit, void *arg) {
 	struct embed_each each = { .node = node, .visit = visit, .arg = arg };
-	core_inspect_each(node_driver(node->node)->core, slice_of(prefix.data, prefix.size), time_source_now(), embed_visit, &each);
+	core_inspect_each(node_driver(node->node)->core, slice_of(prefix.data, prefix.size),
+		time_source_now(), embed_visit, &each);
 	return each.error;
 }
 
-/* ---- how it does ---- */
+/* ---- the status ---- */
 
 static enum pawl_node_state embed_state(enum core_state state) {
 	switch (state) {
@@ -97,17 +100,20 @@ int64_t embed_age_ms(const struct core_status *status) {
 	if (status->state == CORE_VOTING) {
 		return 0;
 	}
-	return status->state == CORE_FOLLOWING && status->age != SPAN_MAX ? status->age / SPAN_MS : -1;
+	return status->state == CORE_FOLLOWING && status->age != SPAN_MAX
+		? status->age / SPAN_MS : -1;
 }
 
 void pawl_node_status(const struct pawl_node *node, struct pawl_node_status *out_status) {
 	const struct core *core = node_driver(node->node)->core;
 	struct core_status s;
 	core_status(core, time_source_now(), &s);
-	*out_status = (struct pawl_node_status){ .state = embed_state(s.state), .master = s.master, .epoch = s.epoch, .settled = s.settled,
-		.complete = s.complete, .quorum = s.quorum, .voting = s.voting_linked, .waits_for = s.waits_for ? s.waits_for : "",
-		.left_ms = s.left / SPAN_MS, .age_ms = embed_age_ms(&s), .follows = "", .keys = s.held, .waiters = s.waiters,
-		.memory_bytes = s.memory_bytes, .peers = core_peer_count(core) };
+	*out_status = (struct pawl_node_status){ .state = embed_state(s.state), .master = s.master,
+		.epoch = s.epoch, .settled = s.settled, .complete = s.complete, .quorum = s.quorum,
+		.voting = s.voting_linked, .waits_for = s.waits_for ? s.waits_for : "",
+		.left_ms = s.left / SPAN_MS, .age_ms = embed_age_ms(&s), .follows = "",
+		.keys = s.held, .waiters = s.waiters, .memory_bytes = s.memory_bytes,
+		.peers = core_peer_count(core) };
 	if (s.state == CORE_FOLLOWING && s.following >= 0) {
 		out_status->follows = core_peer(core, (uint32_t)s.following)->name;
 	}
@@ -121,12 +127,14 @@ bool pawl_node_peer(const struct pawl_node *node, uint32_t index, struct pawl_no
 	}
 	core_status(core, time_source_now(), &s);
 	const struct core_peer_status *p = &s.peers[index];
-	*out_peer = (struct pawl_node_peer){ .name = core_peer(core, index)->name, .address = core_peer(core, index)->address,
-		.self = index == core_self(core), .master = p->master, .member = p->member, .linked = p->linked, .voting = p->voting,
+	*out_peer = (struct pawl_node_peer){ .name = core_peer(core, index)->name,
+		.address = core_peer(core, index)->address, .self = index == core_self(core),
+		.master = p->master, .member = p->member, .linked = p->linked, .voting = p->voting,
 		.round_trip_us = p->round_trip ? p->round_trip / SPAN_US : -1 };
 	return true;
 }
 
 int64_t pawl_node_left_ms(struct pawl_node_deadline deadline) {
-	return instant_left_short(time_source_now(), (struct instant){ deadline.boottime_ns, deadline.monotonic_raw_ns }) / SPAN_MS;
+	return instant_left_short(time_source_now(),
+		(struct instant){ deadline.boottime_ns, deadline.monotonic_raw_ns }) / SPAN_MS;
 }

@@ -1,4 +1,4 @@
-/* The program's requests as the core takes them. */
+/* embed_request.c: translates the program's requests to the core's. */
 #include <openssl/rand.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #define LEASE_MS_DEFAULT 30000
 
-/* False: it is not for a node inside a program. */
+/* Returns false if the method is not for a node inside a program. */
 static bool ask_op(enum pawl_method method, enum core_op *out) {
 	switch (method) {
 	case PAWL_ACQUIRE:
@@ -77,36 +77,47 @@ static bool ask_bytes_valid(const struct pawl_request *r) {
 	return valid;
 }
 
-/* False: nothing can be meant by them. A lock ends with the node by a bond, not with a connection. */
+/* Returns false if the terms make no sense. A lock of the program ends with the node by a session
+ * binding (pawl_node_release_on_disconnect), not with a connection. */
 static bool ask_terms(const struct pawl_terms *from, struct terms *out) {
-	*out = (struct terms){ .of = from->mode == PAWL_SHARED ? SHARE_SHARED : SHARE_EXCLUSIVE, .priority = from->priority,
-		.delay = (span_ns)from->lock_delay_ms * SPAN_MS };
+	*out = (struct terms){ .of = from->mode == PAWL_SHARED ? SHARE_SHARED : SHARE_EXCLUSIVE,
+		.priority = from->priority, .delay = (span_ns)from->lock_delay_ms * SPAN_MS };
 	if (from->permits || from->of) {
 		out->of = (uint16_t)from->of;
 		out->count = (uint16_t)from->permits;
 	}
-	return !from->release_on_disconnect && (from->mode == PAWL_EXCLUSIVE || from->mode == PAWL_SHARED || from->permits)
-		&& from->of <= PERMITS_MAX && from->permits <= from->of && (from->of == 0 || from->permits > 0);
+	return !from->release_on_disconnect
+		&& (from->mode == PAWL_EXCLUSIVE || from->mode == PAWL_SHARED || from->permits)
+		&& from->of <= PERMITS_MAX && from->permits <= from->of
+		&& (from->of == 0 || from->permits > 0);
 }
 
-/* What the holder says about itself. */
-static struct slice ask_label(const struct pawl_node *node, const struct pawl_request *r, uint8_t room[LABEL_MAX]) {
-	const struct client_label label = { .text = ask_slice(r->label), .host = slice_str(node->host), .pid = (uint32_t)getpid() };
+/* Writes what the holder says about itself. */
+static struct slice ask_label(const struct pawl_node *node, const struct pawl_request *r,
+	uint8_t room[LABEL_MAX]) {
+	const struct client_label label = { .text = ask_slice(r->label),
+		.host = slice_str(node->host), .pid = (uint32_t)getpid() };
 	return slice_of(room, client_label_pack(&label, room));
 }
 
-int embed_request_read(const struct pawl_node *node, const struct pawl_request *r, struct embed_request *room, struct core_request *out) {
+int embed_request_read(const struct pawl_node *node, const struct pawl_request *r,
+	struct embed_request *room, struct core_request *out) {
 	enum core_op op;
 	struct terms terms;
-	if (!ask_op(r->method, &op) || !ask_bytes_valid(r) || r->locks || r->lock_count || r->keys || r->key_count
-		|| r->timeout_ms || !ask_terms(&r->terms, &terms)) {
+	if (!ask_op(r->method, &op) || !ask_bytes_valid(r) || r->locks || r->lock_count || r->keys
+		|| r->key_count || r->timeout_ms || !ask_terms(&r->terms, &terms)) {
 		return PAWL_EINVAL;
 	}
-	*out = (struct core_request){ .op = op, .key = ask_slice(r->key), .owner = ask_slice(r->owner), .value = ask_slice(r->value),
-		.identity = slice_str(node->identity), .admin = true, .lease = (span_ns)(r->lease_ms ? r->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS,
-		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token, .deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
-		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
-		.after = ask_slice(r->after), .limit = r->limit, .terms = terms, .to = ask_slice(r->to), .prefix = op == CORE_WAITERS && r->prefix };
+	*out = (struct core_request){ .op = op, .key = ask_slice(r->key),
+		.owner = ask_slice(r->owner), .value = ask_slice(r->value),
+		.identity = slice_str(node->identity), .admin = true,
+		.lease = (span_ns)(r->lease_ms ? r->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS,
+		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token,
+		.deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
+		.for_free = r->for_free, .expect_value = r->expect.data,
+		.expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
+		.after = ask_slice(r->after), .limit = r->limit, .terms = terms,
+		.to = ask_slice(r->to), .prefix = op == CORE_WAITERS && r->prefix };
 	if (op == CORE_EXTEND) {
 		memcpy(out->terms.set.w, r->slots, sizeof out->terms.set.w);
 	}
@@ -124,7 +135,8 @@ int embed_request_read(const struct pawl_node *node, const struct pawl_request *
 	if (op == CORE_ACQUIRE) {
 		out->label = ask_label(node, r, room->label);
 	}
-	if (op == CORE_ACQUIRE && id128_zero(out->lock_id) && RAND_bytes(out->lock_id.b, sizeof out->lock_id.b) != 1) {
+	if (op == CORE_ACQUIRE && id128_zero(out->lock_id)
+		&& RAND_bytes(out->lock_id.b, sizeof out->lock_id.b) != 1) {
 		return PAWL_EIO;
 	}
 	return 0;

@@ -12,14 +12,16 @@
 #include "log_limit.h"
 #include "log_writer.h"
 
-#define LOG_BYTES_SHOWN 256 /* of one value */
+/* How many bytes of one value are shown. */
+#define LOG_BYTES_SHOWN 256
 
 static _Atomic int log_level_now = LEVEL_INFO;
 static atomic_bool log_priorities;
 
 struct log_text {
 	char *data;
-	size_t size, used; /* used < size; what does not fit is cut */
+	/* `used` is always below `size`; what does not fit is cut off. */
+	size_t size, used;
 };
 
 static void log_char(struct log_text *t, char c) {
@@ -63,8 +65,8 @@ static bool log_plain_byte(uint8_t c) {
 	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
 }
 
-/* Bare if nothing in it could be mistaken; else in quotes, with \xNN for what is not printable: a stranger's key cannot
- * make a line of its own. */
+/* Writes a value as it is if nothing in it could be mistaken; otherwise in quotes, with \xNN for
+ * bytes that are not printable. So a stranger's key cannot make a line of its own. */
 static void log_bytes(struct log_text *t, struct slice s) {
 	size_t shown = s.size < LOG_BYTES_SHOWN ? s.size : LOG_BYTES_SHOWN;
 	bool bare = shown > 0 && shown == s.size;
@@ -103,7 +105,8 @@ static void log_value(struct log_text *t, const struct log_field *f) {
 	case LOG_KIND_SPAN:
 		log_span(t, f->number);
 		return;
-	case LOG_KIND_LOCK: /* who knows all of it may release the lock */
+	case LOG_KIND_LOCK:
+		/* Whoever knows all of a lock_id may release the lock. */
 		log_hex(t, f->id->b, 4);
 		log_chars(t, "...");
 		return;
@@ -152,7 +155,8 @@ static const char *log_level_name(enum log_level level) {
 	return "unknown";
 }
 
-/* The one use of the wall clock: for the reader. */
+/* Writes the time, or a priority, in front of a line. This is the only use of the wall clock, and
+ * it is for the reader. */
 static void log_prefix(struct log_text *t, enum log_level level) {
 	if (atomic_load(&log_priorities)) {
 		log_char(t, '<');
@@ -166,11 +170,13 @@ static void log_prefix(struct log_text *t, enum log_level level) {
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + used, sizeof text - used, ".%03dZ %s ", (int)(now.tv_nsec / 1000000), log_level_name(level));
+	snprintf(text + used, sizeof text - used, ".%03dZ %s ", (int)(now.tv_nsec / 1000000),
+		log_level_name(level));
 	log_chars(t, text);
 }
 
-static bool log_may_pass(struct log_limit *limit, const char *event, uint32_t lines, uint64_t *out_suppressed) {
+static bool log_may_pass(struct log_limit *limit, const char *event, uint32_t lines,
+	uint64_t *out_suppressed) {
 	struct timespec now = { .tv_sec = 0 };
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	return log_limit_pass(limit, event, lines, now.tv_sec, out_suppressed);
@@ -185,7 +191,8 @@ static bool log_may_write(const char *event, uint32_t lines, uint64_t *out_suppr
 	return pass;
 }
 
-static void log_body(struct log_text *t, const char *event, const struct log_field *fields, uint64_t suppressed) {
+static void log_body(struct log_text *t, const char *event, const struct log_field *fields,
+	uint64_t suppressed) {
 	log_fields(t, event, fields);
 	if (suppressed > 0) {
 		log_chars(t, " suppressed=");
@@ -193,7 +200,8 @@ static void log_body(struct log_text *t, const char *event, const struct log_fie
 	}
 }
 
-static void log_write_own(enum log_level level, uint32_t lines, const char *event, const struct log_field *fields) {
+static void log_write_own(enum log_level level, uint32_t lines, const char *event,
+	const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
 	uint64_t suppressed;
@@ -213,7 +221,8 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 static size_t log_lost_line(uint64_t lost, char out[LOG_LINE_MAX]) {
 	struct log_text t = { out, LOG_LINE_MAX, 0 };
 	const struct log_field fields[] = { LOG_NUMBER("lines", lost),
-		LOG_TEXT("why", "whatever reads this log was too slow, or could not write it"), { .kind = LOG_KIND_END } };
+		LOG_TEXT("why", "whatever reads this log was too slow, or could not write it"),
+		{ .kind = LOG_KIND_END } };
 	log_prefix(&t, LEVEL_WARNING);
 	log_fields(&t, "log_lines_lost", fields);
 	out[t.used++] = '\n';
@@ -232,11 +241,13 @@ void log_plain(enum log_level level, const char *event) {
 	log_write(level, event, (const struct log_field[]){ { .kind = LOG_KIND_END } });
 }
 
-void log_write_to(struct log *log, enum log_level level, const char *event, const struct log_field *fields) {
+void log_write_to(struct log *log, enum log_level level, const char *event,
+	const struct log_field *fields) {
 	log_write_limited(log, level, LOG_LIMIT_LINES, event, fields);
 }
 
-void log_write_limited(struct log *log, enum log_level level, uint32_t lines, const char *event, const struct log_field *fields) {
+void log_write_limited(struct log *log, enum log_level level, uint32_t lines, const char *event,
+	const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
 	uint64_t suppressed;
@@ -266,7 +277,8 @@ bool log_wanted(enum log_level level) {
 }
 
 void log_start(void) {
-	/* device:inode of the journal's stream; the variable is also inherited by processes whose stderr goes elsewhere. */
+	/* The variable has the device:inode of the journal's stream. It is also inherited by
+	 * processes whose stderr goes elsewhere. */
 	const char *journal = getenv("JOURNAL_STREAM");
 	struct stat st;
 	char ours[64];

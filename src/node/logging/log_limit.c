@@ -9,14 +9,16 @@ static struct log_limit_row *log_limit_row(struct log_limit *limit, const char *
 		if (!row->event) {
 			row->event = event;
 		}
-		if (row->event == event || strcmp(row->event, event) == 0) { /* two files may have the same literal at two places */
+		/* Two files may have the same literal at two addresses. */
+		if (row->event == event || strcmp(row->event, event) == 0) {
 			return row;
 		}
 	}
 	return NULL;
 }
 
-bool log_limit_pass(struct log_limit *limit, const char *event, uint32_t lines, int64_t second, uint64_t *out_suppressed) {
+bool log_limit_pass(struct log_limit *limit, const char *event, uint32_t lines, int64_t second,
+	uint64_t *out_suppressed) {
 	struct log_limit_row *row = log_limit_row(limit, event);
 	*out_suppressed = 0;
 	if (!row) {

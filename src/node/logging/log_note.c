@@ -1,32 +1,47 @@
-/* What the core says, as log lines. docs/operations/reference.md explains each. */
+/* log_note.c: writes what the core notes as log lines. docs/operations/reference.md explains each.
+ */
 #include "log.h"
 
 static const char *note_peer(const struct core *core, const struct core_note *note) {
 	return note->peer < core_peer_count(core) ? core_peer(core, note->peer)->name : "";
 }
 
-/* Membership and replication. */
+/* Writes notes about membership and replication. */
 static void note_of_the_set(struct log *log, const struct core_note *note, const char *peer) {
 	if (note->kind == NOTE_OUTSIDE) {
-		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back"));
+		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("remedy",
+				"pawl cluster add-replica adds it, pawl cluster replace NAME NAME "
+				"gives it its place back"));
 	} else if (note->kind == NOTE_FOLLOWING) {
 		log_to(log, LEVEL_INFO, "following", LOG_TEXT("peer", peer));
 	} else if (note->kind == NOTE_ADOPTED) {
-		log_to(log, LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
+		log_to(log, LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("as", note->text));
 	} else if (note->kind == NOTE_CONFLICT) {
-		log_to(log, LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
-			LOG_TEXT("remedy", "two clusters have been made from one, or that node lies: look at 'pawl cluster show' on both, and stop the wrong one"));
+		log_to(log, LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer),
+			LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("remedy",
+				"two clusters have been made from one, or that node lies: look at "
+				"'pawl cluster show' on both, and stop the wrong one"));
 	} else if (note->kind == NOTE_UNPROVEN) {
 		log_to(log, LEVEL_WARNING, "epoch_unproven", LOG_NUMBER("epoch", note->value),
-			LOG_TEXT("remedy", "a later configuration is told of, but too few masters of this node's own say so: start those again; if they are gone for good, empty "
-				"this node's state_dir, name present masters in its file, and pawl cluster replace NAME NAME"));
+			LOG_TEXT("remedy",
+				"a later configuration is told of, but too few masters of this "
+				"node's own say so: start those again; if they are gone for good, "
+				"empty this node's state_dir, name present masters in its file, "
+				"and pawl cluster replace NAME NAME"));
 	} else if (note->kind == NOTE_COMPLETE) {
 		log_to(log, LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
 	} else if (note->kind == NOTE_ROLE_REFUSED) {
-		log_to(log, LEVEL_WARNING, "role_refused", LOG_TEXT("peer", peer), LOG_TEXT("why", "its certificate does not let it be a master"),
-			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload it"));
+		log_to(log, LEVEL_WARNING, "role_refused", LOG_TEXT("peer", peer),
+			LOG_TEXT("why", "its certificate does not let it be a master"),
+			LOG_TEXT("remedy",
+				"give it a certificate without a role (pawl cert node) and "
+				"reload it"));
 	} else if (note->kind == NOTE_CHANGE) {
-		log_to(log, LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
+		log_to(log, LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("step", note->text));
 	} else if (note->kind == NOTE_FORCED) {
 		log_to(log, LEVEL_WARNING, "forced", LOG_NUMBER("epoch", note->value));
 	}
@@ -36,16 +51,26 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	const char *peer = note_peer(core, note);
 	switch (note->kind) {
 	case NOTE_BORN:
-		log_to(log, LEVEL_NOTICE, "cluster_born", LOG_TEXT("cluster", core_config(core)->cluster), LOG_NUMBER("epoch", core_config(core)->epoch));
+		log_to(log, LEVEL_NOTICE, "cluster_born",
+			LOG_TEXT("cluster", core_config(core)->cluster),
+			LOG_NUMBER("epoch", core_config(core)->epoch));
 		return;
 	case NOTE_BIRTH_DIFFERS:
-		log_to(log, LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
-			LOG_TEXT("remedy", note->value ? "the cluster was born before: put back this node's own state_dir, and [cluster] as on the others; touch nothing there"
-				: "make [cluster] and [cluster.masters] the same on all nodes, empty every state_dir, start again: nothing was granted"));
+		log_to(log, LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer),
+			LOG_TEXT("what", note->text),
+			LOG_TEXT("remedy",
+				note->value ? "the cluster was born before: put back this node's "
+					"own state_dir, and [cluster] as on the others; touch "
+					"nothing there"
+				: "make [cluster] and [cluster.masters] the same on all nodes, "
+					"empty every state_dir, start again: nothing was granted"));
 		return;
 	case NOTE_BIRTH_STRANGER:
-		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
-			LOG_TEXT("remedy", "if its state_dir was lost: pawl cluster replace NAME NAME; if it is another's: put back its own"));
+		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer),
+			LOG_TEXT("what", note->text),
+			LOG_TEXT("remedy",
+				"if its state_dir was lost: pawl cluster replace NAME NAME; if it "
+				"is another's: put back its own"));
 		return;
 	case NOTE_VOTING:
 		log_to(log, LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
@@ -57,13 +82,16 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		log_plain_to(log, LEVEL_NOTICE, "draining");
 		return;
 	case NOTE_CLOCK_REFUSED:
-		log_to(log, LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		log_to(log, LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer),
+			LOG_NUMBER("clock", note->value));
 		return;
 	case NOTE_LEASE_REFUSED:
-		log_to(log, LEVEL_ERROR, "lease_refused", LOG_TEXT("peer", peer), LOG_NUMBER("lease_s", note->value / (uint64_t)SPAN_S));
+		log_to(log, LEVEL_ERROR, "lease_refused", LOG_TEXT("peer", peer),
+			LOG_NUMBER("lease_s", note->value / (uint64_t)SPAN_S));
 		return;
 	case NOTE_CLOCK_BEHIND:
-		log_to(log, LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		log_to(log, LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer),
+			LOG_NUMBER("clock", note->value));
 		return;
 	case NOTE_LINK_RESET:
 		log_to(log, LEVEL_WARNING, "link_reset", LOG_TEXT("peer", peer));
@@ -72,7 +100,8 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		log_to(log, LEVEL_WARNING, "stood_still", LOG_SPAN("for", note->value));
 		return;
 	case NOTE_WRONG_EPOCH:
-		log_to(log, LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value));
+		log_to(log, LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer),
+			LOG_NUMBER("epoch", note->value));
 		return;
 	case NOTE_CONTESTED:
 		log_to(log, LEVEL_WARNING, "contested", LOG_BYTES("key", note->key));
@@ -81,7 +110,8 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		log_to(log, LEVEL_NOTICE, "contested_ended", LOG_BYTES("key", note->key));
 		return;
 	case NOTE_BROKEN:
-		log_to(log, LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
+		log_to(log, LEVEL_WARNING, "broken", LOG_BYTES("key", note->key),
+			LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
 		return;
 	case NOTE_OUTSIDE:
 	case NOTE_FOLLOWING:

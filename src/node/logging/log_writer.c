@@ -11,32 +11,36 @@
 #include "pawl/error.h"
 
 #define QUEUE_BYTES ((size_t)128 << 10)
-#define STOP_S 1 /* how long the end of the process waits for a reader */
+/* How many seconds the end of the process waits for a reader of the log. */
+#define STOP_S 1
 
 static struct {
 	pthread_mutex_t lock;
-	/* There is something to write, or the writer is to stop. */
+	/* Signals that there is something to write, or that the writer is to stop. */
 	pthread_cond_t filled;
-	/* The thread has ended. */
+	/* Signals that the thread has ended. */
 	pthread_cond_t ended;
 	pthread_t thread;
-	/* Under the lock. */
+	/* The fields up to `over` are protected by the lock. */
 	struct log_queue queue;
 	bool started, stopping, over;
-	/* Constant while the thread runs. */
+	/* The fields below are constant while the thread runs. */
 	int fd;
 	log_writer_lost *lost;
 	char room[QUEUE_BYTES];
-} writer = { .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .fd = STDERR_FILENO };
+} writer = { .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER,
+	.fd = STDERR_FILENO };
 
-/* False: the line, or its end, cannot be written: nobody reads the pipe any more, or the disk is full. */
+/* Returns false if the line, or its end, cannot be written, because nobody reads the pipe any more
+ * or the disk is full. */
 static bool writer_write(const char *line, size_t bytes) {
 	while (bytes > 0) {
 		ssize_t n = write(writer.fd, line, bytes);
 		if (n >= 0) {
 			line += n;
 			bytes -= (size_t)n;
-		} else if (errno == EAGAIN || errno == EWOULDBLOCK) { /* somebody who shares the descriptor does not want to block */
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			/* A process that shares the descriptor does not want to block. */
 			struct pollfd room = { .fd = writer.fd, .events = POLLOUT };
 			(void)poll(&room, 1, -1);
 		} else if (errno != EINTR) {
@@ -51,7 +55,7 @@ static bool writer_say_lost(uint64_t lost) {
 	return writer_write(line, writer.lost(lost, line));
 }
 
-/* Returns how many lines could not be written and are still to be told of. */
+/* Returns how many lines could not be written and must still be reported. */
 static uint64_t writer_write_item(const struct log_queue_item *item, uint64_t lost) {
 	lost += item->lost;
 	if (lost > 0 && writer_say_lost(lost)) {
@@ -63,7 +67,8 @@ static uint64_t writer_write_item(const struct log_queue_item *item, uint64_t lo
 	return lost;
 }
 
-/* Waits for something to write; false: the writer is to stop, and everything was written. */
+/* Waits for something to write. Returns false if the writer is to stop and everything has been
+ * written. */
 static bool writer_next(struct log_queue_item *out) {
 	pthread_mutex_lock(&writer.lock);
 	bool some;
@@ -88,7 +93,7 @@ static void *writer_main(void *arg) {
 	return NULL;
 }
 
-/* Signals are the loop's business. */
+/* The thread blocks all signals, because only the loop handles them. */
 static int writer_spawn(void) {
 	sigset_t all, before;
 	sigfillset(&all);
@@ -131,7 +136,8 @@ void log_writer_stop(void) {
 	pthread_mutex_unlock(&writer.lock);
 	if (over) {
 		pthread_join(writer.thread, NULL);
-	} /* else it is within a write that nobody takes, and ends with the process */
+	/* Otherwise the thread hangs in a write that nobody takes, and ends with the process. */
+	}
 }
 
 void log_writer_put(const char *line, size_t bytes) {
@@ -143,6 +149,7 @@ void log_writer_put(const char *line, size_t bytes) {
 	}
 	pthread_mutex_unlock(&writer.lock);
 	if (!started) {
-		(void)writer_write(line, bytes); /* there is nobody to tell */
+		/* If it fails, there is nobody to tell. */
+		(void)writer_write(line, bytes);
 	}
 }

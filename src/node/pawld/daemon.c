@@ -1,4 +1,6 @@
-/* starting -> running -> draining -> stopped; a signal during draining stops at once. */
+/* daemon.c: a node as a process, which goes from starting to running, draining and stopped. A
+ * signal while it drains stops it at once.
+ */
 #include "daemon.h"
 
 #include <event2/event.h>
@@ -22,10 +24,14 @@ struct daemon {
 	struct node *node;
 	struct node_config *config;
 	const char *config_path;
-	struct job *reading; /* the configuration; NULL: nothing is being read */
-	bool read_again;     /* it was asked for once more meanwhile */
-	bool announced; /* --dev: the endpoint was printed */
-	int error;      /* of the drain */
+	/* Reads the configuration; NULL if nothing is being read. */
+	struct job *reading;
+	/* Another reload was asked for meanwhile. */
+	bool read_again;
+	/* For --dev: the endpoint has been printed. */
+	bool announced;
+	/* The error of the drain. */
+	int error;
 };
 
 static void daemon_stop(struct daemon *d) {
@@ -48,9 +54,11 @@ static void daemon_on_drained(void *ctx, int error) {
 static void daemon_on_stop(int signal_number, short what, void *ctx) {
 	(void)what;
 	struct daemon *d = ctx;
-	log_event(LEVEL_NOTICE, "stopping", LOG_TEXT("signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM"));
+	log_event(LEVEL_NOTICE, "stopping",
+		LOG_TEXT("signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM"));
 	notify_stopping();
-	/* Nothing of --dev is kept, so there is nobody to write for. A second signal means now. */
+	/* A node of --dev keeps nothing, so there is nobody to write for. A second signal means to
+	 * stop now. */
 	if (d->state == DAEMON_DRAINING || !d->config_path) {
 		daemon_stop(d);
 		return;
@@ -62,20 +70,29 @@ static void daemon_on_stop(int signal_number, short what, void *ctx) {
 	}
 }
 
-/* An operator who made certificates may think that they say who may do what. */
+/* Warns an operator who made certificates, and may think that they say who may do what. */
 static void daemon_log_rights(const struct node_config *c) {
 	if (c->tls.on && !c->rights) {
-		log_event(LEVEL_WARNING, "no_access_rules", LOG_TEXT("what", c->tls.client_auth == CLIENT_AUTH_REQUIRED
-			? "everybody with a certificate of this authority may do everything with every key"
-			: "everybody who reaches a listener for clients may do everything with every key"),
-			LOG_TEXT("remedy", "say who may do what in a file, and name it in [acl] file: docs/security.md, Rights"));
+		log_event(LEVEL_WARNING, "no_access_rules",
+			LOG_TEXT("what",
+				c->tls.client_auth == CLIENT_AUTH_REQUIRED
+				? "everybody with a certificate of this authority may do "
+					"everything with every key"
+				: "everybody who reaches a listener for clients may do "
+					"everything with every key"),
+			LOG_TEXT("remedy",
+				"say who may do what in a file, and name it in [acl] file: "
+				"docs/security.md, Rights"));
 	}
 }
 
-/* ---- reload: what stands in files is read in a thread, for disks are slow, and so are names of accounts that come from the network ---- */
+/* ---- reload ----
+ * A thread reads the files, because disks are slow, and so are names of accounts that come from the
+ * network. */
 
 struct daemon_reading {
-	const char *path; /* the daemon's */
+	/* Borrowed from the daemon. */
+	const char *path;
 	struct node_config *config;
 	struct problem problem;
 	int error;
@@ -118,7 +135,8 @@ static void reading_done(void *ctx, void *data) {
 		return;
 	}
 	if (daemon_take(d, data, why)) {
-		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why), LOG_TEXT("effect", "everything stays as it was"));
+		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why),
+			LOG_TEXT("effect", "everything stays as it was"));
 	} else {
 		log_plain(LEVEL_NOTICE, "reloaded");
 		daemon_log_rights(d->config);
@@ -139,7 +157,8 @@ static void daemon_read(struct daemon *d) {
 	}
 	if (!r || job_start(d->base, &work, r, d, &d->reading) != 0) {
 		free(r);
-		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", "out of memory"), LOG_TEXT("effect", "everything stays as it was"));
+		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", "out of memory"),
+			LOG_TEXT("effect", "everything stays as it was"));
 		notify_ready();
 	}
 }
@@ -149,7 +168,8 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 	(void)what;
 	struct daemon *d = ctx;
 	if (!d->config_path) {
-		daemon_stop(d); /* --dev has nothing to read, and its terminal is gone */
+		/* A node of --dev has nothing to read, and its terminal is gone. */
+		daemon_stop(d);
 	} else if (d->reading) {
 		d->read_again = true;
 	} else if (d->state == DAEMON_RUNNING) {
@@ -162,7 +182,8 @@ static void daemon_announce_dev(struct daemon *d) {
 	d->announced = true;
 	printf("one master for looking around: loopback, no TLS, nothing is kept after it stops\n"
 		"endpoint: %s\n"
-		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n", address, address);
+		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
+		address, address);
 	fflush(stdout);
 }
 
@@ -176,38 +197,49 @@ static void daemon_on_voting(void *ctx, bool voting) {
 
 static void daemon_log_start(const struct daemon *d) {
 	const struct node_config *c = d->config;
-	log_event(LEVEL_NOTICE, "started", LOG_TEXT("version", PAWL_VERSION), LOG_TEXT("node", c->name), LOG_TEXT("cluster", c->birth.cluster),
+	log_event(LEVEL_NOTICE, "started", LOG_TEXT("version", PAWL_VERSION),
+		LOG_TEXT("node", c->name), LOG_TEXT("cluster", c->birth.cluster),
 		LOG_TEXT("state_dir", c->state_dir), LOG_TEXT("tls", c->tls.on ? "yes" : "no"));
 	if (node_peer_address(d->node)) {
-		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "peers"), LOG_TEXT("address", node_peer_address(d->node)));
+		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "peers"),
+			LOG_TEXT("address", node_peer_address(d->node)));
 	}
 	for (size_t i = 0; node_client_address(d->node, i); i++) {
-		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "clients"), LOG_TEXT("address", node_client_address(d->node, i)));
+		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "clients"),
+			LOG_TEXT("address", node_client_address(d->node, i)));
 	}
 	if (c->insecure) {
-		log_event(LEVEL_WARNING, "insecure", LOG_TEXT("what", "listeners without TLS may be reached from other machines"));
+		log_event(LEVEL_WARNING, "insecure",
+			LOG_TEXT("what",
+				"listeners without TLS may be reached from other machines"));
 	}
 	daemon_log_rights(c);
 	if (c->admin_listen.kind != LISTEN_NONE) {
-		log_event(LEVEL_WARNING, "admin_not_served", LOG_TEXT("what", "[admin] listen is for a later version; nothing listens there"));
+		log_event(LEVEL_WARNING, "admin_not_served",
+			LOG_TEXT("what",
+				"[admin] listen is for a later version; nothing listens there"));
 	}
 }
 
 static int daemon_start(struct daemon *d, struct problem *problem) {
-	d->base = event_base_new(); /* precise time is the driver's own timer; the loop's would cost a system call a turn */
+	/* The driver has a timer of its own for precise time. A precise timer of the loop would
+	 * cost a system call in each turn. */
+	d->base = event_base_new();
 	problem_set(problem, "the event loop cannot be made: out of memory or files");
 	if (!d->base) {
 		return PAWL_ENOMEM;
 	}
 	static const int numbers[DAEMON_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
 	for (size_t i = 0; i < DAEMON_SIGNALS; i++) {
-		d->signals[i] = evsignal_new(d->base, numbers[i], numbers[i] == SIGHUP ? daemon_on_reload : daemon_on_stop, d);
+		d->signals[i] = evsignal_new(d->base, numbers[i],
+			numbers[i] == SIGHUP ? daemon_on_reload : daemon_on_stop, d);
 		if (!d->signals[i] || event_add(d->signals[i], NULL) != 0) {
 			return PAWL_ENOMEM;
 		}
 	}
 	char why[NODE_WHY_BYTES] = "";
-	const struct node_options options = { .base = d->base, .config = d->config, .on_voting = daemon_on_voting, .ctx = d };
+	const struct node_options options = { .base = d->base, .config = d->config,
+		.on_voting = daemon_on_voting, .ctx = d };
 	int error = node_new(&options, &d->node, why);
 	error = error ? error : node_start(d->node, why);
 	problem_set(problem, "%s", why);
@@ -228,7 +260,7 @@ static void daemon_done(struct daemon *d) {
 	node_config_free(d->config);
 }
 
-/* A connection a client: as many files as we may have. */
+/* Raises the limit of open files as far as it goes, because each client has a connection. */
 static void daemon_raise_files(void) {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -243,7 +275,8 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 	sigaction(SIGPIPE, &ignore, NULL);
 	log_level_set(d.config->log_level);
 	daemon_raise_files();
-	problem_set(problem, "the thread that writes the log cannot be started: out of memory or processes");
+	problem_set(problem,
+		"the thread that writes the log cannot be started: out of memory or processes");
 	int error = log_begin();
 	error = error ? error : daemon_start(&d, problem);
 	if (!error) {
@@ -254,7 +287,9 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 			error = PAWL_EIO;
 		}
 		if (d.error) {
-			problem_set(problem, "the drain failed: %s; the next start recovers as after a crash", pawl_error_message(d.error));
+			problem_set(problem,
+				"the drain failed: %s; the next start recovers as after a crash",
+				pawl_error_message(d.error));
 			error = d.error;
 		}
 		log_plain(LEVEL_NOTICE, "stopped");

@@ -1,4 +1,4 @@
-/* daemon.h: a node as a process: signals, reload, planned stop. */
+/* daemon.h: a node as a process, with signals, reload and a planned stop. */
 #ifndef PAWL_NODE_DAEMON_H
 #define PAWL_NODE_DAEMON_H
 
@@ -6,10 +6,11 @@
 
 struct daemon_options {
 	struct node_config *take_config;
-	const char *config_path; /* for reloads; NULL: --dev */
+	/* The file that a reload reads; NULL with --dev. */
+	const char *config_path;
 };
 
-/* Runs until it is told to stop. 0, or a PAWL_E... with *problem set. */
+/* Runs until it is told to stop. Returns 0, or a PAWL_E... with *problem set. */
 int daemon_run(const struct daemon_options *options, struct problem *problem);
 
 #endif

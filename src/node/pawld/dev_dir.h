@@ -4,9 +4,10 @@
 
 #include "config_file.h"
 
-/* Makes it under TMPDIR or /tmp. 0 or PAWL_EIO with *problem set. */
+/* Makes the directory under TMPDIR or /tmp. Returns 0, or PAWL_EIO with *problem set. */
 int dev_dir_make(char out[CONFIG_PATH_MAX], struct problem *problem);
-/* Removes the files that a node makes there, and the directory. Nothing else: no walk over what somebody else put in. */
+/* Removes the files that a node makes there, and the directory. It removes nothing else, in
+ * particular not what somebody else put into it. */
 void dev_dir_remove(const char *dir);
 
 #endif

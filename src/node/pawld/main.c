@@ -1,4 +1,4 @@
-/* pawld: the command line decides, daemon.c runs. */
+/* main.c: the main function of pawld. The command line decides what happens, and daemon.c runs. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static enum pawld_exit pawld_fail(const struct problem *problem, enum pawld_exit
 	return status;
 }
 
-/* What a start would do with the file, up to the first effect. */
+/* Does what a start would do with the file, up to the first effect. */
 static enum pawld_exit pawld_check(const char *path) {
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
@@ -40,14 +40,16 @@ static enum pawld_exit pawld_check(const char *path) {
 		}
 	}
 	if (!error) {
-		printf("%s: good: node %s of cluster %s, %u master%s, %s\n", path, c->name, c->birth.cluster, c->birth.node_count,
-			c->birth.node_count == 1 ? "" : "s", c->tls.on ? "TLS" : "no TLS");
+		printf("%s: good: node %s of cluster %s, %u master%s, %s\n", path, c->name,
+			c->birth.cluster, c->birth.node_count, c->birth.node_count == 1 ? "" : "s",
+			c->tls.on ? "TLS" : "no TLS");
 		struct problem warning;
 		for (unsigned n = 0; c->rights && rights_warning(c->rights, n, &warning); n++) {
 			printf("warning: %s\n", warning.text);
 		}
 		if (c->admin_listen.kind != LISTEN_NONE) {
-			printf("%s: note: [admin] listen is for a later version; nothing listens there yet\n", path);
+			printf("%s: note: [admin] listen is for a later version; nothing listens "
+				"there yet\n", path);
 		}
 	}
 	node_config_free(c);
@@ -81,8 +83,10 @@ static enum pawld_exit pawld_dev(const char *listen) {
 	return status;
 }
 
-/* Memory of many small leases. Without fast bins freed pieces are joined one at a time: glibc otherwise joins a million of them at some
- * later moment at once, which stops the node for a tenth of a second; handing hundreds of MiB back in one go costs as much. */
+/* Prepares the allocator for the memory of many small leases. Without fast bins, freed pieces are
+ * joined one at a time. Otherwise glibc would join a million of them at once at some later moment,
+ * which stops the node for a tenth of a second. Giving hundreds of MiB back at once costs as much,
+ * so memory is not given back. */
 static void set_memory(void) {
 	(void)mallopt(M_MXFAST, 0);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -105,7 +109,8 @@ int main(int argc, char **argv) {
 	case PAWLD_CHECK:
 		return (int)pawld_check(options.config);
 	case PAWLD_VERSION:
-		printf("pawld %s\nspeaks versions %u to %u of the protocol between nodes\n", PAWL_VERSION, PEER_VERSION_MIN, PEER_VERSION_MAX);
+		printf("pawld %s\nspeaks versions %u to %u of the protocol between nodes\n",
+			PAWL_VERSION, PEER_VERSION_MIN, PEER_VERSION_MAX);
 		return EXIT_DONE;
 	case PAWLD_HELP:
 		printf("%s", pawld_help());

@@ -10,11 +10,12 @@ void notify_ready(void) {
 	sd_notify(0, "READY=1");
 }
 
-/* Type=notify-reload wants to know which reload this is the answer to. */
+/* Type=notify-reload wants to know to which reload this is the answer. */
 void notify_reloading(void) {
 	struct timespec now = { .tv_sec = 0 };
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+		(int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
 void notify_stopping(void) {
@@ -22,7 +23,8 @@ void notify_stopping(void) {
 }
 
 void notify_voting(bool voting) {
-	sd_notify(0, voting ? "STATUS=voting" : "STATUS=does not vote yet: see the log, or pawl status");
+	sd_notify(0,
+		voting ? "STATUS=voting" : "STATUS=does not vote yet: see the log, or pawl status");
 }
 #else
 void notify_ready(void) {

@@ -1,12 +1,16 @@
-/* notify.h: what systemd is told, when it started us. Does nothing otherwise, and where libsystemd was not there to build with. */
+/* notify.h: tells systemd about the process if systemd has started it. It does nothing otherwise,
+ * nor if pawld was built without libsystemd.
+ */
 #ifndef PAWL_NODE_NOTIFY_H
 #define PAWL_NODE_NOTIFY_H
 
 #include <stdbool.h>
 
-void notify_ready(void);              /* listening; also the end of a reload */
+/* The node listens, or a reload is over. */
+void notify_ready(void);
 void notify_reloading(void);
 void notify_stopping(void);
-void notify_voting(bool voting);      /* the status line of systemctl */
+/* Sets the status line of systemctl. */
+void notify_voting(bool voting);
 
 #endif

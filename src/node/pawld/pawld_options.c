@@ -9,24 +9,31 @@
 
 const char *pawld_help(void) {
 	return "pawld, a node of Pawl: leases and locks that a majority of masters agrees on.\n"
-	       "\n"
-	       "  pawld --config FILE          run the node that FILE describes\n"
-	       "  pawld --dev                  one master to look around with: loopback, no TLS, nothing kept after it stops\n"
-	       "  pawld --check-config [FILE]  read FILE (" PAWLD_CONFIG_DEFAULT ") as a start would, certificates included\n"
-	       "  pawld --version, --help\n"
-	       "\n"
-	       "With --dev:\n"
-	       "  --listen ADDRESS             where clients connect: 127.0.0.1:7117 unless told otherwise; port 0 takes a free one,\n"
-	       "                               unix:/path a socket in the file system\n"
-	       "\n"
-	       "A first minute:  pawld --dev &\n"
-	       "                 export PAWL_ENDPOINTS=127.0.0.1:7117\n"
-	       "                 pawl run my-job -- echo \"nobody else runs my-job now\"\n"
-	       "\n"
-	       "A cluster is three files that differ in [node] name; share/pawld.conf explains every setting.\n"
-	       "SIGTERM, SIGINT  hand over what is known and stop; the next start goes on from there. A second one stops at once.\n"
-	       "SIGHUP           read the certificates, access rules, client limits and log level again.\n"
-	       "Exit status      0 stopped as asked; 1 could not start or go on; 2 the command line or the configuration is wrong.\n";
+		"\n"
+		"  pawld --config FILE          run the node that FILE describes\n"
+		"  pawld --dev                  one master to look around with: "
+		"loopback, no TLS, nothing kept after it stops\n"
+		"  pawld --check-config [FILE]  read FILE (" PAWLD_CONFIG_DEFAULT ") "
+		"as a start would, certificates included\n"
+		"  pawld --version, --help\n"
+		"\n"
+		"With --dev:\n"
+		"  --listen ADDRESS             where clients connect: "
+		"127.0.0.1:7117 unless told otherwise; port 0 takes a free one,\n"
+		"                               unix:/path a socket in the file system\n"
+		"\n"
+		"A first minute:  pawld --dev &\n"
+		"                 export PAWL_ENDPOINTS=127.0.0.1:7117\n"
+		"                 pawl run my-job -- echo \"nobody else runs my-job now\"\n"
+		"\n"
+		"A cluster is three files that differ in [node] name; "
+		"share/pawld.conf explains every setting.\n"
+		"SIGTERM, SIGINT  hand over what is known and stop; "
+		"the next start goes on from there. A second one stops at once.\n"
+		"SIGHUP           read the certificates, access rules, "
+		"client limits and log level again.\n"
+		"Exit status      0 stopped as asked; 1 could not start or go on; "
+		"2 the command line or the configuration is wrong.\n";
 }
 
 struct pawld_given {
@@ -39,18 +46,23 @@ static int pawld_options_wrong(struct problem *problem, const char *what) {
 	return PAWL_EINVAL;
 }
 
-static int pawld_options_decide(const struct pawld_given *given, struct pawld_options *out, struct problem *problem) {
+static int pawld_options_decide(const struct pawld_given *given, struct pawld_options *out,
+	struct problem *problem) {
 	*out = (struct pawld_options){ .config = given->config, .listen = given->listen };
 	if (given->help || given->version) {
 		out->mode = given->help ? PAWLD_HELP : PAWLD_VERSION;
 		return 0;
 	}
 	if (given->listen && !given->dev) {
-		return pawld_options_wrong(problem, "--listen goes with --dev; otherwise it is [node] listen_client of the configuration");
+		return pawld_options_wrong(problem,
+			"--listen goes with --dev; otherwise it is [node] listen_client of the "
+			"configuration");
 	}
 	if (given->dev) {
 		out->mode = PAWLD_DEV;
-		return given->config || given->check ? pawld_options_wrong(problem, "--dev has no configuration file: take one of the two away") : 0;
+		return given->config || given->check
+			? pawld_options_wrong(problem,
+				"--dev has no configuration file: take one of the two away") : 0;
 	}
 	if (given->check) {
 		out->mode = PAWLD_CHECK;
@@ -58,7 +70,8 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 		return 0;
 	}
 	out->mode = PAWLD_RUN;
-	return given->config ? 0 : pawld_options_wrong(problem, "say --config FILE, or --dev to look around");
+	return given->config
+		? 0 : pawld_options_wrong(problem, "say --config FILE, or --dev to look around");
 }
 
 int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct problem *problem) {
@@ -96,7 +109,8 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 			given.help = true;
 			break;
 		default:
-			problem_set(problem, "%s %s; pawld --help explains", argv[optind - 1], option == ':' ? "needs a value" : "is no option");
+			problem_set(problem, "%s %s; pawld --help explains", argv[optind - 1],
+				option == ':' ? "needs a value" : "is no option");
 			return PAWL_EINVAL;
 		}
 	}

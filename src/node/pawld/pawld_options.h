@@ -10,11 +10,13 @@ enum pawld_mode { PAWLD_RUN, PAWLD_DEV, PAWLD_CHECK, PAWLD_VERSION, PAWLD_HELP }
 
 struct pawld_options {
 	enum pawld_mode mode;
-	const char *config; /* RUN, CHECK */
-	const char *listen; /* DEV; NULL: the default */
+	/* The file for RUN and CHECK. */
+	const char *config;
+	/* The address for DEV; NULL means the default. */
+	const char *listen;
 };
 
-/* 0 or PAWL_EINVAL with *problem set. The options borrow from argv. */
+/* Returns 0, or PAWL_EINVAL with *problem set. The options borrow from argv. */
 int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct problem *problem);
 const char *pawld_help(void);
 
