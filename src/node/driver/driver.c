@@ -47,8 +47,8 @@ static void driver_read_facts(struct driver *d, uint32_t count) {
 	struct core_status status;
 	core_status(d->core, d->last, &status);
 	d->facts.node = d->nodes[core_self(d->core)]->name;
-	d->facts.role = status.state == CORE_OUTSIDE ? "outside" : status.master
-		? "master" : "replica";
+	d->facts.role = status.state == CORE_OUTSIDE ? "outside"
+		: status.master ? "master" : "replica";
 	d->facts.peers = d->nodes;
 	d->facts.peer_count = count;
 }

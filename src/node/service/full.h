@@ -1,7 +1,7 @@
-/* full.h: a node that has reached one of its limits says so, and who filled it.
+/* full.h: logs when a node has reached one of its limits, and who has filled it.
  *
- * Once a second the limits are compared with what is in use. A line is written when one is reached, again each minute while it lasts,
- * and when there is room again.
+ * Once a second the limits are compared with what is in use. A line is written when one is reached,
+ * again every minute while that lasts, and when there is room again.
  */
 #ifndef PAWL_NODE_FULL_H
 #define PAWL_NODE_FULL_H
@@ -14,17 +14,21 @@
 struct event;
 struct service;
 
-enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_CLIENT_MEMORY, FULL_KINDS };
+enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY,
+	FULL_CLIENT_MEMORY, FULL_KINDS };
 
 struct full {
 	struct service *service;
-	/* Every second. */
+	/* Compares every second. */
 	struct event *look;
+	/* Whether each limit is reached, and when the log last said so. */
 	bool reached[FULL_KINDS];
 	struct instant said[FULL_KINDS];
 };
 
-int full_init(struct full *f, struct service *service); /* 0 or PAWL_ENOMEM; borrows */
-void full_done(struct full *f);                       /* accepts zeroed memory */
+/* Returns 0 or PAWL_ENOMEM. The service is borrowed. */
+int full_init(struct full *f, struct service *service);
+/* Accepts zeroed memory. */
+void full_done(struct full *f);
 
 #endif

@@ -1,4 +1,6 @@
-/* service.c: requests of clients become events of the core. Its replies: service_answer.c. */
+/* service.c: turns the requests of clients into events of the core. service_answer.c handles the
+ * replies.
+ */
 #include <openssl/rand.h>
 
 #include "check.h"
@@ -22,7 +24,8 @@ void service_sever(struct service *s, uint64_t client) {
 	service_gone(s, client, false);
 }
 
-static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid, const struct client_refusal *refusal) {
+static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid,
+	const struct client_refusal *refusal) {
 	struct buffer *to = sessions_answer(s->sessions, client);
 	if (to && client_refusal_encode(msgid, refusal, to) != 0) {
 		service_sever(s, client);
@@ -30,13 +33,18 @@ static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid
 	driver_flush_later(s->driver);
 }
 
-void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
-	service_refuse_as(s, client, msgid, &(struct client_refusal){ .error = error, .field = log_slice(field), .message = message });
+void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int error,
+	const char *field, const char *message) {
+	service_refuse_as(s, client, msgid,
+		&(struct client_refusal){ .error = error, .field = log_slice(field),
+		.message = message });
 }
 
-static void service_on_over(void *ctx, const struct session_who *who, const struct client_refusal *refusal) {
+static void service_on_over(void *ctx, const struct session_who *who,
+	const struct client_refusal *refusal) {
 	struct service *s = ctx;
-	log_outside(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who), LOG_TEXT("why", refusal->message));
+	log_outside(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who),
+		LOG_TEXT("why", refusal->message));
 }
 
 void service_note_quota(struct service *s, uint64_t client, const struct share_quota *quota) {
@@ -47,7 +55,8 @@ void service_note_quota(struct service *s, uint64_t client, const struct share_q
 	}
 }
 
-void service_refuse_quota(struct service *s, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
+void service_refuse_quota(struct service *s, uint64_t client, uint32_t msgid,
+	const struct share_quota *quota) {
 	service_note_quota(s, client, quota);
 	service_refuse_as(s, client, msgid, &quota->refusal);
 }
@@ -61,7 +70,9 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 	uint64_t client = request->client;
 	requests_close(&s->requests, request);
 	if (error) {
-		service_refuse(s, client, msgid, error, NULL, "what this node knows could not be written: its next start recovers as after a crash");
+		service_refuse(s, client, msgid, error, NULL,
+			"what this node knows could not be written: its next start recovers as "
+			"after a crash");
 		return;
 	}
 	struct buffer *to = sessions_answer(s->sessions, client);
@@ -82,10 +93,13 @@ struct core_request service_core_request(const struct service_call *call) {
 }
 
 void service_step(const struct service_call *call, const struct core_request *request) {
-	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->client };
+	const struct core_event event = { .kind = CORE_REQUEST, .request = request,
+		.client = call->client };
 	driver_step(call->service->driver, &event, call->now);
 	if (core_out_unheard(call->service->driver->out)) {
-		const struct core_reply busy = { .id = request->id, .client = call->client, .op = request->op, .lock_id = request->lock_id, .error = PAWL_EBUSY, .field = "memory" };
+		const struct core_reply busy = { .id = request->id, .client = call->client,
+			.op = request->op, .lock_id = request->lock_id, .error = PAWL_EBUSY,
+			.field = "memory" };
 		service_answer(call->service, &busy);
 	}
 }
@@ -104,7 +118,8 @@ static void service_call_core(const struct service_call *call) {
 		service_draw(&request.lock_id);
 	}
 	for (uint32_t i = 0; i < request.lock_count; i++) {
-		service_draw(&call->request->group[i].lock_id); /* what request.locks points to */
+		/* This is the array that request.locks points to. */
+		service_draw(&call->request->group[i].lock_id);
 	}
 	if (service_share_full(call, &request)) {
 		return;
@@ -116,7 +131,8 @@ static void service_call_core(const struct service_call *call) {
 	request.id = open->id;
 	service_share_take(call, &request, open);
 	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
-	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0) || service_binding_ask(call, &request) != 0) {
+	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0)
+		|| service_binding_ask(call, &request) != 0) {
 		requests_close(&s->requests, open);
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
@@ -127,7 +143,8 @@ static void service_call_core(const struct service_call *call) {
 static bool service_open_batch(const struct service_call *call) {
 	const struct client_request *asked = call->request;
 	struct requests_batch *batch;
-	if (requests_open_batch(&call->service->requests, call->client, asked->msgid, (uint32_t)asked->lock_count,
+	if (requests_open_batch(&call->service->requests, call->client, asked->msgid,
+			(uint32_t)asked->lock_count,
 		sessions_alloc(call->service->sessions, call->client), &batch) != 0) {
 		service_refuse(call->service, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
 		return false;
@@ -136,7 +153,8 @@ static bool service_open_batch(const struct service_call *call) {
 	return true;
 }
 
-static void service_call_part(const struct service_call *call, const struct client_lock *lock, uint64_t id) {
+static void service_call_part(const struct service_call *call, const struct client_lock *lock,
+	uint64_t id) {
 	struct core_request request = service_core_request(call);
 	request.id = id;
 	request.key = lock->key;
@@ -145,13 +163,16 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.token = lock->token;
 	request.binding = lock->binding;
 	request.terms.set = lock->slots;
-	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	(void)service_binding_ask(call, &request); /* without memory it lasts as long as its lease */
+	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings,
+		lock->key, lock->lock_id);
+	/* Without memory, the lock lasts as long as its lease. */
+	(void)service_binding_ask(call, &request);
 	service_step(call, &request);
 }
 
-/* The core sees each lock on its own; what it sends to a master for all of them leaves in one frame anyway. With the last one the batch
- * may be answered, and its client gone. */
+/* Passes the locks of an `extend` to the core one by one; what it sends to a master for all of them
+ * leaves in one frame anyway. With the last lock, the batch may be answered and its client may be
+ * gone. */
 static void service_call_batch(const struct service_call *call) {
 	const struct client_request *asked = call->request;
 	size_t from = call->progress->done, left = asked->lock_count - from;
@@ -172,19 +193,22 @@ static void service_call_batch(const struct service_call *call) {
 static void service_status_peers(const struct service *s, struct client_status *status) {
 	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(s->driver->core); i++) {
 		bool self = i == core_self(s->driver->core);
-		const struct tls_identity *c = self ? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
+		const struct tls_identity *c = self
+			? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
 		if (c && c->serial[0]) {
 			status->peers[i].serial = slice_str(c->serial);
 			status->peers[i].certificate_ends = (uint64_t)c->ends;
 			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
 		}
 		const struct peer_note *note = peers_note(s->driver->peers, i);
-		status->peers[i].rights = slice_str(self ? s->driver->rights : note ? note->rights : "");
+		status->peers[i].rights =
+			slice_str(self ? s->driver->rights : note ? note->rights : "");
 	}
 }
 
 static void service_count_strangers(const struct service *s, struct client_status *out) {
-	const struct strangers_counts clients = sessions_strangers(s->sessions), peers = peers_strangers(s->driver->peers);
+	const struct strangers_counts clients = sessions_strangers(s->sessions),
+		peers = peers_strangers(s->driver->peers);
 	out->handshakes = clients.now + peers.now;
 	out->handshakes_evicted = clients.evicted + peers.evicted;
 	out->handshakes_refused = clients.refused + peers.refused;
@@ -215,7 +239,8 @@ static void service_status(const struct service_call *call) {
 static void service_ping(const struct service_call *call) {
 	struct service *s = call->service;
 	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION, s->driver->facts.node, to) != 0) {
+	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION,
+			s->driver->facts.node, to) != 0) {
 		service_sever(s, call->client);
 	}
 	driver_flush_later(s->driver);
@@ -232,10 +257,11 @@ static void service_drain(const struct service_call *call) {
 	s->on_drain_request(s->ctx, open->id);
 }
 
-/* A holder is deprived by somebody else: the log says who did. */
+/* A client deprives another of its lock, so the log says which client did. */
 static void service_break(const struct service_call *call) {
 	const struct core_request *core = &call->request->core;
-	log_to(call->service->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_WHO(call->who),
+	log_to(call->service->driver->log, LEVEL_WARNING, "break_asked",
+		LOG_BYTES("key", core->key), LOG_WHO(call->who),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);
 }
@@ -246,9 +272,10 @@ static void service_change(const struct service_call *call) {
 		LOG_BYTES("node", call->request->change.name), LOG_WHO(call->who));
 	char why[ROLES_WHY_BYTES];
 	if (roles_forbid(call->service->driver, &call->request->change, why)) {
-		log_to(call->service->driver->log, LEVEL_WARNING, "role_refused", LOG_BYTES("peer", call->request->change.name),
-			LOG_TEXT("why", why));
-		service_refuse(call->service, call->client, call->request->msgid, PAWL_EDENIED, NULL, why);
+		log_to(call->service->driver->log, LEVEL_WARNING, "role_refused",
+			LOG_BYTES("peer", call->request->change.name), LOG_TEXT("why", why));
+		service_refuse(call->service, call->client, call->request->msgid,
+			PAWL_EDENIED, NULL, why);
 		return;
 	}
 	service_call_core(call);
@@ -262,7 +289,7 @@ static void service_extend(const struct service_call *call) {
 	}
 }
 
-/* What is not simply the core's to answer. */
+/* The methods that the core does not simply answer. */
 static void (*const service_methods[CLIENT_METHODS])(const struct service_call *call) = {
 	[CLIENT_EXTEND] = service_extend,
 	[CLIENT_BREAK] = service_break,
@@ -293,10 +320,12 @@ static void service_on_ready(void *ctx) {
 	driver_flush_later(s->driver);
 }
 
-static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-	struct session_progress *progress, struct instant now) {
+static void service_on_request(void *ctx, uint64_t client, const struct session_who *who,
+	const struct client_request *request, struct session_progress *progress,
+	struct instant now) {
 	struct service *s = ctx;
-	const struct service_call call = { .service = s, .client = client, .who = who, .request = request, .progress = progress, .now = now };
+	const struct service_call call = { .service = s, .client = client, .who = who,
+		.request = request, .progress = progress, .now = now };
 	if (progress->done > 0 || service_may(&call)) {
 		service_dispatch(&call);
 	} else {
@@ -318,7 +347,8 @@ static void service_on_refused(void *ctx) {
 	driver_flush_later(s->driver);
 }
 
-static bool service_on_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+static bool service_on_terms(void *ctx, const struct session_who *who,
+	struct share_limits *limits) {
 	return service_terms(ctx, who, limits);
 }
 
@@ -328,5 +358,6 @@ static void service_on_drained(void *ctx, uint64_t client) {
 	driver_flush_later(s->driver);
 }
 
-const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request, service_on_gone, service_on_trouble,
-	service_on_refused, service_on_drained, service_on_terms, service_on_over };
+const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request,
+	service_on_gone, service_on_trouble, service_on_refused, service_on_drained,
+	service_on_terms, service_on_over };

@@ -1,5 +1,6 @@
-/* service.h: what clients ask of the node, and what it remembers of them. Requests become events of the core through the driver;
- * its replies, and the events of keys that are watched, come back through driver_handlers. service_impl.h is the inside.
+/* service.h: what clients ask of the node, and what the node remembers of them. Requests become
+ * events of the core through the driver. Its replies, and the events of keys that are watched, come
+ * back through struct driver_handlers. service_impl.h is the inside.
  */
 #ifndef PAWL_NODE_SERVICE_H
 #define PAWL_NODE_SERVICE_H
@@ -12,40 +13,57 @@
 #include "requests.h"
 #include "sessions.h"
 
-struct service_event { /* as those who watch are told of it */
-	uint64_t number; /* of the news; 0: none */
+/* The last watch event in the encoding of those who watch. */
+struct service_event {
+	/* The number of the event; 0 if there is none. */
+	uint64_t number;
 	struct buffer bytes;
 };
 
 struct service {
 	struct driver *driver;
-	struct sessions *sessions; /* NULL: not started yet */
+	/* NULL until the node is started. */
+	struct sessions *sessions;
 	struct requests requests;
 	struct events events;
 	struct session_bindings session_bindings;
 	struct holdings holdings;
 	struct full full;
-	struct service_event last_events[2]; /* without lock_id, and with it */
-	struct event *unwatched; /* goes off when nobody has watched anything for a while */
-	struct event *sweep;     /* goes off when locks may have ended that count for a share */
-	struct event *review;    /* goes off in the next turn while watches are to be judged by new access rules */
-	uint64_t last_own;       /* id of what the node asks for itself */
+
+	/* The last watch event without lock_id, and with it. */
+	struct service_event last_events[2];
+
+	/* Goes off when nobody has watched anything for a while. */
+	struct event *unwatched;
+	/* Goes off when locks that count for a share may have ended. */
+	struct event *sweep;
+	/* Goes off in the next turn while watches must be judged by new access rules. */
+	struct event *review;
+	/* The id that the node used last for a request of its own. */
+	uint64_t last_own;
+
 	void (*on_drain_request)(void *ctx, uint64_t request_id);
 	void *ctx;
 };
 
-/* Hangs itself into the driver, which is borrowed; sessions are given later. 0 or PAWL_ENOMEM, then, too, service_done.
- * `client_alloc`: what clients may take, for what they watch. */
-int service_init(struct service *s, struct driver *driver, const struct allocator *alloc, const struct allocator *client_alloc);
-/* Closes all sessions; before the driver is done. Accepts zeroed memory. */
+/* Sets the handlers of the driver, which is borrowed; `sessions` is set later. Memory for what
+ * clients watch, which counts as theirs, comes from `client_alloc`. Returns 0 or PAWL_ENOMEM;
+ * service_done is needed after an error, too. */
+int service_init(struct service *s, struct driver *driver, const struct allocator *alloc,
+	const struct allocator *client_alloc);
+/* Closes all sessions. To be called before the driver is done. Accepts zeroed memory. */
 void service_done(struct service *s);
 
-extern const struct sessions_handlers service_sessions_handlers; /* ctx: the service */
+/* Their ctx is the service. */
+extern const struct sessions_handlers service_sessions_handlers;
 
-void service_answer_done(struct service *s, uint64_t request_id, int error); /* a `drain` */
+/* Answers a `drain`. */
+void service_answer_done(struct service *s, uint64_t request_id, int error);
 
-/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end, and so do
- * those that wait for what they may not have any more; over several turns of the loop. Until its watches were judged a connection is told nothing. */
+/* To be called after a reload. It ends the connections that watch what they may not read any more,
+ * or that watch as administrators and are none any more, and those that wait for what they may not
+ * have any more. This takes several turns of the loop. A connection is told nothing until its
+ * watches have been judged. */
 void service_rules_changed(struct service *s);
 
 #endif

@@ -1,10 +1,14 @@
-/* service_answer.c: replies of the core become answers to clients, some of them put together from several replies. */
+/* service_answer.c: turns replies of the core into answers to clients. Some answers are put
+ * together from several replies.
+ */
 #include "pawl/error.h"
 #include "service_impl.h"
 
-#define SPARED_BYTES ((size_t)1 << 20) /* of what may wait on a connection, by answers that show values */
+/* How much of what may wait on a connection is kept free of answers that show values, in bytes. */
+#define SPARED_BYTES ((size_t)1 << 20)
 
-struct service_view service_view_begin(const struct service *s, uint64_t client, struct buffer *to) {
+struct service_view service_view_begin(const struct service *s, uint64_t client,
+	struct buffer *to) {
 	struct service_view view = { .to = to, .max = to->max };
 	uint64_t room = sessions_room(s->sessions, client);
 	size_t spared = to->max - to->size > SPARED_BYTES ? to->max - SPARED_BYTES : to->size;
@@ -14,8 +18,11 @@ struct service_view service_view_begin(const struct service *s, uint64_t client,
 	return view;
 }
 
-int service_view_end(struct service *s, uint64_t client, const struct service_view *view, uint32_t msgid, int error) {
-	static const struct client_refusal crowded = { .error = PAWL_EBUSY, .message = "more answers wait on this connection than it takes: ask for fewer at once" };
+int service_view_end(struct service *s, uint64_t client, const struct service_view *view,
+	uint32_t msgid, int error) {
+	static const struct client_refusal crowded = { .error = PAWL_EBUSY,
+		.message = "more answers wait on this connection than it takes: ask for "
+			"fewer at once" };
 	struct share_quota quota;
 	view->to->max = view->max;
 	if (error != PAWL_ETOOLARGE) {
@@ -30,10 +37,13 @@ int service_view_end(struct service *s, uint64_t client, const struct service_vi
 }
 
 static bool service_shows_values(const struct core_reply *reply) {
-	return !reply->error && (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT || reply->op == CORE_EXPLAIN);
+	return !reply->error
+		&& (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT
+		|| reply->op == CORE_EXPLAIN);
 }
 
-static int service_put_reply(struct service *s, const struct request *request, const struct core_reply *reply, struct buffer *to) {
+static int service_put_reply(struct service *s, const struct request *request,
+	const struct core_reply *reply, struct buffer *to) {
 	uint32_t msgid = request->msgid;
 	if (!service_shows_values(reply)) {
 		return client_reply_encode(msgid, reply, &s->driver->facts, to);
@@ -41,28 +51,34 @@ static int service_put_reply(struct service *s, const struct request *request, c
 	uint64_t client = request->client;
 	const struct service_view view = service_view_begin(s, client, to);
 	const struct client_facts *facts = &s->driver->facts;
-	int error = request->list ? client_list_encode(msgid, request->list, reply, facts, to) : client_reply_encode(msgid, reply, facts, to);
+	int error = request->list ? client_list_encode(msgid, request->list, reply, facts, to)
+		: client_reply_encode(msgid, reply, facts, to);
 	error = service_view_end(s, client, &view, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
 }
 
-/* A list, for which its client has paid only a little so far. True: it is not whole yet, or there is no memory for it. */
-static bool service_list_goes_on(struct service *s, struct request *request, const struct core_reply *reply) {
+/* Charges the client for a piece of a list, for which it has paid only a little so far. Returns
+ * true if the list is not whole yet, or there is no memory for it. */
+static bool service_list_goes_on(struct service *s, struct request *request,
+	const struct core_reply *reply) {
 	uint64_t client = request->client;
 	uint32_t msgid = request->msgid;
 	sessions_charge(s->sessions, client, reply->cost);
 	bool kept = !reply->error && (reply->goes_on || request->list);
 	if (kept && sessions_room(s->sessions, client) == 0) {
 		struct share_quota quota;
-		requests_close(&s->requests, request); /* what else comes for it finds nobody */
+		/* Further replies for it are ignored. */
+		requests_close(&s->requests, request);
 		sessions_say_full(s->sessions, client, &quota);
 		service_refuse_quota(s, client, msgid, &quota);
 		return true;
 	}
-	int error = kept ? requests_keep_list(&s->requests, request, reply, sessions_alloc(s->sessions, client)) : 0;
+	int error = kept ? requests_keep_list(&s->requests, request, reply,
+		sessions_alloc(s->sessions, client)) : 0;
 	if (error) {
 		requests_close(&s->requests, request);
-		service_refuse(s, client, msgid, PAWL_EBUSY, NULL, "the node has no memory left for this list");
+		service_refuse(s, client, msgid, PAWL_EBUSY, NULL,
+			"the node has no memory left for this list");
 	}
 	return error || reply->goes_on;
 }
@@ -79,7 +95,8 @@ static void service_answer_batch(struct service *s, struct requests_batch *batch
 
 static void service_close(struct service *s, uint64_t id) {
 	struct request *request = requests_find(&s->requests, id);
-	if (request) { /* else it went with its client */
+	if (request) {
+		/* Otherwise the request went with its client. */
 		requests_close(&s->requests, request);
 	}
 }
@@ -87,14 +104,16 @@ static void service_close(struct service *s, uint64_t id) {
 void service_answer(struct service *s, const struct core_reply *reply) {
 	struct request *request = requests_find(&s->requests, reply->id);
 	if (!request) {
-		return; /* its client is gone */
+		/* The client is gone. */
+		return;
 	}
 	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request->client, reply);
 	service_share_answered(s, request, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
-		struct requests_batch *whole = requests_close_part(&s->requests, request, &result, &s->driver->facts);
+		struct requests_batch *whole = requests_close_part(&s->requests, request, &result,
+			&s->driver->facts);
 		if (whole) {
 			service_answer_batch(s, whole);
 		}

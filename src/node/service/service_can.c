@@ -1,4 +1,6 @@
-/* service_can.c: `can`: whether the rules allow a method, and which rule it is that does or does not. */
+/* service_can.c: `can`: answers whether the rules allow a method, and which rule does or does not
+ * allow it.
+ */
 #include <stdio.h>
 
 #include "config_file.h"
@@ -15,14 +17,15 @@ struct can {
 	char why[RIGHTS_WHY_BYTES];
 };
 
-/* Whether the request is about somebody else than who asks. */
+/* Returns whether the request is about somebody else than the caller. */
 static bool can_other(const struct service_call *call) {
 	const struct client_request *r = call->request;
 	return (r->present & CLIENT_HAS_OWNER) && !slice_equal(r->core.owner, call->who->identity)
-		&& !(call->who->identity.size == 0 && slice_equal(r->core.owner, slice_str(RIGHTS_ANONYMOUS)));
+		&& !(call->who->identity.size == 0
+		&& slice_equal(r->core.owner, slice_str(RIGHTS_ANONYMOUS)));
 }
 
-/* The caller itself, or one as the request describes it. */
+/* Describes the caller itself, or one as the request describes it. */
 static void can_describe(struct can *can) {
 	const struct client_request *r = can->call->request;
 	can->caller = service_caller(can->call->who);
@@ -30,20 +33,27 @@ static void can_describe(struct can *can) {
 		return;
 	}
 	can->caller = (struct rights_caller){ .identity = r->core.owner, .gids = can->gids };
-	for (size_t at = 0; at + 4 <= r->core.value.size && can->caller.gid_count < CAN_GIDS_MAX; at += 4) {
+	for (size_t at = 0; at + 4 <= r->core.value.size && can->caller.gid_count < CAN_GIDS_MAX;
+		at += 4) {
 		const uint8_t *p = r->core.value.data + at;
-		can->gids[can->caller.gid_count++] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+		can->gids[can->caller.gid_count++] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16
+			| (uint32_t)p[2] << 8 | p[3];
 	}
 }
 
-/* Without a file of rules it counts whether the caller is on this machine. */
+/* Without a file of rules, what counts is whether the caller is on this machine. */
 static struct rights_verdict can_judge_open(struct can *can) {
-	bool local = slice_has_prefix(can->caller.identity, slice_str(RIGHTS_UNIX)) || slice_equal(can->caller.identity, slice_str(RIGHTS_PLAIN));
-	const struct session_who who = { .identity = can->caller.identity, .local = local, .from = can->call->who->from };
+	bool local = slice_has_prefix(can->caller.identity, slice_str(RIGHTS_UNIX))
+		|| slice_equal(can->caller.identity, slice_str(RIGHTS_PLAIN));
+	const struct session_who who = { .identity = can->caller.identity, .local = local,
+		.from = can->call->who->from };
 	struct rights_verdict verdict;
 	service_judge(can->call->service, &who, &can->question, &verdict);
-	snprintf(can->why, sizeof can->why, verdict.allowed ? "this node has no file of rules ([acl] file): everybody who gets in may do that"
-		: "this node has no file of rules ([acl] file): only clients on its own machine, on a listener without TLS, may do that");
+	snprintf(can->why, sizeof can->why,
+		verdict.allowed
+		? "this node has no file of rules ([acl] file): everybody who gets in may do that"
+		: "this node has no file of rules ([acl] file): only clients on its own machine, "
+			"on a listener without TLS, may do that");
 	return verdict;
 }
 
@@ -62,8 +72,9 @@ static struct rights_verdict can_judge(struct can *can, struct client_can *answe
 static void can_answer(struct can *can) {
 	const struct service_call *call = can->call;
 	struct service *s = call->service;
-	struct client_can answer = { .right = slice_str(right_name(can->question.right)), .identity = can->caller.identity,
-		.rights = slice_str(s->driver->rights), .node = slice_str(s->driver->facts.node) };
+	struct client_can answer = { .right = slice_str(right_name(can->question.right)),
+		.identity = can->caller.identity, .rights = slice_str(s->driver->rights),
+		.node = slice_str(s->driver->facts.node) };
 	struct rights_verdict verdict = can_judge(can, &answer);
 	if (verdict.allowed && can->question.priority > 0) {
 		can->question.right = RIGHT_PRIORITY;
@@ -84,11 +95,13 @@ void service_can(const struct service_call *call) {
 	struct can can = { .call = call };
 	bool prefix;
 	if (!rights_of_method(r->core.to, &can.question.right, &prefix)) {
-		service_refuse(call->service, call->client, r->msgid, PAWL_EBADREQUEST, "method", "is none of the methods that a client can call");
+		service_refuse(call->service, call->client, r->msgid, PAWL_EBADREQUEST, "method",
+			"is none of the methods that a client can call");
 		return;
 	}
 	if (can_other(call) && !service_has(call->service, call->who, RIGHT_CLUSTER)) {
-		service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, "identity", "to ask about others needs the right cluster");
+		service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, "identity",
+			"to ask about others needs the right cluster");
 		return;
 	}
 	can.question.key = RIGHT_HAS_KEY(can.question.right) ? r->core.key : slice_of(NULL, 0);

@@ -1,4 +1,6 @@
-/* service_clients.c: `clients` and `kick`: who is connected with this node, and the end of a connection. */
+/* service_clients.c: `clients` and `kick`: shows who is connected with this node, and ends
+ * connections.
+ */
 #include "client_connections.h"
 #include "pawl/error.h"
 #include "service_impl.h"
@@ -6,23 +8,29 @@
 struct clients_page {
 	const struct service_call *call;
 	struct client_connections answer;
-	uint32_t left; /* how many more the page may have */
+	/* How many more entries the page may have. */
+	uint32_t left;
 	bool more;
 };
 
-/* Whoever may not end connections sees what is its own. */
+/* A caller that may not end connections sees only its own. */
 static bool clients_shows(const struct service_call *call, const struct session_view *view) {
 	return service_has(call->service, call->who, RIGHT_CLUSTER) || view->client == call->client
-		|| (call->who->identity.size > 0 && slice_equal(view->who.identity, call->who->identity));
+		|| (call->who->identity.size > 0
+		&& slice_equal(view->who.identity, call->who->identity));
 }
 
-static struct client_connection clients_describe(const struct service_call *call, const struct session_view *view) {
+static struct client_connection clients_describe(const struct service_call *call,
+	const struct session_view *view) {
 	const struct service *s = call->service;
 	const struct origin *from = view->who.from;
-	struct client_connection c = { .client = view->client, .identity = view->who.identity, .address = slice_str(from->address),
-		.age = view->age, .silent = view->silent, .requests = view->requests, .open = view->open,
-		.waits = requests_waiting(&s->requests, view->client), .watches = events_watches(&s->events, view->client),
-		.received = view->received, .sent = view->sent, .unsent = view->unsent, .memory = view->memory, .own = view->client == call->client };
+	struct client_connection c = { .client = view->client, .identity = view->who.identity,
+		.address = slice_str(from->address), .age = view->age, .silent = view->silent,
+		.requests = view->requests, .open = view->open,
+		.waits = requests_waiting(&s->requests, view->client),
+		.watches = events_watches(&s->events, view->client), .received = view->received,
+		.sent = view->sent, .unsent = view->unsent, .memory = view->memory,
+		.own = view->client == call->client };
 	c.present = c.own ? CLIENT_CONNECTION_OWN : 0;
 	if (from->uid != ORIGIN_UNKNOWN) {
 		c.present |= CLIENT_CONNECTION_PROCESS;
@@ -66,7 +74,8 @@ static struct client_share shares_describe(const struct share *share) {
 	return c;
 }
 
-/* Whoever may not end connections sees what is its own: not what others have who come from its address. */
+/* A caller that may not end connections sees its own share, but not what others who come from its
+ * address have. */
 static void shares_put(struct clients_page *page) {
 	const struct service_call *call = page->call;
 	const struct sessions *sessions = call->service->sessions;
@@ -103,10 +112,13 @@ void service_clients(const struct service_call *call) {
 	driver_flush_later(s->driver);
 }
 
-static void clients_kick(const struct service_call *call, uint64_t client, const struct session_who *kicked) {
+static void clients_kick(const struct service_call *call, uint64_t client,
+	const struct session_who *kicked) {
 	struct service *s = call->service;
-	log_to(s->driver->log, LEVEL_NOTICE, "client_kicked", LOG_NUMBER("client", client), LOG_BYTES("kicked_identity", kicked->identity),
-		LOG_TEXT("kicked_from", kicked->from->address), LOG_KNOWN("kicked_uid", kicked->from->uid),
+	log_to(s->driver->log, LEVEL_NOTICE, "client_kicked", LOG_NUMBER("client", client),
+		LOG_BYTES("kicked_identity", kicked->identity),
+		LOG_TEXT("kicked_from", kicked->from->address),
+		LOG_KNOWN("kicked_uid", kicked->from->uid),
 		LOG_KNOWN("kicked_pid", kicked->from->pid), LOG_WHO(call->who));
 	service_sever(s, client);
 	struct buffer *to = sessions_answer(s->sessions, call->client);
@@ -122,9 +134,11 @@ void service_kick(const struct service_call *call) {
 	uint64_t client = call->request->client;
 	struct session_who kicked;
 	if (client == call->client) {
-		service_refuse(s, client, msgid, PAWL_EBADREQUEST, "client", "is the connection that asks: simply close it");
+		service_refuse(s, client, msgid, PAWL_EBADREQUEST, "client",
+			"is the connection that asks: simply close it");
 	} else if (!sessions_who(s->sessions, client, &kicked)) {
-		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "client", "this node has no such connection (any more)");
+		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "client",
+			"this node has no such connection (any more)");
 	} else {
 		clients_kick(call, client, &kicked);
 	}

@@ -1,4 +1,6 @@
-/* service_life.c: the service's tables, from the start to the end, and what it hears of the driver. */
+/* service_life.c: the service's tables from the start to the end, and the handlers that the driver
+ * calls.
+ */
 #include <openssl/rand.h>
 
 #include "check.h"
@@ -31,34 +33,40 @@ static void service_flushed(void *ctx) {
 	}
 }
 
-static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply, service_on_events, service_flushed };
+static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply,
+	service_on_events, service_flushed };
 
 /* ---- life ---- */
 
-static int service_init_tables(struct service *s, const struct allocator *alloc, const struct allocator *client_alloc) {
+static int service_init_tables(struct service *s, const struct allocator *alloc,
+	const struct allocator *client_alloc) {
 	struct siphash_key key;
 	uint64_t log;
-	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
+	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1
+		&& RAND_bytes((unsigned char *)&log, sizeof log) == 1);
 	for (int i = 0; i < 2; i++) {
 		buffer_init(&s->last_events[i].bytes, client_alloc, SESSIONS_OUT_BYTES_MAX);
 	}
 	int error = requests_init(&s->requests, alloc, client_alloc);
-	error = error ? error : events_init(&s->events, client_alloc, key, log, &service_events_port, s);
+	error = error ? error : events_init(&s->events, client_alloc, key, log,
+		&service_events_port, s);
 	error = error ? error : full_init(&s->full, s);
 	error = error ? error : service_shares_init(s, alloc, key);
 	return error ? error : session_bindings_init(&s->session_bindings, client_alloc, key);
 }
 
-int service_init(struct service *s, struct driver *driver, const struct allocator *alloc, const struct allocator *client_alloc) {
+int service_init(struct service *s, struct driver *driver, const struct allocator *alloc,
+	const struct allocator *client_alloc) {
 	*s = (struct service){ .driver = driver };
 	driver->handlers = &service_driver_handlers;
 	driver->handlers_ctx = s;
 	s->unwatched = evtimer_new(driver->base, service_on_unwatched, s);
 	s->review = evtimer_new(driver->base, service_on_review, s);
-	return s->unwatched && s->review ? service_init_tables(s, alloc, client_alloc) : PAWL_ENOMEM;
+	return s->unwatched && s->review
+		? service_init_tables(s, alloc, client_alloc) : PAWL_ENOMEM;
 }
 
-/* They go before the sessions, for which they count. */
+/* The requests are freed before the sessions, because they count for them. */
 static void service_done_requests(struct service *s) {
 	if (s->sweep) {
 		event_free(s->sweep);

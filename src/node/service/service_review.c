@@ -1,36 +1,43 @@
-/* service_review.c: other access rules: what clients watch and wait for is judged again. */
+/* service_review.c: judges by new access rules what clients watch and what they wait for. */
 #include <event2/event.h>
 
 #include "service_impl.h"
 #include "time_source.h"
 
-#define REVIEW_SLICE (2 * SPAN_MS) /* of a turn */
-#define REVIEW_AT_ONCE 8           /* watches, or requests that wait, between two looks at the clock */
+/* How much of a turn the review may take. */
+#define REVIEW_SLICE (2 * SPAN_MS)
+/* How many watches, or requests that wait, are judged before the clock is read again. */
+#define REVIEW_AT_ONCE 8
 
 #define REVIEW_WHY "the new access rules do not allow it"
 
-/* The connection ends, and with it all that it watches and waits for: asked anew, each gets an answer of its own. */
+/* Ends the connection, and with it everything that it watches and waits for. The client then asks
+ * again, and each request gets an answer of its own. */
 static void review_withdraw(struct service *s, uint64_t client, const char *event) {
 	struct session_who who;
 	if (sessions_who(s->sessions, client, &who)) {
-		log_to(s->driver->log, LEVEL_NOTICE, event, LOG_WHO(&who), LOG_TEXT("why", REVIEW_WHY));
+		log_to(s->driver->log, LEVEL_NOTICE, event, LOG_WHO(&who),
+			LOG_TEXT("why", REVIEW_WHY));
 	}
 	service_sever(s, client);
 }
 
 /* ---- watches ---- */
 
-static bool review_forbids_watch(void *ctx, const struct events_watcher *watcher, struct slice subject, bool prefix) {
+static bool review_forbids_watch(void *ctx, const struct events_watcher *watcher,
+	struct slice subject, bool prefix) {
 	const struct service *s = ctx;
 	struct session_who who;
 	return sessions_who(s->sessions, watcher->client, &who)
-		&& (!service_may_watch(s, &who, subject, prefix) || (watcher->admin && !service_has(s, &who, RIGHT_BREAK)));
+		&& (!service_may_watch(s, &who, subject, prefix)
+		|| (watcher->admin && !service_has(s, &who, RIGHT_BREAK)));
 }
 
-/* False: all watches have been judged. */
+/* Returns false if all watches have been judged. */
 static bool review_watches(struct service *s) {
 	uint64_t client;
-	enum events_reviewed reviewed = events_review(&s->events, REVIEW_AT_ONCE, review_forbids_watch, &client);
+	enum events_reviewed reviewed = events_review(&s->events, REVIEW_AT_ONCE,
+		review_forbids_watch, &client);
 	if (reviewed == EVENTS_REVIEW_FORBIDDEN) {
 		review_withdraw(s, client, "watch_withdrawn");
 	}
@@ -39,11 +46,14 @@ static bool review_watches(struct service *s) {
 
 /* ---- requests that wait ---- */
 
-static bool review_forbids_key(const struct service *s, const struct session_who *who, const struct requests_wait *wait, struct slice key) {
+static bool review_forbids_key(const struct service *s, const struct session_who *who,
+	const struct requests_wait *wait, struct slice key) {
 	struct rights_verdict verdict;
 	const struct rights_question question = { .right = wait->right, .key = key };
-	const struct rights_question priority = { .right = RIGHT_PRIORITY, .key = key, .priority = wait->priority };
-	return !service_judge(s, who, &question, &verdict) || (wait->priority > 0 && !service_judge(s, who, &priority, &verdict));
+	const struct rights_question priority = { .right = RIGHT_PRIORITY, .key = key,
+		.priority = wait->priority };
+	return !service_judge(s, who, &question, &verdict)
+		|| (wait->priority > 0 && !service_judge(s, who, &priority, &verdict));
 }
 
 static bool review_forbids_wait(const struct service *s, const struct requests_wait *wait) {
@@ -60,10 +70,11 @@ static bool review_forbids_wait(const struct service *s, const struct requests_w
 	return forbidden;
 }
 
-/* False: all that wait have been judged. */
+/* Returns false if all requests that wait have been judged. */
 static bool review_waits(struct service *s) {
 	const struct requests_wait *wait = requests_doubted(&s->requests);
-	for (unsigned i = 0; i < REVIEW_AT_ONCE && wait; i++, wait = requests_doubted(&s->requests)) {
+	for (unsigned i = 0; i < REVIEW_AT_ONCE && wait;
+		i++, wait = requests_doubted(&s->requests)) {
 		if (review_forbids_wait(s, wait)) {
 			review_withdraw(s, wait->request->client, "wait_withdrawn");
 		} else {
@@ -73,7 +84,7 @@ static bool review_waits(struct service *s) {
 	return wait;
 }
 
-/* ---- a slice each turn of the loop, so that connections are served in between ---- */
+/* ---- a slice in each turn of the loop, so that connections are served in between ---- */
 
 static void review(struct service *s) {
 	static const struct timeval next_turn = { 0, 0 };
@@ -84,7 +95,8 @@ static void review(struct service *s) {
 	}
 	driver_flush_later(s->driver);
 	if (more) {
-		event_add(s->review, &next_turn); /* a timer waits for the sockets to be looked at, event_active would not */
+		/* A timer lets the loop poll the sockets first; event_active would not. */
+		event_add(s->review, &next_turn);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* service_rights.c: who may ask for what, and what the log says of those who may not. */
+/* service_rights.c: decides who may ask for what, and logs who may not. */
 #include "check.h"
 #include "config_file.h"
 #include "pawl/error.h"
@@ -8,18 +8,21 @@
 
 struct rights_caller service_caller(const struct session_who *who) {
 	const struct origin *from = who->from;
-	return (struct rights_caller){ .identity = who->identity, .gids = from->gids, .gid_count = from->gid_count, .more_gids = from->more_gids };
+	return (struct rights_caller){ .identity = who->identity, .gids = from->gids,
+		.gid_count = from->gid_count, .more_gids = from->more_gids };
 }
 
-/* Without a file of rules: every key for everybody who gets in, and the cluster for whoever is on this machine. */
+/* Without a file of rules, everybody who gets in may use every key, and whoever is on this machine
+ * may change the cluster. */
 static bool rights_open(const struct session_who *who, enum right right) {
 	return who->local || (right != RIGHT_BREAK && right != RIGHT_CLUSTER);
 }
 
-bool service_judge(const struct service *s, const struct session_who *who, const struct rights_question *question,
-	struct rights_verdict *out) {
+bool service_judge(const struct service *s, const struct session_who *who,
+	const struct rights_question *question, struct rights_verdict *out) {
 	const struct rights *rules = s->driver->config->rights;
-	*out = (struct rights_verdict){ .allowed = who->inside || (!rules && rights_open(who, question->right)) };
+	*out = (struct rights_verdict){ .allowed = who->inside
+		|| (!rules && rights_open(who, question->right)) };
 	if (!out->allowed && rules) {
 		const struct rights_caller caller = service_caller(who);
 		*out = rights_judge(rules, &caller, question);
@@ -28,19 +31,23 @@ bool service_judge(const struct service *s, const struct session_who *who, const
 }
 
 bool service_has(const struct service *s, const struct session_who *who, enum right right) {
-	const struct rights_question question = { .right = right, .key = slice_of(NULL, 0), .prefix = RIGHT_HAS_KEY(right) };
+	const struct rights_question question = { .right = right, .key = slice_of(NULL, 0),
+		.prefix = RIGHT_HAS_KEY(right) };
 	struct rights_verdict verdict;
 	return service_judge(s, who, &question, &verdict);
 }
 
-bool service_may_watch(const struct service *s, const struct session_who *who, struct slice subject, bool prefix) {
-	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject, .prefix = prefix };
+bool service_may_watch(const struct service *s, const struct session_who *who, struct slice subject,
+	bool prefix) {
+	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject,
+		.prefix = prefix };
 	struct rights_verdict verdict;
 	return service_judge(s, who, &question, &verdict);
 }
 
 struct slice service_owner(const struct service *s, const struct session_who *who) {
-	bool proven = who->inside || !who->local || (s->driver->config->tls.on && who->from->uid != ORIGIN_UNKNOWN);
+	bool proven = who->inside || !who->local
+		|| (s->driver->config->tls.on && who->from->uid != ORIGIN_UNKNOWN);
 	return proven ? who->identity : slice_of(NULL, 0);
 }
 
@@ -51,10 +58,13 @@ struct rights_denial {
 	struct rights_verdict verdict;
 };
 
-/* Judges one key of the request, and its priority there. */
-static bool rights_lack_key(const struct service_call *call, struct slice key, bool prefix, struct rights_denial *out) {
+/* Judges one key of the request, and the request's priority there. Returns true if the caller lacks
+ * the right. */
+static bool rights_lack_key(const struct service_call *call, struct slice key, bool prefix,
+	struct rights_denial *out) {
 	const struct client_request *r = call->request;
-	out->question = (struct rights_question){ .right = client_method_right(r->method), .key = key, .prefix = prefix };
+	out->question = (struct rights_question){ .right = client_method_right(r->method),
+		.key = key, .prefix = prefix };
 	if (!service_judge(call->service, call->who, &out->question, &out->verdict)) {
 		return true;
 	}
@@ -66,7 +76,8 @@ static bool rights_lack_key(const struct service_call *call, struct slice key, b
 	return !service_judge(call->service, call->who, &out->question, &out->verdict);
 }
 
-/* The first key of the request that its caller may not use so; false: there is none. */
+/* Finds the first key of the request that the caller may not use in this way. Returns false if
+ * there is none. */
 static bool rights_lack(const struct service_call *call, struct rights_denial *out) {
 	const struct client_request *r = call->request;
 	bool prefix = r->method == CLIENT_LIST || (r->present & CLIENT_HAS_PREFIX);
@@ -90,34 +101,46 @@ static const char *rights_field(const struct client_request *r, enum right right
 	if (!RIGHT_HAS_KEY(right)) {
 		return NULL;
 	}
-	return right == RIGHT_PRIORITY ? "priority" : r->present & CLIENT_HAS_LOCKS ? "locks" : r->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
+	return right == RIGHT_PRIORITY ? "priority"
+		: r->present & CLIENT_HAS_LOCKS ? "locks"
+		: r->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
 }
 
-/* What the client is told names the right; whose rules there are, and where, is for the log. */
+/* Tells the client which right it lacks. Whose rules they are, and where they stand, is only for
+ * the log. */
 static void rights_refuse(const struct service_call *call, const struct rights_denial *denial) {
 	const struct client_request *r = call->request;
 	const struct service *s = call->service;
 	enum right right = denial->question.right;
 	char message[256];
-	struct slice what = client_method_changes(r->method) ? r->change.name : denial->question.key;
-	log_outside(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)), LOG_BYTES("key", what), LOG_WHO(call->who),
-		LOG_TEXT("right", right_name(right)), LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
+	struct slice what = client_method_changes(r->method)
+		? r->change.name : denial->question.key;
+	log_outside(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)),
+		LOG_BYTES("key", what), LOG_WHO(call->who), LOG_TEXT("right", right_name(right)),
+		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
 	if (!s->driver->config->rights) {
-		snprintf(message, sizeof message, "this needs the right %s: without [acl] file only clients on the node's own machine, on a listener "
-			"without TLS, have it", right_name(right));
+		snprintf(message, sizeof message,
+			"this needs the right %s: without [acl] file only clients on the node's "
+			"own machine, on a listener without TLS, have it", right_name(right));
 	} else if (right == RIGHT_PRIORITY && denial->verdict.priority > 0) {
-		snprintf(message, sizeof message, "the access rules allow you priorities up to %lld here: pawl can says which rule it is",
-			(long long)denial->verdict.priority);
+		snprintf(message, sizeof message,
+			"the access rules allow you priorities up to %lld here: pawl can says "
+			"which rule it is", (long long)denial->verdict.priority);
 	} else {
-		snprintf(message, sizeof message, "the access rules do not give you the right %s%s: pawl can says why", right_name(right),
-			denial->verdict.part ? " to all of these keys (ask for a narrower prefix)" : RIGHT_HAS_KEY(right) ? " to this key" : "");
+		snprintf(message, sizeof message,
+			"the access rules do not give you the right %s%s: pawl can says why",
+			right_name(right),
+			denial->verdict.part ? " to all of these keys (ask for a narrower prefix)"
+			: RIGHT_HAS_KEY(right) ? " to this key" : "");
 	}
-	service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, rights_field(r, right), message);
+	service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED,
+		rights_field(r, right), message);
 }
 
 bool service_may(const struct service_call *call) {
 	struct rights_denial denial;
-	if (client_method_right(call->request->method) == RIGHT_NONE || !rights_lack(call, &denial)) {
+	if (client_method_right(call->request->method) == RIGHT_NONE
+		|| !rights_lack(call, &denial)) {
 		return true;
 	}
 	rights_refuse(call, &denial);
@@ -136,16 +159,18 @@ static const char *rights_method_of(enum core_op op) {
 
 void service_log_refusal(struct service *s, uint64_t client, const struct core_reply *reply) {
 	struct session_who who;
-	bool barred = reply->op == CORE_EXTEND && !reply->field; /* by a break, which was logged */
+	/* The lock was barred by a break, which was logged. */
+	bool barred = reply->op == CORE_EXTEND && !reply->field;
 	bool denied = reply->error == PAWL_EDENIED && !barred;
 	if ((!denied && reply->error != PAWL_EFULL) || !sessions_who(s->sessions, client, &who)) {
 		return;
 	}
 	if (denied) {
-		log_outside(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)), LOG_LOCK("lock_id", &reply->lock_id),
-			LOG_WHO(&who));
+		log_outside(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)),
+			LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who));
 	} else {
-		log_outside(s->driver->log, "no_room", LOG_TEXT("what", rights_method_of(reply->op)),
+		log_outside(s->driver->log, "no_room",
+			LOG_TEXT("what", rights_method_of(reply->op)),
 			LOG_TEXT("limit", reply->field ? reply->field : ""), LOG_WHO(&who));
 	}
 }

@@ -1,4 +1,6 @@
-/* service_shares.c: what a request takes of the share of whoever makes it, and what of that stays when it is answered. */
+/* service_shares.c: what a request takes of the share of its caller, and what stays of that when
+ * the request is answered.
+ */
 #include <event2/event.h>
 
 #include "config_file.h"
@@ -6,11 +8,13 @@
 #include "service_impl.h"
 #include "time_source.h"
 
-#define SWEEP_AT_ONCE 2000 /* locks whose time is over, in one turn of the loop */
+/* How many locks whose time is over are dropped in one turn of the loop. */
+#define SWEEP_AT_ONCE 2000
 
 /* ---- who may have how much ---- */
 
-bool service_terms(const struct service *s, const struct session_who *who, struct share_limits *limits) {
+bool service_terms(const struct service *s, const struct session_who *who,
+	struct share_limits *limits) {
 	const struct rights_caller caller = service_caller(who);
 	if (s->driver->config->rights) {
 		rights_limits(s->driver->config->rights, &caller, limits);
@@ -24,7 +28,7 @@ static uint64_t share_locks(const struct core_request *request) {
 	return request->op == CORE_ACQUIRE_ALL ? request->lock_count : request->op == CORE_ACQUIRE;
 }
 
-/* Of an update: as long as it has no answer both values count. */
+/* For an update, both values count until it is answered. */
 static uint64_t share_bytes(const struct core_request *request) {
 	return request->value.size * (request->op == CORE_UPDATE ? 1 : share_locks(request));
 }
@@ -52,23 +56,29 @@ bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t m
 	return full;
 }
 
-void service_share_take(const struct service_call *call, const struct core_request *request, struct request *open) {
+void service_share_take(const struct service_call *call, const struct core_request *request,
+	struct request *open) {
 	bool waits = request->wait > 0;
 	uint64_t locks = share_locks(request), bytes = share_bytes(request);
-	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key, request->lock_id);
+	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
+		request->lock_id);
 	if (waits || locks > 0 || bytes > 0) {
-		requests_charge(&call->service->requests, open, call->who->share, waits, (uint32_t)locks, bytes);
+		requests_charge(&call->service->requests, open, call->who->share, waits,
+			(uint32_t)locks, bytes);
 	}
 }
 
 /* ---- after the answer ---- */
 
-/* What was counted for the request is counted for the lock from now on; of a lock that was there before, only its value. */
-static void share_got(struct service *s, struct request *request, uint64_t hash, uint32_t value_bytes, span_ns lease) {
+/* From now on, what was counted for the request is counted for the lock. If the lock was there
+ * before, only its value is counted. */
+static void share_got(struct service *s, struct request *request, uint64_t hash,
+	uint32_t value_bytes, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, hash);
 	if (held) {
 		holdings_value(held, value_bytes);
-	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share, value_bytes)) != NULL) {
+	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share,
+		value_bytes)) != NULL) {
 		request->locks--;
 		request->bytes -= value_bytes;
 	}
@@ -77,14 +87,17 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 	}
 }
 
-static void share_got_all(struct service *s, struct request *request, const struct core_reply *reply) {
+static void share_got_all(struct service *s, struct request *request,
+	const struct core_reply *reply) {
 	uint32_t bytes = request->locks ? (uint32_t)(request->bytes / request->locks) : 0;
 	for (size_t i = 0; i < reply->count; i++) {
-		share_got(s, request, holdings_hash(&s->holdings, reply->got[i].key, reply->got[i].lock_id), bytes, reply->valid);
+		share_got(s, request,
+			holdings_hash(&s->holdings, reply->got[i].key, reply->got[i].lock_id),
+			bytes, reply->valid);
 	}
 }
 
-/* A lock that was got at another node counts here from now on, until then. */
+/* A lock that was granted through another node counts here from now on, until its lease is over. */
 static struct holding *share_meet(struct service *s, const struct request *request, span_ns lease) {
 	const struct share_pair *share = sessions_share(s->sessions, request->client);
 	struct holding *held = share ? holdings_adopt(&s->holdings, request->held, share, 0) : NULL;
@@ -119,7 +132,8 @@ static void share_let_go(struct service *s, const struct request *request) {
 	}
 }
 
-void service_share_answered(struct service *s, struct request *request, const struct core_reply *reply) {
+void service_share_answered(struct service *s, struct request *request,
+	const struct core_reply *reply) {
 	if (reply->error == PAWL_ELOST && reply->op != CORE_ACQUIRE_ALL) {
 		share_let_go(s, request);
 	} else if (reply->error) {
@@ -148,7 +162,8 @@ static void share_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	event_add(s->sweep, more ? &next_turn : &second);
 }
 
-int service_shares_init(struct service *s, const struct allocator *alloc, struct siphash_key hash_key) {
+int service_shares_init(struct service *s, const struct allocator *alloc,
+	struct siphash_key hash_key) {
 	static const struct timeval second = { 1, 0 };
 	s->sweep = evtimer_new(s->driver->base, share_on_sweep, s);
 	if (!s->sweep || event_add(s->sweep, &second) != 0) {

@@ -1,4 +1,4 @@
-/* service_watch.c: `watch` and `unwatch`, and the way of the core's news to those who watch. */
+/* service_watch.c: `watch` and `unwatch`, and how the core's events get to those who watch. */
 #include <event2/event.h>
 
 #include "check.h"
@@ -7,7 +7,8 @@
 #include "service_impl.h"
 #include "time_source.h"
 
-#define WATCH_BACKLOG_MAX ((size_t)32 << 10) /* unsent on a connection, above which it is behind */
+/* If more bytes than this are unsent on a connection, its watchers are behind. */
+#define WATCH_BACKLOG_MAX ((size_t)32 << 10)
 
 /* ---- the port ---- */
 
@@ -26,13 +27,14 @@ static int watch_encode(const struct events_item *item, struct buffer *to) {
 	return client_event_encode(&event, to);
 }
 
-/* Encoded once for all who watch: in two forms, with the lock_id and without. */
+/* An event is encoded once for all who watch, in two forms: with the lock_id, and without. */
 static int watch_tell(void *ctx, uint64_t client, const struct events_item *item) {
 	struct service *s = ctx;
 	struct service_event *last = &s->last_events[item->show_lock_id];
 	struct buffer *to = sessions_notify(s->sessions, client);
 	if (!to) {
-		return 0; /* it says its last words */
+		/* The connection only writes its last answer, and then closes. */
+		return 0;
 	}
 	if (!item->watch_event || last->number != item->position.number) {
 		buffer_clear(&last->bytes);
@@ -45,14 +47,15 @@ static int watch_tell(void *ctx, uint64_t client, const struct events_item *item
 	}
 	int error = buffer_append(to, last->bytes.data, last->bytes.size);
 	if (!error) {
-		client_event_address(slice_of(to->data + to->size - last->bytes.size, last->bytes.size), item->watch);
+		client_event_address(slice_of(to->data + to->size - last->bytes.size,
+				last->bytes.size), item->watch);
 	}
 	return error;
 }
 
 const struct events_port service_events_port = { watch_full, watch_tell };
 
-/* ---- news are wanted while somebody watches, and for a while after ---- */
+/* ---- events are wanted while somebody watches, and for a while after ---- */
 
 static uint32_t watch_count(void *ctx, struct slice key) {
 	struct service *s = ctx;
@@ -69,10 +72,12 @@ static int watch_open(struct service *s) {
 	return error;
 }
 
-/* A client that lost its connection comes back soon, and goes on from where it was. */
+/* Stops wanting events only after a while. A client that has lost its connection comes back soon,
+ * and goes on from where it was. */
 static void watch_settle(struct service *s) {
 	static const struct timeval minute = { 60, 0 };
-	if (events_is_open(&s->events) && events_count(&s->events) == 0 && !event_pending(s->unwatched, EV_TIMEOUT, NULL)) {
+	if (events_is_open(&s->events) && events_count(&s->events) == 0
+		&& !event_pending(s->unwatched, EV_TIMEOUT, NULL)) {
 		event_add(s->unwatched, &minute);
 	}
 }
@@ -107,8 +112,8 @@ void service_serve_watches(struct service *s) {
 
 /* ---- requests ---- */
 
-static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, struct slice subject, bool prefix,
-	const struct events_position *from, const struct core_reply *view) {
+static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, struct slice subject,
+	bool prefix, const struct events_position *from, const struct core_reply *view) {
 	struct session_who who;
 	if (!sessions_who(s->sessions, client, &who)) {
 		return;
@@ -116,13 +121,16 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	if (service_share_watched_enough(s, client, msgid)) {
 		return;
 	}
-	const struct events_watcher watcher = { client, service_owner(s, &who), service_has(s, &who, RIGHT_BREAK) };
+	const struct events_watcher watcher = { client, service_owner(s, &who),
+		service_has(s, &who, RIGHT_BREAK) };
 	uint64_t watch = 0;
 	int error = watch_open(s);
-	error = error ? error : events_watch(&s->events, &watcher, subject, prefix, from, s->driver->config->limits.watches_per_client, &watch);
+	error = error ? error : events_watch(&s->events, &watcher, subject, prefix, from,
+		s->driver->config->limits.watches_per_client, &watch);
 	watch_settle(s);
 	if (error) {
-		service_refuse(s, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY, error == PAWL_EFULL ? "watches_per_client" : NULL,
+		service_refuse(s, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY,
+			error == PAWL_EFULL ? "watches_per_client" : NULL,
 			error == PAWL_EFULL ? "this connection watches as much as it may" : NULL);
 		return;
 	}
@@ -130,7 +138,8 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	const struct client_position position = { from->log, from->number };
 	if (to) {
 		const struct service_view shown = service_view_begin(s, client, to);
-		error = service_view_end(s, client, &shown, msgid, client_watch_encode(msgid, watch, position, view, &s->driver->facts, to));
+		error = service_view_end(s, client, &shown, msgid,
+			client_watch_encode(msgid, watch, position, view, &s->driver->facts, to));
 	}
 	if (error == PAWL_EBUSY) {
 		(void)events_unwatch(&s->events, client, watch);
@@ -138,25 +147,28 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	} else if (error) {
 		service_sever(s, client);
 	}
-	sessions_watches(s->sessions, client, events_watches(&s->events, client), events_bytes(&s->events, client));
+	sessions_watches(s->sessions, client, events_watches(&s->events, client),
+		events_bytes(&s->events, client));
 	driver_flush_later(s->driver);
 }
 
-void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid, const struct requests_watch *watch,
-	const struct core_reply *view) {
+void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
+	const struct requests_watch *watch, const struct core_reply *view) {
 	const struct events_position from = { watch->log, watch->number };
 	watch_begin(s, client, msgid, slice_of(watch->key, watch->size), false, &from, view);
 }
 
-/* The position comes first, then the look: what changes in between is told again, and nothing is missed. What is told of the
- * key waits until the look is answered. */
+/* Begins a watch of one key. The position is taken first, and then the key is read; so a change in
+ * between is told again, and nothing is missed. What is told about the key waits until the read is
+ * answered. */
 static void watch_look(const struct service_call *call, const struct events_position *from) {
 	struct service *s = call->service;
 	struct request *open;
 	struct core_request request = service_core_request(call);
 	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
 	if (!error) {
-		error = requests_keep_watch(&s->requests, open, request.key, from->log, from->number);
+		error = requests_keep_watch(&s->requests, open, request.key, from->log,
+			from->number);
 		if (error) {
 			requests_close(&s->requests, open);
 		}
@@ -177,7 +189,8 @@ void service_watch(const struct service_call *call) {
 		service_refuse(s, call->client, r->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	service_take_news(s); /* what is known already is not for it */
+	/* What is already known is not for the new watch. */
+	service_take_news(s);
 	const struct events_position now = events_position(&s->events);
 	const struct events_position wanted = { r->from.log, r->from.sequence };
 	const struct events_position *from = r->present & CLIENT_HAS_FROM ? &wanted : &now;
@@ -193,10 +206,12 @@ void service_unwatch(const struct service_call *call) {
 	struct service *s = call->service;
 	uint32_t msgid = call->request->msgid;
 	if (!events_unwatch(&s->events, call->client, call->request->watch)) {
-		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "watch", "this connection has no such watch");
+		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "watch",
+			"this connection has no such watch");
 		return;
 	}
-	sessions_watches(s->sessions, call->client, events_watches(&s->events, call->client), events_bytes(&s->events, call->client));
+	sessions_watches(s->sessions, call->client, events_watches(&s->events, call->client),
+		events_bytes(&s->events, call->client));
 	watch_settle(s);
 	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_done_encode(msgid, to) != 0) {

@@ -1,3 +1,5 @@
+/* events.c: the tables of clients, of the keys and prefixes that they watch, and of their watches.
+ */
 #include "events_impl.h"
 
 #include "check.h"
@@ -11,7 +13,7 @@ static uint64_t events_hash(const struct events *e, struct slice subject, bool p
 	return siphash(key, subject.data, subject.size);
 }
 
-/* Clients are numbered by this node, so that nobody can choose where they collide. */
+/* This node numbers the clients, so nobody can choose where they collide. */
 static uint64_t events_own_hash(uint64_t hash, uint64_t client) {
 	return hash ^ client * 0x9e3779b97f4a7c15u;
 }
@@ -21,11 +23,13 @@ struct events_client *events_client(const struct events *e, uint64_t id) {
 	return node ? CONTAINER_OF(node, struct events_client, node) : NULL;
 }
 
-static bool events_matches(const struct events_subject *s, struct slice key, size_t size, bool prefix) {
+static bool events_matches(const struct events_subject *s, struct slice key, size_t size,
+	bool prefix) {
 	return s->prefix == prefix && s->size == size && memcmp(s->bytes, key.data, size) == 0;
 }
 
-static struct events_subject *events_subject(const struct events *e, uint64_t hash, struct slice key, size_t size, bool prefix) {
+static struct events_subject *events_subject(const struct events *e, uint64_t hash,
+	struct slice key, size_t size, bool prefix) {
 	for (struct map_node *n = map_first(&e->by_subject, hash); n; n = map_next(n)) {
 		struct events_subject *s = CONTAINER_OF(n, struct events_subject, node);
 		if (events_matches(s, key, size, prefix)) {
@@ -35,13 +39,15 @@ static struct events_subject *events_subject(const struct events *e, uint64_t ha
 	return NULL;
 }
 
-static bool events_each_own(struct events *e, const struct events_client *c, uint64_t hash, struct slice key, size_t size, bool prefix,
-	events_visit *visit, const void *arg) {
+static bool events_each_own(struct events *e, const struct events_client *c, uint64_t hash,
+	struct slice key, size_t size, bool prefix, events_visit *visit, const void *arg) {
 	struct map_node *next;
-	for (struct map_node *n = map_first(&e->by_own, events_own_hash(hash, c->id)); n; n = next) {
+	for (struct map_node *n = map_first(&e->by_own, events_own_hash(hash, c->id));
+		n; n = next) {
 		struct events_one *w = CONTAINER_OF(n, struct events_one, by_own);
 		next = map_next(n);
-		if (w->client == c && events_matches(w->subject, key, size, prefix) && !visit(e, w, arg)) {
+		if (w->client == c && events_matches(w->subject, key, size, prefix)
+			&& !visit(e, w, arg)) {
 			return false;
 		}
 	}
@@ -49,22 +55,29 @@ static bool events_each_own(struct events *e, const struct events_client *c, uin
 }
 
 void events_each(struct events *e, struct slice key, events_visit_subject *visit, const void *arg) {
-	struct events_subject *s = events_subject(e, events_hash(e, key, false), key, key.size, false);
+	struct events_subject *s = events_subject(e, events_hash(e, key, false), key,
+		key.size, false);
 	if (s) {
 		visit(e, s, arg);
 	}
 	for (size_t size = 0; size <= key.size && size <= KEY_MAX; size++) {
-		s = e->prefixes[size] ? events_subject(e, events_hash(e, slice_of(key.data, size), true), key, size, true) : NULL;
+		s = e->prefixes[size]
+			? events_subject(e, events_hash(e, slice_of(key.data, size), true), key,
+				size, true) : NULL;
 		if (s) {
 			visit(e, s, arg);
 		}
 	}
 }
 
-bool events_each_of(struct events *e, const struct events_client *c, struct slice key, events_visit *visit, const void *arg) {
-	bool on = events_each_own(e, c, events_hash(e, key, false), key, key.size, false, visit, arg);
+bool events_each_of(struct events *e, const struct events_client *c, struct slice key,
+	events_visit *visit, const void *arg) {
+	bool on = events_each_own(e, c, events_hash(e, key, false), key, key.size,
+		false, visit, arg);
 	for (size_t size = 0; on && size <= key.size && size <= KEY_MAX; size++) {
-		on = !e->prefixes[size] || events_each_own(e, c, events_hash(e, slice_of(key.data, size), true), key, size, true, visit, arg);
+		on = !e->prefixes[size]
+			|| events_each_own(e, c, events_hash(e, slice_of(key.data, size), true),
+				key, size, true, visit, arg);
 	}
 	return on;
 }
@@ -82,7 +95,8 @@ static struct events_client *events_client_of(struct events *e, const struct eve
 		c->id = who->client;
 		c->admin = who->admin;
 		c->identity_size = (uint8_t)who->identity.size;
-		memcpy(c->identity, who->identity.size ? who->identity.data : c->identity, who->identity.size);
+		memcpy(c->identity, who->identity.size ? who->identity.data : c->identity,
+			who->identity.size);
 		list_init(&c->watches);
 		map_insert(&e->clients, &c->node, c->id);
 	}
@@ -98,7 +112,8 @@ static void events_client_tidy(struct events *e, struct events_client *c) {
 	}
 }
 
-/* The client is to be told from that number on: what its other watches were told already they are not told again. */
+/* The client is to be told from that number on. Its other watches are not told again what they have
+ * already been told. */
 static void events_go_back(struct events *e, struct events_client *c, uint64_t to) {
 	uint64_t told = list_linked(&c->lagging) ? c->next : e->ring.next;
 	if (to >= told) {
@@ -112,7 +127,8 @@ static void events_go_back(struct events *e, struct events_client *c, uint64_t t
 	events_lag(e, c, to);
 }
 
-/* The first number that is for it. One of another log, or one that has not been yet, has nothing to do with these. */
+/* Returns the first number that is for a watch. A position of another log, or one that has not been
+ * reached yet, has nothing to do with the numbers here. */
 static uint64_t events_since(const struct events *e, const struct events_position *from) {
 	if (!from) {
 		return e->ring.next;
@@ -120,7 +136,8 @@ static uint64_t events_since(const struct events *e, const struct events_positio
 	return from->log == e->log && from->number < e->ring.next ? from->number + 1 : 0;
 }
 
-static struct events_subject *events_subject_of(struct events *e, struct slice subject, bool prefix) {
+static struct events_subject *events_subject_of(struct events *e, struct slice subject,
+	bool prefix) {
 	uint64_t hash = events_hash(e, subject, prefix);
 	struct events_subject *s = events_subject(e, hash, subject, subject.size, prefix);
 	if (!s && (s = alloc_new(e->alloc, sizeof *s + subject.size)) != NULL) {
@@ -146,7 +163,8 @@ static size_t events_watch_bytes(const struct events_subject *s) {
 	return sizeof(struct events_one) + sizeof *s + s->size;
 }
 
-static int events_add_watch(struct events *e, struct events_client *c, struct slice subject, bool prefix, uint64_t since) {
+static int events_add_watch(struct events *e, struct events_client *c, struct slice subject,
+	bool prefix, uint64_t since) {
 	struct events_subject *s = events_subject_of(e, subject, prefix);
 	struct events_one *w = s ? alloc_new(e->alloc, sizeof *w) : NULL;
 	if (!w) {
@@ -171,14 +189,15 @@ static int events_add_watch(struct events *e, struct events_client *c, struct sl
 	return 0;
 }
 
-int events_watch(struct events *e, const struct events_watcher *who, struct slice subject, bool prefix,
-	const struct events_position *from, uint32_t limit, uint64_t *out_watch) {
+int events_watch(struct events *e, const struct events_watcher *who, struct slice subject,
+	bool prefix, const struct events_position *from, uint32_t limit, uint64_t *out_watch) {
 	CHECK(events_is_open(e) && subject.size <= KEY_MAX);
 	struct events_client *c = events_client_of(e, who);
 	if (!c) {
 		return PAWL_ENOMEM;
 	}
-	int error = c->count < limit ? events_add_watch(e, c, subject, prefix, events_since(e, from)) : PAWL_EFULL;
+	int error = c->count < limit
+		? events_add_watch(e, c, subject, prefix, events_since(e, from)) : PAWL_EFULL;
 	events_client_tidy(e, c);
 	*out_watch = e->last_id;
 	return error;
@@ -197,7 +216,8 @@ static void events_remove(struct events *e, struct events_one *w) {
 
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch) {
 	struct events_client *c = events_client(e, client);
-	for (struct list *at = c ? list_first(&c->watches) : NULL; at; at = list_after(&c->watches, at)) {
+	for (struct list *at = c ? list_first(&c->watches) : NULL; at;
+		at = list_after(&c->watches, at)) {
 		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
 		if (w->id == watch) {
 			events_remove(e, w);
@@ -264,15 +284,17 @@ void events_close(struct events *e) {
 	}
 }
 
-int events_init(struct events *e, const struct allocator *alloc, struct siphash_key hash_key, uint64_t log,
-	const struct events_port *port, void *ctx) {
-	*e = (struct events){ .alloc = alloc, .port = port, .ctx = ctx, .hash_key = hash_key, .log = log, .ring_bytes = EVENTS_RING_BYTES };
+int events_init(struct events *e, const struct allocator *alloc, struct siphash_key hash_key,
+	uint64_t log, const struct events_port *port, void *ctx) {
+	*e = (struct events){ .alloc = alloc, .port = port, .ctx = ctx, .hash_key = hash_key,
+		.log = log, .ring_bytes = EVENTS_RING_BYTES };
 	list_init(&e->lagging);
 	list_init(&e->full);
 	list_init(&e->doubted);
 	events_turn(e);
 	watch_event_ring_init(&e->ring, alloc);
-	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0 || map_init(&e->by_own, alloc) != 0) {
+	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0
+		|| map_init(&e->by_own, alloc) != 0) {
 		events_done(e);
 		return PAWL_ENOMEM;
 	}

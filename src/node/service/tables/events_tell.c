@@ -1,14 +1,21 @@
-/* events_tell.c: telling what has happened: at once, or late to those that are behind. */
+/* events_tell.c: tells watchers what has happened, at once or, if they are behind, later. */
 #include "events_impl.h"
 
 #include "check.h"
 
-/* What is told in one turn is paid for in bytes of events; what costs time without being bytes is as dear as so many. */
+/* What is told in one turn is paid for in bytes of events. What costs time without being bytes
+ * counts as that many bytes. */
 #define TURN_COST ((int64_t)128 << 10)
-#define TURN_LATE (TURN_COST / 4)  /* of it, what is left to those that are behind */
-#define TURN_CLIENT (TURN_COST / 16) /* what one of them gets before the next one's turn */
-#define COST_STEP 64   /* to see whether a piece of news is for a client */
+/* The part of TURN_COST that is kept for those that are behind. */
+#define TURN_LATE (TURN_COST / 4)
+/* What one of those gets before the next one has its turn. */
+#define TURN_CLIENT (TURN_COST / 16)
+/* The cost of checking whether an event is for a client. */
+#define COST_STEP 64
+
+/* The cost of telling one watch of an event, without the bytes. */
 #define COST_TELL 128
+/* The cost of a write to a client, which comes once in each turn. */
 #define COST_WRITE 2048
 
 struct events_telling {
@@ -20,24 +27,31 @@ static bool events_shows_lock_id(const struct events_client *c, const struct cor
 	return c->admin || slice_equal(slice_of(c->identity, c->identity_size), n->identity);
 }
 
-/* A gap without a key concerns everybody. */
+/* An event that says that others were missed, and that names no key, concerns everybody. */
 static bool events_is_global(const struct core_watch_event *watch_event) {
 	return watch_event->kind == WATCH_EVENT_MISSED && watch_event->key.size == 0;
 }
 
-/* A write of its own for each client in each turn is what costs most. */
-static int64_t events_cost(struct events *e, struct events_client *c, const struct core_watch_event *n) {
-	size_t size = n ? n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size : 0;
+/* Returns what it costs to tell the client. A write of its own for each client in each turn costs
+ * most. */
+static int64_t events_cost(struct events *e, struct events_client *c,
+	const struct core_watch_event *n) {
+	size_t size = n
+		? n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size
+		: 0;
 	int64_t write = c->turn == e->turn ? 0 : COST_WRITE;
 	c->turn = e->turn;
 	return write + COST_TELL + (int64_t)size;
 }
 
-/* False: not now. */
+/* Returns false if the event cannot be told now. */
 static bool events_tell(struct events *e, struct events_one *w, const struct events_telling *t) {
-	const struct core_watch_event *watch_event = t->watch_event && events_is_global(t->watch_event) ? NULL : t->watch_event;
-	const struct events_item item = { .watch = w->id, .position = { e->log, t->number }, .watch_event = watch_event,
-		.show_lock_id = watch_event && watch_event->kind != WATCH_EVENT_MISSED && events_shows_lock_id(w->client, watch_event) };
+	const struct core_watch_event *watch_event = t->watch_event
+		&& events_is_global(t->watch_event) ? NULL : t->watch_event;
+	const struct events_item item = { .watch = w->id, .position = { e->log, t->number },
+		.watch_event = watch_event,
+		.show_lock_id = watch_event && watch_event->kind != WATCH_EVENT_MISSED
+			&& events_shows_lock_id(w->client, watch_event) };
 	if (e->port->tell(e->ctx, w->client->id, &item) != 0) {
 		return false;
 	}
@@ -47,7 +61,8 @@ static bool events_tell(struct events *e, struct events_one *w, const struct eve
 	return true;
 }
 
-/* Where there is no room it waits for events_room, and where there is doubt for the end of the review. */
+/* Puts the client among those that wait. If there is no room, it waits for events_room; if it is in
+ * doubt, for the end of the review. */
 static void events_wait(struct events *e, struct events_client *c) {
 	c->full = list_linked(&c->doubted) || e->port->full(e->ctx, c->id);
 	list_append(c->full ? &e->full : &e->lagging, &c->lagging);
@@ -65,17 +80,21 @@ static void events_catch_up(struct events_client *c) {
 	}
 }
 
-static void events_tell_at_once(struct events *e, struct events_one *w, const struct events_telling *t) {
+static void events_tell_at_once(struct events *e, struct events_one *w,
+	const struct events_telling *t) {
 	struct events_client *c = w->client;
 	bool may = !list_linked(&c->doubted) && e->left >= TURN_LATE;
-	if (!list_linked(&c->lagging) && (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
-		events_lag(e, c, t->number); /* what its other watches were told of this one is noted in `since` */
+	if (!list_linked(&c->lagging)
+		&& (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
+		/* `since` says which of its other watches have been told of this event. */
+		events_lag(e, c, t->number);
 	}
 }
 
 static void events_tell_subject(struct events *e, struct events_subject *s, const void *arg) {
 	bool all_behind = true;
-	for (struct list *at = s->all_behind ? NULL : list_first(&s->watches); at; at = list_after(&s->watches, at)) {
+	for (struct list *at = s->all_behind ? NULL : list_first(&s->watches); at;
+		at = list_after(&s->watches, at)) {
 		struct events_one *w = CONTAINER_OF(at, struct events_one, of_subject);
 		events_tell_at_once(e, w, arg);
 		all_behind = all_behind && list_linked(&w->client->lagging);
@@ -85,10 +104,13 @@ static void events_tell_subject(struct events *e, struct events_subject *s, cons
 
 static void events_tell_all(struct events *e, const struct events_telling *t) {
 	for (size_t bucket = 0; bucket < e->clients.bucket_count; bucket++) {
-		for (struct map_node *n = map_bucket(&e->clients, bucket); n; n = map_next_in_bucket(n)) {
+		for (struct map_node *n = map_bucket(&e->clients, bucket); n;
+			n = map_next_in_bucket(n)) {
 			struct events_client *c = CONTAINER_OF(n, struct events_client, node);
-			for (struct list *at = list_first(&c->watches); at; at = list_after(&c->watches, at)) {
-				events_tell_at_once(e, CONTAINER_OF(at, struct events_one, among), t);
+			for (struct list *at = list_first(&c->watches); at;
+				at = list_after(&c->watches, at)) {
+				events_tell_at_once(e, CONTAINER_OF(at, struct events_one, among),
+					t);
 			}
 		}
 	}
@@ -114,19 +136,23 @@ static bool events_tell_late(struct events *e, struct events_one *w, const void 
 	return w->since > t->number || events_tell(e, w, t);
 }
 
-static bool events_serve_gap(struct events *e, struct events_client *c, const struct events_telling *t) {
+static bool events_serve_gap(struct events *e, struct events_client *c,
+	const struct events_telling *t) {
 	bool on = true;
-	for (struct list *at = list_first(&c->watches); on && at; at = list_after(&c->watches, at)) {
+	for (struct list *at = list_first(&c->watches); on && at;
+		at = list_after(&c->watches, at)) {
 		on = events_tell_late(e, CONTAINER_OF(at, struct events_one, among), t);
 	}
 	return on;
 }
 
-/* The ring has gone on without it: a watch that lost something goes on with what comes now, for its owner reads anew. */
+/* The ring has gone on without the client. A watch that has lost something goes on with what comes
+ * now, because its owner reads the key again. */
 static bool events_serve_overflow(struct events *e, struct events_client *c) {
 	const struct events_telling now = { e->ring.next - 1, NULL };
 	bool on = true;
-	for (struct list *at = list_first(&c->watches); on && at; at = list_after(&c->watches, at)) {
+	for (struct list *at = list_first(&c->watches); on && at;
+		at = list_after(&c->watches, at)) {
 		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
 		on = w->since >= e->ring.oldest || events_tell(e, w, &now);
 	}
@@ -141,16 +167,19 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 		return events_serve_overflow(e, c);
 	}
 	const struct events_telling t = { c->next, watch_event_ring_at(&e->ring, c->next) };
-	bool on = events_is_global(t.watch_event) ? events_serve_gap(e, c, &t) : events_each_of(e, c, t.watch_event->key, events_tell_late, &t);
+	bool on = events_is_global(t.watch_event)
+		? events_serve_gap(e, c, &t)
+		: events_each_of(e, c, t.watch_event->key, events_tell_late, &t);
 	c->next += on;
 	return on;
 }
 
-/* Its share of a turn. False: it could not be told. */
+/* Serves the client for its part of a turn. Returns false if something could not be told. */
 static bool events_serve_client(struct events *e, struct events_client *c) {
 	int64_t least = e->left - TURN_CLIENT;
 	bool on = true, may = !list_linked(&c->doubted);
-	while (on && may && c->next < e->ring.next && e->left > least && !e->port->full(e->ctx, c->id)) {
+	while (on && may && c->next < e->ring.next && e->left > least
+		&& !e->port->full(e->ctx, c->id)) {
 		e->left -= COST_STEP;
 		on = events_serve_one(e, c);
 	}

@@ -1,10 +1,12 @@
+/* holdings.c: the locks that were granted through this node, by hash, and when they end. */
 #include "holdings.h"
 
 #include <string.h>
 
 #include "core.h"
 
-int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key, struct instant now) {
+int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
+	struct instant now) {
 	h->alloc = alloc;
 	h->hash_key = hash_key;
 	wheel_init(&h->ends, now.boot);
@@ -27,8 +29,8 @@ void holdings_done(struct holdings *h) {
 	memset(&h->all, 0, sizeof h->all);
 }
 
-/* Folded multiplication, as in wyhash. Each cycle of a lock asks for two hashes, and nobody sees them, or can try them, without the key:
- * SipHash would cost three times as much. */
+/* Folded multiplication, as in wyhash. Each cycle of a lock needs two hashes. Nobody sees them, or
+ * can try them out, without the key. SipHash would cost three times as much. */
 static uint64_t holdings_mix(uint64_t a, uint64_t b) {
 	__extension__ const unsigned __int128 product = (unsigned __int128)a * b;
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -40,11 +42,13 @@ static uint64_t holdings_word(const uint8_t *at) {
 	return word;
 }
 
-/* The last bytes, at most 16: as two words, which overlap where there are fewer. */
+/* Mixes in the last bytes, of which there are at most 16, as two words, which overlap if there are
+ * fewer. */
 static uint64_t holdings_mix_rest(uint64_t hash, uint64_t key, const uint8_t *at, size_t size) {
 	uint8_t last[sizeof hash] = { 0 };
 	if (size >= sizeof hash) {
-		return holdings_mix(hash ^ holdings_word(at), key ^ holdings_word(at + size - sizeof hash));
+		return holdings_mix(hash ^ holdings_word(at),
+			key ^ holdings_word(at + size - sizeof hash));
 	}
 	for (size_t i = 0; i < size; i++) {
 		last[i] = at[i];
@@ -54,7 +58,8 @@ static uint64_t holdings_mix_rest(uint64_t hash, uint64_t key, const uint8_t *at
 
 uint64_t holdings_hash(const struct holdings *h, struct slice key, struct id128 lock_id) {
 	uint64_t k0 = h->hash_key.k0, k1 = h->hash_key.k1;
-	uint64_t hash = holdings_mix(holdings_word(lock_id.b) ^ k0, holdings_word(lock_id.b + sizeof hash) ^ k1);
+	uint64_t hash = holdings_mix(holdings_word(lock_id.b) ^ k0,
+		holdings_word(lock_id.b + sizeof hash) ^ k1);
 	const uint8_t *at = key.data;
 	size_t rest = key.size;
 	for (; rest > 2 * sizeof hash; rest -= 2 * sizeof hash, at += 2 * sizeof hash) {
@@ -68,7 +73,8 @@ struct holding *holdings_find(const struct holdings *h, uint64_t hash) {
 	return node ? CONTAINER_OF(node, struct holding, node) : NULL;
 }
 
-struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share, uint32_t value_bytes) {
+struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
+	uint32_t value_bytes) {
 	struct holding *held = alloc_new(h->alloc, sizeof *held);
 	if (held) {
 		held->share = *share;

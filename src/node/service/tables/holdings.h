@@ -1,7 +1,8 @@
-/* holdings.h: what the locks that were granted through this node count for: whose share, how many bytes of values, and until when.
+/* holdings.h: what the locks that were granted through this node count for: whose share, how many
+ * bytes of values, and until when.
  *
- * A lock is known by a hash of its lock_id and key under a secret key. One that was got elsewhere counts here from its first extension.
- * Pure: time is handed in.
+ * A lock is known by a hash of its lock_id and key under a secret key. A lock that was granted
+ * through another node counts here from its first extension on. This is pure: time is an argument.
  */
 #ifndef PAWL_NODE_HOLDINGS_H
 #define PAWL_NODE_HOLDINGS_H
@@ -26,18 +27,28 @@ struct holding {
 	uint32_t value_bytes;
 };
 
-int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key, struct instant now); /* 0 or PAWL_ENOMEM */
-void holdings_done(struct holdings *h); /* gives nothing back; accepts zeroed memory */
+/* Returns 0 or PAWL_ENOMEM. */
+int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
+	struct instant now);
+/* Gives nothing back to the shares. Accepts zeroed memory. */
+void holdings_done(struct holdings *h);
 
 uint64_t holdings_hash(const struct holdings *h, struct slice key, struct id128 lock_id);
-struct holding *holdings_find(const struct holdings *h, uint64_t hash); /* NULL: it does not count here */
-/* Keeps what is counted for the share already: one lock, and these bytes. NULL: no memory. */
-struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share, uint32_t value_bytes);
+/* Returns NULL if the lock does not count here. */
+struct holding *holdings_find(const struct holdings *h, uint64_t hash);
+/* Takes over what is already counted for the share: one lock, and these bytes. Returns NULL if
+ * there is no memory. */
+struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
+	uint32_t value_bytes);
+/* Counts another size of the lock's value. */
 void holdings_value(struct holding *held, uint32_t bytes);
+/* Counts the lock until `end`. */
 void holdings_until(struct holdings *h, struct holding *held, struct instant end);
+/* Gives back what the lock counts for, and frees it. */
 void holdings_drop(struct holdings *h, struct holding *take_held);
 
-/* Those whose time is over do not count any more: `most` of them in one call. True: perhaps there are others. */
+/* Drops the locks whose time is over, at most `most` of them in one call. Returns true if there may
+ * be others. */
 bool holdings_sweep(struct holdings *h, struct instant now, uint32_t most);
 
 #endif

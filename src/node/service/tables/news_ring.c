@@ -1,9 +1,11 @@
-/* Entries of different sizes one behind the other; one that does not fit before the end of the memory begins at its start:
+/* news_ring.c: events of different sizes, one after the other. An event that does not fit before
+ * the end of the memory begins at its start:
  *
  *   not wrapped:  ....[head ... oldest to newest ... tail)..........      wrap = size
  *   wrapped:      newest ... tail)....[head ... older ... wrap)....
  *
- * tail == head with entries in it is full, and counts as wrapped. */
+ * If tail == head and there are events, the ring is full, and counts as wrapped.
+ */
 #include "news_ring.h"
 
 #include "check.h"
@@ -27,9 +29,11 @@ void watch_event_ring_done(struct watch_event_ring *r) {
 int watch_event_ring_open(struct watch_event_ring *r, size_t size) {
 	CHECK(!watch_event_ring_is_open(r) && size >= WATCH_EVENT_RING_LEAST && size <= UINT32_MAX);
 	r->size = r->wrap = size;
-	r->place_count = size / sizeof(struct core_watch_event) + 1; /* none is smaller */
+	/* No event is smaller than this struct. */
+	r->place_count = size / sizeof(struct core_watch_event) + 1;
 	r->head = r->tail = 0;
-	r->bytes = alloc_resize(r->alloc, NULL, 0, size); /* not touched before it is needed */
+	/* The memory is not touched before it is needed. */
+	r->bytes = alloc_resize(r->alloc, NULL, 0, size);
 	r->places = alloc_resize(r->alloc, NULL, 0, r->place_count * sizeof *r->places);
 	if (!r->bytes || !r->places) {
 		watch_event_ring_done(r);
@@ -48,10 +52,12 @@ static size_t ring_round(size_t size) {
 }
 
 static size_t ring_bytes(const struct core_watch_event *n) {
-	return ring_round(sizeof *n + n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size);
+	return ring_round(sizeof *n + n->key.size + n->owner.size + n->identity.size + n->value.size
+		+ n->label.size);
 }
 
-const struct core_watch_event *watch_event_ring_at(const struct watch_event_ring *r, uint64_t number) {
+const struct core_watch_event *watch_event_ring_at(const struct watch_event_ring *r,
+	uint64_t number) {
 	CHECK(number >= r->oldest && number < r->next);
 	return (const void *)(r->bytes + r->places[number % r->place_count]);
 }
@@ -65,7 +71,7 @@ static void ring_drop_oldest(struct watch_event_ring *r) {
 	}
 }
 
-/* Whether so many bytes are free at the tail, which may go to the start for that. */
+/* Returns whether that many bytes are free at the tail. The tail may go to the start for that. */
 static bool ring_fits(struct watch_event_ring *r, size_t bytes) {
 	if (r->oldest == r->next) {
 		r->head = r->tail = 0;

@@ -1,9 +1,11 @@
+/* requests.c: the requests of clients that are under way, and batches of them. */
 #include "requests.h"
 
 #include "check.h"
 #include "pawl/error.h"
 
-/* Made with a client's first request, gone with the client: so that a connection that closes costs its own requests only. */
+/* The requests of one client. It is made with the client's first request, and is gone with the
+ * client; so a connection that closes costs no more than its own requests. */
 struct requests_client {
 	struct map_node node;
 	struct list open;
@@ -52,7 +54,8 @@ int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct re
 	return 0;
 }
 
-int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, const struct allocator *alloc, struct requests_batch **out) {
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count,
+	const struct allocator *alloc, struct requests_batch **out) {
 	CHECK(count > 0);
 	if (r->by_id.count + count > REQUESTS_MAX) {
 		return PAWL_EBUSY;
@@ -97,7 +100,8 @@ uint32_t requests_waiting(const struct requests *r, uint64_t client) {
 	return c ? c->waiting : 0;
 }
 
-void requests_charge(struct requests *r, struct request *request, const struct share_pair *share, bool waits, uint32_t locks, uint64_t bytes) {
+void requests_charge(struct requests *r, struct request *request, const struct share_pair *share,
+	bool waits, uint32_t locks, uint64_t bytes) {
 	request->share = *share;
 	request->locks = locks;
 	request->bytes = bytes;
@@ -125,7 +129,8 @@ static uint8_t *wait_put_key(uint8_t *to, struct slice key) {
 	return slice_put(to + sizeof size, key);
 }
 
-int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked, const struct allocator *alloc) {
+int requests_keep_wait(struct requests *r, struct request *request,
+	const struct core_request *asked, const struct allocator *alloc) {
 	size_t size = wait_keys_size(asked);
 	alloc = alloc ? alloc : r->client_alloc;
 	struct requests_wait *wait = alloc_new(alloc, sizeof *wait + size);
@@ -190,7 +195,8 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	list_remove(&request->among);
 }
 
-int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number) {
+int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log,
+	uint64_t number) {
 	CHECK(!request->watch && key.size <= KEY_MAX);
 	struct requests_watch *watch = alloc_new(r->alloc, sizeof *watch + key.size);
 	if (!watch) {
@@ -204,13 +210,15 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 	return 0;
 }
 
-int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply, const struct allocator *alloc) {
+int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply,
+	const struct allocator *alloc) {
 	if (!request->list) {
 		request->list = alloc_new(r->alloc, sizeof *request->list);
 		if (!request->list) {
 			return PAWL_ENOMEM;
 		}
-		buffer_init(&request->list->items, alloc ? alloc : r->client_alloc, client_response_limits.bytes);
+		buffer_init(&request->list->items, alloc ? alloc : r->client_alloc,
+			client_response_limits.bytes);
 	}
 	return client_list_add(request->list, reply);
 }
@@ -227,7 +235,8 @@ void requests_close(struct requests *r, struct request *request) {
 	requests_unlink(r, request);
 	if (request->wait) {
 		list_remove(&request->wait->in);
-		alloc_free(request->wait->alloc, request->wait, sizeof *request->wait + request->wait->size);
+		alloc_free(request->wait->alloc, request->wait,
+			sizeof *request->wait + request->wait->size);
 	}
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
@@ -236,27 +245,31 @@ void requests_close(struct requests *r, struct request *request) {
 	alloc_free(r->alloc, request, sizeof *request);
 }
 
-/* An error: there was no memory, or too much is there. */
+/* Encodes the results that have come, in order. After an error there was no memory, or there are
+ * too many results. */
 static int requests_batch_go_on(struct requests_batch *batch, const struct client_facts *facts) {
 	int error = 0;
-	while (!error && batch->encoded < batch->count && !list_linked(&batch->requests[batch->encoded].among)) {
+	while (!error && batch->encoded < batch->count
+		&& !list_linked(&batch->requests[batch->encoded].among)) {
 		error = client_batch_add(&batch->items, &batch->results[batch->encoded], facts);
 		batch->encoded += !error;
 	}
 	return error;
 }
 
-struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result,
-	const struct client_facts *facts) {
+struct requests_batch *requests_close_part(struct requests *r, struct request *request,
+	const struct client_extended *result, const struct client_facts *facts) {
 	struct requests_batch *batch = request->batch;
 	CHECK(batch && batch->left > 0);
 	requests_unlink(r, request);
 	batch->results[request->index] = *result;
-	(void)requests_batch_go_on(batch, facts); /* else with a later one */
+	/* If it fails, it is tried again with a later result. */
+	(void)requests_batch_go_on(batch, facts);
 	return --batch->left == 0 ? batch : NULL;
 }
 
-int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts, struct buffer *out) {
+int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts,
+	struct buffer *out) {
 	int error = requests_batch_go_on(batch, facts);
 	return error ? error : client_batch_encode(batch->msgid, &batch->items, batch->count, out);
 }
@@ -293,7 +306,8 @@ void requests_forget(struct requests *r, uint64_t client) {
 	}
 }
 
-int requests_init(struct requests *r, const struct allocator *alloc, const struct allocator *client_alloc) {
+int requests_init(struct requests *r, const struct allocator *alloc,
+	const struct allocator *client_alloc) {
 	*r = (struct requests){ .alloc = alloc, .client_alloc = client_alloc };
 	list_init(&r->waits);
 	list_init(&r->doubted);

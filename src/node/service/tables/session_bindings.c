@@ -1,32 +1,42 @@
+/* session_bindings.c: the session bindings of each client of this node, and the clients that are
+ * gone.
+ */
 #include "session_bindings.h"
 
 #include "check.h"
 #include "pawl/error.h"
 
-#define SWEEP_LEAST 64 /* bindings of one client before those that are over are looked for */
+/* How many bindings a client may have before expired ones are looked for. */
+#define SWEEP_LEAST 64
 
 struct session_bindings_client {
 	struct map_node node;
-	struct list all;  /* the newest first */
-	struct list gone; /* linked: it is gone, */
-	bool release;     /* and its locks end */
+	/* The bindings, the newest first. */
+	struct list all;
+	/* Linked if the client is gone. */
+	struct list gone;
+	/* The client is gone, and its locks end. */
+	bool release;
 	const struct allocator *alloc;
 	uint64_t id;
 	size_t count, sweep_at;
 };
 
-static struct session_bindings_client *session_bindings_client(const struct session_bindings *l, uint64_t client) {
+static struct session_bindings_client *session_bindings_client(const struct session_bindings *l,
+	uint64_t client) {
 	struct map_node *node = map_first(&l->by_client, client);
 	return node ? CONTAINER_OF(node, struct session_bindings_client, node) : NULL;
 }
 
-/* Clients choose lock_ids, and may know those of others. */
+/* The hash has a secret key, because clients choose lock_ids, and may know those of others. */
 static uint64_t session_bindings_hash(const struct session_bindings *l, struct id128 lock_id) {
 	return siphash(l->hash_key, lock_id.b, sizeof lock_id.b);
 }
 
-static struct session_binding *session_bindings_find(const struct session_bindings *l, uint64_t client, struct id128 lock_id) {
-	struct map_node *node = l->by_lock.count ? map_first(&l->by_lock, session_bindings_hash(l, lock_id)) : NULL;
+static struct session_binding *session_bindings_find(const struct session_bindings *l,
+	uint64_t client, struct id128 lock_id) {
+	struct map_node *node = l->by_lock.count
+		? map_first(&l->by_lock, session_bindings_hash(l, lock_id)) : NULL;
 	for (; node; node = map_next(node)) {
 		struct session_binding *bound = CONTAINER_OF(node, struct session_binding, by_lock);
 		if (bound->client->id == client && id128_equal(bound->lock_id, lock_id)) {
@@ -36,7 +46,8 @@ static struct session_binding *session_bindings_find(const struct session_bindin
 	return NULL;
 }
 
-static void session_bindings_client_tidy(struct session_bindings *l, struct session_bindings_client *c) {
+static void session_bindings_client_tidy(struct session_bindings *l,
+	struct session_bindings_client *c) {
 	if (c->count == 0) {
 		list_remove(&c->gone);
 		map_remove(&l->by_client, &c->node);
@@ -51,8 +62,10 @@ static void session_bindings_free(struct session_bindings *l, struct session_bin
 	alloc_free(bound->client->alloc, bound, sizeof *bound + bound->size);
 }
 
-/* Locks that nobody released: each time that their number has doubled, so that it costs little for each. */
-static void session_bindings_sweep(struct session_bindings *l, struct session_bindings_client *c, struct instant now) {
+/* Drops the bindings of locks that nobody released. This is done each time their number has
+ * doubled, so that it costs little for each of them. */
+static void session_bindings_sweep(struct session_bindings *l, struct session_bindings_client *c,
+	struct instant now) {
 	struct list *next;
 	if (c->count < c->sweep_at) {
 		return;
@@ -67,8 +80,8 @@ static void session_bindings_sweep(struct session_bindings *l, struct session_bi
 	c->sweep_at = 2 * c->count > SWEEP_LEAST ? 2 * c->count : SWEEP_LEAST;
 }
 
-static struct session_bindings_client *session_bindings_client_of(struct session_bindings *l, const struct allocator *alloc,
-	uint64_t client) {
+static struct session_bindings_client *session_bindings_client_of(struct session_bindings *l,
+	const struct allocator *alloc, uint64_t client) {
 	struct session_bindings_client *c = session_bindings_client(l, client);
 	if (c) {
 		return c;
@@ -84,8 +97,9 @@ static struct session_bindings_client *session_bindings_client_of(struct session
 	return c;
 }
 
-int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client, uint64_t request,
-	struct slice key, struct id128 lock_id, uint32_t binding, struct instant now, struct instant until) {
+int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client,
+	uint64_t request, struct slice key, struct id128 lock_id, uint32_t binding,
+	struct instant now, struct instant until) {
 	struct session_binding *bound = session_bindings_find(l, client, lock_id);
 	if (bound) {
 		bound->again = bound->again || (bound->asked && bound->asked != request);
@@ -117,7 +131,8 @@ int session_bindings_put(struct session_bindings *l, const struct allocator *all
 	return 0;
 }
 
-void session_bindings_got(struct session_bindings *l, uint64_t client, struct id128 lock_id, struct instant until) {
+void session_bindings_got(struct session_bindings *l, uint64_t client, struct id128 lock_id,
+	struct instant until) {
 	struct session_binding *bound = session_bindings_find(l, client, lock_id);
 	if (bound) {
 		bound->until = bound->asked ? until : instant_later(bound->until, until);
@@ -125,8 +140,10 @@ void session_bindings_got(struct session_bindings *l, uint64_t client, struct id
 	}
 }
 
-/* Where another request may still get it the binding stays, as of a lock that was got: until the time of that request is over. */
-static void session_bindings_refused_one(struct session_bindings *l, struct session_binding *bound) {
+/* If another request may still get the lock, the binding stays, like that of a lock that the client
+ * has, until the time of that request is over. */
+static void session_bindings_refused_one(struct session_bindings *l,
+	struct session_binding *bound) {
 	if (bound->again) {
 		bound->asked = 0;
 	} else {
@@ -134,8 +151,10 @@ static void session_bindings_refused_one(struct session_bindings *l, struct sess
 	}
 }
 
-/* What a request for several locks asked for stands together, not far from the front. */
-static void session_bindings_refused_all(struct session_bindings *l, struct session_bindings_client *c, uint64_t request) {
+/* The bindings that a request for several locks has asked for are next to each other, not far from
+ * the front. */
+static void session_bindings_refused_all(struct session_bindings *l,
+	struct session_bindings_client *c, uint64_t request) {
 	struct list *next;
 	bool met = false;
 	for (struct list *at = list_first(&c->all); at; at = next) {
@@ -151,9 +170,11 @@ static void session_bindings_refused_all(struct session_bindings *l, struct sess
 	session_bindings_client_tidy(l, c);
 }
 
-void session_bindings_refused(struct session_bindings *l, uint64_t client, uint64_t request, const struct id128 *lock_id) {
+void session_bindings_refused(struct session_bindings *l, uint64_t client, uint64_t request,
+	const struct id128 *lock_id) {
 	struct session_bindings_client *c = session_bindings_client(l, client);
-	struct session_binding *bound = c && lock_id ? session_bindings_find(l, client, *lock_id) : NULL;
+	struct session_binding *bound = c && lock_id
+		? session_bindings_find(l, client, *lock_id) : NULL;
 	if (bound && bound->asked == request) {
 		session_bindings_refused_one(l, bound);
 		session_bindings_client_tidy(l, c);
@@ -171,22 +192,27 @@ void session_bindings_drop(struct session_bindings *l, uint64_t client, struct i
 	}
 }
 
-const struct session_binding *session_bindings_first(const struct session_bindings *l, uint64_t client) {
+const struct session_binding *session_bindings_first(const struct session_bindings *l,
+	uint64_t client) {
 	const struct session_bindings_client *c = session_bindings_client(l, client);
 	return c ? CONTAINER_OF(list_first(&c->all), struct session_binding, among) : NULL;
 }
 
 bool session_bindings_moved(const struct session_bindings *l, const struct session_binding *bound) {
-	for (struct map_node *node = map_first(&l->by_lock, bound->by_lock.hash); node; node = map_next(node)) {
-		const struct session_binding *other = CONTAINER_OF(node, struct session_binding, by_lock);
-		if (other->binding > bound->binding && id128_equal(other->lock_id, bound->lock_id)) {
+	for (struct map_node *node = map_first(&l->by_lock, bound->by_lock.hash); node;
+		node = map_next(node)) {
+		const struct session_binding *other = CONTAINER_OF(node,
+			struct session_binding, by_lock);
+		if (other->binding > bound->binding
+			&& id128_equal(other->lock_id, bound->lock_id)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static void session_bindings_client_free(struct session_bindings *l, struct session_bindings_client *c) {
+static void session_bindings_client_free(struct session_bindings *l,
+	struct session_bindings_client *c) {
 	struct list *first;
 	while ((first = list_first(&c->all)) != NULL) {
 		session_bindings_free(l, CONTAINER_OF(first, struct session_binding, among));
@@ -202,17 +228,20 @@ void session_bindings_go(struct session_bindings *l, uint64_t client, bool relea
 	}
 }
 
-bool session_bindings_gone(const struct session_bindings *l, uint64_t *out_client, bool *out_release) {
+bool session_bindings_gone(const struct session_bindings *l, uint64_t *out_client,
+	bool *out_release) {
 	struct list *first = list_first(&l->gone);
 	if (first) {
-		const struct session_bindings_client *c = CONTAINER_OF(first, struct session_bindings_client, gone);
+		const struct session_bindings_client *c = CONTAINER_OF(first,
+			struct session_bindings_client, gone);
 		*out_client = c->id;
 		*out_release = c->release;
 	}
 	return first;
 }
 
-int session_bindings_init(struct session_bindings *l, const struct allocator *alloc, struct siphash_key hash_key) {
+int session_bindings_init(struct session_bindings *l, const struct allocator *alloc,
+	struct siphash_key hash_key) {
 	*l = (struct session_bindings){ .alloc = alloc, .hash_key = hash_key };
 	list_init(&l->gone);
 	if (map_init(&l->by_client, alloc) != 0 || map_init(&l->by_lock, alloc) != 0) {

@@ -1,3 +1,4 @@
+/* tally.c: counts parties in a fixed number of rows. */
 #include "tally.h"
 
 #include <stddef.h>
@@ -14,7 +15,7 @@ static struct tally_row *tally_row(struct tally *t, uint64_t name) {
 	return empty;
 }
 
-/* No row is left: what is new and all rows lose alike, until one of them is empty. */
+/* No row is left. The new count and all rows lose the same amount, until one of them is empty. */
 static uint64_t tally_cancel(struct tally *t, uint64_t count) {
 	uint64_t least = count;
 	for (size_t i = 0; i < TALLY_ROWS; i++) {
