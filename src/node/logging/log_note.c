@@ -47,15 +47,14 @@ static void note_of_the_set(struct log *log, const struct core_note *note, const
 	}
 }
 
-void log_core_note(struct log *log, const struct core *core, const struct core_note *note) {
-	const char *peer = note_peer(core, note);
-	switch (note->kind) {
-	case NOTE_BORN:
+/* Writes notes about the birth of the cluster. */
+static void note_of_birth(struct log *log, const struct core *core, const struct core_note *note,
+	const char *peer) {
+	if (note->kind == NOTE_BORN) {
 		log_to(log, LEVEL_NOTICE, "cluster_born",
 			LOG_TEXT("cluster", core_config(core)->cluster),
 			LOG_NUMBER("epoch", core_config(core)->epoch));
-		return;
-	case NOTE_BIRTH_DIFFERS:
+	} else if (note->kind == NOTE_BIRTH_DIFFERS) {
 		log_to(log, LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer),
 			LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy",
@@ -64,13 +63,22 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 					"nothing there"
 				: "make [cluster] and [cluster.masters] the same on all nodes, "
 					"empty every state_dir, start again: nothing was granted"));
-		return;
-	case NOTE_BIRTH_STRANGER:
+	} else if (note->kind == NOTE_BIRTH_STRANGER) {
 		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer),
 			LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy",
 				"if its state_dir was lost: pawl cluster replace NAME NAME; if it "
 				"is another's: put back its own"));
+	}
+}
+
+void log_core_note(struct log *log, const struct core *core, const struct core_note *note) {
+	const char *peer = note_peer(core, note);
+	switch (note->kind) {
+	case NOTE_BORN:
+	case NOTE_BIRTH_DIFFERS:
+	case NOTE_BIRTH_STRANGER:
+		note_of_birth(log, core, note, peer);
 		return;
 	case NOTE_VOTING:
 		log_to(log, LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
