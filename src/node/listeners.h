@@ -7,6 +7,7 @@
 #include "service.h"
 #include "tls_context.h"
 
+/* One listener. */
 struct node_listener {
 	struct listeners *listeners;
 	struct listener *listener;

@@ -12,6 +12,7 @@
 /* The size of a printed address, in bytes, with the terminating 0. */
 #define ADDRESS_TEXT_BYTES 320
 
+/* A parsed address. */
 struct address {
 	/* The address is a Unix socket, and host is its path. */
 	bool local;
@@ -23,6 +24,7 @@ struct address {
 /* Returns 0 or PAWL_EINVAL. */
 int address_parse(const char *text, struct address *out);
 
+/* An address as the kernel takes it. */
 struct address_socket {
 	struct sockaddr_storage addr;
 	socklen_t size;
@@ -33,6 +35,8 @@ struct address_socket {
 size_t address_resolve(const struct address *a, bool numeric_only,
 	struct address_socket *out, size_t max);
 
+/* Prints an address of a socket in the form that address_parse accepts; "unknown" if that is not
+ * possible. */
 void address_print(const struct sockaddr *addr, socklen_t size, char out[ADDRESS_TEXT_BYTES]);
 
 /* Gives the address as IPv6, with an IPv4 address mapped into it. Returns false and leaves `out`

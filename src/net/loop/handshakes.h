@@ -32,6 +32,7 @@ struct handshake {
 	void *ctx;
 };
 
+/* The queue of the handshakes of one loop. */
 struct handshakes {
 	struct event *turn;
 	/* The handshakes that wait, the oldest first. */

@@ -7,6 +7,7 @@
 struct event_base;
 struct job;
 
+/* What a job does. The struct is static and shared by all jobs of its kind. */
 struct job_work {
 	/* Does the work; runs in the thread. */
 	void (*run)(void *data);

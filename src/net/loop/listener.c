@@ -24,7 +24,7 @@
 #define PAUSE_MS 100
 /* How long accepting pauses while enough handshakes wait, in milliseconds. */
 #define PACE_MS 2
-
+/* How many addresses of one name are tried. */
 #define RESOLVED_MAX 8
 
 struct listener {

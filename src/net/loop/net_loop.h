@@ -9,6 +9,7 @@
 
 struct event_base;
 
+/* The size of each of the two buffers of a loop, in bytes. */
 #define NET_SCRATCH_BYTES (256 * 1024)
 
 /* What all connections of one event loop share. Each connection reads into `scratch`, so that it
@@ -27,6 +28,7 @@ struct net_loop {
 
 /* Returns 0 or PAWL_ENOMEM. The loop must not be moved in memory until net_loop_done. */
 int net_loop_init(struct net_loop *loop, struct event_base *base, const struct allocator *alloc);
+/* Accepts zeroed memory. All connections of the loop must be gone. */
 void net_loop_done(struct net_loop *loop);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "address.h"
 
+/* The value of a user or process id that is not known. */
 #define ORIGIN_UNKNOWN (-1)
 
 /* A process in more groups than this has more_gids. */
@@ -16,6 +17,7 @@
 /* The size of an identity that origin_identity writes, in bytes, with the terminating 0. */
 #define ORIGIN_IDENTITY_BYTES 32
 
+/* Where one connection comes from. */
 struct origin {
 	/* The other end as host:port. The other end of a Unix socket has no address; then this is
 	 * the path of the listener. */

@@ -45,6 +45,7 @@ struct strangers_limits {
 	size_t bytes;
 };
 
+/* The strangers of one port in numbers. */
 struct strangers_counts {
 	/* The number of connections that have not said yet who they are. */
 	uint32_t now;
@@ -53,6 +54,7 @@ struct strangers_counts {
 	uint64_t evicted, refused;
 };
 
+/* The strangers of one port. */
 struct strangers {
 	/* All strangers, the oldest first. */
 	struct list all;
@@ -70,6 +72,7 @@ struct stranger *strangers_victim(const struct strangers *s, const struct strang
 	const struct stranger *newcomer, bool (*busy)(const struct stranger *stranger));
 /* Returns NULL if there is none. */
 struct stranger *strangers_oldest(const struct strangers *s);
+/* The stranger becomes the youngest one; its address and bytes are set. */
 void strangers_add(struct strangers *s, struct stranger *stranger);
 /* Returns false if the connection was no stranger. */
 bool strangers_remove(struct strangers *s, struct stranger *stranger);

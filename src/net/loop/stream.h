@@ -44,6 +44,7 @@ struct stream_handlers {
 	size_t (*room)(void *ctx, const struct buffer *kept);
 };
 
+/* What stream_new needs to know. */
 struct stream_options {
 	/* Borrowed. */
 	struct net_loop *loop;
@@ -123,6 +124,7 @@ bool stream_waits_for_turn(const struct stream *s);
 SSL *stream_ssl(const struct stream *s);
 /* Gives how many bytes have gone over the network so far, with what TLS adds. */
 void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent);
+/* Returns whether the stream is connected, the handshake is done, and it has not been closed. */
 bool stream_is_open(const struct stream *s);
 /* Returns whether the other side ended the connection, in order (of TCP or of TLS) or by a reset,
  * and not the network or this side. */

@@ -35,6 +35,7 @@ struct peer_link_handlers {
 	void (*closed)(void *ctx, struct peer_link *link, const char *why);
 };
 
+/* One connection between two nodes. */
 struct peer_link {
 	/* Belongs to the owner. */
 	struct stranger stranger;
@@ -79,6 +80,7 @@ struct peer_link {
 	bool told;
 };
 
+/* What peer_link_new needs to know. */
 struct peer_link_options {
 	/* Borrowed, as are all pointers below. */
 	struct net_loop *loop;

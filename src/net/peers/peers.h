@@ -49,6 +49,7 @@ struct peers_handlers {
 	int (*welcome)(void *ctx, const struct peer_hello *theirs);
 };
 
+/* One node of the table. */
 struct peers_node {
 	/* The address may be empty if this node does not dial. */
 	const char *name, *address;
@@ -61,6 +62,7 @@ struct peers_node {
 	bool master;
 };
 
+/* What peers_new needs to know. */
 struct peers_options {
 	/* Borrowed. */
 	struct net_loop *loop;
@@ -98,6 +100,7 @@ void peers_accept(struct peers *p, int take_fd, const char *from);
 /* Sets the limits for connections to come. */
 void peers_set_limits(struct peers *p, const struct strangers_limits *limits);
 
+/* Returns the numbers of the strangers on the peer port. */
 struct strangers_counts peers_strangers(const struct peers *p);
 
 /* Returns the certificate at the other end of the link, or NULL if there is no link. It is valid

@@ -96,6 +96,7 @@ struct peers {
 
 /* Returns NULL if no peer has this name. */
 struct peers_slot *peers_find(struct peers *p, const char *name);
+/* Stops dialling the peer, and drops a connection that is being dialled. */
 void peers_stop_dialling(struct peers_slot *slot);
 /* Drops the peer's link and its place. */
 void peers_drop(struct peers_slot *slot);

@@ -22,6 +22,7 @@ struct fair_flow {
 	uint64_t turn;
 };
 
+/* The flows that wait. */
 struct fair_queue {
 	/* Flows that came with credit, and flows that are in debt. */
 	struct list fresh, rest;
@@ -40,6 +41,7 @@ void fair_leave(struct fair_flow *flow, uint64_t turn);
 struct fair_flow *fair_next(struct fair_queue *q);
 /* The flow need not wait. */
 void fair_charge(struct fair_flow *flow, int64_t cost);
+/* Returns whether the flow waits. */
 static inline bool fair_waits(const struct fair_flow *flow) {
 	return list_linked(&flow->among);
 }

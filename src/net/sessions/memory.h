@@ -78,11 +78,13 @@ void memory_join(struct memory_account *account, const struct share_pair *share)
  * refused. */
 void memory_claim(struct memory_account *account, enum memory_claim what, size_t bytes);
 
+/* Returns whether `count` bytes more would bring the pool above that step of its limit. */
 static inline bool memory_pool_full(const struct memory_pool *pool, uint64_t count,
 	enum memory_step step) {
 	return pool->counter && pool->most && pool->counter->used + count > pool->most
 		&& pool->counter->used + count > memory_above(pool->most, step);
 }
+/* Returns whether the share would stay below its limit with that many bytes more. */
 static inline bool memory_share_easy(const struct share *share, uint64_t bytes) {
 	return !share || share->limits.most[SHARE_MEMORY] == 0
 		|| share->used[SHARE_MEMORY] + bytes < share->limits.most[SHARE_MEMORY];

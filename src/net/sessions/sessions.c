@@ -19,6 +19,7 @@
 /* A connection that is closed ends at once if it has at most this many requests under way. With
  * more, it has to wait for a turn. */
 #define LEAVES_AT_ONCE 32
+/* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
 /* How many locks of an `extend` are decoded in one piece. */
 #define DECODE_PIECE 128

@@ -85,6 +85,7 @@ struct sessions_handlers {
 		const struct client_refusal *refusal);
 };
 
+/* The limits of the connections of clients. */
 struct sessions_limits {
 	uint32_t clients, requests_per_client;
 	/* The number of further connections, for administrators alone. */
@@ -101,6 +102,7 @@ struct sessions_limits {
 	struct strangers_limits strangers;
 };
 
+/* What sessions_new needs to know. */
 struct sessions_options {
 	/* Borrowed. */
 	struct net_loop *loop;
@@ -179,7 +181,9 @@ bool sessions_serve(struct sessions *s);
  * gone(). */
 void sessions_flush(struct sessions *s);
 
+/* Returns the number of connections. */
 uint32_t sessions_count(const struct sessions *s);
+/* Returns the numbers of the strangers on the ports of clients. */
 struct strangers_counts sessions_strangers(const struct sessions *s);
 
 /* Returns how many bytes all connections take; 0 without a counter. */

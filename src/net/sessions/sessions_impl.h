@@ -122,7 +122,7 @@ struct sessions {
 	uint64_t turn;
 	/* The connection whose request was handed over last. */
 	uint64_t served;
-	/* When `served` was last another connection. */
+	/* When a request of another connection than `served` was last handed over. */
 	struct instant shared;
 	/* When a flow that asked for little was last served while one in debt waited. */
 	struct instant mixed;
@@ -141,6 +141,7 @@ struct sessions {
 
 /* Returns NULL if the client is gone. */
 struct session *sessions_find(const struct sessions *s, uint64_t client);
+/* Frees the session without telling anybody. */
 void session_free(struct session *session);
 /* The connection has something to write. */
 void session_mark(struct session *session);
@@ -172,9 +173,11 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 bool session_keeps(enum client_method method);
 /* Makes the session, whose stream's input is held, wait for its turn. */
 void session_wait(struct session *session);
+/* The session leaves the queue, and so does its share if no other session of it waits. */
 void session_stop_waiting(struct session *session);
 /* To be called before a flush, because answers cost by their size. */
 void session_charge_written(struct session *session);
+/* Forgets the request that is served in parts, if there is one. */
 void session_batch_free(struct session *session);
 void sessions_init_decoder(struct sessions *s);
 

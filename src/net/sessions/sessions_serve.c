@@ -9,17 +9,16 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-/* How long the requests of one turn may take; then peers and timers come first again. The more
- * requests leave in one frame, the cheaper they are, so a connection that is alone gets more
- * time. */
-/* The time of a turn while several connections ask. */
+/* How long the requests of one turn may take while several connections ask; then peers and timers
+ * come first again. */
 #define TURN_SHARED (SPAN_MS / 4)
-/* The time of a turn while a flow that asks for little shares the node with one that asks for much,
- * and how long after the last such moment it applies. */
+/* The same while a connection that asks for little shares the node with one that asks for much, and
+ * how long after the last such moment it applies. */
 #define TURN_SHORT (SPAN_MS / 16)
 #define SHORT_FOR SPAN_S
-/* The time of a turn for a connection that is alone, and how long no other connection must have
- * made a request for that. */
+/* The same for a connection that is alone, and how long no other connection must have made a
+ * request for that. The more requests leave in one frame, the cheaper they are, so this connection
+ * gets more time. */
 #define TURN_ALONE (2 * SPAN_MS)
 #define ALONE_AFTER SPAN_S
 /* How many simple requests are served before the clock is read again. */

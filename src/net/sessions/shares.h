@@ -22,6 +22,7 @@
 /* The size of a refusal's message, in bytes. */
 #define SHARES_QUOTA_BYTES (ADDRESS_TEXT_BYTES + 256)
 
+/* All shares of a node. */
 struct shares {
 	/* Borrowed. */
 	const struct allocator *alloc;
@@ -107,6 +108,7 @@ const struct share *shares_after(const struct shares *s, uint64_t number);
 /* Returns the share with the next higher number, or NULL if there is none. */
 const struct share *shares_next(const struct share *share);
 
+/* Counts what is taken for both shares of a pair, or given back. */
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 
@@ -114,10 +116,12 @@ void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t c
  * request may use twice as much; the second half is only for those. */
 bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now,
 	struct share_quota *out);
+/* Returns whether either share has a limit for requests per second. */
 static inline bool shares_rated(const struct share_pair *pair) {
 	return pair->identity->limits.most[SHARE_RATE]
 		|| (pair->address && pair->address->limits.most[SHARE_RATE]);
 }
+/* Charges the requests to the rate of both shares. */
 void shares_charge(const struct share_pair *pair, uint64_t requests, struct instant now);
 
 #endif

@@ -68,6 +68,7 @@ bool tls_certificate_has_name(X509 *cert, enum tls_kind kind, const char *name);
 /* Collects what is remembered of the certificate of the node with this name. */
 void tls_certificate_identity(X509 *cert, const char *node_name, struct tls_identity *out);
 
+/* Writes the serial number in capital hex digits, or "" if it cannot be read. */
 void tls_certificate_serial(X509 *cert, char out[TLS_SERIAL_BYTES]);
 /* Describes a certificate, for example "node b (serial 4A3F)", "client billing (serial 4B)" or "CN
  * = x (serial 4C)". */

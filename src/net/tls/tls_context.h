@@ -14,8 +14,10 @@
 #include "tls_certificate.h"
 #include "tls_revoked.h"
 
+/* Whether a client must show a certificate, may show one, or is not asked. */
 enum tls_client_auth { TLS_CLIENT_REQUIRED, TLS_CLIENT_OPTIONAL, TLS_CLIENT_OFF };
 
+/* The files of a node, and how they are checked. */
 struct tls_files {
 	/* PEM files: the CA, the node's certificate chain, and its key. */
 	const char *ca, *cert, *key;
@@ -32,6 +34,7 @@ struct tls_files {
 	bool embedded;
 };
 
+/* The contexts that are made from these files. */
 struct tls_contexts {
 	/* For links between nodes, at either end. */
 	SSL_CTX *peer;

@@ -12,6 +12,7 @@
 
 struct tls_engine;
 
+/* The end of the connection that this process is. */
 enum tls_role { TLS_CLIENT, TLS_SERVER };
 
 /* Returns NULL if there is no memory. The engine holds a reference to the context. */
@@ -33,6 +34,7 @@ int tls_engine_write(struct tls_engine *e, struct slice bytes);
 /* Returns what must go to the socket, including the handshake. It is valid until the next call. Say
  * with tls_engine_sent how much of it has gone. */
 struct slice tls_engine_outgoing(const struct tls_engine *e);
+/* That many of the outgoing bytes have gone to the socket. */
 void tls_engine_sent(struct tls_engine *e, size_t size);
 
 /* Returns how many bytes the buffers of both directions take. */

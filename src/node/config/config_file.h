@@ -12,11 +12,14 @@
 #include "problem.h"
 #include "rights.h"
 
+/* The size of a path with the terminating 0. */
 #define CONFIG_PATH_MAX 1024
+/* The largest number of addresses in listen_client. */
 #define LISTEN_CLIENT_MAX 8
 #define CLIENT_PORT_DEFAULT 7117
 #define PEER_PORT_DEFAULT 7118
 
+/* The kinds of listeners. */
 enum listen_kind {
 	/* The listener is not configured. */
 	LISTEN_NONE,
@@ -28,6 +31,7 @@ enum listen_kind {
 	LISTEN_UNIX
 };
 
+/* An address to listen at. */
 struct listen_address {
 	enum listen_kind kind;
 	/* For TLS and PLAIN: a name or an address, without the brackets of IPv6. */
@@ -38,6 +42,7 @@ struct listen_address {
 	char path[108];
 };
 
+/* Whether clients show certificates. */
 enum client_auth {
 	/* A client must show a certificate of the CA. */
 	CLIENT_AUTH_REQUIRED,
@@ -47,6 +52,7 @@ enum client_auth {
 	CLIENT_AUTH_OFF
 };
 
+/* The section [tls]. */
 struct tls_config {
 	/* All three files are named. */
 	bool on;
@@ -61,6 +67,7 @@ struct tls_config {
 	enum client_auth client_auth;
 };
 
+/* The section [limits]. */
 struct node_limits {
 	struct core_limits core;
 	/* The number of connections of clients. */
@@ -88,6 +95,7 @@ struct node_limits {
 	span_ns idle_timeout;
 };
 
+/* A whole configuration file. */
 struct node_config {
 	char name[NODE_NAME_MAX + 1];
 	char state_dir[CONFIG_PATH_MAX];

@@ -108,6 +108,7 @@ enum config_section {
 	SECTION_COUNT
 };
 
+/* What is known while a file is read. */
 struct config_reading {
 	struct node_config *config;
 	struct problem *problem;

@@ -40,6 +40,7 @@ struct driver_handlers {
 	void (*flushed)(void *ctx);
 };
 
+/* The driver of one node. */
 struct driver {
 	struct event_base *base;
 	struct core *core;
@@ -130,6 +131,7 @@ bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq)
  * has changed. The core is told. */
 void driver_check_links(struct driver *d);
 
+/* Returns the limits of the configuration for connections that have not said who they are. */
 struct strangers_limits driver_strangers_limits(const struct node_config *config);
 /* Makes the links to the nodes that the core knows; peers_start begins to dial. Returns 0 or
  * PAWL_ENOMEM. */

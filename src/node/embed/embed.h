@@ -29,6 +29,7 @@ struct embed_told {
 	uint64_t epoch;
 };
 
+/* A node inside a program. */
 struct pawl_node {
 	struct event_base *base;
 	struct allocator alloc;

@@ -14,12 +14,15 @@
 #include "core.h"
 #include "log_limit.h"
 
+/* The levels, with the numbers of syslog: a lower number is more important. */
 enum log_level { LEVEL_ERROR = 3, LEVEL_WARNING = 4, LEVEL_NOTICE = 5, LEVEL_INFO = 6,
 	LEVEL_DEBUG = 7 };
 
+/* The kinds of fields. END ends a list of fields, and NONE is left out. */
 enum log_kind { LOG_KIND_END, LOG_KIND_NONE, LOG_KIND_TEXT, LOG_KIND_BYTES, LOG_KIND_NUMBER,
 	LOG_KIND_SPAN, LOG_KIND_LOCK, LOG_KIND_NODE };
 
+/* One field of a line; the macros below make them. */
 struct log_field {
 	enum log_kind kind;
 	const char *name;

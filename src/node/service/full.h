@@ -14,9 +14,11 @@
 struct event;
 struct service;
 
+/* The limits that are compared. */
 enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY,
 	FULL_CLIENT_MEMORY, FULL_KINDS };
 
+/* What is remembered of the limits of a node. */
 struct full {
 	struct service *service;
 	/* Compares every second. */

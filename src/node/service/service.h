@@ -20,6 +20,7 @@ struct service_event {
 	struct buffer bytes;
 };
 
+/* The service of a node. */
 struct service {
 	struct driver *driver;
 	/* NULL until the node is started. */

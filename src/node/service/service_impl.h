@@ -29,12 +29,16 @@ struct service_call {
 
 /* The functions below are in service.c. */
 struct core_request service_core_request(const struct service_call *call);
+/* Steps the core with a request at the time of the call. If the core has no memory for the answer,
+ * the client gets `busy`. */
 void service_step(const struct service_call *call, const struct core_request *request);
+/* Answers a request with a refusal; `field` and `message` may be NULL. */
 void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int error,
 	const char *field, const char *message);
 
 /* The client has been refused for a quota: counts that, and logs it. */
 void service_note_quota(struct service *s, uint64_t client, const struct share_quota *quota);
+/* Refuses a request for a quota, which also counts it and logs it. */
 void service_refuse_quota(struct service *s, uint64_t client, uint32_t msgid,
 	const struct share_quota *quota);
 
@@ -71,6 +75,7 @@ bool service_judge(const struct service *s, const struct session_who *who,
 /* Returns whether the client has the right to every key. A client with BREAK to every key is also
  * told the lock_ids of others, because it could end their locks anyway. */
 bool service_has(const struct service *s, const struct session_who *who, enum right right);
+/* Returns whether the client may watch the key, or all keys with the prefix. */
 bool service_may_watch(const struct service *s, const struct session_who *who,
 	struct slice subject, bool prefix);
 
@@ -89,6 +94,7 @@ void service_log_refusal(struct service *s, uint64_t client, const struct core_r
 /* The functions below are in service_shares.c. service_shares_init returns 0 or PAWL_ENOMEM. */
 int service_shares_init(struct service *s, const struct allocator *alloc,
 	struct siphash_key hash_key);
+/* The handler `terms` of the sessions (sessions.h). */
 bool service_terms(const struct service *s, const struct session_who *who,
 	struct share_limits *limits);
 
@@ -96,8 +102,10 @@ bool service_terms(const struct service *s, const struct session_who *who,
 bool service_share_full(const struct service_call *call, const struct core_request *request);
 /* Does the same for a watch. */
 bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t msgid);
+/* Counts what a request may take, before the core is asked. */
 void service_share_take(const struct service_call *call, const struct core_request *request,
 	struct request *open);
+/* Counts what the request got, or gives back what it did not get. */
 void service_share_answered(struct service *s, struct request *request,
 	const struct core_reply *reply);
 
@@ -114,12 +122,14 @@ extern const struct events_port service_events_port;
 void service_take_news(struct service *s);
 /* Serves the watchers that are behind. To be called after a flush of the sessions. */
 void service_serve_watches(struct service *s);
+/* The timer `unwatched` of the service has gone off. */
 void service_on_unwatched(evutil_socket_t fd, short what, void *ctx);
 void service_watch(const struct service_call *call);
 void service_unwatch(const struct service_call *call);
 /* Handles the core's answer to the read that begins a watch. `watch` is gone with its request. */
 void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
 	const struct requests_watch *watch, const struct core_reply *view);
+/* The client is gone, and so are its watches. */
 void service_watch_forget(struct service *s, uint64_t client);
 
 /* See service_review.c. */

@@ -4,6 +4,7 @@
 
 #include "slice.h"
 
+/* Writes at a place that has enough room; the caller makes sure of that. */
 struct bytes_writer {
 	uint8_t *at;
 };
@@ -19,6 +20,7 @@ static inline void bytes_put_number(struct bytes_writer *w, uint64_t v, unsigned
 	}
 }
 
+/* Reads from a slice, and notes when it is too short. */
 struct bytes_reader {
 	struct slice rest;
 	/* More was asked for than there was. */

@@ -17,6 +17,7 @@
 
 /* ---- bytes (pure) ---- */
 
+/* What is in one slot. */
 struct state_slot {
 	/* Counts 1, 2, ... */
 	uint64_t sequence;

@@ -17,6 +17,7 @@
 #include "map.h"
 #include "news_ring.h"
 
+/* The size of the ring, in bytes. */
 #define EVENTS_RING_BYTES ((size_t)4 << 20)
 
 /* A place in this node's events. A place at another node, or from an earlier start, is in another
@@ -35,6 +36,7 @@ struct events_item {
 	bool show_lock_id;
 };
 
+/* The way out for what watchers are told. */
 struct events_port {
 	/* Returns whether so much is unsent on the client's connection that nothing more should be
 	 * added. */
@@ -51,6 +53,7 @@ struct events_watcher {
 	bool admin;
 };
 
+/* The watches of a node, and the events that they are told of. */
 struct events {
 	const struct allocator *alloc;
 	const struct events_port *port;
@@ -115,6 +118,7 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 	bool prefix, const struct events_position *from, uint32_t limit, uint64_t *out_watch);
 /* Returns false if the client has no such watch. */
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch);
+/* The client is gone, and so are its watches. */
 void events_forget(struct events *e, uint64_t client);
 
 /* Other rules hold from now on. Every client that has a watch is in doubt, and is told nothing
@@ -158,6 +162,7 @@ uint32_t events_watches(const struct events *e, uint64_t client);
 /* Returns how many bytes the client's watches take. A key that others watch, too, counts for each
  * of them. */
 size_t events_bytes(const struct events *e, uint64_t client);
+/* Returns the number of all watches. */
 static inline uint64_t events_count(const struct events *e) {
 	return e->count;
 }

@@ -12,7 +12,6 @@
 #define TURN_CLIENT (TURN_COST / 16)
 /* The cost of checking whether an event is for a client. */
 #define COST_STEP 64
-
 /* The cost of telling one watch of an event, without the bytes. */
 #define COST_TELL 128
 /* The cost of a write to a client, which comes once in each turn. */

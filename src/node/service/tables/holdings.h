@@ -20,6 +20,7 @@ struct holdings {
 	struct wheel ends;
 };
 
+/* One lock, and what it counts for. */
 struct holding {
 	struct map_node node;
 	struct wheel_timer end;

@@ -6,6 +6,7 @@
 
 #include "core.h"
 
+/* The ring of the latest events. */
 struct watch_event_ring {
 	const struct allocator *alloc;
 	/* NULL if the ring is closed. */
@@ -35,6 +36,7 @@ void watch_event_ring_close(struct watch_event_ring *r);
 static inline bool watch_event_ring_is_open(const struct watch_event_ring *r) {
 	return r->bytes != NULL;
 }
+/* The least size of a ring, in bytes. */
 #define WATCH_EVENT_RING_LEAST ((size_t)2 * VALUE_MAX_HARD)
 
 /* Adds a copy of the event, in place of the oldest ones. Its number is r->next - 1 afterwards. */

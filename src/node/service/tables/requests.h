@@ -12,6 +12,7 @@
 /* The largest number of requests under way in all. */
 #define REQUESTS_MAX (1u << 20)
 
+/* The requests of clients that the core has not answered yet. */
 struct requests {
 	/* `client_alloc` is for answers that are not whole yet. */
 	const struct allocator *alloc, *client_alloc;

@@ -12,6 +12,7 @@
 #include "slice.h"
 #include "types.h"
 
+/* The session bindings of all clients of a node. */
 struct session_bindings {
 	const struct allocator *alloc;
 	struct siphash_key hash_key;

@@ -9,6 +9,7 @@
 
 #include "slice.h"
 
+/* The number of parties that are counted at once. */
 #define TALLY_ROWS 16
 
 /* One party. */
@@ -27,6 +28,7 @@ struct tally {
 	uint64_t total;
 };
 
+/* Adds `count` to the party with this name hash. `text` is borrowed until the end of the walk. */
 void tally_add(struct tally *t, uint64_t name, uint64_t count, uint64_t part, struct slice text);
 /* Returns NULL if nobody stands out. */
 const struct tally_row *tally_most(const struct tally *t);
