@@ -70,7 +70,8 @@ struct stream {
 	struct handshake turn;
 };
 
-/* Writes until nothing is left or the kernel takes no more (stream_out.c). Returns 0 or an error. */
+/* Writes until nothing is left or the kernel takes no more (stream_out.c). Returns 0 or an
+ * error. */
 int stream_push(struct stream *s);
 /* Watches the socket for input again, unless something forbids it (stream_out.c). */
 void stream_listen(struct stream *s);

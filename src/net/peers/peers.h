@@ -120,7 +120,6 @@ struct peer_note *peers_note(struct peers *p, uint32_t peer);
 /* Returns whether the other side must still be told this node's note, and accepts notes. From then
  * on it counts as told. */
 bool peers_note_due(struct peers *p, uint32_t peer);
-
 /* All peers must be told this node's note again. */
 void peers_note_changed(struct peers *p);
 

@@ -39,7 +39,7 @@ void fair_leave(struct fair_flow *flow, uint64_t turn);
 /* Returns the flow that is next, or NULL if none waits. The flow stays in the queue, and stays next
  * until its credit is used up. */
 struct fair_flow *fair_next(struct fair_queue *q);
-/* The flow need not wait. */
+/* Charges work to the flow, whether it waits or not. */
 void fair_charge(struct fair_flow *flow, int64_t cost);
 /* Returns whether the flow waits. */
 static inline bool fair_waits(const struct fair_flow *flow) {

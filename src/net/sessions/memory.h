@@ -52,7 +52,6 @@ enum memory_claim {
 
 /* What one connection takes. */
 struct memory_account {
-
 	/* Allocations through this allocator are counted for the account. */
 	struct allocator alloc;
 	struct memory_pool *pool;
@@ -97,8 +96,8 @@ static inline bool memory_easy(const struct memory_account *account, uint64_t by
 		&& memory_share_easy(account->share.address, bytes)
 		&& !memory_pool_full(account->pool, bytes, MEMORY_LIMIT);
 }
-/* Returns whether the identity or the address has come to that step. */
 
+/* Returns whether the identity or the address has come to that step. */
 bool memory_share_full(const struct memory_account *account, enum memory_step step);
 
 /* Returns how many bytes more a large answer may take. That is up to the limits of the identity and

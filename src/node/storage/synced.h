@@ -1,5 +1,5 @@
-/* synced.h: writes that are on disk when they return. All functions block; errors are PAWL_EIO with
- * errno set.
+/* synced.h: whole writes to files, and directories whose changes last. All functions block; errors
+ * are PAWL_EIO with errno set.
  */
 #ifndef PAWL_NODE_SYNCED_H
 #define PAWL_NODE_SYNCED_H

@@ -149,8 +149,8 @@ struct request *requests_find(const struct requests *r, uint64_t id);
 /* Closes a request that is not part of a batch. */
 void requests_close(struct requests *r, struct request *request);
 /* Closes one request of a batch and keeps its result. Returns the batch if that was the last one,
- * and otherwise NULL; then encode the batch and free it. By then most results are encoded, except
- * those that came before an earlier one, so that the last one need not wait for all of them. */
+ * and otherwise NULL; then encode the batch and free it. Results are encoded in order as they come,
+ * so that not all of them are left for the last one. */
 struct requests_batch *requests_close_part(struct requests *r, struct request *request,
 	const struct client_extended *result, const struct client_facts *facts);
 /* Appends the answer to a batch whose results have all come. Returns 0, PAWL_ENOMEM or
