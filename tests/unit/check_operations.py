@@ -1,4 +1,5 @@
-"""docs/operations/reference.md knows every event that a node logs, and every setting, and no others."""
+"""Checks that docs/operations/reference.md explains every event that a node logs, and every setting,
+and no others."""
 
 import glob
 import os
@@ -18,15 +19,18 @@ def main():
     source = "".join(read(path) for path in sources)
     docs = read("docs", "operations", "reference.md")
     log = docs[docs.index("## The log"):docs.index("## Fields of")]
-    logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
+    logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)'
+                            r'\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
     logged |= set(re.findall(r'(?:log_fields\(&t|review_withdraw\([^"]*), "(\w+)"', source))
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", log, re.M)
     told = set(re.findall(r"\w+", " ".join(rows)))
-    settings = re.findall(r'X\(\w+, "(\w+)", "(\w+)"', read("src", "node", "config", "config_setting.h"))
+    settings = re.findall(r'X\(\w+, "(\w+)", "(\w+)"',
+                          read("src", "node", "config", "config_setting.h"))
     shipped = read("share", "pawld.conf")
     wrong = ["%s is logged and not explained" % e for e in sorted(logged - told)]
     wrong += ["%s is explained and never logged" % e for e in sorted(told - logged)]
-    wrong += ["[%s] %s is not explained" % s for s in settings if "`%s`" % s[1] not in docs and s != ("admin", "listen")]
+    wrong += ["[%s] %s is not explained" % s for s in settings
+              if "`%s`" % s[1] not in docs and s != ("admin", "listen")]
     rare = {"released", "rounds", "lingering"}
     wrong += ["[%s] %s is not in share/pawld.conf" % s for s in settings
               if s[1] not in rare and not re.search(r"^#?%s = " % s[1], shipped, re.M)]

@@ -10,7 +10,8 @@
 #include "alloc.h"
 
 struct failing {
-	uint64_t calls, fail_first, fail_count; /* the calls that fail; fail_first 0: none */
+	/* the calls that fail; fail_first 0: none */
+	uint64_t calls, fail_first, fail_count;
 	size_t used;
 };
 
@@ -19,7 +20,8 @@ static inline void *failing_resize(void *ctx, void *p, size_t old_size, size_t n
 	struct failing *f = ctx;
 	if (new_size > old_size) {
 		uint64_t call = ++f->calls;
-		if (f->fail_first && call >= f->fail_first && call - f->fail_first < f->fail_count) {
+		if (f->fail_first && call >= f->fail_first &&
+			call - f->fail_first < f->fail_count) {
 			return NULL;
 		}
 	}

@@ -18,7 +18,8 @@
 void net_fixture_init(struct net_fixture *f) {
 	*f = (struct net_fixture){ .base = event_base_new(), .alloc = alloc_libc(NULL) };
 	CHECK(f->base && net_loop_init(&f->loop, f->base, &f->alloc) == 0);
-	snprintf(f->dir, sizeof f->dir, "%s/pawl-net-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	snprintf(f->dir, sizeof f->dir, "%s/pawl-net-XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	CHECK(mkdtemp(f->dir));
 }
 
@@ -84,15 +85,16 @@ static X509 *net_fixture_sign(const char *uri, EVP_PKEY *key, X509 *issuer, EVP_
 	X509_set_pubkey(cert, key);
 	X509V3_set_ctx(&ctx, issuer ? issuer : cert, cert, NULL, NULL, 0);
 	snprintf(text, sizeof text, "URI:%s", uri ? uri : "");
-	X509_EXTENSION *extension = uri ? X509V3_EXT_conf_nid(NULL, &ctx, NID_subject_alt_name, text)
-		: X509V3_EXT_conf_nid(NULL, &ctx, NID_basic_constraints, "critical,CA:TRUE");
+	X509_EXTENSION *extension = uri ? X509V3_EXT_conf_nid(NULL, &ctx, NID_subject_alt_name,
+		text) : X509V3_EXT_conf_nid(NULL, &ctx, NID_basic_constraints, "critical,CA:TRUE");
 	CHECK(extension && X509_add_ext(cert, extension, -1) == 1);
 	X509_EXTENSION_free(extension);
 	CHECK(X509_sign(cert, issuer_key ? issuer_key : key, EVP_sha256()) > 0);
 	return cert;
 }
 
-static void net_fixture_save(const struct net_fixture *f, const char *name, X509 *cert, EVP_PKEY *key) {
+static void net_fixture_save(const struct net_fixture *f, const char *name, X509 *cert,
+	EVP_PKEY *key) {
 	char path[128];
 	snprintf(path, sizeof path, "%s/%s.pem", f->dir, name);
 	FILE *file = fopen(path, "w");
@@ -100,7 +102,8 @@ static void net_fixture_save(const struct net_fixture *f, const char *name, X509
 	fclose(file);
 	snprintf(path, sizeof path, "%s/%s.key", f->dir, name);
 	file = fopen(path, "w");
-	CHECK(file && fchmod(fileno(file), 0600) == 0 && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1);
+	CHECK(file && fchmod(fileno(file), 0600) == 0 &&
+		PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1);
 	fclose(file);
 }
 
@@ -129,10 +132,11 @@ static struct net_fixture_paths net_fixture_paths(const struct net_fixture *f, c
 	return p;
 }
 
-int net_fixture_contexts(struct net_fixture *f, const char *name, const char *node_name, enum tls_client_auth auth,
-	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
+int net_fixture_contexts(struct net_fixture *f, const char *name, const char *node_name,
+	enum tls_client_auth auth, struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct net_fixture_paths p = net_fixture_paths(f, name);
-	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .client_auth = auth };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key,
+		.client_auth = auth };
 	return tls_contexts_load(&files, node_name, out, why);
 }
 

@@ -73,14 +73,16 @@ static void check_all(const struct fixture *f) {
 static void it_holds_what_a_naive_model_holds_while_it_grows_and_shrinks(void **state) {
 	struct fixture *f = *state;
 	for (int phase = 0; phase < 8; phase++) {
-		uint32_t insertions = phase % 2 ? 15 : 85; /* of 100 moves */
+		/* of 100 moves */
+		uint32_t insertions = phase % 2 ? 15 : 85;
 		for (int move = 0; move < 5000; move++) {
 			size_t i = (size_t)prng_below(&f->prng, NODES);
 			if (f->in[i] && !prng_chance(&f->prng, insertions, 100)) {
 				map_remove(&f->map, &f->nodes[i]);
 				f->in[i] = false;
 			} else if (!f->in[i] && prng_chance(&f->prng, insertions, 100)) {
-				insert(f, i, prng_chance(&f->prng, 1, 10) ? 42 : prng_next(&f->prng));
+				insert(f, i,
+					prng_chance(&f->prng, 1, 10) ? 42 : prng_next(&f->prng));
 			}
 		}
 		check_all(f);
@@ -115,7 +117,8 @@ static void it_gives_memory_back_when_it_empties(void **state) {
 		f->in[i] = false;
 	}
 	assert_int_equal(f->map.bucket_count, buckets);
-	assert_true(f->counter.used <= empty + 256); /* the directory stays */
+	/* the directory stays */
+	assert_true(f->counter.used <= empty + 256);
 }
 
 static void no_operation_moves_more_than_four_buckets(void **state) {
@@ -140,7 +143,8 @@ static void without_memory_chains_get_longer_and_nothing_is_lost(void **state) {
 		insert(f, i, prng_next(&f->prng));
 	}
 	assert_int_equal(f->map.bucket_count, buckets);
-	f->counter.max = 0; /* memory is back: it catches up */
+	/* memory is back: it catches up */
+	f->counter.max = 0;
 	for (size_t i = NODES / 2; i < NODES; i++) {
 		insert(f, i, prng_next(&f->prng));
 	}
@@ -164,7 +168,8 @@ static void map_init_without_memory_says_so(void **state) {
 	map_done(&zeroed);
 }
 
-/* A walk in pieces, with changes in between, sees every element that was there from the beginning to the end. */
+/* A walk in pieces, with changes in between, sees every element that was there from the beginning
+ * to the end. */
 static void a_walk_sees_what_stays_while_the_map_changes(void **state) {
 	struct fixture *f = *state;
 	bool seen[NODES] = { false }, stays[NODES] = { false };
@@ -178,7 +183,8 @@ static void a_walk_sees_what_stays_while_the_map_changes(void **state) {
 		for (struct map_node *n = map_bucket(&f->map, b); n; n = map_next_in_bucket(n)) {
 			seen[n - f->nodes] = true;
 		}
-		for (int i = 0; i < 3; i++, gone++) { /* first it grows, then it would shrink */
+		/* first it grows, then it would shrink */
+		for (int i = 0; i < 3; i++, gone++) {
 			if (next < NODES) {
 				insert(f, next++, prng_next(&f->prng));
 			} else if (gone < NODES && f->in[gone] && !stays[gone]) {

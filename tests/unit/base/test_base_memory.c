@@ -23,7 +23,8 @@ static void the_counter_counts_and_refuses_above_its_limit(void **state) {
 	assert_int_equal(counter.used, 60);
 	p = alloc_resize(&a, p, 60, 100);
 	assert_non_null(p);
-	counter.max = 50; /* a lowered limit does not stop shrinking */
+	/* a lowered limit does not stop shrinking */
+	counter.max = 50;
 	p = alloc_resize(&a, p, 100, 80);
 	assert_non_null(p);
 	alloc_free(&a, p, 80);
@@ -94,7 +95,8 @@ static void an_arena_gives_aligned_bytes_that_do_not_overlap(void **state) {
 			assert_int_equal(taken[i][j], i);
 		}
 	}
-	assert_non_null(arena_take(&a, 500000, 64)); /* larger than any block */
+	/* larger than any block */
+	assert_non_null(arena_take(&a, 500000, 64));
 	arena_done(&a);
 	assert_int_equal(counter.used, 0);
 }
@@ -134,7 +136,8 @@ static void an_arena_needs_no_memory_once_it_is_warm(void **state) {
 	}
 	assert_non_null(arena_take(&a, 1, 1));
 	counter.max = 0;
-	assert_non_null(arena_take(&a, (size_t)32 << 20, 8)); /* but a monster is given back */
+	/* but a monster is given back */
+	assert_non_null(arena_take(&a, (size_t)32 << 20, 8));
 	arena_reset(&a);
 	assert_true(counter.used < (size_t)2 << 20);
 	arena_done(&a);

@@ -5,7 +5,8 @@
 #include "prng.h"
 #include "siphash.h"
 
-/* SipHash-2-4 of 00, 00 01, 00 01 02, ... under the key 00 01 .. 0f: the vectors of the reference implementation. */
+/* SipHash-2-4 of 00, 00 01, 00 01 02, ... under the key 00 01 .. 0f: the vectors of the reference
+ * implementation. */
 static const uint64_t siphash_vectors[64] = {
 	0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
 	0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
@@ -49,14 +50,17 @@ static void siphash_short_is_siphash_1_3(void **state) {
 	static const struct {
 		size_t size;
 		uint64_t hash;
-	} known[] = { { 1, 0x68a914128e01e473 }, { 7, 0x2f098ab0c751325a }, { 8, 0xead411e67ebe2eea }, { 9, 0x75927f9d95124362 },
-		{ 15, 0xf30eb725bb91c9ea }, { 16, 0x8972188433a5c5b7 }, { 63, 0x385d3e39e5f37359 } };
+	} known[] = { { 1, 0x68a914128e01e473 }, { 7, 0x2f098ab0c751325a },
+		{ 8, 0xead411e67ebe2eea }, { 9, 0x75927f9d95124362 },
+		{ 15, 0xf30eb725bb91c9ea }, { 16, 0x8972188433a5c5b7 },
+			{ 63, 0x385d3e39e5f37359 } };
 	uint8_t in[64];
 	for (unsigned i = 0; i < sizeof in; i++) {
 		in[i] = (uint8_t)i;
 	}
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		assert_true(siphash_short((struct siphash_key){ 0, 0 }, in, known[i].size) == known[i].hash);
+		assert_true(siphash_short((struct siphash_key){ 0, 0 }, in,
+			known[i].size) == known[i].hash);
 	}
 }
 
@@ -75,7 +79,8 @@ static void prng_follows_the_published_sequence(void **state) {
 	assert_true(prng_next(&p) == UINT64_C(1509978240));
 	assert_true(prng_next(&p) == UINT64_C(1215971899390074240));
 	prng_init(&p, 0);
-	assert_true(p.s[0] == UINT64_C(0xe220a8397b1dcdaf)); /* splitmix64's first number from 0 */
+	/* splitmix64's first number from 0 */
+	assert_true(p.s[0] == UINT64_C(0xe220a8397b1dcdaf));
 }
 
 static void prng_keeps_to_its_bounds_and_reaches_them(void **state) {
@@ -119,7 +124,8 @@ static void instants_saturate_instead_of_wrapping(void **state) {
 
 static void trust_ends_with_the_first_clock_and_expiry_with_the_last(void **state) {
 	(void)state;
-	struct instant end = { 100, 100 }, boot_only = { 100, 99 }, both = { 100, 100 }, none = { 99, 99 };
+	struct instant end = { 100, 100 }, boot_only = { 100, 99 }, both = { 100, 100 },
+		none = { 99, 99 };
 	assert_true(instant_distrusted(boot_only, end) && !instant_expired(boot_only, end));
 	assert_true(instant_distrusted(both, end) && instant_expired(both, end));
 	assert_false(instant_distrusted(none, end));
@@ -135,8 +141,10 @@ static void drift_rounds_against_the_one_who_trusts(void **state) {
 	(void)state;
 	assert_true(span_shrink(1000000, 10000) == 990000);
 	assert_true(span_grow(1000000, 10000) == 1010000);
-	assert_true(span_shrink(99, 10000) == 98); /* 98.01 */
-	assert_true(span_grow(99, 10000) == 100);  /* 99.99 */
+	/* 98.01 */
+	assert_true(span_shrink(99, 10000) == 98);
+	/* 99.99 */
+	assert_true(span_grow(99, 10000) == 100);
 	assert_true(span_shrink(1, 1) == 0 && span_grow(1, 1) == 2);
 	assert_true(span_shrink(0, 10000) == 0 && span_grow(0, 10000) == 0);
 	assert_true(span_shrink(5, 0) == 5 && span_grow(5, 0) == 5);
@@ -149,7 +157,8 @@ static void drift_rounds_against_the_one_who_trusts(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_gives_the_reference_vectors),
-		cmocka_unit_test(siphash_short_is_siphash_1_3), cmocka_unit_test(siphash_depends_on_the_key),
+		cmocka_unit_test(siphash_short_is_siphash_1_3),
+			cmocka_unit_test(siphash_depends_on_the_key),
 		cmocka_unit_test(prng_follows_the_published_sequence),
 		cmocka_unit_test(prng_keeps_to_its_bounds_and_reaches_them),
 		cmocka_unit_test(instants_saturate_instead_of_wrapping),

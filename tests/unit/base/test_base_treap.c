@@ -1,4 +1,5 @@
-/* The ordered tree against a naive model, and that it stays low, in whatever order its nodes come. */
+/* The ordered tree against a naive model, and that it stays low, in whatever order its nodes
+ * come. */
 #include "unit.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "treap.h"
 
 #define NODES 3000
-#define LOW 48 /* of so many in random order, the longest way from the root is about 30 */
+/* of so many in random order, the longest way from the root is about 30 */
+#define LOW 48
 
 struct number {
 	struct tree_node node;
@@ -78,7 +80,8 @@ static void the_next_one_is_found_from_a_place_where_there_is_none(void **state)
 	for (uint32_t i = 0; i < 100; i++) {
 		put(&root, i);
 	}
-	const struct number between = { .value = 41 }, there = { .value = 42 }, last = { .value = 199 };
+	const struct number between = { .value = 41 }, there = { .value = 42 },
+		last = { .value = 199 };
 	assert_int_equal(value_of(tree_from(root, &between.node, before, numbers)), 42);
 	assert_int_equal(value_of(tree_after(root, &between.node, before, numbers)), 42);
 	assert_int_equal(value_of(tree_from(root, &there.node, before, numbers)), 42);

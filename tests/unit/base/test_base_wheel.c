@@ -38,7 +38,8 @@ static void advance(struct fixture *f, int64_t to) {
 	int64_t last = f->now;
 	f->now = to;
 	uint64_t last_tick = 0;
-	for (struct wheel_timer *t = wheel_expire(&f->wheel, to); t; t = wheel_expire(&f->wheel, to)) {
+	for (struct wheel_timer *t = wheel_expire(&f->wheel, to); t;
+		t = wheel_expire(&f->wheel, to)) {
 		size_t i = (size_t)(t - f->timers);
 		assert_true(f->armed[i] && !wheel_armed(t));
 		assert_true(f->at[i] <= to);
@@ -97,8 +98,10 @@ static void run_against_model(struct fixture *f, uint32_t bits, int moves) {
 			break;
 		case 3:
 			if (f->now < INT64_MAX / 2) {
-				bool jump = prng_chance(&f->prng, 1, 2) && wheel_deadline(&f->wheel) < INT64_MAX / 2;
-				int64_t to = jump ? wheel_deadline(&f->wheel) : f->now + some_span(f, bits);
+				bool jump = prng_chance(&f->prng, 1, 2) &&
+					wheel_deadline(&f->wheel) < INT64_MAX / 2;
+				int64_t to = jump ? wheel_deadline(&f->wheel)
+					: f->now + some_span(f, bits);
 				advance(f, to > f->now ? to : f->now);
 			}
 			break;
@@ -119,7 +122,8 @@ static void it_fires_what_a_naive_model_fires_within_years(void **state) {
 static void it_fires_what_a_naive_model_fires_beyond_the_last_level(void **state) {
 	struct fixture *f = *state;
 	for (int64_t start = (int64_t)1 << 60; start < INT64_MAX / 2; start += (int64_t)1 << 60) {
-		f->now = start - 3 * TICK; /* around the ends of what the levels span */
+		/* around the ends of what the levels span */
+		f->now = start - 3 * TICK;
 		wheel_init(&f->wheel, f->now);
 		for (size_t i = 0; i < TIMERS; i++) {
 			f->timers[i] = (struct wheel_timer){ 0 };
@@ -185,7 +189,8 @@ static void time_that_goes_backward_changes_nothing(void **state) {
 	assert_ptr_equal(wheel_expire(&f->wheel, 101 * TICK), &f->timers[0]);
 }
 
-/* No call does more than its budget, whatever a slot holds, and what is armed, moved and disarmed meanwhile is where it belongs. */
+/* No call does more than its budget, whatever a slot holds, and what is armed, moved and disarmed
+ * meanwhile is where it belongs. */
 static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
 	struct fixture *f = *state;
 	for (size_t i = 0; i < TIMERS; i++) {
@@ -197,7 +202,8 @@ static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
 		assert_null(wheel_expire_some(&f->wheel, 256 * TICK, &budget));
 		check_deadline(f);
 		assert_true(budget > 0 || wheel_deadline(&f->wheel) <= 256 * TICK);
-		if (calls == 3) { /* those at the end of the slot have not been placed yet */
+		/* those at the end of the slot have not been placed yet */
+		if (calls == 3) {
 			wheel_disarm(&f->wheel, &f->timers[TIMERS - 1]);
 			f->armed[TIMERS - 1] = false;
 			arm(f, TIMERS - 2, 290 * TICK);

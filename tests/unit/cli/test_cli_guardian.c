@@ -1,7 +1,7 @@
 /* The guardian of pawl run, with real processes and the test in the place of pawl run.
  *
- * Everything that is started holds the writing end of one pipe: when the test reads the end of it, all of them are gone.
- */
+ * Everything that is started holds the writing end of one pipe: when the test reads the end of it,
+ * all of them are gone. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -22,8 +22,10 @@
 
 struct scene {
 	struct guardian guardian;
-	int life; /* the reading end */
-	char path[32]; /* how a command names the writing end */
+	/* the reading end */
+	int life;
+	/* how a command names the writing end */
+	char path[32];
 };
 
 static struct scene scene;
@@ -35,7 +37,8 @@ static int64_t raw_now(void) {
 }
 
 /* Starts `sh -c script`, in which $0 is the pipe, with the deadline so far away by each clock. */
-static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t grace_ns, int64_t margin_ns) {
+static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t grace_ns,
+	int64_t margin_ns) {
 	static char shell[] = "/bin/sh", c[] = "-c", text[1024];
 	static char *command[] = { shell, c, text, scene.path, NULL };
 	int pair[2];
@@ -44,7 +47,8 @@ static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t
 	scene.life = pair[0];
 	snprintf(scene.path, sizeof scene.path, "/dev/fd/%d", pair[1]);
 	snprintf(text, sizeof text, "%s", script);
-	const struct guardian_options options = { .key = "the key", .command = command, .grace_ns = grace_ns, .margin_ns = margin_ns };
+	const struct guardian_options options = { .key = "the key", .command = command,
+		.grace_ns = grace_ns, .margin_ns = margin_ns };
 	assert_int_equal(guardian_start(&scene.guardian, &options), 0);
 	close(pair[1]);
 	snprintf(scene.guardian.shared->token, sizeof scene.guardian.shared->token, "17");
@@ -111,7 +115,8 @@ static void exit_status_and_environment_pass_through(void **state) {
 
 static void signals_reach_the_command(void **state) {
 	(void)state;
-	play("trap 'echo heard > $0; exit 3' USR1; echo ready > $0; while :; do sleep 0.01; done", LONG_NS, MS, MS);
+	play("trap 'echo heard > $0; exit 3' USR1; "
+		"echo ready > $0; while :; do sleep 0.01; done", LONG_NS, MS, MS);
 	expect_line("ready");
 	guardian_send(&scene.guardian, GUARDIAN_SIGNAL, SIGUSR1);
 	expect_line("heard");
@@ -120,7 +125,8 @@ static void signals_reach_the_command(void **state) {
 
 static void a_command_that_ignores_sigterm_is_gone_before_the_deadline(void **state) {
 	(void)state;
-	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS / 60, 100 * (int64_t)MS, 400 * (int64_t)MS);
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS / 60,
+		100 * (int64_t)MS, 400 * (int64_t)MS);
 	expect_line("ready");
 	await_word(GUARDIAN_LATE);
 	assert_int_equal(WTERMSIG(await_word(GUARDIAN_GONE)), SIGKILL);
@@ -130,7 +136,8 @@ static void a_command_that_ignores_sigterm_is_gone_before_the_deadline(void **st
 
 static void a_command_that_obeys_has_its_grace(void **state) {
 	(void)state;
-	play("trap 'echo tidy > $0; exit 7' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS, LONG_NS / 10, MS);
+	play("trap 'echo tidy > $0; exit 7' TERM; echo ready > $0; while :; do sleep 0.01; done",
+		LONG_NS, LONG_NS / 10, MS);
 	expect_line("ready");
 	guardian_send(&scene.guardian, GUARDIAN_END, 0);
 	expect_line("tidy");
@@ -139,8 +146,9 @@ static void a_command_that_obeys_has_its_grace(void **state) {
 
 static void one_clock_is_enough_to_end_trust(void **state) {
 	for (int i = 0; i < 2; i++) {
-		play_by("exec 9> $0; trap '' TERM; while :; do sleep 0.01; done", i ? LONG_NS : 800 * (int64_t)MS,
-			i ? 800 * (int64_t)MS : LONG_NS, 50 * (int64_t)MS, 400 * (int64_t)MS);
+		play_by("exec 9> $0; trap '' TERM; while :; do sleep 0.01; done",
+			i ? LONG_NS : 800 * (int64_t)MS, i ? 800 * (int64_t)MS : LONG_NS,
+			50 * (int64_t)MS, 400 * (int64_t)MS);
 		await_word(GUARDIAN_LATE);
 		await_word(GUARDIAN_GONE);
 		expect_all_gone();
@@ -151,7 +159,8 @@ static void one_clock_is_enough_to_end_trust(void **state) {
 
 static void lost_at_once_leaves_no_grace(void **state) {
 	(void)state;
-	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", 2 * LONG_NS, LONG_NS, MS);
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", 2 * LONG_NS,
+		LONG_NS, MS);
 	expect_line("ready");
 	guardian_send(&scene.guardian, GUARDIAN_END, 1);
 	await_word(GUARDIAN_GONE);
@@ -161,8 +170,8 @@ static void lost_at_once_leaves_no_grace(void **state) {
 static void what_the_command_leaves_behind_is_ended(void **state) {
 	(void)state;
 	play("trap '' TERM; trap 'exit 0' USR1; (while :; do sleep 0.01; done) & "
-		 "setsid sh -c 'echo away > $0; kill -USR1 $1; while :; do sleep 0.01; done' $0 $$ & while :; do sleep 0.01; done",
-		LONG_NS, 50 * (int64_t)MS, MS);
+		"setsid sh -c 'echo away > $0; kill -USR1 $1; while :; do sleep 0.01; "
+		"done' $0 $$ & while :; do sleep 0.01; done", LONG_NS, 50 * (int64_t)MS, MS);
 	expect_line("away");
 	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 0);
 	expect_all_gone();
@@ -170,7 +179,8 @@ static void what_the_command_leaves_behind_is_ended(void **state) {
 
 static void a_stopped_command_is_ended(void **state) {
 	(void)state;
-	play("trap '' TERM; echo ready > $0; kill -STOP 0", 1000 * (int64_t)MS, 100 * (int64_t)MS, 400 * (int64_t)MS);
+	play("trap '' TERM; echo ready > $0; kill -STOP 0", 1000 * (int64_t)MS,
+		100 * (int64_t)MS, 400 * (int64_t)MS);
 	expect_line("ready");
 	await_word(GUARDIAN_GONE);
 	expect_all_gone();
@@ -179,10 +189,11 @@ static void a_stopped_command_is_ended(void **state) {
 
 static void all_die_with_pawl_run(void **state) {
 	(void)state;
-	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & while :; do sleep 0.01; done", LONG_NS,
-		100 * (int64_t)MS, MS);
+	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' "
+		"$0 & while :; do sleep 0.01; done", LONG_NS, 100 * (int64_t)MS, MS);
 	expect_line("away");
-	close(scene.guardian.fd); /* as the kernel does when a process dies */
+	/* as the kernel does when a process dies */
+	close(scene.guardian.fd);
 	scene.guardian.fd = -1;
 	expect_all_gone();
 }
@@ -197,8 +208,8 @@ static void the_command_dies_with_the_guardian(void **state) {
 
 static void a_guardian_that_is_stopped_is_replaced(void **state) {
 	(void)state;
-	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & while :; do sleep 0.01; done", LONG_NS,
-		MS, MS);
+	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' "
+		"$0 & while :; do sleep 0.01; done", LONG_NS, MS, MS);
 	expect_line("away");
 	await_word(GUARDIAN_STARTED);
 	kill(scene.guardian.pid, SIGSTOP);
@@ -216,7 +227,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(exit_status_and_environment_pass_through, tear_down),
 		cmocka_unit_test_teardown(signals_reach_the_command, tear_down),
-		cmocka_unit_test_teardown(a_command_that_ignores_sigterm_is_gone_before_the_deadline, tear_down),
+		cmocka_unit_test_teardown(
+			a_command_that_ignores_sigterm_is_gone_before_the_deadline, tear_down),
 		cmocka_unit_test_teardown(a_command_that_obeys_has_its_grace, tear_down),
 		cmocka_unit_test(one_clock_is_enough_to_end_trust),
 		cmocka_unit_test_teardown(lost_at_once_leaves_no_grace, tear_down),

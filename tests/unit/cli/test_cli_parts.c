@@ -11,13 +11,15 @@ static void durations_have_units_and_fit(void **state) {
 	static const struct {
 		const char *text;
 		uint32_t ms;
-	} good[] = { { "300ms", 300 }, { "5s", 5000 }, { "2m", 120000 }, { "1h", 3600000 }, { "0", 0 }, { "0s", 0 } };
+	} good[] = { { "300ms", 300 }, { "5s", 5000 }, { "2m", 120000 }, { "1h", 3600000 },
+		{ "0", 0 }, { "0s", 0 } };
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint32_t ms = 7;
 		assert_true(cli_duration_parse(good[i].text, &ms));
 		assert_int_equal(ms, good[i].ms);
 	}
-	static const char *const bad[] = { "", "5", "s", "5 s", "-5s", "+5s", "5S", "1.5s", "5sm", "9999h", "12345678901s" };
+	static const char *const bad[] = { "", "5", "s", "5 s", "-5s", "+5s", "5S", "1.5s", "5sm",
+		"9999h", "12345678901s" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint32_t ms = 7;
 		assert_false(cli_duration_parse(bad[i], &ms));
@@ -30,7 +32,8 @@ static void numbers_are_decimal_without_sign(void **state) {
 	uint64_t n = 7;
 	assert_true(cli_number_parse("18446744073709551615", &n));
 	assert_true(n == UINT64_MAX);
-	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "0x10", "18446744073709551616", "1e3" };
+	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "0x10",
+		"18446744073709551616", "1e3" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		assert_false(cli_number_parse(bad[i], &n));
 	}
@@ -46,7 +49,8 @@ static void quantiles_are_right_to_about_one_percent(void **state) {
 	static const struct {
 		double part;
 		uint64_t ns;
-	} rows[] = { { 0.01, 1000000 }, { 0.5, 50000000 }, { 0.9, 90000000 }, { 0.99, 99000000 }, { 1.0, 100000000 } };
+	} rows[] = { { 0.01, 1000000 }, { 0.5, 50000000 }, { 0.9, 90000000 }, { 0.99, 99000000 },
+		{ 1.0, 100000000 } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		uint64_t got = histogram_quantile(&h, rows[i].part);
 		assert_in_range(got, rows[i].ns - rows[i].ns / 50, rows[i].ns + rows[i].ns / 50);
@@ -107,14 +111,15 @@ static void drifts_are_percent_or_parts_in_a_million(void **state) {
 	static const struct {
 		const char *text;
 		uint32_t ppm;
-	} good[] = { { "1%", 10000 }, { "0.5%", 5000 }, { "0.05%", 500 }, { "200ppm", 200 }, { "0%", 0 }, { "100%", 1000000 } };
+	} good[] = { { "1%", 10000 }, { "0.5%", 5000 }, { "0.05%", 500 }, { "200ppm", 200 },
+		{ "0%", 0 }, { "100%", 1000000 } };
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint32_t ppm = 7;
 		assert_true(cluster_drift_parse(good[i].text, &ppm));
 		assert_int_equal(ppm, good[i].ppm);
 	}
-	static const char *const bad[] = { "", "1", "%", "1 %", "-1%", "1.%", ".5%", "0.00001%", "101%", "100.1%", "1.5ppm", "1000001ppm",
-		"99999999ppm", "1%%" };
+	static const char *const bad[] = { "", "1", "%", "1 %", "-1%", "1.%", ".5%", "0.00001%",
+		"101%", "100.1%", "1.5ppm", "1000001ppm", "99999999ppm", "1%%" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint32_t ppm = 7;
 		assert_false(cluster_drift_parse(bad[i], &ppm));
@@ -141,16 +146,20 @@ static void without_a_terminal_each_step_is_a_line_said_once(void **state) {
 /* ---- advice ---- */
 
 static struct view_node healthy(const char *name, bool master) {
-	return (struct view_node){ .name = name, .address = "", .role = master ? "master" : "replica", .master = master,
-		.replica = !master, .linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "", .waits_for = "",
-		.following = "", .version = "", .age_ms = VIEW_UNKNOWN, .rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
+	return (struct view_node){ .name = name, .address = "",
+		.role = master ? "master" : "replica", .master = master, .replica = !master,
+		.linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "",
+		.waits_for = "", .following = "", .version = "", .age_ms = VIEW_UNKNOWN,
+		.rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
 }
 
 /* Three masters a (which is asked), b, c and a replica d. */
 static struct view healthy_cluster(void) {
-	struct view v = { .node = "a", .role = "master", .cluster = "prod", .state = "voting", .epoch = 4, .quorum = 2, .voting = 3,
-		.settled = true, .complete = true, .change.step = "", .count = 4,
-		.nodes = { healthy("a", true), healthy("b", true), healthy("c", true), healthy("d", false) } };
+	struct view v = { .node = "a", .role = "master", .cluster = "prod", .state = "voting",
+		.epoch = 4, .quorum = 2, .voting = 3, .settled = true, .complete = true,
+		.change.step = "", .count = 4,
+		.nodes = { healthy("a", true), healthy("b", true), healthy("c", true),
+			healthy("d", false) } };
 	v.nodes[0].self = true;
 	v.nodes[0].linked = false;
 	return v;
@@ -187,10 +196,12 @@ static void a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_th
 	v.voting = 2;
 	struct advised a = advised(&v);
 	assert_int_equal(a.count, 1);
-	assert_string_equal(a.text, "b does not answer: restart it, or replace it: pawl cluster replace b d\n");
+	assert_string_equal(a.text,
+		"b does not answer: restart it, or replace it: pawl cluster replace b d\n");
 	v.nodes[3].catching_up = true;
 	a = advised(&v);
-	assert_non_null(strstr(a.text, "pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace b NEW"));
+	assert_non_null(strstr(a.text,
+		"pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace b NEW"));
 	assert_non_null(strstr(a.text, "d is fetching a snapshot"));
 }
 
@@ -203,7 +214,8 @@ static void a_lost_majority_comes_first_and_names_force(void **state) {
 	assert_int_equal(a.count, 3);
 	assert_int_equal(strncmp(a.text, "nothing is granted: 1 of the 2", 30), 0);
 	assert_non_null(strstr(a.text, "pawl cluster force --help"));
-	assert_non_null(strstr(a.text, "\nb does not answer: restart it\n")); /* there is nobody to agree on a replacement */
+	/* there is nobody to agree on a replacement */
+	assert_non_null(strstr(a.text, "\nb does not answer: restart it\n"));
 }
 
 static void a_master_that_lost_its_state_gets_its_own_place_again(void **state) {
@@ -220,13 +232,16 @@ static void a_node_with_other_access_rules_than_the_rest_is_named(void **state) 
 	for (size_t i = 0; i < 3; i++) {
 		v.nodes[i].rights = "0123456789";
 	}
-	assert_int_equal(advised(&v).count, 0); /* d has not told */
+	/* d has not told */
+	assert_int_equal(advised(&v).count, 0);
 	v.nodes[0].rights = "none";
 	struct advised a = advised(&v);
 	assert_int_equal(a.count, 1);
-	assert_string_equal(a.text, "a has other access rules (none) than the rest (01234567): put the same file of rules ([acl] file) on all nodes, and "
-		"reload them: systemctl reload pawld\n");
-	v.nodes[1].rights = "none"; /* of as many the node's that was asked */
+	assert_string_equal(a.text, "a has other access rules (none) than the rest (01234567): "
+		"put the same file of rules ([acl] file) on all nodes, "
+		"and reload them: systemctl reload pawld\n");
+	/* of as many the node's that was asked */
+	v.nodes[1].rights = "none";
 	a = advised(&v);
 	assert_int_equal(a.count, 1);
 	assert_non_null(strstr(a.text, "c has other access rules (01234567) than the rest (none)"));
@@ -243,8 +258,9 @@ static void a_certificate_near_its_end_is_to_be_renewed(void **state) {
 	v.nodes[3].certificate_days = 29;
 	struct advised a = advised(&v);
 	assert_int_equal(a.count, 1);
-	assert_string_equal(a.text, "the certificate of d (serial 4A3F) ends in 29 days: make a new one, pawl cert node d, put it there and reload: "
-		"systemctl reload pawld\n");
+	assert_string_equal(a.text,
+		"the certificate of d (serial 4A3F) ends in 29 days: make a new one, pawl "
+		"cert node d, put it there and reload: systemctl reload pawld\n");
 }
 
 static void a_recovering_master_is_waited_for_with_the_time_that_it_says(void **state) {
@@ -254,12 +270,14 @@ static void a_recovering_master_is_waited_for_with_the_time_that_it_says(void **
 	v.nodes[0].state = "recovering";
 	v.nodes[0].left_ms = 12300;
 	v.voting = 2;
-	assert_string_equal(advised(&v).text, "a does not vote yet (recovering): wait, 13 s at most\n");
+	assert_string_equal(advised(&v).text,
+		"a does not vote yet (recovering): wait, 13 s at most\n");
 }
 
 static void an_outsider_is_told_how_it_gets_in(void **state) {
 	(void)state;
-	struct view v = { .node = "e", .role = "", .cluster = "", .state = "unconfigured", .change.step = "" };
+	struct view v = { .node = "e", .role = "", .cluster = "", .state = "unconfigured",
+		.change.step = "" };
 	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
 }
 
@@ -267,7 +285,8 @@ static void who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added(
 	(void)state;
 	struct view v = healthy_cluster();
 	v.node = "b";
-	v.nodes[1] = healthy("", true); /* as it shows whose identity it lost */
+	/* as it shows whose identity it lost */
+	v.nodes[1] = healthy("", true);
 	v.nodes[1].linked = false;
 	struct advised a = advised(&v);
 	assert_int_equal(a.count, 1);
@@ -295,14 +314,16 @@ int main(void) {
 		cmocka_unit_test(drifts_are_percent_or_parts_in_a_million),
 		cmocka_unit_test(without_a_terminal_each_step_is_a_line_said_once),
 		cmocka_unit_test(a_healthy_cluster_needs_no_advice),
-		cmocka_unit_test(a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
+		cmocka_unit_test(
+			a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
 		cmocka_unit_test(a_lost_majority_comes_first_and_names_force),
 		cmocka_unit_test(a_master_that_lost_its_state_gets_its_own_place_again),
 		cmocka_unit_test(a_node_with_other_access_rules_than_the_rest_is_named),
 		cmocka_unit_test(a_certificate_near_its_end_is_to_be_renewed),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
-		cmocka_unit_test(who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added),
+		cmocka_unit_test(
+			who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added),
 		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

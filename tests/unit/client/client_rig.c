@@ -12,7 +12,8 @@ static void *rig_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct rig *r = ctx;
 	if (new_size > old_size) {
 		r->allocations++;
-		if (r->allocations >= r->fail_from && r->allocations - r->fail_from < r->fail_count) {
+		if (r->allocations >= r->fail_from &&
+			r->allocations - r->fail_from < r->fail_count) {
 			r->failed++;
 			return NULL;
 		}
@@ -32,7 +33,8 @@ static int rig_begin(struct rig *r, const struct pawl_options *options) {
 		fake_open(&r->nodes[i]);
 		fake_attach(&r->nodes[i], r->base);
 	}
-	(void)snprintf(endpoints, sizeof(endpoints), "%s,%s", r->nodes[0].endpoint, r->nodes[1].endpoint);
+	(void)snprintf(endpoints, sizeof(endpoints), "%s,%s", r->nodes[0].endpoint,
+		r->nodes[1].endpoint);
 	struct pawl_options o = options ? *options : (struct pawl_options){ 0 };
 	o.endpoints = endpoints;
 	o.base = r->base;
@@ -59,7 +61,8 @@ void rig_close(struct rig *r) {
 	CHECK(r->counter.used == 0);
 }
 
-/* Loopback delivers within the call that sends: when a few rounds bring nothing, nothing is under way. */
+/* Loopback delivers within the call that sends: when a few rounds bring nothing, nothing is under
+ * way. */
 void rig_settle(struct rig *r) {
 	for (int i = 0; i < 16; i++) {
 		CHECK(event_base_loop(r->base, EVLOOP_NONBLOCK) >= 0);

@@ -1,4 +1,5 @@
-/* client_rig.h: a client with clocks that the test moves, two fake nodes, and one loop for all of them. */
+/* client_rig.h: a client with clocks that the test moves, two fake nodes, and one loop for all of
+ * them. */
 #ifndef PAWL_TESTS_CLIENT_RIG_H
 #define PAWL_TESTS_CLIENT_RIG_H
 
@@ -11,8 +12,10 @@ struct rig {
 	struct allocator alloc;
 	struct alloc_counter counter;
 	struct allocator counted;
-	uint64_t allocations; /* asked for so far */
-	uint64_t fail_from, fail_count; /* refused are those with these numbers, from 1 on */
+	/* asked for so far */
+	uint64_t allocations;
+	/* refused are those with these numbers, from 1 on */
+	uint64_t fail_from, fail_count;
 	uint64_t failed;
 	struct env env;
 	struct instant now;
@@ -21,14 +24,19 @@ struct rig {
 	struct pawl *client;
 };
 
-void rig_open(struct rig *r, const struct pawl_options *options); /* endpoints, base are set here; options may be NULL */
+/* endpoints, base are set here; options may be NULL */
+void rig_open(struct rig *r, const struct pawl_options *options);
 /* As rig_open, but refuses allocations, so that there may be no client: 0 or PAWL_ENOMEM. */
 int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count);
-void rig_close(struct rig *r);                                    /* checks that no memory is left */
+/* checks that no memory is left */
+void rig_close(struct rig *r);
 
-void rig_settle(struct rig *r);                /* until nothing moves any more (at most a second of real time) */
-void rig_pass(struct rig *r, span_ns time);    /* both clocks move on, in small steps, and everything that follows happens */
-void rig_jump(struct rig *r, span_ns boot, span_ns raw); /* the clocks move at once, as after a pause; nobody has run yet */
+/* until nothing moves any more (at most a second of real time) */
+void rig_settle(struct rig *r);
+/* both clocks move on, in small steps, and everything that follows happens */
+void rig_pass(struct rig *r, span_ns time);
+/* the clocks move at once, as after a pause; nobody has run yet */
+void rig_jump(struct rig *r, span_ns boot, span_ns raw);
 
 /* Callback for pawl_start: keeps the result in a struct pawl_result *. */
 void rig_done(struct pawl_result *take_result, void *arg);

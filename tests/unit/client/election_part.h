@@ -40,20 +40,23 @@ static inline void on_stepped_down(struct pawl_election *election, int cause, vo
 	assert_false(pawl_election_leads(election));
 }
 
-static inline void on_leader(struct pawl_election *election, const struct pawl_leader *leader, void *arg) {
+static inline void on_leader(struct pawl_election *election, const struct pawl_leader *leader,
+	void *arg) {
 	struct part *p = arg;
 	size_t used = strlen(p->leaders);
 	struct pawl_leader same;
 	assert_true(pawl_election_leader(election, &same) == (leader != NULL));
 	if (leader) {
-		(void)snprintf(p->leaders + used, sizeof(p->leaders) - used, "%s=%s@%u%s ", (const char *)leader->owner.data,
-			(const char *)leader->value.data, (unsigned)leader->token, leader->self ? "!" : "");
+		(void)snprintf(p->leaders + used, sizeof(p->leaders) - used, "%s=%s@%u%s ",
+			(const char *)leader->owner.data, (const char *)leader->value.data,
+			(unsigned)leader->token, leader->self ? "!" : "");
 	} else {
 		(void)snprintf(p->leaders + used, sizeof(p->leaders) - used, "nobody ");
 	}
 }
 
-static inline enum pawl_asked_answer on_asked(struct pawl_election *election, const struct pawl_asked *asked, void *arg) {
+static inline enum pawl_asked_answer on_asked(struct pawl_election *election,
+	const struct pawl_asked *asked, void *arg) {
 	struct part *p = arg;
 	(void)election;
 	(void)asked;
@@ -61,7 +64,8 @@ static inline enum pawl_asked_answer on_asked(struct pawl_election *election, co
 	return p->answer;
 }
 
-static inline void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
+static inline void on_failed(struct pawl_election *election, int error, const char *message,
+	bool observing, void *arg) {
 	struct part *p = arg;
 	(void)election;
 	(void)message;
@@ -79,19 +83,22 @@ static inline void on_result(struct pawl_result *take_result, void *arg) {
 }
 
 static inline struct pawl_election_options options_of(struct part *p) {
-	return (struct pawl_election_options){ .name = { "k", 1 }, .owner = { "me", 2 }, .value = { "v", 1 }, .lease_ms = 9000,
-		.on_leading = on_leading, .on_stepped_down = on_stepped_down, .on_leader = on_leader, .on_asked = on_asked,
+	return (struct pawl_election_options){ .name = { "k", 1 }, .owner = { "me", 2 },
+		.value = { "v", 1 }, .lease_ms = 9000, .on_leading = on_leading,
+		.on_stepped_down = on_stepped_down, .on_leader = on_leader, .on_asked = on_asked,
 		.on_failed = on_failed, .arg = p };
 }
 
-static inline void begin(struct rig *r, struct part *p, const struct pawl_election_options *options) {
+static inline void begin(struct rig *r, struct part *p,
+	const struct pawl_election_options *options) {
 	rig_open(r, NULL);
 	r->nodes[0].held = r->nodes[1].held = false;
 	assert_int_equal(pawl_election_new(r->client, options, &p->election), 0);
 	rig_settle(r);
 }
 
-static inline void lead(struct rig *r, struct part *p, const struct pawl_election_options *options) {
+static inline void lead(struct rig *r, struct part *p,
+	const struct pawl_election_options *options) {
 	begin(r, p, options);
 	assert_int_equal(pawl_election_campaign(p->election), 0);
 	rig_settle(r);

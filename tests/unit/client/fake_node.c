@@ -13,13 +13,16 @@
 #include "client_pieces.h"
 
 void fake_open(struct fake_node *n) {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(addr);
 	*n = (struct fake_node){ .alloc = alloc_libc(NULL), .valid_permille = 990, .held = true };
-	n->holder = (struct core_entry){ .owner = slice_str("somebody"), .value = slice_str("something"), .token = 41,
-		.remaining = 5 * SPAN_S, .value_seq = { 1, 2, 3 } };
+	n->holder = (struct core_entry){ .owner = slice_str("somebody"),
+		.value = slice_str("something"), .token = 41, .remaining = 5 * SPAN_S,
+		.value_seq = { 1, 2, 3 } };
 	n->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	CHECK(n->fd >= 0 && bind(n->fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(n->fd, 16) == 0);
+	CHECK(n->fd >= 0 && bind(n->fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+		listen(n->fd, 16) == 0);
 	CHECK(getsockname(n->fd, (struct sockaddr *)&addr, &size) == 0);
 	n->port = ntohs(addr.sin_port);
 	n->log = n->port;
@@ -47,7 +50,8 @@ static void conn_close(struct fake_conn *c) {
 
 static const struct config_node missing = { .name = "gone", .master = true };
 static const struct config_node *const peers[] = { &missing };
-static struct client_facts facts = { .node = "fake", .role = "master", .peers = peers, .peer_count = 1 };
+static struct client_facts facts = { .node = "fake", .role = "master", .peers = peers,
+	.peer_count = 1 };
 
 static void answer_batch(struct fake_node *n, const struct client_request *r, struct buffer *out) {
 	struct client_extended items[CLIENT_LOCKS_MAX];
@@ -63,10 +67,12 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			n->unsure_binds--;
 			error = PAWL_EUNSURE;
 		}
-		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id, .token = n->token, .acks = 3,
-			.quorum = 2, .valid = r->locks[i].lease / 1000 * n->valid_permille };
+		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id,
+			.token = n->token, .acks = 3, .quorum = 2,
+			.valid = r->locks[i].lease / 1000 * n->valid_permille };
 		if (n->numbers_of_item) {
-			items[i].mode = (struct client_mode_facts){ CLIENT_PERMITS, 1, PERMITS_MAX, { { n->numbers_of_item, 0 } } };
+			items[i].mode = (struct client_mode_facts){ CLIENT_PERMITS, 1, PERMITS_MAX,
+				{ { n->numbers_of_item, 0 } } };
 		}
 	}
 	struct buffer encoded;
@@ -79,7 +85,8 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 }
 
 static struct core_reply reply_of(struct fake_node *n, const struct client_request *r) {
-	struct core_reply reply = { .op = r->core.op, .error = n->error, .quorum = 2, .votes = 3, .acks = 3 };
+	struct core_reply reply = { .op = r->core.op, .error = n->error, .quorum = 2, .votes = 3,
+		.acks = 3 };
 	reply.lock_id = r->core.lock_id;
 	reply.token = r->method == CLIENT_ACQUIRE ? ++n->token : n->token;
 	reply.valid = r->core.lease / 1000 * n->valid_permille;
@@ -92,10 +99,12 @@ static struct core_reply reply_of(struct fake_node *n, const struct client_reque
 	reply.why = slice_str(client_method_changes(r->method) ? "look out" : "");
 	reply.terms = (struct terms){ .of = r->core.terms.of, .count = r->core.terms.count };
 	for (uint32_t i = 0; terms_semaphore(&reply.terms) && i < reply.terms.count; i++) {
-		reply.terms.set.w[0] |= UINT64_C(1) << (2 * i + 1); /* permits 1, 3, 5, ... */
+		/* permits 1, 3, 5, ... */
+		reply.terms.set.w[0] |= UINT64_C(1) << (2 * i + 1);
 	}
 	reply.reached = 2;
-	if (n->held && (r->method == CLIENT_GET || r->method == CLIENT_WAIT || r->method == CLIENT_WATCH || n->error == PAWL_EHELD)) {
+	if (n->held && (r->method == CLIENT_GET || r->method == CLIENT_WAIT ||
+		r->method == CLIENT_WATCH || n->error == PAWL_EHELD)) {
 		reply.held = true;
 		reply.entry = n->holder;
 		reply.entry.key = r->core.key;
@@ -106,26 +115,31 @@ static struct core_reply reply_of(struct fake_node *n, const struct client_reque
 static void answer_watch(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	struct core_reply view = reply_of(n, r);
-	struct client_position position = r->present & CLIENT_HAS_FROM ? r->from : (struct client_position){ n->log, n->sequence };
+	struct client_position position = r->present & CLIENT_HAS_FROM ? r->from
+		: (struct client_position){ n->log, n->sequence };
 	view.op = CORE_GET;
 	n->watch = ++n->watches;
 	n->watcher = c;
-	CHECK(client_watch_encode(r->msgid, n->watch, position, r->core.prefix ? NULL : &view, &facts, &c->out) == 0);
+	CHECK(client_watch_encode(r->msgid, n->watch, position, r->core.prefix ? NULL : &view,
+		&facts, &c->out) == 0);
 	if (position.log != n->log || position.sequence > n->sequence) {
-		struct client_event overflow = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch, .position = { n->log, n->sequence } };
+		struct client_event overflow = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch,
+			.position = { n->log, n->sequence } };
 		CHECK(client_event_encode(&overflow, &c->out) == 0);
 	}
 }
 
 /* Two keys, on two pages. */
 static void answer_list(struct fake_conn *c, const struct client_request *r) {
-	struct core_reply reply = { .op = CORE_LIST, .count = c->node->held, .more = r->core.after.size == 0 };
+	struct core_reply reply = { .op = CORE_LIST, .count = c->node->held,
+		.more = r->core.after.size == 0 };
 	struct core_entry entry = c->node->holder;
 	entry.key = slice_str(reply.more ? "p1" : "p2");
 	entry.holders = 1;
 	reply.entries = &entry;
 	if (c->node->ends) {
-		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_RELEASED, .key = slice_str(c->node->ends), .token = entry.token };
+		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_RELEASED,
+			.key = slice_str(c->node->ends), .token = entry.token };
 		struct client_event event = client_event_of(&watch_event, false);
 		event.watch = c->node->watch;
 		event.position = (struct client_position){ c->node->log, ++c->node->sequence };
@@ -136,26 +150,30 @@ static void answer_list(struct fake_conn *c, const struct client_request *r) {
 }
 
 static void answer_waiters(struct fake_conn *c, const struct client_request *r) {
-	struct core_waiter waiter = { .owner = slice_str(c->node->waiter ? c->node->waiter : ""), .node = { { 1 } } };
-	struct core_reply reply = { .op = CORE_WAITERS, .waiters = &waiter, .count = c->node->waiter != NULL };
+	struct core_waiter waiter = { .owner = slice_str(c->node->waiter ? c->node->waiter : ""),
+		.node = { { 1 } } };
+	struct core_reply reply = { .op = CORE_WAITERS, .waiters = &waiter,
+		.count = c->node->waiter != NULL };
 	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
 }
 
 static void answer_group(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	struct core_lock_got got[CORE_LOCKS_MAX];
-	struct core_reply reply = { .op = CORE_ACQUIRE_ALL, .valid = r->core.lease / 1000 * n->valid_permille, .got = got,
-		.count = r->core.lock_count };
+	struct core_reply reply = { .op = CORE_ACQUIRE_ALL, .valid = r->core.lease / 1000 *
+		n->valid_permille, .got = got, .count = r->core.lock_count };
 	for (uint32_t i = 0; i < r->core.lock_count; i++) {
-		got[i] = (struct core_lock_got){ .key = r->core.locks[i].key, .lock_id = r->core.locks[i].lock_id, .token = ++n->token,
+		got[i] = (struct core_lock_got){ .key = r->core.locks[i].key,
+			.lock_id = r->core.locks[i].lock_id, .token = ++n->token,
 			.terms.of = r->core.locks[i].of };
 	}
 	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
 }
 
-void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner, const char *value, uint64_t token) {
-	const struct core_watch_event watch_event = { .kind = kind, .key = slice_str("k"), .owner = slice_str(owner), .value = slice_str(value),
-		.token = token };
+void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner,
+	const char *value, uint64_t token) {
+	const struct core_watch_event watch_event = { .kind = kind, .key = slice_str("k"),
+		.owner = slice_str(owner), .value = slice_str(value), .token = token };
 	struct client_event event = client_event_of(&watch_event, false);
 	CHECK(n->watcher);
 	event.watch = n->watch;
@@ -166,15 +184,17 @@ void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char
 
 void fake_ask(struct fake_node *n, const char *by, const char *to, int32_t priority) {
 	CHECK(n->watcher);
-	struct client_event event = { .type = CLIENT_EVENT_ASKED, .watch = n->watch, .position = { n->log, ++n->sequence },
-		.entry.key = slice_str("k"), .by = slice_str(by), .to = slice_str(to), .priority = priority };
+	struct client_event event = { .type = CLIENT_EVENT_ASKED, .watch = n->watch,
+		.position = { n->log, ++n->sequence }, .entry.key = slice_str("k"),
+		.by = slice_str(by), .to = slice_str(to), .priority = priority };
 	CHECK(client_event_encode(&event, &n->watcher->out) == 0);
 	fake_let_go(n);
 }
 
 void fake_overflow(struct fake_node *n) {
 	CHECK(n->watcher);
-	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch, .position = { n->log, ++n->sequence } };
+	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch,
+		.position = { n->log, ++n->sequence } };
 	CHECK(client_event_encode(&event, &n->watcher->out) == 0);
 	fake_let_go(n);
 }
@@ -189,14 +209,17 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
 	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error) {
 		answer_batch(n, r, &c->out);
-	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS || r->method == CLIENT_UNWATCH) {
+	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS ||
+		r->method == CLIENT_UNWATCH) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
 	} else if (r->method == CLIENT_ACQUIRE && n->acquire_error) {
-		struct client_refusal refusal = { .error = n->acquire_error, .retry_after = n->retry_after };
+		struct client_refusal refusal = { .error = n->acquire_error,
+			.retry_after = n->retry_after };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (n->error && n->error != PAWL_EHELD) {
-		struct client_refusal refusal = { .error = n->error, .retry_after = n->retry_after };
+		struct client_refusal refusal = { .error = n->error,
+			.retry_after = n->retry_after };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_WATCH) {
 		answer_watch(c, r);
@@ -217,7 +240,9 @@ static void conn_flush(struct fake_conn *c) {
 	while (c->out.size) {
 		ssize_t sent = send(c->fd, c->out.data, c->out.size, MSG_NOSIGNAL);
 		if (sent <= 0) {
-			return; /* the client is gone; what is asked of this node is small enough never to block */
+			/* the client is gone; what is asked of this node is small enough never to
+			 * block */
+			return;
 		}
 		buffer_consume(&c->out, (size_t)sent);
 	}
@@ -227,14 +252,16 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	n->asked[r->method]++;
 	n->last = *r;
 	n->last_lock_id = r->core.lock_id;
-	size_t size = r->core.key.size < sizeof(n->last_key) - 1 ? r->core.key.size : sizeof(n->last_key) - 1;
+	size_t size = r->core.key.size < sizeof(n->last_key) - 1 ? r->core.key.size
+		: sizeof(n->last_key) - 1;
 	if (size) {
 		memcpy(n->last_key, r->core.key.data, size);
 	}
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
 		n->last_bond = r->core.terms.binding;
-		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s", (int)r->core.value.size, (const char *)r->core.value.data);
+		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s",
+			(int)r->core.value.size, (const char *)r->core.value.data);
 	}
 }
 
@@ -274,10 +301,12 @@ static void garble(struct fake_conn *c) {
 
 static void serve_all(struct fake_conn *c) {
 	size_t size;
-	while (client_scan(&c->scanner, &client_request_limits, buffer_slice(&c->in), &size) == CLIENT_SCAN_COMPLETE) {
+	while (client_scan(&c->scanner, &client_request_limits, buffer_slice(&c->in),
+		&size) == CLIENT_SCAN_COMPLETE) {
 		struct client_request r;
 		struct client_refusal refusal;
-		CHECK(client_request_decode(&c->node->decoder, slice_of(c->in.data, size), &r, &refusal) == 0);
+		CHECK(client_request_decode(&c->node->decoder, slice_of(c->in.data, size), &r,
+			&refusal) == 0);
 		if (!serve(c, &r)) {
 			return;
 		}

@@ -14,7 +14,8 @@ struct holder {
 	size_t count;
 };
 
-static inline void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
+static inline void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result,
+	void *arg) {
 	struct holder *h = arg;
 	h->lock = take_lock;
 	h->error = take_result->error;
@@ -40,7 +41,8 @@ static inline void on_done(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
-static inline void on_several(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
+static inline void on_several(struct pawl_lock *const *locks, size_t count,
+	struct pawl_result *take_result, void *arg) {
 	struct holder *h = arg;
 	h->error = take_result->error;
 	h->results++;
@@ -52,8 +54,8 @@ static inline void on_several(struct pawl_lock *const *locks, size_t count, stru
 }
 
 static inline struct pawl_lock_options options_of(struct holder *h, bool bound) {
-	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000, .on_lost = on_lost, .arg = h,
-		.terms.release_on_disconnect = bound };
+	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000, .on_lost = on_lost,
+		.arg = h, .terms.release_on_disconnect = bound };
 }
 
 static inline void take(struct rig *r, struct holder *h, const struct pawl_lock_options *o) {

@@ -1,5 +1,5 @@
-/* Every allocation of a client's session fails in turn: once, and from then on. Nothing crashes, nothing leaks, every call has
- * one outcome, and nobody is told to hold what was not granted. */
+/* Every allocation of a client's session fails in turn: once, and from then on. Nothing crashes,
+ * nothing leaks, every call has one outcome, and nobody is told to hold what was not granted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,8 @@
 
 #include "client_rig.h"
 
-#define FAILURES_MAX 2000 /* far above what the session needs: it must end by itself */
+/* far above what the session needs: it must end by itself */
+#define FAILURES_MAX 2000
 
 struct session {
 	struct rig rig;
@@ -41,13 +42,18 @@ static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 static unsigned ask_everything(struct session *s) {
 	const struct pawl_bytes key = pawl_str("some key");
 	const struct pawl_id id = { { 7 } };
-	const struct pawl_extend_item items[] = { { .key = key, .lock_id = id }, { .key = key, .lock_id = { { 8 } } } };
-	const struct pawl_change_node nodes[] = { { "a", NULL, true }, { "b", "b.example:7118", false } };
-	const struct pawl_change change = { .kind = PAWL_SET_NODES, .nodes = nodes, .node_count = 2 };
+	const struct pawl_extend_item items[] = { { .key = key, .lock_id = id },
+		{ .key = key, .lock_id = { { 8 } } } };
+	const struct pawl_change_node nodes[] = { { "a", NULL, true },
+		{ "b", "b.example:7118", false } };
+	const struct pawl_change change = { .kind = PAWL_SET_NODES, .nodes = nodes,
+		.node_count = 2 };
 	const struct pawl_request requests[] = {
-		{ .method = PAWL_ACQUIRE, .key = key, .value = pawl_str("some value"), .lock_id = id },
+		{ .method = PAWL_ACQUIRE, .key = key, .value = pawl_str("some value"),
+			.lock_id = id },
 		{ .method = PAWL_EXTEND, .locks = items, .lock_count = 2 },
-		{ .method = PAWL_UPDATE, .key = key, .lock_id = id, .value = pawl_str("another value"), .expect = pawl_str("x") },
+		{ .method = PAWL_UPDATE, .key = key, .lock_id = id,
+			.value = pawl_str("another value"), .expect = pawl_str("x") },
 		{ .method = PAWL_GET, .key = key },
 		{ .method = PAWL_STATUS },
 		{ .method = PAWL_CHANGE, .change = &change },
@@ -67,10 +73,12 @@ static bool session_runs_short(uint64_t fail_from, uint64_t fail_count) {
 	struct session s = { 0 };
 	unsigned owed = 0;
 	if (rig_open_short(&s.rig, fail_from, fail_count) == 0) {
-		struct pawl_lock_options o = { .key = pawl_str("kept"), .lease_ms = 900, .on_lost = on_lost, .arg = &s };
+		struct pawl_lock_options o = { .key = pawl_str("kept"), .lease_ms = 900,
+			.on_lost = on_lost, .arg = &s };
 		owed += pawl_lock_start(s.rig.client, &o, on_locked, &s, NULL) == 0;
 		rig_settle(&s.rig);
-		rig_pass(&s.rig, 600 * SPAN_MS); /* it is renewed */
+		/* it is renewed */
+		rig_pass(&s.rig, 600 * SPAN_MS);
 		owed += ask_everything(&s);
 		rig_settle(&s.rig);
 		fake_hang_up(&s.rig.nodes[0]);

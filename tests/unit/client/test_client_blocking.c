@@ -31,7 +31,8 @@ static void a_call_returns_with_its_answer(void **state) {
 	struct pair p;
 	struct pawl_result *result;
 	pair_open(&p);
-	assert_int_equal(pawl_call(p.client, &(struct pawl_request){ .method = PAWL_PING }, &result), 0);
+	assert_int_equal(pawl_call(p.client, &(struct pawl_request){ .method = PAWL_PING },
+		&result), 0);
 	assert_string_equal(result->version, "9.9");
 	assert_string_equal(result->node, "fake");
 	pawl_result_free(result);
@@ -51,7 +52,8 @@ static void a_lock_is_taken_updated_and_released(void **state) {
 	assert_non_null(lock);
 	assert_in_range(pawl_lock_valid_ms(lock), 4000, 4950);
 	struct pawl_result *result;
-	assert_int_equal(pawl_lock_update(lock, pawl_str("v"), &(struct pawl_bytes){ "", 0 }, &result), 0);
+	assert_int_equal(pawl_lock_update(lock, pawl_str("v"), &(struct pawl_bytes){ "", 0 },
+		&result), 0);
 	assert_int_equal(result->value_seq.size, 20);
 	assert_true(p.node.last.core.expect_value);
 	pawl_result_free(result);
@@ -88,7 +90,8 @@ static void try_to_block(struct pawl_result *take_result, void *arg) {
 	struct pawl_lock *lock;
 	in->call = pawl_call(in->client, &(struct pawl_request){ .method = PAWL_PING }, NULL);
 	in->poll = pawl_poll(in->client, 10);
-	in->lock = pawl_lock_acquire(in->client, &(struct pawl_lock_options){ .key = pawl_str("k") }, &lock, NULL);
+	in->lock = pawl_lock_acquire(in->client,
+		&(struct pawl_lock_options){ .key = pawl_str("k") }, &lock, NULL);
 }
 
 static void callbacks_cannot_block(void **state) {
@@ -96,7 +99,8 @@ static void callbacks_cannot_block(void **state) {
 	struct pair p;
 	pair_open(&p);
 	struct inside in = { .client = p.client };
-	assert_int_equal(pawl_start(p.client, &(struct pawl_request){ .method = PAWL_PING }, try_to_block, &in, NULL), 0);
+	assert_int_equal(pawl_start(p.client, &(struct pawl_request){ .method = PAWL_PING },
+		try_to_block, &in, NULL), 0);
 	assert_int_equal(pawl_poll(p.client, 5000), 0);
 	assert_int_equal(in.call, PAWL_EINVAL);
 	assert_int_equal(in.poll, PAWL_EINVAL);
@@ -116,10 +120,13 @@ static void a_client_freed_in_a_callback_ends_the_call_that_blocks(void **state)
 	struct pair p;
 	struct pawl_result *result;
 	pair_open(&p);
-	assert_int_equal(pawl_call(p.client, &(struct pawl_request){ .method = PAWL_PING }, NULL), 0);
+	assert_int_equal(pawl_call(p.client, &(struct pawl_request){ .method = PAWL_PING },
+		NULL), 0);
 	p.node.mood = FAKE_KEEPS_ONE_IN;
-	assert_int_equal(pawl_start(p.client, &(struct pawl_request){ .method = PAWL_PING }, free_all, &p, NULL), 0);
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str("k"), .wait_ms = 5000 };
+	assert_int_equal(pawl_start(p.client, &(struct pawl_request){ .method = PAWL_PING },
+		free_all, &p, NULL), 0);
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str("k"),
+		.wait_ms = 5000 };
 	assert_int_equal(pawl_call(p.client, &request, &result), PAWL_ECANCELED);
 	assert_int_equal(result->error, PAWL_ECANCELED);
 	pawl_result_free(result);

@@ -25,7 +25,8 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	assert_false(r.nodes[1].last_kept);
 	rig_pass(&r, 3200 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 2);
-	assert_int_equal(r.nodes[1].bindings[1], 0); /* bound already */
+	/* bound already */
+	assert_int_equal(r.nodes[1].bindings[1], 0);
 	assert_true(r.nodes[1].last_kept);
 	fake_hang_up(&r.nodes[1]);
 	rig_settle(&r);
@@ -34,7 +35,8 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	rig_close(&r);
 }
 
-static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another(void **state) {
+static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -55,7 +57,8 @@ static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_
 	rig_close(&r);
 }
 
-static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed(void **state) {
+static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -105,7 +108,8 @@ static void a_lock_that_too_few_had_is_acquired_again_and_bound_by_that(void **s
 	rig_open(&r, NULL);
 	take(&r, &h, &o);
 	struct pawl_id lock_id = pawl_lock_id(h.lock);
-	assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("second"), NULL, on_done, &h, NULL), 0);
+	assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("second"), NULL, on_done, &h,
+		NULL), 0);
 	rig_settle(&r);
 	r.nodes[1].unsure_binds = 1;
 	r.nodes[1].token = 8;
@@ -116,13 +120,15 @@ static void a_lock_that_too_few_had_is_acquired_again_and_bound_by_that(void **s
 	assert_string_equal(r.nodes[1].last_value, "second");
 	rig_pass(&r, 5 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
-	assert_int_equal(r.nodes[1].last_bond, 2); /* that has bound it */
+	/* that has bound it */
+	assert_int_equal(r.nodes[1].last_bond, 2);
 	assert_int_equal(pawl_lock_token(h.lock), 9);
 	assert_int_equal(h.lost, 0);
 	rig_close(&r);
 }
 
-static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost(void **state) {
+static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -130,7 +136,8 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_open(&r, NULL);
 	take(&r, &h, &o);
 	r.nodes[1].unsure_binds = r.nodes[0].unsure_binds = 1000;
-	r.nodes[1].acquire_error = r.nodes[0].acquire_error = PAWL_EHELD; /* somebody else has it, or a part of it */
+	/* somebody else has it, or a part of it */
+	r.nodes[1].acquire_error = r.nodes[0].acquire_error = PAWL_EHELD;
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 1000 * SPAN_MS);
 	assert_true(r.nodes[1].asked[CLIENT_ACQUIRE] > 1 && r.nodes[1].asked[CLIENT_ACQUIRE] < 20);
@@ -141,7 +148,8 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_close(&r);
 }
 
-/* A client that is freed meanwhile: its lock does not reach for the acquire any more, which ends first. */
+/* A client that is freed meanwhile: its lock does not reach for the acquire any more, which ends
+ * first. */
 static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 	(void)state;
 	struct rig r;
@@ -153,13 +161,15 @@ static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 	r.nodes[1].mood = FAKE_HOLDS_BACK;
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
-	fake_let_go(&r.nodes[1]); /* the extension; the acquire that follows is not answered */
+	/* the extension; the acquire that follows is not answered */
+	fake_let_go(&r.nodes[1]);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[1].asked[CLIENT_ACQUIRE], 1);
 	rig_close(&r);
 }
 
-/* Its node has died, and no other one has a quorum: nobody else could have it, and it is given up when its time is over, for that reason. */
+/* Its node has died, and no other one has a quorum: nobody else could have it, and it is given up
+ * when its time is over, for that reason. */
 static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void **state) {
 	(void)state;
 	struct rig r;
@@ -171,7 +181,8 @@ static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 7000 * SPAN_MS);
 	assert_int_equal(h.lost, 0);
-	assert_true(r.nodes[0].asked[CLIENT_EXTEND] > 1 && r.nodes[1].asked[CLIENT_EXTEND] > 1); /* both were asked */
+	/* both were asked */
+	assert_true(r.nodes[0].asked[CLIENT_EXTEND] > 1 && r.nodes[1].asked[CLIENT_EXTEND] > 1);
 	assert_true(pawl_lock_valid_ms(h.lock) > 1500);
 	rig_pass(&r, 1500 * SPAN_MS);
 	assert_int_equal(h.lost, 1);
@@ -189,7 +200,8 @@ static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **s
 	take(&r, &h, &plain);
 	take(&r, &b, &bound);
 	rig_pass(&r, 3200 * SPAN_MS);
-	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 2); /* not in one request: one of them must not be repeated elsewhere */
+	/* not in one request: one of them must not be repeated elsewhere */
+	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 2);
 	assert_int_equal(r.nodes[0].locks_max, 1);
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
@@ -201,12 +213,14 @@ static void a_plain_request_gets_no_lock_that_ends_with_the_connection(void **st
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = { "k", 1 }, .terms.release_on_disconnect = true };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = { "k", 1 },
+		.terms.release_on_disconnect = true };
 	assert_int_equal(pawl_start(r.client, &request, NULL, NULL, NULL), PAWL_EINVAL);
 	rig_close(&r);
 }
 
-/* What is missing when a connection breaks is made up for in time, or the lock is lost in time: never a third thing. */
+/* What is missing when a connection breaks is made up for in time, or the lock is lost in time:
+ * never a third thing. */
 static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state) {
 	(void)state;
 	for (uint64_t fail_at = 1; fail_at < 60; fail_at++) {
@@ -228,7 +242,8 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 }
 
 /* The second part asks for it bound; what the first one has decides (lock.h, Entering again). */
-static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before(void **state) {
+static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before(
+	void **state) {
 	(void)state;
 	for (int bound = 0; bound < 2; bound++) {
 		struct rig r;
@@ -241,18 +256,21 @@ static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_b
 		o.terms.release_on_disconnect = !bound;
 		take(&r, &h, &o);
 		assert_ptr_equal(h.lock, lock);
-		assert_int_equal(r.nodes[0].last_bond, bound); /* else the node would drop what the library does not know to be bound */
+		/* else the node would drop what the library does not know to be bound */
+		assert_int_equal(r.nodes[0].last_bond, bound);
 		r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 		for (int i = 0; i < 2000; i++) {
 			rig_pass(&r, 5 * SPAN_MS);
-			assert_true(!bound || pawl_lock_valid_ms(lock) == 0 || open_lines(&r.nodes[0]) >= 1);
+			assert_true(!bound || pawl_lock_valid_ms(lock) == 0 ||
+				open_lines(&r.nodes[0]) >= 1);
 		}
 		rig_close(&r);
 	}
 }
 
 /* While it is handed over it is not trusted, but may be again. */
-static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held(void **state) {
+static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 }, again = { 0 };
@@ -278,18 +296,24 @@ static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
-		cmocka_unit_test(a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another),
-		cmocka_unit_test(a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed),
-		cmocka_unit_test(an_acquire_that_is_repeated_over_another_connection_is_bound_to_that_one),
+		cmocka_unit_test(
+		a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another),
+		cmocka_unit_test(
+		a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed),
+		cmocka_unit_test(
+			an_acquire_that_is_repeated_over_another_connection_is_bound_to_that_one),
 		cmocka_unit_test(a_lock_that_too_few_had_is_acquired_again_and_bound_by_that),
-		cmocka_unit_test(a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
+		cmocka_unit_test(
+			a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
 		cmocka_unit_test(a_client_may_be_freed_while_a_lock_is_acquired_again),
 		cmocka_unit_test(a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
 		cmocka_unit_test(whatever_memory_is_missing_a_bound_lock_is_kept_or_lost),
-		cmocka_unit_test(a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before),
-		cmocka_unit_test(a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held),
+		cmocka_unit_test(
+			a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before),
+		cmocka_unit_test(
+		a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Requests of the client: answers, refusals, nodes that fail, hang or talk rot, and who may do what when. */
+/* Requests of the client: answers, refusals, nodes that fail, hang or talk rot, and who may do what
+ * when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,8 @@ static void a_refusal_names_the_holder(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_EHELD;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EHELD);
 	assert_true(result->entry.held);
@@ -55,7 +57,8 @@ static void reads_give_the_entry(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_true(result->entry.held);
@@ -75,9 +78,11 @@ static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ENOQUORUM;
 	const struct pawl_id named = { { 7 } };
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_ENOQUORUM); /* the lock_id is the caller's: no other was tried */
+	/* the lock_id is the caller's: no other was tried */
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
 	pawl_result_free(result);
@@ -91,7 +96,8 @@ static void what_is_held_in_another_mode_under_the_lock_id_is_not_released(void 
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	r.nodes[1].error = PAWL_EMISMATCH;
 	const struct pawl_id named = { { 7 } };
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EMISMATCH);
 	rig_settle(&r);
@@ -106,13 +112,15 @@ static void a_node_without_the_others_is_left_with_a_new_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ENOQUORUM;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
 	assert_memory_not_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
 	rig_settle(&r);
-	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1); /* of the first one */
+	/* of the first one */
+	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1);
 	assert_memory_equal(r.nodes[1].last_lock_id.b, r.nodes[0].last_lock_id.b, 16);
 	pawl_result_free(result);
 	rig_close(&r);
@@ -123,7 +131,8 @@ static void a_node_that_recovers_is_left_with_the_same_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ERECOVERING;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_memory_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
@@ -140,7 +149,8 @@ static void an_answer_says_more_than_the_silence_of_the_others(void **state) {
 	}
 	r.nodes[0].error = PAWL_ENOQUORUM;
 	struct pawl_result *result = NULL;
-	const struct pawl_request request = { .method = PAWL_GET, .key = key, .quorum = true, .timeout_ms = 1500 };
+	const struct pawl_request request = { .method = PAWL_GET, .key = key, .quorum = true,
+		.timeout_ms = 1500 };
 	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
 	rig_pass(&r, 1600 * SPAN_MS);
 	assert_non_null(result);
@@ -157,7 +167,8 @@ static void when_no_node_does_better_the_last_answer_is_given(void **state) {
 	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
 		r.nodes[i].error = PAWL_ENOQUORUM;
 	}
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ENOQUORUM);
 	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
@@ -172,7 +183,8 @@ static void the_next_endpoint_is_asked_with_the_same_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
@@ -185,9 +197,11 @@ static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_HANGS_UP; /* and may have committed */
+	/* and may have committed */
+	r.nodes[0].mood = FAKE_HANGS_UP;
 	r.nodes[1].error = PAWL_EHELD;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EHELD);
 	rig_settle(&r);
@@ -256,7 +270,8 @@ static void a_ping_that_is_refused_is_no_last_word(void **state) {
 	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
 	r.nodes[0].ping_error = PAWL_EBUSY;
 	struct pawl_call *call;
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 20000 };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key,
+		.wait_ms = 20000 };
 	assert_int_equal(pawl_start(r.client, &request, NULL, NULL, &call), 0);
 	rig_pass(&r, 15 * SPAN_S);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
@@ -310,7 +325,8 @@ static void blocking_calls_are_refused_on_the_programs_loop(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	struct pawl_result *result;
-	assert_int_equal(pawl_call(r.client, &(struct pawl_request){ .method = PAWL_PING }, &result), PAWL_EINVAL);
+	assert_int_equal(pawl_call(r.client, &(struct pawl_request){ .method = PAWL_PING },
+		&result), PAWL_EINVAL);
 	assert_null(result);
 	assert_int_equal(pawl_poll(r.client, 0), PAWL_EINVAL);
 	rig_close(&r);
@@ -328,12 +344,14 @@ static void requests_that_make_no_sense_are_refused_at_once(void **state) {
 		{ .method = PAWL_GET, .key = { NULL, 4 } },
 		{ .method = PAWL_ACQUIRE, .key = key, .terms = { .mode = PAWL_PERMITS } },
 		{ .method = PAWL_ACQUIRE, .key = key, .terms = { .mode = (enum pawl_mode)9 } },
-		{ .method = PAWL_UPDATE, .key = key, .lock_id = { { 1 } }, .expect_seq = { "short", 5 } },
+		{ .method = PAWL_UPDATE, .key = key, .lock_id = { { 1 } },
+			.expect_seq = { "short", 5 } },
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(pawl_start(r.client, &bad[i], NULL, NULL, NULL), PAWL_EINVAL);
 	}
-	struct pawl_request large = { .method = PAWL_ACQUIRE, .key = key, .value = { "", (size_t)4 << 20 } };
+	struct pawl_request large = { .method = PAWL_ACQUIRE, .key = key,
+		.value = { "", (size_t)4 << 20 } };
 	assert_int_equal(pawl_start(r.client, &large, NULL, NULL, NULL), PAWL_ETOOLARGE);
 	rig_close(&r);
 }

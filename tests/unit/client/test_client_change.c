@@ -1,4 +1,5 @@
-/* Changes of the cluster through the client: what is sent, who is asked next, and what comes back. */
+/* Changes of the cluster through the client: what is sent, who is asked next, and what comes
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,18 +53,22 @@ static void a_refused_change_gives_the_sentence_of_the_node(void **state) {
 
 static void every_kind_has_its_method(void **state) {
 	(void)state;
-	const struct pawl_change_node nodes[] = { { "a", NULL, true }, { "b", "b.example:7118", false } };
+	const struct pawl_change_node nodes[] = { { "a", NULL, true },
+		{ "b", "b.example:7118", false } };
 	const struct {
 		struct pawl_change change;
 		enum client_method method;
 	} rows[] = {
-		{ { .kind = PAWL_ADD_REPLICA, .name = "d", .address = "d.example:7118" }, CLIENT_CLUSTER_ADD_REPLICA },
+		{ { .kind = PAWL_ADD_REPLICA, .name = "d", .address = "d.example:7118" },
+			CLIENT_CLUSTER_ADD_REPLICA },
 		{ { .kind = PAWL_ADD_REPLICA, .name = "d" }, CLIENT_CLUSTER_ADD_REPLICA },
 		{ { .kind = PAWL_DEMOTE, .name = "d", .anyway = true }, CLIENT_CLUSTER_DEMOTE },
 		{ { .kind = PAWL_REMOVE, .name = "d" }, CLIENT_CLUSTER_REMOVE },
 		{ { .kind = PAWL_REPLACE, .name = "b", .other = "d" }, CLIENT_CLUSTER_REPLACE },
-		{ { .kind = PAWL_SET_NODES, .nodes = nodes, .node_count = 2 }, CLIENT_CLUSTER_SET_NODES },
-		{ { .kind = PAWL_SET_TIMING, .max_lease_ms = 1000, .has_clock_drift = true }, CLIENT_CLUSTER_SET_TIMING },
+		{ { .kind = PAWL_SET_NODES, .nodes = nodes, .node_count = 2 },
+			CLIENT_CLUSTER_SET_NODES },
+		{ { .kind = PAWL_SET_TIMING, .max_lease_ms = 1000, .has_clock_drift = true },
+			CLIENT_CLUSTER_SET_TIMING },
 		{ { .kind = PAWL_FORCE, .anyway = true }, CLIENT_CLUSTER_FORCE },
 	};
 	struct rig r;
@@ -92,7 +97,8 @@ static void what_cannot_be_is_refused_without_a_node(void **state) {
 		{ .kind = PAWL_REPLACE, .name = "b" },
 		{ .kind = PAWL_SET_NODES },
 		{ .kind = PAWL_SET_NODES, .nodes = nameless, .node_count = 1 },
-		{ .kind = PAWL_SET_NODES, .nodes = nameless, .node_count = PAWL_CHANGE_NODES_MAX + 1 },
+		{ .kind = PAWL_SET_NODES, .nodes = nameless,
+			.node_count = PAWL_CHANGE_NODES_MAX + 1 },
 	};
 	struct rig r;
 	rig_open(&r, NULL);
@@ -100,7 +106,8 @@ static void what_cannot_be_is_refused_without_a_node(void **state) {
 		const struct pawl_request request = { .method = PAWL_CHANGE, .change = &bad[i] };
 		assert_int_equal(pawl_start(r.client, &request, NULL, NULL, NULL), PAWL_EINVAL);
 	}
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_CHANGE }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_CHANGE }, NULL,
+		NULL, NULL), PAWL_EINVAL);
 	rig_close(&r);
 }
 
@@ -134,7 +141,8 @@ static void a_forced_start_is_never_asked_of_another_node(void **state) {
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ENOQUORUM);
 	pawl_result_free(result);
-	assert_int_equal(r.nodes[0].asked[CLIENT_CLUSTER_FORCE] + r.nodes[1].asked[CLIENT_CLUSTER_FORCE], 2);
+	assert_int_equal(r.nodes[0].asked[CLIENT_CLUSTER_FORCE] +
+		r.nodes[1].asked[CLIENT_CLUSTER_FORCE], 2);
 	rig_close(&r);
 }
 
@@ -160,7 +168,8 @@ static void what_took_too_long_is_a_timeout(void **state) {
 	(void)state;
 	struct rig r;
 	struct pawl_result *result = NULL;
-	const struct pawl_request request = { .method = PAWL_CHANGE, .change = &promote, .wait_ms = 2000, .timeout_ms = 1000 };
+	const struct pawl_request request = { .method = PAWL_CHANGE, .change = &promote,
+		.wait_ms = 2000, .timeout_ms = 1000 };
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
 	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);

@@ -75,7 +75,8 @@ static void a_leader_that_cannot_extend_steps_down_before_its_time_is_over(void 
 	rig_pass(&r, 3000 * SPAN_MS);
 	assert_int_equal(pawl_election_valid_ms(p.election), 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
-	fake_hang_up(&r.nodes[0]); /* a fake node never answers what it was silent about */
+	/* a fake node never answers what it was silent about */
+	fake_hang_up(&r.nodes[0]);
 	fake_hang_up(&r.nodes[1]);
 	rig_pass(&r, 5000 * SPAN_MS);
 	assert_int_equal(p.led, 2);
@@ -92,7 +93,8 @@ static void a_transfer_to_somebody_who_does_not_wait_changes_nothing(void **stat
 	r.nodes[0].waiter = "other";
 	assert_int_equal(pawl_election_transfer(p.election, pawl_str("b"), on_result, &p), 0);
 	assert_true(pawl_election_leads(p.election));
-	assert_int_equal(pawl_election_transfer(p.election, pawl_str("b"), NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_election_transfer(p.election, pawl_str("b"), NULL, NULL),
+		PAWL_EINVAL);
 	rig_settle(&r);
 	assert_int_equal(p.result, PAWL_ENOTFOUND);
 	assert_int_equal(p.stepped_down, 0);
@@ -117,12 +119,14 @@ static void a_transfer_stops_the_program_first_and_then_lets_go(void **state) {
 	assert_int_equal(p.cause, 0);
 	assert_int_equal(r.nodes[0].asked[CLIENT_TRANSFER], 1);
 	assert_false(pawl_election_leads(p.election));
-	assert_false(pawl_election_campaigns(p.election)); /* the program wanted to go */
+	/* the program wanted to go */
+	assert_false(pawl_election_campaigns(p.election));
 	assert_int_equal(pawl_election_valid_ms(p.election), 0);
 	rig_close(&r);
 }
 
-static void who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again(void **state) {
+static void who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again(
+	void **state) {
 	(void)state;
 	const struct {
 		const char *by, *to;
@@ -130,8 +134,10 @@ static void who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidat
 		enum pawl_asked_answer answer;
 		bool yields;
 	} rows[] = {
-		{ "b", "", 6, PAWL_ASKED_USUAL, true },   { "b", "", 5, PAWL_ASKED_USUAL, false },  { "b", "", 6, PAWL_ASKED_STAY, false },
-		{ "x", "b", 0, PAWL_ASKED_USUAL, true },  { "x", "", 9, PAWL_ASKED_USUAL, false },  { "x", "me", 9, PAWL_ASKED_USUAL, false },
+		{ "b", "", 6, PAWL_ASKED_USUAL, true }, { "b", "", 5, PAWL_ASKED_USUAL,
+			false }, { "b", "", 6, PAWL_ASKED_STAY, false },
+		{ "x", "b", 0, PAWL_ASKED_USUAL, true }, { "x", "", 9, PAWL_ASKED_USUAL,
+			false }, { "x", "me", 9, PAWL_ASKED_USUAL, false },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rig r;
@@ -172,7 +178,8 @@ static void a_candidate_that_takes_over_asks_each_leader_until_it_leads(void **s
 	unsigned asked = r.nodes[0].asked[CLIENT_ASK_RELEASE];
 	assert_true(asked < 30);
 	fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "other", "", 40);
-	rig_settle(&r); /* heard, before its next request is due */
+	/* heard, before its next request is due */
+	rig_settle(&r);
 	rig_pass(&r, 20 * SPAN_S);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ASK_RELEASE], asked);
 	rig_close(&r);
@@ -240,7 +247,8 @@ static void a_value_that_was_refused_is_not_in_the_next_election(void **state) {
 	rig_settle(&r);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	r.nodes[0].error = PAWL_ETOOLARGE;
-	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("too large"), on_result, &p), 0);
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("too large"), on_result,
+		&p), 0);
 	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("larger"), NULL, NULL), 0);
 	rig_settle(&r);
 	fake_let_go(&r.nodes[0]);
@@ -273,7 +281,8 @@ static void what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election(
 	assert_int_equal(p.results, 1);
 	assert_int_not_equal(p.result, 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
-	fake_hang_up(&r.nodes[0]); /* what they have not answered comes again */
+	/* what they have not answered comes again */
+	fake_hang_up(&r.nodes[0]);
 	fake_hang_up(&r.nodes[1]);
 	rig_pass(&r, 10 * SPAN_S);
 	assert_int_equal(p.led, 2);
@@ -281,11 +290,13 @@ static void what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election(
 	rig_settle(&r);
 	assert_int_equal(pawl_election_campaign(p.election), 0);
 	rig_settle(&r);
-	assert_true(strcmp(r.nodes[0].last_value, "late") == 0 || strcmp(r.nodes[1].last_value, "late") == 0);
+	assert_true(strcmp(r.nodes[0].last_value, "late") == 0 ||
+		strcmp(r.nodes[1].last_value, "late") == 0);
 	rig_close(&r);
 }
 
-static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told(void **state) {
+static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct part p = { 0 };
@@ -310,13 +321,16 @@ int main(void) {
 		cmocka_unit_test(a_leader_that_cannot_extend_steps_down_before_its_time_is_over),
 		cmocka_unit_test(a_transfer_to_somebody_who_does_not_wait_changes_nothing),
 		cmocka_unit_test(a_transfer_stops_the_program_first_and_then_lets_go),
-		cmocka_unit_test(who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again),
+		cmocka_unit_test(
+		who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again),
 		cmocka_unit_test(a_candidate_that_takes_over_asks_each_leader_until_it_leads),
 		cmocka_unit_test(a_refusal_that_may_pass_is_tried_again_and_one_for_good_is_told),
 		cmocka_unit_test(what_is_proclaimed_is_in_the_next_election_or_written_at_once),
 		cmocka_unit_test(a_value_that_was_refused_is_not_in_the_next_election),
-		cmocka_unit_test(what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election),
-		cmocka_unit_test(an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told),
+		cmocka_unit_test(
+			what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election),
+		cmocka_unit_test(
+	an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* Several requests of one program under one lock_id: entering a lock again by acquiring it, and what crosses that. */
+/* Several requests of one program under one lock_id: entering a lock again by acquiring it, and
+ * what crosses that. */
 #include "holder.h"
 
 static struct pawl_lock_options again_of(const struct holder *h) {
-	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000, .lock_id = pawl_lock_id(h->lock) };
+	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000,
+		.lock_id = pawl_lock_id(h->lock) };
 }
 
 static void start(struct rig *r, const struct pawl_lock_options *o, struct holder *again) {
@@ -18,7 +20,8 @@ static struct pawl_lock_options hold(struct rig *r, struct holder *h) {
 	return o;
 }
 
-/* A lock that is held, and an acquire of it that the node has answered; the answer is on its way. */
+/* A lock that is held, and an acquire of it that the node has answered; the answer is on its
+ * way. */
 static void hold_and_start(struct rig *r, struct holder *h, struct holder *again) {
 	(void)hold(r, h);
 	r->nodes[0].mood = FAKE_HOLDS_BACK;
@@ -32,7 +35,8 @@ static void let_go(struct rig *r) {
 	rig_settle(r);
 }
 
-/* Asked for as a shared one the masters would make it one (docs/protocol.md, section 10), and readers would come in beside whoever writes. */
+/* Asked for as a shared one the masters would make it one (docs/protocol.md, section 10), and
+ * readers would come in beside whoever writes. */
 static void a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_held(void **state) {
 	(void)state;
 	struct rig r;
@@ -56,7 +60,8 @@ static void a_request_that_makes_it_a_shared_one_counts_from_the_asking_on(void 
 		struct holder h = { 0 };
 		(void)hold(&r, &h);
 		r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
-		struct pawl_request request = { .method = methods[i], .key = { "k", 1 }, .lock_id = pawl_lock_id(h.lock), .terms.mode = PAWL_SHARED };
+		struct pawl_request request = { .method = methods[i], .key = { "k", 1 },
+			.lock_id = pawl_lock_id(h.lock), .terms.mode = PAWL_SHARED };
 		assert_int_equal(pawl_start(r.client, &request, on_done, &h, NULL), 0);
 		assert_int_equal(pawl_lock_mode(h.lock), PAWL_SHARED);
 		rig_settle(&r);
@@ -96,7 +101,8 @@ static void a_downgrade_is_not_forgotten_with_its_handle(void **state) {
 	rig_close(&r);
 }
 
-/* The acquire is under way when the one who had entered first lets go: the node works on both, and answers the acquire first. */
+/* The acquire is under way when the one who had entered first lets go: the node works on both, and
+ * answers the acquire first. */
 static void a_lock_that_is_released_while_it_is_entered_again_is_not_held(void **state) {
 	(void)state;
 	struct rig r;
@@ -105,7 +111,8 @@ static void a_lock_that_is_released_while_it_is_entered_again_is_not_held(void *
 	assert_int_equal(pawl_lock_release_start(h.lock, on_done, &h), 0);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1); /* it is on its way: the key is free, or will be */
+	/* it is on its way: the key is free, or will be */
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
 	let_go(&r);
 	assert_null(again.lock);
 	assert_int_equal(again.error, PAWL_ELOST);
@@ -134,7 +141,8 @@ static void several_keys_of_which_one_is_released_meanwhile_are_not_held(void **
 	struct pawl_lock_options o = hold(&r, &h);
 	o.key = pawl_str("l");
 	take(&r, &other, &o);
-	const struct pawl_key_item keys[] = { { .key = { "k", 1 }, .lock_id = pawl_lock_id(h.lock) },
+	const struct pawl_key_item keys[] = { { .key = { "k", 1 },
+		.lock_id = pawl_lock_id(h.lock) },
 		{ .key = { "l", 1 }, .lock_id = pawl_lock_id(other.lock) } };
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	again.error = 1;
@@ -144,7 +152,8 @@ static void several_keys_of_which_one_is_released_meanwhile_are_not_held(void **
 	let_go(&r);
 	assert_int_equal(again.count, 0);
 	assert_int_equal(again.error, PAWL_ELOST);
-	assert_int_equal(pawl_lock_leave(other.lock), PAWL_EINVAL); /* entered once, as before */
+	/* entered once, as before */
+	assert_int_equal(pawl_lock_leave(other.lock), PAWL_EINVAL);
 	assert_true(pawl_lock_valid_ms(other.lock) > 8000);
 	rig_close(&r);
 }
@@ -166,13 +175,15 @@ static void a_lock_that_is_handed_over_to_nobody_is_not_released_for_a_repeat(vo
 	rig_close(&r);
 }
 
-/* Neither knows what becomes of the other: one would be trusted to be exclusive, or to outlive its connection. */
+/* Neither knows what becomes of the other: one would be trusted to be exclusive, or to outlive its
+ * connection. */
 static void two_acquires_that_differ_under_one_lock_id_give_no_handle(void **state) {
 	(void)state;
 	for (int shared = 0; shared < 2; shared++) {
 		struct rig r;
 		struct holder one = { .error = 1 }, two = { .error = 1 };
-		struct pawl_lock_options o = { .key = { "k", 1 }, .lease_ms = 9000, .lock_id = { { 7 } } };
+		struct pawl_lock_options o = { .key = { "k", 1 }, .lease_ms = 9000,
+			.lock_id = { { 7 } } };
 		rig_open(&r, NULL);
 		r.nodes[0].mood = FAKE_HOLDS_BACK;
 		start(&r, &o, &one);
@@ -193,7 +204,8 @@ static void two_acquires_that_ask_for_the_same_are_one_lock_that_was_entered_twi
 	(void)state;
 	struct rig r;
 	struct holder one = { 0 }, two = { 0 };
-	const struct pawl_lock_options o = { .key = { "k", 1 }, .lease_ms = 9000, .lock_id = { { 7 } } };
+	const struct pawl_lock_options o = { .key = { "k", 1 }, .lease_ms = 9000,
+		.lock_id = { { 7 } } };
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	start(&r, &o, &one);
@@ -223,7 +235,9 @@ static void numbers_are_not_believed_in_for_longer_than_they_were_granted(void *
 	take(&r, &h, &o);
 	assert_ptr_equal(h.lock, first);
 	assert_int_equal(pawl_lock_slots(first, &slot, 1), 1);
-	assert_int_equal(slot, 0); /* whoever entered first works with that one, and its nine seconds are not those of number 1 */
+	/* whoever entered first works with that one, and its nine seconds are not those of number
+	 * 1 */
+	assert_int_equal(slot, 0);
 	rig_pass(&r, 2 * SPAN_S);
 	o.lease_ms = 30000;
 	take(&r, &h, &o);
@@ -257,11 +271,14 @@ static void several_keys_are_wanted_as_they_are_held(void **state) {
 	struct rig r;
 	struct holder h = { 0 };
 	struct pawl_lock_options o = hold(&r, &h);
-	struct pawl_key_item item = { .key = { "k", 1 }, .lock_id = pawl_lock_id(h.lock), .mode = PAWL_SHARED };
-	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL), PAWL_EINVAL);
+	struct pawl_key_item item = { .key = { "k", 1 }, .lock_id = pawl_lock_id(h.lock),
+		.mode = PAWL_SHARED };
+	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL),
+		PAWL_EINVAL);
 	item.mode = PAWL_EXCLUSIVE;
 	o.terms.release_on_disconnect = true;
-	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL),
+		PAWL_EINVAL);
 	o.terms.release_on_disconnect = false;
 	assert_int_equal(pawl_locks_start(r.client, &o, &item, 1, on_several, &h, NULL), 0);
 	rig_settle(&r);
@@ -273,16 +290,19 @@ static void several_keys_are_wanted_as_they_are_held(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_held),
+		cmocka_unit_test(
+			a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_held),
 		cmocka_unit_test(a_request_that_makes_it_a_shared_one_counts_from_the_asking_on),
-		cmocka_unit_test(what_was_asked_for_as_an_exclusive_one_is_not_handed_out_as_a_shared_one),
+		cmocka_unit_test(
+			what_was_asked_for_as_an_exclusive_one_is_not_handed_out_as_a_shared_one),
 		cmocka_unit_test(a_downgrade_is_not_forgotten_with_its_handle),
 		cmocka_unit_test(a_lock_that_is_released_while_it_is_entered_again_is_not_held),
 		cmocka_unit_test(a_lock_id_that_is_being_released_gives_no_new_handle),
 		cmocka_unit_test(several_keys_of_which_one_is_released_meanwhile_are_not_held),
 		cmocka_unit_test(a_lock_that_is_handed_over_to_nobody_is_not_released_for_a_repeat),
 		cmocka_unit_test(two_acquires_that_differ_under_one_lock_id_give_no_handle),
-		cmocka_unit_test(two_acquires_that_ask_for_the_same_are_one_lock_that_was_entered_twice),
+		cmocka_unit_test(
+			two_acquires_that_ask_for_the_same_are_one_lock_that_was_entered_twice),
 		cmocka_unit_test(numbers_are_not_believed_in_for_longer_than_they_were_granted),
 		cmocka_unit_test(an_extension_for_other_numbers_has_the_deadline_of_these),
 		cmocka_unit_test(several_keys_are_wanted_as_they_are_held),

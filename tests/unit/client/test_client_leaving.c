@@ -107,7 +107,8 @@ static void a_lock_that_was_entered_twice_is_released_by_the_second_release(void
 	assert_int_equal(pawl_lock_enter(first), 2);
 	assert_int_equal(pawl_lock_leave(first), 1);
 	assert_int_equal(pawl_lock_leave(first), PAWL_EINVAL);
-	o.lock_id = pawl_lock_id(first); /* acquiring the same lock again is entering it */
+	/* acquiring the same lock again is entering it */
+	o.lock_id = pawl_lock_id(first);
 	take(&r, &h, &o);
 	assert_ptr_equal(h.lock, first);
 	assert_int_equal(pawl_lock_release_start(first, on_done, &h), 0);
@@ -143,7 +144,8 @@ static void several_keys_are_one_request_and_renewed_in_one(void **state) {
 	struct rig r;
 	struct holder h = { 0 };
 	struct pawl_lock_options o = options_of(&h, false);
-	const struct pawl_key_item keys[] = { { .key = { "b", 1 } }, { .key = { "a", 1 }, .mode = PAWL_SHARED }, { .key = { "c", 1 } } };
+	const struct pawl_key_item keys[] = { { .key = { "b", 1 } },
+		{ .key = { "a", 1 }, .mode = PAWL_SHARED }, { .key = { "c", 1 } } };
 	rig_open(&r, NULL);
 	assert_int_equal(pawl_locks_start(r.client, &o, keys, 3, on_several, &h, NULL), 0);
 	rig_settle(&r);
@@ -159,7 +161,8 @@ static void several_keys_are_one_request_and_renewed_in_one(void **state) {
 	rig_close(&r);
 }
 
-static void several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt(void **state) {
+static void several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt(
+	void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -177,7 +180,8 @@ static void several_keys_that_were_refused_are_released_one_by_one_where_that_is
 	rig_settle(&r);
 	assert_int_equal(h.error, PAWL_EUNSURE);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 2);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 0, on_several, &h, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 0, on_several, &h, NULL),
+		PAWL_EINVAL);
 	rig_close(&r);
 }
 
@@ -195,7 +199,8 @@ static void a_short_lock_that_is_gone_does_not_make_the_client_impatient(void **
 	rig_settle(&r);
 	take(&r, &h, &o);
 	r.nodes[0].mood = FAKE_SILENT;
-	rig_pass(&r, 3400 * SPAN_MS); /* it is asked to extend it after 3 s */
+	/* it is asked to extend it after 3 s */
+	rig_pass(&r, 3400 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 0);
 	assert_int_equal(r.nodes[1].accepted, 0);
@@ -212,7 +217,8 @@ static void an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memor
 		rig_open(&r, NULL);
 		take(&r, &h, &o);
 		r.nodes[0].mood = FAKE_HOLDS_BACK;
-		assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("v"), NULL, on_done, &h, NULL), 0);
+		assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("v"), NULL, on_done, &h,
+			NULL), 0);
 		rig_settle(&r);
 		assert_int_equal(r.nodes[0].asked[CLIENT_UPDATE], 1);
 		r.nodes[0].mood = FAKE_ANSWERS;
@@ -237,9 +243,11 @@ int main(void) {
 		cmocka_unit_test(a_lock_that_was_entered_twice_is_released_by_the_second_release),
 		cmocka_unit_test(a_holder_is_told_who_asks_it_to_let_go),
 		cmocka_unit_test(several_keys_are_one_request_and_renewed_in_one),
-		cmocka_unit_test(several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt),
+		cmocka_unit_test(
+		several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt),
 		cmocka_unit_test(a_short_lock_that_is_gone_does_not_make_the_client_impatient),
-		cmocka_unit_test(an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory),
+		cmocka_unit_test(
+			an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The client's life with many calls: what leaves together, what waits, what is canceled, and how it ends. */
+/* The client's life with many calls: what leaves together, what waits, what is canceled, and how it
+ * ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,8 @@ static void freeing_the_client_cancels_what_is_under_way(void **state) {
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_SILENT;
 	struct pawl_result *result = NULL;
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING }, rig_done, &result, NULL), 0);
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING },
+		rig_done, &result, NULL), 0);
 	rig_settle(&r);
 	pawl_free(r.client);
 	r.client = NULL;
@@ -92,10 +94,12 @@ static void a_callback_may_free_the_client_while_the_node_hangs_up(void **state)
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING }, free_the_client, &r, NULL), 0);
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING },
+		free_the_client, &r, NULL), 0);
 	rig_settle(&r);
 	fake_let_go(&r.nodes[0]);
-	fake_hang_up(&r.nodes[0]); /* the answer and the end are read in one turn */
+	/* the answer and the end are read in one turn */
+	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
 	assert_null(r.client);
 	rig_close(&r);
@@ -140,19 +144,22 @@ static void count(struct pawl_result *take_result, void *arg) {
 static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	(void)state;
 	static const char value[60000];
-	const unsigned many = 600; /* 36 MB: more than the connection takes at once, or the socket */
+	/* 36 MB: more than the connection takes at once, or the socket */
+	const unsigned many = 600;
 	struct rig r;
 	unsigned done = 0;
 	rig_open(&r, NULL);
 	pawl_result_free(rig_ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
 	event_del(r.nodes[0].conns[0].event);
 	for (unsigned i = 0; i < many; i++) {
-		struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .value = { value, sizeof(value) } };
+		struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key,
+			.value = { value, sizeof(value) } };
 		assert_int_equal(pawl_start(r.client, &request, count, &done, NULL), 0);
 	}
 	rig_settle(&r);
 	assert_int_equal(done, 0);
-	assert_true(connection_backlog(&r.client->connection) > 0 && connection_backlog(&r.client->connection) < 10u << 20);
+	assert_true(connection_backlog(&r.client->connection) > 0 &&
+		connection_backlog(&r.client->connection) < 10u << 20);
 	event_add(r.nodes[0].conns[0].event, NULL);
 	while (done < many) {
 		assert_int_equal(event_base_loop(r.base, EVLOOP_ONCE), 0);
@@ -169,7 +176,8 @@ static void count_outcome(struct pawl_result *take_result, void *arg) {
 
 static void garbled_answers_end_every_call_once(void **state) {
 	(void)state;
-	const struct pawl_extend_item items[] = { { .key = key, .lock_id = { { 1 } } }, { .key = key, .lock_id = { { 2 } } } };
+	const struct pawl_extend_item items[] = { { .key = key, .lock_id = { { 1 } } },
+		{ .key = key, .lock_id = { { 2 } } } };
 	const struct pawl_request requests[] = {
 		{ .method = PAWL_ACQUIRE, .key = key },
 		{ .method = PAWL_EXTEND, .locks = items, .lock_count = 2 },
@@ -186,7 +194,8 @@ static void garbled_answers_end_every_call_once(void **state) {
 		prng_init(&r.nodes[0].prng, seed);
 		prng_init(&r.nodes[1].prng, seed + 1000000);
 		for (unsigned i = 0; i < many; i++) {
-			assert_int_equal(pawl_start(r.client, &requests[i], count_outcome, &outcomes, NULL), 0);
+			assert_int_equal(pawl_start(r.client, &requests[i], count_outcome,
+				&outcomes, NULL), 0);
 			rig_settle(&r);
 		}
 		for (int i = 0; i < 60 && outcomes < many; i++) {

@@ -38,8 +38,8 @@ static void on_renewed(struct pawl_lock *lock, void *arg) {
 
 static void start(struct rig *r, struct holder *h, const char *key, uint32_t lease_ms) {
 	*h = (struct holder){ 0 };
-	struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = lease_ms, .wait_ms = 1000, .on_lost = on_lost,
-		.on_renewed = on_renewed, .arg = h };
+	struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = lease_ms, .wait_ms = 1000,
+		.on_lost = on_lost, .on_renewed = on_renewed, .arg = h };
 	assert_int_equal(pawl_lock_start(r->client, &o, on_locked, h, NULL), 0);
 }
 
@@ -188,7 +188,8 @@ static void an_answer_after_the_deadline_brings_nothing_back(void **state) {
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	rig_pass(&r, 3100 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
-	rig_jump(&r, 6 * SPAN_S, 6 * SPAN_S); /* a pause of the process: no alarm has run yet */
+	/* a pause of the process: no alarm has run yet */
+	rig_jump(&r, 6 * SPAN_S, 6 * SPAN_S);
 	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
 	fake_let_go(&r.nodes[0]);
 	rig_settle(&r);
@@ -269,7 +270,8 @@ static void a_repeat_that_fails_does_not_take_the_lock_away(void **state) {
 	rig_open(&r, NULL);
 	take(&r, &h, "k", 9000);
 	r.nodes[0].error = PAWL_ENOQUORUM;
-	struct pawl_request repeat = { .method = PAWL_ACQUIRE, .key = pawl_str("k"), .lock_id = pawl_lock_id(h.lock) };
+	struct pawl_request repeat = { .method = PAWL_ACQUIRE, .key = pawl_str("k"),
+		.lock_id = pawl_lock_id(h.lock) };
 	assert_int_equal(pawl_start(r.client, &repeat, rig_done, &result, NULL), 0);
 	rig_settle(&r);
 	assert_non_null(result);
@@ -287,7 +289,8 @@ static void two_nodes_that_hang_cost_no_lock(void **state) {
 	rig_open(&r, NULL);
 	take(&r, &h, "k", 3000);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
-	rig_pass(&r, 1800 * SPAN_MS); /* both have been tried */
+	/* both have been tried */
+	rig_pass(&r, 1800 * SPAN_MS);
 	assert_true(r.nodes[1].asked[CLIENT_EXTEND] > 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
 	rig_pass(&r, 5 * SPAN_S);
@@ -327,7 +330,8 @@ static void a_lock_may_be_freed_when_it_is_lost(void **state) {
 	struct rig r;
 	struct holder h = { 0 };
 	rig_open(&r, NULL);
-	struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 9000, .on_lost = free_when_lost, .arg = &h };
+	struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 9000,
+		.on_lost = free_when_lost, .arg = &h };
 	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
 	rig_settle(&r);
 	r.nodes[0].error = PAWL_ELOST;
@@ -356,8 +360,8 @@ static void without_renewal_the_lease_runs_out(void **state) {
 	struct rig r;
 	struct holder h = { 0 };
 	rig_open(&r, NULL);
-	struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 6000, .no_renewal = true, .warn_ms = 500,
-		.on_lost = on_lost, .arg = &h };
+	struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 6000, .no_renewal = true,
+		.warn_ms = 500, .on_lost = on_lost, .arg = &h };
 	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
 	rig_settle(&r);
 	rig_pass(&r, 5400 * SPAN_MS);

@@ -27,7 +27,8 @@ static void an_observer_is_told_of_every_change_in_order_and_of_nothing_old(void
 	fake_hang_up(n);
 	rig_settle(&r);
 	assert_true(pawl_election_current(p.election));
-	assert_string_equal(p.leaders, ""); /* the same one still */
+	/* the same one still */
+	assert_string_equal(p.leaders, "");
 	r.nodes[0].held = false;
 	fake_hang_up(&r.nodes[1]);
 	rig_settle(&r);

@@ -16,7 +16,8 @@ static void an_update_whose_answer_is_lost_is_unsure_and_not_repeated(void **sta
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_request request = { .method = PAWL_UPDATE, .key = key, .value = pawl_str("v"), .lock_id = { { 1 } } };
+	struct pawl_request request = { .method = PAWL_UPDATE, .key = key, .value = pawl_str("v"),
+		.lock_id = { { 1 } } };
 	struct pawl_result *result = rig_ask(&r, &request);
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EUNSURE);
@@ -44,7 +45,8 @@ static void a_kick_is_never_repeated_at_another_node(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_KICK, .client = 7 });
+	struct pawl_result *result = rig_ask(&r,
+		&(struct pawl_request){ .method = PAWL_KICK, .client = 7 });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ECLOSED);
 	assert_int_equal(r.nodes[1].asked[CLIENT_KICK], 0);

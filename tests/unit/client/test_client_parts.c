@@ -18,7 +18,8 @@ static void endpoints_of_every_kind_are_understood(void **state) {
 	(void)state;
 	struct endpoint_list list;
 	const char *problem;
-	const char *text = "a.example:7000, tls://b:1 ,unix:/run/pawl.sock,[::1]:7117,tls://[2001:db8::1]:65535";
+	const char *text = "a.example:7000, "
+		"tls://b:1 ,unix:/run/pawl.sock,[::1]:7117,tls://[2001:db8::1]:65535";
 	assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, text, &problem), 0);
 	assert_int_equal(list.count, 5);
 	assert_string_equal(list.items[0].host, "a.example");
@@ -41,12 +42,14 @@ static void endpoints_that_cannot_be_are_refused_with_a_reason(void **state) {
 	for (int i = 0; i < 32; i++) {
 		memcpy(many + 3 + (size_t)i * 4, ",a:1", 5);
 	}
-	const char *bad[] = { NULL, "", "a", "a:", ":7", "a:0", "a:65536", "a:7x", "a:123456", "::1:7", "[::1]", "[]:7", "[::1:7",
-		"http://a:1", "tls://", "tls://a", "unix:", "a:1,", ",a:1", "a:1,,b:2", "a:1 b:2", long_host, many };
+	const char *bad[] = { NULL, "", "a", "a:", ":7", "a:0", "a:65536", "a:7x", "a:123456",
+		"::1:7", "[::1]", "[]:7", "[::1:7", "http://a:1", "tls://", "tls://a", "unix:",
+		"a:1,", ",a:1", "a:1,,b:2", "a:1 b:2", long_host, many };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct endpoint_list list;
 		const char *problem = NULL;
-		assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, bad[i], &problem), PAWL_EINVAL);
+		assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, bad[i], &problem),
+			PAWL_EINVAL);
 		assert_non_null(problem);
 		assert_null(list.items);
 	}
@@ -78,8 +81,8 @@ static void an_id_survives_being_written(void **state) {
 
 static void text_that_is_no_id_is_refused(void **state) {
 	(void)state;
-	const char *bad[] = { NULL, "", "00", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0",
-		"0123456789abcdef0123456789abcdeg" };
+	const char *bad[] = { NULL, "", "00", "0123456789abcdef0123456789abcde",
+		"0123456789abcdef0123456789abcdef0", "0123456789abcdef0123456789abcdeg" };
 	struct pawl_id id = { { 1 } };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(pawl_id_parse(bad[i], &id), PAWL_EINVAL);
@@ -100,10 +103,12 @@ static void a_value_has_what_was_written(void **state) {
 	struct arena arena;
 	struct pawl_value v;
 	arena_init(&arena, env_system()->alloc, 1 << 20);
-	assert_int_equal(VALUE(&arena, "\x83\xa1" "a\x92\xc0\xc3\xa1" "b\xd1\xff\x00\xc4\x01" "c\xcb\x3f\xf8\0\0\0\0\0\0", &v), 0);
+	assert_int_equal(VALUE(&arena, "\x83\xa1" "a\x92\xc0\xc3\xa1" "b\xd1\xff\x00\xc4\x01"
+		"c\xcb\x3f\xf8\0\0\0\0\0\0", &v), 0);
 	assert_int_equal(v.kind, PAWL_MAP);
 	assert_int_equal(v.count, 3);
-	const struct pawl_value *a = pawl_value_get(&v, "a"), *b = pawl_value_get(&v, "b"), *c = pawl_value_get(&v, "c");
+	const struct pawl_value *a = pawl_value_get(&v, "a"), *b = pawl_value_get(&v, "b"),
+		*c = pawl_value_get(&v, "c");
 	assert_true(a && a->kind == PAWL_ARRAY && a->count == 2 && a->items[1].boolean);
 	assert_true(b && b->kind == PAWL_INT && b->integer == -256);
 	assert_true(c && c->kind == PAWL_REAL && c->real > 1.49 && c->real < 1.51);
@@ -130,7 +135,8 @@ static void announced_sizes_are_not_believed(void **state) {
 	assert_int_equal(VALUE(&arena, "\xdd\x00\xff\xff\xff", &v), PAWL_EPROTOCOL);
 	assert_int_equal(VALUE(&arena, "\xdf\x10\x00\x00\x00", &v), PAWL_EPROTOCOL);
 	assert_int_equal(VALUE(&arena, "\xdb\xff\xff\xff\xff" "abc", &v), PAWL_EPROTOCOL);
-	assert_int_equal(VALUE(&arena, "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\xc0", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\xc0", &v),
+		PAWL_EPROTOCOL);
 	assert_int_equal(VALUE(&arena, "", &v), PAWL_EPROTOCOL);
 	arena_done(&arena);
 }
@@ -166,7 +172,8 @@ static void options_that_cannot_be_are_refused_with_a_reason(void **state) {
 		{ { .endpoints = NULL }, PAWL_EINVAL, "no endpoint" },
 		{ { .endpoints = "nowhere" }, PAWL_EINVAL, "host:port" },
 		{ { .endpoints = "tls://a:1" }, PAWL_ETLS, "CA file" },
-		{ { .endpoints = "tls://a:1", .ca_file = "/nonexistent" }, PAWL_ETLS, "/nonexistent" },
+		{ { .endpoints = "tls://a:1", .ca_file = "/nonexistent" }, PAWL_ETLS,
+			"/nonexistent" },
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct pawl *client = NULL;

@@ -1,4 +1,5 @@
-/* Calls that a node refuses because their identity has had enough: they come again when the node says, within their time. */
+/* Calls that a node refuses because their identity has had enough: they come again when the node
+ * says, within their time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,8 @@
 
 #include "client_rig.h"
 
-static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k", 1 }, .lease_ms = 10000, .timeout_ms = 5000 };
+static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k", 1 },
+	.lease_ms = 10000, .timeout_ms = 5000 };
 
 static void open_refusing(struct rig *r, span_ns retry_after) {
 	rig_open(r, NULL);
@@ -27,7 +29,8 @@ static void it_is_sent_again_when_the_node_says_and_not_before(void **state) {
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
 	assert_null(result);
 	r.nodes[0].error = 0;
-	rig_pass(&r, 1100 * SPAN_MS); /* up to half as long again */
+	/* up to half as long again */
+	rig_pass(&r, 1100 * SPAN_MS);
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
@@ -69,7 +72,8 @@ static void the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_sai
 		assert_int_equal(result->error, PAWL_EQUOTA);
 		rig_settle(&r);
 		assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
-		assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0); /* nothing came of it */
+		/* nothing came of it */
+		assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
 		pawl_result_free(result);
 		rig_close(&r);
 	}
@@ -79,7 +83,8 @@ static void an_update_comes_again_too(void **state) {
 	(void)state;
 	struct rig r;
 	struct pawl_result *result = NULL;
-	const struct pawl_request update = { .method = PAWL_UPDATE, .key = { "k", 1 }, .lock_id = { { 1 } }, .value = { "v", 1 }, .timeout_ms = 5000 };
+	const struct pawl_request update = { .method = PAWL_UPDATE, .key = { "k", 1 },
+		.lock_id = { { 1 } }, .value = { "v", 1 }, .timeout_ms = 5000 };
 	open_refusing(&r, SPAN_S);
 	assert_int_equal(pawl_start(r.client, &update, rig_done, &result, NULL), 0);
 	rig_pass(&r, 500 * SPAN_MS);
@@ -102,7 +107,8 @@ static void a_call_that_rests_can_be_canceled_and_ends_with_its_client(void **st
 	assert_int_equal(pawl_start(r.client, &acquire, rig_done, &ended, NULL), 0);
 	rig_settle(&r);
 	pawl_cancel(call);
-	rig_pass(&r, 1600 * SPAN_MS); /* the one that is left has come again, been refused again, and rests */
+	/* the one that is left has come again, been refused again, and rests */
+	rig_pass(&r, 1600 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 3);
 	assert_null(ended);
 	pawl_free(r.client);
@@ -116,7 +122,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_sent_again_when_the_node_says_and_not_before),
 		cmocka_unit_test(calls_that_were_refused_together_come_back_one_by_one),
-		cmocka_unit_test(the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_said),
+		cmocka_unit_test(
+			the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_said),
 		cmocka_unit_test(an_update_comes_again_too),
 		cmocka_unit_test(a_call_that_rests_can_be_canceled_and_ends_with_its_client),
 	};

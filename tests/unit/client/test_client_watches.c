@@ -1,4 +1,5 @@
-/* Watches of the client: what is told first, what after a lost connection, and when it is all told anew. */
+/* Watches of the client: what is told first, what after a lost connection, and when it is all told
+ * anew. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include "pawl/watch.h"
 
 struct seen {
-	char text[512]; /* what was told: "present:somebody=something@41 current ..." */
+	/* what was told: "present:somebody=something@41 current ..." */
+	char text[512];
 	struct pawl_watch *watch;
 	struct pawl_bytes resume;
 	uint8_t resume_bytes[64];
@@ -22,8 +24,9 @@ static void note(struct seen *s, const char *what, const struct pawl_event *e) {
 	if (n->key.size == 0) {
 		(void)snprintf(s->text + used, sizeof(s->text) - used, "%s ", what);
 	} else {
-		(void)snprintf(s->text + used, sizeof(s->text) - used, "%s:%s=%s@%u ", what, (const char *)n->owner.data,
-			(const char *)n->value.data, (unsigned)n->token);
+		(void)snprintf(s->text + used, sizeof(s->text) - used, "%s:%s=%s@%u ", what,
+			(const char *)n->owner.data, (const char *)n->value.data,
+			(unsigned)n->token);
 	}
 }
 
@@ -48,8 +51,8 @@ static void on_ended(struct pawl_watch *watch, int error, const char *message, v
 
 static void begin(struct rig *r, struct seen *s, bool prefix) {
 	*s = (struct seen){ 0 };
-	struct pawl_watch_options o = { .key = pawl_str(prefix ? "p" : "k"), .prefix = prefix, .on_event = on_event, .on_ended = on_ended,
-		.arg = s };
+	struct pawl_watch_options o = { .key = pawl_str(prefix ? "p" : "k"), .prefix = prefix,
+		.on_event = on_event, .on_ended = on_ended, .arg = s };
 	assert_int_equal(pawl_watch_start(r->client, &o, &s->watch), 0);
 	rig_settle(r);
 }
@@ -98,7 +101,8 @@ static void a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ende
 	rig_open(&r, NULL);
 	r.nodes[0].ends = "p1";
 	begin(&r, &s, true);
-	expect(&s, "released:=@41 present:somebody=something@41 current "); /* p2 */
+	/* p2 */
+	expect(&s, "released:=@41 present:somebody=something@41 current ");
 	rig_close(&r);
 }
 
@@ -111,7 +115,8 @@ static void a_watch_goes_on_where_it_was_after_its_connection_was_lost(void **st
 	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
 	rig_settle(&r);
 	s.text[0] = '\0';
-	r.nodes[1].log = r.nodes[0].log; /* the next node is the same one: it has heard of all that */
+	/* the next node is the same one: it has heard of all that */
+	r.nodes[1].log = r.nodes[0].log;
 	r.nodes[1].sequence = r.nodes[0].sequence;
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
@@ -148,8 +153,9 @@ static void an_overflow_at_the_node_is_told_once_and_then_the_present_state(void
 		s.text[0] = '\0';
 		fake_overflow(&r.nodes[0]);
 		rig_settle(&r);
-		expect(&s, prefix ? "overflow present:somebody=something@41 present:somebody=something@41 current "
-				  : "overflow present:somebody=something@41 current ");
+		expect(&s, prefix ? "overflow present:somebody=something@41 "
+			"present:somebody=something@41 current "
+			: "overflow present:somebody=something@41 current ");
 		fake_event(&r.nodes[0], WATCH_EVENT_LOST, "somebody", "", 41);
 		rig_settle(&r);
 		expect(&s, "lost:somebody=@41 ");
@@ -166,7 +172,8 @@ static void a_later_watch_goes_on_after_an_event_of_an_earlier_one(void **state)
 	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
 	rig_settle(&r);
 	assert_int_equal(s.resume.size, 16);
-	struct pawl_watch_options o = { .key = pawl_str("k"), .from = s.resume, .on_event = on_event, .arg = &t };
+	struct pawl_watch_options o = { .key = pawl_str("k"), .from = s.resume,
+		.on_event = on_event, .arg = &t };
 	assert_int_equal(pawl_watch_start(r.client, &o, &t.watch), 0);
 	rig_settle(&r);
 	expect(&t, "");
@@ -232,8 +239,10 @@ static void programs_cannot_send_the_requests_of_watches_themselves(void **state
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_WATCH, .key = { "k", 1 } }, NULL, NULL, NULL), PAWL_EINVAL);
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_UNWATCH }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_WATCH,
+		.key = { "k", 1 } }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_UNWATCH },
+		NULL, NULL, NULL), PAWL_EINVAL);
 	rig_close(&r);
 }
 
@@ -245,7 +254,8 @@ static void whatever_memory_is_missing_the_watch_is_right_in_the_end(void **stat
 		rig_open(&r, NULL);
 		r.fail_from = r.allocations + fail_at;
 		r.fail_count = 2;
-		struct pawl_watch_options o = { .key = pawl_str("k"), .on_event = on_event, .on_ended = on_ended, .arg = &s };
+		struct pawl_watch_options o = { .key = pawl_str("k"), .on_event = on_event,
+			.on_ended = on_ended, .arg = &s };
 		if (pawl_watch_start(r.client, &o, &s.watch) == 0) {
 			rig_pass(&r, 3 * SPAN_S);
 			if (r.nodes[0].watcher && r.nodes[0].watch) {
@@ -256,8 +266,10 @@ static void whatever_memory_is_missing_the_watch_is_right_in_the_end(void **stat
 			assert_int_equal(s.ended, 0);
 			assert_true(pawl_watch_current(s.watch));
 			size_t size = strlen(s.text);
-			const char *released = "released:somebody=@41 ", *anew = "overflow current ";
-			bool told = size >= strlen(released) && strcmp(s.text + size - strlen(released), released) == 0;
+			const char *released = "released:somebody=@41 ",
+				*anew = "overflow current ";
+			bool told = size >= strlen(released) &&
+				strcmp(s.text + size - strlen(released), released) == 0;
 			assert_true(told || strstr(s.text, anew) || strstr(s.text, "present"));
 		}
 		rig_close(&r);
@@ -268,7 +280,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_present_state_comes_first_and_then_every_change),
 		cmocka_unit_test(a_prefix_is_read_page_by_page),
-		cmocka_unit_test(a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ended),
+		cmocka_unit_test(
+			a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ended),
 		cmocka_unit_test(a_watch_goes_on_where_it_was_after_its_connection_was_lost),
 		cmocka_unit_test(at_another_node_one_overflow_comes_before_the_present_state),
 		cmocka_unit_test(an_overflow_at_the_node_is_told_once_and_then_the_present_state),

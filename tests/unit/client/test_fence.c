@@ -1,4 +1,5 @@
-/* The store of a fence: which tokens pass, and what is left of it after crashes, damage and other processes. */
+/* The store of a fence: which tokens pass, and what is left of it after crashes, damage and other
+ * processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -67,7 +68,8 @@ static void an_older_token_is_refused_and_the_same_one_passes_again(void **state
 		assert_int_equal(pawl_fence_open(in_file ? path : NULL, &f), 0);
 		assert_int_equal(show(f, "a", 5, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(f, "a", 5, PAWL_EXCLUSIVE), 0);
-		assert_int_equal(pawl_fence_store_check(f, pawl_str("a"), 4, PAWL_EXCLUSIVE, &highest), PAWL_ELOST);
+		assert_int_equal(pawl_fence_store_check(f, pawl_str("a"), 4, PAWL_EXCLUSIVE,
+			&highest), PAWL_ELOST);
 		assert_int_equal(highest, 5);
 		assert_int_equal(show(f, "b", 1, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(f, "a", 6, PAWL_EXCLUSIVE), 0);
@@ -79,17 +81,20 @@ static void an_older_token_is_refused_and_the_same_one_passes_again(void **state
 	}
 }
 
-static void readers_do_not_disturb_each_other_but_both_sides_of_a_writer_are_kept_apart(void **state) {
+static void readers_do_not_disturb_each_other_but_both_sides_of_a_writer_are_kept_apart(
+	void **state) {
 	(void)state;
 	struct pawl_fence *f = open_it();
 	assert_int_equal(show(f, "k", 5, PAWL_EXCLUSIVE), 0);
 	assert_int_equal(show(f, "k", 8, PAWL_SHARED), 0);
 	assert_int_equal(show(f, "k", 7, PAWL_SHARED), 0);
 	assert_int_equal(show(f, "k", 4, PAWL_SHARED), PAWL_ELOST);
-	assert_int_equal(show(f, "k", 6, PAWL_EXCLUSIVE), PAWL_ELOST); /* a reader came after that writer */
+	/* a reader came after that writer */
+	assert_int_equal(show(f, "k", 6, PAWL_EXCLUSIVE), PAWL_ELOST);
 	assert_int_equal(show(f, "k", 9, PAWL_EXCLUSIVE), 0);
 	assert_int_equal(show(f, "k", 8, PAWL_SHARED), PAWL_ELOST);
-	assert_int_equal(show(f, "k", 9, PAWL_SHARED), 0); /* downgraded */
+	/* downgraded */
+	assert_int_equal(show(f, "k", 9, PAWL_SHARED), 0);
 	pawl_fence_close(f);
 }
 
@@ -109,7 +114,8 @@ static void what_was_allowed_is_known_after_a_restart(void **state) {
 static void two_openers_see_each_other(void **state) {
 	(void)state;
 	struct pawl_fence *one = open_it(), *two = open_it();
-	for (uint64_t token = 1; token < 5000; token += 2) { /* far enough for the file to be written anew */
+	/* far enough for the file to be written anew */
+	for (uint64_t token = 1; token < 5000; token += 2) {
 		assert_int_equal(show(one, "k", token, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(two, "k", token + 1, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(one, "k", token, PAWL_EXCLUSIVE), PAWL_ELOST);
@@ -124,7 +130,8 @@ static void two_openers_see_each_other(void **state) {
 	pawl_fence_close(f);
 }
 
-/* The file as any crash of the writer could have left it: the last record cut off anywhere, or zeros in its place. */
+/* The file as any crash of the writer could have left it: the last record cut off anywhere, or
+ * zeros in its place. */
 static void a_record_that_was_cut_off_is_dropped_and_the_ones_before_stay(void **state) {
 	(void)state;
 	struct pawl_fence *f = open_it();
@@ -201,8 +208,10 @@ static void many_processes_allow_each_token_order_only_upwards(void **state) {
 			bool good = pawl_fence_open(path, &f) == 0;
 			for (uint64_t i = 0; good && i < 100; i++) {
 				uint64_t highest = 0, token = i * 4 + (uint64_t)p + 1;
-				int error = pawl_fence_store_check(f, pawl_str("k"), token, PAWL_EXCLUSIVE, &highest);
-				good = (error == 0 && highest == token) || (error == PAWL_ELOST && highest > token);
+				int error = pawl_fence_store_check(f, pawl_str("k"), token,
+					PAWL_EXCLUSIVE, &highest);
+				good = (error == 0 && highest == token) ||
+					(error == PAWL_ELOST && highest > token);
 			}
 			_exit(good ? 0 : 1);
 		}
@@ -223,7 +232,8 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 	(void)state;
 	pid_t pid = fork();
 	assert_true(pid >= 0);
-	if (pid == 0) { /* a limit of this process stands for the disk's */
+	/* a limit of this process stands for the disk's */
+	if (pid == 0) {
 		struct pawl_fence *f;
 		uint64_t token = 1;
 		int error = pawl_fence_open(path, &f);
@@ -233,7 +243,8 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 		while (!error && token < 100) {
 			error = show(f, "k", token++, PAWL_EXCLUSIVE);
 		}
-		_exit(error == PAWL_EIO && show(f, "k", token - 2, PAWL_EXCLUSIVE) == 0 && show(f, "k", 1, PAWL_EXCLUSIVE) == PAWL_ELOST ? 0 : 1);
+		_exit(error == PAWL_EIO && show(f, "k", token - 2, PAWL_EXCLUSIVE) == 0 &&
+			show(f, "k", 1, PAWL_EXCLUSIVE) == PAWL_ELOST ? 0 : 1);
 	}
 	int status;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -243,7 +254,8 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 	pawl_fence_close(f);
 }
 
-/* The file has a new name, or is new under its name: what is appended to it may be gone after a crash of the machine. */
+/* The file has a new name, or is new under its name: what is appended to it may be gone after a
+ * crash of the machine. */
 static void a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on(void **state) {
 	(void)state;
 	for (int rewritten = 0; rewritten < 2; rewritten++) {
@@ -258,10 +270,12 @@ static void a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on
 		assert_int_equal(error, PAWL_EIO);
 		assert_int_equal(errno, ENOSPC);
 		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
-		other = open_it(); /* who opens the file does not know what another one has confirmed */
+		/* who opens the file does not know what another one has confirmed */
+		other = open_it();
 		assert_int_equal(show(other, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
 		folders_fail = false;
-		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO); /* a later success means nothing */
+		/* a later success means nothing */
+		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
 		pawl_fence_close(f);
 		pawl_fence_close(other);
 		f = open_it();
@@ -289,7 +303,8 @@ static void without_memory_nothing_passes_and_nothing_is_lost(void **state) {
 	}
 }
 
-/* One opener has no memory for a name that another one wrote, and has it again when it is asked once more. */
+/* One opener has no memory for a name that another one wrote, and has it again when it is asked
+ * once more. */
 static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
 	(void)state;
 	struct failing failing = { .fail_first = 0 };
@@ -297,7 +312,8 @@ static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
 	struct pawl_fence *f = NULL, *other = open_it();
 	assert_int_equal(fence_store_open(&alloc, path, &f), 0);
 	assert_int_equal(show(other, "k", 8, PAWL_EXCLUSIVE), 0);
-	failing.fail_first = failing.calls + 2; /* the one after the room to read into */
+	/* the one after the room to read into */
+	failing.fail_first = failing.calls + 2;
 	failing.fail_count = 1;
 	assert_int_equal(show(f, "k", 3, PAWL_EXCLUSIVE), PAWL_ENOMEM);
 	assert_int_equal(show(f, "k", 3, PAWL_EXCLUSIVE), PAWL_ELOST);

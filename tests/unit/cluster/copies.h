@@ -1,5 +1,5 @@
-/* copies.h: what the tests of copies made before a change share: three masters, n1 to n3; a holder with a node of its own, n4; and three that
- * copy beforehand, n5 to n7. */
+/* copies.h: what the tests of copies made before a change share: three masters, n1 to n3; a holder
+ * with a node of its own, n4; and three that copy beforehand, n5 to n7. */
 #ifndef PAWL_TESTS_COPIES_H
 #define PAWL_TESTS_COPIES_H
 
@@ -30,7 +30,8 @@ static inline uint64_t window(struct stage *s, const char *set, uint32_t copies)
 	return id;
 }
 
-/* The change is done, by what was copied before, and commit rounds of before are over (section 4, contested keys). */
+/* The change is done, by what was copied before, and commit rounds of before are over (section 4,
+ * contested keys). */
 static inline void decide(struct stage *s, uint64_t id, uint32_t copies) {
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
@@ -45,7 +46,8 @@ static inline void nobody_has(const struct stage *s, const char *key, struct id1
 	}
 }
 
-static inline void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t binding, span_ns delay) {
+static inline void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t binding,
+	span_ns delay) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
 	r.terms.binding = binding;
 	r.terms.delay = delay;
@@ -62,7 +64,8 @@ static inline void take_with_node(struct stage *s) {
 }
 
 /* What a node does when the other side has closed the connection. */
-static inline void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t binding) {
+static inline void close_connection(struct stage *s, const char *key, uint8_t lock,
+	uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
 	r.binding = binding;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
@@ -72,9 +75,11 @@ static inline struct core_lock of(const char *key, uint8_t lock) {
 	return (struct core_lock){ .key = slice_str(key), .lock_id = stage_lock(lock) };
 }
 
-static inline uint64_t ask_both(struct stage *s, uint32_t node, uint8_t a, uint8_t b, span_ns wait) {
+static inline uint64_t ask_both(struct stage *s, uint32_t node, uint8_t a, uint8_t b,
+	span_ns wait) {
 	const struct core_lock locks[] = { of("a", a), of("b", b) };
-	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE, .wait = wait };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2,
+		.lease = LEASE, .wait = wait };
 	return stage_ask(s, node, r);
 }
 

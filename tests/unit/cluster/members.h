@@ -1,10 +1,12 @@
-/* members.h: what the tests of changes of the set share: nodes 0 to 2 are masters, the others are outside. */
+/* members.h: what the tests of changes of the set share: nodes 0 to 2 are masters, the others are
+ * outside. */
 #ifndef PAWL_TESTS_MEMBERS_H
 #define PAWL_TESTS_MEMBERS_H
 
 #include "named.h"
 
-#define DECIDED (15 * SPAN_S) /* a change is answered by then at the latest */
+/* a change is answered by then at the latest */
+#define DECIDED (15 * SPAN_S)
 
 static const struct id128 nobody;
 
@@ -29,7 +31,8 @@ static inline struct core_change change_of(enum change_kind kind, const char *na
 }
 
 static inline struct core_change replacing(const char *old, const char *new) {
-	return (struct core_change){ .kind = CHANGE_REPLACE, .name = slice_str(old), .other = slice_str(new) };
+	return (struct core_change){ .kind = CHANGE_REPLACE, .name = slice_str(old),
+		.other = slice_str(new) };
 }
 
 static inline struct core_change max_lease_of(span_ns max_lease) {
@@ -37,9 +40,11 @@ static inline struct core_change max_lease_of(span_ns max_lease) {
 }
 
 static inline uint64_t ask_change(struct stage *s, uint32_t node, struct core_change change) {
-	stage_mend(s); /* those that were new to each other are linked */
+	/* those that were new to each other are linked */
+	stage_mend(s);
 	stage_settle(s);
-	struct core_request r = { .op = CORE_CHANGE, .change = &change, .admin = true, .client = 100 + node };
+	struct core_request r = { .op = CORE_CHANGE, .change = &change, .admin = true,
+		.client = 100 + node };
 	return stage_ask(s, node, r);
 }
 
@@ -63,13 +68,15 @@ static inline int do_change(struct stage *s, uint32_t node, struct core_change c
 static inline void must_at(struct stage *s, uint32_t node, struct core_change change, int line) {
 	const struct stage_reply *r = await(s, ask_change(s, node, change));
 	if (r->r.error != PAWL_OK || !r->r.complete) {
-		print_error("line %d: %d, missing %llx: %.*s\n", line, r->r.error, (unsigned long long)r->r.missing, (int)r->why.size, r->why.bytes);
+		print_error("line %d: %d, missing %llx: %.*s\n", line, r->r.error,
+			(unsigned long long)r->r.missing, (int)r->why.size, r->why.bytes);
 		fail();
 	}
 }
 #define must(s, node, change) must_at(s, node, change, __LINE__)
 
-static inline void add_replica(struct stage *s, uint32_t node, const char *name, const char *address) {
+static inline void add_replica(struct stage *s, uint32_t node, const char *name,
+	const char *address) {
 	struct core_change c = change_of(CHANGE_ADD_REPLICA, name);
 	c.address = slice_str(address);
 	must(s, node, c);
@@ -102,7 +109,8 @@ static inline struct core_change set_of(const char *numbers) {
 		memcpy(name, "n?", 3);
 		memcpy(address, "n?:7118", 8);
 		name[1] = address[1] = *numbers;
-		nodes[c.node_count] = (struct core_change_node){ .name = slice_str(name), .address = slice_str(address), .master = true };
+		nodes[c.node_count] = (struct core_change_node){ .name = slice_str(name),
+			.address = slice_str(address), .master = true };
 	}
 	return c;
 }

@@ -1,4 +1,5 @@
-/* modes.h: requests of more than one holder (docs/protocol.md, section 10), for the tests of a whole cluster. */
+/* modes.h: requests of more than one holder (docs/protocol.md, section 10), for the tests of a
+ * whole cluster. */
 #ifndef PAWL_TESTS_MODES_H
 #define PAWL_TESTS_MODES_H
 
@@ -10,7 +11,8 @@ static inline struct core_request shared_request(const char *key, struct id128 l
 	return r;
 }
 
-static inline struct core_request permits_request(const char *key, struct id128 lock, uint16_t count, uint16_t of, span_ns wait) {
+static inline struct core_request permits_request(const char *key, struct id128 lock,
+	uint16_t count, uint16_t of, span_ns wait) {
 	struct core_request r = stage_acquire(key, lock, LEASE, wait);
 	r.terms.of = of;
 	r.terms.count = count;
@@ -21,17 +23,20 @@ static inline int share(struct stage *s, uint32_t node, const char *key, struct 
 	return stage_do(s, node, shared_request(key, lock, 0));
 }
 
-static inline uint64_t wait_shared(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
+static inline uint64_t wait_shared(struct stage *s, uint32_t node, const char *key,
+	struct id128 lock) {
 	uint64_t id = stage_ask(s, node, shared_request(key, lock, WAIT));
 	stage_settle(s);
 	return id;
 }
 
-static inline int take_permits(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint16_t count, uint16_t of) {
+static inline int take_permits(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+	uint16_t count, uint16_t of) {
 	return stage_do(s, node, permits_request(key, lock, count, of, 0));
 }
 
-static inline uint64_t wait_permits(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint16_t count, uint16_t of) {
+static inline uint64_t wait_permits(struct stage *s, uint32_t node, const char *key,
+	struct id128 lock, uint16_t count, uint16_t of) {
 	uint64_t id = stage_ask(s, node, permits_request(key, lock, count, of, WAIT));
 	stage_settle(s);
 	return id;

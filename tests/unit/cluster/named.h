@@ -1,4 +1,5 @@
-/* named.h: what the tests of a whole cluster's behaviour share: a stage of three masters, born, and every byte given back. */
+/* named.h: what the tests of a whole cluster's behaviour share: a stage of three masters, born, and
+ * every byte given back. */
 #ifndef PAWL_TESTS_NAMED_H
 #define PAWL_TESTS_NAMED_H
 
@@ -52,7 +53,8 @@ static inline uint64_t take(struct stage *s, uint32_t node, const char *key, str
 	return stage_last(s)->r.token;
 }
 
-static inline uint64_t wait_for(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
+static inline uint64_t wait_for(struct stage *s, uint32_t node, const char *key,
+	struct id128 lock) {
 	uint64_t id = stage_ask(s, node, stage_acquire(key, lock, LEASE, WAIT));
 	stage_settle(s);
 	return id;
@@ -62,7 +64,8 @@ static inline int release(struct stage *s, uint32_t node, const char *key, struc
 	return stage_do(s, node, stage_request(CORE_RELEASE, key, lock));
 }
 
-static inline int extend(struct stage *s, uint32_t node, const char *key, struct id128 lock, span_ns lease, bool kept) {
+static inline int extend(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+	span_ns lease, bool kept) {
 	struct core_request r = stage_request(CORE_EXTEND, key, lock);
 	r.lease = lease;
 	r.deadline_kept = kept;
@@ -74,10 +77,12 @@ static inline bool holds(struct stage *s, uint32_t node, const char *key, struct
 	struct core_request r = stage_request(CORE_GET, key, (struct id128){ { 0 } });
 	r.quorum = r.admin = true;
 	uint64_t id = stage_ask(s, node, r);
-	stage_wait(s, 250 * SPAN_MS); /* it may ask twice */
+	/* it may ask twice */
+	stage_wait(s, 250 * SPAN_MS);
 	const struct stage_reply *reply = stage_answer(s, id);
 	assert_non_null(reply);
-	return reply->r.error == PAWL_OK && reply->r.held && id128_equal(reply->r.entry.lock_id, lock);
+	return reply->r.error == PAWL_OK && reply->r.held &&
+		id128_equal(reply->r.entry.lock_id, lock);
 }
 
 static inline bool answered(const struct stage *s, uint64_t id) {

@@ -8,7 +8,8 @@
 #include "named.h"
 
 #define REPLICA 3u
-#define SHORT (30 * SPAN_MS) /* a few batches */
+/* a few batches */
+#define SHORT (30 * SPAN_MS)
 
 static const struct id128 no_lock;
 
@@ -61,9 +62,11 @@ static inline struct id128 numbered_lock(uint32_t i) {
 
 static inline void take_many(struct stage *s, uint32_t from, uint32_t to) {
 	char name[16];
-	s->options.unchecked = true; /* costs time in the number of keys */
+	/* costs time in the number of keys */
+	s->options.unchecked = true;
 	for (uint32_t i = from; i < to; i++) {
-		assert_int_equal(stage_do(s, 0, stage_acquire(numbered(name, i), numbered_lock(i), 5 * SPAN_S, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, 0, stage_acquire(numbered(name, i), numbered_lock(i),
+			5 * SPAN_S, 0)), PAWL_OK);
 	}
 	s->options.unchecked = false;
 }
@@ -71,11 +74,13 @@ static inline void take_many(struct stage *s, uint32_t from, uint32_t to) {
 /* Every record of the master that it follows, and no other. */
 static inline bool equals_master(const struct stage *s, uint32_t node) {
 	struct core_status replica = stage_status(s, node);
-	return replica.following >= 0 && !replica.catching_up && replica.held == stage_status(s, (uint32_t)replica.following).held;
+	return replica.following >= 0 && !replica.catching_up &&
+		replica.held == stage_status(s, (uint32_t)replica.following).held;
 }
 
 /* The next news that this node tells. */
-static inline const struct stage_news *watch_event_is(struct stage *s, uint32_t node, enum core_watch_event_kind kind, struct id128 lock) {
+static inline const struct stage_news *watch_event_is(struct stage *s, uint32_t node,
+	enum core_watch_event_kind kind, struct id128 lock) {
 	const struct stage_news *n = stage_next_news(s, node);
 	assert_non_null(n);
 	assert_int_equal(n->n.kind, kind);

@@ -1,13 +1,16 @@
-/* takeover.h: what the tests of proof and of takeovers share (docs/protocol.md, section 6, Proof). */
+/* takeover.h: what the tests of proof and of takeovers share (docs/protocol.md, section 6,
+ * Proof). */
 #ifndef PAWL_TESTS_TAKEOVER_H
 #define PAWL_TESTS_TAKEOVER_H
 
 #include "members.h"
 
-#define REQUEST (100 * SPAN_MS) /* request_timeout on the stage */
+/* request_timeout on the stage */
+#define REQUEST (100 * SPAN_MS)
 
 /* The configuration of `like`, `later` epochs on, with `node` as its only master. */
-static inline struct config taken_over(const struct stage *s, uint32_t like, uint32_t node, uint64_t later) {
+static inline struct config taken_over(const struct stage *s, uint32_t like, uint32_t node,
+	uint64_t later) {
 	struct config c = *core_config(s->nodes[like].core);
 	c.before_count = config_masters(&c);
 	for (uint32_t i = 0; i < c.before_count; i++) {
@@ -23,7 +26,8 @@ static inline struct config taken_over(const struct stage *s, uint32_t like, uin
 	return c;
 }
 
-static inline void say(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, const struct config *c) {
+static inline void say(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind,
+	const struct config *c) {
 	static uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message m = { .kind = kind, .round = 7, .ballot = { 1000, 1, 1 } };
 	m.blob = slice_of(bytes, config_encode(c, bytes));

@@ -1,5 +1,6 @@
-/* Every allocation of a whole cluster's scenario fails in turn, once and for a while: no crash, no leak, every invariant holds
- * after every step (the stage checks it), and with memory back the cluster makes progress. */
+/* Every allocation of a whole cluster's scenario fails in turn, once and for a while: no crash, no
+ * leak, every invariant holds after every step (the stage checks it), and with memory back the
+ * cluster makes progress. */
 #include "unit.h"
 
 #include "failing.h"
@@ -38,15 +39,18 @@ static void contend(struct stage *s) {
 	ask(s, 0, r);
 	ask(s, 1, stage_acquire("k", stage_lock(2), LEASE, LONGEST));
 	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
-	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST)); /* joins */
+	/* joins */
+	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
 	ask(s, 1, stage_acquire("k", stage_lock(4), LEASE, 0));
 	ask(s, 0, stage_acquire("other", stage_lock(5), LEASE, 0));
 	ask(s, 1, stage_request(CORE_WAITERS, "k", stage_lock(0)));
 }
 
 static void hold(struct stage *s) {
-	struct core_request extend = stage_request(CORE_EXTEND, "k", stage_lock(1)), update = stage_request(CORE_UPDATE, "k", stage_lock(1));
-	struct core_request get = stage_request(CORE_GET, "k", stage_lock(0)), wait = stage_request(CORE_WAIT, "k", stage_lock(0));
+	struct core_request extend = stage_request(CORE_EXTEND, "k", stage_lock(1)),
+		update = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	struct core_request get = stage_request(CORE_GET, "k", stage_lock(0)),
+		wait = stage_request(CORE_WAIT, "k", stage_lock(0));
 	struct core_request list = stage_request(CORE_LIST, "", stage_lock(0));
 	extend.lease = LEASE;
 	ask(s, 0, extend);
@@ -67,7 +71,8 @@ static void hold(struct stage *s) {
 
 /* Several hold one key; a writer waits for them; who was alone lets others in. */
 static void share(struct stage *s) {
-	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0), get = stage_request(CORE_GET, "r", stage_lock(0));
+	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0),
+		get = stage_request(CORE_GET, "r", stage_lock(0));
 	reader.terms.of = SHARE_SHARED;
 	reader.label = slice_str("a label");
 	ask(s, 0, reader);
@@ -98,16 +103,20 @@ static void share(struct stage *s) {
 
 /* Two groups want the same keys, and the one that has them goes. */
 static void together(struct stage *s) {
-	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 }, { slice_str("q"), stage_lock(21), 0, 0 } };
-	const struct core_lock two[] = { { slice_str("q"), stage_lock(23), 0, 0 }, { slice_str("o"), stage_lock(22), 0, 0 } };
-	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = one, .lock_count = 2, .lease = LEASE, .wait = LONGEST, .client = 77 };
+	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 },
+		{ slice_str("q"), stage_lock(21), 0, 0 } };
+	const struct core_lock two[] = { { slice_str("q"), stage_lock(23), 0, 0 },
+		{ slice_str("o"), stage_lock(22), 0, 0 } };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = one, .lock_count = 2,
+		.lease = LEASE, .wait = LONGEST, .client = 77 };
 	struct core_request all = stage_request(CORE_WAITERS, "", stage_lock(0));
 	all.prefix = true;
 	ask(s, 0, r);
 	r.locks = two;
 	r.client = 78;
 	ask(s, 0, r);
-	ask(s, 0, r); /* joins */
+	/* joins */
+	ask(s, 0, r);
 	ask(s, 0, stage_request(CORE_EXPLAIN, "q", stage_lock(0)));
 	ask(s, 2, all);
 	if (s->nodes[0].core) {
@@ -125,7 +134,8 @@ static void scenario(struct stage *s) {
 	hold(s);
 	together(s);
 	share(s);
-	stage_kill(s, 2); /* rejoins meanwhile, with records to merge */
+	/* rejoins meanwhile, with records to merge */
+	stage_kill(s, 2);
 	try_start(s);
 	struct core_request more = stage_acquire("k", stage_lock(6), LEASE, LONGEST);
 	more.terms.priority = 1;
@@ -133,7 +143,8 @@ static void scenario(struct stage *s) {
 	more.label = slice_str("a host, a process");
 	ask(s, 2, more);
 	stage_wait(s, 200 * SPAN_MS);
-	struct core_request given = stage_request(CORE_TRANSFER, "k", stage_lock(1)), asked = stage_request(CORE_ASK, "k", stage_lock(0));
+	struct core_request given = stage_request(CORE_TRANSFER, "k", stage_lock(1)),
+		asked = stage_request(CORE_ASK, "k", stage_lock(0));
 	asked.to = given.to = slice_str("important");
 	ask(s, 1, asked);
 	ask(s, 0, given);
@@ -151,7 +162,8 @@ static void scenario(struct stage *s) {
 	stage_cut(s, 0, 1, true);
 	ask(s, 0, stage_acquire("third", stage_lock(7), LEASE, 0));
 	stage_wait(s, 50 * SPAN_MS);
-	stage_cut(s, 0, 1, false); /* the one that missed it is taught */
+	/* the one that missed it is taught */
+	stage_cut(s, 0, 1, false);
 	stage_wait(s, 50 * SPAN_MS);
 }
 
@@ -159,8 +171,10 @@ static void progress(struct stage *s) {
 	try_start(s);
 	stage_wait(s, LONGEST + LONGEST / 2);
 	for (uint8_t i = 0; i < 3; i++) {
-		assert_int_equal(stage_do(s, i, stage_acquire("after", stage_lock((uint8_t)(50 + i)), LEASE, 0)), PAWL_OK);
-		assert_int_equal(stage_do(s, i, stage_request(CORE_RELEASE, "after", stage_lock((uint8_t)(50 + i)))), PAWL_OK);
+		assert_int_equal(stage_do(s, i,
+			stage_acquire("after", stage_lock((uint8_t)(50 + i)), LEASE, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, i, stage_request(CORE_RELEASE, "after",
+			stage_lock((uint8_t)(50 + i)))), PAWL_OK);
 		struct core_status status = stage_status(s, i);
 		assert_int_equal(status.state, CORE_VOTING);
 		assert_int_equal(status.waiters + status.promises, 0);
@@ -169,10 +183,12 @@ static void progress(struct stage *s) {
 
 /* Without a failure all of it happens. */
 static void assert_whole(const struct stage *s) {
-	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent, COUNT_drain_consumed, COUNT_repair_sent, COUNT_repair_accepted,
-		COUNT_turn_given, COUNT_promise_parked, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
-		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked, COUNT_group_held, COUNT_group_failed,
-		COUNT_explained, COUNT_commit_shared, COUNT_commit_permits, COUNT_key_several, COUNT_downgraded };
+	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent,
+		COUNT_drain_consumed, COUNT_repair_sent, COUNT_repair_accepted, COUNT_turn_given,
+		COUNT_promise_parked, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
+		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised,
+		COUNT_asked, COUNT_group_held, COUNT_group_failed, COUNT_explained,
+		COUNT_commit_shared, COUNT_commit_permits, COUNT_key_several, COUNT_downgraded };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));

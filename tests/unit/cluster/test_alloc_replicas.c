@@ -1,5 +1,6 @@
-/* Every allocation of a replica's life fails in turn, once and for a while: no crash, no leak, every invariant holds after every step
- * (the stage checks it), and with memory back the replica has what its master has. */
+/* Every allocation of a replica's life fails in turn, once and for a while: no crash, no leak,
+ * every invariant holds after every step (the stage checks it), and with memory back the replica
+ * has what its master has. */
 #include "failing.h"
 
 #include "stage.h"
@@ -39,7 +40,8 @@ static void ask_wait(struct stage *s, const char *key, bool for_free) {
 
 static void cut(struct stage *s, bool on) {
 	for (uint32_t i = 0; i < 3; i++) {
-		if (!on || (s->nodes[REPLICA].core && stage_status(s, REPLICA).following == (int)i)) {
+		if (!on ||
+			(s->nodes[REPLICA].core && stage_status(s, REPLICA).following == (int)i)) {
 			stage_cut(s, REPLICA, i, on);
 		}
 	}
@@ -61,7 +63,8 @@ static void scenario(struct stage *s) {
 	for (uint8_t i = 8; i < 12; i++) {
 		take(s, i);
 	}
-	stage_wait(s, 250 * SPAN_MS); /* moves: a snapshot, and a swap under the waits */
+	/* moves: a snapshot, and a swap under the waits */
+	stage_wait(s, 250 * SPAN_MS);
 	ask(s, REPLICA, stage_request(CORE_LIST, "", stage_lock(0)));
 	struct core_request update = stage_request(CORE_UPDATE, "kb", stage_lock(1));
 	update.value = slice_str("a longer value than before");
@@ -77,7 +80,8 @@ static void scenario(struct stage *s) {
 
 /* Without a failure all of it happens. */
 static void assert_whole(const struct stage *s) {
-	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole, COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_watch_events_missed };
+	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole,
+		COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_watch_events_missed };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));
@@ -106,9 +110,11 @@ static uint64_t run(uint64_t fail_first, uint64_t fail_count) {
 	}
 	f.fail_first = 0;
 	try_start(s);
-	stage_wait(s, 2 * LONGEST); /* it rests after it had no memory */
+	/* it rests after it had no memory */
+	stage_wait(s, 2 * LONGEST);
 	for (uint8_t i = 20; i < 24; i++) {
-		assert_int_equal(stage_do(s, i % 4, stage_acquire((char[]){ 'n', (char)i, 0 }, stage_lock(i), LEASE, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, i % 4, stage_acquire((char[]){ 'n', (char)i, 0 },
+			stage_lock(i), LEASE, 0)), PAWL_OK);
 	}
 	stage_wait(s, 50 * SPAN_MS);
 	struct core_status status = stage_status(s, REPLICA);

@@ -1,4 +1,5 @@
-/* Acquiring, releasing and waiting in a whole cluster: the basic conversations (docs/protocol.md, sections 2 and 5). */
+/* Acquiring, releasing and waiting in a whole cluster: the basic conversations (docs/protocol.md,
+ * sections 2 and 5). */
 #include "named.h"
 
 static const struct id128 no_lock;
@@ -82,12 +83,14 @@ static void a_release_wakes_the_next_within_one_message_and_one_commit(void **st
 	take(s, 0, "k", stage_lock(1));
 	uint64_t next = wait_for(s, 1, "k", stage_lock(2));
 	stage_wait(s, 10 * SPAN_MS);
-	uint64_t asked = stage_sent(s, MESSAGE_PROMISE), queued = stage_sent(s, MESSAGE_ENQUEUE), turns = stage_sent(s, MESSAGE_TURN);
+	uint64_t asked = stage_sent(s, MESSAGE_PROMISE), queued = stage_sent(s, MESSAGE_ENQUEUE),
+		turns = stage_sent(s, MESSAGE_TURN);
 	int64_t before = s->now;
 	release(s, 0, "k", stage_lock(1));
 	token_of(s, next);
 	assert_int_equal(s->now, before);
-	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), asked); /* its request was kept behind the record */
+	/* its request was kept behind the record */
+	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), asked);
 	assert_int_equal(stage_sent(s, MESSAGE_ENQUEUE), queued);
 	assert_int_equal(stage_sent(s, MESSAGE_TURN), turns);
 }
@@ -95,7 +98,8 @@ static void a_release_wakes_the_next_within_one_message_and_one_commit(void **st
 static void one_release_wakes_one_waiter(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	uint64_t second = wait_for(s, 1, "k", stage_lock(2)), third = wait_for(s, 2, "k", stage_lock(3));
+	uint64_t second = wait_for(s, 1, "k", stage_lock(2)),
+		third = wait_for(s, 2, "k", stage_lock(3));
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, 500 * SPAN_MS);
 	token_of(s, second);
@@ -164,8 +168,10 @@ static void a_waiter_whose_connection_breaks_leaves_the_queue(void **state) {
 
 static void waiters_survive_the_death_of_the_keys_home(void **state) {
 	struct stage *s = *state;
-	for (uint32_t dead = 0; dead < 3; dead++) { /* one of them is the home */
-		struct id128 holder = stage_lock((uint8_t)(dead * 3)), second = stage_lock((uint8_t)(dead * 3 + 1));
+	/* one of them is the home */
+	for (uint32_t dead = 0; dead < 3; dead++) {
+		struct id128 holder = stage_lock((uint8_t)(dead * 3)),
+			second = stage_lock((uint8_t)(dead * 3 + 1));
 		uint32_t alive = (dead + 1) % 3, other = (dead + 2) % 3;
 		take(s, alive, "k", holder);
 		uint64_t waiter = wait_for(s, other, "k", second);
@@ -186,7 +192,8 @@ static void those_who_wait_are_listed_in_their_order(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	static const char *const owners[] = { "first", "second", "third" };
 	for (uint8_t i = 0; i < 3; i++) {
-		struct core_request r = stage_acquire("k", stage_lock((uint8_t)(10 + i)), LEASE, WAIT);
+		struct core_request r = stage_acquire("k", stage_lock((uint8_t)(10 + i)),
+			LEASE, WAIT);
 		r.owner = slice_str(owners[i]);
 		r.identity = slice_str("alice");
 		stage_ask(s, i, r);
@@ -226,7 +233,8 @@ static void a_hung_master_delays_nobody(void **state) {
 	struct stage *s = *state;
 	stage_pause(s, 2);
 	int64_t before = s->now;
-	for (uint8_t i = 0; i < 20; i++) { /* of some of these keys it is the home */
+	/* of some of these keys it is the home */
+	for (uint8_t i = 0; i < 20; i++) {
 		char key[8] = { 'k', (char)('a' + i), 0 };
 		struct core_request update = stage_request(CORE_UPDATE, key, stage_lock(i));
 		update.value = slice_str("v");
@@ -240,9 +248,11 @@ static void a_hung_master_delays_nobody(void **state) {
 }
 
 /* It is handled at `to` while X's commit is on its way there. */
-static void commits(struct stage *s, uint32_t to, const char *key, struct id128 lock, uint64_t token) {
-	stage_inject(s, 1 + to % 2, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key), .lock_id = lock,
-		.token = token, .lease_us = (uint64_t)LEASE / 1000, .ballot = { token, 1, 1 } });
+static void commits(struct stage *s, uint32_t to, const char *key, struct id128 lock,
+	uint64_t token) {
+	stage_inject(s, 1 + to % 2, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
+		.attempt = 1, .key = slice_str(key), .lock_id = lock, .token = token,
+		.lease_us = (uint64_t)LEASE / 1000, .ballot = { token, 1, 1 } });
 }
 
 /* X has the promises of n1 and n2. */
@@ -264,7 +274,8 @@ static int arrives(struct stage *s, uint64_t x) {
 	return stage_answer(s, x)->r.error;
 }
 
-/* At n2 it meets Z, whose release is on its way there, and n3, whose promise it had not, has a higher clock. */
+/* At n2 it meets Z, whose release is on its way there, and n3, whose promise it had not, has a
+ * higher clock. */
 static void a_commit_that_two_masters_refuse_is_asked_for_again(void **state) {
 	struct stage *s = *state;
 	uint64_t x = commit_on_its_way(s), far = stage_status(s, 2).clock + 1000;
@@ -283,7 +294,8 @@ static void a_commit_that_somebody_elses_has_overtaken_is_refused_as_held(void *
 	commits(s, 1, "k", stage_lock(2), far);
 	commits(s, 2, "k", stage_lock(2), far);
 	assert_int_equal(arrives(s, x), PAWL_EHELD);
-	assert_int_equal(stage_status(s, 0).held, 0); /* what n1 had accepted was given back */
+	/* what n1 had accepted was given back */
+	assert_int_equal(stage_status(s, 0).held, 0);
 	assert_true(holds(s, 0, "k", stage_lock(2)));
 }
 

@@ -53,7 +53,8 @@ static void an_epoch_takes_effect_when_it_is_on_disk(void **state) {
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-/* One source is lost again and again, until what is gathered has to be gathered anew; the mark that was made before is on its way still. */
+/* One source is lost again and again, until what is gathered has to be gathered anew; the mark that
+ * was made before is on its way still. */
 static void who_gathers_anew_votes_when_its_mark_is_on_disk(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -87,7 +88,8 @@ static void promises_end_with_the_epoch(void **state) {
 	(void)stage_ask(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	assert_int_equal(stage_status(s, 1).promises, 1);
-	stage_stop(s, 0, 2, MESSAGE_CONFIG, true); /* n3 does not begin anew */
+	/* n3 does not begin anew */
+	stage_stop(s, 0, 2, MESSAGE_CONFIG, true);
 	stage_stop(s, 1, 2, MESSAGE_CONFIG, true);
 	struct core_change c = max_lease_of(9 * SPAN_S);
 	struct core_request r = { .op = CORE_CHANGE, .change = &c, .admin = true, .client = 100 };
@@ -96,7 +98,8 @@ static void promises_end_with_the_epoch(void **state) {
 	assert_int_equal(epoch_of(s, 1), 2);
 	assert_int_equal(stage_status(s, 0).promises, 0);
 	assert_int_equal(stage_status(s, 1).promises, 0);
-	take(s, 0, "k", stage_lock(2)); /* nothing is in its way */
+	/* nothing is in its way */
+	take(s, 0, "k", stage_lock(2));
 }
 
 static void who_waits_goes_on_waiting_with_its_place(void **state) {
@@ -114,7 +117,8 @@ static void who_waits_goes_on_waiting_with_its_place(void **state) {
 	assert_false(answered(s, second));
 	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
 	stage_wait(s, 50 * SPAN_MS);
-	(void)token_of(s, second); /* its node is not in the cluster any more, and asks the masters all the same */
+	/* its node is not in the cluster any more, and asks the masters all the same */
+	(void)token_of(s, second);
 }
 
 static void an_acquire_whose_commit_was_on_its_way_is_tried_again(void **state) {
@@ -128,7 +132,8 @@ static void an_acquire_whose_commit_was_on_its_way_is_tried_again(void **state) 
 	struct core_change c = max_lease_of(9 * SPAN_S);
 	struct core_request r = { .op = CORE_CHANGE, .change = &c, .admin = true, .client = 100 };
 	uint64_t change = stage_ask(s, 0, r);
-	stage_deliver(s, 0, 1); /* the decree goes on without the links that stand */
+	/* the decree goes on without the links that stand */
+	stage_deliver(s, 0, 1);
 	for (uint32_t i = 0; i < 2; i++) {
 		stage_settle(s);
 		stage_stop(s, 2, i, MESSAGE_COMMIT, false);
@@ -153,14 +158,16 @@ static void an_update_that_may_have_been_written_is_unsure(void **state) {
 	stage_settle(s);
 	assert_false(answered(s, id));
 	struct core_change c = max_lease_of(9 * SPAN_S);
-	struct core_request change = { .op = CORE_CHANGE, .change = &c, .admin = true, .client = 100 };
+	struct core_request change = { .op = CORE_CHANGE, .change = &c, .admin = true,
+		.client = 100 };
 	(void)stage_ask(s, 1, change);
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 0), 2);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
-/* n4 to n6 have adopted the epoch in which they are the masters, and lack what they need to vote. */
+/* n4 to n6 have adopted the epoch in which they are the masters, and lack what they need to
+ * vote. */
 static uint64_t stop_at_the_handover(struct stage *s) {
 	for (uint32_t i = 3; i < 6; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
@@ -179,13 +186,15 @@ static void operations_are_parked_until_the_new_masters_vote(void **state) {
 	(void)stop_at_the_handover(s);
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	r.lease = LEASE;
-	uint64_t extended = stage_ask(s, 3, r), got = stage_ask(s, 4, stage_acquire("other", stage_lock(2), LEASE, 0));
+	uint64_t extended = stage_ask(s, 3, r),
+		got = stage_ask(s, 4, stage_acquire("other", stage_lock(2), LEASE, 0));
 	stage_settle(s);
 	assert_false(answered(s, extended) || answered(s, got));
 	assert_int_equal(stage_count(s, COUNT_suspended), 2);
 	for (uint32_t i = 3; i < 6; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, false);
-		for (uint32_t j = 0; j < 3; j++) { /* asked again on a new link at once */
+		/* asked again on a new link at once */
+		for (uint32_t j = 0; j < 3; j++) {
 			stage_break(s, i, j);
 		}
 	}
@@ -202,10 +211,12 @@ static int setup_two_masters(void **state) {
 	return 0;
 }
 
-/* n1 has not heard of epoch 2, in which n2 is the only master: that n1 lacks a lock says nothing of what n2 has granted since. */
+/* n1 has not heard of epoch 2, in which n2 is the only master: that n1 lacks a lock says nothing of
+ * what n2 has granted since. */
 static void what_the_next_epoch_granted_is_not_lost(void **state) {
 	struct stage *s = *state;
-	take(s, 0, "other", stage_lock(2)); /* while both vote, a loss is certain when both have answered */
+	/* while both vote, a loss is certain when both have answered */
+	take(s, 0, "other", stage_lock(2));
 	assert_int_equal(extend(s, 0, "other", stage_lock(3), LEASE, true), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, true), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, false), PAWL_ELOST);
@@ -265,7 +276,8 @@ static void a_master_that_was_away_for_two_epochs_takes_over_from_those_of_the_l
 	assert_true(wait_until_epoch(s, 2, 3, SPAN_S));
 	assert_int_equal(count_of(s, 2, COUNT_config_skipped), 1);
 	assert_true(stage_until_voting(s, 2, SPAN_S));
-	assert_int_equal(count_of(s, 2, COUNT_handover) + count_of(s, 2, COUNT_handover_rejoined), 1);
+	assert_int_equal(count_of(s, 2, COUNT_handover) + count_of(s, 2,
+		COUNT_handover_rejoined), 1);
 	assert_true(knows(s, 2, "k", stage_lock(1)));
 	assert_true(knows(s, 2, "later", stage_lock(2)));
 }
@@ -282,7 +294,8 @@ static void another_configuration_under_the_same_number_ends_the_vote(void **sta
 	assert_int_equal(state_of(s, 0), CORE_RECOVERING);
 	assert_true(stage_noted(s, 0, NOTE_CONFLICT));
 	assert_int_equal(core_config(s->nodes[0].core)->max_lease, 10 * SPAN_S);
-	stage_wait(s, 30 * SPAN_S); /* neither rejoining nor waiting */
+	/* neither rejoining nor waiting */
+	stage_wait(s, 30 * SPAN_S);
 	assert_int_equal(state_of(s, 0), CORE_RECOVERING);
 }
 
@@ -320,7 +333,8 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 	r.now = r.admin = true;
 	uint64_t id = stage_ask(s, 2, r);
 	stage_settle(s);
-	assert_false(answered(s, id)); /* done, and n3 does not know it yet */
+	/* done, and n3 does not know it yet */
+	assert_false(answered(s, id));
 	uint64_t token = take(s, 0, "k", stage_lock(2));
 	lose_to(s, 2, MESSAGE_BREAK_ANSWER, false);
 	must(s, 0, max_lease_of(9 * SPAN_S));
@@ -332,7 +346,8 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 
 static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **state) {
 	struct stage *s = *state;
-	for (uint32_t i = 1; i < 3; i++) { /* one voting master is not enough to rejoin from */
+	/* one voting master is not enough to rejoin from */
+	for (uint32_t i = 1; i < 3; i++) {
 		stage_kill(s, i);
 	}
 	for (uint32_t i = 1; i < 3; i++) {
@@ -347,7 +362,8 @@ static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **sta
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
-/* n6 hears the end of no snapshot of the masters of before, and comes in by rejoining from n4 and n5, which vote for the first time. */
+/* n6 hears the end of no snapshot of the masters of before, and comes in by rejoining from n4 and
+ * n5, which vote for the first time. */
 static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -373,7 +389,8 @@ int main(void) {
 		NAMED(an_acquire_whose_commit_was_on_its_way_is_tried_again),
 		NAMED(an_update_that_may_have_been_written_is_unsure),
 		MEMBERS_3(operations_are_parked_until_the_new_masters_vote),
-		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_is_not_lost, setup_two_masters, named_teardown),
+		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_is_not_lost,
+			setup_two_masters, named_teardown),
 		MEMBERS_3(what_was_parked_for_too_long_is_answered),
 		NAMED(a_removed_node_that_was_away_is_told),
 		NAMED(a_master_that_was_away_for_two_epochs_takes_over_from_those_of_the_last),

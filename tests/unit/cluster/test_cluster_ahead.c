@@ -1,4 +1,5 @@
-/* For whom a change waits while the masters of the next epoch copy beforehand (docs/protocol.md, section 6). */
+/* For whom a change waits while the masters of the next epoch copy beforehand (docs/protocol.md,
+ * section 6). */
 #include "members.h"
 const char *change_step_name(const struct core *core);
 
@@ -28,7 +29,8 @@ static void who_comes_back_as_another_node_is_not_waited_for(void **state) {
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-static void a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying(void **state) {
+static void a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying(
+	void **state) {
 	struct stage *s = *state;
 	uint64_t id = change_that_waits_for_n4(s);
 	for (int i = 0; i < 300 && !answered(s, id); i++) {
@@ -45,7 +47,8 @@ static void ask_two(struct stage *s, const char *one, const char *other, uint64_
 	stage_settle(s);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct core_change change = set_of(i == 0 ? one : other);
-		ids[i] = stage_ask(s, i, (struct core_request){ .op = CORE_CHANGE, .change = &change, .admin = true, .client = 100 + i });
+		ids[i] = stage_ask(s, i, (struct core_request){ .op = CORE_CHANGE,
+			.change = &change, .admin = true, .client = 100 + i });
 	}
 	stage_settle(s);
 }
@@ -68,7 +71,8 @@ static void a_change_goes_on_without_the_proposer_of_the_other_one(struct stage 
 	stage_lose(s, 3, 1, MESSAGE_COPY_AHEAD_ANSWER, true);
 	uint64_t ids[2];
 	ask_two(s, "124", "24", ids);
-	stage_wait(s, 250 * SPAN_MS); /* both have asked again */
+	/* both have asked again */
+	stage_wait(s, 250 * SPAN_MS);
 	assert_false(answered(s, ids[0]) || answered(s, ids[1]));
 	assert_true(stage_count(s, COUNT_copy_ahead_goes_first) > 0);
 	stage_kill(s, dies);
@@ -86,11 +90,19 @@ static void the_other_change_goes_on_when_the_proposer_of_the_one_dies(void **st
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_comes_back_as_another_node_is_not_waited_for, setup_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying, setup_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(of_two_changes_at_once_one_goes_first_at_all_nodes, setup_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(a_change_goes_on_when_the_proposer_of_the_other_one_dies, setup_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(the_other_change_goes_on_when_the_proposer_of_the_one_dies, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(who_comes_back_as_another_node_is_not_waited_for,
+			setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying,
+			setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(of_two_changes_at_once_one_goes_first_at_all_nodes,
+			setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_change_goes_on_when_the_proposer_of_the_other_one_dies, setup_replica,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_other_change_goes_on_when_the_proposer_of_the_one_dies, setup_replica,
+			named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

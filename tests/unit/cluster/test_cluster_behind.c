@@ -1,11 +1,13 @@
-/* A change gives no part to a node that has not adopted the present configuration (docs/protocol.md, section 6, The decree). */
+/* A change gives no part to a node that has not adopted the present configuration
+ * (docs/protocol.md, section 6, The decree). */
 #include "takeover.h"
 
 static int setup_five_and_three(void **state) {
 	return named_setup_of(state, 5, 3);
 }
 
-/* n5 has missed that all others were replaced by n6, n7 and n8. Of the masters that it knows n1 alone is left, which is no master any more. */
+/* n5 has missed that all others were replaced by n6, n7 and n8. Of the masters that it knows n1
+ * alone is left, which is no master any more. */
 static void leave_one_behind(struct stage *s) {
 	stage_isolate(s, 4, true);
 	must(s, 0, set_of("678"));
@@ -46,8 +48,10 @@ static void a_change_waits_for_who_has_not_adopted_the_present_configuration_yet
 	const uint64_t id = ask_to_add(s, 5, "n5", "n5:7118");
 	stage_wait(s, 300 * SPAN_MS);
 	assert_false(answered(s, id));
-	assert_string_equal(stage_status(s, 5).change.step, "waiting for n5 to adopt the present configuration");
-	assert_true(stage_start(s, 1)); /* one more that says so */
+	assert_string_equal(stage_status(s, 5).change.step,
+		"waiting for n5 to adopt the present configuration");
+	/* one more that says so */
+	assert_true(stage_start(s, 1));
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(epoch_of(s, 4), 3);
@@ -83,7 +87,8 @@ static void a_replica_that_cannot_know_the_present_configuration_is_not_promoted
 	stage_wait(s, SPAN_S);
 	is_refused_for(s, ask_change(s, 4, change_of(CHANGE_PROMOTE, "n4")), "n4");
 	assert_int_equal(epoch_of(s, 4), 7);
-	must(s, 4, change_of(CHANGE_REMOVE, "n4")); /* that gives it nothing */
+	/* that gives it nothing */
+	must(s, 4, change_of(CHANGE_REMOVE, "n4"));
 }
 
 static int setup_auto(void **state) {
@@ -94,8 +99,8 @@ static int setup_auto(void **state) {
 	return 0;
 }
 
-/* n6 has lost its files, and none of those whom its own file names is there: it takes its place as soon as one of them is, and keeps no operator
- * from making a change until then. */
+/* n6 has lost its files, and none of those whom its own file names is there: it takes its place as
+ * soon as one of them is, and keeps no operator from making a change until then. */
 static void a_place_is_given_back_to_nobody_who_cannot_take_it(void **state) {
 	struct stage *s = *state;
 	must(s, 0, set_of("456"));
@@ -117,11 +122,18 @@ static void a_place_is_given_back_to_nobody_who_cannot_take_it(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_cannot_know_the_present_configuration_is_not_let_in, setup_five_and_three, named_teardown),
-		cmocka_unit_test_setup_teardown(a_change_waits_for_who_has_not_adopted_the_present_configuration_yet, setup_five_and_three, named_teardown),
-		cmocka_unit_test_setup_teardown(who_cannot_know_the_present_configuration_does_not_become_a_master, setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_cannot_know_the_present_configuration_is_not_let_in,
+			setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_change_waits_for_who_has_not_adopted_the_present_configuration_yet,
+			setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_cannot_know_the_present_configuration_does_not_become_a_master,
+			setup_five_and_three, named_teardown),
 		MEMBERS_3(a_replica_that_cannot_know_the_present_configuration_is_not_promoted),
-		cmocka_unit_test_setup_teardown(a_place_is_given_back_to_nobody_who_cannot_take_it, setup_auto, named_teardown),
+		cmocka_unit_test_setup_teardown(a_place_is_given_back_to_nobody_who_cannot_take_it,
+			setup_auto, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

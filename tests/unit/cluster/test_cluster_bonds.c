@@ -1,9 +1,10 @@
-/* Locks that end with the node that coordinates them (docs/protocol.md, section 2, Release on disconnect). Three masters; the holder is
- * a replica. */
+/* Locks that end with the node that coordinates them (docs/protocol.md, section 2, Release on
+ * disconnect). Three masters; the holder is a replica. */
 #include "members.h"
 
 #define P 3
-#define FRESH 4 /* outside */
+/* outside */
+#define FRESH 4
 #define GRACE (50 * SPAN_MS)
 
 static int setup(void **state) {
@@ -67,7 +68,8 @@ static void a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node(void **
 	assert_true(look.entry.closing);
 	stage_wait(s, SPAN_S - 50 * SPAN_MS);
 	assert_false(answered(s, waiter));
-	stage_wait(s, 100 * SPAN_MS); /* well before the lease would have ended */
+	/* well before the lease would have ended */
+	stage_wait(s, 100 * SPAN_MS);
 	token_of(s, waiter);
 }
 
@@ -82,7 +84,8 @@ static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
 	token_of(s, waiter);
 }
 
-/* Granted at n1 and bound to another node, which dies while n1 has no link with it: Y comes and goes, and then its holder asks n1. */
+/* Granted at n1 and bound to another node, which dies while n1 has no link with it: Y comes and
+ * goes, and then its holder asks n1. */
 static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -137,7 +140,8 @@ static void a_node_that_is_back_within_the_grace_time_has_lost_nothing(void **st
 	stage_wait(s, 8 * GRACE);
 	assert_false(answered(s, id));
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
-	stage_kill(s, P); /* and it is bound still */
+	/* and it is bound still */
+	stage_kill(s, P);
 	stage_wait(s, 2 * GRACE);
 	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
 }
@@ -166,7 +170,8 @@ static void enough_links_keep_a_bound_lock(void **state) {
 	stage_mend(s);
 	stage_wait(s, 4 * GRACE);
 	assert_int_equal(extend(s, P, "k", stage_lock(1), LEASE, true), PAWL_OK);
-	assert_true(has(s, 0)); /* back where it was dropped */
+	/* back where it was dropped */
+	assert_true(has(s, 0));
 	assert_false(answered(s, id));
 }
 
@@ -184,7 +189,8 @@ static void who_loses_too_many_links_gives_up_before_any_master_does(void **stat
 		stage_wait(s, SPAN_MS / 10);
 	}
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
-	assert_false(has(s, 2)); /* who can still be reached need not wait for its lease */
+	/* who can still be reached need not wait for its lease */
+	assert_false(has(s, 2));
 	assert_false(answered(s, waiter));
 	stage_wait(s, GRACE / 5);
 	token_of(s, waiter);
@@ -201,7 +207,8 @@ static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
 	stage_wait(s, LEASE / 2);
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
 	assert_false(answered(s, waiter));
-	assert_false(answered(s, id)); /* it knows who closed them: its lease counts */
+	/* it knows who closed them: its lease counts */
+	assert_false(answered(s, id));
 }
 
 /* Nobody could be granted the key: it is no reason to give it up before its lease is over. */
@@ -214,8 +221,10 @@ static void a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over(void
 	stage_wait(s, LEASE / 2);
 	assert_false(answered(s, id));
 	assert_true(has(s, 2));
-	assert_int_equal(core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot, INSTANT_FOREVER.boot);
-	stage_close(s, P, 2); /* and that one may drop it */
+	assert_int_equal(core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot,
+		INSTANT_FOREVER.boot);
+	/* and that one may drop it */
+	stage_close(s, P, 2);
 	stage_cut(s, P, 2, true);
 	stage_wait(s, 2 * GRACE);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
@@ -261,13 +270,15 @@ static void a_lock_that_is_not_there_is_bound_to_nothing(void **state) {
 }
 
 static bool trusts(const struct stage *s) {
-	return !instant_distrusted(stage_clock(s, P), core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
+	return !instant_distrusted(stage_clock(s, P),
+		core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
 }
 
 /* By the time at which another one gets the lock it must have been given up. */
 static void must_end_first(struct stage *s, uint64_t binding, uint64_t other) {
 	assert_false(answered(s, other));
-	for (int64_t end = s->now + LEASE; !answered(s, other) && s->now < end; stage_wait(s, SPAN_MS / 10)) {
+	for (int64_t end = s->now + LEASE; !answered(s, other) && s->now < end;
+		stage_wait(s, SPAN_MS / 10)) {
 	}
 	token_of(s, other);
 	assert_false(trusts(s));
@@ -275,7 +286,8 @@ static void must_end_first(struct stage *s, uint64_t binding, uint64_t other) {
 	assert_int_equal(stage_answer(s, binding)->r.error, PAWL_ELOST);
 }
 
-/* Node 1 has bound the lock, and the holder never hears of that: the link is closed first. Node 2 has missed the lock. */
+/* Node 1 has bound the lock, and the holder never hears of that: the link is closed first. Node 2
+ * has missed the lock. */
 static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);

@@ -1,9 +1,11 @@
-/* Changes of the set as those meet them who ask for them: repeats, rivals, interruptions (docs/protocol.md, section 6). The changes
- * here keep the masters, so that each core's slots stay what they are on the stage. */
+/* Changes of the set as those meet them who ask for them: repeats, rivals, interruptions
+ * (docs/protocol.md, section 6). The changes here keep the masters, so that each core's slots stay
+ * what they are on the stage. */
 #include "members.h"
 
 static struct core_request change_timing(const struct core_change *change, uint64_t client) {
-	return (struct core_request){ .op = CORE_CHANGE, .change = change, .admin = true, .client = client };
+	return (struct core_request){ .op = CORE_CHANGE, .change = change, .admin = true,
+		.client = client };
 }
 
 static const struct core_change longer = { .kind = CHANGE_SET_TIMING, .max_lease = 20 * SPAN_S };
@@ -43,7 +45,8 @@ static void a_second_change_at_the_same_node_is_told_that_it_is_busy(void **stat
 	struct stage *s = *state;
 	uint64_t first = begin_alone(s, &longer, 1);
 	assert_int_equal(stage_do(s, 0, change_timing(&shorter, 2)), PAWL_EBUSY);
-	assert_int_equal(stage_do(s, 0, change_timing(&longer, 2)), PAWL_EBUSY); /* the first caller is still there */
+	/* the first caller is still there */
+	assert_int_equal(stage_do(s, 0, change_timing(&longer, 2)), PAWL_EBUSY);
 	go_on(s);
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
 }
@@ -98,14 +101,16 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	take(s, 1, "k", stage_lock(1));
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 30 * SPAN_MS));
 	stage_settle(s);
-	s->nodes[0].disk_held = true; /* it goes on in the epoch before, alone */
+	/* it goes on in the epoch before, alone */
+	s->nodes[0].disk_held = true;
 	stage_ask(s, 1, change_timing(&longer, 1));
 	stage_wait(s, 40 * SPAN_MS);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
 	s->nodes[0].disk_held = false;
 	stage_flush(s, 0);
 	stage_settle(s);
-	stage_cut(s, 0, 1, true); /* no change: a quorum is gone */
+	/* no change: a quorum is gone */
+	stage_cut(s, 0, 1, true);
 	stage_cut(s, 0, 2, true);
 	stage_wait(s, SPAN_S);
 	id = stage_ask(s, 0, stage_acquire("k", stage_lock(3), LEASE, 30 * SPAN_MS));
@@ -113,8 +118,10 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
-/* n1 and n2 hear of the end of a lock that n3 has missed, their answers are lost, and an epoch follows before they are asked again. */
-static const struct stage_reply *ended_over_a_change(struct stage *s, struct core_request r, enum message_kind answer) {
+/* n1 and n2 hear of the end of a lock that n3 has missed, their answers are lost, and an epoch
+ * follows before they are asked again. */
+static const struct stage_reply *ended_over_a_change(struct stage *s, struct core_request r,
+	enum message_kind answer) {
 	for (uint32_t i = 0; i < 2; i++) {
 		stage_lose(s, i, 2, answer, true);
 	}
@@ -143,7 +150,8 @@ static void take_without_n3(struct stage *s) {
 static void a_release_that_an_epoch_interrupts_says_that_the_lock_was_there(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
-	assert_true(ended_over_a_change(s, stage_request(CORE_RELEASE, "k", stage_lock(1)), MESSAGE_RELEASE_ANSWER)->r.released);
+	assert_true(ended_over_a_change(s, stage_request(CORE_RELEASE, "k", stage_lock(1)),
+		MESSAGE_RELEASE_ANSWER)->r.released);
 }
 
 static void a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there(void **state) {
@@ -188,8 +196,8 @@ static void a_release_asked_for_while_copying_finds_the_lock(void **state) {
 	assert_true(r->r.released);
 }
 
-/* n3 asks for the end of a lock that it lacks. n1, which has it, ends it, and its answer is slow; n2 hears of that from n1 before it hears
- * from n3. */
+/* n3 asks for the end of a lock that it lacks. n1, which has it, ends it, and its answer is slow;
+ * n2 hears of that from n1 before it hears from n3. */
 static void a_release_that_others_hear_of_first_says_that_the_lock_was_there(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
@@ -198,7 +206,8 @@ static void a_release_that_others_hear_of_first_says_that_the_lock_was_there(voi
 	uint64_t id = stage_ask(s, 2, stage_request(CORE_RELEASE, "k", stage_lock(1)));
 	stage_settle(s);
 	assert_false(knows(s, 0, "k", stage_lock(1)));
-	const struct message told = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1) };
+	const struct message told = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1) };
 	stage_inject(s, 0, 1, &told);
 	stage_settle(s);
 	assert_false(knows(s, 1, "k", stage_lock(1)));
@@ -216,7 +225,8 @@ static void a_second_release_says_that_the_lock_was_not_there(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SPAN_S);
-	const struct stage_reply *r = await(s, stage_ask(s, 2, stage_request(CORE_RELEASE, "k", stage_lock(1))));
+	const struct stage_reply *r = await(s,
+		stage_ask(s, 2, stage_request(CORE_RELEASE, "k", stage_lock(1))));
 	assert_int_equal(r->r.error, PAWL_OK);
 	assert_false(r->r.released);
 }
@@ -233,7 +243,8 @@ int main(void) {
 		NAMED(a_second_release_says_that_the_lock_was_not_there),
 		NAMED(a_release_that_an_epoch_interrupts_says_that_the_lock_was_there),
 		NAMED(a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there),
-		cmocka_unit_test_setup_teardown(a_release_asked_for_while_copying_finds_the_lock, setup_alone, named_teardown),
+		cmocka_unit_test_setup_teardown(a_release_asked_for_while_copying_finds_the_lock,
+			setup_alone, named_teardown),
 		NAMED(a_break_that_an_epoch_interrupts_says_that_the_lock_was_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Clients that vanish, repeat themselves, give up at the wrong moment, and reads and values (docs/protocol.md, sections 2, 3, 5, 9). */
+/* Clients that vanish, repeat themselves, give up at the wrong moment, and reads and values
+ * (docs/protocol.md, sections 2, 3, 5, 9). */
 #include "named.h"
 
 static const struct id128 no_lock;
@@ -27,20 +28,23 @@ static void the_first_node_gives_up_after_the_repeat_got_the_lock(void **state) 
 	token_of(s, repeated);
 	stage_client_gone(s, 1, 2);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_true(holds(s, 0, "k", stage_lock(1))); /* a withdraw never takes a held record */
+	/* a withdraw never takes a held record */
+	assert_true(holds(s, 0, "k", stage_lock(1)));
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
 static void the_first_node_gives_up_between_the_phases_of_the_repeat(void **state) {
 	struct stage *s = *state;
 	s->held[0][1] = s->held[2][1] = true;
-	stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, WAIT)); /* has promises, does not know it */
+	/* has promises, does not know it */
+	stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, WAIT));
 	stage_settle(s);
 	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
 	assert_false(answered(s, repeated));
-	stage_client_gone(s, 1, 2); /* its withdraws overtake the commits */
+	/* its withdraws overtake the commits */
+	stage_client_gone(s, 1, 2);
 	stage_settle(s);
 	memset(s->held, 0, sizeof s->held);
 	memset(s->stops, 0, sizeof s->stops);
@@ -68,7 +72,8 @@ static void a_waiter_that_gives_up_before_its_commit_leaves_the_key_to_the_next(
 	take(s, 0, "k", stage_lock(9));
 	wait_for(s, 1, "k", stage_lock(1));
 	uint64_t next = wait_for(s, 2, "k", stage_lock(2));
-	s->held[0][1] = s->held[2][1] = true; /* the promises are on their way to it */
+	/* the promises are on their way to it */
+	s->held[0][1] = s->held[2][1] = true;
 	release(s, 0, "k", stage_lock(9));
 	stage_client_gone(s, 1, 2);
 	memset(s->held, 0, sizeof s->held);
@@ -87,7 +92,8 @@ static void a_waiter_that_gives_up_at_its_commit_holds_until_its_lease_ends(void
 	stage_client_gone(s, 1, 2);
 	memset(s->stops, 0, sizeof s->stops);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_false(answered(s, next)); /* the client may have got the answer and may repeat its request */
+	/* the client may have got the answer and may repeat its request */
+	assert_false(answered(s, next));
 	assert_true(holds(s, 0, "k", stage_lock(1)));
 	stage_wait(s, LEASE);
 	token_of(s, next);
@@ -107,13 +113,15 @@ static uint64_t wait_change(struct stage *s, uint32_t node, bool for_free, span_
 static void a_wait_sees_a_change_however_soon_it_comes_and_goes(void **state) {
 	struct stage *s = *state;
 	uint64_t held = wait_change(s, 1, false, WAIT);
-	assert_true(answered(s, wait_change(s, 1, true, WAIT))); /* it is free */
+	/* it is free */
+	assert_true(answered(s, wait_change(s, 1, true, WAIT)));
 	assert_false(answered(s, held));
 	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	uint64_t free = wait_change(s, 1, true, WAIT);
 	release(s, 0, "k", stage_lock(1));
-	assert_true(stage_answer(s, held)->r.held); /* held only for a moment */
+	/* held only for a moment */
+	assert_true(stage_answer(s, held)->r.held);
 	assert_false(stage_answer(s, free)->r.held);
 	assert_int_equal(stage_answer(s, free)->r.error, PAWL_OK);
 }
@@ -137,7 +145,8 @@ static void a_wait_for_what_is_already_so_is_answered_at_once(void **state) {
 static void a_wait_sees_the_end_of_a_lease_and_ends_itself(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	uint64_t shorter = wait_change(s, 1, true, LEASE / 2), longer = wait_change(s, 2, true, WAIT);
+	uint64_t shorter = wait_change(s, 1, true, LEASE / 2),
+		longer = wait_change(s, 2, true, WAIT);
 	stage_wait(s, LEASE / 2 + SPAN_MS);
 	assert_int_equal(stage_answer(s, shorter)->r.error, PAWL_ETIMEOUT);
 	stage_wait(s, LEASE / 2 + 5 * SPAN_MS);
@@ -204,7 +213,8 @@ static void a_long_list_takes_a_turn_for_each_of_its_pieces(void **state) {
 	assert_false(answered(s, id));
 	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
 	assert_false(answered(s, id));
-	release(s, 0, "p/e", stage_lock(4)); /* what ends before it is told is not told */
+	/* what ends before it is told is not told */
+	release(s, 0, "p/e", stage_lock(4));
 	stage_wait(s, SPAN_MS);
 	assert_list(s, id, "abcd");
 }
@@ -294,7 +304,8 @@ static void an_update_with_another_expectation_is_a_mismatch_that_shows_the_valu
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("three");
 	r.expect_seq = true;
-	r.expected_seq = first; /* the mismatch wrote it back under a new one */
+	/* the mismatch wrote it back under a new one */
+	r.expected_seq = first;
 	assert_int_equal(stage_do(s, 2, r), PAWL_EMISMATCH);
 	r.expected_seq = stage_last(s)->r.entry.value_seq;
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
@@ -316,7 +327,8 @@ static void two_updates_with_the_same_expectation_do_not_both_win(void **state) 
 	for (uint32_t i = 0; i < 3; i++) {
 		int error = stage_answer(s, ids[i])->r.error;
 		won += error == PAWL_OK;
-		assert_true(error == PAWL_OK || error == PAWL_EMISMATCH || error == PAWL_EUNSURE || error == PAWL_EBUSY);
+		assert_true(error == PAWL_OK || error == PAWL_EMISMATCH || error == PAWL_EUNSURE ||
+			error == PAWL_EBUSY);
 	}
 	assert_true(won <= 1);
 	assert_value(s, "new");

@@ -1,18 +1,21 @@
-/* How fast others may raise the clock from which tokens are taken (docs/protocol.md, section 9): one member that says wrong ones does not use
- * the tokens up, and does not hold back the others. */
+/* How fast others may raise the clock from which tokens are taken (docs/protocol.md, section 9):
+ * one member that says wrong ones does not use the tokens up, and does not hold back the others. */
 #include "members.h"
 
 /* `from` says a clock in a frame without a message. */
 static void say(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
 	struct core_status status = stage_status(s, from);
-	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[from].disk.node_id, .boot = status.boot,
-		.clock = clock, .flags = FRAME_VOTING };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
+	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[from].disk.node_id, .boot = status.boot, .clock = clock,
+		.flags = FRAME_VOTING };
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+		.frame = &frame });
 }
 
 /* A commit with that token comes from `from`, which gives its clock to nobody else. */
 static void raise(struct stage *s, uint32_t from, uint32_t to, uint64_t token) {
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock((uint8_t)(token >> 38)),
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("far"), .lock_id = stage_lock((uint8_t)(token >> 38)),
 		.token = token, .lease_us = 100, .ballot = { token, 1, 1 } };
 	stage_inject(s, from, to, &m);
 	stage_settle(s);
@@ -57,11 +60,13 @@ static void a_clock_that_a_quorum_of_others_says_is_followed(void **state) {
 	assert_int_equal(stage_count(s, COUNT_clock_followed), 1);
 	assert_int_equal(stage_count(s, COUNT_clock_behind), 0);
 	assert_int_equal(stage_status(s, 1).state, CORE_VOTING);
-	say(s, 0, 1, 2 * high); /* not for what it says alone */
+	/* not for what it says alone */
+	say(s, 0, 1, 2 * high);
 	assert_int_equal(stage_status(s, 1).clock, high);
 }
 
-/* n2 raises n0's clock as far as it may, n0 starts again above that, and n2 is gone: n0 and n1 are a quorum. */
+/* n2 raises n0's clock as far as it may, n0 starts again above that, and n2 is gone: n0 and n1 are
+ * a quorum. */
 static void a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time(void **state) {
 	struct stage *s = *state;
 	const uint64_t clock = stage_status(s, 1).clock;
@@ -77,7 +82,8 @@ static void a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_tim
 	stage_wait(s, SPAN_S);
 	const uint64_t followed = stage_status(s, 1).clock;
 	assert_true(followed >= clock + CLOCK_JUMP_MAX + SPAN_S);
-	say(s, 0, 1, followed + CLOCK_JUMP_MAX); /* no margin has come with that */
+	/* no margin has come with that */
+	say(s, 0, 1, followed + CLOCK_JUMP_MAX);
 	assert_int_equal(stage_status(s, 1).clock, followed);
 	take(s, 1, "k", stage_lock(1));
 	stage_kill(s, 0);
@@ -108,7 +114,8 @@ static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_al
 	stage_cut(s, 0, 3, false);
 	assert_true(stage_start(s, 1));
 	assert_false(stage_until_voting(s, 1, 3 * SPAN_S));
-	assert_true(stage_status(s, 1).clock < CLOCK_JUMP_MAX && stage_status(s, 2).clock < CLOCK_JUMP_MAX);
+	assert_true(stage_status(s, 1).clock < CLOCK_JUMP_MAX &&
+		stage_status(s, 2).clock < CLOCK_JUMP_MAX);
 	assert_true(stage_noted(s, 1, NOTE_CLOCK_REFUSED));
 	stage_free(s);
 }
@@ -131,7 +138,8 @@ static void who_starts_again_is_not_driven_away_from_the_others(void **state) {
 	take(s, 1, "l", stage_lock(2));
 }
 
-static bool wait_until_noted(struct stage *s, uint32_t node, enum core_note_kind kind, span_ns limit) {
+static bool wait_until_noted(struct stage *s, uint32_t node, enum core_note_kind kind,
+	span_ns limit) {
 	const int64_t end = s->now + limit;
 	while (!stage_noted(s, node, kind) && s->now < end) {
 		stage_wait(s, SPAN_MS);
@@ -145,8 +153,9 @@ static void start_at(struct stage *s, uint32_t node, uint64_t clock) {
 	assert_true(stage_start(s, node));
 }
 
-/* n3 has come into the set, and has not taken over yet, for which it needs n1, as n2 is gone for good; n1 finds itself far behind n0 and n3. Then it
- * can only come back by waiting, as n3 does not vote; and it must not find itself behind again in the moment in which it does. */
+/* n3 has come into the set, and has not taken over yet, for which it needs n1, as n2 is gone for
+ * good; n1 finds itself far behind n0 and n3. Then it can only come back by waiting, as n3 does not
+ * vote; and it must not find itself behind again in the moment in which it does. */
 static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state) {
 	struct stage *s = *state;
 	const uint64_t high = stage_status(s, 0).clock + 3 * CLOCK_JUMP_MAX;
@@ -170,7 +179,8 @@ static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state
 	take(s, 1, "k", stage_lock(1));
 }
 
-/* n2 drives n0 away from n1, so that n1 rejoins with the whole margin, and then n1 away from n0, and so on. */
+/* n2 drives n0 away from n1, so that n1 rejoins with the whole margin, and then n1 away from n0,
+ * and so on. */
 static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once(void **state) {
 	struct stage *s = *state;
 	for (uint64_t times = 1; times < 3; times++) {
@@ -187,9 +197,11 @@ static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_
 	}
 }
 
-/* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both: one of them alone says the higher clock, and
- * is believed once it could have come to it with time. */
-static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(void **state) {
+/* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both:
+ * one of them alone says the higher clock, and is believed once it could have come to it with
+ * time. */
+static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(
+	void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
 	add_replica(s, 0, "n5", "n5:7118");
@@ -198,7 +210,8 @@ static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it
 	struct core_change both = set_of("45");
 	both.anyway = true;
 	(void)ask_change(s, 0, both);
-	assert_true(wait_until_epoch(s, 0, 4, 5 * SPAN_S) && wait_until_epoch(s, 1, 4, 5 * SPAN_S) && wait_until_epoch(s, 2, 4, 5 * SPAN_S));
+	assert_true(wait_until_epoch(s, 0, 4, 5 * SPAN_S) &&
+		wait_until_epoch(s, 1, 4, 5 * SPAN_S) && wait_until_epoch(s, 2, 4, 5 * SPAN_S));
 	stage_cut(s, 0, 1, true);
 	stage_cut(s, 1, 2, true);
 	const uint64_t low = stage_status(s, 1).clock;
@@ -218,7 +231,8 @@ static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it
 }
 
 /* n3, a replica, is linked with n2 alone. */
-static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone(void **state) {
+static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone(
+	void **state) {
 	(void)state;
 	struct stage_options options = stage_options_plain();
 	options.replicas = 1;
@@ -244,9 +258,12 @@ int main(void) {
 		NAMED(who_starts_again_is_not_driven_away_from_the_others),
 		MEMBERS(who_waits_because_its_clock_is_behind_is_behind_no_more),
 		NAMED(who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once),
-		MEMBERS_3(who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead),
-		cmocka_unit_test(a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
-		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
+		MEMBERS_3(
+		who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead),
+		cmocka_unit_test(
+		a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
+		cmocka_unit_test(
+			who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

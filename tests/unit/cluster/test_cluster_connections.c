@@ -1,9 +1,11 @@
-/* Locks that end with a connection of their holder (docs/protocol.md, section 2, Release on disconnect). */
+/* Locks that end with a connection of their holder (docs/protocol.md, section 2, Release on
+ * disconnect). */
 #include <stdio.h>
 
 #include "named.h"
 
-static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding, span_ns delay) {
+static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding,
+	span_ns delay) {
 	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, 0);
 	r.terms.binding = binding;
 	r.terms.delay = delay;
@@ -52,7 +54,8 @@ static void a_holder_that_has_named_a_later_connection_keeps_the_lock(void **sta
 	assert_false(holds(s, 2, "k", stage_lock(1)));
 }
 
-/* One master hears of the closed connection before it hears of the next one: it takes the lock again from the others. */
+/* One master hears of the closed connection before it hears of the next one: it takes the lock
+ * again from the others. */
 static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 0);
@@ -60,7 +63,8 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
 	r.binding = 1;
-	(void)stage_ask(s, 0, r); /* n1 has dropped it */
+	/* n1 has dropped it */
+	(void)stage_ask(s, 0, r);
 	stage_settle(s);
 	assert_int_equal(rebind(s, 2, 1, 2), PAWL_OK);
 	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
@@ -70,10 +74,12 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	}
 }
 
-/* What ended with its connection at one master is not learned again from those that have not heard yet; nor are these mended by each other. */
+/* What ended with its connection at one master is not learned again from those that have not heard
+ * yet; nor are these mended by each other. */
 static void a_lock_that_ended_with_its_connection_is_not_learned_again(void **state) {
 	struct stage *s = *state;
-	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
 	take_bound(s, 0, 1, 1, 0);
 	stage_wait(s, SPAN_MS);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -90,10 +96,12 @@ static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(voi
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 2, 0);
 	assert_int_equal(closed(s, 0, 1, 2), PAWL_OK);
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
-		.lease_us = 1000000, .ballot = { 1, 1, 1 }, .terms = { .binding = 1 } };
-	struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 100,
-		.lease_us = 1000000, .ballot = { 100, 1, 1 }, .terms = { .binding = 2 } };
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = 1, .lease_us = 1000000, .ballot = { 1, 1, 1 },
+		.terms = { .binding = 1 } };
+	struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = 100, .lease_us = 1000000,
+		.ballot = { 100, 1, 1 }, .terms = { .binding = 2 } };
 	stage_inject(s, 0, 1, &m);
 	stage_inject(s, 0, 1, &commit);
 	m.terms.binding = 2;
@@ -102,17 +110,20 @@ static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(voi
 	m.terms.binding = 3;
 	stage_inject(s, 0, 1, &m);
 	assert_true(has(s, 1));
-	stage_inject(s, 0, 1, &commit); /* to what is here with a later bond it is one of its attempts */
+	/* to what is here with a later bond it is one of its attempts */
+	stage_inject(s, 0, 1, &commit);
 	assert_true(has(s, 1));
 }
 
 /* The coordinator dies before all have heard: the others tell it to each other. */
 static void the_end_with_a_connection_is_learned_from_those_who_have_heard(void **state) {
 	struct stage *s = *state;
-	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
 	take_bound(s, 0, 1, 1, 0);
 	stage_wait(s, SPAN_MS);
-	stage_inject(s, 1, 0, &release); /* the other two are a quorum that has it */
+	/* the other two are a quorum that has it */
+	stage_inject(s, 1, 0, &release);
 	stage_wait(s, 800 * SPAN_MS);
 	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
 }
@@ -131,10 +142,12 @@ static void what_ended_with_its_connection_is_not_merged(void **state) {
 	assert_false(has(s, 0));
 }
 
-/* ... unless it goes on under a later bond: n2 has that one, and n3, which has missed it, has heard of the end of the earlier one. */
+/* ... unless it goes on under a later bond: n2 has that one, and n3, which has missed it, has heard
+ * of the end of the earlier one. */
 static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 	struct stage *s = *state;
-	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
 	take_bound(s, 0, 1, 1, 0);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
@@ -142,7 +155,8 @@ static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 	stage_inject(s, 1, 2, &release);
 	assert_false(has(s, 2));
 	assert_true(stage_start(s, 0));
-	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, true); /* what n3 remembers comes first */
+	/* what n3 remembers comes first */
+	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, true);
 	stage_wait(s, 150 * SPAN_MS);
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, false);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
@@ -151,7 +165,8 @@ static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 
 static int setup_whole_ring(void **state) {
 	struct stage_options o = named_options();
-	o.limits.released = 0; /* as many as without a configuration */
+	/* as many as without a configuration */
+	o.limits.released = 0;
 	*state = stage_born(&o);
 	return 0;
 }
@@ -165,9 +180,11 @@ static void hundreds_of_locks_of_a_closed_connection_are_remembered(void **state
 		r.terms.binding = 1;
 		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	}
-	for (uint32_t i = 1; i <= 200; i++) { /* n1 alone hears of it */
+	/* n1 alone hears of it */
+	for (uint32_t i = 1; i <= 200; i++) {
 		snprintf(key, sizeof key, "k%u", i);
-		const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str(key), .lock_id = stage_lock((uint8_t)i), .number = 1 };
+		const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
+			.key = slice_str(key), .lock_id = stage_lock((uint8_t)i), .number = 1 };
 		stage_inject(s, 1, 0, &release);
 	}
 	stage_wait(s, 1200 * SPAN_MS);
@@ -180,7 +197,8 @@ static void where_too_few_had_the_lock_the_next_connection_learns_that_it_is_los
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
 	r.binding = 1;
-	(void)stage_ask(s, 0, r); /* n1 and n2 have dropped it */
+	/* n1 and n2 have dropped it */
+	(void)stage_ask(s, 0, r);
 	stage_settle(s);
 	assert_int_not_equal(rebind(s, 1, 1, 2), PAWL_OK);
 }
@@ -222,15 +240,17 @@ static void of_two_copies_that_are_merged_the_later_connection_counts(void **sta
 	merge_connections(*state, 1, 2);
 }
 
-static void of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order(void **state) {
+static void of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order(
+	void **state) {
 	merge_connections(*state, 2, 1);
 }
 
 static void a_copy_that_is_learned_brings_a_later_connection(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 0);
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
-		.lease_us = 1000, .ballot = { 1, 1, 1 }, .terms = { .binding = 2 } };
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = 1, .lease_us = 1000, .ballot = { 1, 1, 1 },
+		.terms = { .binding = 2 } };
 	stage_inject(s, 0, 1, &m);
 	stage_settle(s);
 	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
@@ -241,7 +261,8 @@ static void a_copy_that_is_learned_brings_a_later_connection(void **state) {
 static void a_downgraded_lock_still_ends_with_its_connection(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 0);
-	assert_int_equal(stage_do(s, 1, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))),
+		PAWL_OK);
 	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
 	assert_false(holds(s, 1, "k", stage_lock(1)));
 }
@@ -266,7 +287,8 @@ static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t bi
 	return stage_do(s, node, r);
 }
 
-/* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and goes. */
+/* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and
+ * goes. */
 static void move_and_die(struct stage *s, uint32_t binding) {
 	take_bound(s, 0, 1, binding, 0);
 	assert_int_equal(rebind(s, 1, 1, binding + 1), PAWL_OK);
@@ -308,7 +330,9 @@ int main(void) {
 		NAMED(the_end_with_a_connection_is_learned_from_those_who_have_heard),
 		NAMED(what_ended_with_its_connection_is_not_merged),
 		NAMED(what_goes_on_with_a_later_connection_is_merged),
-		cmocka_unit_test_setup_teardown(hundreds_of_locks_of_a_closed_connection_are_remembered, setup_whole_ring, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			hundreds_of_locks_of_a_closed_connection_are_remembered, setup_whole_ring,
+			named_teardown),
 		NAMED(where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost),
 		NAMED(a_lock_without_a_connection_is_not_ended_by_one),
 		NAMED(the_later_connection_goes_with_a_record_that_is_learned),

@@ -1,5 +1,5 @@
-/* A contested key (docs/protocol.md, section 4): whose lock it is loses nothing by it, and of a semaphore nothing is closed but the numbers that
- * two have. */
+/* A contested key (docs/protocol.md, section 4): whose lock it is loses nothing by it, and of a
+ * semaphore nothing is closed but the numbers that two have. */
 #include "modes.h"
 
 #define LONG (10 * SPAN_S)
@@ -10,7 +10,8 @@ static void hold(struct stage *s, uint32_t node, struct id128 lock) {
 
 static void commit_at(struct stage *s, uint32_t node, struct id128 lock, struct terms terms) {
 	uint64_t token = stage_status(s, node).clock + 1;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { token, 1, 1 }, .terms = terms };
 	stage_inject(s, 1, node, &m);
 	stage_settle(s);
@@ -22,7 +23,8 @@ static void rejoin(struct stage *s, uint32_t node) {
 	assert_true(stage_until_voting(s, node, SPAN_S));
 }
 
-/* L2 holds the key by n2 and n3; n1 has what a coordinator that died left of L1, and n2 has merged both. */
+/* L2 holds the key by n2 and n3; n1 has what a coordinator that died left of L1, and n2 has merged
+ * both. */
 static void contest(struct stage *s) {
 	commit_at(s, 0, stage_lock(1), (struct terms){ .of = SHARE_EXCLUSIVE });
 	stage_isolate(s, 0, true);
@@ -46,7 +48,8 @@ static void a_renewal_waits_for_a_master_that_has_begun_to_vote(void **state) {
 	contest(s);
 	uint64_t id = stage_ask(s, 2, extension(stage_lock(2), true));
 	stage_settle(s);
-	assert_false(answered(s, id)); /* n1 lacks it, n2 may not lengthen it yet: it is not lost */
+	/* n1 lacks it, n2 may not lengthen it yet: it is not lost */
+	assert_false(answered(s, id));
 	stage_wait(s, 120 * SPAN_MS);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
 	assert_true(stage_count(s, COUNT_extend_asked_again) > 0);
@@ -58,7 +61,8 @@ static void a_renewal_says_that_there_is_no_quorum_while_the_others_are_silent(v
 	stage_isolate(s, 1, true);
 	uint64_t id = stage_ask(s, 2, extension(stage_lock(2), true));
 	stage_wait(s, 250 * SPAN_MS);
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM); /* n2 may have it */
+	/* n2 may have it */
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
 static void a_renewal_that_asks_again_keeps_to_the_deadline(void **state) {
@@ -67,12 +71,14 @@ static void a_renewal_that_asks_again_keeps_to_the_deadline(void **state) {
 	assert_int_equal(stage_do(s, 2, stage_acquire("other", stage_lock(3), LONG, 0)), PAWL_OK);
 	stage_wait(s, 110 * SPAN_MS);
 	assert_int_equal(stage_do(s, 2, extension(stage_lock(2), true)), PAWL_OK);
-	stage_wait(s, LONG - LONG / 100 - 60 * SPAN_MS); /* what is left of the belief is less than another start takes */
+	/* what is left of the belief is less than another start takes */
+	stage_wait(s, LONG - LONG / 100 - 60 * SPAN_MS);
 	rejoin(s, 1);
 	struct core_request r = extension(stage_lock(2), false);
 	uint64_t id = stage_ask(s, 2, r);
 	stage_wait(s, 150 * SPAN_MS);
-	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK); /* a deadline that has passed is final */
+	/* a deadline that has passed is final */
+	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
 }
 
 static void an_extension_that_is_overtaken_by_another_is_not_lost(void **state) {
@@ -89,7 +95,8 @@ static void an_extension_that_is_overtaken_by_another_is_not_lost(void **state) 
 	}
 	assert_int_equal(stage_do(s, 0, extension(stage_lock(1), false)), PAWL_OK);
 	stage_wait(s, 150 * SPAN_MS);
-	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM); /* the lock is held for ten seconds more */
+	/* the lock is held for ten seconds more */
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM);
 }
 
 static void what_masters_do_not_have_is_lost_on_a_contested_key_too(void **state) {
@@ -104,11 +111,13 @@ static void an_update_of_a_contested_lock_is_written(void **state) {
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(2));
 	r.value = slice_str("new");
 	int error = stage_do(s, 2, r);
-	assert_true(error == PAWL_OK || error == PAWL_EUNSURE); /* the merged record may not vouch for its value */
+	/* the merged record may not vouch for its value */
+	assert_true(error == PAWL_OK || error == PAWL_EUNSURE);
 	assert_int_not_equal(error, PAWL_ELOST);
 }
 
-/* What a master that has two records says of them proves nothing: nobody was told that L1 is held, and L2 is. */
+/* What a master that has two records says of them proves nothing: nobody was told that L1 is held,
+ * and L2 is. */
 static void a_contested_lock_is_not_extended_for_who_keeps_no_deadline(void **state) {
 	struct stage *s = *state;
 	contest(s);
@@ -118,20 +127,25 @@ static void a_contested_lock_is_not_extended_for_who_keeps_no_deadline(void **st
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
-/* L1's commit, which failed, has reached n1 alone, with a token above every clock that the others know: n2 merges it, and notes less. */
+/* L1's commit, which failed, has reached n1 alone, with a token above every clock that the others
+ * know: n2 merges it, and notes less. */
 static void contest_high(struct stage *s, struct terms terms) {
 	uint64_t token = stage_status(s, 0).clock + 4 * CEILING_BLOCK;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
 		.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { token, 1, 1 }, .terms = terms };
 	stage_inject(s, 1, 0, &m);
-	stage_isolate(s, 0, true); /* before anybody hears its clock */
+	/* before anybody hears its clock */
+	stage_isolate(s, 0, true);
 	stage_wait(s, 10 * SPAN_MS);
-	struct core_request r = terms.of == SHARE_EXCLUSIVE ? stage_acquire("k", stage_lock(2), LONG, 0) : permits_request("k", stage_lock(2), 1, terms.of, 0);
+	struct core_request r = terms.of == SHARE_EXCLUSIVE ? stage_acquire("k", stage_lock(2),
+		LONG, 0) : permits_request("k", stage_lock(2), 1, terms.of, 0);
 	r.lease = LONG;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1));
-	stage_wait(s, 150 * SPAN_MS); /* it has n3's snapshot */
+	/* it has n3's snapshot */
+	stage_wait(s, 150 * SPAN_MS);
 	stage_cut(s, 0, 1, false);
 	assert_true(stage_until_voting(s, 1, SPAN_S));
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED));
@@ -143,7 +157,8 @@ static void a_master_that_has_two_locks_had_neither_of_them(void **state) {
 	contest_high(s, (struct terms){ .of = SHARE_EXCLUSIVE });
 	uint64_t id = stage_ask(s, 0, extension(stage_lock(1), false));
 	stage_wait(s, 250 * SPAN_MS);
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE); /* L2 is believed */
+	/* L2 is believed */
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
 static void a_master_where_two_have_a_number_had_it_for_neither(void **state) {
@@ -154,11 +169,13 @@ static void a_master_where_two_have_a_number_had_it_for_neither(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
-/* ---- a semaphore: X holds number 1 of 10, Y number 0; a coordinator that died left X number 0 at n1 ---- */
+/* ---- a semaphore: X holds number 1 of 10, Y number 0; a coordinator that died left X number 0 at
+ * n1 ---- */
 
 static const struct id128 x = { { 1 } }, y = { { 2 } };
 
-static uint64_t renew(struct stage *s, uint32_t node, struct id128 lock, uint64_t number, bool kept) {
+static uint64_t renew(struct stage *s, uint32_t node, struct id128 lock, uint64_t number,
+	bool kept) {
 	struct core_request r = extension(lock, kept);
 	r.terms.set.w[0] = number;
 	uint64_t id = stage_ask(s, node, r);
@@ -171,7 +188,8 @@ static void surplus(struct stage *s, span_ns lease) {
 	commit_at(s, 0, x, terms);
 	stage_isolate(s, 0, true);
 	stage_wait(s, 300 * SPAN_MS);
-	for (int i = 0; i < 2; i++) { /* Y takes the lowest, X the next one */
+	/* Y takes the lowest, X the next one */
+	for (int i = 0; i < 2; i++) {
 		struct core_request r = permits_request("k", i == 0 ? y : x, 1, 10, 0);
 		r.lease = lease;
 		assert_int_equal(stage_do(s, 1, r), PAWL_OK);
@@ -189,12 +207,14 @@ static void surplus(struct stage *s, span_ns lease) {
 	}
 }
 
-static void a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were_left_behind(void **state) {
+static void a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were_left_behind(
+	void **state) {
 	struct stage *s = *state;
 	surplus(s, LONG);
 	uint64_t id = renew(s, 2, x, 2, true);
 	assert_int_equal(slots_of(s, id).w[0], 2);
-	id = stage_ask(s, 1, extension(x, false)); /* who names none, at the node that has answered it */
+	/* who names none, at the node that has answered it */
+	id = stage_ask(s, 1, extension(x, false));
 	stage_settle(s);
 	assert_int_equal(slots_of(s, id).w[0], 2);
 	id = renew(s, 2, y, 1, true);
@@ -208,7 +228,8 @@ static void a_clash_closes_only_the_numbers_that_clash(void **state) {
 	rejoin(s, 2);
 	assert_true(stage_count(s, COUNT_contested) > 0);
 	for (uint8_t i = 0; i < 8; i++) {
-		assert_int_equal(take_permits(s, i % 3, "k", stage_lock((uint8_t)(10 + i)), 1, 10), PAWL_OK);
+		assert_int_equal(take_permits(s, i % 3, "k", stage_lock((uint8_t)(10 + i)), 1, 10),
+			PAWL_OK);
 		assert_int_equal(stage_last(s)->r.terms.set.w[0], 4 << i);
 	}
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(30), 1, 10), PAWL_EHELD);
@@ -229,7 +250,8 @@ static void numbers_that_nobody_extends_run_out_while_their_lock_is_renewed(void
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED_ENDED));
 	assert_int_equal(release(s, 1, "k", y), PAWL_OK);
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(30), 1, 10), PAWL_OK);
-	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1); /* it is free as soon as its holder lets go */
+	/* it is free as soon as its holder lets go */
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
 /* Both of them would be told that they have number 0. */
@@ -243,7 +265,8 @@ static void numbers_in_doubt_are_told_to_nobody_who_does_not_name_them(void **st
 		uint64_t id = stage_ask(s, 0, extension(x, kept));
 		stage_wait(s, 250 * SPAN_MS);
 		const struct stage_reply *r = stage_answer(s, id);
-		assert_true(r->r.error == PAWL_EUNSURE || (r->r.error == PAWL_OK && r->r.terms.set.w[0] == 2));
+		assert_true(r->r.error == PAWL_EUNSURE ||
+			(r->r.error == PAWL_OK && r->r.terms.set.w[0] == 2));
 	}
 }
 
@@ -258,7 +281,8 @@ static void a_repeat_beside_a_clash_gets_a_number_that_is_in_no_doubt(void **sta
 
 /* ---- permits that nobody believes in (section 10) ---- */
 
-/* X held number 0 until its lease ended at all masters; a late repeat is granted another one, and nobody hears the answer. */
+/* X held number 0 until its lease ended at all masters; a late repeat is granted another one, and
+ * nobody hears the answer. */
 static void an_extension_says_which_numbers_it_is_for(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", x, 1, 10), PAWL_OK);
@@ -271,23 +295,28 @@ static void an_extension_says_which_numbers_it_is_for(void **state) {
 	uint64_t id = stage_ask(s, 2, extension(x, false));
 	stage_settle(s);
 	assert_int_equal(slots_of(s, id).w[0], 2);
-	id = renew(s, 2, x, 1, false); /* and of the number that it had nothing is revived */
+	/* and of the number that it had nothing is revived */
+	id = renew(s, 2, x, 1, false);
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
 }
 
 static void commit_everywhere(struct stage *s, struct id128 lock, uint16_t of, uint64_t number) {
 	for (uint32_t i = 0; i < 3; i++) {
-		commit_at(s, i, lock, (struct terms){ .of = of, .count = 1, .set = { { number, 0 } } });
+		commit_at(s, i, lock,
+			(struct terms){ .of = of, .count = 1, .set = { { number, 0 } } });
 	}
 }
 
-/* Number 0 was learned anew at all masters: somebody else's may have come between. Number 1 was granted after that. */
+/* Number 0 was learned anew at all masters: somebody else's may have come between. Number 1 was
+ * granted after that. */
 static void what_a_record_was_not_accepted_for_last_was_not_had(void **state) {
 	struct stage *s = *state;
 	uint64_t clock = stage_status(s, 0).clock;
 	for (uint32_t i = 0; i < 3; i++) {
-		struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = x, .token = clock,
-			.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { clock, 1, 1 }, .terms = { .of = 10, .count = 1, .set = { { 1, 0 } } } };
+		struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
+			.lock_id = x, .token = clock, .lease_us = (uint64_t)(LONG / SPAN_US),
+			.ballot = { clock, 1, 1 },
+			.terms = { .of = 10, .count = 1, .set = { { 1, 0 } } } };
 		stage_inject(s, (i + 1) % 3, i, &m);
 	}
 	commit_everywhere(s, x, 10, 2);
@@ -312,7 +341,8 @@ static void numbers_that_are_not_named_last_until_their_end(void **state) {
 static void an_extension_that_cannot_know_the_numbers_is_unsure(void **state) {
 	struct stage *s = *state;
 	surplus(s, LONG);
-	stage_isolate(s, 2, true); /* n1 has number 0 of it, n2 number 1 */
+	/* n1 has number 0 of it, n2 number 1 */
+	stage_isolate(s, 2, true);
 	struct core_request r = extension(x, false);
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1));
@@ -338,7 +368,8 @@ int main(void) {
 		NAMED(a_master_where_two_have_a_number_had_it_for_neither),
 		NAMED(what_a_record_was_not_accepted_for_last_was_not_had),
 		NAMED(numbers_that_are_not_named_last_until_their_end),
-		NAMED(a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were_left_behind),
+		NAMED(
+		a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were_left_behind),
 		NAMED(a_clash_closes_only_the_numbers_that_clash),
 		NAMED(numbers_that_nobody_extends_run_out_while_their_lock_is_renewed),
 		NAMED(numbers_in_doubt_are_told_to_nobody_who_does_not_name_them),

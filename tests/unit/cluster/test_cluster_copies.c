@@ -12,7 +12,8 @@ static void a_lock_that_ended_with_its_connection_is_not_extended_after_the_chan
 	close_connection(s, "k", 1, 1);
 	take(s, 1, "k", stage_lock(2));
 	decide(s, id, 3);
-	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK); /* the process is started again */
+	/* the process is started again */
+	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(extend(s, 6, "k", stage_lock(2), LEASE, false), PAWL_OK);
 	assert_true(holds(s, 4, "k", stage_lock(2)));
 }
@@ -41,7 +42,8 @@ static void what_was_given_back_has_no_token_of_before_after_the_change(void **s
 	uint64_t token = take(s, 2, "a", stage_lock(3));
 	assert_int_equal(release(s, 2, "a", stage_lock(3)), PAWL_OK);
 	decide(s, id, 3);
-	assert_true(take(s, 4, "a", stage_lock(1)) > token); /* the request is repeated */
+	/* the request is repeated */
+	assert_true(take(s, 4, "a", stage_lock(1)) > token);
 }
 
 /* n4's copy of X's lease has the travel time left when it is over at the sources. */
@@ -56,7 +58,8 @@ static void expire_under_way(struct stage *s, uint64_t *id, uint64_t *token) {
 	stage_wait(s, SHORT - 5 * SPAN_MS);
 	memset(s->held, 0, sizeof s->held);
 	stage_settle(s);
-	stage_wait(s, 10 * SPAN_MS); /* over, but not there */
+	/* over, but not there */
+	stage_wait(s, 10 * SPAN_MS);
 	*token = take(s, 1, "k", stage_lock(2));
 	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
@@ -76,7 +79,8 @@ static void a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change(void **state) {
+static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change(
+	void **state) {
 	struct stage *s = *state;
 	uint64_t id, token;
 	expire_under_way(s, &id, &token);
@@ -84,7 +88,8 @@ static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-/* X's extension reaches n2 alone, a source as n1 is, where X's lease is over. X is copied, and counts as what n1 lacks. */
+/* X's extension reaches n2 alone, a source as n1 is, where X's lease is over. X is copied, and
+ * counts as what n1 lacks. */
 static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = window(s, "567", 3), token, noted;
@@ -103,14 +108,16 @@ static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) 
 	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
-/* X is released at n1 and n3. n2, a source as n1 is, has not heard of the release and still has X. */
+/* X is released at n1 and n3. n2, a source as n1 is, has not heard of the release and still has
+ * X. */
 static void a_release_that_another_source_missed_reaches_the_copy(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t id = window(s, "567", 3);
 	lose_to(s, 1, MESSAGE_RELEASE, true);
 	assert_int_equal(release(s, HOLDER, "k", stage_lock(1)), PAWL_OK);
-	stage_kill(s, HOLDER); /* it would say so again */
+	/* it would say so again */
+	stage_kill(s, HOLDER);
 	assert_true(knows(s, 1, "k", stage_lock(1)));
 	decide(s, id, 3);
 	assert_false(knows(s, 4, "k", stage_lock(1)));
@@ -141,12 +148,14 @@ static uint64_t run_out_under_way(struct stage *s) {
 static void a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change(void **state) {
 	struct stage *s = *state;
 	run_out_under_way(s);
-	struct core_request r = stage_request(CORE_EXTEND, "s", stage_lock(1)); /* its process is started again */
+	/* its process is started again */
+	struct core_request r = stage_request(CORE_EXTEND, "s", stage_lock(1));
 	r.lease = LEASE;
 	assert_true(stage_do(s, 5, r) == PAWL_EUNSURE || stage_last(s)->r.terms.set.w[0] == 1);
 }
 
-static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change(void **state) {
+static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change(
+	void **state) {
 	struct stage *s = *state;
 	const uint64_t token = run_out_under_way(s);
 	assert_int_equal(take_permits(s, 4, "s", stage_lock(1), 2, 2), PAWL_OK);
@@ -155,7 +164,8 @@ static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_th
 
 /* ---- while a master rejoins ---- */
 
-#define MANY 300 /* more than a piece of a snapshot */
+/* more than a piece of a snapshot */
+#define MANY 300
 
 static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	struct stage *s = *state;
@@ -173,7 +183,8 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	stage_stop(s, 2, 0, MESSAGE_SNAPSHOT_GO_ON, true);
 	stage_stop(s, 2, 1, MESSAGE_SNAPSHOT_GO_ON, true);
 	stage_mend(s);
-	stage_wait(s, 140 * SPAN_MS); /* the first pieces are there */
+	/* the first pieces are there */
+	stage_wait(s, 140 * SPAN_MS);
 	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
 	uint32_t there = 0;
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -199,8 +210,9 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	}
 }
 
-/* n3 never has the whole of n1's snapshot, and n2 is away: it asks so often that all bits of tries are used up, and votes by waiting. What it
- * has by then it may have had from anybody, whatever came between. */
+/* n3 never has the whole of n1's snapshot, and n2 is away: it asks so often that all bits of tries
+ * are used up, and votes by waiting. What it has by then it may have had from anybody, whatever
+ * came between. */
 static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void **state) {
 	struct stage *s = *state;
 	char name[16], known[16] = "";
@@ -225,18 +237,22 @@ static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void *
 		}
 	}
 	assert_true(known[0]);
-	for (int i = 0; i < 25; i++) { /* n1 alone lengthens it */
+	/* n1 alone lengthens it */
+	for (int i = 0; i < 25; i++) {
 		(void)extend(s, 0, known, stage_lock(lock), 10 * SPAN_S, true);
 		stage_wait(s, 400 * SPAN_MS);
 	}
 	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
-	assert_true(stage_count(s, COUNT_merge_swept) > 0); /* the bits were used up */
+	/* the bits were used up */
+	assert_true(stage_count(s, COUNT_merge_swept) > 0);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(state_of(s, 2), CORE_VOTING);
 	assert_int_equal(count_of(s, 2, COUNT_waited), 1);
 	uint64_t token, noted;
-	assert_true(core_peek(s->nodes[2].core, slice_str(known), stage_lock(lock), &token, &noted));
-	assert_true(noted >= token && noted >= CEILING_BLOCK); /* its clock, which began at the ceiling */
+	assert_true(core_peek(s->nodes[2].core, slice_str(known), stage_lock(lock), &token,
+		&noted));
+	/* its clock, which began at the ceiling */
+	assert_true(noted >= token && noted >= CEILING_BLOCK);
 	core_check(s->nodes[2].core);
 }
 
@@ -250,7 +266,8 @@ int main(void) {
 		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),
 		COPIES(a_release_that_another_source_missed_reaches_the_copy),
 		COPIES(a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change),
-		COPIES(a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change),
+		COPIES(
+		a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change),
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
 		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};

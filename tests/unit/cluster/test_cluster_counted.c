@@ -1,5 +1,5 @@
-/* Commits and writes that were never sent to a master, which is watched: it finds out by counting that it has missed something
- * (docs/protocol.md, section 3, Watching). */
+/* Commits and writes that were never sent to a master, which is watched: it finds out by counting
+ * that it has missed something (docs/protocol.md, section 3, Watching). */
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
@@ -136,7 +136,8 @@ static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_grante
 	nothing_more(s);
 }
 
-/* n2 remembers what n1's start before the present one granted, and has its link with n3 again long after n1. */
+/* n2 remembers what n1's start before the present one granted, and has its link with n3 again long
+ * after n1. */
 static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
@@ -149,7 +150,8 @@ static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **sta
 	are_gaps_of_all(s);
 }
 
-/* It grants nothing between its second start and its third: what is remembered of the first is kept. */
+/* It grants nothing between its second start and its third: what is remembered of the first is
+ * kept. */
 static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
@@ -218,7 +220,8 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	update_held_back(s, 0, "1");
-	stage_wait(s, 30 * SPAN_MS); /* it protects an update for a quarter of request_timeout */
+	/* it protects an update for a quarter of request_timeout */
+	stage_wait(s, 30 * SPAN_MS);
 	update_held_back(s, 1, "2");
 	nothing_more(s);
 	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
@@ -228,7 +231,8 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 	stage_wait(s, SPAN_S);
 	const struct stage_news *n = stage_next_news(s, N3);
 	assert_non_null(n);
-	assert_true(n->n.kind == WATCH_EVENT_MISSED || (n->n.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
+	assert_true(n->n.kind == WATCH_EVENT_MISSED ||
+		(n->n.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
 }
 
 /* n3 is prepared for an update of which nothing comes, and gets "1" in another way. */
@@ -237,7 +241,8 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 	uint64_t token = take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	update_held_back(s, 0, "1");
-	struct message m = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .ballot = { token + 9, 1, 1 } };
+	struct message m = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .ballot = { token + 9, 1, 1 } };
 	stage_wait(s, 30 * SPAN_MS);
 	stage_inject(s, 1, N3, &m);
 	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
@@ -250,10 +255,12 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 
 static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
 	struct core_change gone = { .kind = CHANGE_REMOVE, .name = slice_str("n4") };
-	return stage_ask(s, node, (struct core_request){ .op = CORE_CHANGE, .change = &gone, .admin = true, .client = 100 });
+	return stage_ask(s, node, (struct core_request){ .op = CORE_CHANGE, .change = &gone,
+		.admin = true, .client = 100 });
 }
 
-/* n4, a replica, coordinates X while its link with n3 is cut, and is removed before the others have said what came from it. */
+/* n4, a replica, coordinates X while its link with n3 is cut, and is removed before the others have
+ * said what came from it. */
 static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
 	struct stage *s = *state;
 	drain_news(s);
@@ -274,7 +281,8 @@ static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap
 	const uint64_t before = epoch_of(s, N3);
 	for (uint32_t other = 0; other < 2; other++) {
 		lose_choices(s, other, true);
-		lose_to(s, other, MESSAGE_DECREE_PROMISE, true); /* nor do they finish it themselves */
+		/* nor do they finish it themselves */
+		lose_to(s, other, MESSAGE_DECREE_PROMISE, true);
 	}
 	stage_cut(s, 3, N3, true);
 	(void)ask_without_n4(s, N3);
@@ -309,7 +317,8 @@ int main(void) {
 		WATCHED(a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap),
 		WATCHED(a_write_that_was_refused_and_is_taught_later_is_no_gap),
 		WITH_A_REPLICA(what_a_coordinator_that_is_removed_granted_is_a_gap),
-		WITH_A_REPLICA(what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap),
+		WITH_A_REPLICA(
+			what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* Where thousands wait, no step is long: what concerns all of them is done in pieces, and counts at once all the same (docs/protocol.md, section 5,
- * Many who wait, and section 3, Lists of who waits). */
+/* Where thousands wait, no step is long: what concerns all of them is done in pieces, and counts at
+ * once all the same (docs/protocol.md, section 5, Many who wait, and section 3, Lists of who
+ * waits). */
 #include "named.h"
 
-#define CROWD 3000 /* some pieces */
+/* some pieces */
+#define CROWD 3000
 
 static struct id128 one_of(uint32_t i) {
 	struct id128 id = stage_lock((uint8_t)(i % 251));
@@ -12,7 +14,8 @@ static struct id128 one_of(uint32_t i) {
 
 static int crowd_setup(void **state) {
 	struct stage_options o = named_options();
-	o.unchecked = true; /* core_check looks at everybody after every step */
+	/* core_check looks at everybody after every step */
+	o.unchecked = true;
 	*state = stage_born(&o);
 	return 0;
 }
@@ -33,7 +36,8 @@ static void check(const struct stage *s) {
 	}
 }
 
-/* How many requests for the key are in the queue of its home, which for this node is whichever it is. */
+/* How many requests for the key are in the queue of its home, which for this node is whichever it
+ * is. */
 static uint32_t entries(struct stage *s, uint32_t node, const char *key) {
 	struct core_request r = stage_request(CORE_EXPLAIN, key, stage_lock(0));
 	r.admin = true;
@@ -44,7 +48,8 @@ static uint32_t entries(struct stage *s, uint32_t node, const char *key) {
 	return w[0].waiting + w[1].waiting + w[2].waiting;
 }
 
-/* How many have been dropped: entries of links that are gone, and what is given up for connections that are. */
+/* How many have been dropped: entries of links that are gone, and what is given up for connections
+ * that are. */
 static uint64_t dropped(const struct stage *s) {
 	return stage_count(s, COUNT_waiter_dropped);
 }
@@ -55,7 +60,8 @@ static const char *key_at(struct stage *s, uint32_t home) {
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
 		take(s, 0, key, stage_lock((uint8_t)key[0]));
 		(void)wait_for(s, 1, key, stage_lock(201));
-		const bool found = entries(s, home, key) == 1 && stage_last(s)->witnesses[home].waiting == 1;
+		const bool found = entries(s, home, key) == 1 &&
+			stage_last(s)->witnesses[home].waiting == 1;
 		stage_client_gone(s, 1, 2);
 		stage_settle(s);
 		if (found) {
@@ -83,14 +89,16 @@ static void crowd_in(struct stage *s, const char *key) {
 	crowd_of(s, key, 5);
 }
 
-static void the_entries_of_a_lost_node_are_freed_in_pieces_and_none_of_them_has_a_turn(void **state) {
+static void the_entries_of_a_lost_node_are_freed_in_pieces_and_none_of_them_has_a_turn(
+	void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
 	crowd_in(s, key);
 	uint64_t other = wait_for(s, 2, key, stage_lock(202));
 	uint64_t before = dropped(s);
 	stage_isolate(s, 1, true);
-	assert_in_range(dropped(s) - before, 1, CROWD - 1000); /* one piece in one turn of the loop */
+	/* one piece in one turn of the loop */
+	assert_in_range(dropped(s) - before, 1, CROWD - 1000);
 	check(s);
 	stage_wait(s, 20 * SPAN_MS);
 	assert_int_equal(dropped(s) - before, CROWD);
@@ -107,7 +115,8 @@ static void a_release_while_they_are_freed_goes_to_who_is_there_still(void **sta
 	crowd_in(s, key);
 	uint64_t other = wait_for(s, 2, key, stage_lock(202));
 	stage_isolate(s, 1, true);
-	uint64_t id = stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
+	uint64_t id = stage_ask(s, 0,
+		stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
 	stage_wait(s, 50 * SPAN_MS);
 	token_of(s, id);
 	token_of(s, other);
@@ -128,11 +137,15 @@ static void a_try_is_not_refused_for_those_that_are_lost(void **state) {
 static void what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
-	crowd_of(s, key, CROWD); /* the last one is the most important one, and given up last */
-	uint64_t other = wait_for(s, 2, key, stage_lock(202)), replies = s->reply_count, before = dropped(s);
+	/* the last one is the most important one, and given up last */
+	crowd_of(s, key, CROWD);
+	uint64_t other = wait_for(s, 2, key, stage_lock(202)), replies = s->reply_count,
+		before = dropped(s);
 	stage_client_gone(s, 1, 2);
-	assert_in_range(dropped(s) - before, 1, CROWD / 2); /* one piece in one turn of the loop */
-	(void)stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0]))); /* whoever has the turn is told, and has left */
+	/* one piece in one turn of the loop */
+	assert_in_range(dropped(s) - before, 1, CROWD / 2);
+	/* whoever has the turn is told, and has left */
+	(void)stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
 	check(s);
 	stage_wait(s, 50 * SPAN_MS);
 	token_of(s, other);
@@ -164,7 +177,8 @@ static void all_are_entered_again_though_their_home_is_back_before_they_have_loo
 	const char *key = key_at(s, 0);
 	crowd_in(s, key);
 	stage_break(s, 1, 0);
-	stage_mend(s); /* in the same moment: for most of them the home was never another one */
+	/* in the same moment: for most of them the home was never another one */
+	stage_mend(s);
 	stage_settle(s);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(entries(s, 0, key), CROWD);
@@ -204,7 +218,8 @@ static void a_list_is_told_in_pieces_and_in_order_at_every_node(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
 	for (uint32_t i = 0; i < 10; i++) {
-		struct core_request r = stage_acquire(key, stage_lock((uint8_t)(i + 1)), LEASE, WAIT);
+		struct core_request r = stage_acquire(key, stage_lock((uint8_t)(i + 1)),
+			LEASE, WAIT);
 		r.terms.priority = i % 2 ? 1 : 0;
 		(void)stage_ask(s, i % 3, r);
 		stage_settle(s);
@@ -214,9 +229,12 @@ static void a_list_is_told_in_pieces_and_in_order_at_every_node(void **state) {
 		const struct stage_reply *r = listed(s, node, list_of(key, false, 0));
 		assert_int_equal(r->r.count, 10);
 		for (uint32_t i = 0; i < 8; i++) {
-			assert_true(id128_equal(r->rows[i].lock_id, stage_lock((uint8_t)(i < 5 ? 2 * i + 2 : 2 * i - 9)))); /* the more important ones first */
+			/* the more important ones first */
+			assert_true(id128_equal(r->rows[i].lock_id,
+				stage_lock((uint8_t)(i < 5 ? 2 * i + 2 : 2 * i - 9))));
 		}
-		assert_int_equal(stage_sent(s, MESSAGE_WAITERS) - asked, node == 0 ? 0 : 3); /* 4, 4 and 2 */
+		/* 4, 4 and 2 */
+		assert_int_equal(stage_sent(s, MESSAGE_WAITERS) - asked, node == 0 ? 0 : 3);
 	}
 }
 
@@ -239,14 +257,17 @@ static void who_leaves_between_two_pieces_takes_nobody_along(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
 	for (uint32_t i = 0; i < 10; i++) {
-		struct core_request r = stage_acquire(key, stage_lock((uint8_t)(i + 1)), LEASE, WAIT);
+		struct core_request r = stage_acquire(key, stage_lock((uint8_t)(i + 1)),
+			LEASE, WAIT);
 		r.client = 50 + i;
 		(void)stage_ask(s, 1, r);
 		stage_settle(s);
 	}
 	uint64_t id = stage_ask(s, 2, list_of(key, false, 0));
-	assert_true(stage_deliver(s, 2, 0)); /* the first piece is told: of the first four */
-	stage_client_gone(s, 1, 53);         /* the last one of them, from which on the list goes on */
+	/* the first piece is told: of the first four */
+	assert_true(stage_deliver(s, 2, 0));
+	/* the last one of them, from which on the list goes on */
+	stage_client_gone(s, 1, 53);
 	stage_client_gone(s, 1, 50);
 	while (stage_deliver(s, 1, 0)) {
 	}
@@ -279,7 +300,8 @@ static void a_list_of_several_keys_is_cut_at_its_limit_and_names_each_once(void 
 		assert_false(r->r.more);
 		for (uint32_t i = 0; i < 8; i++) {
 			assert_int_equal(r->rows[i].key.bytes[2], '0' + i / 3);
-			assert_true(id128_equal(r->rows[i].lock_id, stage_lock((uint8_t)(i % 3 + 1))));
+			assert_true(id128_equal(r->rows[i].lock_id,
+				stage_lock((uint8_t)(i % 3 + 1))));
 		}
 		r = listed(s, node, list_of("p.", true, 14));
 		assert_true(r->r.more && r->r.count == 14);

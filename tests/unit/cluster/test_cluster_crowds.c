@@ -6,13 +6,16 @@
 
 #define MANY 10000u
 #define REPLICA 3u
-#define LONGEST 0.1 /* seconds of the processor: a hundredth is enough, and it takes a second where each one looks at all the others */
+/* seconds of the processor: a hundredth is enough, and it takes a second where each one looks at
+ * all the others */
+#define LONGEST 0.1
 
 static int setup_many(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
 	o.unchecked = true;
-	o.request_timeout = 10 * SPAN_S; /* no link is given up meanwhile */
+	/* no link is given up meanwhile */
+	o.request_timeout = 10 * SPAN_S;
 	o.promise_timeout = 20 * SPAN_S;
 	o.max_lease = 3600 * SPAN_S;
 	*state = stage_born(&o);
@@ -23,7 +26,8 @@ static int setup_many(void **state) {
 
 /* They all ask at the replica. Returns their home. */
 static uint32_t wait_in_crowds(struct stage *s) {
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 3000 * SPAN_S, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 3000 * SPAN_S, 0)),
+		PAWL_OK);
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct id128 lock = stage_lock(2);
 		memcpy(lock.b, &i, sizeof i);
@@ -63,12 +67,15 @@ static void a_link_that_many_wait_behind_is_lost_in_a_short_step(void **state) {
 	stage_link_down(s, home, REPLICA, false);
 	assert_true(busy_since(before) < LONGEST);
 	for (uint32_t i = 0; i < MANY && stage_count(s, COUNT_waiter_dropped) < MANY; i++) {
-		stage_tick(s); /* in pieces */
+		/* in pieces */
+		stage_tick(s);
 	}
 	assert_int_equal(stage_count(s, COUNT_waiter_dropped), MANY);
-	stage_link_down(s, REPLICA, home, false); /* they enter at another home */
+	/* they enter at another home */
+	stage_link_down(s, REPLICA, home, false);
 	for (uint32_t i = 0; i < MANY && stage_sent(s, MESSAGE_ENQUEUE) < 2 * MANY; i++) {
-		assert_true(longest_step(s, (home + 1) % 3) < LONGEST && longest_step(s, (home + 2) % 3) < LONGEST);
+		assert_true(longest_step(s, (home + 1) % 3) < LONGEST &&
+			longest_step(s, (home + 2) % 3) < LONGEST);
 		stage_tick(s);
 	}
 	assert_int_equal(stage_sent(s, MESSAGE_ENQUEUE), 2 * MANY);
@@ -81,7 +88,8 @@ static void many_who_go_away_at_once_leave_in_a_short_step(void **state) {
 	assert_true(longest_step(s, home) < LONGEST);
 	stage_settle(s);
 	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
-	(void)take(s, 1, "k", stage_lock(2)); /* nobody is left */
+	/* nobody is left */
+	(void)take(s, 1, "k", stage_lock(2));
 }
 
 int main(void) {

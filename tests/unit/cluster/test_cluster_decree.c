@@ -14,11 +14,13 @@ static struct config following(const struct stage *s, span_ns max_lease) {
 }
 
 static struct message prepare_with(uint64_t ballot) {
-	return (struct message){ .kind = MESSAGE_DECREE_PREPARE, .round = ballot, .ballot = { ballot, 1, 1 } };
+	return (struct message){ .kind = MESSAGE_DECREE_PREPARE, .round = ballot,
+		.ballot = { ballot, 1, 1 } };
 }
 
 static struct message accept_with(uint64_t ballot, const struct config *value) {
-	struct message m = { .kind = MESSAGE_DECREE_ACCEPT, .round = ballot, .ballot = { ballot, 1, 1 } };
+	struct message m = { .kind = MESSAGE_DECREE_ACCEPT, .round = ballot,
+		.ballot = { ballot, 1, 1 } };
 	m.blob = slice_of(encoded, config_encode(value, encoded));
 	return m;
 }
@@ -81,7 +83,8 @@ static void a_lower_ballot_is_refused_also_after_a_restart(void **state) {
 	prepare(s, 1, 3);
 	assert_int_equal(s->nodes[1].disk.decree_promised.clock, 5);
 	assert_int_equal(s->nodes[1].disk.decree_config.epoch, 0);
-	accept(s, 1, 5, 9 * SPAN_S); /* a master that recovers answers from its disk */
+	/* a master that recovers answers from its disk */
+	accept(s, 1, 5, 9 * SPAN_S);
 	assert_int_equal(s->nodes[1].disk.decree_config.epoch, 2);
 }
 
@@ -125,7 +128,8 @@ static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 	(void)ask_change(s, 0, change_of(CHANGE_PROMOTE, "n4"));
 	assert_true(wait_until_epoch(s, 3, 3, SPAN_S));
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
-	uint64_t others = count_of(s, 0, COUNT_decree_promise), before = count_of(s, 3, COUNT_decree_not_voted);
+	uint64_t others = count_of(s, 0, COUNT_decree_promise),
+		before = count_of(s, 3, COUNT_decree_not_voted);
 	struct message m = prepare_with(50);
 	stage_inject(s, 0, 3, &m);
 	struct config c = following(s, 9 * SPAN_S);
@@ -145,7 +149,8 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; n4, another master, coordinates, and needs the promises of both. */
+/* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; n4, another master,
+ * coordinates, and needs the promises of both. */
 static span_ns chosen_of_two(struct stage *s, uint64_t of_n1, uint64_t of_n2, bool n1_first) {
 	stage_mend(s);
 	stage_settle(s);
@@ -180,10 +185,12 @@ static void of_two_operators_one_wins_and_the_other_is_told(void **state) {
 	struct stage *s = *state;
 	uint64_t a = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	struct core_change other = max_lease_of(8 * SPAN_S);
-	struct core_request r = { .op = CORE_CHANGE, .change = &other, .admin = true, .client = 101 };
+	struct core_request r = { .op = CORE_CHANGE, .change = &other, .admin = true,
+		.client = 101 };
 	uint64_t b = stage_ask(s, 1, r);
 	int first = await(s, a)->r.error, second = await(s, b)->r.error;
-	assert_true((first == PAWL_OK && second == PAWL_EMISMATCH) || (first == PAWL_EMISMATCH && second == PAWL_OK));
+	assert_true((first == PAWL_OK && second == PAWL_EMISMATCH) ||
+		(first == PAWL_EMISMATCH && second == PAWL_OK));
 	stage_wait(s, 200 * SPAN_MS);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(epoch_of(s, i), 2);
@@ -200,7 +207,8 @@ static void a_proposer_goes_above_the_ballots_that_it_meets(void **state) {
 	assert_true(count_of(s, 0, COUNT_decree_rival) > 0);
 }
 
-/* n1 and n2 have accepted what n1 alone has adopted: its promises for what follows that are none for n3, who is an epoch behind. */
+/* n1 and n2 have accepted what n1 alone has adopted: its promises for what follows that are none
+ * for n3, who is an epoch behind. */
 static void promises_of_another_epoch_do_not_count(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
@@ -253,7 +261,8 @@ static bool deliver_one(struct stage *s) {
 static uint32_t acceptors(const struct stage *s) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < 3; i++) {
-		n += s->nodes[i].disk.decree_config.epoch == 2 || s->nodes[i].disk.config.epoch == 2;
+		n += s->nodes[i].disk.decree_config.epoch == 2 ||
+			s->nodes[i].disk.config.epoch == 2;
 	}
 	return n;
 }
@@ -269,13 +278,15 @@ static bool dies_after(uint32_t messages) {
 	bool done = answered(s, id), may_be_chosen = acceptors(s) >= 2;
 	stage_kill(s, 0);
 	stage_wait(s, 2 * SPAN_S);
-	if (may_be_chosen) { /* nobody asks for it again */
+	/* nobody asks for it again */
+	if (may_be_chosen) {
 		assert_int_equal(longest(s, 1), 9 * SPAN_S);
 		assert_int_equal(longest(s, 2), 9 * SPAN_S);
 	}
 	assert_true(stage_start(s, 0));
 	stage_wait(s, 2 * SPAN_S);
-	must(s, 1, max_lease_of(9 * SPAN_S)); /* repeated */
+	/* repeated */
+	must(s, 1, max_lease_of(9 * SPAN_S));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(epoch_of(s, i), 2);
 		assert_int_equal(stage_status(s, i).config_hash, stage_status(s, 1).config_hash);
@@ -284,7 +295,8 @@ static bool dies_after(uint32_t messages) {
 	return !done;
 }
 
-static void whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen(void **state) {
+static void whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen(
+	void **state) {
 	(void)state;
 	uint32_t messages = 0;
 	while (dies_after(messages)) {
@@ -320,14 +332,21 @@ int main(void) {
 		NAMED(a_second_value_under_the_same_ballot_is_not_accepted),
 		NAMED(only_what_follows_this_epoch_is_accepted),
 		MEMBERS(who_has_not_voted_in_the_epoch_does_not_answer),
-		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_if_it_comes_first, setup_four, named_teardown),
-		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_if_it_comes_last, setup_four, named_teardown),
-		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_from_either, setup_four, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_value_with_the_highest_ballot_is_adopted_if_it_comes_first, setup_four,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_value_with_the_highest_ballot_is_adopted_if_it_comes_last, setup_four,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_value_with_the_highest_ballot_is_adopted_from_either, setup_four,
+			named_teardown),
 		NAMED(of_two_operators_one_wins_and_the_other_is_told),
 		NAMED(a_proposer_goes_above_the_ballots_that_it_meets),
 		NAMED(promises_of_another_epoch_do_not_count),
 		NAMED(without_a_majority_nothing_is_chosen),
-		cmocka_unit_test(whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen),
+		cmocka_unit_test(
+			whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen),
 		NAMED(an_accepted_value_is_finished_after_a_restart_of_everything),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

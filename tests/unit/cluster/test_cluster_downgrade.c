@@ -1,4 +1,5 @@
-/* From exclusive to shared without letting go, and the time for which a key stays closed after a loss (docs/protocol.md, section 10). */
+/* From exclusive to shared without letting go, and the time for which a key stays closed after a
+ * loss (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static int downgrade(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
@@ -21,13 +22,15 @@ static void readers_join_a_holder_that_lets_them(void **state) {
 	assert_int_equal(share(s, 1, "k", stage_lock(3)), PAWL_OK);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(4), LEASE, 0)), PAWL_EHELD);
-	assert_int_equal(downgrade(s, 1, "k", stage_lock(1)), PAWL_OK); /* twice is the same as once */
+	/* twice is the same as once */
+	assert_int_equal(downgrade(s, 1, "k", stage_lock(1)), PAWL_OK);
 }
 
 static void readers_that_wait_go_on_when_the_writer_lets_them(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	uint64_t a = wait_shared(s, 1, "k", stage_lock(2)), b = wait_shared(s, 2, "k", stage_lock(3)), writer = wait_for(s, 0, "k", stage_lock(4));
+	uint64_t a = wait_shared(s, 1, "k", stage_lock(2)), b = wait_shared(s, 2, "k",
+		stage_lock(3)), writer = wait_for(s, 0, "k", stage_lock(4));
 	assert_false(answered(s, a));
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
 	token_of(s, a);
@@ -35,7 +38,8 @@ static void readers_that_wait_go_on_when_the_writer_lets_them(void **state) {
 	assert_false(answered(s, writer));
 }
 
-/* Both wait for the writer with a turn; when it lets readers in, the more important one is still in the way, until it gives up. */
+/* Both wait for the writer with a turn; when it lets readers in, the more important one is still in
+ * the way, until it gives up. */
 static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -46,7 +50,8 @@ static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
 	stage_settle(s);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
 	assert_false(answered(s, reader));
-	stage_wait(s, 25 * SPAN_MS); /* before it would ask again for itself */
+	/* before it would ask again for itself */
+	stage_wait(s, 25 * SPAN_MS);
 	assert_int_equal(stage_answer(s, writer)->r.error, PAWL_ETIMEOUT);
 	token_of(s, reader);
 }
@@ -90,7 +95,8 @@ static void a_master_that_missed_it_learns_it_from_the_others(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	stage_isolate(s, 2, true);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
-	stage_kill(s, 0); /* who would have sent it again */
+	/* who would have sent it again */
+	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
@@ -111,7 +117,9 @@ static void a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed(void **
 	assert_int_equal(share(s, 2, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
 	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_OK);
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EMISMATCH); /* it never goes back */
+	/* it never goes back */
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)),
+		PAWL_EMISMATCH);
 }
 
 static void who_is_taught_the_lock_afterwards_learns_a_shared_one(void **state) {
@@ -126,7 +134,8 @@ static void who_is_taught_the_lock_afterwards_learns_a_shared_one(void **state) 
 
 /* ---- lock delay ---- */
 
-static int take_delayed(struct stage *s, uint32_t node, struct id128 lock, span_ns lease, span_ns delay) {
+static int take_delayed(struct stage *s, uint32_t node, struct id128 lock, span_ns lease,
+	span_ns delay) {
 	struct core_request r = stage_acquire("k", lock, lease, 0);
 	r.terms.delay = delay;
 	return stage_do(s, node, r);
@@ -135,15 +144,18 @@ static int take_delayed(struct stage *s, uint32_t node, struct id128 lock, span_
 static void a_key_stays_closed_for_its_lock_delay_after_a_loss(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_delayed(s, 0, stage_lock(1), LEASE, 3 * SPAN_S), PAWL_OK);
-	assert_true(stage_last(s)->r.valid <= LEASE); /* what the holder may count on is the lease alone */
+	/* what the holder may count on is the lease alone */
+	assert_true(stage_last(s)->r.valid <= LEASE);
 	stage_wait(s, LEASE + SPAN_S);
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
 	assert_false(stage_last(s)->r.held);
 	assert_true(stage_last(s)->r.entry.closing);
-	assert_int_equal(stage_do(s, 1, stage_request(CORE_GET, "k", (struct id128){ { 0 } })), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, stage_request(CORE_GET, "k", (struct id128){ { 0 } })),
+		PAWL_OK);
 	assert_false(stage_last(s)->r.held);
 	assert_true(stage_last(s)->r.entry.closing);
-	assert_true(stage_last(s)->r.entry.closed_for > SPAN_S && stage_last(s)->r.entry.closed_for <= 2 * SPAN_S + 100 * SPAN_MS);
+	assert_true(stage_last(s)->r.entry.closed_for > SPAN_S &&
+		stage_last(s)->r.entry.closed_for <= 2 * SPAN_S + 100 * SPAN_MS);
 	assert_int_equal(stage_last(s)->r.entry.remaining, 0);
 	stage_wait(s, 2 * SPAN_S + 200 * SPAN_MS);
 	take(s, 1, "k", stage_lock(3));

@@ -3,7 +3,8 @@
 
 static const struct id128 no_lock;
 
-static const struct stage_reply *explain(struct stage *s, uint32_t node, const char *key, bool admin) {
+static const struct stage_reply *explain(struct stage *s, uint32_t node, const char *key,
+	bool admin) {
 	struct core_request r = stage_request(CORE_EXPLAIN, key, no_lock);
 	r.admin = admin;
 	uint64_t id = stage_ask(s, node, r);
@@ -43,7 +44,8 @@ static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void *
 		homes += w->home;
 		assert_int_equal(w->waiting, w->home ? 2 : 0);
 		assert_int_equal(w->count, 2);
-		assert_int_equal(w->sayings[1].kind, SAYING_PARKED); /* the one that has the turn */
+		/* the one that has the turn */
+		assert_int_equal(w->sayings[1].kind, SAYING_PARKED);
 		assert_true(id128_equal(w->sayings[1].lock_id, stage_lock(2)));
 	}
 	assert_int_equal(homes, 1);
@@ -52,7 +54,8 @@ static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void *
 static void a_promise_is_told(void **state) {
 	struct stage *s = *state;
 	s->held[1][0] = s->held[2][0] = true;
-	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, WAIT)); /* has promises, does not know it */
+	/* has promises, does not know it */
+	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, WAIT));
 	stage_settle(s);
 	const struct stage_reply *r = explain(s, 1, "k", false);
 	assert_false(r->r.held);
@@ -74,7 +77,8 @@ static void a_silent_master_is_shown_as_silent(void **state) {
 	assert_int_equal(r->witnesses[2].status, STATUS_ABSENT);
 	assert_int_equal(r->witnesses[2].count, 0);
 	assert_int_equal(r->witnesses[1].status, STATUS_OK);
-	r = explain(s, 2, "k", false); /* alone it still says what it knows */
+	/* alone it still says what it knows */
+	r = explain(s, 2, "k", false);
 	assert_false(r->r.held);
 	assert_int_equal(r->witnesses[2].count, 1);
 }
@@ -114,11 +118,13 @@ static void readers_are_all_named(void **state) {
 	}
 }
 
-/* An explanation waits for a silent master while leases end: those whose lease is over by then hold nothing. */
+/* An explanation waits for a silent master while leases end: those whose lease is over by then hold
+ * nothing. */
 static void readers_that_end_while_a_master_is_silent_are_not_named(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 0; i < 60; i++) {
-		struct core_request r = stage_acquire("k", stage_lock(i), i % 6 ? 300 * SPAN_MS : LEASE, 0);
+		struct core_request r = stage_acquire("k", stage_lock(i),
+			i % 6 ? 300 * SPAN_MS : LEASE, 0);
 		r.terms.of = SHARE_SHARED;
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
@@ -128,7 +134,8 @@ static void readers_that_end_while_a_master_is_silent_are_not_named(void **state
 	assert_true(r->r.held);
 	assert_false(r->r.contested);
 	assert_int_equal(r->r.holder_count, 10);
-	assert_int_equal(r->witnesses[0].count, 60); /* as it was when the master said it */
+	/* as it was when the master said it */
+	assert_int_equal(r->witnesses[0].count, 60);
 }
 
 /* ---- who waits, for many keys ---- */
@@ -153,7 +160,8 @@ static void those_who_wait_are_listed_in_the_order_of_keys_and_queues(void **sta
 	for (uint8_t i = 0; i < 5; i++) {
 		take(s, i % 3, keys[i], stage_lock(i));
 		for (uint8_t j = 0; j < 2; j++) {
-			struct core_request r = stage_acquire(keys[i], stage_lock((uint8_t)(10 + 10 * j + i)), LEASE, WAIT);
+			struct core_request r = stage_acquire(keys[i],
+				stage_lock((uint8_t)(10 + 10 * j + i)), LEASE, WAIT);
 			r.owner = slice_str("me");
 			stage_ask(s, (i + j) % 3u, r);
 			stage_settle(s);
@@ -209,7 +217,8 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
 	wait_for(s, 1, "k", stage_lock(2));
-	assert_int_equal(explain(s, 1, "k", true)->r.holder_count, 127); /* who waits is told, too */
+	/* who waits is told, too */
+	assert_int_equal(explain(s, 1, "k", true)->r.holder_count, 127);
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, SPAN_S));
 	stage_isolate(s, 2, true);
@@ -227,15 +236,18 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t count) {
 	for (uint8_t i = 0; i < count; i++) {
 		const uint64_t token = 100000u + 1000u * first + i;
-		stage_inject(s, 1 - at, at, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"),
-			.lock_id = { { first, i } }, .token = token, .lease_us = (uint64_t)LEASE / 1000, .terms = { .of = SHARE_SHARED }, .ballot = { token, 1, 1 } });
+		stage_inject(s, 1 - at, at, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 <<
+			16, .attempt = 1, .key = slice_str("k"), .lock_id = { { first, i } },
+			.token = token, .lease_us = (uint64_t)LEASE / 1000,
+			.terms = { .of = SHARE_SHARED }, .ballot = { token, 1, 1 } });
 	}
 	stage_settle(s);
 }
 
 static int explain_error(struct stage *s) {
 	uint64_t id = stage_ask(s, 0, stage_request(CORE_EXPLAIN, "k", no_lock));
-	stage_wait(s, 1); /* all that can be asked answer at once */
+	/* all that can be asked answer at once */
+	stage_wait(s, 1);
 	assert_non_null(stage_answer(s, id));
 	return stage_answer(s, id)->r.error;
 }
@@ -249,10 +261,12 @@ static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
 	stage_isolate(s, 2, true);
 	leave_over(s, 0, 1, 127);
 	leave_over(s, 1, 2, 127);
-	assert_true(explain(s, 0, "k", true)->r.held); /* it is the last one there is room for */
+	/* it is the last one there is room for */
+	assert_true(explain(s, 0, "k", true)->r.held);
 	assert_false(stage_last(s)->r.more || stage_last(s)->witnesses[0].more);
 	leave_over(s, 0, 3, 1);
-	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE); /* n2 tells it, and n1 may have it */
+	/* n2 tells it, and n1 may have it */
+	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);
 	leave_over(s, 1, 3, 1);
 	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);
 }

@@ -1,4 +1,5 @@
-/* What a replica is sent: where it goes on, when it takes a snapshot, and what it costs the masters (docs/protocol.md, section 7). */
+/* What a replica is sent: where it goes on, when it takes a snapshot, and what it costs the masters
+ * (docs/protocol.md, section 7). */
 #include "replicas.h"
 
 static int setup_two(void **state) {
@@ -47,7 +48,8 @@ static void a_master_that_started_anew_has_another_log(void **state) {
 	stage_kill(s, master);
 	assert_true(stage_start(s, master));
 	assert_true(stage_until_voting(s, master, SPAN_S));
-	take_many(s, 10, 60); /* its numbers have passed those of before */
+	/* its numbers have passed those of before */
+	take_many(s, 10, 60);
 	stage_cut(s, REPLICA, master, false);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(master_of(s, REPLICA), master);
@@ -77,7 +79,8 @@ static void a_gap_is_noticed_and_ends_in_a_snapshot(void **state) {
 	uint64_t before = snapshots(s), position = stage_status(s, REPLICA).position;
 	take(s, 0, "k", stage_lock(1));
 	/* the entry after the next one */
-	const struct message stray = { .kind = MESSAGE_FEED_GONE, .round = 1, .key = slice_str("j"), .lock_id = stage_lock(9), .number = position + 1 };
+	const struct message stray = { .kind = MESSAGE_FEED_GONE, .round = 1, .key = slice_str("j"),
+		.lock_id = stage_lock(9), .number = position + 1 };
 	stage_inject(s, master, REPLICA, &stray);
 	assert_int_equal(stage_count(s, COUNT_feed_missed), 1);
 	stage_wait(s, SHORT);
@@ -131,8 +134,9 @@ static void what_arrives_from_a_feed_that_was_left_is_dropped(void **state) {
 	stage_wait(s, 500 * SPAN_MS);
 	assert_int_not_equal(master_of(s, REPLICA), old);
 	uint64_t strays = stage_count(s, COUNT_feed_stray);
-	const struct message stray = { .kind = MESSAGE_FEED_RECORD, .round = 1, .key = slice_str("j"), .lock_id = stage_lock(9), .token = 7,
-		.left_us = 1000000, .number = stage_status(s, REPLICA).position };
+	const struct message stray = { .kind = MESSAGE_FEED_RECORD, .round = 1,
+		.key = slice_str("j"), .lock_id = stage_lock(9), .token = 7, .left_us = 1000000,
+		.number = stage_status(s, REPLICA).position };
 	stage_inject(s, old, REPLICA, &stray);
 	assert_true(stage_count(s, COUNT_feed_stray) > strays);
 	assert_false(has(s, REPLICA, "j", stage_lock(9)));
@@ -149,13 +153,17 @@ static void its_age_is_that_of_the_first_entry_left_out(void **state) {
 	static uint8_t large[60000];
 	char name[16];
 	uint32_t master = master_of(s, REPLICA);
-	s->held[REPLICA][master] = true; /* what the replica says waits */
+	/* what the replica says waits */
+	s->held[REPLICA][master] = true;
 	for (uint32_t i = 0; i < 4; i++) {
 		take(s, 0, numbered(name, i), stage_lock((uint8_t)i));
-		stage_wait(s, 6 * SPAN_MS); /* the window is full now */
+		/* the window is full now */
+		stage_wait(s, 6 * SPAN_MS);
 	}
-	for (uint32_t i = 10; i < 40; i++) { /* more than the batches of a window take */
-		struct core_request r = stage_acquire(numbered(name, i), stage_lock((uint8_t)i), 5 * SPAN_S, 0);
+	/* more than the batches of a window take */
+	for (uint32_t i = 10; i < 40; i++) {
+		struct core_request r = stage_acquire(numbered(name, i), stage_lock((uint8_t)i),
+			5 * SPAN_S, 0);
 		r.value = slice_of(large, sizeof large);
 		assert_int_equal(stage_do(s, (master + 1) % 3, r), PAWL_OK);
 	}
@@ -232,7 +240,8 @@ static void a_snapshot_whose_master_dies_is_dropped_for_that_of_another(void **s
 	assert_int_equal(stage_status(s, REPLICA).held, 3000);
 }
 
-/* ---- changes of the set: slots keep their order in these, so that nodes and slots are the same ---- */
+/* ---- changes of the set: slots keep their order in these, so that nodes and slots are the same
+ * ---- */
 
 static void change(struct stage *s, uint32_t node, const struct core_change *c) {
 	struct core_request r = { .op = CORE_CHANGE, .admin = true, .change = c };
@@ -265,11 +274,13 @@ static void a_replica_whose_master_is_an_epoch_ahead_waits_for_its_own_disk(void
 	uint32_t master = master_of(s, REPLICA), late = (master + 1) % 3;
 	s->nodes[REPLICA].disk_held = s->nodes[late].disk_held = true;
 	struct core_change timing = { .kind = CHANGE_SET_TIMING, .max_lease = 20 * SPAN_S };
-	stage_ask(s, master, (struct core_request){ .op = CORE_CHANGE, .admin = true, .change = &timing });
+	stage_ask(s, master,
+		(struct core_request){ .op = CORE_CHANGE, .admin = true, .change = &timing });
 	stage_wait(s, 60 * SPAN_MS);
 	assert_int_equal(stage_status(s, master).epoch, 2);
 	assert_int_equal(stage_status(s, REPLICA).epoch, 1);
-	assert_int_equal(stage_status(s, late).epoch, 1); /* and votes in it */
+	/* and votes in it */
+	assert_int_equal(stage_status(s, late).epoch, 1);
 	s->nodes[REPLICA].disk_held = s->nodes[late].disk_held = false;
 	stage_flush(s, REPLICA);
 	stage_flush(s, late);
@@ -295,7 +306,8 @@ static void a_promoted_replica_votes_and_the_other_one_goes_on_following(void **
 static void a_demoted_master_follows(void **state) {
 	struct stage *s = *state;
 	take_many(s, 0, 50);
-	change(s, 0, &(struct core_change){ .kind = CHANGE_DEMOTE, .name = slice_str("n3"), .anyway = true });
+	change(s, 0, &(struct core_change){ .kind = CHANGE_DEMOTE, .name = slice_str("n3"),
+		.anyway = true });
 	assert_int_equal(stage_status(s, 2).state, CORE_FOLLOWING);
 	take_many(s, 50, 60);
 	stage_wait(s, SHORT);
@@ -307,7 +319,9 @@ static void a_demoted_master_follows(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		REPLICAS(after_a_short_break_it_goes_on_without_a_snapshot),
-		cmocka_unit_test_setup_teardown(when_the_log_does_not_reach_back_it_takes_a_snapshot, setup_small_log, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			when_the_log_does_not_reach_back_it_takes_a_snapshot, setup_small_log,
+			named_teardown),
 		REPLICAS(a_master_that_started_anew_has_another_log),
 		REPLICAS(a_snapshot_replaces_so_that_what_was_released_meanwhile_is_gone),
 		REPLICAS(a_gap_is_noticed_and_ends_in_a_snapshot),
@@ -321,7 +335,9 @@ int main(void) {
 		REPLICAS(a_snapshot_whose_master_dies_is_dropped_for_that_of_another),
 		REPLICAS(a_change_that_leaves_the_masters_voting_costs_no_snapshot),
 		REPLICAS(a_replica_whose_master_is_an_epoch_ahead_waits_for_its_own_disk),
-		cmocka_unit_test_setup_teardown(a_promoted_replica_votes_and_the_other_one_goes_on_following, setup_two, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_promoted_replica_votes_and_the_other_one_goes_on_following, setup_two,
+			named_teardown),
 		REPLICAS(a_demoted_master_follows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* An extension is answered with a token that q masters accepted, and a repeat with what they accepted since it was asked for (docs/protocol.md,
- * sections 2, 5 and 8.2). Three masters; the coordinators are replicas. */
+/* An extension is answered with a token that q masters accepted, and a repeat with what they
+ * accepted since it was asked for (docs/protocol.md, sections 2, 5 and 8.2). Three masters; the
+ * coordinators are replicas. */
 #include "replicas.h"
 
 #define P 3u
@@ -17,18 +18,20 @@ static void cut_masters(struct stage *s, uint32_t node) {
 	}
 }
 
-/* L1 is held with the token that n4 answered. A repeat of it at n5 reaches n1 alone, and fails; n1 is cut off from n2 and n3, and nobody there
- * hears of its token. */
+/* L1 is held with the token that n4 answered. A repeat of it at n5 reaches n1 alone, and fails; n1
+ * is cut off from n2 and n3, and nobody there hears of its token. */
 static void a_token_of_a_failed_repeat_is_not_what_an_extension_answers(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, P, 2, true);
 	const uint64_t granted = take(s, P, "k", stage_lock(1));
 	for (uint32_t i = 0; i < 2; i++) {
-		stage_lose(s, i, 2, MESSAGE_SYNC_LEAVES, true); /* n3 has missed it */
+		/* n3 has missed it */
+		stage_lose(s, i, 2, MESSAGE_SYNC_LEAVES, true);
 	}
 	stage_cut(s, Q, 1, true);
 	cut_masters(s, 0);
-	s->held[0][P] = true; /* slow */
+	/* slow */
+	s->held[0][P] = true;
 	stage_stop(s, Q, 2, MESSAGE_COMMIT, true);
 	const uint64_t repeat = stage_ask(s, Q, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
@@ -38,12 +41,14 @@ static void a_token_of_a_failed_repeat_is_not_what_an_extension_answers(void **s
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	r.lease = LEASE;
 	const uint64_t extension = stage_ask(s, P, r);
-	while (stage_deliver(s, P, 0) || stage_deliver(s, 0, P) || stage_deliver(s, P, 1) || stage_deliver(s, 1, P)) {
+	while (stage_deliver(s, P, 0) || stage_deliver(s, 0, P) || stage_deliver(s, P, 1) ||
+		stage_deliver(s, 1, P)) {
 	}
 	const uint64_t said = token_of(s, extension);
 	stage_isolate(s, P, true);
 	stage_settle(s);
-	stage_wait(s, 3 * SPAN_S); /* L1 is over */
+	/* L1 is over */
+	stage_wait(s, 3 * SPAN_S);
 
 	assert_true(said >= granted);
 	assert_true(take(s, 2, "k", stage_lock(2)) > said);
@@ -59,7 +64,8 @@ static void masters_slow_to(struct stage *s, uint32_t node, bool slow) {
 static uint64_t commit_unanswered(struct stage *s, struct id128 lock) {
 	const uint64_t id = stage_ask(s, P, stage_acquire("k", lock, LEASE, 0));
 	for (uint32_t i = 0; i < 2; i++) {
-		while (stage_sent(s, MESSAGE_COMMIT) == 0 && (stage_deliver(s, P, i) || stage_deliver(s, i, P))) {
+		while (stage_sent(s, MESSAGE_COMMIT) == 0 &&
+			(stage_deliver(s, P, i) || stage_deliver(s, i, P))) {
 		}
 	}
 	assert_int_equal(stage_sent(s, MESSAGE_COMMIT), 3);
@@ -69,7 +75,8 @@ static uint64_t commit_unanswered(struct stage *s, struct id128 lock) {
 	return id;
 }
 
-/* L1 is released through n5, and L2 has the key, before L1 is asked for again at n4, which has heard nothing of that. */
+/* L1 is released through n5, and L2 has the key, before L1 is asked for again at n4, which has
+ * heard nothing of that. */
 static void what_was_accepted_before_a_repeat_does_not_answer_it(void **state) {
 	struct stage *s = *state;
 	const uint64_t first = commit_unanswered(s, stage_lock(1));
@@ -85,7 +92,8 @@ static void what_was_accepted_before_a_repeat_does_not_answer_it(void **state) {
 	assert_true(holds(s, Q, "k", stage_lock(2)));
 }
 
-/* A third request joins the attempt of the second, and both have the lock that the first one got. */
+/* A third request joins the attempt of the second, and both have the lock that the first one
+ * got. */
 static void a_repeat_after_the_commit_is_an_attempt_that_others_join(void **state) {
 	struct stage *s = *state;
 	const uint64_t first = commit_unanswered(s, stage_lock(1));
@@ -100,8 +108,10 @@ static void a_repeat_after_the_commit_is_an_attempt_that_others_join(void **stat
 
 /* `a` and `b` by n4, which has `a` when it waits for `b`. */
 static uint64_t ask_two(struct stage *s) {
-	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) }, { .key = slice_str("b"), .lock_id = stage_lock(2) } };
-	const struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE, .wait = WAIT };
+	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) },
+		{ .key = slice_str("b"), .lock_id = stage_lock(2) } };
+	const struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2,
+		.lease = LEASE, .wait = WAIT };
 	const uint64_t id = stage_ask(s, P, r);
 	stage_wait(s, SPAN_MS);
 	assert_false(answered(s, id));
@@ -122,7 +132,8 @@ static void what_several_had_before_a_repeat_is_asked_for_again(void **state) {
 	assert_true(holds(s, Q, "a", stage_lock(3)));
 }
 
-/* `a` alone was asked for again through another node, which heard n3 first; n3 had missed the commit. */
+/* `a` alone was asked for again through another node, which heard n3 first; n3 had missed the
+ * commit. */
 static void several_have_the_token_that_a_repeat_was_told(void **state) {
 	struct stage *s = *state;
 	take(s, Q, "b", stage_lock(9));
@@ -141,11 +152,19 @@ static void several_have_the_token_that_a_repeat_was_told(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_token_of_a_failed_repeat_is_not_what_an_extension_answers, setup_two, named_teardown),
-		cmocka_unit_test_setup_teardown(what_was_accepted_before_a_repeat_does_not_answer_it, setup_two, named_teardown),
-		cmocka_unit_test_setup_teardown(a_repeat_after_the_commit_is_an_attempt_that_others_join, setup_two, named_teardown),
-		cmocka_unit_test_setup_teardown(what_several_had_before_a_repeat_is_asked_for_again, setup_two, named_teardown),
-		cmocka_unit_test_setup_teardown(several_have_the_token_that_a_repeat_was_told, setup_two, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_token_of_a_failed_repeat_is_not_what_an_extension_answers, setup_two,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_was_accepted_before_a_repeat_does_not_answer_it, setup_two,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_repeat_after_the_commit_is_an_attempt_that_others_join, setup_two,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(what_several_had_before_a_repeat_is_asked_for_again,
+			setup_two, named_teardown),
+		cmocka_unit_test_setup_teardown(several_have_the_token_that_a_repeat_was_told,
+			setup_two, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,17 @@
-/* What is left of a merge is finished key by key: by whoever looks at one first, or by a sweep (docs/protocol.md, section 6, Before the decree).
- * Whoever finishes a key leaves it as every other step does: woken at its end, or gone. */
+/* What is left of a merge is finished key by key: by whoever looks at one first, or by a sweep
+ * (docs/protocol.md, section 6, Before the decree). Whoever finishes a key leaves it as every other
+ * step does: woken at its end, or gone. */
 #include "named.h"
 
 #include <stdio.h>
 
-#define FILL 3000 /* more than the sweep looks at in one step */
+/* more than the sweep looks at in one step */
+#define FILL 3000
 #define PAIRS 24
 #define ALONE 8
 
-static void acquire_as(struct stage *s, const char *key, uint8_t lock, uint16_t of, uint32_t binding) {
+static void acquire_as(struct stage *s, const char *key, uint8_t lock, uint16_t of,
+	uint32_t binding) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
 	r.terms.of = of;
 	r.terms.binding = binding;
@@ -32,11 +35,12 @@ static const char *name(char kind, uint32_t number) {
 	return text;
 }
 
-/* n1 begins to vote after a restart. n2 told it of locks that have ended with their connection, as n3 knows: next to another one of the same
- * key, or alone. */
+/* n1 begins to vote after a restart. n2 told it of locks that have ended with their connection, as
+ * n3 knows: next to another one of the same key, or alone. */
 static int setup_unfinished(void **state) {
 	struct stage_options o = named_options();
-	o.unchecked = true; /* so many keys, after each step of all */
+	/* so many keys, after each step of all */
+	o.unchecked = true;
 	struct stage *s = *state = stage_born(&o);
 	for (uint32_t i = 0; i < FILL; i++) {
 		struct core_request r = stage_acquire(name('f', i), stage_lock(0), LEASE, 0);
@@ -69,7 +73,8 @@ static int setup_unfinished(void **state) {
 static void who_only_looks_at_a_key_leaves_it_to_be_woken_at_its_end(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 0; i < PAIRS; i++) {
-		assert_int_equal(stage_do(s, 0, stage_request(CORE_GET, name('p', i), (struct id128){ { 0 } })), PAWL_OK);
+		assert_int_equal(stage_do(s, 0,
+			stage_request(CORE_GET, name('p', i), (struct id128){ { 0 } })), PAWL_OK);
 		core_check(s->nodes[0].core);
 	}
 	assert_int_equal(core_counts(s->nodes[0].core)[COUNT_merge_swept], 0);
@@ -87,7 +92,8 @@ static void whoever_is_sent_a_snapshot_leaves_every_key_whole(void **state) {
 	stage_inject(s, 1, 0, &ask);
 	for (uint32_t part = 0; part < 64 && s->nodes[0].core; part++) {
 		core_check(s->nodes[0].core);
-		const struct message go_on = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = 77, .part = part, .parts = part + 1 };
+		const struct message go_on = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = 77,
+			.part = part, .parts = part + 1 };
 		stage_inject(s, 1, 0, &go_on);
 	}
 	core_check(s->nodes[0].core);

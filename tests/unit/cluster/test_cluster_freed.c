@@ -1,4 +1,5 @@
-/* Sections 2, 6 and 11: what ends around a change of the masters is free after it, long before the longest lease is over. */
+/* Sections 2, 6 and 11: what ends around a change of the masters is free after it, long before the
+ * longest lease is over. */
 #include "copies.h"
 
 #define DELAY (SPAN_S / 2)
@@ -66,11 +67,13 @@ static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	assert_false(knows(s, 0, "k", stage_lock(1)) || knows(s, 1, "k", stage_lock(1)));
 	stage_wait(s, SPAN_S - SPAN_S / 4);
-	assert_false(knows(s, 4, "k", stage_lock(1))); /* which its node has told nothing: it has it alone */
+	/* which its node has told nothing: it has it alone */
+	assert_false(knows(s, 4, "k", stage_lock(1)));
 	take(s, 0, "k", stage_lock(2));
 }
 
-/* X's commit for a permit reaches n1 alone and is given back; Y is given the number, and X another one. The copies know the same. */
+/* X's commit for a permit reaches n1 alone and is given back; Y is given the number, and X another
+ * one. The copies know the same. */
 static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = window(s, "567", 3);
@@ -79,7 +82,8 @@ static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it
 	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
 	stage_lose(s, 0, 2, MESSAGE_LEARN, true);
 	uint64_t failed = stage_ask(s, 0, permits_request("s", stage_lock(1), 1, 10, 0));
-	stage_wait(s, 150 * SPAN_MS); /* request_timeout */
+	/* request_timeout */
+	stage_wait(s, 150 * SPAN_MS);
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
 	assert_true(answered(s, failed));
@@ -115,18 +119,21 @@ static void a_group_that_began_before_the_change_gives_back_after_it(void **stat
 	assert_true(knows(s, 4, "a", stage_lock(1)) && knows(s, 5, "a", stage_lock(1)));
 	stage_client_gone(s, 0, 1);
 	stage_wait(s, 20 * SPAN_MS);
-	assert_false(knows(s, 0, "a", stage_lock(1)) || knows(s, 4, "a", stage_lock(1)) || knows(s, 5, "a", stage_lock(1)));
+	assert_false(knows(s, 0, "a", stage_lock(1)) || knows(s, 4, "a", stage_lock(1)) ||
+		knows(s, 5, "a", stage_lock(1)));
 	take(s, 4, "a", stage_lock(3));
 }
 
-/* The same request was granted through another node meanwhile: the copies know that it rests on both. */
+/* The same request was granted through another node meanwhile: the copies know that it rests on
+ * both. */
 static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	ask_both(s, 0, 1, 2, WAIT);
 	stage_settle(s);
 	uint64_t id = window(s, "156", 3);
-	take(s, 2, "a", stage_lock(1)); /* repeated, as if alone */
+	/* repeated, as if alone */
+	take(s, 2, "a", stage_lock(1));
 	decide(s, id, 3);
 	stage_client_gone(s, 0, 1);
 	stage_wait(s, 20 * SPAN_MS);

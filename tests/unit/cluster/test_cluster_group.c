@@ -2,7 +2,8 @@
 #include "named.h"
 
 static struct core_request group(const struct core_lock *locks, uint32_t count, span_ns wait) {
-	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = count, .lease = LEASE, .wait = wait };
+	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = count,
+		.lease = LEASE, .wait = wait };
 }
 
 static struct core_lock of(const char *key, uint8_t lock) {
@@ -15,15 +16,18 @@ static void all_keys_are_had_with_one_deadline(void **state) {
 	assert_int_equal(stage_do(s, 0, group(locks, 3, 0)), PAWL_OK);
 	const struct stage_reply *r = stage_last(s);
 	assert_int_equal(r->r.count, 3);
-	for (uint32_t i = 0; i < 3; i++) { /* in the order of the request */
+	/* in the order of the request */
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_memory_equal(r->rows[i].key.bytes, locks[i].key.data, 1);
 		assert_true(id128_equal(r->rows[i].lock_id, locks[i].lock_id));
 		assert_true(r->rows[i].token > 0);
 	}
 	assert_int_equal(r->r.valid, span_shrink(LEASE, 10000));
-	assert_true(holds(s, 1, "a", stage_lock(1)) && holds(s, 1, "b", stage_lock(2)) && holds(s, 1, "c", stage_lock(3)));
+	assert_true(holds(s, 1, "a", stage_lock(1)) && holds(s, 1, "b", stage_lock(2)) &&
+		holds(s, 1, "c", stage_lock(3)));
 	assert_int_equal(stage_count(s, COUNT_group_held), 1);
-	assert_int_equal(stage_count(s, COUNT_group_extended), 0); /* it took no time */
+	/* it took no time */
+	assert_int_equal(stage_count(s, COUNT_group_extended), 0);
 }
 
 static void one_that_is_held_refuses_them_all(void **state) {
@@ -37,7 +41,8 @@ static void one_that_is_held_refuses_them_all(void **state) {
 	assert_memory_equal(r->failed_key.bytes, "b", 1);
 	assert_true(r->r.held);
 	assert_memory_equal(r->owner.bytes, "somebody", 8);
-	take(s, 2, "a", stage_lock(11)); /* given back before it was answered */
+	/* given back before it was answered */
+	take(s, 2, "a", stage_lock(11));
 	take(s, 2, "c", stage_lock(12));
 }
 
@@ -72,14 +77,18 @@ static void the_earlier_ones_are_kept_while_it_waits_for_the_later(void **state)
 	stage_settle(s);
 	const struct stage_reply *r = stage_answer(s, id);
 	assert_int_equal(r->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_group_extended), before + 1); /* one deadline for both: the elder is extended once more */
-	assert_true(r->r.valid >= r->r.waited * 99 / 100 + span_shrink(LEASE, 10000) - 200 * SPAN_MS);
+	/* one deadline for both: the elder is extended once more */
+	assert_int_equal(stage_count(s, COUNT_group_extended), before + 1);
+	assert_true(r->r.valid >= r->r.waited * 99 / 100 + span_shrink(LEASE,
+		10000) - 200 * SPAN_MS);
 }
 
 static void two_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other(void **state) {
 	struct stage *s = *state;
-	const struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("b", 4), of("a", 3) };
-	uint64_t first = stage_ask(s, 0, group(one, 2, WAIT)), second = stage_ask(s, 1, group(two, 2, WAIT));
+	const struct core_lock one[] = { of("a", 1), of("b", 2) },
+		two[] = { of("b", 4), of("a", 3) };
+	uint64_t first = stage_ask(s, 0, group(one, 2, WAIT)),
+		second = stage_ask(s, 1, group(two, 2, WAIT));
 	stage_wait(s, SPAN_S);
 	bool early = answered(s, first);
 	uint64_t won = early ? first : second, lost = early ? second : first;
@@ -111,7 +120,8 @@ static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **s
 	s->held[1][0] = s->held[2][0] = true;
 	stage_ask(s, 0, group(locks, 2, WAIT));
 	stage_settle(s);
-	stage_deliver(s, 1, 0); /* a promise: the commit is sent */
+	/* a promise: the commit is sent */
+	stage_deliver(s, 1, 0);
 	stage_settle(s);
 	assert_true(stage_sent(s, MESSAGE_COMMIT) > 0);
 	stage_client_gone(s, 0, 1);
@@ -120,7 +130,8 @@ static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **s
 	take(s, 2, "a", stage_lock(11));
 }
 
-/* The first node learns late that its client is gone; the same request has been granted elsewhere. */
+/* The first node learns late that its client is gone; the same request has been granted
+ * elsewhere. */
 static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -129,7 +140,8 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 	stage_wait(s, 100 * SPAN_MS);
 	uint64_t repeated = stage_ask(s, 2, group(locks, 2, WAIT));
 	stage_wait(s, 100 * SPAN_MS);
-	stage_cut(s, 0, 1, true); /* the second node gets b first */
+	/* the second node gets b first */
+	stage_cut(s, 0, 1, true);
 	stage_cut(s, 0, 2, true);
 	release(s, 1, "b", stage_lock(9));
 	stage_wait(s, 300 * SPAN_MS);
@@ -144,7 +156,8 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-/* The other masters have not heard of it yet, and report what is given back here as had by a quorum. */
+/* The other masters have not heard of it yet, and report what is given back here as had by a
+ * quorum. */
 static void what_was_given_back_is_not_learned_again(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -157,9 +170,11 @@ static void what_was_given_back_is_not_learned_again(void **state) {
 	stage_client_gone(s, 0, 1);
 	for (int i = 0; i < 20; i++) {
 		stage_wait(s, 50 * SPAN_MS);
-		assert_false(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token, &noted));
+		assert_false(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token,
+			&noted));
 	}
-	assert_true(stage_count(s, COUNT_sync_rolled_back) > 0); /* and they hear of it */
+	/* and they hear of it */
+	assert_true(stage_count(s, COUNT_sync_rolled_back) > 0);
 	take(s, 1, "a", stage_lock(3));
 }
 
@@ -173,7 +188,8 @@ static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
 	stage_lose(s, 2, 1, MESSAGE_LEARN, true);
-	take(s, 2, "a", stage_lock(1)); /* asked for again, as if alone */
+	/* asked for again, as if alone */
+	take(s, 2, "a", stage_lock(1));
 	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
 	stage_client_gone(s, 0, 1);
 	stage_settle(s);
@@ -183,17 +199,22 @@ static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
 
 static void a_repeat_at_the_same_node_joins(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { of("b", 2), of("a", 1) }, others[] = { of("b", 2), of("c", 1) };
+	const struct core_lock locks[] = { of("b", 2), of("a", 1) },
+		others[] = { of("b", 2), of("c", 1) };
 	take(s, 1, "b", stage_lock(9));
-	uint64_t first = stage_ask(s, 0, group(locks, 2, WAIT)), second = stage_ask(s, 0, group(locks, 2, WAIT));
+	uint64_t first = stage_ask(s, 0, group(locks, 2, WAIT)),
+		second = stage_ask(s, 0, group(locks, 2, WAIT));
 	stage_settle(s);
 	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_EBADREQUEST);
-	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(2), LEASE, 0)), PAWL_EBADREQUEST); /* part of another request */
+	/* part of another request */
+	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(2), LEASE, 0)),
+		PAWL_EBADREQUEST);
 	release(s, 1, "b", stage_lock(9));
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
-	assert_int_equal(stage_answer(s, first)->rows[0].token, stage_answer(s, second)->rows[0].token);
+	assert_int_equal(stage_answer(s, first)->rows[0].token,
+		stage_answer(s, second)->rows[0].token);
 	assert_int_equal(stage_count(s, COUNT_group_begun), 1);
 }
 
@@ -206,7 +227,8 @@ static void a_repeat_elsewhere_after_a_lost_answer_has_them_again(void **state) 
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
-static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint32_t binding) {
+static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+	uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, lock);
 	r.binding = binding;
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
@@ -220,7 +242,8 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 	take(s, 1, "b", stage_lock(9));
 	r.terms.binding = 1;
 	uint64_t first = stage_ask(s, 0, r);
-	stage_wait(s, 100 * SPAN_MS); /* has the first key under the first bond */
+	/* has the first key under the first bond */
+	stage_wait(s, 100 * SPAN_MS);
 	r.terms.binding = 2;
 	uint64_t second = stage_ask(s, 0, r);
 	release(s, 1, "b", stage_lock(9));
@@ -236,7 +259,8 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 
 static void one_ends_with_the_newest_connection_that_asked(void **state) {
 	struct stage *s = *state;
-	for (uint8_t i = 0; i < 2; i++) { /* the second request comes before the commit, or after it was sent */
+	/* the second request comes before the commit, or after it was sent */
+	for (uint8_t i = 0; i < 2; i++) {
 		const char *key = i ? "a" : "b";
 		struct core_request r = stage_acquire(key, stage_lock(i), LEASE, WAIT);
 		s->held[1][0] = s->held[2][0] = true;
@@ -244,7 +268,8 @@ static void one_ends_with_the_newest_connection_that_asked(void **state) {
 		uint64_t first = stage_ask(s, 0, r);
 		stage_settle(s);
 		if (i) {
-			stage_deliver(s, 1, 0); /* a promise */
+			/* a promise */
+			stage_deliver(s, 1, 0);
 		}
 		r.terms.binding = 2;
 		uint64_t second = stage_ask(s, 0, r);
@@ -265,7 +290,8 @@ static void without_a_quorum_nothing_is_had(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	stage_isolate(s, 0, true);
 	stage_wait(s, 3 * SPAN_S);
-	assert_true(answered(s, id)); /* the first lease could not be kept */
+	/* the first lease could not be kept */
+	assert_true(answered(s, id));
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 	release(s, 1, "b", stage_lock(9));
 	take(s, 1, "a", stage_lock(11));
@@ -287,7 +313,8 @@ static void a_break_of_one_refuses_them_all(void **state) {
 
 static void requests_that_make_no_sense_are_refused(void **state) {
 	struct stage *s = *state;
-	const struct core_lock twice[] = { of("a", 1), of("b", 2), of("a", 3) }, unnamed[] = { of("a", 1), { .key = slice_str("b") } };
+	const struct core_lock twice[] = { of("a", 1), of("b", 2), of("a", 3) },
+		unnamed[] = { of("a", 1), { .key = slice_str("b") } };
 	assert_int_equal(stage_do(s, 0, group(NULL, 0, 0)), PAWL_EBADREQUEST);
 	assert_string_equal(stage_last(s)->r.field, "locks");
 	assert_int_equal(stage_do(s, 0, group(twice, 3, 0)), PAWL_EBADREQUEST);
@@ -309,7 +336,8 @@ static void readers_share_one_of_the_keys(void **state) {
 
 static void permits_and_whole_keys_are_had_together(void **state) {
 	struct stage *s = *state;
-	struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("a", 3), of("c", 4) }, three[] = { of("a", 5), of("d", 6) };
+	struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("a", 3), of("c", 4) },
+		three[] = { of("a", 5), of("d", 6) };
 	one[0].of = two[0].of = three[0].of = 3;
 	one[0].count = 2;
 	two[0].count = three[0].count = 1;
@@ -357,7 +385,8 @@ static int small_setup(void **state) {
 
 static void a_request_for_several_keys_is_one_that_waits(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { of("a", 1), of("b", 2) }, others[] = { of("c", 3), of("b", 4) };
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) },
+		others[] = { of("c", 3), of("b", 4) };
 	take(s, 1, "b", stage_lock(9));
 	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
 	stage_settle(s);
@@ -393,7 +422,8 @@ int main(void) {
 		NAMED(permits_and_whole_keys_are_had_together),
 		NAMED(a_drain_answers_and_gives_back),
 		NAMED(lock_delay_is_asked_for_all),
-		cmocka_unit_test_setup_teardown(a_request_for_several_keys_is_one_that_waits, small_setup, named_teardown),
+		cmocka_unit_test_setup_teardown(a_request_for_several_keys_is_one_that_waits,
+			small_setup, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

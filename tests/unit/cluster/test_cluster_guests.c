@@ -1,4 +1,5 @@
-/* What a node that is in the configuration no more may still do (docs/protocol.md, section 6, Nodes that are not in). */
+/* What a node that is in the configuration no more may still do (docs/protocol.md, section 6, Nodes
+ * that are not in). */
 #include "members.h"
 
 #define LONG (10 * SPAN_S)
@@ -8,7 +9,8 @@ static bool has(const struct stage *s, uint32_t node, uint8_t lock) {
 	return core_peek(s->nodes[node].core, slice_str("k"), stage_lock(lock), &token, &noted);
 }
 
-/* The commits of what n4, a replica, asks for come to all masters, and it hears no answer before it is removed. */
+/* The commits of what n4, a replica, asks for come to all masters, and it hears no answer before it
+ * is removed. */
 static uint64_t ask_and_remove(struct stage *s, struct core_request r) {
 	add_replica(s, 0, "n4", "n4:7118");
 	for (uint32_t i = 0; i < 3; i++) {
@@ -33,13 +35,16 @@ static void is_given_back(struct stage *s, uint64_t id) {
 	take(s, 1, "k", stage_lock(2));
 	const uint64_t sent = stage_sent(s, MESSAGE_RELEASE);
 	stage_wait(s, 3 * SPAN_S);
-	assert_int_equal(stage_sent(s, MESSAGE_RELEASE), sent); /* it has heard the answers */
+	/* it has heard the answers */
+	assert_int_equal(stage_sent(s, MESSAGE_RELEASE), sent);
 }
 
 static void who_is_removed_gives_back_what_it_took_for_several_keys(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { { .key = slice_str("k"), .lock_id = stage_lock(1) }, { .key = slice_str("l"), .lock_id = stage_lock(3) } };
-	is_given_back(s, ask_and_remove(s, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LONG }));
+	const struct core_lock locks[] = { { .key = slice_str("k"), .lock_id = stage_lock(1) },
+		{ .key = slice_str("l"), .lock_id = stage_lock(3) } };
+	is_given_back(s, ask_and_remove(s, (struct core_request){ .op = CORE_ACQUIRE_ALL,
+		.locks = locks, .lock_count = 2, .lease = LONG }));
 }
 
 static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **state) {
@@ -54,7 +59,8 @@ static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **stat
 static void a_wait_at_a_node_that_is_removed_is_answered(struct stage *s, struct core_request r) {
 	add_replica(s, 0, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
-	stage_wait(s, 100 * SPAN_MS); /* n4 has heard of it */
+	/* n4 has heard of it */
+	stage_wait(s, 100 * SPAN_MS);
 	const uint64_t id = stage_ask(s, 3, r);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_false(answered(s, id));
@@ -66,15 +72,18 @@ static void a_wait_at_a_node_that_is_removed_is_answered(struct stage *s, struct
 }
 
 static void who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
-	a_wait_at_a_node_that_is_removed_is_answered(*state, stage_acquire("k", stage_lock(2), LEASE, LONG));
+	a_wait_at_a_node_that_is_removed_is_answered(*state,
+		stage_acquire("k", stage_lock(2), LEASE, LONG));
 }
 
 static void who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
-	a_wait_at_a_node_that_is_removed_is_answered(*state, (struct core_request){ .op = CORE_WAIT, .for_free = true, .key = slice_str("k"), .wait = LONG });
+	a_wait_at_a_node_that_is_removed_is_answered(*state, (struct core_request){ .op = CORE_WAIT,
+		.for_free = true, .key = slice_str("k"), .wait = LONG });
 }
 
 static void guest_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
-	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(lock), .attempt = name });
+	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(lock), .attempt = name });
 }
 
 static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
@@ -88,11 +97,13 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 0);
 }
 
-/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either. When its links are back what it gives back
- * and the release come in one frame. The release is not heard, and n4 does not say that it was. */
+/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either.
+ * When its links are back what it gives back and the release come in one frame. The release is not
+ * heard, and n4 does not say that it was. */
 static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) }, { .key = slice_str("m"), .lock_id = stage_lock(3) } };
+	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) },
+		{ .key = slice_str("m"), .lock_id = stage_lock(3) } };
 	add_replica(s, 0, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
 	for (uint32_t i = 0; i < 3; i++) {
@@ -100,7 +111,8 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 		stage_lose(s, i, 3, MESSAGE_COMMIT_ANSWER, true);
 	}
 	const uint64_t release = stage_ask(s, 3, stage_request(CORE_RELEASE, "k", stage_lock(1)));
-	const uint64_t group = stage_ask(s, 3, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LONG });
+	const uint64_t group = stage_ask(s, 3, (struct core_request){ .op = CORE_ACQUIRE_ALL,
+		.locks = locks, .lock_count = 2, .lease = LONG });
 	stage_settle(s);
 	must(s, 0, change_of(CHANGE_REMOVE, "n4"));
 	for (uint32_t i = 0; i < 3; i++) {
@@ -125,8 +137,9 @@ static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(voi
 	const uint64_t x = stage_status(s, 0).clock + 5;
 	guest_says(s, 0, 1, 7);
 	for (uint32_t i = 1; i < 3; i++) {
-		stage_inject(s, 0, i, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 7, .key = slice_str("k"),
-			.lock_id = stage_lock(1), .token = x, .lease_us = 9000000, .ballot = { x, 1, 1 } });
+		stage_inject(s, 0, i, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
+			.attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
+			.lease_us = 9000000, .ballot = { x, 1, 1 } });
 	}
 	stage_wait(s, 3 * SPAN_S);
 	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));

@@ -1,9 +1,11 @@
-/* Section 6: a master of a new epoch votes after a handover from enough masters of the one before. */
+/* Section 6: a master of a new epoch votes after a handover from enough masters of the one
+ * before. */
 #include <stdio.h>
 
 #include "members.h"
 
-#define LONGEST (10 * SPAN_S + 200 * SPAN_MS) /* max_lease (1 + 2 drift) */
+/* max_lease (1 + 2 drift) */
+#define LONGEST (10 * SPAN_S + 200 * SPAN_MS)
 
 /* A whole new set, n4 to n6, which hears the end of no snapshot. */
 static void begin(struct stage *s) {
@@ -47,7 +49,8 @@ static void one_source_of_three_is_not_enough(void **state) {
 	hear_again(s);
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(voters(s), 0);
-	assert_true(stage_start(s, 1)); /* it has forgotten */
+	/* it has forgotten */
+	assert_true(stage_start(s, 1));
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(voters(s), 0);
 }
@@ -69,7 +72,8 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
 		lose_choices(s, i, true);
-		lose_to(s, i, MESSAGE_DECREE_PROMISE, true); /* nor do they finish it themselves */
+		/* nor do they finish it themselves */
+		lose_to(s, i, MESSAGE_DECREE_PROMISE, true);
 	}
 	(void)ask_change(s, 0, set_of("456"));
 	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
@@ -77,7 +81,8 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	assert_int_equal(epoch_of(s, 1), 1);
 	assert_int_equal(epoch_of(s, 2), 1);
 	assert_int_equal(voters(s), 0);
-	take(s, 1, "k", stage_lock(1)); /* n2 and n3 are a quorum of epoch 1 */
+	/* n2 and n3 are a quorum of epoch 1 */
+	take(s, 1, "k", stage_lock(1));
 	lose_choices(s, 1, false);
 	lose_choices(s, 2, false);
 	stage_wait(s, SPAN_S);
@@ -107,15 +112,18 @@ static void who_was_recovering_when_it_adopted_has_forgotten(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	for (uint32_t i = 1; i < 6; i++) {
 		stage_lose(s, 0, i, MESSAGE_DECREE_ACCEPT, true);
-		stage_lose(s, 2, i, MESSAGE_SNAPSHOT_END, true); /* n3 is no help */
+		/* n3 is no help */
+		stage_lose(s, 2, i, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, i, 1, MESSAGE_SNAPSHOT_END, true);
 	}
 	stage_lose(s, 0, 1, MESSAGE_SNAPSHOT_END, true);
 	(void)ask_change(s, 0, set_of("456"));
-	stage_wait(s, 20 * SPAN_MS); /* the copies are there, and nothing is decided */
+	/* the copies are there, and nothing is decided */
+	stage_wait(s, 20 * SPAN_MS);
 	restart(s, 1);
 	stage_wait(s, 20 * SPAN_MS);
-	assert_int_equal(state_of(s, 1), CORE_RECOVERING); /* its disk is enough for the decree */
+	/* its disk is enough for the decree */
+	assert_int_equal(state_of(s, 1), CORE_RECOVERING);
 	for (uint32_t i = 1; i < 6; i++) {
 		stage_lose(s, 0, i, MESSAGE_DECREE_ACCEPT, false);
 	}
@@ -148,7 +156,8 @@ static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_
 	assert_true(core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), token, clock));
 }
 
-/* n2 adopts and forgets while n1 and n3 go on granting; what they granted ends later than the wait for n2. */
+/* n2 adopts and forgets while n1 and n3 go on granting; what they granted ends later than the wait
+ * for n2. */
 static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i += 2) {
@@ -183,10 +192,12 @@ static void who_never_voted_in_the_epoch_before_counts_at_once(void **state) {
 	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
 	(void)ask_change(s, 0, change_of(CHANGE_PROMOTE, "n4"));
 	assert_true(wait_until_epoch(s, 3, 3, SPAN_S));
-	stage_wait(s, 11 * SPAN_S); /* that change is answered; n4 has not voted */
+	/* that change is answered; n4 has not voted */
+	stage_wait(s, 11 * SPAN_S);
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
 	take(s, 0, "k", stage_lock(1));
-	for (uint32_t i = 0; i < 3; i++) { /* of the four masters of before, each hears itself and n4 only */
+	/* of the four masters of before, each hears itself and n4 only */
+	for (uint32_t i = 0; i < 3; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, 3, i, MESSAGE_SNAPSHOT_END, false);
 	}
@@ -237,7 +248,8 @@ static void who_has_voted_in_the_epoch_comes_back_by_rejoining(void **state) {
 	restart(s, 4);
 	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	stage_wait(s, 50 * SPAN_MS);
-	assert_int_equal(state_of(s, 4), CORE_RECOVERING); /* not before the rounds of before are over */
+	/* not before the rounds of before are over */
+	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	assert_true(stage_until_voting(s, 4, SPAN_S));
 	assert_int_equal(count_of(s, 4, COUNT_handover), 0);
 	assert_int_equal(count_of(s, 4, COUNT_rejoin), 1);
@@ -263,23 +275,27 @@ static void a_late_master_may_rejoin_from_those_that_vote_already(void **state) 
 
 static void a_source_that_lacks_a_record_counts_as_having_noted_its_clock(void **state) {
 	struct stage *s = *state;
-	static const enum message_kind kinds[] = { MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_SYNC_RECORD, MESSAGE_PROMISE };
+	static const enum message_kind kinds[] = { MESSAGE_COMMIT, MESSAGE_LEARN,
+		MESSAGE_SYNC_RECORD, MESSAGE_PROMISE };
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		lose_to(s, 1, kinds[i], true);
 	}
 	take(s, 0, "k", stage_lock(1));
 	assert_false(knows(s, 1, "k", stage_lock(1)));
-	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true); /* n4 hears n1 and n2 at last */
+	/* n4 hears n1 and n2 at last */
+	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
 	lose_to(s, 4, MESSAGE_SNAPSHOT_END, true);
 	stage_lose(s, 0, 3, MESSAGE_SNAPSHOT_END, false);
 	stage_lose(s, 1, 3, MESSAGE_SNAPSHOT_END, false);
-	stage_lose(s, 0, 4, MESSAGE_SNAPSHOT_END, false); /* n5 hears n1 and n3, who have it */
+	/* n5 hears n1 and n3, who have it */
+	stage_lose(s, 0, 4, MESSAGE_SNAPSHOT_END, false);
 	stage_lose(s, 2, 4, MESSAGE_SNAPSHOT_END, false);
 	(void)ask_change(s, 0, set_of("456"));
 	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
 	assert_true(stage_until_voting(s, 3, SPAN_S));
 	assert_true(stage_until_voting(s, 4, SPAN_S));
-	stage_wait(s, 10 * SPAN_MS); /* the sweep */
+	/* the sweep */
+	stage_wait(s, 10 * SPAN_MS);
 	uint64_t token, clock;
 	noted(s, 3, &token, &clock);
 	assert_true(clock >= token);
@@ -291,7 +307,8 @@ static void a_source_that_lacks_a_record_counts_as_having_noted_its_clock(void *
 static void what_is_released_during_the_change_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true); /* the copies are there, the decree waits */
+	/* the copies are there, the decree waits */
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
 	uint64_t id = ask_change(s, 0, set_of("456"));
 	stage_wait(s, 20 * SPAN_MS);
 	assert_int_equal(stage_count(s, COUNT_copy_ahead_ready), 3);
@@ -301,7 +318,8 @@ static void what_is_released_during_the_change_does_not_come_back(void **state) 
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
-	assert_int_equal(stage_count(s, COUNT_copy_ahead_broken), 0); /* nothing is copied twice, however long the decree took */
+	/* nothing is copied twice, however long the decree took */
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_broken), 0);
 	stage_wait(s, 100 * SPAN_MS);
 	for (uint32_t i = 3; i < 6; i++) {
 		assert_false(knows(s, i, "k", stage_lock(1)));
@@ -314,7 +332,8 @@ static void what_is_released_during_the_change_does_not_come_back(void **state) 
 static void a_source_keeps_what_it_knows_until_all_masters_vote(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	for (uint32_t i = 0; i < 3; i++) { /* n6 is late: it hears nobody */
+	/* n6 is late: it hears nobody */
+	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, 5, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, 3 + i, 5, MESSAGE_SNAPSHOT_END, true);
 	}
@@ -337,7 +356,8 @@ static void many_leases_go_over_while_they_are_extended_and_released(void **stat
 	s->options.unchecked = true;
 	for (uint8_t i = 0; i < 200; i++) {
 		snprintf(name, sizeof name, "key%u", i);
-		assert_int_equal(stage_do(s, 0, stage_acquire(name, stage_lock(i), 5 * SPAN_S, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, 0, stage_acquire(name, stage_lock(i), 5 * SPAN_S, 0)),
+			PAWL_OK);
 	}
 	uint64_t id = ask_change(s, 0, set_of("456"));
 	for (uint8_t i = 0; !answered(s, id); i = (uint8_t)((i + 1) % 200)) {
@@ -356,7 +376,8 @@ static void many_leases_go_over_while_they_are_extended_and_released(void **stat
 	for (uint8_t i = 0; i < 200; i++) {
 		snprintf(name, sizeof name, "key%u", i);
 		for (uint32_t node = 4; node < 6; node++) {
-			assert_int_equal(knows(s, node, name, stage_lock(i)), knows(s, 3, name, stage_lock(i)));
+			assert_int_equal(knows(s, node, name, stage_lock(i)),
+				knows(s, 3, name, stage_lock(i)));
 		}
 		assert_true(i % 10 == 0 || knows(s, 3, name, stage_lock(i)));
 	}

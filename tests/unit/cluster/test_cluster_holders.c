@@ -1,5 +1,5 @@
-/* What reads, breaks, restarts and replicas make of a key with several holders, and what travels with a record (docs/protocol.md,
- * sections 3, 4, 7, 9 and 10). */
+/* What reads, breaks, restarts and replicas make of a key with several holders, and what travels
+ * with a record (docs/protocol.md, sections 3, 4, 7, 9 and 10). */
 #include "modes.h"
 
 static const struct id128 no_lock;
@@ -9,7 +9,8 @@ static const struct stage_reply *get(struct stage *s, uint32_t node, bool quorum
 	r.quorum = quorum;
 	r.admin = true;
 	uint64_t id = stage_ask(s, node, r);
-	stage_wait(s, 250 * SPAN_MS); /* a quorum read may ask twice */
+	/* a quorum read may ask twice */
+	stage_wait(s, 250 * SPAN_MS);
 	const struct stage_reply *reply = stage_answer(s, id);
 	assert_non_null(reply);
 	assert_int_equal(reply->r.error, PAWL_OK);
@@ -37,7 +38,8 @@ static void reads_list_all_holders(void **state) {
 	for (int quorum = 0; quorum < 2; quorum++) {
 		const struct stage_reply *r = get(s, 2, quorum);
 		assert_true(r->r.held);
-		assert_int_equal(r->r.holder_count, 0); /* the one is in the entry */
+		/* the one is in the entry */
+		assert_int_equal(r->r.holder_count, 0);
 		assert_true(id128_equal(r->r.entry.lock_id, stage_lock(3)));
 	}
 	release(s, 0, "k", stage_lock(3));
@@ -56,7 +58,8 @@ static void a_quorum_read_counts_each_holder_by_itself(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(share(s, 0, "k", stage_lock(1)), PAWL_OK);
 	for (uint32_t i = 0; i < 3; i++) {
-		stage_stop(s, 1, i, MESSAGE_COMMIT, true); /* the second one's reaches its coordinator alone */
+		/* the second one's reaches its coordinator alone */
+		stage_stop(s, 1, i, MESSAGE_COMMIT, true);
 	}
 	uint64_t id = stage_ask(s, 1, shared_request("k", stage_lock(2), 0));
 	stage_wait(s, 150 * SPAN_MS);
@@ -140,7 +143,8 @@ static void a_master_that_missed_the_commit_learns_terms_label_and_age(void **st
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
 	assert_int_equal(stage_do(s, 0, labelled()), PAWL_OK);
-	stage_kill(s, 0); /* who would have taught it */
+	/* who would have taught it */
+	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
@@ -163,7 +167,8 @@ static void replicas_have_all_holders_with_their_terms(void **state) {
 	assert_true(stage_start(s, 3));
 	stage_wait(s, 500 * SPAN_MS);
 	assert_int_equal(get(s, 3, false)->r.holder_count, 2);
-	assert_int_equal(take_permits(s, 3, "k", stage_lock(3), 1, 4), PAWL_EHELD); /* a replica coordinates like any node */
+	/* a replica coordinates like any node */
+	assert_int_equal(take_permits(s, 3, "k", stage_lock(3), 1, 4), PAWL_EHELD);
 	assert_int_equal(stage_last(s)->r.holder_count, 2);
 }
 
@@ -171,7 +176,8 @@ static void replicas_have_all_holders_with_their_terms(void **state) {
 static void a_key_with_many_holders_survives_a_planned_stop(void **state) {
 	stage_free(*state);
 	struct stage_options o = named_options();
-	o.unchecked = true; /* the check of every pair of them takes its time */
+	/* the check of every pair of them takes its time */
+	o.unchecked = true;
 	struct stage *s = *state = stage_born(&o);
 	for (uint32_t i = 1; i <= 700; i++) {
 		struct id128 lock = stage_lock((uint8_t)(i % 251 + 1));

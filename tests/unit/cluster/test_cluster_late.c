@@ -1,4 +1,5 @@
-/* Commits that come where an update has been in between, and those of repeats (docs/protocol.md, section 2, Acquire and Update). */
+/* Commits that come where an update has been in between, and those of repeats (docs/protocol.md,
+ * section 2, Acquire and Update). */
 #include "copies.h"
 #include "members.h"
 #include "values.h"
@@ -11,17 +12,20 @@ static int setup_five(void **state) {
 }
 
 static void n3_hears_nothing_of_n2(struct stage *s) {
-	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN,
+		MESSAGE_PREPARE, MESSAGE_WRITE };
 	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
 		stage_lose(s, 1, 2, of_n2[i], true);
 	}
 }
 
-/* n1 has promised n3's attempt; then n2 is granted the lock_id and updates it, both at n1 as well. n3 hears of the promise: its token is above
- * the update's ballot, and it has the record by its own commit. n1 misses an extension, and what it has ends; then n3's commit comes. */
+/* n1 has promised n3's attempt; then n2 is granted the lock_id and updates it, both at n1 as well.
+ * n3 hears of the promise: its token is above the update's ballot, and it has the record by its own
+ * commit. n1 misses an extension, and what it has ends; then n3's commit comes. */
 static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
 	struct core_request r = acquire_with("first");
-	r.lease = 100 * SPAN_MS; /* as short as may be: the commit still counts for n3 */
+	/* as short as may be: the commit still counts for n3 */
+	r.lease = 100 * SPAN_MS;
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
 	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
 	stage_lose(s, 2, 1, MESSAGE_PROMISE, true);
@@ -33,8 +37,10 @@ static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
 	stage_lose(s, 1, 2, MESSAGE_PROMISE, false);
-	stage_cut(s, 0, 1, true); /* n1 hears of no higher clock */
-	(void)stage_ask(s, 1, stage_acquire("x", stage_lock(2), LEASE, WAIT)); /* n3 hears n2's clock */
+	/* n1 hears of no higher clock */
+	stage_cut(s, 0, 1, true);
+	/* n3 hears n2's clock */
+	(void)stage_ask(s, 1, stage_acquire("x", stage_lock(2), LEASE, WAIT));
 	stage_settle(s);
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, false);
 	stage_settle(s);
@@ -89,13 +95,15 @@ static void the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop(vo
 	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
 }
 
-/* n5 to n7 copy beforehand what n1 and n3 have. What n1 has ends after it was copied, before they have it from n3. */
+/* n5 to n7 copy beforehand what n1 and n3 have. What n1 has ends after it was copied, before they
+ * have it from n3. */
 static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, HOLDER, true);
 	for (uint32_t i = 4; i < 7; i++) {
 		stage_cut(s, 1, i, true);
-		s->nodes[i].rate_ppb = -9000000; /* its copy lasts a moment longer */
+		/* its copy lasts a moment longer */
+		s->nodes[i].rate_ppb = -9000000;
 		s->nodes[i].boot_offset = s->nodes[i].raw_offset = s->now / 1000 * 9 + 1000;
 	}
 	uint64_t id = window(s, "567", 3);
@@ -114,9 +122,10 @@ static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_co
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
 }
 
-/* n4 to n6, whose clocks are slower, copy from n1, and from n3 later. When they have been sent what n1 remembers of what has ended, the update is
- * lost there. */
-static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next(void **state) {
+/* n4 to n6, whose clocks are slower, copy from n1, and from n3 later. When they have been sent what
+ * n1 remembers of what has ended, the update is lost there. */
+static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next(
+	void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 3; i < 6; i++) {
 		stage_cut(s, 1, i, true);
@@ -140,7 +149,8 @@ static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_com
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
 }
 
-/* The same, but n1 is not asked for its promise before the commit is on its way: n2 promises early, and n1 when what it had has ended. */
+/* The same, but n1 is not asked for its promise before the commit is on its way: n2 promises early,
+ * and n1 when what it had has ended. */
 static void commit_that_comes_with_its_promise(struct stage *s) {
 	struct core_request r = acquire_with("first");
 	r.lease = 100 * SPAN_MS;
@@ -153,14 +163,17 @@ static void commit_that_comes_with_its_promise(struct stage *s) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
-	take(s, 0, "x", stage_lock(2)); /* n3 hears n1's clock */
-	stage_cut(s, 0, 1, true);       /* n1 hears of no higher one */
+	/* n3 hears n1's clock */
+	take(s, 0, "x", stage_lock(2));
+	/* n1 hears of no higher one */
+	stage_cut(s, 0, 1, true);
 	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, false);
 	stage_settle(s);
 	stage_lose(s, 1, 2, MESSAGE_LEARN, false);
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
 	stage_wait(s, 61 * SPAN_MS);
-	const uint64_t before = stage_count(s, COUNT_commit_ok), overtaken = stage_count(s, COUNT_commit_overtaken_first);
+	const uint64_t before = stage_count(s, COUNT_commit_ok),
+		overtaken = stage_count(s, COUNT_commit_overtaken_first);
 	stage_stop(s, 2, 0, MESSAGE_PROMISE, false);
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_commit_ok), before);
@@ -177,7 +190,8 @@ static void a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_be
 	assert_true(value_is(s, 2, "second"));
 }
 
-/* The last update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1. A repeat brings the one before it. */
+/* The last update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1.
+ * A repeat brings the one before it. */
 static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -219,8 +233,9 @@ static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state)
 	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
 }
 
-/* n2 alone has an extension, and the update of then, when the lock_id is acquired anew. Its refusal comes when q have accepted, of which n5 had
- * not promised before; n4, which had, is slow to answer. */
+/* n2 alone has an extension, and the update of then, when the lock_id is acquired anew. Its refusal
+ * comes when q have accepted, of which n5 had not promised before; n4, which had, is slow to
+ * answer. */
 static void a_master_is_told_that_the_first_value_stands_when_that_is_known_late(void **state) {
 	struct stage *s = *state;
 	n2_keeps_an_earlier_holding(s);
@@ -247,7 +262,8 @@ static int setup_two_replicas(void **state) {
 	return 0;
 }
 
-/* n3 alone has an extension, and the update of then, when the lock_id is acquired anew; its link with n1, which has seen to that, is cut. */
+/* n3 alone has an extension, and the update of then, when the lock_id is acquired anew; its link
+ * with n1, which has seen to that, is cut. */
 static void that_a_first_value_stands_is_known_after_a_change_of_masters(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -275,12 +291,17 @@ int main(void) {
 		NAMED(the_first_value_of_a_late_commit_meets_no_expectation),
 		NAMED(the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop),
 		COPIES(the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied),
-		MEMBERS_3(the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next),
+		MEMBERS_3(
+			the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next),
 		NAMED(a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before),
 		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
 		NAMED(who_gets_the_record_from_a_repeat_counts_for_its_value),
-		cmocka_unit_test_setup_teardown(a_master_is_told_that_the_first_value_stands_when_that_is_known_late, setup_five, named_teardown),
-		cmocka_unit_test_setup_teardown(that_a_first_value_stands_is_known_after_a_change_of_masters, setup_two_replicas, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_master_is_told_that_the_first_value_stands_when_that_is_known_late,
+			setup_five, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			that_a_first_value_stands_is_known_after_a_change_of_masters,
+			setup_two_replicas, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* Sections 7, 10 and 11: what nobody holds, because its request failed or its coordinator died, is free soon, also where the message that gives
- * it back was lost, reached few, or was never sent. */
+/* Sections 7, 10 and 11: what nobody holds, because its request failed or its coordinator died, is
+ * free soon, also where the message that gives it back was lost, reached few, or was never sent. */
 #include "copies.h"
 
-#define ROUND (100 * SPAN_MS) /* request_timeout of the stage */
+/* request_timeout of the stage */
+#define ROUND (100 * SPAN_MS)
 
 static int setup(void **state) {
 	struct stage_options o = named_options();
@@ -25,11 +26,13 @@ static uint64_t half_a_request(struct stage *s) {
 	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
 	uint64_t id = ask_both(s, 0, 1, 2, WAIT);
 	stage_settle(s);
-	assert_true(knows(s, 0, "a", stage_lock(1)) && !knows(s, 1, "a", stage_lock(1)) && knows(s, 2, "a", stage_lock(1)));
+	assert_true(knows(s, 0, "a", stage_lock(1)) && !knows(s, 1, "a", stage_lock(1)) &&
+		knows(s, 2, "a", stage_lock(1)));
 	return id;
 }
 
-/* n2 hears that it is given back, which it never had; n3, which has it, does not; and n1 starts anew. */
+/* n2 hears that it is given back, which it never had; n3, which has it, does not; and n1 starts
+ * anew. */
 static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
@@ -52,7 +55,8 @@ static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) 
 	struct stage *s = *state;
 	half_a_request(s);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
-	take(s, 3, "a", stage_lock(1)); /* the same lock_id, alone */
+	/* the same lock_id, alone */
+	take(s, 3, "a", stage_lock(1));
 	stage_client_gone(s, 0, 1);
 	stage_settle(s);
 	stage_kill(s, 0);
@@ -63,7 +67,8 @@ static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) 
 	assert_int_equal(extend(s, 3, "a", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-/* Nobody hears of it but n1, which gives it back; the others have got it for another attempt, too: what n1 tells them is about the name. */
+/* Nobody hears of it but n1, which gives it back; the others have got it for another attempt, too:
+ * what n1 tells them is about the name. */
 static void what_is_told_to_be_given_back_is_the_name(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
@@ -118,7 +123,8 @@ static void what_a_commit_took_before_a_change_is_given_back_after_it(void **sta
 	assert_false(knows(s, 0, "s", stage_lock(1)));
 }
 
-/* n3 has not adopted the next configuration when X is released: it drops the message with its frame, and no link is lost. */
+/* n3 has not adopted the next configuration when X is released: it drops the message with its
+ * frame, and no link is lost. */
 static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void **state) {
 	struct stage *s = *state;
 	compare(s, false);
@@ -137,19 +143,23 @@ static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void *
 	assert_false(knows(s, 2, "k", stage_lock(1)));
 }
 
-/* Of a request for several keys it goes on after the change: what is accepted then has another name than what was given back. */
+/* Of a request for several keys it goes on after the change: what is accepted then has another name
+ * than what was given back. */
 static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	struct stage *s = *state;
-	const struct core_lock locks[] = { { .key = slice_str("s"), .lock_id = stage_lock(1), .of = 10, .count = 1 } };
+	const struct core_lock locks[] = { { .key = slice_str("s"), .lock_id = stage_lock(1),
+		.of = 10, .count = 1 } };
 	for (uint32_t to = 0; to < 3; to++) {
 		stage_lose(s, HOLDER, to, MESSAGE_COMMIT, true);
 		stage_lose(s, HOLDER, to, MESSAGE_LEARN, true);
 	}
-	uint64_t id = stage_ask(s, HOLDER, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 1, .lease = LEASE, .wait = WAIT });
+	uint64_t id = stage_ask(s, HOLDER, (struct core_request){ .op = CORE_ACQUIRE_ALL,
+		.locks = locks, .lock_count = 1, .lease = LEASE, .wait = WAIT });
 	stage_settle(s);
 	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, false);
 	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, false);
-	uint64_t change = ask_change(s, 1, (struct core_change){ .kind = CHANGE_SET_TIMING, .max_lease = 9 * SPAN_S });
+	uint64_t change = ask_change(s, 1,
+		(struct core_change){ .kind = CHANGE_SET_TIMING, .max_lease = 9 * SPAN_S });
 	assert_int_equal(await(s, change)->r.error, PAWL_OK);
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
@@ -157,8 +167,9 @@ static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	assert_true(knows(s, 1, "s", stage_lock(1)) && knows(s, 2, "s", stage_lock(1)));
 }
 
-/* The same lock_ids are granted through n2, which dies then; the client asks n1, to which it came first, for one of them again. What n1 gives
- * back there is about its own request: whoever asks for the lock beside it is told the truth. */
+/* The same lock_ids are granted through n2, which dies then; the client asks n1, to which it came
+ * first, for one of them again. What n1 gives back there is about its own request: whoever asks for
+ * the lock beside it is told the truth. */
 static void what_is_given_back_is_not_what_another_request_asks_for(void **state) {
 	struct stage *s = *state;
 	take(s, 2, "b", stage_lock(9));
@@ -202,8 +213,9 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* Two of four masters lack it. Those that have it have taken the extension, so that no name gives it back any more: told that it is lost, its
- * client would leave it there, and a third master that starts anew would merge it. */
+/* Two of four masters lack it. Those that have it have taken the extension, so that no name gives
+ * it back any more: told that it is lost, its client would leave it there, and a third master that
+ * starts anew would merge it. */
 static void what_half_of_the_masters_have_lengthened_is_not_lost(void **state) {
 	struct stage *s = *state;
 	for (uint32_t to = 1; to < 3; to++) {
@@ -236,7 +248,8 @@ static void what_reached_few_masters_goes(void **state) {
 	assert_true(knows(s, 0, "k", stage_lock(1)));
 	stage_wait(s, 7 * ROUND);
 	assert_false(knows(s, 0, "k", stage_lock(1)));
-	stage_kill(s, 2); /* a quorum needs n1 */
+	/* a quorum needs n1 */
+	stage_kill(s, 2);
 	take(s, 1, "k", stage_lock(2));
 }
 
@@ -245,8 +258,10 @@ static void what_many_left_at_few_masters_goes_at_once(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 1; i <= 12; i++) {
 		const uint64_t token = stage_status(s, 0).clock + 1;
-		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = i, .key = slice_str("k"), .lock_id = stage_lock(i), .token = token,
-			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = SHARE_SHARED } };
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = i,
+			.key = slice_str("k"), .lock_id = stage_lock(i), .token = token,
+			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 },
+			.terms = { .of = SHARE_SHARED } };
 		stage_inject(s, 1, 0, &m);
 		stage_settle(s);
 		assert_true(knows(s, 0, "k", stage_lock(i)));
@@ -259,14 +274,16 @@ static void what_many_left_at_few_masters_goes_at_once(void **state) {
 	assert_int_equal(left, 0);
 }
 
-/* X has permit 0 by the others; a repeat that was to take permit 1 dies with its coordinator. X goes on renewing. */
+/* X has permit 0 by the others; a repeat that was to take permit 1 dies with its coordinator. X
+ * goes on renewing. */
 static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "s", stage_lock(1), 1, 2), PAWL_OK);
 	const struct permits zero = stage_last(s)->r.terms.set;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("s"), .lock_id = stage_lock(1),
-		.token = stage_status(s, 0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { stage_status(s, 0).clock + 1, 1, 1 },
-		.terms = { .of = 2, .count = 1, .set = { { 2, 0 } } } };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("s"), .lock_id = stage_lock(1), .token = stage_status(s,
+		0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { stage_status(s,
+		0).clock + 1, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { 2, 0 } } } };
 	stage_inject(s, 1, 0, &m);
 	stage_settle(s);
 	for (int i = 0; i < 4; i++) {
@@ -283,7 +300,8 @@ static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(v
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
 }
 
-/* What is believed stays: here by n1 and n3, which have accepted the last extension, while n2 has lost it. */
+/* What is believed stays: here by n1 and n3, which have accepted the last extension, while n2 has
+ * lost it. */
 static void what_moves_from_quorum_to_quorum_stays(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
@@ -302,18 +320,21 @@ static void what_moves_from_quorum_to_quorum_stays(void **state) {
 	assert_int_equal(stage_count(s, COUNT_sync_dropped), 0);
 }
 
-/* The others have listed what they have when an extension reaches n1, which is the only one that has it, and n2. */
+/* The others have listed what they have when an extension reaches n1, which is the only one that
+ * has it, and n2. */
 static void what_was_lengthened_since_the_others_were_asked_stays(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 5,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { 5, 1, 1 } };
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = 5, .lease_us = (uint64_t)(LEASE / SPAN_US),
+		.ballot = { 5, 1, 1 } };
 	compare(s, false);
 	stage_inject(s, 1, 0, &m);
 	stage_wait(s, 6 * ROUND);
 	compare(s, true);
 	stage_stop(s, 1, 0, MESSAGE_SYNC_KEYS, true);
 	stage_stop(s, 2, 0, MESSAGE_SYNC_KEYS, true);
-	while (!stage_head_is(s, 1, 0, MESSAGE_SYNC_KEYS) || !stage_head_is(s, 2, 0, MESSAGE_SYNC_KEYS)) {
+	while (!stage_head_is(s, 1, 0, MESSAGE_SYNC_KEYS) ||
+		!stage_head_is(s, 2, 0, MESSAGE_SYNC_KEYS)) {
 		stage_wait(s, SPAN_MS);
 	}
 	stage_lose(s, HOLDER, 2, MESSAGE_LEARN, true);
@@ -321,29 +342,35 @@ static void what_was_lengthened_since_the_others_were_asked_stays(void **state) 
 	stage_stop(s, 1, 0, MESSAGE_SYNC_KEYS, false);
 	stage_stop(s, 2, 0, MESSAGE_SYNC_KEYS, false);
 	stage_wait(s, ROUND / 2);
-	assert_true(knows(s, 0, "k", stage_lock(1)) && knows(s, 1, "k", stage_lock(1)) && !knows(s, 2, "k", stage_lock(1)));
+	assert_true(knows(s, 0, "k", stage_lock(1)) && knows(s, 1, "k", stage_lock(1)) &&
+		!knows(s, 2, "k", stage_lock(1)));
 }
 
 #define LEFT(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
 
 static void rolls_back(struct stage *s, uint32_t from, uint32_t to, uint64_t name) {
-	stage_inject(s, from, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = name });
+	stage_inject(s, from, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .attempt = name });
 }
 
-/* n1 has tried for X twice, under two names, and has given both back, when it dies. n2 has heard that; n3 has not, and the first commit came to it. */
+/* n1 has tried for X twice, under two names, and has given both back, when it dies. n2 has heard
+ * that; n3 has not, and the first commit came to it. */
 static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;
 	rolls_back(s, 0, 1, 11);
-	rolls_back(s, 0, 1, 12); /* without this one nobody has it in the end */
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 11, .key = slice_str("k"), .lock_id = stage_lock(1),
-		.token = x, .lease_us = 10000000, .ballot = { x, 1, 1 } });
+	/* without this one nobody has it in the end */
+	rolls_back(s, 0, 1, 12);
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
+		.attempt = 11, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
+		.lease_us = 10000000, .ballot = { x, 1, 1 } });
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, SPAN_S));
 	stage_wait(s, 2 * SPAN_S);
 	uint64_t token, noted;
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_false(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), &token, &noted));
+		assert_false(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), &token,
+			&noted));
 	}
 }
 
@@ -358,13 +385,17 @@ int main(void) {
 		LEFT(a_name_that_was_given_back_is_not_used_again),
 		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
-		cmocka_unit_test_setup_teardown(what_half_of_the_masters_have_lengthened_is_not_lost, setup_four, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_half_of_the_masters_have_lengthened_is_not_lost, setup_four,
+			named_teardown),
 		LEFT(what_reached_few_masters_goes),
 		LEFT(what_many_left_at_few_masters_goes_at_once),
 		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
 		LEFT(what_moves_from_quorum_to_quorum_stays),
 		LEFT(what_was_lengthened_since_the_others_were_asked_stays),
-		cmocka_unit_test_setup_teardown(what_was_given_back_under_the_first_of_two_names_does_not_come_back, named_setup, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_was_given_back_under_the_first_of_two_names_does_not_come_back,
+			named_setup, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

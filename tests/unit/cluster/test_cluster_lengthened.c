@@ -1,7 +1,9 @@
-/* Section 11: what becomes of the name of a request where an extension through another node, which nobody believes in, has lengthened its record. */
+/* Section 11: what becomes of the name of a request where an extension through another node, which
+ * nobody believes in, has lengthened its record. */
 #include "copies.h"
 
-#define ROUND (100 * SPAN_MS) /* request_timeout of the stage */
+/* request_timeout of the stage */
+#define ROUND (100 * SPAN_MS)
 
 /* Masters do not compare what they have: only the coordinators' word counts. */
 static int setup(void **state) {
@@ -14,8 +16,8 @@ static int setup(void **state) {
 	return 0;
 }
 
-/* a is at n1 alone so far, which lengthens it for an extension that is answered `lost`, because the others lack it. The request gives it back after
- * that, or before. */
+/* a is at n1 alone so far, which lengthens it for an extension that is answered `lost`, because the
+ * others lack it. The request gives it back after that, or before. */
 static void lengthened_in_vain(struct stage *s, bool given_back_first) {
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_lose(s, 0, to, MESSAGE_COMMIT, true);
@@ -56,10 +58,12 @@ static void what_was_lengthened_stays_when_its_request_is_given_back(void **stat
 	assert_int_equal(extend(s, HOLDER, "a", stage_lock(1), LEASE, false), PAWL_OK);
 	stage_client_gone(s, 0, 1);
 	stage_settle(s);
-	assert_true(knows(s, 0, "a", stage_lock(1)) && knows(s, 1, "a", stage_lock(1)) && knows(s, 2, "a", stage_lock(1)));
+	assert_true(knows(s, 0, "a", stage_lock(1)) && knows(s, 1, "a", stage_lock(1)) &&
+		knows(s, 2, "a", stage_lock(1)));
 }
 
-/* The request comes again while n2 is down, and n2 starts anew: it merges a from n1 and n3. Then the request is given back. */
+/* The request comes again while n2 is down, and n2 starts anew: it merges a from n1 and n3. Then
+ * the request is given back. */
 static void what_was_lengthened_in_vain_is_not_merged(void **state) {
 	struct stage *s = *state;
 	lengthened_in_vain(s, false);
@@ -84,10 +88,15 @@ static void what_was_lengthened_in_vain_is_not_merged(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_goes_with_its_request, setup, named_teardown),
-		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_goes_after_its_request, setup, named_teardown),
-		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_is_not_merged, setup, named_teardown),
-		cmocka_unit_test_setup_teardown(what_was_lengthened_stays_when_its_request_is_given_back, setup, named_teardown),
+		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_goes_with_its_request,
+			setup, named_teardown),
+		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_goes_after_its_request,
+			setup, named_teardown),
+		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_is_not_merged, setup,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_was_lengthened_stays_when_its_request_is_given_back, setup,
+			named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

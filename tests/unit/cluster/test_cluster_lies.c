@@ -1,16 +1,21 @@
-/* What a member that lies cannot do to the others (docs/guarantees.md, A node that lies): found by tests/fuzz/fuzz_member.c. */
+/* What a member that lies cannot do to the others (docs/guarantees.md, A node that lies): found by
+ * tests/fuzz/fuzz_member.c. */
 #include "members.h"
 
-#define REQUEST (100 * SPAN_MS) /* request_timeout on the stage */
+/* request_timeout on the stage */
+#define REQUEST (100 * SPAN_MS)
 
 /* It would exclude all locks but permits, and none of those; and no release names it. */
 static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(void **state) {
 	struct stage *s = *state;
-	static const enum message_kind kinds[] = { MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_FETCH_ANSWER, MESSAGE_SNAPSHOT_RECORD, MESSAGE_FEED_RECORD,
+	static const enum message_kind kinds[] = { MESSAGE_COMMIT, MESSAGE_LEARN,
+		MESSAGE_FETCH_ANSWER, MESSAGE_SNAPSHOT_RECORD, MESSAGE_FEED_RECORD,
 		MESSAGE_SYNC_RECORD };
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		const struct message m = { .kind = kinds[i], .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
-			.token = stage_status(s, 0).clock + 1, .lease_us = 1000000, .left_us = 1000000, .terms = { .of = 3, .count = 1 } };
+		const struct message m = { .kind = kinds[i], .round = 1 << 16, .attempt = 1,
+			.key = slice_str("k"), .lock_id = stage_lock(1),
+			.token = stage_status(s, 0).clock + 1, .lease_us = 1000000,
+			.left_us = 1000000, .terms = { .of = 3, .count = 1 } };
 		stage_inject(s, 2, 0, &m);
 		assert_int_equal(core_counts(s->nodes[0].core)[COUNT_unsound], i + 1);
 		assert_int_equal(stage_status(s, 0).keys, 0);
@@ -20,18 +25,20 @@ static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(voi
 
 /* ---- a lease that is longer than any was ever allowed to be ---- */
 
-#define FOR_EVER (UINT64_C(1) << 40) /* microseconds: twelve days */
+/* microseconds: twelve days */
+#define FOR_EVER (UINT64_C(1) << 40)
 
 static struct message endless(uint64_t round) {
-	return (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .round = round, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(9), .token = 1,
-		.left_us = FOR_EVER, .terms = { .of = SHARE_EXCLUSIVE } };
+	return (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .round = round, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(9), .token = 1, .left_us = FOR_EVER,
+		.terms = { .of = SHARE_EXCLUSIVE } };
 }
 
 /* n3 brings it whenever n1 asks for a copy, and says that it may be. */
 static void bring(struct stage *s, uint32_t to) {
 	for (uint64_t round = 1; round < 40; round++) {
-		struct message m = endless(round), end = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .lease_us = FOR_EVER, .clock = 1,
-			.flags = FLAG_REMEMBERS };
+		struct message m = endless(round), end = { .kind = MESSAGE_SNAPSHOT_END,
+			.round = round, .lease_us = FOR_EVER, .clock = 1, .flags = FLAG_REMEMBERS };
 		stage_inject(s, 2, to, &m);
 		stage_inject(s, 2, to, &end);
 		stage_settle(s);
@@ -39,7 +46,8 @@ static void bring(struct stage *s, uint32_t to) {
 }
 
 /* n1 has started again. */
-static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_so_long(void **state) {
+static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_so_long(
+	void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
 	lose_to(s, 0, MESSAGE_SNAPSHOT_END, true);
@@ -49,7 +57,8 @@ static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_s
 	stage_lose(s, 2, 0, MESSAGE_SNAPSHOT_END, true);
 	bring(s, 0);
 	stage_wait(s, 2 * REQUEST);
-	bring(s, 0); /* asked again: it has said by now that it may be */
+	/* asked again: it has said by now that it may be */
+	bring(s, 0);
 	assert_false(knows(s, 0, "k", stage_lock(9)));
 	assert_true(count_of(s, 0, COUNT_lease_refused) > 0);
 	stage_kill(s, 2);
@@ -57,7 +66,8 @@ static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_s
 	take(s, 0, "k", stage_lock(1));
 }
 
-/* n4 takes the place of n2, which dies, so that n3 is one of its sources. It would wait for twelve days when it starts again. */
+/* n4 takes the place of n2, which dies, so that n3 is one of its sources. It would wait for twelve
+ * days when it starts again. */
 static void a_new_master_notes_no_lease_that_one_source_alone_has_for_so_long(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 2, 3, MESSAGE_SNAPSHOT_END, true);
@@ -77,7 +87,8 @@ static void a_new_master_notes_no_lease_that_one_source_alone_has_for_so_long(vo
 /* It was allowed until a moment ago, and more than one of them says so. */
 static void a_new_master_takes_a_lease_that_was_allowed_before(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), s->options.max_lease, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), s->options.max_lease, 0)),
+		PAWL_OK);
 	must(s, 0, max_lease_of(2 * SPAN_S));
 	must(s, 0, set_of("134"));
 	assert_true(knows(s, 3, "k", stage_lock(1)));

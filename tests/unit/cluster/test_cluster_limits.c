@@ -11,20 +11,25 @@ static void leases_below_the_least_and_above_the_longest_are_refused(void **stat
 	struct stage *s = *state;
 	static const span_ns shorter[] = { 0, -SPAN_S, 1, 99 * SPAN_MS, 100 * SPAN_MS - 1 };
 	for (size_t i = 0; i < sizeof shorter / sizeof *shorter; i++) {
-		assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), shorter[i], 0)), PAWL_EBADREQUEST);
+		assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), shorter[i], 0)),
+			PAWL_EBADREQUEST);
 		assert_string_equal(stage_last(s)->r.field, "lease_ms");
 	}
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S + 1, 0)), PAWL_ETOOLONG);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S + 1, 0)),
+		PAWL_ETOOLONG);
 	assert_int_equal(stage_last(s)->r.limit, 10 * SPAN_S);
-	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0); /* refused before anybody is asked */
+	/* refused before anybody is asked */
+	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0);
 }
 
 static void leases_last_as_long_as_they_say_to_the_millisecond(void **state) {
 	struct stage *s = *state;
-	static const span_ns leases[] = { 100 * SPAN_MS, 999 * SPAN_MS, SPAN_S, 1001 * SPAN_MS, 1999 * SPAN_MS, 10 * SPAN_S };
+	static const span_ns leases[] = { 100 * SPAN_MS, 999 * SPAN_MS, SPAN_S, 1001 * SPAN_MS,
+		1999 * SPAN_MS, 10 * SPAN_S };
 	for (uint8_t i = 0; i < sizeof leases / sizeof *leases; i++) {
 		struct id128 lock = stage_lock(i), next = stage_lock((uint8_t)(100 + i));
-		stage_jump(s, 7 * SPAN_MS); /* off the clock's round numbers */
+		/* off the clock's round numbers */
+		stage_jump(s, 7 * SPAN_MS);
 		assert_int_equal(stage_do(s, 0, stage_acquire("k", lock, leases[i], 0)), PAWL_OK);
 		assert_int_equal(stage_last(s)->r.valid, span_shrink(leases[i], 10000));
 		stage_wait(s, leases[i] - 3 * SPAN_MS);
@@ -37,7 +42,8 @@ static void leases_last_as_long_as_they_say_to_the_millisecond(void **state) {
 
 static void a_lease_across_a_bound_of_a_second_is_extended_in_steps(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 999 * SPAN_MS, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 999 * SPAN_MS, 0)),
+		PAWL_OK);
 	for (int i = 0; i < 12; i++) {
 		stage_wait(s, 333 * SPAN_MS);
 		assert_int_equal(extend(s, 0, "k", stage_lock(1), 999 * SPAN_MS, false), PAWL_OK);
@@ -63,14 +69,16 @@ static void a_bad_request_names_its_field_and_changes_nothing(void **state) {
 	rows[4].r.lock_id = no_lock, rows[4].field = "lock_id", rows[4].error = PAWL_EBADREQUEST;
 	rows[5].r.wait = -1, rows[5].field = "wait_ms", rows[5].error = PAWL_EBADREQUEST;
 	rows[6].r.token = TOKEN_MAX + 1, rows[6].field = "token", rows[6].error = PAWL_EBADREQUEST;
-	rows[7].r.op = CORE_LIST, rows[7].r.limit = 1001, rows[7].field = "limit", rows[7].error = PAWL_EBADREQUEST;
+	rows[7].r.op = CORE_LIST, rows[7].r.limit = 1001, rows[7].field = "limit",
+		rows[7].error = PAWL_EBADREQUEST;
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(stage_do(s, 0, rows[i].r), rows[i].error);
 		assert_string_equal(stage_last(s)->r.field, rows[i].field);
 	}
 	assert_int_equal(stage_status(s, 0).keys, 0);
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0);
-	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0); /* the largest of everything */
+	/* the largest of everything */
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
 	r.key = slice_of(big, KEY_MAX);
 	r.owner = slice_of(big, OWNER_MAX);
 	r.value = slice_of(big, VALUE_MAX_DEFAULT);
@@ -93,7 +101,8 @@ static void at_the_limit_of_keys_the_answer_is_full_and_nothing_granted_suffers(
 	take(s, 0, "a", stage_lock(1));
 	take(s, 1, "b", stage_lock(2));
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(stage_do(s, i, stage_acquire("c", stage_lock(3), LEASE, i ? WAIT : 0)), PAWL_EFULL);
+		assert_int_equal(stage_do(s, i,
+			stage_acquire("c", stage_lock(3), LEASE, i ? WAIT : 0)), PAWL_EFULL);
 	}
 	assert_int_equal(extend(s, 0, "a", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(extend(s, 2, "b", stage_lock(2), LEASE, true), PAWL_OK);
@@ -110,7 +119,8 @@ static void at_the_limit_of_rounds_the_answer_is_busy_and_nothing_granted_suffer
 	uint64_t first = wait_for(s, 0, "a", stage_lock(2));
 	wait_for(s, 0, "a", stage_lock(3));
 	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(4), LEASE, 0)), PAWL_EBUSY);
-	take(s, 1, "b", stage_lock(4)); /* another node has room */
+	/* another node has room */
+	take(s, 1, "b", stage_lock(4));
 	release(s, 1, "a", stage_lock(1));
 	token_of(s, first);
 	stage_free(s);
@@ -119,15 +129,18 @@ static void at_the_limit_of_rounds_the_answer_is_busy_and_nothing_granted_suffer
 
 static void at_the_limits_of_waiters_the_answer_is_full(void **state) {
 	(void)state;
-	struct stage *s = limited((struct core_limits){ .waiters_per_client = 2, .waiters_per_key = 4 });
+	struct stage *s = limited((struct core_limits){ .waiters_per_client = 2,
+		.waiters_per_key = 4 });
 	take(s, 0, "k", stage_lock(1));
 	uint64_t first = wait_for(s, 0, "k", stage_lock(2));
 	uint64_t second = wait_for(s, 0, "k", stage_lock(3));
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(4), LEASE, WAIT)), PAWL_EFULL);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(4), LEASE, WAIT)),
+		PAWL_EFULL);
 	assert_string_equal(stage_last(s)->r.field, "waiters_per_client");
 	wait_for(s, 1, "k", stage_lock(5));
 	wait_for(s, 1, "k", stage_lock(6));
-	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(7), LEASE, WAIT)), PAWL_EFULL);
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(7), LEASE, WAIT)),
+		PAWL_EFULL);
 	release(s, 0, "k", stage_lock(1));
 	token_of(s, first);
 	release(s, 0, "k", stage_lock(2));
@@ -138,7 +151,8 @@ static void at_the_limits_of_waiters_the_answer_is_full(void **state) {
 
 static void the_ring_of_released_lock_ids_may_lose_its_oldest(void **state) {
 	struct stage *s = *state;
-	for (uint32_t i = 0; i < 200; i++) { /* it has 64 places */
+	/* it has 64 places */
+	for (uint32_t i = 0; i < 200; i++) {
 		struct id128 lock = stage_lock((uint8_t)i);
 		lock.b[1] = (uint8_t)(i >> 4);
 		take(s, i % 3, "k", lock);
@@ -180,15 +194,17 @@ static void a_clock_beyond_what_can_be_right_is_refused_not_adopted(void **state
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t before = stage_status(s, 1).clock, far = before + CLOCK_JUMP_MAX + 1000;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("x"), .lock_id = stage_lock(5), .token = far,
-		.lease_us = 100000, .ballot = { far, 1, 1 } };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("x"), .lock_id = stage_lock(5), .token = far, .lease_us = 100000,
+		.ballot = { far, 1, 1 } };
 	stage_inject(s, 0, 1, &m);
 	assert_int_equal(stage_status(s, 1).clock, before);
 	assert_true(stage_noted(s, 1, NOTE_CLOCK_REFUSED));
 	struct message learn = m;
 	learn.kind = MESSAGE_LEARN;
 	stage_inject(s, 0, 1, &learn);
-	struct message prepare = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .ballot = { far, 1, 1 } };
+	struct message prepare = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .ballot = { far, 1, 1 } };
 	stage_inject(s, 0, 1, &prepare);
 	assert_int_equal(stage_status(s, 1).clock, before);
 	assert_int_equal(stage_status(s, 1).held, 1);
@@ -197,9 +213,11 @@ static void a_clock_beyond_what_can_be_right_is_refused_not_adopted(void **state
 static void a_frame_of_another_epoch_changes_nothing(void **state) {
 	struct stage *s = *state;
 	struct core_status status = stage_status(s, 0);
-	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1) };
-	struct frame frame = { .epoch = status.epoch + 1, .config_hash = status.config_hash, .sender = s->nodes[0].disk.node_id,
-		.boot = status.boot, .clock = status.clock + 50, .flags = FRAME_VOTING, .messages = &m, .count = 1 };
+	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1) };
+	struct frame frame = { .epoch = status.epoch + 1, .config_hash = status.config_hash,
+		.sender = s->nodes[0].disk.node_id, .boot = status.boot, .clock = status.clock + 50,
+		.flags = FRAME_VOTING, .messages = &m, .count = 1 };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 0, .frame = &frame });
 	frame.epoch--;
 	frame.config_hash++;
@@ -215,9 +233,11 @@ static struct core_request as(struct core_request r, const char *identity) {
 	return r;
 }
 
-static void a_lock_id_is_shown_only_to_the_identity_that_acquired_it_and_to_administrators(void **state) {
+static void a_lock_id_is_shown_only_to_the_identity_that_acquired_it_and_to_administrators(
+	void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, as(stage_acquire("k", stage_lock(1), LEASE, 0), "alice")), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, as(stage_acquire("k", stage_lock(1), LEASE, 0), "alice")),
+		PAWL_OK);
 	for (uint32_t quorum = 0; quorum < 2; quorum++) {
 		struct core_request r = stage_request(CORE_GET, "k", no_lock);
 		r.quorum = quorum;
@@ -240,9 +260,11 @@ static void a_repeat_under_another_identity_is_denied(void **state) {
 	token_of(s, first);
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_EDENIED);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(stage_do(s, i, as(stage_acquire("k", stage_lock(1), LEASE, i ? WAIT : 0), "bob")), PAWL_EDENIED);
+		assert_int_equal(stage_do(s, i, as(stage_acquire("k", stage_lock(1), LEASE,
+			i ? WAIT : 0), "bob")), PAWL_EDENIED);
 	}
-	assert_int_equal(stage_do(s, 1, as(stage_acquire("k", stage_lock(1), LEASE, 0), "alice")), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, as(stage_acquire("k", stage_lock(1), LEASE, 0), "alice")),
+		PAWL_OK);
 }
 
 /* ---- break ---- */
@@ -257,7 +279,8 @@ static void a_break_bars_the_holder_from_extending_and_leaves_it_its_lease(void 
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_true(stage_last(s)->r.released);
 	assert_true(stage_noted(s, 1, NOTE_BROKEN));
-	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_EDENIED); /* not lost: the rest of it is its own */
+	/* not lost: the rest of it is its own */
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_EDENIED);
 	assert_false(answered(s, waiter));
 	stage_wait(s, LEASE + 10 * SPAN_MS);
 	token_of(s, waiter);
@@ -292,7 +315,8 @@ static void one_step_ends_some_thousand_leases_and_no_more(void **state) {
 	s->options.unchecked = true;
 	for (uint32_t i = 0; i < 10000; i++) {
 		snprintf(name, sizeof name, "k%u", i);
-		struct message m = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str(name), .lock_id = stage_lock(1), .token = i + 1,
+		struct message m = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str(name),
+			.lock_id = stage_lock(1), .token = i + 1,
 			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { i + 1, 1, 1 } };
 		memcpy(m.lock_id.b + 8, &i, sizeof i);
 		stage_inject(s, 1, 0, &m);
@@ -316,14 +340,17 @@ int main(void) {
 		NAMED(leases_last_as_long_as_they_say_to_the_millisecond),
 		NAMED(a_lease_across_a_bound_of_a_second_is_extended_in_steps),
 		NAMED(a_bad_request_names_its_field_and_changes_nothing),
-		cmocka_unit_test(at_the_limit_of_keys_the_answer_is_full_and_nothing_granted_suffers),
-		cmocka_unit_test(at_the_limit_of_rounds_the_answer_is_busy_and_nothing_granted_suffers),
+		cmocka_unit_test(
+			at_the_limit_of_keys_the_answer_is_full_and_nothing_granted_suffers),
+		cmocka_unit_test(
+			at_the_limit_of_rounds_the_answer_is_busy_and_nothing_granted_suffers),
 		cmocka_unit_test(at_the_limits_of_waiters_the_answer_is_full),
 		NAMED(the_ring_of_released_lock_ids_may_lose_its_oldest),
 		cmocka_unit_test(memory_that_runs_out_is_a_refusal_and_nothing_granted_suffers),
 		NAMED(a_clock_beyond_what_can_be_right_is_refused_not_adopted),
 		NAMED(a_frame_of_another_epoch_changes_nothing),
-		NAMED(a_lock_id_is_shown_only_to_the_identity_that_acquired_it_and_to_administrators),
+		NAMED(
+		a_lock_id_is_shown_only_to_the_identity_that_acquired_it_and_to_administrators),
 		NAMED(a_repeat_under_another_identity_is_denied),
 		NAMED(a_break_bars_the_holder_from_extending_and_leaves_it_its_lease),
 		NAMED(a_break_now_frees_the_key_at_once),

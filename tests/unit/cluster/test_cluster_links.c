@@ -1,5 +1,5 @@
-/* Links that break at the wrong moment, masters that come back, and numbers that cannot be right (docs/protocol.md, sections 2 to 5
- * and 9). */
+/* Links that break at the wrong moment, masters that come back, and numbers that cannot be right
+ * (docs/protocol.md, sections 2 to 5 and 9). */
 #include <stdio.h>
 
 #include "named.h"
@@ -11,7 +11,8 @@ static bool has(const struct stage *s, uint32_t node, const char *key, struct id
 	return core_peek(s->nodes[node].core, slice_str(key), lock, &token, &noted);
 }
 
-/* A key that is held at node 0 by lock 1 and whose home is node 0, with a first waiter at node 1. */
+/* A key that is held at node 0 by lock 1 and whose home is node 0, with a first waiter at node
+ * 1. */
 static const char *key_at_home(struct stage *s, char key[8], uint64_t *waiter) {
 	for (int i = 0; i < 64; i++) {
 		uint64_t before = s->sent[1][0][MESSAGE_ENQUEUE];
@@ -58,7 +59,8 @@ static void a_client_that_goes_when_its_key_is_just_free_takes_all_its_waits_alo
 		r.client = 77;
 		stage_ask(s, 0, r);
 	}
-	stage_jump(s, LEASE); /* the record is over, and no timer has gone off */
+	/* the record is over, and no timer has gone off */
+	stage_jump(s, LEASE);
 	stage_client_gone(s, 0, 77);
 	assert_int_equal(stage_status(s, 0).rounds, 0);
 }
@@ -147,7 +149,8 @@ static void who_is_kept_by_a_quorum_does_not_pause_for_a_rival(void **state) {
 	stage_cut(s, 0, 2, false);
 	stage_mend(s);
 	stage_settle(s);
-	const struct message rival = { .kind = MESSAGE_PROMISE, .key = slice_str("k"), .lock_id = stage_lock(9), .attempt = 77 };
+	const struct message rival = { .kind = MESSAGE_PROMISE, .key = slice_str("k"),
+		.lock_id = stage_lock(9), .attempt = 77 };
 	stage_inject(s, 0, 2, &rival);
 	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
 	int64_t before = s->now;
@@ -165,12 +168,14 @@ static int setup_five(void **state) {
 	return 0;
 }
 
-static void an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost(void **state) {
+static void an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost(
+	void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
 	stage_isolate(s, 4, true);
 	take(s, 1, "k", stage_lock(1));
-	stage_kill(s, 1); /* who would teach it */
+	/* who would teach it */
+	stage_kill(s, 1);
 	stage_isolate(s, 0, false);
 	stage_isolate(s, 4, false);
 	stage_mend(s);
@@ -201,7 +206,8 @@ static void a_quorum_read_asks_again_before_it_says_free_of_what_somebody_report
 	r.quorum = true;
 	stage_stop(s, 0, 1, MESSAGE_READ_ANSWER, true);
 	uint64_t id = stage_ask(s, 1, r);
-	stage_settle(s); /* absent here, a record at node 2 */
+	/* absent here, a record at node 2 */
+	stage_settle(s);
 	assert_false(answered(s, id));
 	stage_stop(s, 0, 1, MESSAGE_READ_ANSWER, false);
 	stage_settle(s);
@@ -221,7 +227,8 @@ static void of_two_identities_that_try_for_one_lock_id_at_once_one_has_it(void *
 		stage_stop(s, 2, i, MESSAGE_COMMIT, true);
 	}
 	uint64_t theirs = stage_ask(s, 2, other);
-	stage_settle(s); /* its promises are there, its commits under way */
+	/* its promises are there, its commits under way */
+	stage_settle(s);
 	uint64_t ours = stage_ask(s, 0, mine);
 	stage_settle(s);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -236,20 +243,29 @@ static void of_two_identities_that_try_for_one_lock_id_at_once_one_has_it(void *
 
 static void absurd_clocks_in_any_field_are_counted_and_not_adopted(void **state) {
 	struct stage *s = *state;
-	const uint64_t absurd = ((uint64_t)1 << 41) + stage_status(s, 0).clock, before = stage_status(s, 0).clock;
+	const uint64_t absurd = ((uint64_t)1 << 41) + stage_status(s, 0).clock,
+		before = stage_status(s, 0).clock;
 	const struct slice key = slice_str("k");
 	const struct message rows[] = {
-		{ .kind = MESSAGE_COMMIT, .key = key, .lock_id = stage_lock(1), .token = before + 1, .lease_us = 1000000, .ballot = { absurd, 1, 1 } },
-		{ .kind = MESSAGE_COMMIT, .key = key, .lock_id = stage_lock(1), .token = absurd, .lease_us = 1000000, .ballot = { before, 1, 1 } },
-		{ .kind = MESSAGE_LEARN, .key = key, .lock_id = stage_lock(1), .token = 1, .lease_us = 1000000, .ballot = { absurd, 1, 1 } },
-		{ .kind = MESSAGE_PREPARE, .key = key, .lock_id = stage_lock(1), .ballot = { absurd, 1, 1 } },
-		{ .kind = MESSAGE_WRITE, .key = key, .lock_id = stage_lock(1), .ballot = { absurd, 1, 1 } },
-		{ .kind = MESSAGE_ENQUEUE, .key = key, .lock_id = stage_lock(1), .ticket = { absurd, 1 }, .flags = FLAG_WAIT },
+		{ .kind = MESSAGE_COMMIT, .key = key, .lock_id = stage_lock(1),
+			.token = before + 1, .lease_us = 1000000, .ballot = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_COMMIT, .key = key, .lock_id = stage_lock(1),
+			.token = absurd, .lease_us = 1000000, .ballot = { before, 1, 1 } },
+		{ .kind = MESSAGE_LEARN, .key = key, .lock_id = stage_lock(1), .token = 1,
+			.lease_us = 1000000, .ballot = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_PREPARE, .key = key, .lock_id = stage_lock(1),
+			.ballot = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_WRITE, .key = key, .lock_id = stage_lock(1),
+			.ballot = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_ENQUEUE, .key = key, .lock_id = stage_lock(1),
+			.ticket = { absurd, 1 }, .flags = FLAG_WAIT },
 		{ .kind = MESSAGE_PROMISE_ANSWER, .status = STATUS_OK, .noted = absurd },
 		{ .kind = MESSAGE_PROMISE_ANSWER, .status = STATUS_HELD_SELF, .token = absurd },
 		{ .kind = MESSAGE_TURN, .status = STATUS_OK, .noted = absurd },
-		{ .kind = MESSAGE_WRITE_ANSWER, .status = STATUS_BALLOT, .prepared = { absurd, 1, 1 } },
-		{ .kind = MESSAGE_PREPARE_ANSWER, .status = STATUS_BALLOT, .prepared = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_WRITE_ANSWER, .status = STATUS_BALLOT,
+			.prepared = { absurd, 1, 1 } },
+		{ .kind = MESSAGE_PREPARE_ANSWER, .status = STATUS_BALLOT,
+			.prepared = { absurd, 1, 1 } },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		uint64_t counted = core_counts(s->nodes[0].core)[COUNT_clock_refused];
@@ -265,10 +281,12 @@ static void absurd_clocks_in_any_field_are_counted_and_not_adopted(void **state)
 static void durations_without_end_do_not_overflow(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	const struct message m = { .kind = MESSAGE_ENQUEUE, .key = slice_str("k"), .lock_id = stage_lock(9), .attempt = 1, .ticket = { 1, 1 },
-		.left_us = UINT64_MAX, .flags = FLAG_WAIT };
+	const struct message m = { .kind = MESSAGE_ENQUEUE, .key = slice_str("k"),
+		.lock_id = stage_lock(9), .attempt = 1, .ticket = { 1, 1 }, .left_us = UINT64_MAX,
+		.flags = FLAG_WAIT };
 	stage_inject(s, 2, 0, &m);
-	const struct message endless = { .kind = MESSAGE_LEARN, .key = slice_str("j"), .lock_id = stage_lock(8), .token = 1, .lease_us = UINT64_MAX };
+	const struct message endless = { .kind = MESSAGE_LEARN, .key = slice_str("j"),
+		.lock_id = stage_lock(8), .token = 1, .lease_us = UINT64_MAX };
 	stage_inject(s, 2, 0, &endless);
 	stage_settle(s);
 	assert_false(has(s, 0, "j", stage_lock(8)));
@@ -286,7 +304,9 @@ int main(void) {
 		NAMED(a_release_reaches_a_master_that_comes_back_before_it_is_answered),
 		NAMED(waits_are_answered_when_their_node_is_stopped),
 		NAMED(who_is_kept_by_a_quorum_does_not_pause_for_a_rival),
-		cmocka_unit_test_setup_teardown(an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost, setup_five, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost,
+			setup_five, named_teardown),
 		NAMED(a_quorum_read_asks_again_before_it_says_free_of_what_somebody_reported),
 		NAMED(of_two_identities_that_try_for_one_lock_id_at_once_one_has_it),
 		NAMED(absurd_clocks_in_any_field_are_counted_and_not_adopted),

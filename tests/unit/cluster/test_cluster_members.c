@@ -71,7 +71,8 @@ static void a_dead_master_is_replaced_by_a_replica(void **state) {
 	must(s, 0, replacing("n2", "n4"));
 	assert_int_equal(state_of(s, 3), CORE_VOTING);
 	assert_int_equal(stage_status(s, 0).quorum, 2);
-	stage_kill(s, 0); /* who is left knows it */
+	/* who is left knows it */
+	stage_kill(s, 0);
 	assert_true(holds(s, 3, "k", stage_lock(1)));
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
 }
@@ -82,7 +83,8 @@ static void a_master_whose_disk_was_lost_gets_its_place_back_under_its_name(void
 	stage_wipe(s, 2);
 	assert_true(stage_start(s, 2));
 	stage_wait(s, 500 * SPAN_MS);
-	assert_int_not_equal(state_of(s, 2), CORE_VOTING); /* a new identity is no master */
+	/* a new identity is no master */
+	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
 	assert_true(stage_status(s, 0).peers[2].stranger);
 	must(s, 0, replacing("n3", "n3"));
 	assert_int_equal(state_of(s, 2), CORE_VOTING);
@@ -116,7 +118,8 @@ static void a_change_that_leaves_the_masters_the_same_needs_no_handover(void **s
 	must(s, 1, max_lease_of(20 * SPAN_S));
 	assert_int_equal(stage_count(s, COUNT_epoch_kept_voting), 3);
 	assert_int_equal(stage_count(s, COUNT_handover), 0);
-	assert_int_equal(stage_do(s, 2, stage_acquire("long", stage_lock(2), 20 * SPAN_S, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 2, stage_acquire("long", stage_lock(2), 20 * SPAN_S, 0)),
+		PAWL_OK);
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
@@ -160,7 +163,8 @@ static void who_adds_a_master_as_a_replica_elsewhere_does_not_move_it(void **sta
 	c.address = slice_str("new2:7118");
 	assert_int_equal(do_change(s, 0, c), PAWL_EBADREQUEST);
 	c.address = slice_str("n2:7118");
-	assert_int_equal(do_change(s, 0, c), PAWL_OK); /* it may have been promoted since */
+	/* it may have been promoted since */
+	assert_int_equal(do_change(s, 0, c), PAWL_OK);
 	assert_int_equal(epoch_of(s, 0), 1);
 }
 
@@ -192,11 +196,14 @@ static void a_change_that_would_lose_the_quorum_is_refused_unless_told_to(void *
 	const struct stage_reply *r = await(s, ask_change(s, 2, c));
 	assert_int_equal(r->r.error, PAWL_OK);
 	assert_false(r->r.settled);
-	assert_int_equal(r->r.missing, 1); /* n2, the first one now */
+	/* n2, the first one now */
+	assert_int_equal(r->r.missing, 1);
 	assert_int_equal(epoch_of(s, 2), 2);
-	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_ENOQUORUM);
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)),
+		PAWL_ENOQUORUM);
 	assert_true(stage_start(s, 1));
-	assert_true(stage_until_voting(s, 1, 2 * SPAN_S)); /* it was away: from n3, which took over from n1 and itself */
+	/* it was away: from n3, which took over from n1 and itself */
+	assert_true(stage_until_voting(s, 1, 2 * SPAN_S));
 	take(s, 2, "k", stage_lock(2));
 }
 
@@ -313,11 +320,13 @@ static void force_starts_over_after_the_longest_lease_with_a_clock_beyond_all(vo
 	stage_kill(s, 1);
 	assert_int_equal(do_change(s, 2, forcing(false)), PAWL_EBADREQUEST);
 	assert_int_equal(do_change(s, 2, forcing(true)), PAWL_OK);
-	assert_int_not_equal(memcmp(&before, &s->nodes[2].disk.config.cluster_id, sizeof before), 0);
+	assert_int_not_equal(memcmp(&before, &s->nodes[2].disk.config.cluster_id,
+		sizeof before), 0);
 	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
 	stage_wait(s, 10 * SPAN_S);
 	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
-	stage_wait(s, 300 * SPAN_MS); /* 10 s (1 + 2 %) */
+	/* 10 s (1 + 2 %) */
+	stage_wait(s, 300 * SPAN_MS);
 	assert_int_equal(state_of(s, 2), CORE_VOTING);
 	assert_true(take(s, 2, "k", stage_lock(2)) > token);
 	assert_true(stage_last(s)->r.token > ceiling + CLOCK_JUMP_MAX);
@@ -374,7 +383,9 @@ int main(void) {
 		MEMBERS(who_is_missing_may_be_replaced_before_the_change_is_complete),
 		MEMBERS(a_node_coordinates_one_change_at_a_time),
 		MEMBERS(a_node_outside_coordinates_none),
-		cmocka_unit_test_setup_teardown(a_lost_disk_costs_no_operator_where_the_masters_are_told_so, setup_auto, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_lost_disk_costs_no_operator_where_the_masters_are_told_so, setup_auto,
+			named_teardown),
 		NAMED(force_starts_over_after_the_longest_lease_with_a_clock_beyond_all),
 		MEMBERS(a_replica_that_is_added_after_force_coordinates),
 		NAMED(masters_of_before_force_are_not_listened_to),

@@ -1,11 +1,14 @@
-/* Section 6: what a node has to know, and to have waited for, when one epoch follows the other before all is at rest. */
+/* Section 6: what a node has to know, and to have waited for, when one epoch follows the other
+ * before all is at rest. */
 #include <stdio.h>
 
 #include "members.h"
 
-#define LONGEST (10 * SPAN_S + 200 * SPAN_MS) /* max_lease (1 + 2 drift), of the first epoch */
+/* max_lease (1 + 2 drift), of the first epoch */
+#define LONGEST (10 * SPAN_S + 200 * SPAN_MS)
 
-static int setup_spare(void **state) { /* n4 is a replica, n5 outside */
+/* n4 is a replica, n5 outside */
+static int setup_spare(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = o.outside = 1;
 	*state = stage_born(&o);
@@ -45,7 +48,8 @@ static int setup_five(void **state) {
 	return 0;
 }
 
-/* n3 rejoins: the end of n1's and n4's snapshots has come, that of n2's is on its way, and stays the last thing that n2 has said. */
+/* n3 rejoins: the end of n1's and n4's snapshots has come, that of n2's is on its way, and stays
+ * the last thing that n2 has said. */
 static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, true);
@@ -64,7 +68,8 @@ static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **st
 	stage_cut(s, 2, 0, false);
 	stage_mend(s);
 	stage_settle(s);
-	assert_int_equal(epoch_of(s, 2), 1); /* told by three, and not written yet */
+	/* told by three, and not written yet */
+	assert_int_equal(epoch_of(s, 2), 1);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, false);
 	stage_settle(s);
 	s->nodes[2].disk_held = false;
@@ -88,7 +93,8 @@ static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **stat
 	take_for(s, 0, 9 * SPAN_S);
 	must(s, 0, max_lease_of(SPAN_S));
 	for (uint32_t i = 3; i < 6; i++) {
-		stage_cut(s, 0, i, true); /* nothing is copied before the decree */
+		/* nothing is copied before the decree */
+		stage_cut(s, 0, i, true);
 	}
 	restart(s, 1);
 	restart(s, 2);
@@ -99,7 +105,8 @@ static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **stat
 	stage_kill(s, 0);
 	stage_wait(s, 5 * SPAN_S);
 	assert_int_equal(voters(s, 3, 5), 0);
-	span_ns left = stage_status(s, 3).left; /* and an operator can see how long still */
+	/* and an operator can see how long still */
+	span_ns left = stage_status(s, 3).left;
 	assert_true(left > 4 * SPAN_S && left < LONGEST - 4 * SPAN_S);
 	stage_wait(s, LONGEST);
 	assert_int_equal(voters(s, 3, 5), 3);
@@ -191,12 +198,15 @@ static void a_change_that_has_no_room_for_two_tables_is_refused(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch, setup_five, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch, setup_five,
+			named_teardown),
 		MEMBERS_3(who_has_forgotten_says_how_long_its_leases_may_have_been),
 		MEMBERS_3(a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart),
 		SPARE(what_was_granted_after_a_forced_start_is_waited_for),
 		SPARE(a_forced_start_waits_for_the_longest_lease_it_knows_of),
-		cmocka_unit_test_setup_teardown(a_change_that_has_no_room_for_two_tables_is_refused, setup_narrow, named_teardown),
+		cmocka_unit_test_setup_teardown(a_change_that_has_no_room_for_two_tables_is_refused,
+			setup_narrow, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What passes a master by although it was counted, or by one whose own count does not say all: whoever watches is told of a gap
- * (docs/protocol.md, section 3, Watching). n3 is watched. */
+/* What passes a master by although it was counted, or by one whose own count does not say all:
+ * whoever watches is told of a gap (docs/protocol.md, section 3, Watching). n3 is watched. */
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
@@ -7,7 +7,8 @@ static void is_gap_of_all(struct stage *s) {
 	assert_int_equal(gap->key.size, 0);
 }
 
-/* n4 heard of none of what n1 granted while it was a replica; it is the only one who is left of those that granted X. */
+/* n4 heard of none of what n1 granted while it was a replica; it is the only one who is left of
+ * those that granted X. */
 static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
 	struct stage *s = *state;
 	for (uint8_t lock = 1; lock < 4; lock++) {
@@ -46,7 +47,8 @@ static void restart_slowly(struct stage *s) {
 	stop_snapshots(s, true);
 	assert_true(stage_start(s, N3));
 	stage_want_news(s, N3);
-	stage_wait(s, 120 * SPAN_MS); /* it asks for snapshots after request_timeout */
+	/* it asks for snapshots after request_timeout */
+	stage_wait(s, 120 * SPAN_MS);
 	stop_commits_of_n4(s, true);
 }
 
@@ -114,7 +116,8 @@ static void came_and_went(struct stage *s, uint8_t lock) {
 /* L2's first commit was given back, and told of; the second one is refused at n3, too. */
 static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8 | 1, .key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8 | 1,
+		.key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
 	m.token = stand_in_the_way(s, 1) + 1;
 	stage_inject(s, 0, N3, &m);
 	m.kind = MESSAGE_RELEASE;
@@ -167,9 +170,11 @@ static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state)
 
 /* By a coordinator that died. */
 static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) {
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(lock),
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(lock),
 		.token = stage_status(s, N3).clock + above, .lease_us = 5000000 };
-	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	/* it does not see that it has this alone */
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
 	stage_settle(s);

@@ -1,4 +1,5 @@
-/* What a node tells those who watch: everything that becomes of a key in its own table, in order (docs/protocol.md, sections 2, 7 and 9). */
+/* What a node tells those who watch: everything that becomes of a key in its own table, in order
+ * (docs/protocol.md, sections 2, 7 and 9). */
 #include "members.h"
 #include "replicas.h"
 
@@ -19,7 +20,8 @@ static void forget_news(struct stage *s) {
 	}
 }
 
-static uint64_t take_as(struct stage *s, const char *key, uint8_t lock, const char *owner, const char *value) {
+static uint64_t take_as(struct stage *s, const char *key, uint8_t lock, const char *owner,
+	const char *value) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
 	r.owner = slice_str(owner);
 	r.value = slice_str(value);
@@ -168,7 +170,8 @@ static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
 	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
 	s->watch_event_read = seen;
 	const struct stage_news *n = stage_next_news(s, REPLICA);
-	n = n && n->n.kind == WATCH_EVENT_MISSED ? stage_next_news(s, REPLICA) : n; /* it may have followed the node that died */
+	/* it may have followed the node that died */
+	n = n && n->n.kind == WATCH_EVENT_MISSED ? stage_next_news(s, REPLICA) : n;
 	assert_true(n == NULL || n->n.kind == WATCH_EVENT_LOST || n->n.kind == WATCH_EVENT_MISSED);
 }
 
@@ -184,7 +187,8 @@ static void a_replica_tells_the_same_as_its_master(void **state) {
 	stage_wait(s, SHORT);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
+		stage_lock(1));
 	assert_true(text_is(&n->owner, "me") && text_is(&n->value, "v"));
 	n = watch_event_is(s, REPLICA, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_true(text_is(&n->value, "w"));
@@ -199,8 +203,10 @@ static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 	forget_news(s);
 	stage_break(s, REPLICA, master);
 	stage_wait(s, 200 * SPAN_MS);
-	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock); /* from now on it hears nothing, ... */
-	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock); /* ... and has heard nothing until now */
+	/* from now on it hears nothing, ... */
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
+	/* ... and has heard nothing until now */
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
 /* The links stay, and the feed goes on where it was. */
@@ -221,14 +227,16 @@ static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	stage_cut(s, 0, 2, true);
 	take_as(s, "k", 1, "me", "v");
 	release(s, 0, "k", stage_lock(1));
-	assert_null(stage_next_news(s, 2)); /* not a word: it has missed both */
+	/* not a word: it has missed both */
+	assert_null(stage_next_news(s, 2));
 	stage_cut(s, 0, 2, false);
 	stage_wait(s, SHORT);
 	watch_event_is(s, 2, WATCH_EVENT_MISSED, no_lock);
 	BORDER(2);
 }
 
-/* What its watchers are told: that it is gone, and of another one that has come and gone meanwhile. */
+/* What its watchers are told: that it is gone, and of another one that has come and gone
+ * meanwhile. */
 static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
@@ -286,9 +294,12 @@ static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
 
 static void news_is_held_back_as_long_as_an_answer(void **state) {
 	struct stage *s = *state;
-	s->nodes[1].disk_held = true; /* and its clock is going to be above the ceiling */
-	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
-		.token = stage_status(s, 1).clock + 2 * CEILING_BLOCK, .ballot = { stage_status(s, 1).clock + 1, 1, 1 | BALLOT_FIRST }, .lease_us = 1000000 });
+	/* and its clock is going to be above the ceiling */
+	s->nodes[1].disk_held = true;
+	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_status(s, 1).clock +
+		2 * CEILING_BLOCK, .ballot = { stage_status(s, 1).clock + 1, 1, 1 | BALLOT_FIRST },
+		.lease_us = 1000000 });
 	BORDER(1);
 	s->nodes[1].disk_held = false;
 	stage_flush(s, 1);
@@ -303,9 +314,13 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 	uint64_t clock = stage_status(s, 1).clock;
 	s->nodes[1].disk_held = true;
 	s->options.unchecked = true;
-	for (uint32_t i = 0; i < 300; i++) { /* more than is kept */
-		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1, .key = slice_str(numbered(name, i)), .lock_id = numbered_lock(i),
-			.token = clock + 2 * CEILING_BLOCK + i, .ballot = { clock + 2 * CEILING_BLOCK + i, 1, 1 | BALLOT_FIRST }, .lease_us = 5000000, .value = slice_of(value, sizeof value) };
+	/* more than is kept */
+	for (uint32_t i = 0; i < 300; i++) {
+		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1,
+			.key = slice_str(numbered(name, i)), .lock_id = numbered_lock(i),
+			.token = clock + 2 * CEILING_BLOCK + i,
+			.ballot = { clock + 2 * CEILING_BLOCK + i, 1, 1 | BALLOT_FIRST },
+			.lease_us = 5000000, .value = slice_of(value, sizeof value) };
 		stage_inject(s, 0, 1, &m);
 	}
 	s->nodes[1].disk_held = false;
@@ -318,7 +333,8 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 		last = n;
 	}
 	assert_non_null(last);
-	assert_int_equal(last->n.kind, WATCH_EVENT_MISSED); /* after what was kept, and once */
+	/* after what was kept, and once */
+	assert_int_equal(last->n.kind, WATCH_EVENT_MISSED);
 	assert_int_equal(gaps, 1);
 	take_as(s, "k", 1, "me", "v");
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));

@@ -1,15 +1,20 @@
-/* The numbers of a semaphore's holder, where masters know different ones (docs/protocol.md, section 10). */
+/* The numbers of a semaphore's holder, where masters know different ones (docs/protocol.md, section
+ * 10). */
 #include "modes.h"
 
 /* A commit that arrives, whoever sent it. */
-static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers, uint64_t token) {
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
+static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers,
+	uint64_t token) {
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = lock, .token = token,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 },
+		.terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
 	stage_inject(s, 1, node, &m);
 	stage_settle(s);
 }
 
-/* X has number 0 at n1 alone, where an attempt whose coordinator died came to nothing, and number 1 at n2 and n3: it holds number 1. */
+/* X has number 0 at n1 alone, where an attempt whose coordinator died came to nothing, and number 1
+ * at n2 and n3: it holds number 1. */
 static struct id128 split(struct stage *s) {
 	struct id128 x = stage_lock(1), y = stage_lock(2);
 	commit_at(s, 0, x, 1, stage_status(s, 0).clock + 1);
@@ -29,7 +34,8 @@ static struct id128 split(struct stage *s) {
 	return x;
 }
 
-static int extend_await(struct stage *s, uint32_t node, const char *key, struct id128 lock, span_ns lease) {
+static int extend_await(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+	span_ns lease) {
 	struct core_request r = stage_request(CORE_EXTEND, key, lock);
 	r.lease = lease;
 	uint64_t id = stage_ask(s, node, r);
@@ -42,7 +48,8 @@ static void an_extension_counts_only_masters_that_have_all_the_numbers(void **st
 	struct id128 x = split(s);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND_PERMITS, true);
-	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_ENOQUORUM); /* n1 lengthened number 0 */
+	/* n1 lengthened number 0 */
+	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_ENOQUORUM);
 	assert_true(stage_count(s, COUNT_extend_permits_missing) > 0);
 }
 
@@ -52,19 +59,22 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND_PERMITS, true);
 	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
-	for (uint32_t i = 0; i < 3; i++) { /* it could see that it has number 0 alone */
+	/* it could see that it has number 0 alone */
+	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, 0, MESSAGE_SYNC_KEYS, true);
 	}
 	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_OK);
 	assert_true(stage_count(s, COUNT_permits_widened) > 0);
-	stage_wait(s, LEASE + SPAN_S / 2); /* at n3 it is over */
+	/* at n3 it is over */
+	stage_wait(s, LEASE + SPAN_S / 2);
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_OK);
-	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1); /* n1 and n2 have number 1; number 0, which nobody extended, has run out */
+	/* n1 and n2 have number 1; number 0, which nobody extended, has run out */
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 	assert_int_equal(stage_count(s, COUNT_permits_run_out), 1);
 }
 
-/* The numbers that a caller names are those that it believes in, also where its record has more, and
- * whether it keeps its deadline or not. */
+/* The numbers that a caller names are those that it believes in, also where its record has more,
+ * and whether it keeps its deadline or not. */
 static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
@@ -79,7 +89,8 @@ static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 	r.deadline_kept = false;
-	r.terms.set.w[0] = 16; /* and for one that it does not have it is answered nothing */
+	/* and for one that it does not have it is answered nothing */
+	r.terms.set.w[0] = 16;
 	assert_int_not_equal(stage_do(s, 1, r), PAWL_OK);
 }
 
@@ -90,7 +101,8 @@ static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers,
 /* Else number 1 would be had with token 3 after somebody else had it with token 5. */
 static void numbers_that_a_record_gains_are_new_to_it(void **state) {
 	struct stage *s = *state;
-	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(2) };
 	uint64_t clock = stage_status(s, 0).clock;
 	commit_numbers(s, stage_lock(1), 1, clock + 1);
 	commit_numbers(s, stage_lock(2), 2, clock + 5);
@@ -98,11 +110,13 @@ static void numbers_that_a_record_gains_are_new_to_it(void **state) {
 	stage_settle(s);
 	commit_numbers(s, stage_lock(1), 2, clock + 3);
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
-	commit_numbers(s, stage_lock(1), 1, clock + 3); /* of what it has had all along its noted number speaks */
+	/* of what it has had all along its noted number speaks */
+	commit_numbers(s, stage_lock(1), 1, clock + 3);
 	assert_int_equal(stage_count(s, COUNT_commit_ok), 3);
 	commit_numbers(s, stage_lock(1), 2, clock + 6);
 	assert_int_equal(stage_count(s, COUNT_commit_ok), 4);
-	commit_numbers(s, stage_lock(1), 2, clock + 5); /* and it has noted what came between */
+	/* and it has noted what came between */
+	commit_numbers(s, stage_lock(1), 2, clock + 5);
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 2);
 }
 
@@ -111,10 +125,13 @@ static void numbers_that_are_learned_note_the_clock(void **state) {
 	uint64_t clock = stage_status(s, 0).clock;
 	commit_numbers(s, stage_lock(1), 1, clock + 1);
 	commit_numbers(s, stage_lock(2), 2, clock + 5);
-	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(2) };
 	stage_inject(s, 1, 0, &gone);
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = clock + 1,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { clock + 1, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { 3, 0 } } } };
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = clock + 1,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { clock + 1, 1, 1 },
+		.terms = { .of = 2, .count = 1, .set = { { 3, 0 } } } };
 	stage_inject(s, 1, 0, &m);
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_permits_widened), 1);
@@ -126,7 +143,8 @@ static void numbers_that_are_learned_note_the_clock(void **state) {
 static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 	struct stage *s = *state;
 	struct id128 x = split(s);
-	for (uint8_t i = 20; i < 25; i++) { /* what X noted is far below */
+	/* what X noted is far below */
+	for (uint8_t i = 20; i < 25; i++) {
 		take(s, 1, "another", stage_lock(i));
 		release(s, 1, "another", stage_lock(i));
 	}
@@ -177,7 +195,8 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	let_through(s);
 	assert_true(token_of(s, x) > others);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
-	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1); /* at n1, before it is asked again */
+	/* at n1, before it is asked again */
+	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
 	assert_false(permits_meet(slots_of(s, x), y));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 2);
@@ -188,7 +207,8 @@ static void permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_aga
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("z"), .lock_id = stage_lock(5) },
 		{ .key = slice_str("k"), .lock_id = stage_lock(1), .of = 3, .count = 1 } };
-	uint64_t x = overtaken(s, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE });
+	uint64_t x = overtaken(s, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks,
+		.lock_count = 2, .lease = LEASE });
 	let_through(s);
 	assert_int_equal(stage_answer(s, x)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
@@ -212,7 +232,8 @@ static void permits_of_a_failed_attempt_are_given_back(void **state) {
 	assert_int_equal(stage_status(s, 0).held, 0);
 }
 
-/* Its client repeated the request through another node, which found the record and made it its own: it is in use. */
+/* Its client repeated the request through another node, which found the record and made it its own:
+ * it is in use. */
 static void permits_that_were_granted_elsewhere_are_not_given_back(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
@@ -228,21 +249,25 @@ static void permits_that_were_granted_elsewhere_are_not_given_back(void **state)
 	}
 }
 
-static void commits_numbers(struct stage *s, uint32_t to, uint64_t token, uint64_t numbers, uint64_t lease_us) {
-	stage_inject(s, to == 0 ? 1 : 0, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 7, .key = slice_str("k"),
-		.lock_id = stage_lock(1), .token = token, .lease_us = lease_us, .ballot = { token, 1, 1 },
+static void commits_numbers(struct stage *s, uint32_t to, uint64_t token, uint64_t numbers,
+	uint64_t lease_us) {
+	stage_inject(s, to == 0 ? 1 : 0, to, &(struct message){ .kind = MESSAGE_COMMIT,
+		.round = 1 << 16, .attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = token, .lease_us = lease_us, .ballot = { token, 1, 1 },
 		.terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } });
 }
 
-/* X has number 1 by all, and at n3 number 0 besides, which a failed try has left. n3 drops 0, which few have; then 1 runs out. */
+/* X has number 1 by all, and at n3 number 0 besides, which a failed try has left. n3 drops 0, which
+ * few have; then 1 runs out. */
 static void a_record_that_has_no_number_any_more_is_dropped(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;
 	commits_numbers(s, 2, x, 3, 2000000);
 	commits_numbers(s, 0, x, 2, 1950000);
 	commits_numbers(s, 1, x, 2, 1950000);
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_EXTEND_PERMITS, .round = 2 << 16, .attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1),
-		.token = x, .lease_us = 9000000, .terms = { .of = 4, .count = 1, .set = { { 1, 0 } } } });
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_EXTEND_PERMITS, .round = 2 << 16,
+		.attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
+		.lease_us = 9000000, .terms = { .of = 4, .count = 1, .set = { { 1, 0 } } } });
 	stage_settle(s);
 	stage_wait(s, 5 * SPAN_S);
 	uint64_t token, noted;
@@ -258,8 +283,12 @@ int main(void) {
 		NAMED(numbers_that_a_record_gains_are_new_to_it),
 		NAMED(numbers_that_are_learned_note_the_clock),
 		NAMED(sources_that_lack_numbers_count_with_their_clocks),
-		cmocka_unit_test_setup_teardown(permits_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			permits_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again,
+			setup_with_a_replica, named_teardown),
 		NAMED(permits_of_a_failed_attempt_are_given_back),
 		NAMED(permits_that_were_granted_elsewhere_are_not_given_back),
 		NAMED(a_record_that_has_no_number_any_more_is_dropped),

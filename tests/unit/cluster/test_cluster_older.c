@@ -1,9 +1,12 @@
-/* A semaphore's record that gains numbers goes on having had those of before (docs/protocol.md, section 10). */
+/* A semaphore's record that gains numbers goes on having had those of before (docs/protocol.md,
+ * section 10). */
 #include "modes.h"
 
-static void send(struct stage *s, uint32_t node, enum message_kind kind, struct id128 lock, uint64_t numbers, uint64_t token, uint64_t name) {
-	struct message m = { .kind = kind, .round = 1 << 16, .attempt = name, .key = slice_str("k"), .lock_id = lock, .token = token,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } };
+static void send(struct stage *s, uint32_t node, enum message_kind kind, struct id128 lock,
+	uint64_t numbers, uint64_t token, uint64_t name) {
+	struct message m = { .kind = kind, .round = 1 << 16, .attempt = name, .key = slice_str("k"),
+		.lock_id = lock, .token = token, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot =
+		{ token, 1, 1 }, .terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } };
 	stage_inject(s, node == 1 ? 0 : 1, node, &m);
 	stage_settle(s);
 }
@@ -30,7 +33,8 @@ static uint64_t numbers_at(struct stage *s, uint32_t node, struct id128 lock) {
 	return stage_last(s)->r.entry.terms.set.w[0];
 }
 
-/* X holds number 0. Number 1, which a coordinator that died left somewhere, comes to these masters. */
+/* X holds number 0. Number 1, which a coordinator that died left somewhere, comes to these
+ * masters. */
 static struct id128 spread(struct stage *s, uint32_t masters) {
 	struct id128 x = stage_lock(1);
 	assert_int_equal(take_permits(s, 0, "k", x, 1, 4), PAWL_OK);
@@ -48,7 +52,8 @@ static void what_a_record_gains_takes_away_nothing_that_it_had(void **state) {
 	struct id128 x = spread(s, 3);
 	assert_int_equal(stage_count(s, COUNT_permits_widened), 3);
 	assert_int_equal(extend_blindly(s, x), PAWL_OK);
-	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1); /* number 1 may have been somebody else's */
+	/* number 1 may have been somebody else's */
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
 static void who_merges_had_the_numbers_that_all_sources_had(void **state) {
@@ -76,7 +81,8 @@ static void what_was_noted_for_older_numbers_goes_with_a_copy(void **state) {
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
-/* Number 1 came to n1 with a later token: there it was had. n2 lacks it, and both of them are merged. */
+/* Number 1 came to n1 with a later token: there it was had. n2 lacks it, and both of them are
+ * merged. */
 static void a_number_that_a_source_lacks_was_not_had(void **state) {
 	struct stage *s = *state;
 	struct id128 x = stage_lock(1);
@@ -119,7 +125,8 @@ static void numbers_that_were_lost_and_gained_again_are_new(void **state) {
 	assert_int_equal(take_permits(s, 0, "k", x, 2, 4), PAWL_OK);
 	const uint64_t token = stage_last(s)->r.token;
 	clocks_go_on(s);
-	for (uint32_t i = 0; i < 3; i++) { /* numbers 1 and 2: number 0 is left to run out */
+	/* numbers 1 and 2: number 0 is left to run out */
+	for (uint32_t i = 0; i < 3; i++) {
 		send(s, i, MESSAGE_LEARN, x, 6, token, 0);
 	}
 	stage_wait(s, LEASE / 2);
@@ -144,14 +151,17 @@ static void numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_o
 	struct stage *s = *state;
 	struct id128 x = stage_lock(1);
 	const uint64_t clock = stage_status(s, 0).clock;
-	struct message back = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = x, .attempt = 77 };
+	struct message back = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = x, .attempt = 77 };
 	send(s, 0, MESSAGE_COMMIT, x, 1, clock + 1, 77);
 	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 2, 78);
 	stage_inject(s, 1, 0, &back);
 	stage_settle(s);
 	assert_int_equal(numbers_at(s, 0, x), 2);
-	send(s, 0, MESSAGE_COMMIT, x, 4, clock + 3, 79); /* number 1 was 78's */
-	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 4, 80); /* and is in use */
+	/* number 1 was 78's */
+	send(s, 0, MESSAGE_COMMIT, x, 4, clock + 3, 79);
+	/* and is in use */
+	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 4, 80);
 	back.attempt = 78;
 	stage_inject(s, 1, 0, &back);
 	stage_settle(s);

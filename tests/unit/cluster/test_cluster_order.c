@@ -1,4 +1,5 @@
-/* Who is next among those who wait: the more important one, and then the one who came first (docs/protocol.md, section 10, Order). */
+/* Who is next among those who wait: the more important one, and then the one who came first
+ * (docs/protocol.md, section 10, Order). */
 #include "named.h"
 
 static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t priority) {
@@ -11,7 +12,8 @@ static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t pr
 }
 
 /* The order in which they get the key, each one releasing it at once. */
-static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids, const uint8_t *locks, uint32_t count) {
+static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids,
+	const uint8_t *locks, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t j = i; j < count; j++) {
 			assert_false(answered(s, ids[j]));
@@ -33,7 +35,8 @@ static void a_more_important_one_goes_before_those_who_came_earlier(void **state
 static void among_equals_who_came_first_goes_first(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
-	uint64_t a = wait_as(s, 1, 1, 0), b = wait_as(s, 2, 2, 5), c = wait_as(s, 0, 3, -5), d = wait_as(s, 1, 4, 5), e = wait_as(s, 0, 5, 0);
+	uint64_t a = wait_as(s, 1, 1, 0), b = wait_as(s, 2, 2, 5), c = wait_as(s, 0, 3, -5),
+		d = wait_as(s, 1, 4, 5), e = wait_as(s, 0, 5, 0);
 	served(s, "k", 100, (uint64_t[]){ b, d, a, e, c }, (uint8_t[]){ 2, 4, 1, 5, 3 }, 5);
 }
 
@@ -55,13 +58,15 @@ static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void
 static bool is_home(struct stage *s, uint32_t node, const char *key) {
 	uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
 	(void)wait_for(s, node, key, stage_lock(1));
-	bool own = stage_sent(s, MESSAGE_ENQUEUE) == before; /* to enter its own it needs no message */
+	/* to enter its own it needs no message */
+	bool own = stage_sent(s, MESSAGE_ENQUEUE) == before;
 	stage_client_gone(s, node, node + 1);
 	stage_settle(s);
 	return own;
 }
 
-/* A key of which `first` is the home, and `second` for whom the first is not there; with a holder at n2 whose lock_id is the key's letter. */
+/* A key of which `first` is the home, and `second` for whom the first is not there; with a holder
+ * at n2 whose lock_id is the key's letter. */
 static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 	static char key[2];
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
@@ -80,7 +85,8 @@ static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 	return NULL;
 }
 
-/* n3 is refused by n2 before its home has answered, so that it withdraws nothing at n2, which does not hear its clock. */
+/* n3 is refused by n2 before its home has answered, so that it withdraws nothing at n2, which does
+ * not hear its clock. */
 static void who_came_first_to_the_home_goes_first_wherever_it_asked(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -106,7 +112,8 @@ static void a_new_home_keeps_the_order_of_the_one_before(void **state) {
 	served(s, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3, 4, 5 }, 5);
 }
 
-/* n3 takes itself for the home. Its turn is known to the masters before that of the one who came first. */
+/* n3 takes itself for the home. Its turn is known to the masters before that of the one who came
+ * first. */
 static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -126,19 +133,23 @@ static void a_turn_that_is_given_back_goes_behind_the_others(void **state) {
 	const char *key = key_of(s, 0, 2);
 	stage_lose(s, 0, 1, MESSAGE_PROMISE, true);
 	stage_lose(s, 0, 2, MESSAGE_PROMISE, true);
-	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 1, key, stage_lock(2)), third = wait_for(s, 2, key, stage_lock(3));
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 1, key,
+		stage_lock(2)), third = wait_for(s, 2, key, stage_lock(3));
 	stage_wait(s, 150 * SPAN_MS);
 	stage_lose(s, 0, 1, MESSAGE_PROMISE, false);
 	stage_lose(s, 0, 2, MESSAGE_PROMISE, false);
-	served(s, key, (uint8_t)key[0], (uint64_t[]){ second, third, first }, (uint8_t[]){ 2, 3, 1 }, 3);
+	served(s, key, (uint8_t)key[0], (uint64_t[]){ second, third, first },
+		(uint8_t[]){ 2, 3, 1 }, 3);
 }
 
 /* Entered at n1, it comes to the new home when that has given its turn to one that came later. */
 static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
-	uint64_t first = wait_for(s, 1, key, stage_lock(1)), early = wait_for(s, 1, key, stage_lock(2));
-	uint64_t late = wait_for(s, 2, key, stage_lock(3)), later = wait_for(s, 2, key, stage_lock(4));
+	uint64_t first = wait_for(s, 1, key, stage_lock(1)),
+		early = wait_for(s, 1, key, stage_lock(2));
+	uint64_t late = wait_for(s, 2, key, stage_lock(3)),
+		later = wait_for(s, 2, key, stage_lock(4));
 	uint64_t turns = core_counts(s->nodes[2].core)[COUNT_turn_given];
 	stage_stop(s, 1, 2, MESSAGE_ENQUEUE, true);
 	stage_kill(s, 0);
@@ -147,19 +158,24 @@ static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn
 	stage_stop(s, 1, 2, MESSAGE_ENQUEUE, false);
 	stage_settle(s);
 	assert_int_equal(core_counts(s->nodes[2].core)[COUNT_turn_given], turns + 1);
-	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, late, early, later }, (uint8_t[]){ 1, 3, 2, 4 }, 4);
+	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, late, early, later },
+		(uint8_t[]){ 1, 3, 2, 4 }, 4);
 }
 
-/* The masters that are not the home know no queue: they promise to the most important one of those that they keep. */
+/* The masters that are not the home know no queue: they promise to the most important one of those
+ * that they keep. */
 static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	(void)wait_as(s, 1, 1, 0);
 	uint64_t high = wait_as(s, 2, 2, 5);
-	uint64_t promises = stage_sent(s, MESSAGE_PROMISE), rivals = stage_count(s, COUNT_turn_rival);
+	uint64_t promises = stage_sent(s, MESSAGE_PROMISE),
+		rivals = stage_count(s, COUNT_turn_rival);
 	assert_int_equal(release(s, 0, "k", stage_lock(100)), PAWL_OK);
-	token_of(s, high); /* at once: nobody asked for a promise again before it had its own */
-	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals); /* the other one waits behind it */
+	/* at once: nobody asked for a promise again before it had its own */
+	token_of(s, high);
+	/* the other one waits behind it */
+	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), promises);
 }
 
@@ -172,7 +188,8 @@ static void who_was_overtaken_is_kept_again_and_woken_by_the_next_release(void *
 		uint64_t high = wait_as(s, 2, (uint8_t)(10 + i), 5);
 		assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
 		token_of(s, high);
-		stage_wait(s, 10 * SPAN_MS); /* the pauses of before are forgotten: it does not sleep longer each time */
+		/* the pauses of before are forgotten: it does not sleep longer each time */
+		stage_wait(s, 10 * SPAN_MS);
 		holder = (uint8_t)(10 + i);
 	}
 	assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
@@ -202,25 +219,30 @@ static void the_list_of_those_who_wait_is_in_their_order_with_what_they_said(voi
 	r.terms.priority = 7;
 	(void)stage_ask(s, 2, r);
 	stage_settle(s);
-	assert_int_equal(stage_do(s, 0, stage_request(CORE_WAITERS, "k", (struct id128){ { 0 } })), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_request(CORE_WAITERS, "k", (struct id128){ { 0 } })),
+		PAWL_OK);
 	const struct stage_reply *list = stage_last(s);
 	assert_int_equal(list->r.count, 2);
 	assert_memory_equal(list->rows[0].owner.bytes, "second", 6);
 	assert_memory_equal(list->rows[1].owner.bytes, "first", 5);
 }
 
-/* Another's commit is handled while the first one's is on its way; the home has accepted that, and given the turn to the second. */
+/* Another's commit is handled while the first one's is on its way; the home has accepted that, and
+ * given the turn to the second. */
 static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
-	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 0, key, stage_lock(2));
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)),
+		second = wait_for(s, 0, key, stage_lock(2));
 	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
 	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
 	assert_int_equal(release(s, 1, key, stage_lock((uint8_t)key[0])), PAWL_OK);
 	uint64_t far = stage_status(s, 2).clock + 1000;
 	for (uint32_t to = 1; to < 3; to++) {
-		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
-			.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+		stage_inject(s, 3 - to, to,
+			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			.key = slice_str(key), .lock_id = stage_lock(9), .token = far,
+			.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	}
 	stage_stop(s, 0, 1, MESSAGE_COMMIT, false);
 	stage_stop(s, 0, 2, MESSAGE_COMMIT, false);
@@ -233,12 +255,14 @@ static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	assert_false(answered(s, second));
 }
 
-/* Another's commit and its release are handled while the first one's commit is on its way, which is stale where they were. Before its node
- * knows that, the second one asks again, to whom the home has given the turn. */
+/* Another's commit and its release are handled while the first one's commit is on its way, which is
+ * stale where they were. Before its node knows that, the second one asks again, to whom the home
+ * has given the turn. */
 static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
-	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 0, key, stage_lock(2));
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)),
+		second = wait_for(s, 0, key, stage_lock(2));
 	for (uint32_t at = 1; at < 3; at++) {
 		stage_stop(s, 0, at, MESSAGE_COMMIT, true);
 		stage_stop(s, at, 0, MESSAGE_COMMIT_ANSWER, true);
@@ -246,9 +270,12 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	assert_int_equal(release(s, 1, key, stage_lock((uint8_t)key[0])), PAWL_OK);
 	uint64_t far = stage_status(s, 2).clock + 1000;
 	for (uint32_t to = 1; to < 3; to++) {
-		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
-			.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
-		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 2 << 16, .key = slice_str(key), .lock_id = stage_lock(9) });
+		stage_inject(s, 3 - to, to,
+			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			.key = slice_str(key), .lock_id = stage_lock(9), .token = far,
+			.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_RELEASE,
+			.round = 2 << 16, .key = slice_str(key), .lock_id = stage_lock(9) });
 		stage_stop(s, 0, to, MESSAGE_COMMIT, false);
 	}
 	stage_wait(s, 20 * SPAN_MS);
@@ -261,7 +288,8 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	assert_false(answered(s, second));
 }
 
-/* n2 does not reach n1 when it enters, and does when its commit is refused at n3. There the key is somebody else's by then. */
+/* n2 does not reach n1 when it enters, and does when its commit is refused at n3. There the key is
+ * somebody else's by then. */
 static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -270,16 +298,19 @@ static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
 	(void)release(s, 1, key, stage_lock((uint8_t)key[0]));
 	const uint64_t far = stage_status(s, 1).clock + 1000;
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
-		.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
+		.attempt = 1, .key = slice_str(key), .lock_id = stage_lock(9), .token = far,
+		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	stage_cut(s, 0, 1, false);
 	stage_mend(s);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
 	token_of(s, first);
-	stage_cut(s, 0, 2, true); /* who asks n3 for those who wait is told its own queue */
-	assert_int_equal(stage_do(s, 2, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })), PAWL_OK);
+	/* who asks n3 for those who wait is told its own queue */
+	stage_cut(s, 0, 2, true);
+	assert_int_equal(stage_do(s, 2, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })),
+		PAWL_OK);
 	assert_int_equal(stage_last(s)->r.count, 0);
 }
 
@@ -290,7 +321,8 @@ static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_tol
 	for (uint32_t node = 0; node < 3; node++) {
 		uint64_t waits = wait_for(s, node, "k", stage_lock((uint8_t)(node + 1)));
 		assert_false(answered(s, waits));
-		assert_int_equal(release(s, (node + 1) % 3, "k", stage_lock((uint8_t)(node + 1))), PAWL_OK);
+		assert_int_equal(release(s, (node + 1) % 3, "k", stage_lock((uint8_t)(node + 1))),
+			PAWL_OK);
 		stage_settle(s);
 		assert_true(answered(s, waits));
 		assert_int_equal(stage_answer(s, waits)->r.error, PAWL_ELOST);

@@ -1,11 +1,13 @@
-/* Semaphores: numbered permits, weights, and the choice of numbers that are free at a quorum (docs/protocol.md, section 10). */
+/* Semaphores: numbered permits, weights, and the choice of numbers that are free at a quorum
+ * (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static void permits_are_given_out_as_different_numbers_until_none_is_left(void **state) {
 	struct stage *s = *state;
 	struct permits all = { { 0, 0 } };
 	for (uint8_t i = 0; i < 4; i++) {
-		assert_int_equal(take_permits(s, i % 3, "k", stage_lock((uint8_t)(i + 1)), 1, 4), PAWL_OK);
+		assert_int_equal(take_permits(s, i % 3, "k", stage_lock((uint8_t)(i + 1)), 1, 4),
+			PAWL_OK);
 		struct permits set = stage_last(s)->r.terms.set;
 		assert_int_equal(permits_count(set), 1);
 		assert_false(permits_meet(all, set));
@@ -15,7 +17,8 @@ static void permits_are_given_out_as_different_numbers_until_none_is_left(void *
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(9), 1, 4), PAWL_EHELD);
 	release(s, 0, "k", stage_lock(3));
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(10), 1, 4), PAWL_OK);
-	assert_int_equal(stage_last(s)->r.terms.set.w[0], 4); /* the number that came back */
+	/* the number that came back */
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 4);
 }
 
 static void a_holder_of_weight_has_so_many_numbers(void **state) {
@@ -51,16 +54,19 @@ static void what_is_asked_for_must_make_sense(void **state) {
 	assert_string_equal(stage_last(s)->r.field, "permits");
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 129), PAWL_EBADREQUEST);
 	assert_string_equal(stage_last(s)->r.field, "of");
-	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 0), PAWL_EBADREQUEST); /* exclusive, and a number */
+	/* exclusive, and a number */
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 0), PAWL_EBADREQUEST);
 }
 
 static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 3), PAWL_OK);
-	uint64_t many = wait_permits(s, 1, "k", stage_lock(2), 3, 3), few = wait_permits(s, 2, "k", stage_lock(3), 1, 3);
+	uint64_t many = wait_permits(s, 1, "k", stage_lock(2), 3, 3),
+		few = wait_permits(s, 2, "k", stage_lock(3), 1, 3);
 	assert_false(answered(s, many));
 	assert_false(answered(s, few));
-	assert_true(stage_count(s, COUNT_promise_parked) > 0); /* each master keeps the request: nothing is promised that would not do */
+	/* each master keeps the request: nothing is promised that would not do */
+	assert_true(stage_count(s, COUNT_promise_parked) > 0);
 	assert_int_equal(stage_count(s, COUNT_promise_permits), 3);
 	release(s, 0, "k", stage_lock(1));
 	assert_int_equal(slots_of(s, many).w[0], 7);
@@ -72,7 +78,8 @@ static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
 static void those_that_fit_get_their_permits_one_after_the_other(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 3, 3), PAWL_OK);
-	uint64_t a = wait_permits(s, 1, "k", stage_lock(2), 1, 3), b = wait_permits(s, 2, "k", stage_lock(3), 2, 3);
+	uint64_t a = wait_permits(s, 1, "k", stage_lock(2), 1, 3),
+		b = wait_permits(s, 2, "k", stage_lock(3), 2, 3);
 	release(s, 0, "k", stage_lock(1));
 	assert_false(permits_meet(slots_of(s, a), slots_of(s, b)));
 }
@@ -90,9 +97,11 @@ static void a_repeat_has_the_same_numbers(void **state) {
 /* R1 is judged for the numbers that a commit names, whatever its coordinator was promised. */
 static void a_commit_for_a_number_that_another_has_is_refused(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 4), PAWL_OK); /* 0 and 1 */
+	/* 0 and 1 */
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 4), PAWL_OK);
 	uint64_t token = stage_last(s)->r.token, noted;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 7, .key = slice_str("k"), .lock_id = stage_lock(2), .token = token + 1, .lease_us = 1000000,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 7, .key = slice_str("k"),
+		.lock_id = stage_lock(2), .token = token + 1, .lease_us = 1000000,
 		.terms = { .of = 4, .count = 1, .set = { { 2, 0 } } } };
 	stage_inject(s, 0, 2, &m);
 	assert_false(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(2), &token, &noted));
@@ -102,13 +111,15 @@ static void a_commit_for_a_number_that_another_has_is_refused(void **state) {
 }
 
 /* `lock` is had by two masters only: the coordinator and the one that is not `missing`. */
-static struct permits take_without(struct stage *s, uint32_t coordinator, uint32_t missing, uint8_t lock, uint16_t of) {
+static struct permits take_without(struct stage *s, uint32_t coordinator, uint32_t missing,
+	uint8_t lock, uint16_t of) {
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
 	assert_int_equal(take_permits(s, coordinator, "k", stage_lock(lock), 1, of), PAWL_OK);
 	struct permits set = stage_last(s)->r.terms.set;
 	stage_cut(s, coordinator, missing, true);
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, false);
-	for (uint32_t i = 0; i < 3; i++) { /* nobody else teaches it */
+	/* nobody else teaches it */
+	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, missing, MESSAGE_LEARN, true);
 	}
 	stage_cut(s, coordinator, missing, false);
@@ -123,24 +134,30 @@ static void each_pair_of_holders_has_different_numbers_though_no_master_knows_al
 	assert_false(permits_meet(x, y));
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD);
 	assert_int_equal(stage_status(s, 0).held, 1);
-	assert_int_equal(stage_status(s, 2).held, 1); /* room at two masters, and for different numbers */
+	/* room at two masters, and for different numbers */
+	assert_int_equal(stage_status(s, 2).held, 1);
 }
 
 static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(void **state) {
 	struct stage *s = *state;
-	take_without(s, 0, 2, 1, 3); /* 0 at n1, n2 */
-	take_without(s, 1, 0, 2, 3); /* 1 at n2, n3 */
-	take_without(s, 2, 1, 3, 3); /* 2 at n3, n1: each master has one number left, and no two the same */
+	/* 0 at n1, n2 */
+	take_without(s, 0, 2, 1, 3);
+	/* 1 at n2, n3 */
+	take_without(s, 1, 0, 2, 3);
+	/* 2 at n3, n1: each master has one number left, and no two the same */
+	take_without(s, 2, 1, 3, 3);
 	uint64_t id = wait_permits(s, 0, "k", stage_lock(4), 1, 3);
 	if (!answered(s, id)) {
 		assert_true(stage_count(s, COUNT_permits_none_common) > 0);
 		release(s, 1, "k", stage_lock(2));
-		stage_wait(s, 5 * SPAN_MS); /* told at once, not when the promises are renewed */
+		/* told at once, not when the promises are renewed */
+		stage_wait(s, 5 * SPAN_MS);
 	}
 	assert_int_equal(permits_count(slots_of(s, id)), 1);
 }
 
-/* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop: nobody holds what the commit took. */
+/* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop: nobody holds
+ * what the commit took. */
 static void permits_of_a_commit_under_way_are_given_back_by_a_planned_stop(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0);

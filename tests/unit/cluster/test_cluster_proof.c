@@ -33,7 +33,8 @@ static void one_claim_is_passed_on_when_the_other_master_is_dead(void **state) {
 	stage_kill(s, 1);
 	lose_to(s, 2, MESSAGE_CONFIG, false);
 	stage_wait(s, 3 * REQUEST);
-	assert_int_equal(epoch_of(s, 2), 1); /* n2 may be back in a moment */
+	/* n2 may be back in a moment */
+	assert_int_equal(epoch_of(s, 2), 1);
 	assert_true(wait_until_epoch(s, 2, 2, 10 * REQUEST));
 	stage_wait(s, SPAN_S);
 	take(s, 0, "k", stage_lock(1));
@@ -43,7 +44,8 @@ static int setup_five(void **state) {
 	return named_setup_of(state, 5, 0);
 }
 
-/* Of five n1 alone knows, and n2 and n3, which have accepted with it, are dead: it takes the word of n4 and n5, too. */
+/* Of five n1 alone knows, and n2 and n3, which have accepted with it, are dead: it takes the word
+ * of n4 and n5, too. */
 static void those_in_doubt_pass_a_claim_on_to_each_other(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 5; i++) {
@@ -87,8 +89,8 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* n1 alone knows that it is chosen. n2 and n3 have accepted, and did not hear so of each other; with n4 they are enough to go on, so that
- * nobody is in doubt. */
+/* n1 alone knows that it is chosen. n2 and n3 have accepted, and did not hear so of each other;
+ * with n4 they are enough to go on, so that nobody is in doubt. */
 static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 3, MESSAGE_DECREE_ACCEPT, true);
@@ -99,7 +101,8 @@ static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void
 	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 0), 2);
-	stage_kill(s, 2); /* it knows from its disk alone what it has accepted */
+	/* it knows from its disk alone what it has accepted */
+	stage_kill(s, 2);
 	assert_true(stage_start(s, 2));
 	stage_settle(s);
 	for (uint32_t i = 1; i < 4; i++) {
@@ -114,7 +117,8 @@ static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void
 	}
 }
 
-/* n4, a replica, is away while n2 and then n3 are replaced: of the masters that it knows n1 alone is left. */
+/* n4, a replica, is away while n2 and then n3 are replaced: of the masters that it knows n1 alone
+ * is left. */
 static void a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
@@ -135,7 +139,8 @@ static int setup_five_and_three(void **state) {
 	return named_setup_of(state, 5, 3);
 }
 
-/* Of the masters that n5 knew n1 alone is left, which is no master any more: n5 cannot know, and says so. */
+/* Of the masters that n5 knew n1 alone is left, which is no master any more: n5 cannot know, and
+ * says so. */
 static void who_was_away_for_too_long_says_what_helps(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 4, true);
@@ -151,13 +156,14 @@ static void who_was_away_for_too_long_says_what_helps(void **state) {
 	assert_int_equal(epoch_of(s, 4), 1);
 	assert_true(stage_noted(s, 4, NOTE_UNPROVEN));
 	assert_non_null(strstr(stage_status(s, 4).waits_for, "state directory"));
-	assert_true(stage_start(s, 1)); /* one more that says so */
+	/* one more that says so */
+	assert_true(stage_start(s, 1));
 	stage_mend(s);
 	assert_true(wait_until_epoch(s, 4, 2, 5 * SPAN_S));
 }
 
-/* Of the masters that n1 knew n3 and n5 are left. n5 is a master of the newest epoch. n3 has missed it, and n1 is no master of the one that n3 is in;
- * too few of that one's masters are left. */
+/* Of the masters that n1 knew n3 and n5 are left. n5 is a master of the newest epoch. n3 has missed
+ * it, and n1 is no master of the one that n3 is in; too few of that one's masters are left. */
 static void who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
@@ -175,7 +181,8 @@ static void who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **
 	assert_int_equal(epoch_of(s, 2), 2);
 }
 
-/* A node that belongs to nothing yet believes the masters that its own file names. n5 has lost its files, and n4 is a replica. */
+/* A node that belongs to nothing yet believes the masters that its own file names. n5 has lost its
+ * files, and n4 is a replica. */
 static void a_node_outside_believes_no_replica(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
@@ -194,14 +201,18 @@ static void a_node_outside_believes_no_replica(void **state) {
 	stage_mend(s);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(epoch_of(s, 4), 3);
-	say(s, 3, 4, MESSAGE_CONFIG, &c); /* nor later */
+	/* nor later */
+	say(s, 3, 4, MESSAGE_CONFIG, &c);
 	assert_int_equal(epoch_of(s, 4), 3);
 }
 
-/* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is n2, and that it never voted. */
-/* n2 has missed that n4 stands in its place, and n3 has lost its files since then. Now n1 has lost its own, meets n2 first, and believes what it says.
- * Of the masters that n2 knows nobody else is left; but n1's file names n3. */
-static void a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names(void **state) {
+/* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is
+ * n2, and that it never voted. */
+/* n2 has missed that n4 stands in its place, and n3 has lost its files since then. Now n1 has lost
+ * its own, meets n2 first, and believes what it says. Of the masters that n2 knows nobody else is
+ * left; but n1's file names n3. */
+static void a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names(
+	void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 1, true);
 	must(s, 0, set_of("134"));
@@ -239,7 +250,8 @@ static void a_link_under_another_name_does_not_stand_for_a_member(void **state) 
 	stage_settle(s);
 	assert_int_not_equal(stage_slot(s, 3, 4), STAGE_NOBODY);
 	for (uint64_t round = 1; round < 20; round++) {
-		stage_inject(s, 4, 3, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .round = round, .flags = FLAG_NEVER });
+		stage_inject(s, 4, 3, &(struct message){ .kind = MESSAGE_SNAPSHOT_END,
+			.round = round, .flags = FLAG_NEVER });
 	}
 	stage_settle(s);
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
@@ -288,14 +300,21 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(who_has_accepted_believes_one_who_says_that_it_was_chosen),
 		MEMBERS(one_claim_is_passed_on_when_the_other_master_is_dead),
-		cmocka_unit_test_setup_teardown(those_in_doubt_pass_a_claim_on_to_each_other, setup_five, named_teardown),
+		cmocka_unit_test_setup_teardown(those_in_doubt_pass_a_claim_on_to_each_other,
+			setup_five, named_teardown),
 		MEMBERS(what_is_chosen_is_known_without_its_proposer),
-		cmocka_unit_test_setup_teardown(who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen, setup_four, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen, setup_four,
+			named_teardown),
 		MEMBERS_3(a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew),
-		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
-		cmocka_unit_test_setup_teardown(who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs, setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps,
+			setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs,
+			setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
-		MEMBERS_3(a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names),
+		MEMBERS_3(
+		a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names),
 		MEMBERS_3(a_link_under_another_name_does_not_stand_for_a_member),
 		MEMBERS(after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names),
 		MEMBERS(after_a_new_start_an_emptied_node_says_that_its_file_names_no_master),

@@ -1,5 +1,5 @@
-/* What is written, or named as a later connection, while n3 (which is watched) has refused the lock, is in another epoch or has no link
- * (docs/protocol.md, section 3, Watching). */
+/* What is written, or named as a later connection, while n3 (which is watched) has refused the
+ * lock, is in another epoch or has no link (docs/protocol.md, section 3, Watching). */
 #include "watched.h"
 
 /* n3 does not hear of releases by n1. */
@@ -77,7 +77,8 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	assert_null(stage_next_news(s, N3));
 }
 
-/* Its commit and its write, by one node, are slower than its release by another one. The lock is told by its commit; the write is no gap. */
+/* Its commit and its write, by one node, are slower than its release by another one. The lock is
+ * told by its commit; the write is no gap. */
 static void what_was_released_before_its_commit_and_its_write_came_is_told(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
@@ -120,16 +121,19 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	stage_wait(s, SPAN_S);
 	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock); /* others may have taken it after the first one */
+	/* others may have taken it after the first one */
+	watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_null(stage_next_news(s, N3));
 }
 
-/* n3 refuses L2, is not taught it, and has its record from the others when it begins to vote in the next epoch. */
+/* n3 refuses L2, is not taught it, and has its record from the others when it begins to vote in the
+ * next epoch. */
 static void is_brought_by_a_handover(struct stage *s, span_ns lease) {
 	stand_in_the_way(s, SHARE_EXCLUSIVE);
 	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
 	(void)ask_change(s, 1, change_of(CHANGE_PROMOTE, "n4"));
-	stage_wait(s, 100 * SPAN_MS); /* n4 has asked for copies */
+	/* n4 has asked for copies */
+	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(epoch_of(s, N3), 1);
 	struct core_request r = stage_acquire("k", stage_lock(2), lease, 0);
 	r.terms.of = SHARE_SHARED;
@@ -159,7 +163,8 @@ static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **sta
 	assert_null(stage_next_news(s, N3));
 }
 
-/* The replica's master does not know yet that somebody watches there. Its table is not changed by what it refused, or by what passed it by. */
+/* The replica's master does not know yet that somebody watches there. Its table is not changed by
+ * what it refused, or by what passed it by. */
 static struct stage *watched_replica(uint32_t *master) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
@@ -192,7 +197,8 @@ static void what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_repl
 	is_told_at_the_replica(s, m);
 }
 
-static void what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica(void **state) {
+static void what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica(
+	void **state) {
 	(void)state;
 	uint32_t m;
 	struct stage *s = watched_replica(&m);
@@ -216,8 +222,10 @@ int main(void) {
 		WATCHED(a_write_that_comes_after_the_release_is_no_gap),
 		WITH_A_REPLICA(the_release_of_what_a_handover_brought_is_told_once),
 		WITH_A_REPLICA(what_a_handover_brought_and_has_run_out_is_not_told_again),
-		cmocka_unit_test(what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
-		cmocka_unit_test(what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
+		cmocka_unit_test(
+			what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
+		cmocka_unit_test(
+			what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

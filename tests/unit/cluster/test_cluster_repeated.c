@@ -1,4 +1,5 @@
-/* What a replica tells those who watch there: all that its master tells, in that order, or a gap (docs/protocol.md, section 7). */
+/* What a replica tells those who watch there: all that its master tells, in that order, or a gap
+ * (docs/protocol.md, section 7). */
 #include "failing.h"
 #include "replicas.h"
 
@@ -48,8 +49,10 @@ static void what_comes_and_goes_within_a_batch_is_told(void **state) {
 	release(s, 0, "k", stage_lock(2));
 	stage_wait(s, SHORT);
 	for (uint8_t lock = 1; lock <= 2; lock++) {
-		const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(lock));
-		assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, lock == 1 ? "v" : "w"));
+		const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
+			stage_lock(lock));
+		assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") &&
+			text_is(&n->value, lock == 1 ? "v" : "w"));
 		assert_true(n->n.value_seq.clock > 0 && n->n.value_seq.clock < n->n.token);
 		watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(lock));
 	}
@@ -66,7 +69,8 @@ static void every_write_within_a_batch_is_told_in_order(void **state) {
 	}
 	stage_wait(s, SHORT);
 	for (int i = 0; i < 4; i++) {
-		const struct stage_news *n = watch_event_is(s, REPLICA, i ? WATCH_EVENT_UPDATED : WATCH_EVENT_ACQUIRED, stage_lock(1));
+		const struct stage_news *n = watch_event_is(s, REPLICA,
+			i ? WATCH_EVENT_UPDATED : WATCH_EVENT_ACQUIRED, stage_lock(1));
 		assert_true(text_is(&n->value, values[i]));
 		assert_true(ballot_compare(n->n.value_seq, before) > 0);
 		before = n->n.value_seq;
@@ -77,14 +81,17 @@ static void every_write_within_a_batch_is_told_in_order(void **state) {
 static void a_downgrade_and_who_shares_it_then_are_told_in_order(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
-	assert_int_equal(stage_do(s, 0, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))),
+		PAWL_OK);
 	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
 	r.terms.of = SHARE_SHARED;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
-	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_DOWNGRADED, stage_lock(1))->n.terms.of, SHARE_SHARED);
+	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
+		stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_DOWNGRADED,
+		stage_lock(1))->n.terms.of, SHARE_SHARED);
 	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);
@@ -104,7 +111,8 @@ static void a_lease_that_is_over_is_told_of_once(void **state) {
 static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
-	watch_at(s, REPLICA); /* the entry has not been sent */
+	/* the entry has not been sent */
+	watch_at(s, REPLICA);
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
 	release(s, 0, "k", stage_lock(1));
@@ -165,7 +173,8 @@ static void a_replica_says_again_and_again_that_somebody_watches(void **state) {
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, SHORT);
 	BORDER(REPLICA);
-	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, true); /* what has been said so far is lost */
+	/* what has been said so far is lost */
+	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, true);
 	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
 	stage_settle(s);
 	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
@@ -192,7 +201,8 @@ static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
 	stage_cut(s, master, other, true);
 	stage_wait(s, SHORT);
 	BORDER(REPLICA);
-	take(s, other, "k", stage_lock(1)); /* its master misses the beginning, and what else there may have been */
+	/* its master misses the beginning, and what else there may have been */
+	take(s, other, "k", stage_lock(1));
 	release(s, other, "k", stage_lock(1));
 	forget_news(s);
 	stage_cut(s, master, other, false);
@@ -239,11 +249,13 @@ static int teardown_failing(void **state) {
 }
 
 static void release_at(struct stage *s, uint32_t node, const char *key, uint8_t lock) {
-	const struct message m = { .kind = MESSAGE_RELEASE, .round = 1, .key = slice_str(key), .lock_id = stage_lock(lock) };
+	const struct message m = { .kind = MESSAGE_RELEASE, .round = 1, .key = slice_str(key),
+		.lock_id = stage_lock(lock) };
 	stage_inject(s, (node + 1) % 3, node, &m);
 }
 
-/* It is short of memory for a moment, and so those who watch there read anew. Those who watch at the replica have missed nothing. */
+/* It is short of memory for a moment, and so those who watch there read anew. Those who watch at
+ * the replica have missed nothing. */
 static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **state) {
 	struct stage *s = *state;
 	const uint32_t master = master_of(s, REPLICA);
@@ -267,7 +279,8 @@ static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **
 	assert_int_equal(stage_count(s, COUNT_watch_event_lost), 2);
 }
 
-/* It is told before what ends meanwhile, the beginning of which may have been lost with the master. */
+/* It is told before what ends meanwhile, the beginning of which may have been lost with the
+ * master. */
 static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
@@ -342,7 +355,9 @@ int main(void) {
 		WITH(a_gap_that_is_lost_on_its_way_is_noticed, setup),
 		REPEATED(a_gap_of_the_master_is_one_at_its_replica),
 		WITH(news_too_large_for_the_log_is_a_gap_of_the_key, setup_small_log),
-		cmocka_unit_test_setup_teardown(what_its_master_has_no_room_for_a_replica_tells_all_the_same, setup_failing, teardown_failing),
+		cmocka_unit_test_setup_teardown(
+			what_its_master_has_no_room_for_a_replica_tells_all_the_same, setup_failing,
+			teardown_failing),
 		REPEATED(a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends),
 		WITH(nothing_is_kept_for_those_who_do_not_watch, setup),
 		WITH(who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing, setup_two),

@@ -1,4 +1,5 @@
-/* Replicas: what they show, what their clients may do, whom they follow, and how old they say their view is (docs/protocol.md, section 7). */
+/* Replicas: what they show, what their clients may do, whom they follow, and how old they say their
+ * view is (docs/protocol.md, section 7). */
 #include "replicas.h"
 
 static int setup_two(void **state) {
@@ -65,7 +66,8 @@ static void clients_of_a_replica_acquire_extend_and_release(void **state) {
 	uint64_t first = take(s, REPLICA, "k", stage_lock(1));
 	assert_int_equal(extend(s, REPLICA, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	assert_true(holds(s, REPLICA, "k", stage_lock(1)));
-	assert_int_equal(stage_do(s, REPLICA, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
+	assert_int_equal(stage_do(s, REPLICA, stage_acquire("k", stage_lock(2), LEASE, 0)),
+		PAWL_EHELD);
 	assert_int_equal(release(s, REPLICA, "k", stage_lock(1)), PAWL_OK);
 	assert_true(take(s, REPLICA, "k", stage_lock(2)) > first);
 }
@@ -106,11 +108,13 @@ static void a_wait_outlives_the_table_that_it_began_in(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "a", stage_lock(1));
 	stage_wait(s, SHORT);
-	uint64_t freed = ask_wait(s, REPLICA, "a", true), held = ask_wait(s, REPLICA, "b", false), later = ask_wait(s, REPLICA, "c", false);
+	uint64_t freed = ask_wait(s, REPLICA, "a", true), held = ask_wait(s, REPLICA, "b", false),
+		later = ask_wait(s, REPLICA, "c", false);
 	stage_cut(s, REPLICA, master_of(s, REPLICA), true);
 	release(s, 0, "a", stage_lock(1));
 	take(s, 0, "b", stage_lock(2));
-	stage_wait(s, SPAN_S); /* it moves to another master, whose snapshot replaces the table */
+	/* it moves to another master, whose snapshot replaces the table */
+	stage_wait(s, SPAN_S);
 	assert_int_equal(stage_answer(s, freed)->r.error, PAWL_OK);
 	assert_true(stage_answer(s, held)->r.held);
 	assert_false(answered(s, later));
@@ -160,7 +164,8 @@ static void without_any_quorum_its_view_only_grows_old(void **state) {
 	stage_wait(s, SPAN_S);
 	const struct core_reply *r = look(s, REPLICA, "k");
 	assert_true(r->held && r->age >= 900 * SPAN_MS);
-	assert_int_equal(snapshots(s), before); /* nobody is better than the one it knows */
+	/* nobody is better than the one it knows */
+	assert_int_equal(snapshots(s), before);
 	for (uint32_t i = 0; i < 3; i++) {
 		for (uint32_t j = i + 1; j < 3; j++) {
 			stage_cut(s, i, j, false);
@@ -216,7 +221,8 @@ int main(void) {
 		REPLICAS(without_any_quorum_its_view_only_grows_old),
 		REPLICAS(its_age_is_small_while_nothing_happens),
 		REPLICAS(a_replica_that_has_heard_nobody_says_so),
-		cmocka_unit_test_setup_teardown(replicas_spread_over_the_masters, setup_two, named_teardown),
+		cmocka_unit_test_setup_teardown(replicas_spread_over_the_masters, setup_two,
+			named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What masters report of a key (docs/protocol.md, section 3, Reports): exact however many hold it, and never more at once than a link and
- * a coordinator can bear. */
+/* What masters report of a key (docs/protocol.md, section 3, Reports): exact however many hold it,
+ * and never more at once than a link and a coordinator can bear. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,8 @@ static void share_among(struct stage *s, uint32_t readers, size_t value_size) {
 		struct core_request r = shared_request("k", reader(i), 0);
 		snprintf((char *)value, sizeof value, "of %u", i);
 		r.value = slice_of(value, value_size);
-		r.lease = i == 7 ? 2 * LEASE : LEASE; /* it ends last: it is shown first */
+		/* it ends last: it is shown first */
+		r.lease = i == 7 ? 2 * LEASE : LEASE;
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
 }
@@ -52,7 +53,8 @@ static void values_that_were_left_out_are_asked_for_where_they_are_shown(void **
 	struct stage *s = *state;
 	share_among(s, 40, LARGE);
 	const struct stage_reply *r = read_by_quorum(s, 0);
-	assert_true(r->r.held && r->r.more); /* a MiB of values and no more */
+	/* a MiB of values and no more */
+	assert_true(r->r.held && r->r.more);
 	assert_in_range(r->r.holder_count, 10, 20);
 	assert_memory_equal(r->value.bytes, "of 7", 5);
 	struct core_request update = stage_request(CORE_UPDATE, "k", reader(7));
@@ -81,9 +83,11 @@ static void ask_at_once(struct stage *s, enum message_kind kind, uint32_t count)
 		asked[i] = (struct message){ .kind = kind, .round = i, .key = slice_str("k") };
 	}
 	const struct core_status status = stage_status(s, 1), sender = stage_status(s, 0);
-	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[0].disk.node_id,
-		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = asked, .count = count };
-	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0), .frame = &frame });
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[0].disk.node_id, .boot = sender.boot, .clock = sender.clock,
+		.flags = FRAME_VOTING, .messages = asked, .count = count };
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0),
+		.frame = &frame });
 	free(asked);
 }
 
@@ -110,16 +114,19 @@ static void many_reads_at_once_are_all_answered(void **state) {
 	uint64_t ids[140];
 	share_among(s, 60, 300);
 	size_t used = named_memory.used;
-	s->held[1][0] = s->held[2][0] = true; /* all are under way at once */
+	/* all are under way at once */
+	s->held[1][0] = s->held[2][0] = true;
 	for (uint32_t i = 0; i < 140; i++) {
-		struct core_request r = stage_request(i % 7 == 3 ? CORE_EXPLAIN : i % 7 == 5 ? CORE_WAITERS : CORE_GET, "k", no_lock);
+		struct core_request r = stage_request(i % 7 == 3 ? CORE_EXPLAIN
+			: i % 7 == 5 ? CORE_WAITERS : CORE_GET, "k", no_lock);
 		r.quorum = true;
 		ids[i] = stage_ask(s, 0, r);
 	}
 	s->held[1][0] = s->held[2][0] = false;
 	stage_settle(s);
 	for (int i = 0; i < 200; i++) {
-		stage_tick(s); /* a few begin in each step */
+		/* a few begin in each step */
+		stage_tick(s);
 		stage_settle(s);
 	}
 	assert_in_range(named_memory.used, used, used + ((size_t)8 << 20));
@@ -147,7 +154,8 @@ static void one_of_many_holders_is_broken_by_its_token(void **state) {
 	assert_int_equal(read_by_quorum(s, 0)->r.holder_count, MANY - 1);
 }
 
-/* The holder lets go between the report and the question for its value: the explanation begins again. */
+/* The holder lets go between the report and the question for its value: the explanation begins
+ * again. */
 static void an_explanation_does_not_wait_for_a_value_that_is_gone(void **state) {
 	struct stage *s = *state;
 	share_among(s, 3, LARGE);

@@ -1,5 +1,6 @@
-/* What a node cannot send, for want of memory or because too much waits already, is lost together with its link (docs/protocol.md, section 1,
- * Frames): the node handles that like any other loss, in the same step. */
+/* What a node cannot send, for want of memory or because too much waits already, is lost together
+ * with its link (docs/protocol.md, section 1, Frames): the node handles that like any other loss,
+ * in the same step. */
 #include <stdio.h>
 
 #include "members.h"
@@ -48,7 +49,8 @@ static void assert_links_known(const struct stage *s) {
 		const struct core_status status = stage_status(s, i);
 		for (uint32_t k = 0; k < s->count; k++) {
 			if (k != i && status.peers[stage_slot(s, i, k)].linked && !s->up[i][k]) {
-				fail_msg("n%u believes in a link to n%u that it has closed", i + 1, k + 1);
+				fail_msg("n%u believes in a link to n%u that it has closed",
+					i + 1, k + 1);
 			}
 		}
 	}
@@ -56,9 +58,10 @@ static void assert_links_known(const struct stage *s) {
 
 /* ---- links ---- */
 
-/* X is bound to its node. Two of the three masters lose their links to it because the node could not send: they drop X after the grace
- * time, and somebody else gets the key. */
-static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory(void **state) {
+/* X is bound to its node. Two of the three masters lose their links to it because the node could
+ * not send: they drop X after the grace time, and somebody else gets the key. */
+static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory(
+	void **state) {
 	(void)state;
 	static uint8_t bytes[VALUE_MAX_DEFAULT];
 	uint32_t resets = 0;
@@ -73,16 +76,19 @@ static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of
 		struct core_request large = stage_acquire("large", stage_lock(3), LEASE, 0);
 		large.value = slice_of(bytes, sizeof bytes);
 		for (uint32_t i = 0; i < 3; i++) {
-			s->cut[HOLDER][i] = s->cut[i][HOLDER] = true; /* no link is made again */
+			/* no link is made again */
+			s->cut[HOLDER][i] = s->cut[i][HOLDER] = true;
 		}
-		fail_from(nth, 2); /* two of three links */
+		/* two of three links */
+		fail_from(nth, 2);
 		stage_ask(s, HOLDER, large);
 		stage_settle(s);
 		fail_none();
 		assert_links_known(s);
 		resets += (uint32_t)core_counts(s->nodes[HOLDER].core)[COUNT_link_reset];
 		stage_wait(s, 3 * GRACE);
-		assert_false(answered(s, waiter) && !answered(s, binding)); /* two holders */
+		/* two holders */
+		assert_false(answered(s, waiter) && !answered(s, binding));
 		end(s);
 	}
 	assert_true(resets > 0);
@@ -99,9 +105,11 @@ static void a_backlog_that_is_full_is_a_lost_link(void **state) {
 		pings[i].kind = MESSAGE_PING;
 	}
 	const struct core_status status = stage_status(s, 1), sender = stage_status(s, 0);
-	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[0].disk.node_id,
-		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = pings, .count = count };
-	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0), .frame = &frame });
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[0].disk.node_id, .boot = sender.boot, .clock = sender.clock,
+		.flags = FRAME_VOTING, .messages = pings, .count = count };
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0),
+		.frame = &frame });
 	free(pings);
 	assert_int_equal(core_counts(s->nodes[1].core)[COUNT_link_reset], 1);
 	assert_links_known(s);
@@ -114,7 +122,8 @@ static void a_backlog_that_is_full_is_a_lost_link(void **state) {
 #define KEYS 80
 #define DYING 3
 
-/* Every key is free, the turns are all of the node that dies before it can use them, and behind each waits somebody at node 0. */
+/* Every key is free, the turns are all of the node that dies before it can use them, and behind
+ * each waits somebody at node 0. */
 static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KEYS]) {
 	for (uint8_t i = 0; i < KEYS; i++) {
 		snprintf(keys[i], 8, "k%u", i);
@@ -129,7 +138,8 @@ static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KE
 	}
 }
 
-/* However much of what the homes say to themselves is lost, whoever waits gets the key once there is memory again. */
+/* However much of what the homes say to themselves is lost, whoever waits gets the key once there
+ * is memory again. */
 static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **state) {
 	(void)state;
 	uint64_t lost = 0;
@@ -146,7 +156,8 @@ static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **stat
 		stage_wait(s, SPAN_S);
 		for (uint8_t i = 0; i < KEYS; i++) {
 			if (!answered(s, waiters[i])) {
-				fail_msg("nobody has %s, and its waiter waits (allocations failed from %d on)", keys[i], (int)nth);
+				fail_msg("nobody has %s, and its waiter waits (allocations "
+					"failed from %d on)", keys[i], (int)nth);
 			}
 		}
 		lost += stage_count(s, COUNT_self_lost);
@@ -159,9 +170,11 @@ static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **stat
 static void what_could_not_be_given_back_is_given_back_soon(void **state) {
 	(void)state;
 	struct stage *s = stage_short_of(3, 0);
-	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) }, { .key = slice_str("b"), .lock_id = stage_lock(2) } };
+	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) },
+		{ .key = slice_str("b"), .lock_id = stage_lock(2) } };
 	take(s, 1, "b", stage_lock(9));
-	stage_ask(s, 0, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE, .wait = WAIT });
+	stage_ask(s, 0, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks,
+		.lock_count = 2, .lease = LEASE, .wait = WAIT });
 	stage_settle(s);
 	assert_true(holds(s, 1, "a", stage_lock(1)));
 	uint64_t refused = stage_count(s, COUNT_no_memory);
@@ -176,7 +189,8 @@ static void what_could_not_be_given_back_is_given_back_soon(void **state) {
 
 /* ---- what cannot be shown ---- */
 
-/* What an update that expects another value is answered when the nth allocation from there on fails. */
+/* What an update that expects another value is answered when the nth allocation from there on
+ * fails. */
 static int refused_update(uint64_t nth) {
 	static uint8_t large[VALUE_MAX_DEFAULT];
 	struct stage *s = stage_short_of(1, 0);
@@ -205,26 +219,31 @@ static int refused_update(uint64_t nth) {
 static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
 	(void)state;
 	uint64_t nth = 1, mismatches = 0;
-	for (; mismatches < 10; nth++) { /* until what fails would come later */
+	/* until what fails would come later */
+	for (; mismatches < 10; nth++) {
 		mismatches = refused_update(nth) == PAWL_EMISMATCH ? mismatches + 1 : 0;
 	}
 	assert_true(nth > 12);
 }
 
-/* n3 is slow, and a request_timeout below eight round trips with it is refused. The sentence that says why is read when the step is long
- * over: where there is no memory for the name and what was measured it is said without them. */
+/* n3 is slow, and a request_timeout below eight round trips with it is refused. The sentence that
+ * says why is read when the step is long over: where there is no memory for the name and what was
+ * measured it is said without them. */
 static bool refused_without_what_was_measured(uint64_t nth) {
 	struct stage *s = stage_short_of(3, 0);
-	static const char least[] = "request_timeout must be at least 8 times the longest round trip";
+	static const char least[] =
+		"request_timeout must be at least 8 times the longest round trip";
 	s->held[2][0] = true;
 	stage_wait(s, 70 * SPAN_MS);
 	s->held[2][0] = false;
 	stage_settle(s);
 	fail_from(nth, 1);
-	uint64_t id = ask_change(s, 0, (struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = 80 * SPAN_MS });
+	uint64_t id = ask_change(s, 0,
+		(struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = 80 * SPAN_MS });
 	fail_none();
 	stage_wait(s, SPAN_S / 4);
-	const struct stage_reply *r = answered(s, id) ? stage_answer(s, id) : NULL; /* not where there is no memory for any answer */
+	/* not where there is no memory for any answer */
+	const struct stage_reply *r = answered(s, id) ? stage_answer(s, id) : NULL;
 	const bool without = r && r->r.error == PAWL_EBADREQUEST && r->why.size == strlen(least);
 	if (without) {
 		assert_memory_equal(r->why.bytes, least, strlen(least));
@@ -247,8 +266,8 @@ static void a_change_that_is_refused_says_why_also_without_memory(void **state) 
 
 /* ---- what cannot be taken ---- */
 
-/* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. Both others are taught by n1's extension, and the nth
- * allocation at each of them fails. */
+/* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. Both others
+ * are taught by n1's extension, and the nth allocation at each of them fails. */
 static int extension_that_cannot_be_taught(uint64_t nth) {
 	static uint8_t large[1000];
 	struct stage *s = stage_short_of(3, 0);
@@ -286,7 +305,8 @@ static int extension_that_cannot_be_taught(uint64_t nth) {
 	stage_wait(s, SPAN_S / 4);
 	uint64_t token, noted;
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_true(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), &token, &noted));
+		assert_true(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), &token,
+			&noted));
 	}
 	const int error = stage_answer(s, id)->r.error;
 	end(s);
@@ -295,7 +315,8 @@ static int extension_that_cannot_be_taught(uint64_t nth) {
 
 static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **state) {
 	(void)state;
-	assert_int_equal(extension_that_cannot_be_taught(1), PAWL_ENOQUORUM); /* the record's value */
+	/* the record's value */
+	assert_int_equal(extension_that_cannot_be_taught(1), PAWL_ENOQUORUM);
 	for (uint64_t nth = 2; nth <= 6; nth++) {
 		assert_int_not_equal(extension_that_cannot_be_taught(nth), PAWL_ELOST);
 	}
@@ -303,7 +324,8 @@ static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **sta
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
+		cmocka_unit_test(
+		a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
 		cmocka_unit_test(a_backlog_that_is_full_is_a_lost_link),
 		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
 		cmocka_unit_test(what_could_not_be_given_back_is_given_back_soon),

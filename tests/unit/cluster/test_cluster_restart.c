@@ -3,7 +3,8 @@
 
 #include "named.h"
 
-#define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS) /* max_lease (1 + 2 drift), and a beat */
+/* max_lease (1 + 2 drift), and a beat */
+#define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS)
 
 static void restart(struct stage *s, uint32_t node) {
 	stage_kill(s, node);
@@ -40,7 +41,8 @@ static void a_lock_survives_a_rolling_restart_of_all_three(void **state) {
 
 static void after_a_restart_of_all_at_once_nobody_grants_until_every_lease_is_over(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0)),
+		PAWL_OK);
 	uint64_t token = stage_last(s)->r.token;
 	int64_t end = s->now + 10 * SPAN_S;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -51,7 +53,8 @@ static void after_a_restart_of_all_at_once_nobody_grants_until_every_lease_is_ov
 	}
 	while (s->now < end) {
 		stage_wait(s, 500 * SPAN_MS);
-		assert_int_not_equal(stage_status(s, 0).state, s->now < end ? CORE_VOTING : CORE_UNBORN);
+		assert_int_not_equal(stage_status(s, 0).state,
+			s->now < end ? CORE_VOTING : CORE_UNBORN);
 	}
 	stage_wait(s, ALL_OVER - 10 * SPAN_S);
 	assert_int_equal(stage_count(s, COUNT_waited), 3);
@@ -68,7 +71,8 @@ static void after_a_restart_of_two_at_once_the_third_alone_vouches_for_nobody(vo
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 0));
 	stage_wait(s, 200 * SPAN_MS);
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_rejoin), 0); /* n - q + 1 = 2 sources are needed */
+	/* n - q + 1 = 2 sources are needed */
+	assert_int_equal(stage_count(s, COUNT_rejoin), 0);
 	stage_wait(s, 6 * SPAN_S);
 	take(s, 2, "k", stage_lock(3));
 }
@@ -82,7 +86,8 @@ static void a_recovering_master_counts_as_silent_and_serves_local_reads(void **s
 	struct core_request r = stage_request(CORE_GET, "k", stage_lock(0));
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	assert_true(stage_last(s)->r.recovering);
-	assert_int_equal(stage_do(s, 2, stage_acquire("other", stage_lock(2), LEASE, 0)), PAWL_OK); /* the two others are q */
+	/* the two others are q */
+	assert_int_equal(stage_do(s, 2, stage_acquire("other", stage_lock(2), LEASE, 0)), PAWL_OK);
 	assert_int_equal(stage_status(s, 2).held, 0);
 }
 
@@ -117,10 +122,12 @@ static void a_drain_is_only_a_pause(void **state) {
 	}
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(stage_count(s, COUNT_drain_consumed), 3);
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD); /* remaining times start again */
+	/* remaining times start again */
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD);
 	assert_int_equal(stage_do(s, 1, stage_request(CORE_GET, "k", stage_lock(0))), PAWL_OK);
 	assert_memory_equal(stage_last(s)->value.bytes, "kept", 4);
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_ELOST); /* R3 was kept, too */
+	/* R3 was kept, too */
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_ELOST);
 }
 
 static void a_drained_side_file_serves_one_start_only(void **state) {
@@ -188,7 +195,8 @@ static void a_drain_answers_those_who_wait(void **state) {
 static void clocks_years_apart_change_nothing(void **state) {
 	struct stage *s = *state;
 	static const int64_t years[] = { 10, 0, 80 };
-	for (uint32_t i = 0; i < 3; i++) { /* every one starts again on a clock that has nothing to do with the others' */
+	/* every one starts again on a clock that has nothing to do with the others' */
+	for (uint32_t i = 0; i < 3; i++) {
 		stage_kill(s, i);
 		s->nodes[i].boot_offset = years[i] * 365 * 86400 * SPAN_S;
 		s->nodes[i].raw_offset = s->nodes[i].boot_offset / 2;
@@ -199,7 +207,8 @@ static void clocks_years_apart_change_nothing(void **state) {
 	stage_wait(s, ALL_OVER);
 	take(s, 0, "k", stage_lock(1));
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
-	stage_kill(s, 2); /* back to the machine's first second */
+	/* back to the machine's first second */
+	stage_kill(s, 2);
 	s->nodes[2].boot_offset = s->nodes[2].raw_offset = -s->now + SPAN_S;
 	assert_true(stage_start(s, 2));
 	assert_true(stage_until_voting(s, 2, SPAN_S));
@@ -238,7 +247,8 @@ static void a_birth_with_different_timings_stops_and_says_so(void **state) {
 		assert_int_equal(stage_status(s, i).state, CORE_UNBORN);
 		assert_true(stage_noted(s, i, NOTE_BIRTH_DIFFERS));
 	}
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_ERECOVERING);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)),
+		PAWL_ERECOVERING);
 	stage_free(s);
 	assert_int_equal(named_memory.used, 0);
 }
@@ -259,7 +269,8 @@ static void a_birth_waits_for_the_last_master(void **state) {
 }
 
 /* n2 alone is born, and n3 loses its disk. */
-static void a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise(void **state) {
+static void a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise(
+	void **state) {
 	(void)state;
 	struct stage_options o = named_options();
 	struct stage *s = stage_new(&o);
@@ -300,7 +311,8 @@ static void a_master_that_is_stopped_before_its_birth_does_not_claim_it(void **s
 	stage_stop(s, 0, 1, MESSAGE_PLEDGE, false);
 	stage_stop(s, 1, 0, MESSAGE_PLEDGE, false);
 	stage_wait(s, SPAN_S);
-	assert_int_equal(stage_status(s, 1).state, CORE_UNBORN); /* node 2 has not been heard */
+	/* node 2 has not been heard */
+	assert_int_equal(stage_status(s, 1).state, CORE_UNBORN);
 	stage_free(s);
 }
 
@@ -337,7 +349,8 @@ static void a_master_that_lost_its_state_is_a_stranger(void **state) {
 	assert_int_not_equal(stage_status(s, 2).state, CORE_VOTING);
 	assert_true(stage_noted(s, 0, NOTE_BIRTH_STRANGER));
 	assert_int_equal(stage_status(s, 0).voting_linked, 2);
-	take(s, 1, "k", stage_lock(2)); /* the two others go on */
+	/* the two others go on */
+	take(s, 1, "k", stage_lock(2));
 }
 
 /* ---- the disk ---- */
@@ -361,8 +374,9 @@ static void no_vote_leaves_while_the_clock_is_above_the_ceiling_on_disk(void **s
 	struct stage *s = *state;
 	s->nodes[1].disk_held = s->nodes[2].disk_held = true;
 	uint64_t far = stage_status(s, 0).clock + CEILING_BLOCK * 2;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock(1),
-		.token = far, .lease_us = 100000, .ballot = { far, 1, 1 } };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("far"), .lock_id = stage_lock(1), .token = far, .lease_us = 100000,
+		.ballot = { far, 1, 1 } };
 	stage_inject(s, 0, 1, &m);
 	stage_inject(s, 0, 2, &m);
 	stage_settle(s);
@@ -381,8 +395,9 @@ static void a_disk_that_fails_is_tried_again(void **state) {
 	struct stage *s = *state;
 	s->nodes[0].disk_fails = true;
 	uint64_t far = stage_status(s, 0).clock + CEILING_BLOCK * 2;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock(1),
-		.token = far, .lease_us = 100000, .ballot = { far, 1, 1 } };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("far"), .lock_id = stage_lock(1), .token = far, .lease_us = 100000,
+		.ballot = { far, 1, 1 } };
 	stage_inject(s, 1, 0, &m);
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, WAIT));
 	stage_wait(s, 500 * SPAN_MS);
@@ -410,7 +425,8 @@ int main(void) {
 		cmocka_unit_test(a_master_that_is_stopped_before_its_birth_does_not_claim_it),
 		cmocka_unit_test(a_birth_with_different_timings_stops_and_says_so),
 		cmocka_unit_test(a_birth_waits_for_the_last_master),
-		cmocka_unit_test(a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise),
+		cmocka_unit_test(
+		a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise),
 		cmocka_unit_test(a_birth_survives_a_crash_of_each_master_at_each_write),
 		NAMED(a_master_that_lost_its_state_is_a_stranger),
 		NAMED(nothing_leaves_a_start_before_its_boot_is_on_disk),

@@ -1,5 +1,5 @@
-/* What a cluster does when its masters do not agree: teaching, learning, contested keys, clocks far apart (docs/protocol.md,
- * sections 2 to 4 and 9). */
+/* What a cluster does when its masters do not agree: teaching, learning, contested keys, clocks far
+ * apart (docs/protocol.md, sections 2 to 4 and 9). */
 #include "named.h"
 
 #define LONG (10 * SPAN_S)
@@ -12,7 +12,8 @@ static uint64_t take_long(struct stage *s, uint32_t node, struct id128 lock) {
 }
 
 /* `lock` is had by the masters `coordinator` and `other` only. */
-static void take_without(struct stage *s, uint32_t coordinator, uint32_t missing, struct id128 lock) {
+static void take_without(struct stage *s, uint32_t coordinator, uint32_t missing,
+	struct id128 lock) {
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
 	take_long(s, coordinator, lock);
 	stage_cut(s, coordinator, missing, true);
@@ -60,7 +61,8 @@ static void an_extension_teaches_those_that_lack_the_record_its_value_too(void *
 	r.value = slice_str("value");
 	r.owner = slice_str("owner");
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
-	stage_kill(s, 0); /* who would have taught it */
+	/* who would have taught it */
+	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
@@ -73,12 +75,15 @@ static void an_extension_teaches_those_that_lack_the_record_its_value_too(void *
 
 static void a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline(void **state) {
 	struct stage *s = *state;
-	take_without(s, 0, 2, stage_lock(1)); /* n1 and n2 have it; n1 answered it */
+	/* n1 and n2 have it; n1 answered it */
+	take_without(s, 0, 2, stage_lock(1));
 	stage_kill(s, 0);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE); /* n2 had it, n3 only learns it */
+	/* n2 had it, n3 only learns it */
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK); /* the way out: acquire again */
+	/* the way out: acquire again */
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
@@ -88,7 +93,8 @@ static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
 	stage_isolate(s, 2, true);
 	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(stage_status(s, 2).held, 1);
-	take(s, 1, "k", stage_lock(2)); /* two others are enough meanwhile */
+	/* two others are enough meanwhile */
+	take(s, 1, "k", stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	stage_isolate(s, 2, false);
 	stage_wait(s, 10 * SPAN_MS);
@@ -99,7 +105,8 @@ static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
 static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **state) {
 	struct stage *s = *state;
 	leave_behind(s, 0, stage_lock(1));
-	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK); /* what the client library does */
+	/* what the client library does */
+	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 0);
 	}
@@ -123,12 +130,14 @@ static void a_contested_key_is_granted_to_nobody(void **state) {
 	contest(s);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD);
-	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EHELD); /* nor to one of the two */
+	/* nor to one of the two */
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EHELD);
 	struct core_request r = stage_request(CORE_GET, "k", no_lock);
 	r.quorum = true;
 	uint64_t id = stage_ask(s, 1, r);
 	stage_wait(s, 250 * SPAN_MS);
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EINDETERMINATE); /* both are reported live by q */
+	/* both are reported live by q */
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EINDETERMINATE);
 }
 
 static void a_contested_key_is_extended_only_after_every_earlier_round_is_over(void **state) {
@@ -139,7 +148,8 @@ static void a_contested_key_is_extended_only_after_every_earlier_round_is_over(v
 	stage_wait(s, 110 * SPAN_MS);
 	assert_int_equal(extend(s, 1, "k", stage_lock(2), LONG, true), PAWL_OK);
 	assert_true(stage_count(s, COUNT_extend_contested_ok) > 0);
-	assert_int_equal(extend(s, 0, "k", stage_lock(1), LONG, false), PAWL_EUNSURE); /* n3 did not have it all the time */
+	/* n3 did not have it all the time */
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LONG, false), PAWL_EUNSURE);
 }
 
 static void a_contested_key_ends_with_a_release_or_the_end_of_a_lease(void **state) {
@@ -157,8 +167,10 @@ static void a_contested_key_ends_with_a_release_or_the_end_of_a_lease(void **sta
 static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void **state) {
 	struct stage *s = *state;
 	uint64_t far = stage_status(s, 0).clock + CLOCK_JUMP_MAX / 2;
-	for (int i = 0; i < 3; i++, far += CLOCK_JUMP_MAX / 2) { /* each step is allowed; all of them together are not */
-		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock((uint8_t)(90 + i)),
+	/* each step is allowed; all of them together are not */
+	for (int i = 0; i < 3; i++, far += CLOCK_JUMP_MAX / 2) {
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			.key = slice_str("far"), .lock_id = stage_lock((uint8_t)(90 + i)),
 			.token = far, .lease_us = 100, .ballot = { far, 1, 1 } };
 		stage_isolate(s, 2, true);
 		stage_cut(s, 0, 1, false);

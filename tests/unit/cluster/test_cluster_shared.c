@@ -1,4 +1,5 @@
-/* Shared locks: who may hold together, who waits for whom, and tokens among those that hold together (docs/protocol.md, section 10). */
+/* Shared locks: who may hold together, who waits for whom, and tokens among those that hold
+ * together (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static void readers_hold_together_at_any_nodes(void **state) {
@@ -82,12 +83,14 @@ static void a_reader_whose_lease_ends_lets_the_writer_in(void **state) {
 	stage_wait(s, SPAN_S);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	stage_wait(s, 3 * SPAN_S / 2);
-	assert_false(answered(s, writer)); /* the second one's lease is over, the first one's is not */
+	/* the second one's lease is over, the first one's is not */
+	assert_false(answered(s, writer));
 	stage_wait(s, SPAN_S);
 	token_of(s, writer);
 }
 
-/* A promise is exclusive whatever it is for: the one who was displaced asks again, and gets the next token. */
+/* A promise is exclusive whatever it is for: the one who was displaced asks again, and gets the
+ * next token. */
 static void readers_that_ask_at_the_same_moment_have_different_tokens(void **state) {
 	struct stage *s = *state;
 	uint64_t ids[3];
@@ -106,7 +109,8 @@ static void readers_that_ask_at_the_same_moment_have_different_tokens(void **sta
 
 static void a_reader_displaced_by_another_reader_is_not_told_that_it_is_held(void **state) {
 	struct stage *s = *state;
-	stage_stop(s, 0, 1, MESSAGE_COMMIT, true); /* n1 has promises everywhere, and its commit is on its way */
+	/* n1 has promises everywhere, and its commit is on its way */
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
 	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
 	uint64_t first = stage_ask(s, 0, shared_request("k", stage_lock(1), 0));
 	stage_settle(s);
@@ -124,7 +128,8 @@ static void a_reader_displaced_by_another_reader_is_not_told_that_it_is_held(voi
 static void a_lock_keeps_its_kind(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(share(s, 0, "k", stage_lock(1)), PAWL_OK);
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EMISMATCH);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)),
+		PAWL_EMISMATCH);
 	assert_string_equal(stage_last(s)->r.field, "mode");
 	assert_int_equal(share(s, 1, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(share(s, 0, "j", stage_lock(2)), PAWL_OK);
@@ -132,7 +137,8 @@ static void a_lock_keeps_its_kind(void **state) {
 	assert_true(stage_count(s, COUNT_terms_refused) > 0);
 }
 
-/* The repeat draws a new token because one master lacks X. It may fail, when the newcomer was faster; the tokens differ. */
+/* The repeat draws a new token because one master lacks X. It may fail, when the newcomer was
+ * faster; the tokens differ. */
 static void a_repeat_and_a_newcomer_never_have_the_same_token(void **state) {
 	struct stage *s = *state;
 	for (uint32_t round = 0; round < 3; round++) {
@@ -140,12 +146,14 @@ static void a_repeat_and_a_newcomer_never_have_the_same_token(void **state) {
 		stage_isolate(s, round, true);
 		uint32_t other = (round + 1) % 3;
 		assert_int_equal(share(s, other, key, stage_lock(1)), PAWL_OK);
-		stage_kill(s, other); /* who would have taught it */
+		/* who would have taught it */
+		stage_kill(s, other);
 		assert_true(stage_start(s, other));
 		stage_isolate(s, round, false);
 		assert_true(stage_until_voting(s, other, SPAN_S));
 		uint64_t repeat = stage_ask(s, round, shared_request(key, stage_lock(1), 0));
-		uint64_t fresh = stage_ask(s, (round + 2) % 3, shared_request(key, stage_lock(2), 0));
+		uint64_t fresh = stage_ask(s, (round + 2) % 3,
+			shared_request(key, stage_lock(2), 0));
 		stage_settle(s);
 		stage_wait(s, 500 * SPAN_MS);
 		if (stage_answer(s, repeat)->r.error == PAWL_OK) {
@@ -231,7 +239,9 @@ int main(void) {
 		NAMED(a_repeat_and_a_newcomer_never_have_the_same_token),
 		NAMED(a_reader_that_was_missed_is_learned_by_its_extension_among_others),
 		NAMED(only_so_many_may_share_a_key),
-		cmocka_unit_test_setup_teardown(a_reader_whose_commit_is_overtaken_by_another_one_asks_again, setup_with_a_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_reader_whose_commit_is_overtaken_by_another_one_asks_again,
+			setup_with_a_replica, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

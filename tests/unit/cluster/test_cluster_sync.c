@@ -1,9 +1,11 @@
-/* Background anti-entropy among masters: who missed writes gets back to the others' state without extensions. */
+/* Background anti-entropy among masters: who missed writes gets back to the others' state without
+ * extensions. */
 #include "named.h"
 
 #include <stdio.h>
 
-#define ROUND (100 * SPAN_MS) /* request_timeout of the stage */
+/* request_timeout of the stage */
+#define ROUND (100 * SPAN_MS)
 #define LONG (8 * SPAN_S)
 
 static const struct id128 no_lock = { { 0 } };
@@ -21,9 +23,11 @@ static const char *key_of(uint32_t number) {
 }
 
 /* Puts a record on one master and on no other. */
-static void put(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint64_t token) {
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str(key), .lock_id = lock, .token = token,
-		.lease_us = (uint64_t)LONG / 1000, .ballot = { token, 1, 1 }, .value = slice_str("v"), .owner = slice_str("o") };
+static void put(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+	uint64_t token) {
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str(key),
+		.lock_id = lock, .token = token, .lease_us = (uint64_t)LONG / 1000,
+		.ballot = { token, 1, 1 }, .value = slice_str("v"), .owner = slice_str("o") };
 	stage_inject(s, node == 0 ? 1 : 0, node, &m);
 }
 
@@ -46,7 +50,8 @@ static uint64_t sync_messages(const struct stage *s) {
 	return sum;
 }
 
-/* Teaching and sending releases again are lists that keep one entry, so that all but the last one is left to what is tested. */
+/* Teaching and sending releases again are lists that keep one entry, so that all but the last one
+ * is left to what is tested. */
 static int setup_forgetful(void **state) {
 	struct stage_options o = named_options();
 	o.limits.unfinished = 1;
@@ -57,7 +62,8 @@ static int setup_forgetful(void **state) {
 
 static void acquire(struct stage *s, uint32_t from, uint32_t to) {
 	for (uint32_t i = from; i < to; i++) {
-		assert_int_equal(stage_do(s, 0, stage_acquire(key_of(i), lock_of(i), LONG, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, 0, stage_acquire(key_of(i), lock_of(i), LONG, 0)),
+			PAWL_OK);
 	}
 }
 
@@ -74,7 +80,8 @@ static void a_master_that_was_cut_off_gets_back_to_the_others_state(void **state
 	for (uint32_t i = 0; i < 60; i++) {
 		assert_int_equal(has(s, 0, key_of(i), lock_of(i)), i >= 20);
 		assert_int_equal(has(s, 2, key_of(i), lock_of(i)), i >= 20);
-		assert_int_equal(token_at(s, 2, key_of(i), lock_of(i)), token_at(s, 0, key_of(i), lock_of(i)));
+		assert_int_equal(token_at(s, 2, key_of(i), lock_of(i)),
+			token_at(s, 0, key_of(i), lock_of(i)));
 	}
 	assert_true(stage_count(s, COUNT_sync_learned) >= 29);
 	assert_true(stage_count(s, COUNT_sync_released) + stage_count(s, COUNT_sync_dropped) >= 19);
@@ -104,7 +111,8 @@ static void the_cost_follows_the_difference_and_not_the_table(void **state) {
 	struct stage *s = *state;
 	acquire(s, 0, 2000);
 	stage_wait(s, 4 * ROUND);
-	uint64_t before = sync_messages(s), pulled = stage_count(s, COUNT_sync_leaf_pulled), records = stage_sent(s, MESSAGE_SYNC_RECORD);
+	uint64_t before = sync_messages(s), pulled = stage_count(s, COUNT_sync_leaf_pulled),
+		records = stage_sent(s, MESSAGE_SYNC_RECORD);
 	for (uint32_t i = 0; i < 3; i++) {
 		put(s, 0, key_of(5000 + i), lock_of(5000 + i), 3000 + i);
 		put(s, 1, key_of(5000 + i), lock_of(5000 + i), 3000 + i);
@@ -114,7 +122,8 @@ static void the_cost_follows_the_difference_and_not_the_table(void **state) {
 		assert_true(has(s, 2, key_of(5000 + i), lock_of(5000 + i)));
 	}
 	assert_true(stage_sent(s, MESSAGE_SYNC_RECORD) - records <= 3);
-	assert_true(stage_count(s, COUNT_sync_leaf_pulled) - pulled <= 24); /* three leaves, four links, at most twice */
+	/* three leaves, four links, at most twice */
+	assert_true(stage_count(s, COUNT_sync_leaf_pulled) - pulled <= 24);
 	assert_true(sync_messages(s) - before <= 100);
 	for (uint32_t i = 0; i < 3; i++) {
 		core_check(s->nodes[i].core);
@@ -125,7 +134,8 @@ static void what_is_merely_on_its_way_is_not_pulled(void **state) {
 	struct stage *s = *state;
 	put(s, 0, "k", stage_lock(1), 5);
 	put(s, 1, "k", stage_lock(1), 5);
-	stage_wait(s, ROUND - 10 * SPAN_MS); /* nobody compares twice */
+	/* nobody compares twice */
+	stage_wait(s, ROUND - 10 * SPAN_MS);
 	assert_true(stage_sent(s, MESSAGE_SYNC_LEAVES) > 0);
 	put(s, 2, "k", stage_lock(1), 5);
 	stage_wait(s, 4 * ROUND);
@@ -133,7 +143,8 @@ static void what_is_merely_on_its_way_is_not_pulled(void **state) {
 	assert_int_equal(stage_sent(s, MESSAGE_SYNC_KEYS), 0);
 }
 
-/* More records that no quorum has than an exchange looks at, and everywhere: what can be mended gets its turn all the same. */
+/* More records that no quorum has than an exchange looks at, and everywhere: what can be mended
+ * gets its turn all the same. */
 static void what_cannot_be_mended_keeps_nothing_else_from_it(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 6000; i++) {
@@ -159,7 +170,8 @@ static void what_a_failed_commit_left_on_one_master_is_not_spread_and_goes(void 
 	struct stage *s = *state;
 	put(s, 1, "k", stage_lock(1), 5);
 	stage_wait(s, 2 * ROUND);
-	assert_true(has(s, 1, "k", stage_lock(1))); /* its commit may still be counting */
+	/* its commit may still be counting */
+	assert_true(has(s, 1, "k", stage_lock(1)));
 	stage_wait(s, 8 * ROUND);
 	assert_int_equal(stage_count(s, COUNT_sync_dropped), 1);
 	assert_false(has(s, 1, "k", stage_lock(1)));
@@ -172,12 +184,13 @@ static void what_a_failed_commit_left_on_one_master_is_not_spread_and_goes(void 
 /* Each question is answered with 2,048 records at most, and there are 2,100. */
 static void what_was_not_listed_for_want_of_room_is_not_taken_for_absent(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .token = 5, .lease_us = (uint64_t)LONG / 1000, .ballot = { 5, 1, 1 },
-		.terms = { .of = SHARE_SHARED } };
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .token = 5, .lease_us =
+		(uint64_t)LONG / 1000, .ballot = { 5, 1, 1 }, .terms = { .of = SHARE_SHARED } };
 	for (uint32_t i = 0; i < 2103; i++) {
 		m.key = slice_str(key_of(i % 3));
 		m.lock_id = lock_of(i);
-		for (uint32_t to = 0; to < (i < 2100 ? 3 : 1); to++) { /* the last ones are at n1 alone, so that there is something to compare */
+		/* the last ones are at n1 alone, so that there is something to compare */
+		for (uint32_t to = 0; to < (i < 2100 ? 3 : 1); to++) {
 			stage_inject(s, to == 0 ? 1 : 0, to, &m);
 		}
 	}
@@ -191,7 +204,8 @@ static void a_released_record_does_not_come_back(void **state) {
 	for (uint32_t i = 0; i < 3; i++) {
 		put(s, i, "k", stage_lock(1), 5);
 	}
-	struct message m = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1) };
+	struct message m = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1) };
 	stage_inject(s, 1, 0, &m);
 	stage_wait(s, 6 * ROUND);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -201,9 +215,11 @@ static void a_released_record_does_not_come_back(void **state) {
 	assert_int_equal(stage_count(s, COUNT_sync_released), 2);
 }
 
-static void a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it(void **state) {
+static void a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it(
+	void **state) {
 	struct stage *s = *state;
-	put(s, 2, "k", stage_lock(1), 5); /* 0 and 1 know nothing of it any more */
+	/* 0 and 1 know nothing of it any more */
+	put(s, 2, "k", stage_lock(1), 5);
 	stage_wait(s, 6 * ROUND);
 	assert_int_equal(stage_status(s, 0).held + stage_status(s, 1).held, 0);
 }
@@ -211,7 +227,8 @@ static void a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_wh
 static void a_record_is_learned_as_a_quorum_has_it_and_not_as_one_master_alone(void **state) {
 	struct stage *s = *state;
 	put(s, 0, "k", stage_lock(1), 5);
-	put(s, 1, "k", stage_lock(1), 9); /* a repeat whose commit reached only this one */
+	/* a repeat whose commit reached only this one */
+	put(s, 1, "k", stage_lock(1), 9);
 	stage_wait(s, 6 * ROUND);
 	assert_int_equal(token_at(s, 0, "k", stage_lock(1)), 5);
 	assert_int_equal(token_at(s, 1, "k", stage_lock(1)), 9);
@@ -227,15 +244,18 @@ static void another_lock_in_the_way_is_not_displaced(void **state) {
 	assert_false(has(s, 2, "k", stage_lock(1)));
 	assert_true(has(s, 2, "k", stage_lock(2)));
 	assert_true(holds(s, 0, "k", stage_lock(1)));
-	stage_wait(s, 8 * ROUND); /* nobody can have been answered the other one */
+	/* nobody can have been answered the other one */
+	stage_wait(s, 8 * ROUND);
 	assert_true(has(s, 2, "k", stage_lock(1)));
 	assert_false(has(s, 2, "k", stage_lock(2)));
 }
 
-/* The record has run out here, and is about to at the others, which still report it: who was waiting for that has been promised the key. */
+/* The record has run out here, and is about to at the others, which still report it: who was
+ * waiting for that has been promised the key. */
 static void a_promise_is_not_displaced(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(2) };
 	put(s, 0, "k", stage_lock(1), 5);
 	put(s, 1, "k", stage_lock(1), 5);
 	for (int i = 0; i < 24; i++) {
@@ -278,7 +298,8 @@ static void a_value_that_one_master_missed_reaches_it(void **state) {
 static void a_bar_that_one_master_missed_reaches_it(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	struct message m = { .kind = MESSAGE_BREAK, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1) };
+	struct message m = { .kind = MESSAGE_BREAK, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1) };
 	stage_inject(s, 1, 0, &m);
 	stage_wait(s, 6 * ROUND);
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_EDENIED);
@@ -291,7 +312,8 @@ static void nonsense_in_an_exchange_changes_nothing(void **state) {
 	static const uint8_t bytes[2000] = { 255 };
 	for (int kind = MESSAGE_SYNC_ROOT; kind <= MESSAGE_SYNC_RECORD; kind++) {
 		for (uint64_t round = 0; round < 40; round++) {
-			struct message m = { .kind = (enum message_kind)kind, .round = round, .key = slice_str("key1"), .lock_id = lock_of(77),
+			struct message m = { .kind = (enum message_kind)kind, .round = round,
+				.key = slice_str("key1"), .lock_id = lock_of(77),
 				.number = round % 3, .blob = slice_of(bytes, (size_t)round * 50) };
 			stage_inject(s, 1, 0, &m);
 		}
@@ -303,15 +325,22 @@ static void nonsense_in_an_exchange_changes_nothing(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_master_that_was_cut_off_gets_back_to_the_others_state, setup_forgetful, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_master_that_was_cut_off_gets_back_to_the_others_state, setup_forgetful,
+			named_teardown),
 		NAMED(masters_that_agree_exchange_one_small_message_a_round),
-		cmocka_unit_test_setup_teardown(the_cost_follows_the_difference_and_not_the_table, setup_large, named_teardown),
+		cmocka_unit_test_setup_teardown(the_cost_follows_the_difference_and_not_the_table,
+			setup_large, named_teardown),
 		NAMED(what_is_merely_on_its_way_is_not_pulled),
-		cmocka_unit_test_setup_teardown(what_cannot_be_mended_keeps_nothing_else_from_it, setup_large, named_teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_mended_keeps_nothing_else_from_it,
+			setup_large, named_teardown),
 		NAMED(what_a_failed_commit_left_on_one_master_is_not_spread_and_goes),
-		cmocka_unit_test_setup_teardown(what_was_not_listed_for_want_of_room_is_not_taken_for_absent, setup_large, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_was_not_listed_for_want_of_room_is_not_taken_for_absent, setup_large,
+			named_teardown),
 		NAMED(a_released_record_does_not_come_back),
-		NAMED(a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it),
+		NAMED(
+		a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it),
 		NAMED(a_record_is_learned_as_a_quorum_has_it_and_not_as_one_master_alone),
 		NAMED(another_lock_in_the_way_is_not_displaced),
 		NAMED(a_promise_is_not_displaced),

@@ -62,7 +62,8 @@ static void a_master_takes_nothing_over_by_one_packet(void **state) {
 	lies(*state, 2);
 }
 
-/* It goes on for much longer than anybody waits before it passes a claim on: two that are linked with each other do not. */
+/* It goes on for much longer than anybody waits before it passes a claim on: two that are linked
+ * with each other do not. */
 static void a_master_that_insists_takes_nothing_over(void **state) {
 	struct stage *s = *state;
 	const struct config c = taken_over(s, 0, 2, 1);
@@ -99,7 +100,8 @@ static void fewer_than_a_majority_needs_end_no_vote_by_a_conflict(void **state) 
 static uint64_t told_of_records(const struct stage *s, uint32_t to) {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->count; i++) {
-		n += s->sent[i][to][MESSAGE_SNAPSHOT_RECORD] + s->sent[i][to][MESSAGE_FEED_RECORD] + s->sent[i][to][MESSAGE_READ_ANSWER];
+		n += s->sent[i][to][MESSAGE_SNAPSHOT_RECORD] +
+			s->sent[i][to][MESSAGE_FEED_RECORD] + s->sent[i][to][MESSAGE_READ_ANSWER];
 	}
 	return n;
 }
@@ -109,8 +111,10 @@ static void ask_for_all(struct stage *s, uint32_t from) {
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct message asks[] = {
 			{ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = epoch },
-			{ .kind = MESSAGE_SNAPSHOT, .round = 2, .epoch = epoch, .flags = FLAG_HANDOVER },
-			{ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = epoch + 1, .flags = FLAG_HANDOVER },
+			{ .kind = MESSAGE_SNAPSHOT, .round = 2, .epoch = epoch,
+				.flags = FLAG_HANDOVER },
+			{ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = epoch + 1,
+				.flags = FLAG_HANDOVER },
 			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ANYWAY },
 			{ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") },
 		};
@@ -149,10 +153,14 @@ static void a_removed_master_gets_no_record(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	const uint64_t before = told_of_records(s, 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ANYWAY });
-		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") });
-		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = 2 });
-		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 2, .epoch = 2, .flags = FLAG_HANDOVER });
+		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_FOLLOW, .round = 4,
+			.flags = FLAG_STAGING | FLAG_ANYWAY });
+		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_READ, .round = 5,
+			.key = slice_str("k") });
+		stage_inject(s, 2, i,
+			&(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = 2 });
+		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 2,
+			.epoch = 2, .flags = FLAG_HANDOVER });
 		stage_settle(s);
 	}
 	assert_int_equal(told_of_records(s, 2), before);
@@ -164,8 +172,10 @@ static void a_replica_gets_no_snapshot_of_a_master(void **state) {
 	add_replica(s, 0, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
 	stage_wait(s, SPAN_S);
-	stage_inject(s, 3, 0, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = 2 });
-	stage_inject(s, 3, 0, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = 3, .flags = FLAG_HANDOVER });
+	stage_inject(s, 3, 0,
+		&(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = 2 });
+	stage_inject(s, 3, 0, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = 3,
+		.flags = FLAG_HANDOVER });
 	stage_settle(s);
 	assert_int_equal(s->sent[0][3][MESSAGE_SNAPSHOT_RECORD], 0);
 }
@@ -190,7 +200,8 @@ static void nobody_but_a_master_asks_for_a_decree(void **state) {
 	for (uint32_t i = 0; i < 3; i++) {
 		say(s, 3, i, MESSAGE_DECREE_PREPARE, &c);
 		say(s, 3, i, MESSAGE_DECREE_ACCEPT, &c);
-		assert_int_equal(s->sent[i][3][MESSAGE_DECREE_PROMISE] + s->sent[i][3][MESSAGE_DECREE_ACCEPTED], 0);
+		assert_int_equal(s->sent[i][3][MESSAGE_DECREE_PROMISE] +
+			s->sent[i][3][MESSAGE_DECREE_ACCEPTED], 0);
 		assert_int_equal(s->nodes[i].disk.decree_config.epoch, 0);
 	}
 	nothing_is_taken_over(s, 2);
@@ -207,9 +218,11 @@ static void a_change_asked_of_a_replica_is_refused_and_names_a_master(void **sta
 
 static void says_complete(struct stage *s, uint32_t from, uint32_t to) {
 	const struct core_status status = stage_status(s, to), sender = stage_status(s, from);
-	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[from].disk.node_id,
-		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING | FRAME_COMPLETE };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[from].disk.node_id, .boot = sender.boot, .clock = sender.clock,
+		.flags = FRAME_VOTING | FRAME_COMPLETE };
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+		.frame = &frame });
 }
 
 /* n4 has not taken over from anybody yet. */
@@ -221,7 +234,8 @@ static void one_node_alone_does_not_say_that_all_have_taken_over(void **state) {
 	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
 	stage_settle(s);
 	assert_false(stage_status(s, 0).complete);
-	says_complete(s, 2, 0); /* it is in the epoch no more */
+	/* it is in the epoch no more */
+	says_complete(s, 2, 0);
 	says_complete(s, 1, 0);
 	assert_false(stage_status(s, 0).complete);
 	says_complete(s, 3, 0);

@@ -1,14 +1,17 @@
-/* Sections 6 and 9: which timings a change may set, that each can be taken back, and what is left when a change was wrong. */
+/* Sections 6 and 9: which timings a change may set, that each can be taken back, and what is left
+ * when a change was wrong. */
 #include <string.h>
 
 #include "members.h"
 
 static struct core_change request_of(span_ns request, span_ns promise) {
-	return (struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = request, .promise_timeout = promise };
+	return (struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = request,
+		.promise_timeout = promise };
 }
 
 static bool says(const struct stage_reply *r, const char *text) {
-	return r->why.size >= strlen(text) && memmem(r->why.bytes, r->why.size, text, strlen(text)) != NULL;
+	return r->why.size >= strlen(text) &&
+		memmem(r->why.bytes, r->why.size, text, strlen(text)) != NULL;
 }
 
 static span_ns request_timeout_at(const struct stage *s, uint32_t node) {
@@ -22,7 +25,8 @@ static void a_request_timeout_that_no_machine_keeps_is_refused(void **state) {
 	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(SPAN_MS, 0)));
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
 	assert_true(says(r, "request_timeout must be at least 10ms"));
-	assert_int_equal(do_change(s, 0, request_of(6 * SPAN_S, 12 * SPAN_S)), PAWL_EBADREQUEST); /* leases of 10 s */
+	/* leases of 10 s */
+	assert_int_equal(do_change(s, 0, request_of(6 * SPAN_S, 12 * SPAN_S)), PAWL_EBADREQUEST);
 	assert_int_equal(epoch_of(s, 0), 1);
 	must(s, 0, max_lease_of(600 * SPAN_S));
 	assert_int_equal(do_change(s, 0, request_of(61 * SPAN_S, 150 * SPAN_S)), PAWL_EBADREQUEST);
@@ -52,7 +56,8 @@ static void leases_shorter_than_the_shortest_are_not_set(void **state) {
 /* Answers on this link are late once. */
 static void be_slow(struct stage *s, uint32_t from, uint32_t to) {
 	s->held[from][to] = true;
-	stage_wait(s, 70 * SPAN_MS); /* a ping every 25 ms */
+	/* a ping every 25 ms */
+	stage_wait(s, 70 * SPAN_MS);
 	s->held[from][to] = false;
 	stage_settle(s);
 }
@@ -65,9 +70,11 @@ static void a_request_timeout_below_eight_round_trips_is_refused(void **state) {
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
 	assert_true(says(r, "n3: a round trip with it took"));
 	assert_true(says(r, ": request_timeout must be"));
-	must(s, 0, request_of(300 * SPAN_MS, SPAN_S)); /* to raise it needs no measure */
+	/* to raise it needs no measure */
+	must(s, 0, request_of(300 * SPAN_MS, SPAN_S));
 	stage_wait(s, 125 * SPAN_S);
-	must(s, 0, request_of(80 * SPAN_MS, 0)); /* that was not lately any more */
+	/* that was not lately any more */
+	must(s, 0, request_of(80 * SPAN_MS, 0));
 }
 
 static void round_trips_to_a_node_that_is_gone_are_forgotten(void **state) {
@@ -83,7 +90,8 @@ static void round_trips_to_a_node_that_is_gone_are_forgotten(void **state) {
 static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void **state) {
 	struct stage *s = *state;
 	be_slow(s, 1, 2);
-	stage_wait(s, 100 * SPAN_MS); /* it is told with the next answer to a ping */
+	/* it is told with the next answer to a ping */
+	stage_wait(s, 100 * SPAN_MS);
 	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(80 * SPAN_MS, 0)));
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
 	assert_true(says(r, "a round trip with it took"));
@@ -93,24 +101,29 @@ static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void 
 static void a_round_trip_that_no_link_lives_for_is_not_taken_for_true(void **state) {
 	struct stage *s = *state;
 	s->held[2][0] = true;
-	stage_wait(s, 30 * SPAN_MS); /* a ping is on its way */
+	/* a ping is on its way */
+	stage_wait(s, 30 * SPAN_MS);
 	for (uint64_t round = 1; round < 1000; round++) {
-		stage_inject(s, 2, 0, &(struct message){ .kind = MESSAGE_PONG, .round = round, .lease_us = UINT64_MAX });
+		stage_inject(s, 2, 0, &(struct message){ .kind = MESSAGE_PONG, .round = round,
+			.lease_us = UINT64_MAX });
 	}
 	s->held[2][0] = false;
 	stage_settle(s);
 	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(80 * SPAN_MS, 0)));
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
-	assert_true(says(r, "n3: a round trip with it took 60000ms lately, and 8 times that is 480000ms"));
+	assert_true(says(r,
+		"n3: a round trip with it took 60000ms lately, and 8 times that is 480000ms"));
 }
 
 /* ---- taking back ---- */
 
-static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back(void **state) {
+static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back(
+	void **state) {
 	struct stage *s = *state;
 	must(s, 0, request_of(10 * SPAN_MS, 20 * SPAN_MS));
 	uint64_t id = ask_change(s, 0, request_of(100 * SPAN_MS, 200 * SPAN_MS));
-	for (int i = 0; i < 4 && !answered(s, id); i++) { /* promise and acceptance: 150 ms each */
+	/* promise and acceptance: 150 ms each */
+	for (int i = 0; i < 4 && !answered(s, id); i++) {
 		s->nodes[1].disk_held = s->nodes[2].disk_held = true;
 		stage_wait(s, 150 * SPAN_MS);
 		for (uint32_t node = 1; node < 3; node++) {
@@ -121,7 +134,8 @@ static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_fr
 	}
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_decree_rival), 0);
-	assert_int_equal(stage_count(s, COUNT_decree_promise), 6); /* who is asked again while the disk is busy syncs nothing more */
+	/* who is asked again while the disk is busy syncs nothing more */
+	assert_int_equal(stage_count(s, COUNT_decree_promise), 6);
 	assert_int_equal(stage_count(s, COUNT_decree_accept), 6);
 	assert_int_equal(epoch_of(s, 0), 3);
 }
@@ -149,7 +163,8 @@ static void masters_that_are_lost_in_the_midst_of_a_decree_are_not_waited_for(vo
 	uint64_t id = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_isolate(s, 0, true);
 	stage_wait(s, 50 * SPAN_MS);
-	assert_true(count_of(s, 0, COUNT_decree_rival) > 0); /* that round is over */
+	/* that round is over */
+	assert_true(count_of(s, 0, COUNT_decree_rival) > 0);
 	s->nodes[1].disk_held = s->nodes[2].disk_held = false;
 	stage_isolate(s, 0, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
@@ -163,7 +178,8 @@ static void an_answer_of_the_decree_that_was_lost_is_asked_for_again(void **stat
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_decree_rival), 0); /* in the same round */
+	/* in the same round */
+	assert_int_equal(stage_count(s, COUNT_decree_rival), 0);
 }
 
 /* ---- after a wrong change ---- */
@@ -189,18 +205,22 @@ static void must_start_over(struct stage *s, uint32_t node, uint64_t token) {
 	assert_int_equal(state_of(s, node), CORE_RECOVERING);
 	stage_wait(s, 10 * SPAN_S);
 	assert_int_equal(state_of(s, node), CORE_RECOVERING);
-	stage_wait(s, 300 * SPAN_MS); /* 10 s (1 + 2 %) */
+	/* 10 s (1 + 2 %) */
+	stage_wait(s, 300 * SPAN_MS);
 	assert_int_equal(state_of(s, node), CORE_VOTING);
-	assert_string_equal(core_config(s->nodes[node].core)->nodes[0].address, s->nodes[node].address);
+	assert_string_equal(core_config(s->nodes[node].core)->nodes[0].address,
+		s->nodes[node].address);
 	assert_true(take(s, node, "k", stage_lock(9)) > token);
-	assert_int_equal(do_change(s, node, force), PAWL_OK); /* it is so */
+	/* it is so */
+	assert_int_equal(do_change(s, node, force), PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_forced), 1);
 }
 
 static void who_was_left_out_by_mistake_starts_over_from_its_disk(void **state) {
 	struct stage *s = *state;
 	uint64_t token = hand_over_to_the_dead(s);
-	assert_int_equal(do_change(s, 0, max_lease_of(SPAN_S)), PAWL_ERECOVERING); /* only that */
+	/* only that */
+	assert_int_equal(do_change(s, 0, max_lease_of(SPAN_S)), PAWL_ERECOVERING);
 	must_start_over(s, 0, token);
 	struct core_change add = change_of(CHANGE_ADD_REPLICA, "n6");
 	add.address = slice_str("n6:7118");
@@ -258,7 +278,8 @@ int main(void) {
 		NAMED(round_trips_to_a_node_that_is_gone_are_forgotten),
 		NAMED(who_is_near_all_others_knows_that_they_are_far_from_each_other),
 		NAMED(a_round_trip_that_no_link_lives_for_is_not_taken_for_true),
-		NAMED(a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back),
+		NAMED(
+	a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back),
 		NAMED(a_refusal_for_want_of_a_majority_advises_nothing_that_would_not_help),
 		NAMED(masters_that_are_lost_in_the_midst_of_a_decree_are_not_waited_for),
 		NAMED(an_answer_of_the_decree_that_was_lost_is_asked_for_again),

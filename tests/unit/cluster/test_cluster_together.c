@@ -1,8 +1,10 @@
-/* Several keys in one request, and one lock_id for several keys: what may not come together (docs/protocol.md, sections 2 and 11). */
+/* Several keys in one request, and one lock_id for several keys: what may not come together
+ * (docs/protocol.md, sections 2 and 11). */
 #include "members.h"
 
 static struct core_request group(const struct core_lock *locks, uint32_t count, span_ns wait) {
-	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = count, .lease = LEASE, .wait = wait };
+	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = count,
+		.lease = LEASE, .wait = wait };
 }
 
 static struct core_lock of(const char *key, uint8_t lock) {
@@ -22,7 +24,8 @@ static void a_lock_id_for_two_keys_of_a_request_is_refused(void **state) {
 	assert_memory_equal(stage_last(s)->failed_key.bytes, "c", 1);
 }
 
-/* X has "b" and "c" with one lock_id. That of "b" is over, and another one has come and gone: what this node knows of "c" is not about it. */
+/* X has "b" and "c" with one lock_id. That of "b" is over, and another one has come and gone: what
+ * this node knows of "c" is not about it. */
 static void a_lock_id_of_two_keys_is_vouched_for_each_by_itself(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "b", stage_lock(1));
@@ -30,14 +33,17 @@ static void a_lock_id_of_two_keys_is_vouched_for_each_by_itself(void **state) {
 	take(s, 0, "c", stage_lock(1));
 	take(s, 1, "b", stage_lock(2));
 	assert_int_equal(release(s, 1, "b", stage_lock(2)), PAWL_OK);
-	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("b"), .lock_id = stage_lock(1), .token = 1,
-		.lease_us = 1000000, .ballot = { 1, 1, 1 } };
-	stage_inject(s, 0, 1, &m); /* one master has missed the end */
-	assert_int_equal(extend(s, 0, "b", stage_lock(1), LEASE, false), PAWL_ELOST); /* two of three lack it */
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("b"),
+		.lock_id = stage_lock(1), .token = 1, .lease_us = 1000000, .ballot = { 1, 1, 1 } };
+	/* one master has missed the end */
+	stage_inject(s, 0, 1, &m);
+	/* two of three lack it */
+	assert_int_equal(extend(s, 0, "b", stage_lock(1), LEASE, false), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "c", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
-/* Its first client is gone, and everything is being given back: the same request over another connection is not told so, but served. */
+/* Its first client is gone, and everything is being given back: the same request over another
+ * connection is not told so, but served. */
 static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -67,8 +73,8 @@ static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
-/* n3 has missed "a", and its answer to an extension, that it wants the record, comes when that is given back already; but the replica that
- * coordinates all this still has it. */
+/* n3 has missed "a", and its answer to an extension, that it wants the record, comes when that is
+ * given back already; but the replica that coordinates all this still has it. */
 static void an_extension_brings_nothing_back_that_was_given_back(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 3;
@@ -125,7 +131,8 @@ static void a_lease_that_a_new_epoch_does_not_allow_is_too_long(void **state) {
 	}
 }
 
-/* n4 adopts epoch 2 first, and its commit is on its way. No master votes in that epoch yet when the wait is over. */
+/* n4 adopts epoch 2 first, and its commit is on its way. No master votes in that epoch yet when the
+ * wait is over. */
 static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 3;
@@ -155,7 +162,8 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_suspended_resumed), 1);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
-	take(s, 1, "k", stage_lock(2)); /* what the commit has left was given back before that */
+	/* what the commit has left was given back before that */
+	take(s, 1, "k", stage_lock(2));
 }
 
 static void the_deadline_of_all_is_that_of_the_one_that_ends_first(void **state) {
@@ -163,12 +171,14 @@ static void the_deadline_of_all_is_that_of_the_one_that_ends_first(void **state)
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
 	uint64_t id = stage_ask(s, 0, group(locks, 2, 20 * SPAN_S));
-	stage_wait(s, LEASE / 20); /* too short for the elder to be extended */
+	/* too short for the elder to be extended */
+	stage_wait(s, LEASE / 20);
 	assert_int_equal(release(s, 1, "b", stage_lock(9)), PAWL_OK);
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_group_extended), 0);
-	assert_true(stage_answer(s, id)->r.valid <= span_shrink(LEASE, 10000)); /* since it was asked */
+	/* since it was asked */
+	assert_true(stage_answer(s, id)->r.valid <= span_shrink(LEASE, 10000));
 }
 
 int main(void) {
@@ -177,8 +187,12 @@ int main(void) {
 		NAMED(a_lock_id_for_two_keys_of_a_request_is_refused),
 		NAMED(a_lock_id_of_two_keys_is_vouched_for_each_by_itself),
 		NAMED(a_repeat_while_everything_is_given_back_begins_anew),
-		cmocka_unit_test_setup_teardown(an_extension_brings_nothing_back_that_was_given_back, setup_replica, named_teardown),
-		cmocka_unit_test_setup_teardown(a_wait_that_is_over_while_the_epoch_changes_is_a_timeout, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			an_extension_brings_nothing_back_that_was_given_back, setup_replica,
+			named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_wait_that_is_over_while_the_epoch_changes_is_a_timeout, setup_replica,
+			named_teardown),
 		NAMED(a_lease_that_a_new_epoch_does_not_allow_is_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,11 +9,13 @@ static uint64_t token_at(const struct stage *s, uint32_t node) {
 
 /* A repeat of the acquire at node 1 whose commit has reached node 0 alone so far. */
 static uint64_t repeat_under(struct stage *s, uint64_t token, const struct terms *terms) {
-	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token + 8, 1, 1 }, .terms = *terms };
+	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8, .lease_us =
+		(uint64_t)(LEASE / SPAN_US), .ballot = { token + 8, 1, 1 }, .terms = *terms };
 	stage_inject(s, 1, 0, &commit);
 	stage_settle(s);
-	assert_true(token_at(s, 0) == token + 8 && token_at(s, 1) == token && token_at(s, 2) == token);
+	assert_true(token_at(s, 0) == token + 8 && token_at(s, 1) == token &&
+		token_at(s, 2) == token);
 	return token + 8;
 }
 
@@ -38,7 +40,8 @@ static void a_token_that_one_master_has_is_brought_to_others_before_it_is_answer
 	is_had_by_a_quorum(s, stage_last(s)->r.token);
 }
 
-/* For a caller that keeps no deadline only masters count that had it: those that were behind still do. */
+/* For a caller that keeps no deadline only masters count that had it: those that were behind still
+ * do. */
 static void who_was_behind_has_had_it_all_the_same(void **state) {
 	struct stage *s = *state;
 	repeat_at(s, take(s, 2, "k", stage_lock(1)));

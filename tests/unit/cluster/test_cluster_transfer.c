@@ -1,4 +1,5 @@
-/* A lock that is handed over to the one its holder names, and asking a holder to let go (docs/protocol.md, section 10, Succession). */
+/* A lock that is handed over to the one its holder names, and asking a holder to let go
+ * (docs/protocol.md, section 10, Succession). */
 #include "members.h"
 #include "replicas.h"
 
@@ -20,16 +21,19 @@ static int transfer(struct stage *s, uint32_t node, uint8_t lock, const char *to
 }
 
 static bool held_anywhere(const struct stage *s, uint8_t lock) {
-	return has(s, 0, "k", stage_lock(lock)) || has(s, 1, "k", stage_lock(lock)) || has(s, 2, "k", stage_lock(lock));
+	return has(s, 0, "k", stage_lock(lock)) || has(s, 1, "k", stage_lock(lock)) ||
+		has(s, 2, "k", stage_lock(lock));
 }
 
 static void the_named_one_gets_it_although_others_came_first(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
-	uint64_t first = wait_as(s, 1, "first", 1), second = wait_as(s, 2, "second", 2), third = wait_as(s, 1, "third", 3);
+	uint64_t first = wait_as(s, 1, "first", 1), second = wait_as(s, 2, "second", 2),
+		third = wait_as(s, 1, "third", 3);
 	assert_int_equal(transfer(s, 0, 100, "third"), PAWL_OK);
 	assert_true(stage_last(s)->r.op == CORE_ACQUIRE || stage_last(s)->r.released);
-	token_of(s, third); /* without any time having passed */
+	/* without any time having passed */
+	token_of(s, third);
 	assert_false(answered(s, first) || answered(s, second));
 	assert_true(holds(s, 2, "k", stage_lock(3)));
 }
@@ -37,7 +41,8 @@ static void the_named_one_gets_it_although_others_came_first(void **state) {
 static void those_who_were_passed_over_keep_their_order(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
-	uint64_t first = wait_as(s, 1, "first", 1), second = wait_as(s, 2, "second", 2), third = wait_as(s, 0, "third", 3);
+	uint64_t first = wait_as(s, 1, "first", 1), second = wait_as(s, 2, "second", 2),
+		third = wait_as(s, 0, "third", 3);
 	assert_int_equal(transfer(s, 0, 100, "third"), PAWL_OK);
 	token_of(s, third);
 	stage_wait(s, 20 * SPAN_MS);
@@ -122,9 +127,11 @@ static void it_is_a_release_in_every_way(void **state) {
 	(void)wait_as(s, 1, "next", 1);
 	assert_int_equal(transfer(s, 0, 100, "next"), PAWL_OK);
 	assert_int_equal(extend(s, 0, "k", stage_lock(100), LEASE, false), PAWL_ELOST);
-	const struct message late = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str("k"), .lock_id = stage_lock(100), .token = 1, .lease_us = 1000000 };
+	const struct message late = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str("k"),
+		.lock_id = stage_lock(100), .token = 1, .lease_us = 1000000 };
 	release(s, 0, "k", stage_lock(1));
-	stage_inject(s, 0, 2, &late); /* R3 */
+	/* R3 */
+	stage_inject(s, 0, 2, &late);
 	assert_false(held_anywhere(s, 100));
 }
 
@@ -162,7 +169,8 @@ static void whoever_has_the_named_one_in_its_queue_may_say_so(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t others = 0;
-	for (uint32_t home = 0; home < 3; home++) { /* each of the three is the replica's only one in turn; one of them is node 0's home */
+	/* each of the three is the replica's only one in turn; one of them is node 0's home */
+	for (uint32_t home = 0; home < 3; home++) {
 		for (uint32_t i = 0; i < 3; i++) {
 			stage_cut(s, REPLICA, i, i != home);
 		}

@@ -1,5 +1,5 @@
-/* Those who have a turn wait at the masters, also behind promises, and only behind those who do not wait for them (docs/protocol.md,
- * section 5). */
+/* Those who have a turn wait at the masters, also behind promises, and only behind those who do not
+ * wait for them (docs/protocol.md, section 5). */
 #include "named.h"
 
 /* A key of which n1 is the home: to enter its own queue it needs no message. */
@@ -38,7 +38,8 @@ static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 
 /* Asks at n2, and is kept there and by its home, with the turn. */
 static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
-	uint64_t kept = stage_count(s, COUNT_promise_parked), rivals = stage_count(s, COUNT_turn_rival);
+	uint64_t kept = stage_count(s, COUNT_promise_parked),
+		rivals = stage_count(s, COUNT_turn_rival);
 	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, wait);
 	r.terms.of = of;
 	uint64_t id = stage_ask(s, 1, r);
@@ -54,7 +55,8 @@ static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT), second = wait_for(s, 0, key, stage_lock(3));
+	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT),
+		second = wait_for(s, 0, key, stage_lock(3));
 	stage_client_gone(s, 2, 3);
 	stage_settle(s);
 	token_of(s, first);
@@ -65,7 +67,8 @@ static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE), first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
+		first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -79,7 +82,8 @@ static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **sta
 static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_SHARED), first = kept_for(s, key, SHARE_SHARED, WAIT);
+	uint64_t lucky = newcomer(s, key, SHARE_SHARED),
+		first = kept_for(s, key, SHARE_SHARED, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -110,10 +114,12 @@ static void a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind(void 
 	stage_settle(s);
 }
 
-static void a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it(void **state) {
+static void a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it(
+	void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE), tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
+	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
+		tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -125,12 +131,14 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	take(s, 1, key, stage_lock(9));
-	uint64_t first = wait_for(s, 2, key, stage_lock(1)), second = wait_for(s, 1, key, stage_lock(2));
+	uint64_t first = wait_for(s, 2, key, stage_lock(1)),
+		second = wait_for(s, 1, key, stage_lock(2));
 	uint64_t kept = stage_count(s, COUNT_promise_parked);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
 	token_of(s, first);
-	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 2); /* at n3 behind its lock, at n2 behind its promise */
+	/* at n3 behind its lock, at n2 behind its promise */
+	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 2);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, false);
 	stage_settle(s);
 	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
@@ -139,8 +147,9 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 
 /* Asks n3 for a promise, for a request of n1 or n2 that has a turn with this stamp (0: none). */
 static void asks_n3(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp, bool turn) {
-	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_PROMISE, .round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
-		.lock_id = stage_lock(lock), .ticket = { stamp, lock }, .flags = turn ? FLAG_TURN : 0 });
+	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_PROMISE,
+		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"), .lock_id =
+		stage_lock(lock), .ticket = { stamp, lock }, .flags = turn ? FLAG_TURN : 0 });
 }
 
 static void refuses(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {
@@ -161,8 +170,10 @@ static void nobody_waits_behind_a_later_ones_promise(void **state) {
 	asks_n3(s, 0, 1, 20, true);
 	refuses(s, 1, 2, 10);
 	keeps(s, 1, 3, 30);
-	refuses(s, 1, 3, 15); /* it has another stamp now, and is not kept any more */
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 1 });
+	/* it has another stamp now, and is not kept any more */
+	refuses(s, 1, 3, 15);
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .attempt = 1 });
 	assert_int_equal(stage_count(s, COUNT_kept_promised), 0);
 }
 
@@ -182,12 +193,15 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 	keeps(s, 1, 3, 30);
 	uint64_t told = stage_sent(s, MESSAGE_PROMISE_ANSWER);
 	asks_n3(s, 0, 1, 20, true);
-	assert_int_equal(stage_sent(s, MESSAGE_PROMISE_ANSWER), told + 2); /* the answer, and to the one of 10 */
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 1 });
+	/* the answer, and to the one of 10 */
+	assert_int_equal(stage_sent(s, MESSAGE_PROMISE_ANSWER), told + 2);
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .attempt = 1 });
 	assert_int_equal(stage_count(s, COUNT_kept_promised), 1);
 }
 
-/* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and who comes later has the promise. */
+/* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and
+ * who comes later has the promise. */
 static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 	const char *key = key_of_n1(s);
 	assert_int_equal(stage_do(s, 1, stage_acquire(key, stage_lock(9), lease, 0)), PAWL_OK);
@@ -196,20 +210,25 @@ static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 	stage_wait(s, 10 * SPAN_MS);
 	stage_stop(s, 1, 2, MESSAGE_EXTEND, false);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
-	const uint64_t first = wait_for(s, 0, key, stage_lock(1)), rivals = stage_count(s, COUNT_turn_rival);
+	const uint64_t first = wait_for(s, 0, key, stage_lock(1)),
+		rivals = stage_count(s, COUNT_turn_rival);
 	stage_wait(s, lease - 40 * SPAN_MS);
-	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_RELEASE, .key = slice_str(key), .lock_id = stage_lock(9) });
-	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_PROMISE, .round = 1, .attempt = 1, .key = slice_str(key), .lock_id = stage_lock(2),
-		.ticket = { UINT32_MAX, 1 }, .flags = FLAG_TURN });
+	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_RELEASE, .key = slice_str(key),
+		.lock_id = stage_lock(9) });
+	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_PROMISE, .round = 1, .attempt = 1,
+		.key = slice_str(key), .lock_id = stage_lock(2), .ticket = { UINT32_MAX, 1 },
+		.flags = FLAG_TURN });
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
-	stage_wait(s, 35 * SPAN_MS); /* it has ended at n1 */
+	/* it has ended at n1 */
+	stage_wait(s, 35 * SPAN_MS);
 	assert_false(answered(s, first));
 	stage_wait(s, 20 * SPAN_MS);
 	token_of(s, first);
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 }
 
-static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) { ahead_of_a_lock_that_ends_soon(*state, 150 * SPAN_MS); }
+static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
+	ahead_of_a_lock_that_ends_soon(*state, 150 * SPAN_MS); }
 
 static int setup_of_odd_clocks(void **state) {
 	struct stage_options options = named_options();
@@ -228,7 +247,8 @@ static void who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon(vo
 
 /* ---- the place of a request whose commit the home has refused (section 2, Acquire) ---- */
 
-/* A reader at n3 has the lock, a writer at n2 waits for it, and then a reader at n3. The first reader has released it at n2 and n3, not at n1. */
+/* A reader at n3 has the lock, a writer at n2 waits for it, and then a reader at n3. The first
+ * reader has released it at n2 and n3, not at n1. */
 struct refused_at_home {
 	const char *key;
 	uint64_t writer, reader, turns;
@@ -253,19 +273,23 @@ static struct refused_at_home refused_at_home(struct stage *s) {
 	return at;
 }
 
-/* At n3 somebody else's lock comes before the writer's commit, and ends after it: n2 is the only one to have accepted that. */
+/* At n3 somebody else's lock comes before the writer's commit, and ends after it: n2 is the only
+ * one to have accepted that. */
 static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
 	struct stage *s = *state;
 	const struct refused_at_home at = refused_at_home(s);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
-	(void)release(s, 2, at.key, stage_lock(9)); /* its answer is behind the commit */
+	/* its answer is behind the commit */
+	(void)release(s, 2, at.key, stage_lock(9));
 	const uint64_t far = stage_status(s, 1).clock + 1000;
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(at.key),
-		.lock_id = stage_lock(8), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
+		.attempt = 1, .key = slice_str(at.key), .lock_id = stage_lock(8), .token = far,
+		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
-	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_RELEASE, .round = 2 << 16, .key = slice_str(at.key), .lock_id = stage_lock(8) });
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_RELEASE, .round = 2 << 16,
+		.key = slice_str(at.key), .lock_id = stage_lock(8) });
 	stage_settle(s);
 	stage_stop(s, 2, 0, MESSAGE_RELEASE, false);
 	stage_wait(s, 20 * SPAN_MS);
@@ -285,11 +309,14 @@ static void granted_without_its_home(struct stage *s, uint32_t last) {
 	assert_int_equal(stage_count(s, COUNT_turn_given), at.turns + 1);
 }
 
-static void who_is_granted_elsewhere_leaves_its_place(void **state) { granted_without_its_home(*state, 2); }
+static void who_is_granted_elsewhere_leaves_its_place(void **state) {
+	granted_without_its_home(*state, 2); }
 
-static void who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place(void **state) { granted_without_its_home(*state, 0); }
+static void who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place(void **state) {
+	granted_without_its_home(*state, 0); }
 
-static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over(void **state) {
+static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over(
+	void **state) {
 	struct stage *s = *state;
 	const struct refused_at_home at = refused_at_home(s);
 	stage_lose(s, 0, 1, MESSAGE_COMMIT_ANSWER, true);
@@ -310,17 +337,21 @@ int main(void) {
 		NAMED(a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock),
 		NAMED(a_promise_that_ends_with_its_link_makes_room),
 		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind),
-		NAMED(a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it),
+		NAMED(
+		a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it),
 		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
 		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),
-		cmocka_unit_test_setup_teardown(who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon, setup_of_odd_clocks, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon,
+			setup_of_odd_clocks, named_teardown),
 		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
 		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
 		NAMED(who_is_refused_at_home_as_well_keeps_its_place_there),
 		NAMED(who_is_granted_elsewhere_leaves_its_place),
 		NAMED(who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place),
-		NAMED(who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over),
+		NAMED(
+		who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* A node gives a lock up that was to end with it, and not every master hears; or the lock has ended (docs/protocol.md, section 2, Release on
- * disconnect). Three masters; the node is a replica. */
+/* A node gives a lock up that was to end with it, and not every master hears; or the lock has ended
+ * (docs/protocol.md, section 2, Release on disconnect). Three masters; the node is a replica. */
 #include <stdio.h>
 #include <string.h>
 
@@ -117,7 +117,8 @@ static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
 	assert_int_equal(stage_count(s, COUNT_binding_ended), 3);
 }
 
-/* The lock goes on by n2 and n3, who hand it over; n1 goes on as a master, and has it bound from before. */
+/* The lock goes on by n2 and n3, who hand it over; n1 goes on as a master, and has it bound from
+ * before. */
 static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state) {
 	struct stage *s = *state;
 	given_up_unheard_by_n1(s);
@@ -134,7 +135,8 @@ static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state)
 	assert_true(has_k(s, 0));
 }
 
-/* n1 is none of the masters for an epoch, so that the node does not count on it; then it is one again, and is not told. */
+/* n1 is none of the masters for an epoch, so that the node does not count on it; then it is one
+ * again, and is not told. */
 static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 8 * SPAN_S, 0);
@@ -190,7 +192,8 @@ static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state)
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 	stage_wait(s, SPAN_S - 2 * GRACE);
 	assert_false(answered(s, waiter));
-	stage_wait(s, 3 * GRACE); /* well before the lease would have ended */
+	/* well before the lease would have ended */
+	stage_wait(s, 3 * GRACE);
 	(void)token_of(s, waiter);
 }
 
@@ -220,8 +223,9 @@ static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **sta
 	assert_false(answered(s, id));
 }
 
-/* n1's last word is late: n3 has told that it lacks the lock, and learns it, before n1's lease ends, which has missed the extension. q masters have
- * the lock all the time. `by`: through whom it is extended. */
+/* n1's last word is late: n3 has told that it lacks the lock, and learns it, before n1's lease
+ * ends, which has missed the extension. q masters have the lock all the time. `by`: through whom it
+ * is extended. */
 static void extended_between_two_answers(struct stage *s, uint32_t by) {
 	take_without_n3(s);
 	stage_wait(s, LEASE - 40 * SPAN_MS);
@@ -263,7 +267,8 @@ static void a_bound_lock_that_is_broken_through_its_node_is_lost(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
-/* Room for four: more of them are bound one after the other, given up unheard, and over by their leases. */
+/* Room for four: more of them are bound one after the other, given up unheard, and over by their
+ * leases. */
 static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
@@ -294,7 +299,8 @@ static int setup_two_masters(void **state) {
 	return 0;
 }
 
-/* n1 and the replica n3 have not heard of epoch 2, in which n2 is the only master: that n1 lacks the lock says nothing of what n2 has granted. */
+/* n1 and the replica n3 have not heard of epoch 2, in which n2 is the only master: that n1 lacks
+ * the lock says nothing of what n2 has granted. */
 static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 2;
@@ -319,7 +325,8 @@ static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	assert_int_equal(epoch_of(s, replica), 2);
 	assert_false(answered(s, bound));
 	assert_int_equal(extend(s, replica, "k", stage_lock(1), LEASE, true), PAWL_OK);
-	r.lock_id = stage_lock(2); /* and what is not there is lost when all have answered */
+	/* and what is not there is lost when all have answered */
+	r.lock_id = stage_lock(2);
 	assert_int_equal(stage_do(s, replica, r), PAWL_ELOST);
 }
 
@@ -338,8 +345,11 @@ int main(void) {
 		UNBOUND(a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once),
 		UNBOUND(what_another_node_has_lengthened_between_two_answers_is_not_lost),
 		UNBOUND(a_bound_lock_that_is_broken_through_its_node_is_lost),
-		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_and_is_bound_is_not_lost, setup_two_masters, named_teardown),
-		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_the_next_epoch_granted_and_is_bound_is_not_lost, setup_two_masters,
+			named_teardown),
+		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended,
+			named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

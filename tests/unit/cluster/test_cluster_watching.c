@@ -1,5 +1,6 @@
-/* Whoever watches at a master is told of every lock that came and went, also of those that this master refused, in order for each key
- * (docs/protocol.md, section 3, Watching). n3 is watched, unless it is said otherwise. */
+/* Whoever watches at a master is told of every lock that came and went, also of those that this
+ * master refused, in order for each key (docs/protocol.md, section 3, Watching). n3 is watched,
+ * unless it is said otherwise. */
 #include "watched.h"
 
 static void is_gap_of_key(struct stage *s, const char *key) {
@@ -71,7 +72,8 @@ static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void 
 	hold_releases(s, 0, true);
 	hold_releases(s, 1, true);
 	release(s, 0, "k", stage_lock(1));
-	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(2),
+	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(2),
 		.token = take(s, 1, "k", stage_lock(2)), .lease_us = 500000 };
 	release(s, 1, "k", stage_lock(2));
 	uint64_t next = wait_for(s, N3, "k", stage_lock(3));
@@ -105,7 +107,8 @@ static void those_that_share_do_not_end_each_other(void **state) {
 	nothing_more(s);
 }
 
-/* L1 shares the key and stays at n3 for long, elsewhere it has ended; L2 is exclusive, and L3 shares again. */
+/* L1 shares the key and stays at n3 for long, elsewhere it has ended; L2 is exclusive, and L3
+ * shares again. */
 static void one_that_shares_with_what_stands_here_does_not_end_what_that_excludes(void **state) {
 	struct stage *s = *state;
 	take_shared(s, 0, 1);
@@ -141,8 +144,10 @@ static void what_was_refused_before_somebody_watched_is_told(void **state) {
 static void fill(struct stage *s) {
 	for (uint32_t i = 0; i < 3; i++) {
 		char name[16];
-		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(numbered(name, i)),
-			.lock_id = stage_lock((uint8_t)(100 + i)), .token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
+		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			.key = slice_str(numbered(name, i)),
+			.lock_id = stage_lock((uint8_t)(100 + i)),
+			.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
 		stage_inject(s, 0, N3, &m);
 	}
 	stage_settle(s);
@@ -155,7 +160,8 @@ static struct stage *small(void) {
 	o.limits.keys = 3;
 	struct stage *s = stage_born(&o);
 	stage_want_news(s, N3);
-	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	/* it does not see that it has this alone */
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	fill(s);
 	return s;
@@ -194,7 +200,8 @@ static void what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon(void **
 /* n2 is watched: it has merged the locks of two that never knew of each other. */
 static void what_came_and_went_while_the_key_was_contested_is_told(void **state) {
 	struct stage *s = *state;
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, 0).clock + 1, .lease_us = 9000000 };
 	stage_inject(s, 1, 0, &m);
 	stage_isolate(s, 0, true);
@@ -239,15 +246,18 @@ static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(v
 	nothing_more(s);
 }
 
-/* The holder of the older one lives, as far as n3 knows: its release is on its way by another node. */
-static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap(void **state) {
+/* The holder of the older one lives, as far as n3 knows: its release is on its way by another
+ * node. */
+static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap(
+	void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, true);
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, true);
 	take(s, 1, "k", stage_lock(1));
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, false);
-	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
-		.token = stage_last(s)->r.token, .lease_us = 500000 };
+	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_last(s)->r.token,
+		.lease_us = 500000 };
 	release(s, 1, "k", stage_lock(1));
 	take(s, 0, "k", stage_lock(2));
 	release(s, 0, "k", stage_lock(2));
@@ -265,9 +275,11 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 /* What a coordinator that died left at n3 stands in the way for seconds. */
 static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state) {
 	struct stage *s = *state;
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
-	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	/* it does not see that it has this alone */
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
 	stage_settle(s);
@@ -309,7 +321,8 @@ static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) 
 	lose_to(s, N3, MESSAGE_DECREE_ACCEPT, false);
 }
 
-/* n3 alone has adopted the next epoch, and votes in it: what the others grant under the one before it drops. */
+/* n3 alone has adopted the next epoch, and votes in it: what the others grant under the one before
+ * it drops. */
 static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
 	struct stage *s = *state;
 	lose_choices(s, 0, true);

@@ -15,8 +15,9 @@ static struct config_node node_of(const char *name, uint8_t id, bool master) {
 
 /* Epoch 2: c took b's place as a master, b is a replica now. */
 static struct config sample(void) {
-	struct config c = { .epoch = 2, .cluster = "prod", .cluster_id = { { 7 } }, .max_lease = 60 * SPAN_S, .request_timeout = SPAN_S,
-		.promise_timeout = 2 * SPAN_S, .drift_ppm = 10000, .node_count = 3, .before_count = 2 };
+	struct config c = { .epoch = 2, .cluster = "prod", .cluster_id = { { 7 } },
+		.max_lease = 60 * SPAN_S, .request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S,
+		.drift_ppm = 10000, .node_count = 3, .before_count = 2 };
 	c.nodes[0] = node_of("a", 1, true);
 	c.nodes[1] = node_of("c", 3, true);
 	c.nodes[2] = node_of("b", 2, false);
@@ -58,7 +59,8 @@ static void too_many_nodes_or_masters_before_are_refused(void **state) {
 	c.before_count = MASTERS_MAX;
 	size_t size = config_encode(&c, bytes);
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), 0);
-	/* the count of the masters before stands in front of them: nine of the shortest, and one of a name and an address */
+	/* the count of the masters before stands in front of them: nine of the shortest, and one of
+	 * a name and an address */
 	size_t before = 2 * (1 + 1 + 1 + 14 + 16 + 1) + 7 * (1 + 1 + 16 + 1);
 	bytes[size - before - 8]++;
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), PAWL_EPROTOCOL);
@@ -118,7 +120,8 @@ static void what_cannot_be_used_is_named(void **state) {
 	assert_non_null(strstr(config_problem(&c), "same identity"));
 	c = sample();
 	c.promise_timeout--;
-	assert_non_null(strstr(config_problem(&c), "promise_timeout must be at least twice request_timeout"));
+	assert_non_null(strstr(config_problem(&c),
+		"promise_timeout must be at least twice request_timeout"));
 }
 
 int main(void) {

@@ -10,7 +10,8 @@
 #include "core.h"
 #include "pawl/error.h"
 
-struct host { /* a master alone, which has been born */
+/* a master alone, which has been born */
+struct host {
 	struct alloc_counter memory;
 	struct allocator alloc;
 	struct config birth;
@@ -26,7 +27,8 @@ static void step(struct host *h, const struct core_event *event) {
 	core_step(h->core, event, h->now, h->out);
 	core_check(h->core);
 	if (core_out_persist(h->out, &state, &seq)) {
-		struct core_event done = { .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = true };
+		struct core_event done = { .kind = CORE_PERSISTED, .persist_seq = seq,
+			.persist_ok = true };
 		step(h, &done);
 	}
 }
@@ -35,12 +37,13 @@ static int set_up(void **state) {
 	static struct host h;
 	h = (struct host){ .now = { SPAN_S, SPAN_S } };
 	h.alloc = alloc_libc(&h.memory);
-	h.birth = (struct config){ .node_count = 1, .max_lease = 3 * SPAN_S, .request_timeout = SPAN_S / 2, .promise_timeout = SPAN_S,
-		.drift_ppm = 10000 };
+	h.birth = (struct config){ .node_count = 1, .max_lease = 3 * SPAN_S,
+		.request_timeout = SPAN_S / 2, .promise_timeout = SPAN_S, .drift_ppm = 10000 };
 	h.birth.nodes[0].master = true;
 	h.birth.nodes[0].name[0] = 'n', h.birth.nodes[0].name[1] = '1';
 	h.durable.node_id.b[0] = 1;
-	struct core_options options = { .alloc = &h.alloc, .seed = 1, .name = "n1", .birth = &h.birth, .durable = &h.durable };
+	struct core_options options = { .alloc = &h.alloc, .seed = 1, .name = "n1",
+		.birth = &h.birth, .durable = &h.durable };
 	assert_int_equal(core_new(&options, &h.core), 0);
 	h.out = core_out_new(h.core);
 	assert_non_null(h.out);
@@ -70,7 +73,8 @@ static void guests_whose_links_are_reset_together_leave_no_reset_behind(void **s
 	come(h, "n2");
 	come(h, "n3");
 	assert_int_equal(core_peer_count(h->core), 3);
-	h->now = instant_add(h->now, 10 * SPAN_S); /* it stood still: what waits in the links is old */
+	/* it stood still: what waits in the links is old */
+	h->now = instant_add(h->now, 10 * SPAN_S);
 	step(h, &(struct core_event){ .kind = CORE_TICK });
 	assert_int_equal(core_peer_count(h->core), 1);
 	assert_int_equal(core_out_resets(h->out) >> core_peer_count(h->core), 0);
@@ -84,7 +88,8 @@ static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
 	struct host *h = *state;
 	char name[8];
 	come(h, "n2");
-	come(h, "n3"); /* it stays */
+	/* it stays */
+	come(h, "n3");
 	go(h, 1);
 	for (int i = 0; i < 2 * NODES_MAX; i++) {
 		assert_true(snprintf(name, sizeof name, "g%d", i) > 0);
@@ -100,8 +105,11 @@ static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(guests_whose_links_are_reset_together_leave_no_reset_behind, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(guests_that_come_and_go_do_not_fill_the_table, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			guests_whose_links_are_reset_together_leave_no_reset_behind, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(guests_that_come_and_go_do_not_fill_the_table,
+			set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

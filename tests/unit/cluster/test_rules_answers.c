@@ -1,5 +1,5 @@
-/* What a coordinator counts, and what it makes of it (docs/protocol.md, sections 1 and 2): answers that come late, twice, or for
- * something else. */
+/* What a coordinator counts, and what it makes of it (docs/protocol.md, sections 1 and 2): answers
+ * that come late, twice, or for something else. */
 #include "named.h"
 
 static struct stage_frame *head(struct stage *s, uint32_t from, uint32_t to) {
@@ -12,9 +12,11 @@ static void deliver_twice(struct stage *s, uint32_t from, uint32_t to) {
 	struct stage_frame *f = head(s, from, to);
 	struct slice body;
 	struct frame frame;
-	assert_int_equal(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL), PEER_SCAN_COMPLETE);
+	assert_int_equal(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL),
+		PEER_SCAN_COMPLETE);
 	assert_int_equal(peer_frame_decode(&s->decoder, body, &frame), 0);
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = from, .frame = &frame });
+	stage_step(s, to,
+		&(struct core_event){ .kind = CORE_FRAME, .peer = from, .frame = &frame });
 	assert_true(stage_deliver(s, from, to));
 }
 
@@ -39,7 +41,8 @@ static void a_master_that_answers_twice_counts_once(void **state) {
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	assert_true(stage_head_is(s, 1, 0, MESSAGE_COMMIT_ANSWER));
-	deliver_twice(s, 1, 0); /* with its own that makes two, and three are needed */
+	/* with its own that makes two, and three are needed */
+	deliver_twice(s, 1, 0);
 	assert_false(answered(s, id));
 	assert_true(stage_deliver(s, 2, 0));
 	token_of(s, id);
@@ -53,13 +56,15 @@ static void an_answer_after_request_timeout_does_not_count(void **state) {
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	stage_jump(s, 60 * SPAN_MS);
-	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK }); /* it did not stand still */
+	/* it did not stand still */
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
 	stage_jump(s, 45 * SPAN_MS);
 	assert_true(stage_deliver(s, 1, 0));
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
-/* n1 answers the lock, and asks for an extension 45 ms before it is over; what it is told comes when its deadline has passed. */
+/* n1 answers the lock, and asks for an extension 45 ms before it is over; what it is told comes
+ * when its deadline has passed. */
 static uint64_t extend_late(struct stage *s) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	r.lease = LEASE;
@@ -69,7 +74,8 @@ static uint64_t extend_late(struct stage *s) {
 }
 
 static void take_and_wait(struct stage *s) {
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)),
+		PAWL_OK);
 	stage_wait(s, 450 * SPAN_MS);
 	hold_to(s, 0, true);
 }
@@ -84,14 +90,16 @@ static int answer_late(struct stage *s, uint64_t id) {
 static void an_extension_answered_after_the_deadline_is_unsure(void **state) {
 	struct stage *s = *state;
 	take_and_wait(s);
-	assert_int_equal(answer_late(s, extend_late(s)), PAWL_EUNSURE); /* every master has it; but somebody may have had it in between */
+	/* every master has it; but somebody may have had it in between */
+	assert_int_equal(answer_late(s, extend_late(s)), PAWL_EUNSURE);
 }
 
 static void a_lock_that_another_node_has_extended_is_not_lost(void **state) {
 	struct stage *s = *state;
 	take_and_wait(s);
 	uint64_t id = extend_late(s);
-	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_OK); /* n2 and n3 had it */
+	/* n2 and n3 had it */
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(answer_late(s, id), PAWL_EUNSURE);
 	assert_true(holds(s, 1, "k", stage_lock(1)));
 }
@@ -122,12 +130,15 @@ static int setup_moving(void **state) {
 	return 0;
 }
 
-/* n2 and n3 have the lock, whose lease ends in 50 ms. The replica asks: n1 lacks it. Then n2 lengthens it and teaches it n1; but n3 hears of nothing
- * before its lease is over, and answers the replica that it lacks it, too. n2 is not heard. */
+/* n2 and n3 have the lock, whose lease ends in 50 ms. The replica asks: n1 lacks it. Then n2
+ * lengthens it and teaches it n1; but n3 hears of nothing before its lease is over, and answers the
+ * replica that it lacks it, too. n2 is not heard. */
 static uint64_t ask_while_it_moves(struct stage *s, struct core_request r) {
-	const enum message_kind answers[] = { MESSAGE_EXTEND_ANSWER, MESSAGE_PREPARE_ANSWER, MESSAGE_DOWNGRADE_ANSWER };
+	const enum message_kind answers[] = { MESSAGE_EXTEND_ANSWER, MESSAGE_PREPARE_ANSWER,
+		MESSAGE_DOWNGRADE_ANSWER };
 	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)),
+		PAWL_OK);
 	stage_wait(s, 450 * SPAN_MS);
 	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
 	for (int i = 0; i < 3; i++) {
@@ -151,7 +162,9 @@ static uint64_t ask_while_it_moves(struct stage *s, struct core_request r) {
 }
 
 static void an_update_of_a_lock_that_moves_is_not_lost(void **state) {
-	token_of(*state, ask_while_it_moves(*state, stage_request(CORE_UPDATE, "k", stage_lock(1)))); /* it has asked again */
+	/* it has asked again */
+	token_of(*state,
+		ask_while_it_moves(*state, stage_request(CORE_UPDATE, "k", stage_lock(1))));
 }
 
 static void an_extension_of_a_lock_that_moves_is_not_lost(void **state) {
@@ -162,18 +175,22 @@ static void an_extension_of_a_lock_that_moves_is_not_lost(void **state) {
 }
 
 static void a_downgrade_of_a_lock_that_moves_is_not_lost(void **state) {
-	const uint64_t id = ask_while_it_moves(*state, stage_request(CORE_DOWNGRADE, "k", stage_lock(1)));
+	const uint64_t id = ask_while_it_moves(*state,
+		stage_request(CORE_DOWNGRADE, "k", stage_lock(1)));
 	assert_int_equal(stage_answer(*state, id)->r.error, PAWL_ENOQUORUM);
 }
 
 /* What they lacked before they were asked is lost. */
 static void what_was_lacking_before_it_was_asked_for_is_lost(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)),
+		PAWL_OK);
 	stage_wait(s, 510 * SPAN_MS);
-	const uint64_t ids[] = { stage_ask(s, REPLICA, stage_request(CORE_UPDATE, "k", stage_lock(1))),
+	const uint64_t ids[] = { stage_ask(s, REPLICA,
+		stage_request(CORE_UPDATE, "k", stage_lock(1))),
 		stage_ask(s, REPLICA, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))),
-		stage_ask(s, REPLICA, (struct core_request){ .op = CORE_EXTEND, .key = slice_str("k"), .lock_id = stage_lock(1), .lease = LEASE }) };
+		stage_ask(s, REPLICA, (struct core_request){ .op = CORE_EXTEND,
+			.key = slice_str("k"), .lock_id = stage_lock(1), .lease = LEASE }) };
 	for (int i = 0; i < 3; i++) {
 		s->held[REPLICA][i] = true;
 	}
@@ -210,12 +227,13 @@ static void a_lease_counts_from_the_sending_of_its_round(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.valid, least);
 }
 
-/* n1 alone has the lock_id, with a token far above the clock of n2, which is asked for it again and hears of that token only by
- * this answer. */
+/* n1 alone has the lock_id, with a token far above the clock of n2, which is asked for it again and
+ * hears of that token only by this answer. */
 static void the_token_of_a_repeat_is_above_what_fewer_than_a_quorum_reported(void **state) {
 	struct stage *s = *state;
 	uint64_t far = stage_status(s, 1).clock + 1000;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1), .token = far,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = far,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } };
 	stage_inject(s, 2, 0, &m);
 	stage_fifo_clear(s, &s->links[0][1]);
@@ -242,14 +260,16 @@ static void take_with_value(struct stage *s, uint32_t node, const char *value) {
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
-/* n1's first round is refused by n2, which has noted the higher ballot of its own update; n3's answer to it comes when the
- * second round is under way, and n2's update has been written in between. */
+/* n1's first round is refused by n2, which has noted the higher ballot of its own update; n3's
+ * answer to it comes when the second round is under way, and n2's update has been written in
+ * between. */
 static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	struct stage *s = *state;
 	take_with_value(s, 0, "a");
 	stage_wait(s, 30 * SPAN_MS);
-	struct frame ahead = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s, 1).config_hash,
-		.sender = s->nodes[2].disk.node_id, .boot = stage_status(s, 2).boot, .clock = stage_status(s, 1).clock + 50, .flags = FRAME_VOTING };
+	struct frame ahead = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
+		1).config_hash, .sender = s->nodes[2].disk.node_id, .boot = stage_status(s, 2).boot,
+		.clock = stage_status(s, 1).clock + 50, .flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 2, .frame = &ahead });
 	s->held[1][0] = s->held[1][2] = s->held[2][0] = true;
 	uint64_t second = stage_ask(s, 1, update("n2's", "a"));
@@ -257,7 +277,8 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_update_refused_ballot), 1);
 	s->held[0][1] = true;
-	stage_jump(s, 26 * SPAN_MS); /* longer than a ballot is protected */
+	/* longer than a ballot is protected */
+	stage_jump(s, 26 * SPAN_MS);
 	while (stage_deliver(s, 1, 0)) {
 	}
 	s->held[1][2] = false;
@@ -265,7 +286,8 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
 	struct stage_frame *stale = head(s, 2, 0);
 	assert_true(stage_head_is(s, 2, 0, MESSAGE_PREPARE_ANSWER));
-	for (int i = 0; i < 3; i++) { /* n1's round ends, and after a pause the next begins */
+	/* n1's round ends, and after a pause the next begins */
+	for (int i = 0; i < 3; i++) {
 		stage_jump(s, i == 0 ? 25 * SPAN_MS : i == 1 ? 51 * SPAN_MS : 10 * SPAN_MS);
 		stage_tick(s);
 	}
@@ -297,7 +319,8 @@ static void a_value_seq_names_one_write(void **state) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_EMISMATCH);
 }
 
-/* A write that reached n1 alone is seen by a reader's expectation; once it was shown it is there to stay. */
+/* A write that reached n1 alone is seen by a reader's expectation; once it was shown it is there to
+ * stay. */
 static void a_mismatch_shows_what_is_written_for_good(void **state) {
 	struct stage *s = *state;
 	take_with_value(s, 0, "a");

@@ -1,8 +1,10 @@
-/* What a master accepts (docs/protocol.md, section 2), each rule shown by a message that only this rule turns away. */
+/* What a master accepts (docs/protocol.md, section 2), each rule shown by a message that only this
+ * rule turns away. */
 #include "named.h"
 
 static struct message message_of(enum message_kind kind, struct id128 lock, uint64_t token) {
-	return (struct message){ .kind = kind, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
+	return (struct message){ .kind = kind, .round = 1 << 16, .attempt = 1,
+		.key = slice_str("k"), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { token, 1, 1 } };
 }
 
@@ -94,7 +96,8 @@ static void at_the_home_nobody_slips_in_before_those_who_wait(void **state) {
 	m.flags = FLAG_HOME;
 	stage_inject(s, 2, 1, &m);
 	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), 1);
-	m.flags = FLAG_TURN; /* whoever gave it */
+	/* whoever gave it */
+	m.flags = FLAG_TURN;
 	stage_inject(s, 2, 1, &m);
 	assert_int_equal(stage_status(s, 1).promises, 1);
 }
@@ -103,7 +106,8 @@ static void at_the_home_nobody_slips_in_before_those_who_wait(void **state) {
 
 static void a_lease_is_over_when_both_clocks_say_so(void **state) {
 	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0)),
+		PAWL_OK);
 	s->nodes[1].raw_offset += 20 * SPAN_S;
 	s->nodes[2].boot_offset += 20 * SPAN_S;
 	stage_wait(s, 50 * SPAN_MS);
@@ -114,8 +118,9 @@ static void a_lease_is_over_when_both_clocks_say_so(void **state) {
 static void a_clock_from_too_far_is_not_adopted(void **state) {
 	struct stage *s = *state;
 	uint64_t clock = stage_status(s, 1).clock;
-	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s, 1).config_hash,
-		.sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot, .clock = clock + 2 * CLOCK_JUMP_MAX, .flags = FRAME_VOTING };
+	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
+		1).config_hash, .sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot,
+		.clock = clock + 2 * CLOCK_JUMP_MAX, .flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 0, .frame = &frame });
 	assert_int_equal(stage_status(s, 1).clock, clock);
 	frame.clock = clock + CLOCK_JUMP_MAX;
@@ -123,13 +128,14 @@ static void a_clock_from_too_far_is_not_adopted(void **state) {
 	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
 }
 
-/* Section 1: the ceiling covers the clock from whatever source: also a clock that was only heard. */
+/* Section 1: the ceiling covers the clock from whatever source: also a clock that was only
+ * heard. */
 static void nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk(void **state) {
 	struct stage *s = *state;
 	s->nodes[1].disk_held = true;
-	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s, 1).config_hash,
-		.sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot, .clock = stage_status(s, 1).clock + 4 * CEILING_BLOCK,
-		.flags = FRAME_VOTING };
+	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
+		1).config_hash, .sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot,
+		.clock = stage_status(s, 1).clock + 4 * CEILING_BLOCK, .flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 0, .frame = &frame });
 	struct message m = message_of(MESSAGE_PROMISE, stage_lock(1), 0);
 	stage_inject(s, 0, 1, &m);

@@ -1,4 +1,5 @@
-/* Restarts, snapshots, contested keys and records that were learned anew (docs/protocol.md, sections 2 and 4), rule by rule. */
+/* Restarts, snapshots, contested keys and records that were learned anew (docs/protocol.md,
+ * sections 2 and 4), rule by rule. */
 #include <stdio.h>
 
 #include "named.h"
@@ -24,8 +25,10 @@ static void take_long(struct stage *s, uint32_t node, const char *key, struct id
 	assert_int_equal(stage_do(s, node, stage_acquire(key, lock, LONG, 0)), PAWL_OK);
 }
 
-static struct message message_of(enum message_kind kind, const char *key, struct id128 lock, uint64_t token) {
-	return (struct message){ .kind = kind, .round = 1 << 16, .attempt = 1, .key = slice_str(key), .lock_id = lock, .token = token,
+static struct message message_of(enum message_kind kind, const char *key, struct id128 lock,
+	uint64_t token) {
+	return (struct message){ .kind = kind, .round = 1 << 16, .attempt = 1,
+		.key = slice_str(key), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)LONG / 1000, .ballot = { token, 1, 1 } };
 }
 
@@ -73,7 +76,8 @@ static void a_merge_keeps_the_later_end(void **state) {
 	take(s, 0, "a", stage_lock(1));
 	take(s, 0, "b", stage_lock(2));
 	struct message m = message_of(MESSAGE_EXTEND, "a", stage_lock(1), 0);
-	stage_inject(s, 1, 0, &m); /* one is longer at the first source, one at the other */
+	/* one is longer at the first source, one at the other */
+	stage_inject(s, 1, 0, &m);
 	m = message_of(MESSAGE_EXTEND, "b", stage_lock(2), 0);
 	stage_inject(s, 1, 2, &m);
 	rejoin(s, 1);
@@ -93,7 +97,8 @@ static void a_snapshot_has_what_was_accepted_while_it_was_sent(void **state) {
 	restart(s, 1);
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON, true);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON, true);
-	for (int i = 0; i < 300 && !(stage_head_is(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON) && stage_head_is(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON)); i++) {
+	for (int i = 0; i < 300 && !(stage_head_is(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON) &&
+		stage_head_is(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON)); i++) {
 		stage_wait(s, SPAN_MS);
 	}
 	for (uint8_t i = 0; i < 32; i++) {
@@ -101,7 +106,8 @@ static void a_snapshot_has_what_was_accepted_while_it_was_sent(void **state) {
 		take_long(s, 0, key, stage_lock(i));
 	}
 	assert_true(stage_count(s, COUNT_snapshot_forwarded) >= 32);
-	stage_stop(s, 0, 1, MESSAGE_LEARN, true); /* nor is it taught */
+	/* nor is it taught */
+	stage_stop(s, 0, 1, MESSAGE_LEARN, true);
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON, false);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON, false);
 	assert_true(stage_until_voting(s, 1, SPAN_S));
@@ -136,7 +142,8 @@ static void a_merge_keeps_the_highest_ballot_noted(void **state) {
 	assert_int_equal(stage_count(s, COUNT_update_refused_ballot), refused + 1);
 }
 
-/* ---- learned anew: L1 is held by two; one of them restarts and merges it, the third lacks it: only one is left that had it ---- */
+/* ---- learned anew: L1 is held by two; one of them restarts and merges it, the third lacks it:
+ * only one is left that had it ---- */
 
 static void hold_at_one_alone(struct stage *s) {
 	stage_isolate(s, 2, true);
@@ -145,7 +152,8 @@ static void hold_at_one_alone(struct stage *s) {
 	stage_isolate(s, 2, false);
 	assert_true(stage_start(s, 0));
 	assert_true(stage_until_voting(s, 0, SPAN_S));
-	assert_true(has(s, 0, "k", stage_lock(1)) && has(s, 1, "k", stage_lock(1)) && !has(s, 2, "k", stage_lock(1)));
+	assert_true(has(s, 0, "k", stage_lock(1)) && has(s, 1, "k", stage_lock(1)) &&
+		!has(s, 2, "k", stage_lock(1)));
 }
 
 static void masters_that_learned_a_lock_did_not_have_it(void **state) {
@@ -153,7 +161,8 @@ static void masters_that_learned_a_lock_did_not_have_it(void **state) {
 	hold_at_one_alone(s);
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE);
 	assert_true(has(s, 2, "k", stage_lock(1)));
-	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK); /* who keeps the deadline himself knows */
+	/* who keeps the deadline himself knows */
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
 static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state) {
@@ -162,9 +171,11 @@ static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state)
 	extend(s, 1, "k", stage_lock(1), LEASE, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("new");
-	r.expect_value = true; /* none */
+	/* none */
+	r.expect_value = true;
 	assert_int_equal(stage_do(s, 1, r), PAWL_EUNSURE);
-	r.expect_value = false; /* who expects nothing does not ask them for it */
+	/* who expects nothing does not ask them for it */
+	r.expect_value = false;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	r.expect_value = true;
 	r.expected = slice_str("new");
@@ -177,16 +188,19 @@ static void the_token_of_a_repeat_is_new_where_anothers_may_have_come_between(vo
 	hold_at_one_alone(s);
 	uint64_t token, noted;
 	assert_true(core_peek(s->nodes[1].core, slice_str("k"), stage_lock(1), &token, &noted));
-	s->held[2][1] = true; /* both that have it report the same token */
+	/* both that have it report the same token */
+	s->held[2][1] = true;
 	uint64_t id = stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	assert_true(token_of(s, id) > token);
 }
 
-/* ---- contested: a commit reached n1 alone, with a token higher than that of L2, which n2 and n3 hold; then n2 merges both ---- */
+/* ---- contested: a commit reached n1 alone, with a token higher than that of L2, which n2 and n3
+ * hold; then n2 merges both ---- */
 
 static void contest(struct stage *s) {
-	struct message m = message_of(MESSAGE_COMMIT, "k", stage_lock(1), stage_status(s, 0).clock + 1000);
+	struct message m = message_of(MESSAGE_COMMIT, "k", stage_lock(1),
+		stage_status(s, 0).clock + 1000);
 	stage_inject(s, 2, 0, &m);
 	stage_isolate(s, 0, true);
 	take_long(s, 1, "k", stage_lock(2));

@@ -1,4 +1,5 @@
-/* values.h: what the stories about the value of a held lock say again and again: "k", under one lock_id. */
+/* values.h: what the stories about the value of a held lock say again and again: "k", under one
+ * lock_id. */
 #ifndef PAWL_UNIT_VALUES_H
 #define PAWL_UNIT_VALUES_H
 
@@ -27,7 +28,8 @@ static inline bool value_is(struct stage *s, uint32_t node, const char *value) {
 	const struct stage_reply *reply = stage_answer(s, id);
 	assert_non_null(reply);
 	assert_int_equal(reply->r.error, PAWL_OK);
-	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
+	return reply->r.held &&
+		slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
 }
 
 /* X lapses with its update; n2 alone has an extension, and the update with it. */

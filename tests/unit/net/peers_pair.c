@@ -45,7 +45,8 @@ static int party_welcome(void *ctx, const struct peer_hello *theirs) {
 	return 2;
 }
 
-static const struct peers_handlers party_handlers = { party_up, party_down, party_frame, party_trouble, party_welcome };
+static const struct peers_handlers party_handlers = { party_up, party_down, party_frame,
+	party_trouble, party_welcome };
 
 void party_accepted(void *ctx, int take_fd, const struct origin *from) {
 	struct party *p = ctx;
@@ -56,13 +57,17 @@ void party_accepted(void *ctx, int take_fd, const struct origin *from) {
 
 static void party_listen(struct net_fixture *f, struct party *p) {
 	char why[LISTENER_WHY_BYTES];
-	assert_int_equal(listener_new(&f->loop, "127.0.0.1:0", party_accepted, p, &p->listener, why), 0);
+	assert_int_equal(listener_new(&f->loop, "127.0.0.1:0", party_accepted, p, &p->listener,
+		why), 0);
 }
 
 /* `claim` is the name the party says it has. */
-void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]) {
-	struct peers_options o = { .loop = &f->loop, .strangers = { 64, 64, 64 << 20 }, .seed = 1, .handlers = &party_handlers, .ctx = p };
-	o.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX, .boot = 7 };
+void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
+	const struct peers_node nodes[2]) {
+	struct peers_options o = { .loop = &f->loop, .strangers = { 64, 64, 64 << 20 }, .seed = 1,
+		.handlers = &party_handlers, .ctx = p };
+	o.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN,
+		.version_max = PEER_VERSION_MAX, .boot = 7 };
 	if (p->version) {
 		o.hello.version_min = o.hello.version_max = p->version;
 	}
@@ -74,9 +79,12 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim, 
 }
 
 /* Nodes "a" and "b" of the cluster "test". */
-static void party_make(struct net_fixture *f, struct party *p, const char *claim, const struct party *a, const struct party *b) {
-	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all, { { 0 } }, false },
-		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b', { { 0 } }, false } };
+static void party_make(struct net_fixture *f, struct party *p, const char *claim,
+	const struct party *a, const struct party *b) {
+	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all,
+		{ { 0 } }, false },
+		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b', { { 0 } },
+			false } };
 	party_make_with(f, p, claim, nodes);
 }
 
@@ -144,7 +152,8 @@ bool b_got_frames(void *ctx) {
 
 void send_frames(struct party *from, uint32_t to, int count) {
 	const struct message ping = { .kind = MESSAGE_PING, .round = 1 };
-	struct frame frame = { .epoch = 1, .config_hash = 1, .boot = 1, .messages = &ping, .count = 1 };
+	struct frame frame = { .epoch = 1, .config_hash = 1, .boot = 1, .messages = &ping,
+		.count = 1 };
 	memset(frame.sender.b, 1, sizeof frame.sender.b);
 	for (int i = 0; i < count; i++) {
 		assert_int_equal(peer_frame_encode(&frame, peers_out(from->peers, to)), 0);

@@ -1,4 +1,5 @@
-/* peers_pair.h: for tests of links: two nodes on one loop, each with a listener, and what their links told them. */
+/* peers_pair.h: for tests of links: two nodes on one loop, each with a listener, and what their
+ * links told them. */
 #ifndef PAWL_TESTS_PEERS_PAIR_H
 #define PAWL_TESTS_PEERS_PAIR_H
 
@@ -22,14 +23,21 @@ struct party {
 	struct listener *listener;
 	unsigned ups, downs, closed, frames, troubles, accepted;
 	size_t bytes;
-	int refuse; /* what frame() says */
-	int guests; /* how many nodes that are not in its table it welcomes */
-	const struct peers_node *guest_table; /* its table of three nodes when it does */
-	uint32_t last_up; /* index */
+	/* what frame() says */
+	int refuse;
+	/* how many nodes that are not in its table it welcomes */
+	int guests;
+	/* its table of three nodes when it does */
+	const struct peers_node *guest_table;
+	/* index */
+	uint32_t last_up;
 	bool dials_all;
-	uint8_t identity; /* 0: of the name */
-	bool stranger; /* its last trouble was with a connection that had not said who it is */
-	uint32_t version; /* the only one it speaks; 0: as this program */
+	/* 0: of the name */
+	uint8_t identity;
+	/* its last trouble was with a connection that had not said who it is */
+	bool stranger;
+	/* the only one it speaks; 0: as this program */
+	uint32_t version;
 	char why[512], who[256];
 };
 
@@ -39,7 +47,8 @@ struct pair {
 };
 
 /* `claim` is the name that the party says it has. */
-void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]);
+void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
+	const struct peers_node nodes[2]);
 void party_accepted(void *ctx, int take_fd, const struct origin *from);
 /* Nodes "a" and "b" of the cluster "test"; a dials, or both do. */
 void pair_open_with(struct pair *p, bool both_dial);

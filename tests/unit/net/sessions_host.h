@@ -1,4 +1,5 @@
-/* sessions_host.h: a node that serves sessions, for their tests: it answers everything as it is told to. */
+/* sessions_host.h: a node that serves sessions, for their tests: it answers everything as it is
+ * told to. */
 #ifndef PAWL_TESTS_SESSIONS_HOST_H
 #define PAWL_TESTS_SESSIONS_HOST_H
 
@@ -17,7 +18,8 @@
 /* malloc that refuses one of its calls, or none. */
 struct fussy {
 	struct allocator libc;
-	int refuse_at, calls; /* refuse_at negative: none */
+	/* refuse_at negative: none */
+	int refuse_at, calls;
 	bool refused;
 };
 
@@ -30,27 +32,38 @@ static inline void *fussy_resize(void *ctx, void *p, size_t old_size, size_t new
 	return f->libc.resize(f->libc.ctx, p, old_size, new_size);
 }
 
-/* The node of the test: answers everything with a ping's answer, in the order in which it is told to. */
+/* The node of the test: answers everything with a ping's answer, in the order in which it is told
+ * to. */
 struct host {
 	struct net_fixture f;
 	struct fussy fussy;
-	struct alloc_counter memory; /* of what everything here takes */
+	/* of what everything here takes */
+	struct alloc_counter memory;
 	struct sessions *sessions;
 	unsigned requests, gone, troubles, refused, drained;
-	bool closed_there; /* by the client that is gone */
+	/* by the client that is gone */
+	bool closed_there;
 	uint64_t client;
-	bool hold; /* do not answer yet */
-	span_ns takes; /* to handle a request */
-	bool ready; /* requests wait to be served */
-	unsigned before_ping, drop_after; /* requests before the first ping; the piece after which the client is dropped, 0: none */
+	/* do not answer yet */
+	bool hold;
+	/* to handle a request */
+	span_ns takes;
+	/* requests wait to be served */
+	bool ready;
+	/* requests before the first ping; the piece after which the client is dropped, 0: none */
+	unsigned before_ping, drop_after;
 	bool pinged;
-	size_t pieces, most; /* of requests that came; the parts of the largest piece */
+	/* of requests that came; the parts of the largest piece */
+	size_t pieces, most;
 	bool local;
 	enum client_method method;
 	size_t locks;
-	const struct share_limits *own; /* NULL: those of all */
-	bool admin; /* whoever connects now */
-	unsigned over; /* requests that were refused for having had enough, and what the last one was told */
+	/* NULL: those of all */
+	const struct share_limits *own;
+	/* whoever connects now */
+	bool admin;
+	/* requests that were refused for having had enough, and what the last one was told */
+	unsigned over;
 	span_ns retry_after;
 	char limit[64];
 };
@@ -62,14 +75,16 @@ static inline void host_answer(struct host *h) {
 	}
 }
 
-static inline void host_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-	struct session_progress *progress, struct instant now) {
+static inline void host_request(void *ctx, uint64_t client, const struct session_who *who,
+	const struct client_request *request, struct session_progress *progress,
+	struct instant now) {
 	struct host *h = ctx;
 	struct instant begun = time_source_now();
 	(void)now;
 	while (instant_elapsed_short(time_source_now(), begun) < h->takes) {
 	}
-	size_t left = request->lock_count - progress->done, piece = left < progress->most ? left : progress->most;
+	size_t left = request->lock_count - progress->done,
+		piece = left < progress->most ? left : progress->most;
 	progress->done += piece;
 	h->pieces++;
 	h->most = piece > h->most ? piece : h->most;
@@ -124,7 +139,8 @@ static inline void host_ready(void *ctx) {
 }
 
 /* The test says whose limits are its own, and who is an administrator. */
-static inline bool host_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+static inline bool host_terms(void *ctx, const struct session_who *who,
+	struct share_limits *limits) {
 	const struct host *h = ctx;
 	(void)who;
 	if (h->own) {
@@ -133,28 +149,32 @@ static inline bool host_terms(void *ctx, const struct session_who *who, struct s
 	return h->admin;
 }
 
-static inline void host_over(void *ctx, const struct session_who *who, const struct client_refusal *refusal) {
+static inline void host_over(void *ctx, const struct session_who *who,
+	const struct client_refusal *refusal) {
 	struct host *h = ctx;
 	assert_non_null(who->from);
 	h->over++;
 	h->retry_after = refusal->retry_after;
-	snprintf(h->limit, sizeof h->limit, "%.*s", (int)refusal->field.size, (const char *)refusal->field.data);
+	snprintf(h->limit, sizeof h->limit, "%.*s", (int)refusal->field.size,
+		(const char *)refusal->field.data);
 }
 
-static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone, host_trouble, host_refused, host_drained, host_terms,
-	host_over };
+static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone,
+	host_trouble, host_refused, host_drained, host_terms, host_over };
 
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);
 	net_fixture_init(&h->f);
-	h->memory.used = 2 * NET_SCRATCH_BYTES; /* of the loop, which counts with the rest from now on */
+	/* of the loop, which counts with the rest from now on */
+	h->memory.used = 2 * NET_SCRATCH_BYTES;
 	h->fussy = (struct fussy){ .libc = alloc_libc(&h->memory), .refuse_at = refuse_at };
 	h->f.alloc = (struct allocator){ fussy_resize, &h->fussy };
 }
 
 static inline int host_open(struct host *h, uint32_t clients, uint32_t requests) {
 	const struct sessions_options o = { .loop = &h->f.loop, .memory = &h->memory,
-		.limits = { .clients = clients, .requests_per_client = requests, .strangers = { 64, 64, 64 << 20 } }, .handlers = &host_handlers, .ctx = h };
+		.limits = { .clients = clients, .requests_per_client = requests,
+			.strangers = { 64, 64, 64 << 20 } }, .handlers = &host_handlers, .ctx = h };
 	return sessions_new(&o, &h->sessions);
 }
 
@@ -222,15 +242,16 @@ static inline size_t answers(int fd) {
 	ssize_t n = recv(fd, bytes, sizeof bytes, 0);
 	size_t count = 0, at = 0, size;
 	struct client_scanner scanner = { 0 };
-	while (n > 0 && client_scan(&scanner, &client_response_limits, slice_of(bytes + at, (size_t)n - at), &size)
-		== CLIENT_SCAN_COMPLETE) {
+	while (n > 0 && client_scan(&scanner, &client_response_limits,
+		slice_of(bytes + at, (size_t)n - at), &size) == CLIENT_SCAN_COMPLETE) {
 		at += size;
 		count++;
 	}
 	return count;
 }
 
-static const struct sessions_limits open_limits = { .clients = 100, .requests_per_client = 100, .strangers = { 64, 64, 64 << 20 } };
+static const struct sessions_limits open_limits = { .clients = 100, .requests_per_client = 100,
+	.strangers = { 64, 64, 64 << 20 } };
 
 static inline void host_start(struct host *h, const struct sessions_limits *limits) {
 	host_init(h, -1);
@@ -240,12 +261,14 @@ static inline void host_start(struct host *h, const struct sessions_limits *limi
 
 /* As much of a request as nothing can be done with yet. */
 static inline void send_half(struct host *h, int fd, size_t size) {
-	static const uint8_t head[] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3, 'k', 'e', 'y', 0xc6, 0x00, 0x30, 0x00, 0x00 };
+	static const uint8_t head[] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3,
+		'k', 'e', 'y', 0xc6, 0x00, 0x30, 0x00, 0x00 };
 	static uint8_t piece[4096];
 	send_bytes(fd, head, sizeof head);
 	for (size_t sent = 0; sent < size; sent += sizeof piece) {
 		if (send(fd, piece, sizeof piece, MSG_NOSIGNAL) < 0) {
-			return; /* it was closed, or nobody reads */
+			/* it was closed, or nobody reads */
+			return;
 		}
 		host_run(h);
 	}

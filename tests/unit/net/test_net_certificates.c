@@ -41,10 +41,11 @@ static X509 *read_cert(const struct net_fixture *f, const char *name) {
 }
 
 /* With the list and CRLs that have been written, if `with` says so. */
-static int load(struct net_fixture *f, const char *name, bool list, bool crl, struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
+static int load(struct net_fixture *f, const char *name, bool list, bool crl,
+	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct files p = files_of(f, name);
-	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .revoked = list ? p.revoked : NULL,
-		.crl = crl ? p.crl : NULL, .client_auth = TLS_CLIENT_REQUIRED };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .revoked = list
+		? p.revoked : NULL, .crl = crl ? p.crl : NULL, .client_auth = TLS_CLIENT_REQUIRED };
 	why[0] = '\0';
 	return tls_contexts_load(&files, name, out, why);
 }
@@ -64,12 +65,19 @@ static void a_role_restricts_and_what_is_not_understood_allows_nothing(void **st
 		const char *uri;
 		enum node_role role;
 	} cases[] = {
-		{ "pawl:node:r", NODE_ROLE_MASTER }, { "pawl:node:r?role=master", NODE_ROLE_MASTER }, { "pawl:node:r?role=replica", NODE_ROLE_REPLICA },
-		{ "pawl:node:r?role=embedded", NODE_ROLE_EMBEDDED }, { "pawl:node:r?role=king", NODE_ROLE_NONE }, { "pawl:node:r?", NODE_ROLE_NONE },
-		{ "pawl:node:r?role=", NODE_ROLE_NONE }, { "pawl:node:r?rank=replica", NODE_ROLE_NONE }, { "pawl:node:rr", NODE_ROLE_NONE },
-		{ "pawl:node:rr?role=replica", NODE_ROLE_NONE }, { "pawl:client:r", NODE_ROLE_NONE }, { "pawl:node:?role=master", NODE_ROLE_NONE },
-		{ "pawl:node:r,URI:pawl:node:r?role=replica", NODE_ROLE_REPLICA }, { "pawl:node:r?role=replica,URI:pawl:node:r", NODE_ROLE_REPLICA },
-		{ "pawl:node:r,URI:pawl:node:r?role=king", NODE_ROLE_NONE }, { "pawl:node:q,URI:pawl:node:r?role=replica", NODE_ROLE_REPLICA },
+		{ "pawl:node:r", NODE_ROLE_MASTER }, { "pawl:node:r?role=master",
+			NODE_ROLE_MASTER }, { "pawl:node:r?role=replica", NODE_ROLE_REPLICA },
+		{ "pawl:node:r?role=embedded", NODE_ROLE_EMBEDDED },
+			{ "pawl:node:r?role=king", NODE_ROLE_NONE },
+			{ "pawl:node:r?", NODE_ROLE_NONE },
+		{ "pawl:node:r?role=", NODE_ROLE_NONE }, { "pawl:node:r?rank=replica",
+			NODE_ROLE_NONE }, { "pawl:node:rr", NODE_ROLE_NONE },
+		{ "pawl:node:rr?role=replica", NODE_ROLE_NONE }, { "pawl:client:r",
+			NODE_ROLE_NONE }, { "pawl:node:?role=master", NODE_ROLE_NONE },
+		{ "pawl:node:r,URI:pawl:node:r?role=replica", NODE_ROLE_REPLICA },
+			{ "pawl:node:r?role=replica,URI:pawl:node:r", NODE_ROLE_REPLICA },
+		{ "pawl:node:r,URI:pawl:node:r?role=king", NODE_ROLE_NONE },
+			{ "pawl:node:q,URI:pawl:node:r?role=replica", NODE_ROLE_REPLICA },
 	};
 	struct net_fixture f;
 	(void)state;
@@ -105,7 +113,8 @@ static void a_certificate_for_a_program_is_not_for_pawld(void **state) {
 	assert_int_equal(load(&f, "x", false, false, &c, why), PAWL_ETLS);
 	assert_non_null(strstr(why, "pawl cert node x --role replica"));
 	struct files p = files_of(&f, "x");
-	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .embedded = true };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key,
+		.embedded = true };
 	assert_int_equal(tls_contexts_load(&files, "x", &c, why), 0);
 	assert_int_equal(c.own.role, NODE_ROLE_EMBEDDED);
 	tls_contexts_free(&c);
@@ -130,7 +139,8 @@ static void a_key_that_others_may_read_is_refused_with_what_to_do(void **state) 
 	assert_non_null(strstr(why, "mode 0644"));
 	assert_non_null(strstr(why, getuid() == 0 ? "chmod 0640 " : "chmod 0600 "));
 	assert_non_null(strstr(why, "any_key_mode = yes"));
-	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .any_key_mode = true };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key,
+		.any_key_mode = true };
 	assert_int_equal(tls_contexts_load(&files, "a", &c, why), 0);
 	tls_contexts_free(&c);
 	assert_int_equal(chmod(p.key, 0400), 0);
@@ -141,7 +151,8 @@ static void a_key_that_others_may_read_is_refused_with_what_to_do(void **state) 
 
 /* ---- lists ---- */
 
-static bool listed(struct net_fixture *f, const char *text, const char *name, char why[TLS_WHY_BYTES]) {
+static bool listed(struct net_fixture *f, const char *text, const char *name,
+	char why[TLS_WHY_BYTES]) {
 	struct files p = files_of(f, name);
 	struct tls_revoked *r;
 	write_text(p.revoked, text);
@@ -178,8 +189,10 @@ static void a_list_names_certificates_by_name_or_number(void **state) {
 }
 
 static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
-	static const char *const wrong[] = { "node:a\nb\n", "node:a\nserial:\n", "node:a\nserial:0x12\n", "node:a\nserial:12 34\n", "node:a\nnode:\n",
-		"node:a\nNODE:b\n", "node:a\nserial:0123456789012345678901234567890123456789012345\n" };
+	static const char *const wrong[] = { "node:a\nb\n", "node:a\nserial:\n",
+		"node:a\nserial:0x12\n", "node:a\nserial:12 34\n", "node:a\nnode:\n",
+		"node:a\nNODE:b\n",
+		"node:a\nserial:0123456789012345678901234567890123456789012345\n" };
 	struct net_fixture f;
 	struct tls_contexts c = { .crl_ends = 77 };
 	char why[TLS_WHY_BYTES];
@@ -192,9 +205,11 @@ static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
 		assert_non_null(strstr(why, "/revoked:2: "));
 		assert_non_null(strstr(why, "node:NAME, client:NAME or serial:HEX"));
 	}
-	assert_true(c.crl_ends == 77 && !c.peer); /* untouched */
+	/* untouched */
+	assert_true(c.crl_ends == 77 && !c.peer);
 	write_text(files_of(&f, "b").revoked, "node:b\n");
-	assert_int_equal(load(&f, "b", true, false, &c, why), PAWL_ETLS); /* its own */
+	/* its own */
+	assert_int_equal(load(&f, "b", true, false, &c, why), PAWL_ETLS);
 	assert_non_null(strstr(why, "[tls] cert: the certificate of node b"));
 	assert_int_equal(remove(files_of(&f, "b").revoked), 0);
 	assert_int_equal(load(&f, "b", true, false, &c, why), PAWL_ETLS);
@@ -204,16 +219,21 @@ static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
 
 /* ---- CRLs ---- */
 
-/* Signed with `key`, in the name of `issuer`, valid from and until so many seconds from now, with one serial number if cert is given. */
-static void write_crl(const struct net_fixture *f, X509 *issuer, EVP_PKEY *key, long from, long until, X509 *cert, const char *mode) {
+/* Signed with `key`, in the name of `issuer`, valid from and until so many seconds from now, with
+ * one serial number if cert is given. */
+static void write_crl(const struct net_fixture *f, X509 *issuer, EVP_PKEY *key, long from,
+	long until, X509 *cert, const char *mode) {
 	X509_CRL *crl = X509_CRL_new();
 	ASN1_TIME *start = X509_gmtime_adj(NULL, from), *end = X509_gmtime_adj(NULL, until);
-	assert_true(crl && X509_CRL_set_version(crl, 1) == 1 && X509_CRL_set_issuer_name(crl, X509_get_subject_name(issuer)) == 1);
-	assert_true(X509_CRL_set1_lastUpdate(crl, start) == 1 && X509_CRL_set1_nextUpdate(crl, end) == 1);
+	assert_true(crl && X509_CRL_set_version(crl, 1) == 1 &&
+		X509_CRL_set_issuer_name(crl, X509_get_subject_name(issuer)) == 1);
+	assert_true(X509_CRL_set1_lastUpdate(crl, start) == 1 &&
+		X509_CRL_set1_nextUpdate(crl, end) == 1);
 	if (cert) {
 		X509_REVOKED *entry = X509_REVOKED_new();
 		assert_true(X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(cert)) == 1);
-		assert_true(X509_REVOKED_set_revocationDate(entry, start) == 1 && X509_CRL_add0_revoked(crl, entry) == 1);
+		assert_true(X509_REVOKED_set_revocationDate(entry, start) == 1 &&
+			X509_CRL_add0_revoked(crl, entry) == 1);
 	}
 	assert_true(X509_CRL_sort(crl) == 1 && X509_CRL_sign(crl, key, EVP_sha256()) > 0);
 	FILE *file = fopen(files_of(f, "x").crl, mode);
@@ -243,20 +263,24 @@ static void a_crl_that_cannot_be_relied_on_is_refused(void **state) {
 	refuses_crl(&f, "cannot read");
 	write_text(files_of(&f, "b").crl, "garbage\n");
 	refuses_crl(&f, "holds no CRL in PEM format");
-	write_text(files_of(&f, "b").crl, "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n");
+	write_text(files_of(&f, "b").crl,
+		"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n");
 	refuses_crl(&f, "holds no CRL in PEM format");
 	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "w");
 	refuses_crl(&f, "ended at");
 	write_crl(&f, f.ca, f.ca_key, 2 * DAY, 3 * DAY, NULL, "w");
 	refuses_crl(&f, "begins only at");
-	write_crl(&f, f.ca, other.ca_key, -60, DAY, NULL, "w"); /* the authority's name, another key */
+	/* the authority's name, another key */
+	write_crl(&f, f.ca, other.ca_key, -60, DAY, NULL, "w");
 	refuses_crl(&f, "not signed by that authority's key");
 	X509 *leaf = read_cert(&f, "b");
-	write_crl(&f, leaf, f.ca_key, -60, DAY, NULL, "w"); /* another name */
+	/* another name */
+	write_crl(&f, leaf, f.ca_key, -60, DAY, NULL, "w");
 	refuses_crl(&f, "not of an authority in the ca file");
 	X509_free(leaf);
 	write_crl(&f, f.ca, f.ca_key, -60, DAY, NULL, "w");
-	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "a"); /* the second of two */
+	/* the second of two */
+	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "a");
 	refuses_crl(&f, "ended at");
 	net_fixture_done(&other);
 	net_fixture_done(&f);
@@ -322,13 +346,16 @@ static void a_revoked_node_loses_its_link_and_gets_no_other(void **state) {
 	assert_false(peers_objection(p.b.peers, 0, why));
 	assert_null(peers_certificate(p.b.peers, 0));
 	assert_true(net_fixture_until(&p.f, a_lost_it, &p));
-	assert_true(net_fixture_until(&p.f, b_troubled, &p)); /* a dials again */
-	assert_true(strstr(p.b.why, "is revoked by name in") && p.b.stranger); /* anybody can show it, who has not its key */
+	/* a dials again */
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	/* anybody can show it, who has not its key */
+	assert_true(strstr(p.b.why, "is revoked by name in") && p.b.stranger);
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
 	assert_non_null(strstr(p.a.why, "refuses this node's certificate as revoked"));
 	assert_int_equal(p.b.ups, 1);
 	net_fixture_settle(&p.f);
-	assert_int_equal(p.b.troubles, 1); /* told once, though a comes again and again */
+	/* told once, though a comes again and again */
+	assert_int_equal(p.b.troubles, 1);
 	pair_close(&p);
 }
 
@@ -337,8 +364,10 @@ static bool b_up_again(void *ctx) {
 }
 
 static void a_master_must_have_a_masters_certificate(void **state) {
-	const struct peers_node masters[2] = { { "a", "", false, { { 0 } }, true }, { "b", "", false, { { 0 } }, true } };
-	const struct peers_node replica[2] = { { "a", "", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, true } };
+	const struct peers_node masters[2] = { { "a", "", false, { { 0 } }, true },
+		{ "b", "", false, { { 0 } }, true } };
+	const struct peers_node replica[2] = { { "a", "", false, { { 0 } }, false },
+		{ "b", "", false, { { 0 } }, true } };
 	struct pair p;
 	char why[TLS_WHY_BYTES];
 	(void)state;
@@ -350,15 +379,18 @@ static void a_master_must_have_a_masters_certificate(void **state) {
 	peers_set_nodes(p.b.peers, masters, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
-	assert_non_null(strstr(p.b.why, "the configuration makes a a master, and its certificate (serial "));
+	assert_non_null(strstr(p.b.why,
+		"the configuration makes a a master, and its certificate (serial "));
 	assert_non_null(strstr(p.b.why, "replica only"));
-	assert_false(p.b.stranger); /* it has proven who it is */
+	/* it has proven who it is */
+	assert_false(p.b.stranger);
 	assert_int_equal(p.b.ups, 0);
 	peers_set_nodes(p.b.peers, replica, 2);
 	assert_true(net_fixture_until(&p.f, b_up_again, &p));
 	assert_int_equal(peers_certificate(p.b.peers, 0)->role, NODE_ROLE_REPLICA);
 	assert_false(peers_objection(p.b.peers, 0, why));
-	peers_set_nodes(p.b.peers, masters, 2); /* promoted all the same */
+	/* promoted all the same */
+	peers_set_nodes(p.b.peers, masters, 2);
 	assert_true(peers_objection(p.b.peers, 0, why));
 	assert_non_null(strstr(why, "pawl cluster demote a"));
 	pair_close(&p);

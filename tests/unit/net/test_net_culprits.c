@@ -12,7 +12,8 @@
 
 /* ---- memory ---- */
 
-/* It would be somewhat above its own limit, for which there is a reserve: it is the node that has no room. */
+/* It would be somewhat above its own limit, for which there is a reserve: it is the node that has
+ * no room. */
 static void who_is_below_its_limit_does_not_go_for_those_who_fill_the_node(void **state) {
 	static const struct share_limits own = { { [SHARE_MEMORY] = 128 * KIB } };
 	struct host h;
@@ -20,13 +21,16 @@ static void who_is_below_its_limit_does_not_go_for_those_who_fill_the_node(void 
 	(void)state;
 	host_start(&h, &limits);
 	int large = host_connect_from(&h, "large");
-	send_half(&h, large, 250 * KIB); /* in 256 KiB */
+	/* in 256 KiB */
+	send_half(&h, large, 250 * KIB);
 	h.own = &own;
 	int small = host_connect_from(&h, "small");
-	send_half(&h, small, 60 * KIB); /* in 64 KiB */
+	/* in 64 KiB */
+	send_half(&h, small, 60 * KIB);
 	limits.memory = sessions_memory(h.sessions) - 8 * KIB;
 	sessions_set_limits(h.sessions, &limits);
-	send_half(&h, small, 8 * KIB); /* in 128 KiB */
+	/* in 128 KiB */
+	send_half(&h, small, 8 * KIB);
 	assert_false(gone(&h, 2));
 	assert_true(gone(&h, 1));
 	close(large);
@@ -44,7 +48,8 @@ static void a_program_with_the_node_inside_does_not_shield_those_who_fill_the_no
 	sessions_accept_inside(h.sessions, fds[0], "plain");
 	host_run(&h);
 	send_half(&h, fds[1], 250 * KIB);
-	int large = host_connect_from(&h, "large"), two = host_connect_from(&h, "large"), small = host_connect_from(&h, "small");
+	int large = host_connect_from(&h, "large"), two = host_connect_from(&h, "large"),
+		small = host_connect_from(&h, "small");
 	send_half(&h, large, 100 * KIB);
 	limits.memory = sessions_memory(h.sessions);
 	sessions_set_limits(h.sessions, &limits);
@@ -97,15 +102,18 @@ static bool caller_is_closed(void *ctx) {
 	return ((struct caller *)ctx)->closed;
 }
 
-static void call_over_tls(struct host *h, const struct tls_contexts *node, SSL_CTX *client, struct caller *out) {
-	static const struct stream_handlers handlers = { .ready = caller_ready, .data = caller_data, .closed = caller_closed };
+static void call_over_tls(struct host *h, const struct tls_contexts *node, SSL_CTX *client,
+	struct caller *out) {
+	static const struct stream_handlers handlers = { .ready = caller_ready, .data = caller_data,
+		.closed = caller_closed };
 	int fds[2];
 	struct origin from;
 	*out = (struct caller){ 0 };
 	net_fixture_pair(fds);
 	origin_named("somewhere", &from);
-	const struct stream_options o = { .loop = &h->f.loop, .take_fd = fds[1], .tls = client, .role = TLS_CLIENT, .in_max = 4096, .out_max = 4096,
-		.handlers = &handlers, .ctx = out };
+	const struct stream_options o = { .loop = &h->f.loop, .take_fd = fds[1], .tls = client,
+		.role = TLS_CLIENT, .in_max = 4096, .out_max = 4096, .handlers = &handlers,
+		.ctx = out };
 	assert_int_equal(stream_new(&o, &out->stream), 0);
 	sessions_accept(h->sessions, fds[0], node->client, TLS_CLIENT_REQUIRED, false, &from);
 	assert_true(net_fixture_until(&h->f, caller_is_ready, out));
@@ -120,11 +128,13 @@ static void connections_that_were_refused_with_their_certificate_take_few_places
 	(void)state;
 	struct sessions_limits limits = open_limits;
 	limits.identity.most[SHARE_CLIENTS] = 1;
-	limits.strangers = (struct strangers_limits){ .count = 2, .per_address = 2, .bytes = 1 << 20 };
+	limits.strangers = (struct strangers_limits){ .count = 2, .per_address = 2,
+		.bytes = 1 << 20 };
 	host_start(&h, &limits);
 	net_fixture_certificate(&h.f, "node", "pawl:node:node");
 	net_fixture_certificate(&h.f, "client", "pawl:client:one");
-	assert_int_equal(net_fixture_contexts(&h.f, "node", "node", TLS_CLIENT_REQUIRED, &node, why), 0);
+	assert_int_equal(net_fixture_contexts(&h.f, "node", "node", TLS_CLIENT_REQUIRED, &node,
+		why), 0);
 	SSL_CTX *client = net_fixture_bare_context(&h.f, "client");
 	for (int i = 0; i < 6; i++) {
 		call_over_tls(&h, &node, client, &callers[i]);
@@ -144,8 +154,10 @@ static void connections_that_were_refused_with_their_certificate_take_few_places
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_below_its_limit_does_not_go_for_those_who_fill_the_node),
-		cmocka_unit_test(a_program_with_the_node_inside_does_not_shield_those_who_fill_the_node),
-		cmocka_unit_test(connections_that_were_refused_with_their_certificate_take_few_places),
+		cmocka_unit_test(
+			a_program_with_the_node_inside_does_not_shield_those_who_fill_the_node),
+		cmocka_unit_test(
+			connections_that_were_refused_with_their_certificate_take_few_places),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

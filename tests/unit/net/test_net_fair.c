@@ -56,7 +56,9 @@ static void who_asked_for_little_is_served_before_those_that_wait_with_much(void
 	flows_serve(&f, 100, cost);
 	fair_wait(&f.queue, &f.flow[2], 2);
 	flows_serve(&f, 8 + 8, cost);
-	assert_int_equal(f.served[2], 8); /* at once, after what was left to the one whose turn it was; and then no more than the others */
+	/* at once, after what was left to the one whose turn it was; and then no more than the
+	 * others */
+	assert_int_equal(f.served[2], 8);
 }
 
 static void a_debt_is_forgiven_by_turns_and_not_by_leaving(void **state) {
@@ -97,11 +99,13 @@ static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	send_ping(other);
 	net_fixture_settle(&h.f);
 	assert_true(h.ready);
-	assert_int_equal(h.requests, 0); /* reading is not serving */
+	/* reading is not serving */
+	assert_int_equal(h.requests, 0);
 	while (!h.pinged) {
 		sessions_serve(h.sessions);
 	}
-	assert_in_range(h.before_ping, 0, 8); /* statuses that were served before it */
+	/* statuses that were served before it */
+	assert_in_range(h.before_ping, 0, 8);
 	host_run(&h);
 	assert_int_equal(h.requests, MANY + 1);
 	close(greedy);
@@ -127,7 +131,8 @@ static void connections_with_much_under_way_end_one_in_a_turn(void **state) {
 		close(fds[i]);
 	}
 	net_fixture_settle(&h.f);
-	assert_int_equal(h.gone, 1); /* the one with a single request */
+	/* the one with a single request */
+	assert_int_equal(h.gone, 1);
 	assert_true(h.ready);
 	assert_null(sessions_answer(h.sessions, h.client - 1));
 	assert_true(sessions_serve(h.sessions));
@@ -183,7 +188,8 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 	net_fixture_settle(&h.f);
 	for (int i = 0; i < 10; i++) {
 		unsigned served = served_in_a_turn(&h);
-		most = i > 0 && served > most ? served : most; /* in the first one it is still alone */
+		/* in the first one it is still alone */
+		most = i > 0 && served > most ? served : most;
 	}
 	assert_in_range(most, 2, 3);
 	send_ping(other);
@@ -233,7 +239,8 @@ static void a_large_batch_comes_in_pieces_and_is_answered_once(void **state) {
 		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S };
 		locks[i].lock_id.b[0] = 1;
 	}
-	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND,
+		.present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
 	int fd = host_connect(&h);
 	send_request(fd, &batch);
 	send_ping(fd);
@@ -257,9 +264,11 @@ static void a_batch_ends_with_its_connection(void **state) {
 	assert_int_equal(host_open(&h, 10, 10), 0);
 	memset(locks, 1, sizeof locks);
 	for (size_t i = 0; i < 1000; i++) {
-		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S, .lock_id.b[0] = 1 };
+		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S,
+			.lock_id.b[0] = 1 };
 	}
-	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND,
+		.present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
 	int fd = host_connect(&h);
 	send_request(fd, &batch);
 	net_fixture_settle(&h.f);
@@ -271,9 +280,11 @@ static void a_batch_ends_with_its_connection(void **state) {
 	host_done(&h);
 }
 
-/* A program with as many waits as it may have must be able to keep and to give back what it holds. */
+/* A program with as many waits as it may have must be able to keep and to give back what it
+ * holds. */
 static void at_the_limit_of_requests_locks_are_still_extended_and_released(void **state) {
-	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE, .present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
+	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE,
+		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .key = slice_str("k"), .lock_id.b[0] = 1 } };
 	struct host h;
 	(void)state;
@@ -291,18 +302,21 @@ static void at_the_limit_of_requests_locks_are_still_extended_and_released(void 
 	}
 	host_run(&h);
 	assert_int_equal(h.requests, 4);
-	assert_int_equal(h.refused, 2); /* not without end */
+	/* not without end */
+	assert_int_equal(h.refused, 2);
 	close(fd);
 	host_done(&h);
 }
 
-/* Two connections from one address share what one of them could have alone; and a third one is told why it is closed. */
+/* Two connections from one address share what one of them could have alone; and a third one is told
+ * why it is closed. */
 static void an_identity_has_so_many_connections_and_requests_under_way(void **state) {
 	struct host h;
 	(void)state;
 	host_init(&h, -1);
 	assert_int_equal(host_open(&h, 10, 10), 0);
-	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .identity = { { [SHARE_CLIENTS] = 2, [SHARE_REQUESTS] = 3 } },
+	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10,
+		.identity = { { [SHARE_CLIENTS] = 2, [SHARE_REQUESTS] = 3 } },
 		.strangers = { 64, 64, 64 << 20 } };
 	sessions_set_limits(h.sessions, &limits);
 	int one = host_connect(&h), two = host_connect(&h), three = host_connect(&h);
@@ -318,7 +332,8 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 	assert_int_equal(h.requests, 3);
 	assert_int_equal(h.refused, 2);
 	close(one);
-	host_run(&h); /* what it had under way is given back */
+	/* what it had under way is given back */
+	host_run(&h);
 	send_status(two);
 	host_run(&h);
 	assert_int_equal(h.requests, 4);
@@ -354,7 +369,8 @@ int main(void) {
 		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
 		cmocka_unit_test(connections_with_much_under_way_end_one_in_a_turn),
 		cmocka_unit_test(a_connection_that_breaks_in_writing_ends_once),
-		cmocka_unit_test(turns_are_short_while_one_with_little_shares_the_node_with_one_with_much),
+		cmocka_unit_test(
+			turns_are_short_while_one_with_little_shares_the_node_with_one_with_much),
 		cmocka_unit_test(requests_have_as_long_as_the_handshake_before_them_took),
 		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
 		cmocka_unit_test(a_batch_ends_with_its_connection),

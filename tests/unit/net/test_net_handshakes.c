@@ -18,7 +18,8 @@
 
 struct stepper {
 	struct handshake handshake;
-	unsigned *count, at; /* the step that this one's was */
+	/* the step that this one's was */
+	unsigned *count, at;
 };
 
 static void stepper_step(void *ctx) {
@@ -37,10 +38,12 @@ static void one_handshake_goes_on_in_a_turn_and_members_are_first(void **state) 
 	(void)state;
 	net_fixture_init(&f);
 	for (int i = 0; i < 4; i++) {
-		s[i] = (struct stepper){ .handshake = { .step = stepper_step, .ctx = &s[i] }, .count = &count };
+		s[i] = (struct stepper){ .handshake = { .step = stepper_step, .ctx = &s[i] },
+			.count = &count };
 		handshakes_wait(&f.loop.handshakes, &s[i].handshake, i == 3);
 	}
-	handshakes_wait(&f.loop.handshakes, &s[0].handshake, false); /* it waits already */
+	/* it waits already */
+	handshakes_wait(&f.loop.handshakes, &s[0].handshake, false);
 	handshakes_leave(&f.loop.handshakes, &s[1].handshake);
 	assert_int_equal(f.loop.handshakes.waiting, 3);
 	for (unsigned i = 1; i <= 3; i++) {
@@ -99,7 +102,8 @@ static void server_closed(void *ctx, int error, const char *why) {
 	stream_free(s->stream);
 }
 
-static const struct stream_handlers server_handlers = { .ready = server_ready, .data = server_data, .closed = server_closed };
+static const struct stream_handlers server_handlers = { .ready = server_ready, .data = server_data,
+	.closed = server_closed };
 
 static bool server_is_closed(void *ctx) {
 	return ((struct server *)ctx)->closed;
@@ -133,12 +137,14 @@ static void connections_whose_hello_came_at_once_are_answered_one_in_a_turn(void
 	for (int i = 0; i < SERVERS; i++) {
 		net_fixture_pair(fds);
 		clients[i] = fds[1];
-		const struct stream_options o = { .loop = &f.loop, .take_fd = fds[0], .tls = c.client, .role = TLS_SERVER, .in_max = 100,
-			.out_max = 100, .handlers = &server_handlers, .ctx = &servers[i] };
+		const struct stream_options o = { .loop = &f.loop, .take_fd = fds[0],
+			.tls = c.client, .role = TLS_SERVER, .in_max = 100, .out_max = 100,
+			.handlers = &server_handlers, .ctx = &servers[i] };
 		assert_int_equal(stream_new(&o, &servers[i].stream), 0);
 		assert_int_equal(send(fds[1], hello.data, hello.size, MSG_NOSIGNAL), hello.size);
 	}
-	while (f.loop.handshakes.waiting < SERVERS) { /* all have arrived before the first one is answered */
+	/* all have arrived before the first one is answered */
+	while (f.loop.handshakes.waiting < SERVERS) {
 		assert_int_equal(answered(clients), 0);
 		turn(&f);
 	}
@@ -170,8 +176,9 @@ static void a_handshake_may_not_bring_more_than_certificates_need(void **state) 
 	net_fixture_certificate(&f, "a", "pawl:node:a");
 	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &c, why), 0);
 	net_fixture_pair(fds);
-	const struct stream_options o = { .loop = &f.loop, .take_fd = fds[0], .tls = c.client, .role = TLS_SERVER, .in_max = 100, .out_max = 100,
-		.handlers = &server_handlers, .ctx = &server };
+	const struct stream_options o = { .loop = &f.loop, .take_fd = fds[0], .tls = c.client,
+		.role = TLS_SERVER, .in_max = 100, .out_max = 100, .handlers = &server_handlers,
+		.ctx = &server };
 	assert_int_equal(stream_new(&o, &server.stream), 0);
 	for (size_t record = 1; record < 3; record++) {
 		memcpy(hello + record * 16005, hello, 5);

@@ -23,7 +23,8 @@ static void take_none(void *ctx, int take_fd, const struct origin *from) {
 	++*(unsigned *)ctx;
 }
 
-/* Whoever listens there accepts nothing, and its backlog is full: a call that blocks would never come back. */
+/* Whoever listens there accepts nothing, and its backlog is full: a call that blocks would never
+ * come back. */
 static void a_foreign_listener_that_does_not_accept_holds_up_no_start(void **state) {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct net_fixture f;
@@ -41,12 +42,14 @@ static void a_foreign_listener_that_does_not_accept_holds_up_no_start(void **sta
 		calls[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	} while (connect(calls[count++], (struct sockaddr *)&un, sizeof un) == 0 && count < 64);
 	alarm(10);
-	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why), PAWL_EUNREACHABLE);
+	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why),
+		PAWL_EUNREACHABLE);
 	alarm(0);
 	while (count > 0) {
 		close(calls[--count]);
 	}
-	close(foreign); /* the file stays: nobody listens there any more */
+	/* the file stays: nobody listens there any more */
+	close(foreign);
 	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why), 0);
 	listener_free(l);
 	net_fixture_done(&f);

@@ -29,7 +29,8 @@ static void accounts_init(struct accounts *a, uint64_t most) {
 	memset(a, 0, sizeof *a);
 	a->libc = alloc_libc(&a->counter);
 	assert_int_equal(shares_init(&a->all, &a->libc, (struct siphash_key){ 1, 2 }), 0);
-	a->pool = (struct memory_pool){ .alloc = &a->libc, .counter = &a->counter, .most = most, .on_high = accounts_on_high, .ctx = a };
+	a->pool = (struct memory_pool){ .alloc = &a->libc, .counter = &a->counter, .most = most,
+		.on_high = accounts_on_high, .ctx = a };
 }
 
 static void accounts_done(struct accounts *a) {
@@ -38,8 +39,10 @@ static void accounts_done(struct accounts *a) {
 	assert_int_equal(a->counter.used, 0);
 }
 
-static struct share_pair accounts_pair(struct accounts *a, const char *identity, const char *address, uint64_t most) {
-	const struct share_pair p = { shares_find(&a->all, '=', slice_str(identity), 8), shares_find(&a->all, '#', slice_str(address), 8) };
+static struct share_pair accounts_pair(struct accounts *a, const char *identity,
+	const char *address, uint64_t most) {
+	const struct share_pair p = { shares_find(&a->all, '=', slice_str(identity), 8),
+		shares_find(&a->all, '#', slice_str(address), 8) };
 	p.identity->limits.most[SHARE_MEMORY] = most;
 	return p;
 }
@@ -52,7 +55,8 @@ static void bytes_count_for_identity_and_address_from_the_first_to_the_last(void
 	struct memory_account *account = memory_open(&a.pool);
 	void *before = alloc_new(&account->alloc, 100);
 	memory_claim(account, MEMORY_WATCHES, 30);
-	assert_int_equal(p.identity->used[SHARE_MEMORY], 0); /* nobody knows yet whose they are */
+	/* nobody knows yet whose they are */
+	assert_int_equal(p.identity->used[SHARE_MEMORY], 0);
 	memory_join(account, &p);
 	assert_int_equal(p.identity->used[SHARE_MEMORY], 130);
 	assert_int_equal(p.address->used[SHARE_MEMORY], 130);
@@ -60,7 +64,8 @@ static void bytes_count_for_identity_and_address_from_the_first_to_the_last(void
 	memory_claim(account, MEMORY_WATCHES, 10);
 	assert_int_equal(p.identity->used[SHARE_MEMORY], 310);
 	assert_int_equal(account->used, 310);
-	memory_close(account); /* what it was allocated for is there yet */
+	/* what it was allocated for is there yet */
+	memory_close(account);
 	assert_int_equal(p.address->used[SHARE_MEMORY], 300);
 	assert_int_equal(a.pool.accounts, 1);
 	alloc_free(&account->alloc, before, 300);
@@ -142,19 +147,22 @@ static void an_address_has_a_limit_too_and_the_pool(void **state) {
 /* ---- connections ---- */
 
 static void send_release(int fd) {
-	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE, .present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
+	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE,
+		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_str("k"), .lock_id = { { 1 } } } };
 	send_request(fd, &release);
 }
 
-static void who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has(void **state) {
+static void who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has(
+	void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
 	limits.identity.most[SHARE_MEMORY] = 128 * KIB;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h), other = host_connect_from(&h, "other");
-	send_half(&h, one, 66 * KIB); /* in a buffer of 128 KiB */
+	/* in a buffer of 128 KiB */
+	send_half(&h, one, 66 * KIB);
 	send_status(two);
 	host_run(&h);
 	assert_int_equal(h.requests, 0);
@@ -207,13 +215,17 @@ static void a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go(v
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_MEMORY] = 900 * KIB; /* and 56 KiB to read in, and 56 more */
+	/* and 56 KiB to read in, and 56 more */
+	limits.identity.most[SHARE_MEMORY] = 900 * KIB;
 	host_start(&h, &limits);
 	int large = host_connect(&h), small = host_connect(&h);
-	send_half(&h, large, 300 * KIB);  /* in 512 KiB */
-	send_half(&h, small, 250 * KIB);  /* in 256 KiB */
+	/* in 512 KiB */
+	send_half(&h, large, 300 * KIB);
+	/* in 256 KiB */
+	send_half(&h, small, 250 * KIB);
 	assert_int_equal(h.gone, 0);
-	send_half(&h, small, 60 * KIB); /* in 512 KiB, for which there is no room beside the other */
+	/* in 512 KiB, for which there is no room beside the other */
+	send_half(&h, small, 60 * KIB);
 	assert_true(gone(&h, 1));
 	assert_false(gone(&h, 2));
 	assert_int_equal(h.gone, 1);
@@ -226,9 +238,11 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.memory = 1 << 20; /* of which the loop has half */
+	/* of which the loop has half */
+	limits.memory = 1 << 20;
 	host_start(&h, &limits);
-	int small = host_connect_from(&h, "small"), large = host_connect_from(&h, "large"), more = host_connect_from(&h, "large");
+	int small = host_connect_from(&h, "small"), large = host_connect_from(&h, "large"),
+		more = host_connect_from(&h, "large");
 	send_half(&h, small, 100 * KIB);
 	send_half(&h, large, 250 * KIB);
 	send_half(&h, more, 120 * KIB);
@@ -242,7 +256,8 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	host_run(&h);
 	assert_int_equal(h.requests, 1);
 	assert_string_equal(h.limit, "client_memory");
-	send_half(&h, two, 100 * KIB); /* it may grow, and then the largest of them goes */
+	/* it may grow, and then the largest of them goes */
+	send_half(&h, two, 100 * KIB);
 	assert_true(gone(&h, 2));
 	assert_int_equal(h.gone, 1);
 	assert_true(sessions_memory(h.sessions) < limits.memory);
@@ -295,7 +310,8 @@ static void an_administrator_looks_where_its_own_identity_has_too_much(void **st
 	h.admin = true;
 	int two = host_connect(&h);
 	send_status(two);
-	const struct client_request get = { .msgid = 1, .method = CLIENT_GET, .present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
+	const struct client_request get = { .msgid = 1, .method = CLIENT_GET,
+		.present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
 	send_request(two, &get);
 	host_run(&h);
 	assert_int_equal(h.requests, 1);
@@ -312,9 +328,11 @@ int main(void) {
 		cmocka_unit_test(what_tls_takes_counts_in_the_pool_too),
 		cmocka_unit_test(a_limit_has_a_reserve_and_administrators_have_another_one),
 		cmocka_unit_test(an_address_has_a_limit_too_and_the_pool),
-		cmocka_unit_test(who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has),
+		cmocka_unit_test(
+		who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has),
 		cmocka_unit_test(the_connection_that_has_most_of_a_share_ends),
-		cmocka_unit_test(a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go),
+		cmocka_unit_test(
+			a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go),
 		cmocka_unit_test(a_node_without_memory_turns_to_the_identity_that_has_most_of_it),
 		cmocka_unit_test(what_the_owner_keeps_for_a_client_counts_until_it_is_given_back),
 		cmocka_unit_test(an_administrator_looks_where_its_own_identity_has_too_much),

@@ -7,7 +7,9 @@ static void a_link_goes_with_its_name_to_another_index(void **state) {
 	pair_open(&p);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	const struct peers_node turned[3] = { { "b", listener_address(p.b.listener), true, { { 0 } }, false }, { "c", "", true, { { 0 } }, false }, { "a", "", false, { { 0 } }, false } };
+	const struct peers_node turned[3] = { { "b", listener_address(p.b.listener), true,
+		{ { 0 } }, false }, { "c", "", true, { { 0 } }, false },
+		{ "a", "", false, { { 0 } }, false } };
 	peers_set_nodes(p.a.peers, turned, 3);
 	assert_non_null(peers_out(p.a.peers, 0));
 	assert_null(peers_out(p.a.peers, 1));
@@ -31,8 +33,10 @@ static void a_node_that_left_the_table_loses_its_link_silently(void **state) {
 	peers_set_nodes(p.a.peers, alone, 1);
 	assert_true(net_fixture_until(&p.f, b_lost_it, &p));
 	assert_int_equal(p.a.downs, 0);
-	const struct peers_node again[2] = { { "b", listener_address(p.b.listener), true, { { 0 } }, false }, { "a", "", false, { { 0 } }, false } };
-	peers_set_nodes(p.a.peers, again, 2); /* dialled at once */
+	const struct peers_node again[2] = { { "b", listener_address(p.b.listener), true, { { 0 } },
+		false }, { "a", "", false, { { 0 } }, false } };
+	/* dialled at once */
+	peers_set_nodes(p.a.peers, again, 2);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.a.last_up, 0);
 	pair_close(&p);
@@ -42,11 +46,13 @@ static void a_node_is_dialled_at_its_new_address(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
-	const struct peers_node wrong[2] = { { "a", "", false, { { 0 } }, false }, { "b", "127.0.0.1:1", true, { { 0 } }, false } };
+	const struct peers_node wrong[2] = { { "a", "", false, { { 0 } }, false },
+		{ "b", "127.0.0.1:1", true, { { 0 } }, false } };
 	peers_set_nodes(p.a.peers, wrong, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
-	const struct peers_node right[2] = { { "a", "", false, { { 0 } }, false }, { "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node right[2] = { { "a", "", false, { { 0 } }, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
 	peers_set_nodes(p.a.peers, right, 2);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
 	pair_close(&p);
@@ -56,12 +62,15 @@ static void a_guest_is_welcomed_by_the_owner(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
-	const struct peers_node guests[3] = { { "a", "", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, false }, { "x", "", false, { { 0 } }, false } };
+	const struct peers_node guests[3] = { { "a", "", false, { { 0 } }, false },
+		{ "b", "", false, { { 0 } }, false }, { "x", "", false, { { 0 } }, false } };
 	p.b.guests = 1;
 	p.b.guest_table = guests;
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false }, { "b", listener_address(p.b.listener), true, { { 0 } }, false } };
-	party_make_with(&p.f, &p.a, "x", nodes); /* a larger name than b's dials as well */
+	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	/* a larger name than b's dials as well */
+	party_make_with(&p.f, &p.a, "x", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
 	assert_int_equal(p.b.last_up, 2);
@@ -75,7 +84,8 @@ static void a_guest_for_whom_there_is_no_room_is_refused(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false }, { "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
 	party_make_with(&p.f, &p.a, "x", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
@@ -86,7 +96,8 @@ static void a_guest_for_whom_there_is_no_room_is_refused(void **state) {
 
 static bool linked_and_quiet(void *ctx) {
 	struct pair *p = ctx;
-	return p->a.ups > 0 && p->b.ups > 0 && p->a.ups == p->a.downs + 1 && p->b.ups == p->b.downs + 1;
+	return p->a.ups > 0 && p->b.ups > 0 && p->a.ups == p->a.downs + 1 &&
+		p->b.ups == p->b.downs + 1;
 }
 
 /* Whichever of the two connections is heard of first, where. */
@@ -96,7 +107,8 @@ static void of_two_that_dial_each_other_one_link_stays(void **state) {
 	pair_open_with(&p, true);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, linked_and_quiet, &p));
-	for (int i = 0; i < 20; i++) { /* far longer than the backoff would be, if somebody dialled again */
+	/* far longer than the backoff would be, if somebody dialled again */
+	for (int i = 0; i < 20; i++) {
 		net_fixture_settle(&p.f);
 	}
 	assert_true(net_fixture_until(&p.f, linked_and_quiet, &p));

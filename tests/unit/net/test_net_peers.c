@@ -7,15 +7,18 @@
 
 #include "address.h"
 
-/* Looked up in a thread; whichever of its addresses the listener does not have is passed over by the next try. */
+/* Looked up in a thread; whichever of its addresses the listener does not have is passed over by
+ * the next try. */
 static void a_name_is_looked_up_and_dialled(void **state) {
 	struct pair p;
 	char address[64];
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	snprintf(address, sizeof address, "localhost:%s", strrchr(listener_address(p.b.listener), ':') + 1);
-	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false, { { 0 } }, false }, { "b", address, true, { { 0 } }, false } };
+	snprintf(address, sizeof address, "localhost:%s",
+		strrchr(listener_address(p.b.listener), ':') + 1);
+	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false,
+		{ { 0 } }, false }, { "b", address, true, { { 0 } }, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -27,7 +30,8 @@ static void a_look_up_under_way_may_be_given_up(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false }, { "b", "localhost:1", true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false },
+		{ "b", "localhost:1", true, { { 0 } }, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
@@ -57,11 +61,14 @@ static void a_link_that_was_reset_is_dialled_again(void **state) {
 	pair_open(&p);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	peers_reset(p.b.peers, 0); /* b does not dial: a sees the end and does */
+	/* b does not dial: a sees the end and does */
+	peers_reset(p.b.peers, 0);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.a.downs, 1);
-	assert_int_equal(p.a.closed, 1); /* not by itself */
-	assert_int_equal(p.b.downs, 0); /* who resets is not told */
+	/* not by itself */
+	assert_int_equal(p.a.closed, 1);
+	/* who resets is not told */
+	assert_int_equal(p.b.downs, 0);
 	pair_close(&p);
 }
 
@@ -132,12 +139,14 @@ static void refused_by_b(const char *uri, const char *expected, bool stranger) {
 
 static void a_peer_under_anothers_name_is_refused(void **state) {
 	(void)state;
-	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and shows that of node c (serial ", true);
+	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and "
+		"shows that of node c (serial ", true);
 }
 
 static void a_clients_certificate_cannot_speak_as_a_peer(void **state) {
 	(void)state;
-	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and shows that of client a (serial ", true);
+	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and "
+		"shows that of client a (serial ", true);
 }
 
 static void a_peer_without_a_certificate_is_refused(void **state) {
@@ -145,7 +154,8 @@ static void a_peer_without_a_certificate_is_refused(void **state) {
 	refused_by_b(NULL, NULL, true);
 }
 
-/* Its certificate says which node of the configuration it is, though it says that it is another one: that node is in trouble. */
+/* Its certificate says which node of the configuration it is, though it says that it is another
+ * one: that node is in trouble. */
 static void a_node_of_the_configuration_is_no_stranger_whatever_it_says(void **state) {
 	(void)state;
 	refused_by_b("pawl:node:b", "it says a and shows that of node b (serial ", false);
@@ -189,7 +199,8 @@ static size_t say_hands(SSL *ssl, int fd, uint8_t *out, size_t size) {
 	return said > 0 ? (size_t)said : 0;
 }
 
-/* The certificate of a is no secret. What proves that somebody has its key comes last, and does not come. */
+/* The certificate of a is no secret. What proves that somebody has its key comes last, and does not
+ * come. */
 static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **state) {
 	struct pair p;
 	uint8_t out[8192];
@@ -210,7 +221,8 @@ static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **stat
 		assert_int_equal(send(fd, out, n, 0), n);
 		net_fixture_settle(&p.f);
 	}
-	assert_true(SSL_is_init_finished(ssl)); /* this side thinks so */
+	/* this side thinks so */
+	assert_true(SSL_is_init_finished(ssl));
 	close(fd);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
 	assert_true(p.b.stranger);
@@ -248,16 +260,17 @@ static void nodes_of_versions_that_do_not_meet_say_so_on_both_sides_once(void **
 	net_fixture_settle(&p.f);
 	assert_int_equal(p.a.troubles, 1);
 	assert_int_equal(p.b.troubles, 1);
-	assert_string_equal(p.a.why, "node b speaks versions 2 to 2 of the protocol between nodes, this one 1 to 1: upgrade this one "
-		"(not more than one release at a time)");
-	assert_string_equal(p.b.why, "node a speaks versions 1 to 1 of the protocol between nodes, this one 2 to 2: upgrade a "
-		"(not more than one release at a time)");
+	assert_string_equal(p.a.why, "node b speaks versions 2 to 2 of the protocol between "
+		"nodes, this one 1 to 1: upgrade this one (not more than one release at a time)");
+	assert_string_equal(p.b.why, "node a speaks versions 1 to 1 of the protocol between "
+		"nodes, this one 2 to 2: upgrade a (not more than one release at a time)");
 	assert_int_equal(p.a.ups + p.b.ups, 0);
 	pair_close(&p);
 }
 
 static void garbage_and_half_packets_of_strangers_harm_no_link(void **state) {
-	static const uint8_t garbage[] = { 0xff, 0xff, 0xff, 0xff, 1, 2, 3 }, half[] = { 0, 0, 0, 90, 0x86 };
+	static const uint8_t garbage[] = { 0xff, 0xff, 0xff, 0xff, 1, 2, 3 },
+		half[] = { 0, 0, 0, 90, 0x86 };
 	struct pair p;
 	(void)state;
 	pair_open(&p);
@@ -282,12 +295,14 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	struct party second = { .identity = 'z' };
 	(void)state;
 	pair_open(&p);
-	struct peers_node expecting[2] = { { "a", "", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, false } };
+	struct peers_node expecting[2] = { { "a", "", false, { { 0 } }, false },
+		{ "b", "", false, { { 0 } }, false } };
 	memset(expecting[0].id.b, 'a', sizeof expecting[0].id.b);
 	peers_set_nodes(p.b.peers, expecting, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } }, false }, { "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } }, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
 	party_make_with(&p.f, &second, "a", nodes);
 	peers_start(second.peers);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
@@ -295,7 +310,8 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	send_frames(&p.a, 1, 2);
 	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
 	assert_int_equal(p.b.downs + p.a.downs, 0);
-	peers_free(p.a.peers); /* the place is free: whoever comes has it */
+	/* the place is free: whoever comes has it */
+	peers_free(p.a.peers);
 	p.a.peers = NULL;
 	assert_true(net_fixture_until(&p.f, b_up_twice, &p));
 	peers_free(second.peers);
@@ -313,9 +329,11 @@ static void a_node_whose_address_cannot_be_reached_is_tried_again(void **state) 
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
 	char why[LISTENER_WHY_BYTES];
-	assert_int_equal(listener_new(&p.f.loop, address, party_accepted, &p.b, &p.b.listener, why), 0);
+	assert_int_equal(listener_new(&p.f.loop, address, party_accepted, &p.b, &p.b.listener,
+		why), 0);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	assert_int_equal(p.a.troubles, 1); /* the same trouble is told once */
+	/* the same trouble is told once */
+	assert_int_equal(p.a.troubles, 1);
 	pair_close(&p);
 }
 

@@ -18,7 +18,8 @@ static void pipelined_requests_are_answered_with_one_flush(void **state) {
 	}
 	host_serve(&h);
 	assert_int_equal(h.requests, 5);
-	assert_int_equal(answers(fd), 0); /* nothing leaves before the flush */
+	/* nothing leaves before the flush */
+	assert_int_equal(answers(fd), 0);
 	sessions_flush(h.sessions);
 	assert_int_equal(answers(fd), 5);
 	assert_true(h.local);
@@ -41,10 +42,12 @@ static void a_request_too_many_is_refused_until_another_is_answered_but_no_ping(
 	send_status(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
-	assert_int_equal(h.refused, 1); /* the host was told to flush */
+	/* the host was told to flush */
+	assert_int_equal(h.refused, 1);
 	assert_int_equal(answers(fd), 1);
 	h.hold = false;
-	send_ping(fd); /* by which a client finds out whether the node is alive */
+	/* by which a client finds out whether the node is alive */
+	send_ping(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 3);
 	assert_int_equal(answers(fd), 1);
@@ -107,7 +110,8 @@ static void a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_cl
 	net_fixture_settle(&h.f);
 	assert_true(h.gone == 1 && h.closed_there);
 	fd = host_connect(&h);
-	send_bytes(fd, "\xc1", 1); /* refused, and closed by the node; the client follows */
+	/* refused, and closed by the node; the client follows */
+	send_bytes(fd, "\xc1", 1);
 	host_run(&h);
 	close(fd);
 	net_fixture_settle(&h.f);
@@ -115,7 +119,8 @@ static void a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_cl
 	host_done(&h);
 }
 
-static void a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left(void **state) {
+static void a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left(
+	void **state) {
 	static uint8_t large[1 << 20];
 	struct host h;
 	(void)state;
@@ -131,7 +136,8 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 	assert_true(sessions_crowded(h.sessions, h.client, sizeof large - 1));
 	assert_false(sessions_crowded(h.sessions, h.client, sizeof large));
 	sessions_flush(h.sessions);
-	assert_true(sessions_crowded(h.sessions, h.client, 0)); /* more than the kernel takes */
+	/* more than the kernel takes */
+	assert_true(sessions_crowded(h.sessions, h.client, 0));
 	for (size_t got = 0; got < sizeof large;) {
 		ssize_t n = recv(fd, large, sizeof large, 0);
 		got += n > 0 ? (size_t)n : 0;
@@ -158,7 +164,8 @@ static void connections_above_the_limit_are_closed(void **state) {
 	int two = host_connect(&h);
 	assert_int_equal(recv(two, &byte, 1, 0), 0);
 	assert_int_equal(h.troubles, 1);
-	assert_int_equal(h.gone, 0); /* it never was */
+	/* it never was */
+	assert_int_equal(h.gone, 0);
 	close(one);
 	close(two);
 	host_done(&h);
@@ -174,14 +181,16 @@ static void garbage_behind_good_requests_spares_their_answers(void **state) {
 	send_bytes(fd, "\xc1", 1);
 	host_run(&h);
 	assert_int_equal(h.requests, 1);
-	assert_int_equal(answers(fd), 2); /* the ping's, and one bad_request */
+	/* the ping's, and one bad_request */
+	assert_int_equal(answers(fd), 2);
 	close(fd);
 	net_fixture_settle(&h.f);
 	assert_int_equal(h.gone, 1);
 	host_done(&h);
 }
 
-/* One scenario: a batch that needs memory to decode, in pieces, so that memory is needed to keep it. */
+/* One scenario: a batch that needs memory to decode, in pieces, so that memory is needed to keep
+ * it. */
 static void scenario(struct host *h) {
 	struct client_lock locks[40];
 	struct allocator libc = alloc_libc(NULL);
@@ -190,8 +199,8 @@ static void scenario(struct host *h) {
 		locks[i] = (struct client_lock){ .key = slice_str("some key"), .lease = SPAN_S };
 		memset(locks[i].lock_id.b, (int)i + 1, sizeof locks[i].lock_id.b);
 	}
-	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks,
-		.lock_count = 40 };
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND,
+		.present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 40 };
 	buffer_init(&out, &libc, 1 << 20);
 	assert_int_equal(client_request_encode(&batch, &out), 0);
 	if (host_open(h, 10, 10) == 0) {
@@ -253,11 +262,13 @@ static void connections_are_listed_in_their_order_from_any_of_them_on(void **sta
 	sessions_each(h.sessions, 0, list_one, &all);
 	assert_int_equal(all.count, 4);
 	assert_int_equal(all.received[1], sizeof ping - 1);
-	assert_int_equal(all.strangers, 3); /* all but the one that has made a request */
+	/* all but the one that has made a request */
+	assert_int_equal(all.strangers, 3);
 	sessions_each(h.sessions, all.clients[0], list_one, &two);
 	assert_true(two.count == 2 && two.clients[0] == all.clients[1]);
 	sessions_drop(h.sessions, all.clients[1]);
-	sessions_each(h.sessions, all.clients[1], list_one, &behind); /* it is gone, those behind it are not */
+	/* it is gone, those behind it are not */
+	sessions_each(h.sessions, all.clients[1], list_one, &behind);
 	assert_true(behind.count == 2 && behind.clients[0] == all.clients[2]);
 	for (int i = 0; i < 4; i++) {
 		close(fds[i]);
@@ -269,11 +280,14 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_are_listed_in_their_order_from_any_of_them_on),
 		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
-		cmocka_unit_test(a_request_too_many_is_refused_until_another_is_answered_but_no_ping),
+		cmocka_unit_test(
+			a_request_too_many_is_refused_until_another_is_answered_but_no_ping),
 		cmocka_unit_test(a_refusal_that_there_is_no_memory_for_ends_the_connection),
 		cmocka_unit_test(an_answer_to_a_client_that_hung_up_goes_nowhere),
-		cmocka_unit_test(a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed),
-		cmocka_unit_test(a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
+		cmocka_unit_test(
+			a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed),
+		cmocka_unit_test(
+		a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
 		cmocka_unit_test(connections_above_the_limit_are_closed),
 		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
 		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),

@@ -29,7 +29,8 @@ static void counted_done(struct counted *c) {
 }
 
 static struct share_pair pair_of(struct counted *c, const char *identity, const char *address) {
-	struct share_pair p = { shares_find(&c->all, '=', slice_str(identity), 8), address ? shares_find(&c->all, '#', slice_str(address), 8) : NULL };
+	struct share_pair p = { shares_find(&c->all, '=', slice_str(identity), 8),
+		address ? shares_find(&c->all, '#', slice_str(address), 8) : NULL };
 	assert_non_null(p.identity);
 	return p;
 }
@@ -40,7 +41,8 @@ static void each_kind_is_counted_for_the_identity_and_for_its_address(void **sta
 	(void)state;
 	counted_init(&c);
 	for (unsigned kind = 0; kind < SHARE_RATE; kind++) {
-		struct share_pair one = pair_of(&c, "one", "here"), two = pair_of(&c, "two", "here"), three = pair_of(&c, "one", "there");
+		struct share_pair one = pair_of(&c, "one", "here"),
+			two = pair_of(&c, "two", "here"), three = pair_of(&c, "one", "there");
 		one.identity->limits.most[kind] = 3;
 		one.address->limits.most[kind] = 4;
 		shares_take(&one, (enum share_kind)kind, 2);
@@ -49,7 +51,8 @@ static void each_kind_is_counted_for_the_identity_and_for_its_address(void **sta
 		assert_false(shares_full(&one, (enum share_kind)kind, 2, 1, &quota));
 		assert_true(shares_full(&three, (enum share_kind)kind, 2, 0, &quota));
 		shares_take(&two, (enum share_kind)kind, 2);
-		assert_true(shares_full(&one, (enum share_kind)kind, 1, 0, &quota)); /* by the address */
+		/* by the address */
+		assert_true(shares_full(&one, (enum share_kind)kind, 1, 0, &quota));
 		assert_false(shares_full(&three, (enum share_kind)kind, 1, 0, &quota));
 		char field[64];
 		snprintf(field, sizeof field, "%s_per_identity", share_kind_name[kind]);
@@ -84,7 +87,8 @@ static void a_share_of_which_nothing_is_used_is_forgotten_when_its_debt_has_melt
 
 /* ---- requests a second ---- */
 
-static void a_seconds_worth_of_requests_may_come_at_once_and_then_as_many_as_time_allows(void **state) {
+static void a_seconds_worth_of_requests_may_come_at_once_and_then_as_many_as_time_allows(
+	void **state) {
 	struct counted c;
 	struct share_quota quota;
 	struct instant now = { 100 * SPAN_S, 100 * SPAN_S };
@@ -118,7 +122,8 @@ static void half_of_what_may_come_at_once_is_for_urgent_requests(void **state) {
 	assert_true(shares_hurried(&p, false, now, &quota));
 	assert_true(slice_equal(quota.refusal.field, slice_str("rate_per_address")));
 	assert_false(shares_hurried(&p, true, now, &quota));
-	shares_charge(&p, 4096, now); /* one large batch is not held against it for minutes */
+	/* one large batch is not held against it for minutes */
+	shares_charge(&p, 4096, now);
 	assert_true(shares_hurried(&p, true, now, &quota));
 	assert_int_equal(quota.refusal.retry_after, 100 * SPAN_MS);
 	counted_done(&c);
@@ -136,7 +141,8 @@ static void requests_above_the_rate_are_told_when_to_come_again(void **state) {
 	send_status(fd);
 	send_status(fd);
 	send_ping(fd);
-	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE, .present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
+	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE,
+		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_str("k"), .lock_id = { { 1 } } } };
 	send_request(fd, &release);
 	host_run(&h);
@@ -146,7 +152,8 @@ static void requests_above_the_rate_are_told_when_to_come_again(void **state) {
 	assert_in_range(h.retry_after, SPAN_MS, SPAN_S);
 	assert_int_equal(sessions_refused(h.sessions), 1);
 	close(fd);
-	fd = host_connect(&h); /* the debt is not forgotten by leaving */
+	/* the debt is not forgotten by leaving */
+	fd = host_connect(&h);
 	send_status(fd);
 	host_run(&h);
 	assert_int_equal(h.over, 2);
@@ -162,7 +169,8 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
 	host_run(&h);
-	assert_int_equal(answers(one) + answers(two), 1); /* the refusal */
+	/* the refusal */
+	assert_int_equal(answers(one) + answers(two), 1);
 	assert_int_equal(h.troubles, 1);
 	close(one);
 	close(two);
@@ -190,7 +198,8 @@ static void an_ipv4_address_is_one_of_its_own_also_behind_a_listener_for_ipv6(vo
 	(void)state;
 	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.2]"), 2);
 	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]"), 1);
-	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "10.0.0.1"), 1); /* at another listener */
+	/* at another listener */
+	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "10.0.0.1"), 1);
 }
 
 static void an_ipv6_address_is_its_network_of_64_bits(void **state) {
@@ -213,7 +222,8 @@ static void an_identity_may_have_limits_of_its_own(void **state) {
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
 	h.own = &own;
-	sessions_set_limits(h.sessions, &open_limits); /* a reload: they hold for connections that are there */
+	/* a reload: they hold for connections that are there */
+	sessions_set_limits(h.sessions, &open_limits);
 	send_status(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
@@ -261,7 +271,8 @@ static void an_administrator_has_a_place_at_a_full_node(void **state) {
 	fds[1] = busy_connection(&h);
 	assert_int_equal(answers(fds[0]) + answers(fds[1]), 2);
 	fds[2] = busy_connection(&h);
-	assert_int_equal(answers(fds[2]), 1); /* that the node is full */
+	/* that the node is full */
+	assert_int_equal(answers(fds[2]), 1);
 	assert_int_equal(h.requests, 2);
 	close(fds[2]);
 	host_run(&h);
@@ -282,7 +293,8 @@ static void an_administrator_looks_and_mends_above_the_limits_of_its_share(void 
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_REQUESTS] = limits.identity.most[SHARE_CLIENTS] = limits.identity.most[SHARE_RATE] = 1;
+	limits.identity.most[SHARE_REQUESTS] = limits.identity.most[SHARE_CLIENTS] =
+		limits.identity.most[SHARE_RATE] = 1;
 	host_start(&h, &limits);
 	h.hold = true;
 	int one = host_connect(&h);
@@ -291,12 +303,14 @@ static void an_administrator_looks_and_mends_above_the_limits_of_its_share(void 
 	h.admin = true;
 	int two = host_connect(&h);
 	send_status(two);
-	const struct client_request get = { .msgid = 1, .method = CLIENT_GET, .present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
+	const struct client_request get = { .msgid = 1, .method = CLIENT_GET,
+		.present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
 	send_request(two, &get);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
 	assert_int_equal(h.method, CLIENT_STATUS);
-	assert_int_equal(h.over, 1); /* reading keys is nothing that mends */
+	/* reading keys is nothing that mends */
+	assert_int_equal(h.over, 1);
 	close(one);
 	close(two);
 	host_done(&h);
@@ -313,7 +327,8 @@ static void what_an_administrator_needs_to_look_is_not_held_against_its_rate(voi
 	for (int i = 0; i < 3; i++) {
 		send_status(fd);
 	}
-	const struct client_request get = { .msgid = 1, .method = CLIENT_GET, .present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
+	const struct client_request get = { .msgid = 1, .method = CLIENT_GET,
+		.present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
 	send_request(fd, &get);
 	host_run(&h);
 	assert_int_equal(h.requests, 4);
@@ -328,8 +343,10 @@ static void what_an_administrator_needs_to_look_is_not_held_against_its_rate(voi
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_is_counted_for_the_identity_and_for_its_address),
-		cmocka_unit_test(a_share_of_which_nothing_is_used_is_forgotten_when_its_debt_has_melted),
-		cmocka_unit_test(a_seconds_worth_of_requests_may_come_at_once_and_then_as_many_as_time_allows),
+		cmocka_unit_test(
+			a_share_of_which_nothing_is_used_is_forgotten_when_its_debt_has_melted),
+		cmocka_unit_test(
+		a_seconds_worth_of_requests_may_come_at_once_and_then_as_many_as_time_allows),
 		cmocka_unit_test(half_of_what_may_come_at_once_is_for_urgent_requests),
 		cmocka_unit_test(requests_above_the_rate_are_told_when_to_come_again),
 		cmocka_unit_test(limits_of_an_address_hold_for_all_that_come_from_it),

@@ -16,11 +16,13 @@ static bool is_busy(const struct stranger *stranger) {
 }
 
 static struct stranger from_ipv4(uint8_t last, size_t bytes) {
-	return (struct stranger){ .address = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = last } }, .bytes = bytes };
+	return (struct stranger){ .address = { { [10] = 0xff, [11] = 0xff, [12] = 10,
+		[15] = last } }, .bytes = bytes };
 }
 
 static struct stranger from_ipv6(uint8_t network, uint8_t host) {
-	return (struct stranger){ .address = { { [0] = 0x20, [7] = network, [15] = host } }, .bytes = 1 };
+	return (struct stranger){ .address = { { [0] = 0x20, [7] = network, [15] = host } },
+		.bytes = 1 };
 }
 
 static void the_oldest_of_all_goes_when_they_are_too_many(void **state) {
@@ -43,7 +45,8 @@ static void the_oldest_of_all_goes_when_they_are_too_many(void **state) {
 static void an_address_with_too_many_loses_its_own_oldest(void **state) {
 	const struct strangers_limits limits = { .count = 10, .per_address = 1, .bytes = 1000 };
 	struct stranger one = from_ipv4(1, 10), two = from_ipv4(2, 10), again = from_ipv4(2, 10);
-	struct stranger network = from_ipv6(1, 1), neighbour = from_ipv6(1, 2), other = from_ipv6(2, 1);
+	struct stranger network = from_ipv6(1, 1), neighbour = from_ipv6(1, 2),
+		other = from_ipv6(2, 1);
 	struct strangers s;
 	(void)state;
 	strangers_init(&s);
@@ -51,17 +54,20 @@ static void an_address_with_too_many_loses_its_own_oldest(void **state) {
 	strangers_add(&s, &two);
 	strangers_add(&s, &network);
 	assert_ptr_equal(strangers_victim(&s, &limits, &again, NULL), &two);
-	assert_ptr_equal(strangers_victim(&s, &limits, &neighbour, NULL), &network); /* 64 bits of IPv6 are one address */
+	/* 64 bits of IPv6 are one address */
+	assert_ptr_equal(strangers_victim(&s, &limits, &neighbour, NULL), &network);
 	assert_null(strangers_victim(&s, &limits, &other, NULL));
 }
 
 static void the_oldest_goes_when_they_take_too_much_memory(void **state) {
 	const struct strangers_limits limits = { .count = 10, .per_address = 10, .bytes = 100 };
-	struct stranger one = from_ipv4(1, 50), two = from_ipv4(2, 50), three = from_ipv4(3, 1), huge = from_ipv4(4, 200);
+	struct stranger one = from_ipv4(1, 50), two = from_ipv4(2, 50), three = from_ipv4(3, 1),
+		huge = from_ipv4(4, 200);
 	struct strangers s;
 	(void)state;
 	strangers_init(&s);
-	assert_null(strangers_victim(&s, &limits, &huge, NULL)); /* alone it may: nobody could make room for it */
+	/* alone it may: nobody could make room for it */
+	assert_null(strangers_victim(&s, &limits, &huge, NULL));
 	strangers_add(&s, &one);
 	strangers_add(&s, &two);
 	assert_ptr_equal(strangers_victim(&s, &limits, &three, NULL), &one);
@@ -69,7 +75,8 @@ static void the_oldest_goes_when_they_take_too_much_memory(void **state) {
 
 static void who_waits_for_this_node_is_spared_unless_all_do(void **state) {
 	const struct strangers_limits limits = { .count = 2, .per_address = 2, .bytes = 1000 };
-	struct stranger busy = from_ipv4(0xbb, 10), silent = from_ipv4(2, 10), third = from_ipv4(3, 10);
+	struct stranger busy = from_ipv4(0xbb, 10), silent = from_ipv4(2, 10),
+		third = from_ipv4(3, 10);
 	struct strangers s;
 	(void)state;
 	strangers_init(&s);
@@ -91,8 +98,10 @@ static int call_from(const struct listener *listener, const char *from) {
 	struct address a, source;
 	struct address_socket at, by;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(address_parse(listener_address(listener), &a) + address_parse(from, &source), 0);
-	assert_int_equal(address_resolve(&a, true, &at, 1) + address_resolve(&source, true, &by, 1), 2);
+	assert_int_equal(address_parse(listener_address(listener), &a) + address_parse(from,
+		&source), 0);
+	assert_int_equal(address_resolve(&a, true, &at, 1) + address_resolve(&source, true,
+		&by, 1), 2);
 	assert_int_equal(bind(fd, (struct sockaddr *)&by.addr, by.size), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&at.addr, at.size), 0);
 	return fd;
@@ -132,7 +141,8 @@ static void silent_connections_keep_no_node_out(void **state) {
 	assert_int_equal(peers_strangers(p.b.peers).evicted, SILENT - 64);
 	assert_int_equal(p.b.troubles, SILENT - 64);
 	assert_string_equal(p.b.why, strangers_evicted);
-	assert_true(is_closed(fds[0]) && is_closed(fds[SILENT - 65]) && !is_closed(fds[SILENT - 64]));
+	assert_true(is_closed(fds[0]) && is_closed(fds[SILENT - 65]) &&
+		!is_closed(fds[SILENT - 64]));
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
 	assert_int_equal(peers_strangers(p.b.peers).now, 63);
@@ -160,7 +170,8 @@ static bool b_has_no_strangers(void *ctx) {
 
 /* b knows a by a name, and is not the one that dials: it looks the name up when somebody comes. */
 static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
-	static const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, false } };
+	static const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false },
+		{ "b", "", false, { { 0 } }, false } };
 	struct pair p;
 	int fds[SILENT];
 	(void)state;
@@ -169,7 +180,8 @@ static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 	close(call_from(p.b.listener, "127.0.0.2:0"));
 	net_fixture_settle(&p.f);
 	assert_true(net_fixture_until(&p.f, b_has_no_strangers, &p));
-	poll(NULL, 0, 200); /* the thread that looks it up */
+	/* the thread that looks it up */
+	poll(NULL, 0, 200);
 	net_fixture_settle(&p.f);
 	int member = call_from(p.b.listener, "127.0.0.1:0");
 	call_silently(&p, fds, "127.0.0.2:0");
@@ -179,9 +191,11 @@ static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 	pair_close(&p);
 }
 
-/* It came from an address that the table does not name: a node behind another address, as its certificate says. */
+/* It came from an address that the table does not name: a node behind another address, as its
+ * certificate says. */
 static void where_a_link_came_from_is_a_members_address_too(void **state) {
-	static const struct peers_node nodes[2] = { { "a", "10.0.0.1:1", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, false } };
+	static const struct peers_node nodes[2] = { { "a", "10.0.0.1:1", false, { { 0 } }, false },
+		{ "b", "", false, { { 0 } }, false } };
 	struct pair p;
 	int fds[SILENT];
 	(void)state;
@@ -203,8 +217,9 @@ static void on_ready(void *ctx) {
 	(void)ctx;
 }
 
-static void on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-	struct session_progress *progress, struct instant now) {
+static void on_request(void *ctx, uint64_t client, const struct session_who *who,
+	const struct client_request *request, struct session_progress *progress,
+	struct instant now) {
 	(void)ctx;
 	(void)client;
 	(void)who;
@@ -236,9 +251,11 @@ static bool on_terms(void *ctx, const struct session_who *who, struct share_limi
 	return false;
 }
 
-static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble, on_refused, NULL, on_terms, NULL };
+static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble,
+	on_refused, NULL, on_terms, NULL };
 
-static int connect_client(struct net_fixture *f, struct sessions *s, const void *words, size_t size) {
+static int connect_client(struct net_fixture *f, struct sessions *s, const void *words,
+	size_t size) {
 	int fds[2];
 	struct origin from;
 	net_fixture_pair(fds);
@@ -254,8 +271,9 @@ static int connect_client(struct net_fixture *f, struct sessions *s, const void 
 
 static struct sessions *open_sessions(struct net_fixture *f, uint32_t clients, unsigned *troubles) {
 	struct sessions *s;
-	const struct sessions_options o = { .loop = &f->loop, .handlers = &client_handlers, .ctx = troubles,
-		.limits = { .clients = clients, .requests_per_client = 10, .strangers = { .count = 2, .per_address = 2, .bytes = 1 << 20 } } };
+	const struct sessions_options o = { .loop = &f->loop, .handlers = &client_handlers,
+		.ctx = troubles, .limits = { .clients = clients, .requests_per_client = 10,
+		.strangers = { .count = 2, .per_address = 2, .bytes = 1 << 20 } } };
 	assert_int_equal(sessions_new(&o, &s), 0);
 	return s;
 }
@@ -268,7 +286,8 @@ static void plain_connections_that_say_nothing_are_few(void **state) {
 	(void)state;
 	net_fixture_init(&f);
 	struct sessions *s = open_sessions(&f, 100, &troubles);
-	int speaks = connect_client(&f, s, ping, sizeof ping - 1), half = connect_client(&f, s, ping, 4), two = connect_client(&f, s, "", 0);
+	int speaks = connect_client(&f, s, ping, sizeof ping - 1),
+		half = connect_client(&f, s, ping, 4), two = connect_client(&f, s, "", 0);
 	assert_int_equal(sessions_strangers(s).now, 2);
 	int three = connect_client(&f, s, "", 0);
 	assert_true(is_closed(half));
@@ -289,7 +308,8 @@ static void who_has_asked_and_waits_for_its_turn_is_closed_last(void **state) {
 	struct sessions *s = open_sessions(&f, 100, &troubles);
 	int asks = connect_client(&f, s, "", 0), silent = connect_client(&f, s, "", 0);
 	assert_int_equal(send(asks, ping, sizeof ping - 1, MSG_NOSIGNAL), sizeof ping - 1);
-	net_fixture_settle(&f); /* read, not served */
+	/* read, not served */
+	net_fixture_settle(&f);
 	int newcomer = connect_client(&f, s, "", 0);
 	assert_true(is_closed(silent));
 	assert_false(is_closed(asks) || is_closed(newcomer));
@@ -304,7 +324,8 @@ static void strangers_keep_no_client_out_where_all_places_are_taken(void **state
 	(void)state;
 	net_fixture_init(&f);
 	struct sessions *s = open_sessions(&f, 2, &troubles);
-	int speaks = connect_client(&f, s, ping, sizeof ping - 1), silent = connect_client(&f, s, "", 0);
+	int speaks = connect_client(&f, s, ping, sizeof ping - 1),
+		silent = connect_client(&f, s, "", 0);
 	int newcomer = connect_client(&f, s, ping, sizeof ping - 1);
 	assert_true(is_closed(silent));
 	assert_false(is_closed(speaks) || is_closed(newcomer));

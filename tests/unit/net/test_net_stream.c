@@ -14,7 +14,8 @@
 #include "stream.h"
 #include "time_source.h"
 
-/* One end: keeps what it gets in units of `unit` bytes, so that incomplete input is seen to stay. */
+/* One end: keeps what it gets in units of `unit` bytes, so that incomplete input is seen to
+ * stay. */
 struct end {
 	struct stream *stream;
 	size_t unit, got, calls;
@@ -58,11 +59,13 @@ static void end_closed(void *ctx, int error, const char *why) {
 	e->stream = NULL;
 }
 
-static const struct stream_handlers end_handlers = { .ready = end_ready, .data = end_data, .closed = end_closed };
+static const struct stream_handlers end_handlers = { .ready = end_ready, .data = end_data,
+	.closed = end_closed };
 
-static void end_open(struct net_fixture *f, struct end *e, int fd, SSL_CTX *tls, enum tls_role role) {
-	const struct stream_options o = { .loop = &f->loop, .take_fd = fd, .tls = tls, .role = role, .in_max = 1 << 20,
-		.out_max = 8 << 20, .handlers = &end_handlers, .ctx = e };
+static void end_open(struct net_fixture *f, struct end *e, int fd, SSL_CTX *tls,
+	enum tls_role role) {
+	const struct stream_options o = { .loop = &f->loop, .take_fd = fd, .tls = tls, .role = role,
+		.in_max = 1 << 20, .out_max = 8 << 20, .handlers = &end_handlers, .ctx = e };
 	e->unit = e->unit ? e->unit : 1;
 	assert_int_equal(stream_new(&o, &e->stream), 0);
 }
@@ -156,9 +159,11 @@ static void whoever_ends_a_connection_is_told_apart_also_under_tls(void **state)
 		open_both(&f, e, a.peer, b.peer);
 		assert_true(net_fixture_until(&f, ends_ready, e));
 		if (in_order) {
-			stream_close(e[1].stream); /* says so, and closes when the other one has */
+			/* says so, and closes when the other one has */
+			stream_close(e[1].stream);
 		} else {
-			stream_free(e[1].stream); /* as the kernel closes it when a process dies */
+			/* as the kernel closes it when a process dies */
+			stream_free(e[1].stream);
 		}
 		assert_true(net_fixture_until(&f, end_is_closed, &e[0]));
 		assert_true(e[0].closed_there);
@@ -200,12 +205,14 @@ static void a_nodes_certificate_must_carry_its_name_and_fit_its_key(void **state
 	net_fixture_init(&f);
 	net_fixture_certificate(&f, "a", "pawl:node:a");
 	net_fixture_certificate(&f, "b", "pawl:node:b");
-	assert_int_equal(net_fixture_contexts(&f, "a", "b", TLS_CLIENT_REQUIRED, &c, why), PAWL_ETLS);
+	assert_int_equal(net_fixture_contexts(&f, "a", "b", TLS_CLIENT_REQUIRED, &c, why),
+		PAWL_ETLS);
 	assert_non_null(strstr(why, "pawl:node:b"));
 	snprintf(from, sizeof from, "%s/b.key", f.dir);
 	snprintf(to, sizeof to, "%s/a.key", f.dir);
 	assert_int_equal(rename(from, to), 0);
-	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &c, why), PAWL_ETLS);
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &c, why),
+		PAWL_ETLS);
 	assert_non_null(strstr(why, "a.key"));
 	net_fixture_done(&f);
 }
@@ -246,7 +253,8 @@ static void a_stream_may_be_freed_by_the_handler_of_its_own_data(void **state) {
 	net_fixture_settle(&f);
 	assert_int_equal(e.calls, 1);
 	char byte;
-	assert_int_equal(recv(fds[1], &byte, 1, 0), 0); /* closed */
+	/* closed */
+	assert_int_equal(recv(fds[1], &byte, 1, 0), 0);
 	close(fds[1]);
 	net_fixture_done(&f);
 }
@@ -327,7 +335,8 @@ static void hold_and_release(struct net_fixture *f, SSL_CTX *server, SSL_CTX *cl
 	open_both(f, e, server, client);
 	assert_true(net_fixture_until(f, ends_ready, e));
 	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
-	stream_close(e[0].stream); /* the end comes right behind them */
+	/* the end comes right behind them */
+	stream_close(e[0].stream);
 	assert_true(net_fixture_until(f, end_is_held, &e[1]));
 	net_fixture_settle(f);
 	assert_true(e[1].calls == 1 && !e[1].closed);

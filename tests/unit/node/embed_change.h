@@ -1,4 +1,5 @@
-/* embed_change.h: changes of a cluster of nodes inside a program, and node D, which is added to it. */
+/* embed_change.h: changes of a cluster of nodes inside a program, and node D, which is added to
+ * it. */
 #ifndef PAWL_TESTS_EMBED_CHANGE_H
 #define PAWL_TESTS_EMBED_CHANGE_H
 
@@ -8,8 +9,10 @@ static const struct pawl_bytes key = { "k", 1 };
 enum { A, B, C, D };
 
 /* What one node is told to do about another, or about all. */
-static inline struct embed_rig_answer change(struct embed_rig *r, size_t asked, struct pawl_change wanted) {
-	struct embed_rig_answer a = embed_rig_ask(r, asked, &(struct pawl_request){ .method = PAWL_CHANGE, .change = &wanted });
+static inline struct embed_rig_answer change(struct embed_rig *r, size_t asked,
+	struct pawl_change wanted) {
+	struct embed_rig_answer a = embed_rig_ask(r, asked,
+		&(struct pawl_request){ .method = PAWL_CHANGE, .change = &wanted });
 	if (a.error) {
 		print_message("%s\n", a.message);
 	}
@@ -19,7 +22,8 @@ static inline struct embed_rig_answer change(struct embed_rig *r, size_t asked, 
 static inline void add_d(struct embed_rig *r) {
 	embed_rig_start(r, D);
 	embed_rig_await_state(r, D, PAWL_NODE_OUTSIDE);
-	const struct pawl_change add = { .kind = PAWL_ADD_REPLICA, .name = "d", .address = pawl_node_address(r->nodes[D].node) };
+	const struct pawl_change add = { .kind = PAWL_ADD_REPLICA, .name = "d",
+		.address = pawl_node_address(r->nodes[D].node) };
 	assert_int_equal(change(r, A, add).error, 0);
 	embed_rig_await_state(r, D, PAWL_NODE_FOLLOWING);
 }

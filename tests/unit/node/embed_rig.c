@@ -15,12 +15,14 @@
 static void rig_free_addresses(struct embed_rig *r) {
 	int fds[EMBED_RIG_NODES];
 	for (size_t i = 0; i < EMBED_RIG_NODES; i++) {
-		struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		struct sockaddr_in at = { .sin_family = AF_INET,
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		socklen_t size = sizeof at;
 		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		CHECK(fds[i] >= 0 && bind(fds[i], (struct sockaddr *)&at, sizeof at) == 0);
 		CHECK(getsockname(fds[i], (struct sockaddr *)&at, &size) == 0);
-		snprintf(r->nodes[i].address, sizeof r->nodes[i].address, "127.0.0.1:%u", (unsigned)ntohs(at.sin_port));
+		snprintf(r->nodes[i].address, sizeof r->nodes[i].address, "127.0.0.1:%u",
+			(unsigned)ntohs(at.sin_port));
 	}
 	for (size_t i = 0; i < EMBED_RIG_NODES; i++) {
 		close(fds[i]);
@@ -47,7 +49,8 @@ void embed_rig_open(struct embed_rig *r, size_t masters) {
 static void rig_remove_dir(const char *path) {
 	DIR *dir = opendir(path);
 	if (!dir) {
-		return; /* it was never started */
+		/* it was never started */
+		return;
 	}
 	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
@@ -108,12 +111,14 @@ void embed_rig_start(struct embed_rig *r, size_t i) {
 	struct embed_rig_node *n = &r->nodes[i];
 	char why[PAWL_NODE_WHY] = "";
 	char ca[128], cert[128], file[128], list[128];
-	struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test", .state_dir = n->dir,
-		.masters = r->masters, .master_count = r->master_count, .listen_peer = i < r->master_count ? NULL : n->fixed ? n->address : "127.0.0.1:0",
+	struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test",
+		.state_dir = n->dir, .masters = r->masters, .master_count = r->master_count,
+		.listen_peer = i < r->master_count ? NULL : n->fixed ? n->address : "127.0.0.1:0",
 		.log = rig_log, .on_changed = rig_changed, .arg = n };
 	if (r->tls) {
 		char uri[64];
-		snprintf(uri, sizeof uri, "pawl:node:%s%s%s", n->name, n->role ? "?role=" : "", n->role ? n->role : "");
+		snprintf(uri, sizeof uri, "pawl:node:%s%s%s", n->name, n->role ? "?role=" : "",
+			n->role ? n->role : "");
 		net_fixture_certificate(&r->f, n->name, uri);
 		snprintf(ca, sizeof ca, "%s/ca.pem", r->f.dir);
 		snprintf(cert, sizeof cert, "%s/%s.pem", r->f.dir, n->name);
@@ -163,7 +168,8 @@ void embed_rig_start_all(struct embed_rig *r) {
 }
 
 static void rig_text(char *out, size_t size, struct pawl_bytes from) {
-	snprintf(out, size, "%s", (const char *)from.data); /* what the library hands out ends with a NUL */
+	/* what the library hands out ends with a NUL */
+	snprintf(out, size, "%s", (const char *)from.data);
 	assert_true(from.size >= size || strlen(out) == from.size);
 }
 
@@ -188,10 +194,12 @@ bool embed_rig_answered(void *answer) {
 	return ((struct embed_rig_answer *)answer)->calls > 0;
 }
 
-struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n, const struct pawl_request *request) {
+struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n,
+	const struct pawl_request *request) {
 	struct embed_rig_answer a = { .calls = 0 };
 	assert_int_equal(pawl_node_ask(r->nodes[n].node, request, embed_rig_done, &a, NULL), 0);
-	assert_int_equal(a.calls, 0); /* never from within */
+	/* never from within */
+	assert_int_equal(a.calls, 0);
 	assert_true(net_fixture_until(&r->f, embed_rig_answered, &a));
 	assert_int_equal(a.calls, 1);
 	return a;

@@ -1,4 +1,5 @@
-/* embed_rig.h: for tests of libpawl-node: nodes in this process, on one loop, on ports that were free a moment ago. */
+/* embed_rig.h: for tests of libpawl-node: nodes in this process, on one loop, on ports that were
+ * free a moment ago. */
 #ifndef PAWL_TESTS_EMBED_RIG_H
 #define PAWL_TESTS_EMBED_RIG_H
 
@@ -21,34 +22,46 @@ struct embed_rig_node {
 	struct pawl_node *node;
 	const char *name;
 	char dir[128], address[64];
-	const char *role; /* in its certificate; NULL: none */
-	bool fixed; /* no initial master, but at `address` all the same */
+	/* in its certificate; NULL: none */
+	const char *role;
+	/* no initial master, but at `address` all the same */
+	bool fixed;
 	unsigned lines, changes;
-	char line[512]; /* the last one */
+	/* the last one */
+	char line[512];
 };
 
 struct embed_rig {
 	struct net_fixture f;
 	struct pawl_node_master masters[EMBED_RIG_NODES];
 	size_t master_count;
-	bool tls;     /* set before a start */
-	bool ruled;   /* clients come by a Unix socket, embed_rig_endpoint, and have the rights of embed_rig_rules */
-	bool revoked; /* with tls: a list of revoked certificates is named, embed_rig_revoke */
-	struct embed_rig_node nodes[EMBED_RIG_NODES]; /* a, b, c, d */
+	/* set before a start */
+	bool tls;
+	/* clients come by a Unix socket, embed_rig_endpoint, and have the rights of
+	 * embed_rig_rules */
+	bool ruled;
+	/* with tls: a list of revoked certificates is named, embed_rig_revoke */
+	bool revoked;
+	/* a, b, c, d */
+	struct embed_rig_node nodes[EMBED_RIG_NODES];
 };
 
-/* A directory and an address for each node; `masters` of them are those of the birth. Starts none. */
+/* A directory and an address for each node; `masters` of them are those of the birth. Starts
+ * none. */
 void embed_rig_open(struct embed_rig *r, size_t masters);
-void embed_rig_revoke(struct embed_rig *r, const char *lines); /* what the list says from the next reload on */
+/* what the list says from the next reload on */
+void embed_rig_revoke(struct embed_rig *r, const char *lines);
 /* What the node's file of rules says from its start or next reload on. */
 void embed_rig_rules(struct embed_rig *r, size_t n, const char *text);
 void embed_rig_endpoint(const struct embed_rig *r, size_t n, char out[160]);
 void embed_rig_close(struct embed_rig *r);
 void embed_rig_start(struct embed_rig *r, size_t n);
-void embed_rig_start_all(struct embed_rig *r); /* the masters, until all of them vote */
+/* the masters, until all of them vote */
+void embed_rig_start_all(struct embed_rig *r);
 void embed_rig_await_state(struct embed_rig *r, size_t n, enum pawl_node_state state);
 
-struct embed_rig_answer { /* what a callback saw, copied */
+/* what a callback saw, copied */
+struct embed_rig_answer {
 	unsigned calls;
 	int error;
 	uint64_t token;
@@ -60,7 +73,8 @@ struct embed_rig_answer { /* what a callback saw, copied */
 };
 void embed_rig_done(struct pawl_node *node, const struct pawl_node_result *result, void *answer);
 /* Asks and runs the loop until the answer is there. */
-struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n, const struct pawl_request *request);
+struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n,
+	const struct pawl_request *request);
 bool embed_rig_answered(void *answer);
 
 #endif

@@ -46,13 +46,18 @@ static void a_small_file_gets_safe_defaults(void **state) {
 
 static void every_setting_arrives_where_it_belongs(void **state) {
 	(void)state;
-	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \nstate_dir = /s\nlisten_peer = 0.0.0.0:7\n"
-		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\nlog_level = debug\n"
-		"[cluster]\nname = t\nmax_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift = 0.5 %\nreplication_interval = 20us\n"
-		"[cluster.masters]\na = 10.0.0.1:1\n[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\nrevoked = /list\nany_key_mode = yes\n"
-		"[limits]\nkeys = 5\nmemory = 1g\nvalue_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min = 1s\n"
-		"admin_clients = 0\nlocks_per_identity = 9\nvalue_bytes_per_address = 2m\nrate_per_address = 0\nwaits_per_identity = 0\n"
-		"client_memory = 64m\nclient_memory_per_identity = 10m\n"
+	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \n"
+		"state_dir = /s\nlisten_peer = 0.0.0.0:7\n"
+		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\n"
+		"log_level = debug\n[cluster]\nname = t\n"
+		"max_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift "
+		"= 0.5 %\nreplication_interval = 20us\n[cluster.masters]\na = 10.0.0.1:1\n"
+		"[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\n"
+		"revoked = /list\nany_key_mode = yes\n[limits]\nkeys = 5\nmemory = 1g\n"
+		"value_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min "
+		"= 1s\nadmin_clients = 0\nlocks_per_identity = 9\nvalue_bytes_per_address "
+		"= 2m\nrate_per_address = 0\nwaits_per_identity = 0\nclient_memory "
+		"= 64m\nclient_memory_per_identity = 10m\n"
 		"[admin]\nlisten = 127.0.0.1:10\n");
 	assert_string_equal(c->state_dir, "/s");
 	assert_string_equal(c->listen_peer.host, "0.0.0.0");
@@ -87,7 +92,8 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.client_memory, 64 << 20);
 	assert_int_equal(c->limits.identity.most[SHARE_MEMORY], 10 << 20);
 	assert_int_equal(c->limits.address.most[SHARE_MEMORY], 384 << 20);
-	assert_int_equal(c->limits.identity.most[SHARE_CLIENTS], 5000); /* the defaults of the others */
+	/* the defaults of the others */
+	assert_int_equal(c->limits.identity.most[SHARE_CLIENTS], 5000);
 	assert_int_equal(c->limits.address.most[SHARE_CLIENTS], 7500);
 	assert_int_equal(c->admin_listen.port, 10);
 	node_config_free(c);
@@ -97,20 +103,24 @@ static void the_order_of_the_masters_lines_does_not_matter(void **state) {
 	(void)state;
 	struct node_config *one = parse_good(BASE);
 	struct node_config *two =
-		parse_good("[cluster.masters]\nc = 127.0.0.1:3\na = 127.0.0.1:1\nb = 127.0.0.1:2\n[cluster]\nname = t\n[node]\nname = b\n");
+		parse_good("[cluster.masters]\nc = 127.0.0.1:3\na = 127.0.0.1:1\nb = 127.0.0.1:2\n"
+		"[cluster]\nname = t\n[node]\nname = b\n");
 	assert_int_equal(config_hash(&one->birth), config_hash(&two->birth));
 	node_config_free(one);
 	node_config_free(two);
 }
 
-/* What is wrong with a file: the problem begins with file and line, and holds both texts: the culprit and the remedy. */
+/* What is wrong with a file: the problem begins with file and line, and holds both texts: the
+ * culprit and the remedy. */
 static const struct {
 	const char *text, *where, *culprit, *remedy;
 } wrong_files[] = {
 	{ BASE "[node]\n", "f:9:", "[node]", "first on line 1: move" },
 	{ BASE "[nodes]\n", "f:9:", "[nodes] is no section", "[cluster.masters], [tls]" },
-	{ BASE "[limits]\nvalues = 3\n", "f:10:", "[limits] values is no setting", "there are keys, memory" },
-	{ BASE "[limits]\nkeys = 3\n\nkeys = 3\n", "f:12:", "keys stands here a second time", "first on line 10" },
+	{ BASE "[limits]\nvalues = 3\n", "f:10:", "[limits] values is no setting",
+		"there are keys, memory" },
+	{ BASE "[limits]\nkeys = 3\n\nkeys = 3\n", "f:12:", "keys stands here a second time",
+		"first on line 10" },
 	{ "name = a\n", "f:1:", "in front of the first section", "write [node]" },
 	{ "[node]\nname\n", "f:2:", "neither", "# on a line of their own" },
 	{ "[node\n", "f:1:", "without its end", "write [section]" },
@@ -135,9 +145,11 @@ static const struct {
 	{ BASE "[limits]\nvalue_bytes = 2m\n", "f:10:", "value_bytes = 2m", "to 1m" },
 	{ BASE "[limits]\nkeys = 0\n", "f:10:", "keys = 0", "from 1" },
 	{ BASE "[limits]\nlocks_per_identity = many\n", "f:10:", "not a number", "1000" },
-	{ BASE "[limits]\nrate_per_identity = 1000000001\n", "f:10:", "rate_per_identity = 1000000001", "0: no limit" },
+	{ BASE "[limits]\nrate_per_identity = 1000000001\n", "f:10:",
+		"rate_per_identity = 1000000001", "0: no limit" },
 	{ BASE "[limits]\nvalue_bytes_per_identity = 3x\n", "f:10:", "not a size", "64k" },
-	{ BASE "[limits]\nvalue_bytes_per_address = 16385g\n", "f:10:", "value_bytes_per_address = 16385g", "0: no limit" },
+	{ BASE "[limits]\nvalue_bytes_per_address = 16385g\n", "f:10:",
+		"value_bytes_per_address = 16385g", "0: no limit" },
 	{ BASE "[limits]\nclient_memory = 15m\n", "f:10:", "client_memory = 15m", "from 16m" },
 	{ BASE "[limits]\nclient_memory_per_address = much\n", "f:10:", "not a size", "64k" },
 	{ BASE "[limits]\nadmin_clients = -1\n", "f:10:", "not a number", "1000" },
@@ -146,35 +158,56 @@ static const struct {
 	{ "[tls]\ncrl = ca.crl\n", "f:2:", "crl = ca.crl", "an absolute path" },
 	{ BASE "[tls]\nrevoked = /list\n", "f:9:", "ca is missing", "take the section away" },
 	{ "[tls]\nclient_auth = maybe\n", "f:2:", "maybe", "required, optional or off" },
-	{ BASE "[tls]\nca = /ca\nkey = /key\n", "f:9:", "cert is missing", "take the section away" },
+	{ BASE "[tls]\nca = /ca\nkey = /key\n", "f:9:", "cert is missing",
+		"take the section away" },
 	{ BASE "x = 127.0.0.1:1\n", "f:9:", "x has the address of a on line 6", "its own" },
 	{ BASE "a = 127.0.0.1:9\n", "f:9:", "a stands here a second time", "one line a master" },
 	{ BASE "x = 127.0.0.1\n", "f:9:", "x = 127.0.0.1", "host:port" },
 	{ BASE "x = unix:/x\n", "f:9:", "x = unix:/x", "host:port" },
 	{ BASE "x = h:0\n", "f:9:", "x = h:0", "host:port" },
-	{ "[node]\nname = z\n[cluster]\nname = t\n" MASTERS, "f:2:", "z is not in [cluster.masters]", "write listen_peer" },
-	{ "[node]\nname = z\nadvertise = h\n[cluster]\nname = t\n" MASTERS, "f:3:", "advertise = h", "write host:port" },
+	{ "[node]\nname = z\n[cluster]\nname = t\n" MASTERS, "f:2:",
+		"z is not in [cluster.masters]", "write listen_peer" },
+	{ "[node]\nname = z\nadvertise = h\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"advertise = h", "write host:port" },
 	{ "[node]\n[cluster]\nname = t\n" MASTERS, "f:1:", "[node] name is missing", "write" },
-	{ "[node]\nname = a\n[cluster]\n" MASTERS, "f:3:", "[cluster] name is missing", "write the same" },
-	{ "[node]\nname = a\n[cluster]\nname = t\n", "f:", "[cluster.masters] names nobody", "host:port" },
-	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 5s\n" MASTERS, "f:5:", "promise_timeout", "at least twice" },
-	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 9ms\n" MASTERS, "f:5:", "request_timeout", "at least 10ms" },
-	{ "[node]\nname = a\n[cluster]\nname = t\nmax_lease = 1900ms\n" MASTERS, "f:5:", "max_lease", "at least twice request_timeout" },
-	{ "[node]\nname = a\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "outside loopback", "insecure = yes" },
-	{ "[node]\nname = a\nlisten_client = :1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = :1", "write host:port" },
-	{ "[node]\nname = a\nlisten_client = ::1:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = ::1:1", "[v6-address]" },
-	{ "[node]\nname = a\nlisten_client = h:99999\n[cluster]\nname = t\n" MASTERS, "f:3:", "h:99999", "0 to 65535" },
-	{ "[node]\nname = a\nlisten_client = unix:x\n[cluster]\nname = t\n" MASTERS, "f:3:", "unix:x", "begins with /" },
-	{ "[node]\nname = a\nlisten_peer = unix:/x\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_peer", "write host:port" },
-	{ "[node]\nname = a\nlisten_peer = 10.0.0.1:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "outside loopback", "add [tls]" },
-	{ "[node]\nname = a\nadvertise = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS, "f:3:", "advertise = 127.0.0.1:9", "write the same" },
-	{ "[node]\nname = a\nlisten_peer = plain:127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "listen_peer", "take `plain:` away" },
-	{ "[node]\nname = a\nlisten_client = plain:10.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "without TLS", "insecure = yes" },
-	{ "[node]\nname = a\n[cluster]\nname = t\n[cluster.masters]\na = 10.0.0.1:1\n", "f:6:", "a = 10.0.0.1:1 is outside", "add [tls]" },
+	{ "[node]\nname = a\n[cluster]\n" MASTERS, "f:3:", "[cluster] name is missing",
+		"write the same" },
+	{ "[node]\nname = a\n[cluster]\nname = t\n", "f:", "[cluster.masters] names nobody",
+		"host:port" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 5s\n" MASTERS, "f:5:",
+		"promise_timeout", "at least twice" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 9ms\n" MASTERS, "f:5:",
+		"request_timeout", "at least 10ms" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nmax_lease = 1900ms\n" MASTERS, "f:5:",
+		"max_lease", "at least twice request_timeout" },
+	{ "[node]\nname = a\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n" MASTERS,
+		"f:3:", "outside loopback", "insecure = yes" },
+	{ "[node]\nname = a\nlisten_client = :1\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"listen_client = :1", "write host:port" },
+	{ "[node]\nname = a\nlisten_client = ::1:1\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"listen_client = ::1:1", "[v6-address]" },
+	{ "[node]\nname = a\nlisten_client = h:99999\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"h:99999", "0 to 65535" },
+	{ "[node]\nname = a\nlisten_client = unix:x\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"unix:x", "begins with /" },
+	{ "[node]\nname = a\nlisten_peer = unix:/x\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"listen_peer", "write host:port" },
+	{ "[node]\nname = a\nlisten_peer = 10.0.0.1:1\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"outside loopback", "add [tls]" },
+	{ "[node]\nname = a\nadvertise = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS, "f:3:",
+		"advertise = 127.0.0.1:9", "write the same" },
+	{ "[node]\nname = a\nlisten_peer = plain:127.0.0.1:9\n[cluster]\nname = t\n"
+		MASTERS TLS, "f:3:", "listen_peer", "take `plain:` away" },
+	{ "[node]\nname = a\nlisten_client = plain:10.0.0.1:9\n[cluster]\nname = t\n"
+		MASTERS TLS, "f:3:", "without TLS", "insecure = yes" },
+	{ "[node]\nname = a\n[cluster]\nname = t\n[cluster.masters]\na = 10.0.0.1:1\n",
+		"f:6:", "a = 10.0.0.1:1 is outside", "add [tls]" },
 	{ BASE "[acl]\n", "f:9:", "[acl] file is missing", "take [acl] away" },
 	{ BASE "[acl]\nfile = rights.conf\n", "f:10:", "[acl] file", "absolute path" },
-	{ BASE "[acl]\nbilling = read x\n", "f:10:", "[acl] billing is no setting", "[billing] with allow" },
-	{ BASE "[acl]\nfile = /a\nfile = /b\n", "f:11:", "file stands here a second time", "take one of them away" },
+	{ BASE "[acl]\nbilling = read x\n", "f:10:", "[acl] billing is no setting",
+		"[billing] with allow" },
+	{ BASE "[acl]\nfile = /a\nfile = /b\n", "f:11:", "file stands here a second time",
+		"take one of them away" },
 };
 
 static void every_problem_names_line_culprit_and_remedy(void **state) {
@@ -183,8 +216,9 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 		struct node_config *c = NULL;
 		struct problem problem = { "" };
 		int error = node_config_parse(slice_str(wrong_files[i].text), "f", &c, &problem);
-		if (error != PAWL_EINVAL || strncmp(problem.text, wrong_files[i].where, strlen(wrong_files[i].where)) != 0 ||
-			!strstr(problem.text, wrong_files[i].culprit) || !strstr(problem.text, wrong_files[i].remedy)) {
+		if (error != PAWL_EINVAL || strncmp(problem.text, wrong_files[i].where,
+			strlen(wrong_files[i].where)) != 0 || !strstr(problem.text,
+			wrong_files[i].culprit) || !strstr(problem.text, wrong_files[i].remedy)) {
 			fail_msg("row %zu: error %d, \"%s\"", i, error, problem.text);
 		}
 		assert_null(c);
@@ -208,22 +242,24 @@ static void a_file_that_is_not_there_is_named(void **state) {
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
 	assert_int_equal(node_config_read("/nonexistent/x.conf", &c, &problem), PAWL_EIO);
-	assert_non_null(strstr(problem.text, "/nonexistent/x.conf: cannot be opened: No such file"));
+	assert_non_null(strstr(problem.text,
+		"/nonexistent/x.conf: cannot be opened: No such file"));
 	assert_int_equal(node_config_read("/", &c, &problem), PAWL_EIO);
 }
 
 static void insecure_lets_plain_listeners_out(void **state) {
 	(void)state;
-	struct node_config *c = parse_good("[node]\nname = a\ninsecure = yes\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n"
-		"[cluster.masters]\na = 10.0.0.1:1\n");
+	struct node_config *c = parse_good("[node]\nname = a\ninsecure = yes\nlisten_client "
+		"= 0.0.0.0:1\n[cluster]\nname = t\n[cluster.masters]\na = 10.0.0.1:1\n");
 	assert_int_equal(c->listen_client[0].kind, LISTEN_PLAIN);
 	node_config_free(c);
 }
 
 static void a_node_that_is_to_be_added_says_where_it_listens(void **state) {
 	(void)state;
-	struct node_config *c = parse_good("[node]\nname = z\nlisten_peer = 127.0.0.1:9\n[cluster]\nname = t\nauto_replace = yes\n"
-		"replication_interval = 1ms\n" MASTERS "[limits]\nlog = 1m\n");
+	struct node_config *c = parse_good("[node]\nname = z\nlisten_peer = 127.0.0.1:9\n"
+		"[cluster]\nname = t\nauto_replace = yes\nreplication_interval = 1ms\n" MASTERS
+		"[limits]\nlog = 1m\n");
 	assert_int_equal(c->listen_peer.port, 9);
 	assert_string_equal(c->advertise, "");
 	assert_true(c->auto_replace);
@@ -246,18 +282,21 @@ static void dev_is_one_master_on_loopback(void **state) {
 	assert_int_equal(c->listen_client[0].port, 0);
 	node_config_free(c);
 	assert_int_equal(node_config_dev("0.0.0.0:1", "/tmp/x", &c, &problem), PAWL_EINVAL);
-	assert_non_null(strstr(problem.text, "--listen 0.0.0.0:1: --dev has no TLS and stays on loopback"));
+	assert_non_null(strstr(problem.text,
+		"--listen 0.0.0.0:1: --dev has no TLS and stays on loopback"));
 }
 
 static void a_reload_changes_only_what_can_change(void **state) {
 	(void)state;
 	struct node_config *c = parse_good(BASE TLS);
-	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\ncrl = /c\nrevoked = /r\n[limits]\nclients = 9\n[acl]\nfile = /x\n");
+	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\ncrl "
+		"= /c\nrevoked = /r\n[limits]\nclients = 9\n[acl]\nfile = /x\n");
 	assert_string_equal(good->acl_file, "/x");
 	assert_null(node_config_reload_problem(c, good));
 	node_config_free(good);
 	static const char *const refused[] = { BASE, BASE TLS "[limits]\nkeys = 9\n",
-		"[node]\nname = b\n[cluster]\nname = t\n" MASTERS TLS, "[node]\nname = a\nlisten_client = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS,
+		"[node]\nname = b\n[cluster]\nname = t\n" MASTERS TLS,
+		"[node]\nname = a\nlisten_client = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS,
 		"[node]\nname = a\n[cluster]\nname = u\n" MASTERS TLS };
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		struct node_config *bad = parse_good(refused[i]);
@@ -269,7 +308,8 @@ static void a_reload_changes_only_what_can_change(void **state) {
 
 static void addresses_survive_being_written_and_read(void **state) {
 	(void)state;
-	static const char *const texts[] = { "127.0.0.1:1", "[::1]:65535", "localhost:0", "unix:/run/p.sock", "db.example:7117" };
+	static const char *const texts[] = { "127.0.0.1:1", "[::1]:65535", "localhost:0",
+		"unix:/run/p.sock", "db.example:7117" };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct listen_address a;
 		char text[300];

@@ -10,19 +10,22 @@
 #include "log_limit.h"
 
 #define FORMAT(out, event, ...) \
-	log_format((out), sizeof(out), (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
+	log_format((out), sizeof(out), (event), \
+		(const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
 
 static void a_line_is_an_event_and_its_fields(void **state) {
 	(void)state;
 	char line[256];
-	FORMAT(line, "peer_up", LOG_TEXT("peer", "b"), LOG_NUMBER("boot", 7), LOG_SPAN("after", 1500 * SPAN_MS), LOG_SPAN("rtt", 20 * SPAN_US));
+	FORMAT(line, "peer_up", LOG_TEXT("peer", "b"), LOG_NUMBER("boot", 7),
+		LOG_SPAN("after", 1500 * SPAN_MS), LOG_SPAN("rtt", 20 * SPAN_US));
 	assert_string_equal(line, "peer_up peer=b boot=7 after=1.5s rtt=20us");
 }
 
 static void values_that_could_be_mistaken_are_quoted(void **state) {
 	(void)state;
 	char line[256];
-	FORMAT(line, "e", LOG_TEXT("a", "two words"), LOG_TEXT("b", ""), LOG_TEXT("c", "x=y"), LOG_TEXT("d", "\"\\"));
+	FORMAT(line, "e", LOG_TEXT("a", "two words"), LOG_TEXT("b", ""), LOG_TEXT("c", "x=y"),
+		LOG_TEXT("d", "\"\\"));
 	assert_string_equal(line, "e a=\"two words\" b=\"\" c=\"x=y\" d=\"\\\"\\\\\"");
 }
 
@@ -67,7 +70,8 @@ static void a_flood_of_one_event_is_counted_not_written(void **state) {
 	static const char flood[] = "flood", rare[] = "rare";
 	uint64_t suppressed;
 	for (int i = 0; i < LOG_LIMIT_LINES + 7; i++) {
-		assert_int_equal(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 1, &suppressed), i < LOG_LIMIT_LINES);
+		assert_int_equal(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 1, &suppressed),
+			i < LOG_LIMIT_LINES);
 	}
 	assert_true(log_limit_pass(&limit, rare, 1, 1, &suppressed));
 	assert_true(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 2, &suppressed));

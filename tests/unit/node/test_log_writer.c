@@ -94,8 +94,8 @@ static size_t read_all(int fd, char *out, size_t size) {
 
 #define LINES 500
 
-/* More than the pipe and the queue hold together: nobody waits (the alarm ends a test that does), and the lines that come out and the
- * count make up all of them. */
+/* More than the pipe and the queue hold together: nobody waits (the alarm ends a test that does),
+ * and the lines that come out and the count make up all of them. */
 static void a_full_pipe_stops_nobody(void **state) {
 	(void)state;
 	static char text[LINES * 1024 + 4096];
@@ -111,7 +111,8 @@ static void a_full_pipe_stops_nobody(void **state) {
 		log_writer_put(line, sizeof line);
 	}
 	pid_t reader = fork();
-	if (reader == 0) { /* for the thread has to get on while this process waits for it */
+	/* for the thread has to get on while this process waits for it */
+	if (reader == 0) {
 		close(ends[1]);
 		size_t used = read_all(ends[0], text, sizeof text);
 		for (const char *at = text; at < text + used; at = strchr(at, '\n') + 1) {
@@ -166,7 +167,8 @@ static void the_end_waits_a_second_at_most(void **state) {
 		log_writer_put(line, sizeof line);
 	}
 	log_writer_stop();
-	log_writer_put(line, sizeof line); /* nor does what is said later */
+	/* nor does what is said later */
+	log_writer_put(line, sizeof line);
 	alarm(0);
 }
 

@@ -1,4 +1,5 @@
-/* What certificates do to nodes that are linked: roles against changes of the cluster, and lists that are read again. */
+/* What certificates do to nodes that are linked: roles against changes of the cluster, and lists
+ * that are read again. */
 #include "embed_change.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@ static void a_program_whose_certificate_says_embedded_is_no_master(void **state)
 	embed_rig_start_all(&r);
 	add_d(&r);
 	const struct pawl_change promote = { .kind = PAWL_PROMOTE, .name = "d" };
-	for (size_t asked = A; asked <= D; asked += D) { /* the master and the node itself */
+	/* the master and the node itself */
+	for (size_t asked = A; asked <= D; asked += D) {
 		struct embed_rig_answer a = change(&r, asked, promote);
 		assert_int_equal(a.calls, 1);
 		assert_int_equal(a.error, PAWL_EDENIED);
@@ -24,7 +26,8 @@ static void a_program_whose_certificate_says_embedded_is_no_master(void **state)
 	assert_int_equal(pawl_node_ask(r.nodes[D].node, &nobody_waits, NULL, NULL, NULL), 0);
 	const struct pawl_change replace = { .kind = PAWL_REPLACE, .name = "c", .other = "d" };
 	assert_int_equal(change(&r, A, replace).error, PAWL_EDENIED);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, 0);
 	embed_rig_close(&r);
 }
 
@@ -34,7 +37,8 @@ static bool d_is_no_voter_for_anybody(void *ctx) {
 	for (size_t n = A; n <= C; n++) {
 		struct pawl_node_peer peer;
 		for (uint32_t i = 0; pawl_node_peer(r->nodes[n].node, i, &peer); i++) {
-			none = none && (strcmp(peer.name, "d") != 0 || (peer.master && !peer.linked && !peer.voting));
+			none = none && (strcmp(peer.name, "d") != 0 ||
+				(peer.master && !peer.linked && !peer.voting));
 		}
 	}
 	return none;
@@ -49,7 +53,8 @@ static void a_is_told_of_no_role(struct embed_rig *r) {
 	while (strcmp(core_peer(d->core, slot)->name, "d") != 0) {
 		slot++;
 	}
-	const struct core_event again = { .kind = CORE_PEER_UP, .peer = slot, .peer_id = core_peer(d->core, slot)->id, .peer_boot = there.boot };
+	const struct core_event again = { .kind = CORE_PEER_UP, .peer = slot,
+		.peer_id = core_peer(d->core, slot)->id, .peer_boot = there.boot };
 	driver_step_now(d, &again);
 }
 
@@ -64,19 +69,24 @@ static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **stat
 	add_d(&r);
 	a_is_told_of_no_role(&r);
 	const struct core_change promote = { .kind = CHANGE_PROMOTE, .name = slice_str("d") };
-	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE, .change = &promote, .admin = true };
+	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE,
+		.change = &promote, .admin = true };
 	const struct core_event unchecked = { .kind = CORE_REQUEST, .request = &request };
 	driver_step_now(node_driver(r.nodes[A].node->node), &unchecked);
 	assert_true(net_fixture_until(&r.f, d_is_no_voter_for_anybody, &r));
-	struct embed_rig_answer lock = embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct embed_rig_answer lock = embed_rig_ask(&r, A,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
 	assert_true(d_is_no_voter_for_anybody(&r));
-	assert_int_equal(change(&r, A, (struct pawl_change){ .kind = PAWL_DEMOTE, .name = "d" }).error, 0);
-	assert_true(net_fixture_until(&r.f, d_shows_it, &r)); /* as a replica it may be there */
+	assert_int_equal(change(&r, A,
+		(struct pawl_change){ .kind = PAWL_DEMOTE, .name = "d" }).error, 0);
+	/* as a replica it may be there */
+	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
 	embed_rig_close(&r);
 }
 
-/* Nobody has looked at its certificate before the core was asked, as of a node that is linked only later. */
+/* Nobody has looked at its certificate before the core was asked, as of a node that is linked only
+ * later. */
 static void the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none(void **state) {
 	struct embed_rig r;
 	(void)state;
@@ -87,7 +97,8 @@ static void the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none(vo
 	add_d(&r);
 	struct driver *a = node_driver(r.nodes[A].node->node);
 	const struct core_change promote = { .kind = CHANGE_PROMOTE, .name = slice_str("d") };
-	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE, .change = &promote, .admin = true };
+	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE,
+		.change = &promote, .admin = true };
 	const struct core_event asked = { .kind = CORE_REQUEST, .request = &request };
 	driver_step_now(a, &asked);
 	assert_int_equal(core_counts(a->core)[COUNT_role_refused], 1);

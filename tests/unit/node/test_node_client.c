@@ -33,7 +33,8 @@ static bool is_renewed_twice(void *arg) {
 }
 
 static void take(struct embed_rig *r, struct pawl *client, struct taken *t, uint32_t lease_ms) {
-	const struct pawl_lock_options options = { .key = KEY, .lease_ms = lease_ms, .on_renewed = on_renewed, .arg = t };
+	const struct pawl_lock_options options = { .key = KEY, .lease_ms = lease_ms,
+		.on_renewed = on_renewed, .arg = t };
 	assert_int_equal(pawl_lock_start(client, &options, on_taken, t, NULL), 0);
 	assert_true(net_fixture_until(&r->f, is_taken, t));
 	assert_int_equal(t->result->error, 0);
@@ -73,8 +74,10 @@ static void a_client_that_is_freed_before_its_node_leaves_nothing_behind(void **
 	pawl_result_free(t.result);
 	pawl_free(client);
 	net_fixture_settle(&r.f);
-	struct embed_rig_answer still = embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_GET, .key = KEY });
-	assert_true(still.held); /* a lock is not released by freeing its client */
+	struct embed_rig_answer still = embed_rig_ask(&r, 0,
+		&(struct pawl_request){ .method = PAWL_GET, .key = KEY });
+	/* a lock is not released by freeing its client */
+	assert_true(still.held);
 	embed_rig_close(&r);
 }
 
@@ -106,16 +109,18 @@ static void many_large_values_at_once_are_given_or_refused_and_the_connection_st
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
 	assert_int_equal(pawl_node_client(r.nodes[0].node, NULL, &client), 0);
-	const struct pawl_lock_options options = { .key = KEY, .lease_ms = 10000, .value = { value, sizeof value },
-		.terms.release_on_disconnect = true };
+	const struct pawl_lock_options options = { .key = KEY, .lease_ms = 10000,
+		.value = { value, sizeof value }, .terms.release_on_disconnect = true };
 	assert_int_equal(pawl_lock_start(client, &options, on_taken, &t, NULL), 0);
 	assert_true(net_fixture_until(&r.f, is_taken, &t));
 	assert_int_equal(t.result->error, 0);
 	for (unsigned i = 0; i < 600; i++) {
-		assert_int_equal(pawl_start(client, &(struct pawl_request){ .method = PAWL_GET, .key = KEY }, on_read, &reads, NULL), 0);
+		assert_int_equal(pawl_start(client, &(struct pawl_request){ .method = PAWL_GET,
+			.key = KEY }, on_read, &reads, NULL), 0);
 	}
 	assert_true(net_fixture_until(&r.f, are_read, &reads));
-	assert_true(reads.given >= 200); /* those that wait for their turn are given later, not refused */
+	/* those that wait for their turn are given later, not refused */
+	assert_true(reads.given >= 200);
 	assert_int_equal(reads.other, 0);
 	assert_int_equal(pawl_lock_error(t.lock), 0);
 	pawl_result_free(t.result);
@@ -127,8 +132,10 @@ struct candidate {
 	struct pawl *client;
 	struct pawl_election *election;
 	unsigned led;
-	size_t leaders; /* that it has heard of */
-	uint64_t token; /* of the present one */
+	/* that it has heard of */
+	size_t leaders;
+	/* of the present one */
+	uint64_t token;
 };
 
 static void on_leading(struct pawl_election *election, uint64_t token, void *arg) {
@@ -153,8 +160,8 @@ static bool has_heard(void *arg) {
 }
 
 static void campaign(struct embed_rig *r, size_t node, struct candidate *c) {
-	const struct pawl_election_options options = { .name = KEY, .release_on_disconnect = true, .on_leading = on_leading,
-		.on_leader = on_leader, .arg = c };
+	const struct pawl_election_options options = { .name = KEY, .release_on_disconnect = true,
+		.on_leading = on_leading, .on_leader = on_leader, .arg = c };
 	*c = (struct candidate){ .led = 0 };
 	assert_int_equal(pawl_node_client(r->nodes[node].node, NULL, &c->client), 0);
 	assert_int_equal(pawl_election_new(c->client, &options, &c->election), 0);
@@ -173,7 +180,8 @@ static void a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_
 	assert_true(net_fixture_until(&r.f, has_heard, &second));
 	assert_int_equal(second.token, pawl_election_token(first.election));
 	assert_int_equal(second.led, 0);
-	pawl_free(first.client); /* the lease would be 30 seconds, more than the patience of this test */
+	/* the lease would be 30 seconds, more than the patience of this test */
+	pawl_free(first.client);
 	assert_true(net_fixture_until(&r.f, leads, &second));
 	assert_true(pawl_election_valid_ms(second.election) > 0);
 	pawl_free(second.client);
@@ -186,9 +194,12 @@ static void options_that_lead_elsewhere_are_refused(void **state) {
 	(void)state;
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
-	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .endpoints = "127.0.0.1:1" }, &client), PAWL_EINVAL);
-	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .base = r.f.base }, &client), PAWL_EINVAL);
-	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .ca_file = "/ca" }, &client), PAWL_EINVAL);
+	assert_int_equal(pawl_node_client(r.nodes[0].node,
+		&(struct pawl_options){ .endpoints = "127.0.0.1:1" }, &client), PAWL_EINVAL);
+	assert_int_equal(pawl_node_client(r.nodes[0].node,
+		&(struct pawl_options){ .base = r.f.base }, &client), PAWL_EINVAL);
+	assert_int_equal(pawl_node_client(r.nodes[0].node,
+		&(struct pawl_options){ .ca_file = "/ca" }, &client), PAWL_EINVAL);
 	embed_rig_close(&r);
 }
 
@@ -196,8 +207,10 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_locks_renew_themselves_and_are_in_the_nodes_name),
 		cmocka_unit_test(a_client_that_is_freed_before_its_node_leaves_nothing_behind),
-		cmocka_unit_test(many_large_values_at_once_are_given_or_refused_and_the_connection_stays),
-		cmocka_unit_test(a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node),
+		cmocka_unit_test(
+			many_large_values_at_once_are_given_or_refused_and_the_connection_stays),
+		cmocka_unit_test(
+			a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node),
 		cmocka_unit_test(options_that_lead_elsewhere_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

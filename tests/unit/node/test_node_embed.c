@@ -26,12 +26,14 @@ static void await_look(struct embed_rig *r, size_t n, bool held) {
 }
 
 static struct embed_rig_answer acquire(struct embed_rig *r, size_t n, uint32_t wait_ms) {
-	return embed_rig_ask(r, n, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lease_ms = 10000, .wait_ms = wait_ms,
-		.value = BYTES("v"), .owner = BYTES("me") });
+	return embed_rig_ask(r, n, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key,
+		.lease_ms = 10000, .wait_ms = wait_ms, .value = BYTES("v"), .owner = BYTES("me") });
 }
 
-static struct embed_rig_answer release(struct embed_rig *r, size_t n, const struct embed_rig_answer *lock) {
-	return embed_rig_ask(r, n, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key, .lock_id = lock->lock_id });
+static struct embed_rig_answer release(struct embed_rig *r, size_t n,
+	const struct embed_rig_answer *lock) {
+	return embed_rig_ask(r, n, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key,
+		.lock_id = lock->lock_id });
 }
 
 static void a_lock_taken_through_one_node_is_read_on_the_others(void **state) {
@@ -42,18 +44,21 @@ static void a_lock_taken_through_one_node_is_read_on_the_others(void **state) {
 	embed_rig_start_all(&r);
 	struct embed_rig_answer lock = acquire(&r, 0, 0);
 	assert_int_equal(lock.error, 0);
-	assert_true(pawl_node_left_ms(lock.deadline) > 8000 && pawl_node_left_ms(lock.deadline) <= 10000);
+	assert_true(pawl_node_left_ms(lock.deadline) > 8000 &&
+		pawl_node_left_ms(lock.deadline) <= 10000);
 	for (size_t i = 0; i < 3; i++) {
 		await_look(&r, i, true);
 		assert_true(pawl_node_get(r.nodes[i].node, key, &entry));
 		assert_int_equal(entry.token, lock.token);
 		assert_string_equal(entry.value.data, "v");
 		assert_string_equal(entry.owner.data, "me");
-		assert_memory_equal(entry.lock_id.bytes, lock.lock_id.bytes, sizeof entry.lock_id.bytes);
+		assert_memory_equal(entry.lock_id.bytes, lock.lock_id.bytes,
+			sizeof entry.lock_id.bytes);
 		assert_true(entry.remaining_ms > 8000);
 	}
 	assert_int_equal(acquire(&r, 1, 0).error, PAWL_EHELD);
-	struct embed_rig_answer gone = release(&r, 2, &lock); /* whoever knows the lock_id */
+	/* whoever knows the lock_id */
+	struct embed_rig_answer gone = release(&r, 2, &lock);
 	assert_int_equal(gone.error, 0);
 	assert_true(gone.released);
 	await_look(&r, 1, false);
@@ -67,11 +72,12 @@ static void a_waiter_on_another_node_gets_what_is_released(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	struct embed_rig_answer lock = acquire(&r, 0, 0);
-	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 60000 },
-		embed_rig_done, &waiter, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method =
+		PAWL_ACQUIRE, .key = key, .wait_ms = 60000 }, embed_rig_done, &waiter, NULL), 0);
 	struct embed_rig_answer queue;
 	do {
-		queue = embed_rig_ask(&r, 2, &(struct pawl_request){ .method = PAWL_WAITERS, .key = key });
+		queue = embed_rig_ask(&r, 2,
+			&(struct pawl_request){ .method = PAWL_WAITERS, .key = key });
 	} while (queue.error == 0 && queue.count == 0);
 	assert_int_equal(queue.count, 1);
 	assert_int_equal(waiter.calls, 0);
@@ -94,27 +100,33 @@ static void a_held_lock_is_extended_updated_and_listed(void **state) {
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
 	struct embed_rig_answer lock = acquire(&r, 0, 0);
-	struct embed_rig_answer longer = embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key,
-		.lock_id = lock.lock_id, .lease_ms = 20000, .deadline_kept = true });
+	struct embed_rig_answer longer = embed_rig_ask(&r, 0,
+		&(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
+		.lease_ms = 20000, .deadline_kept = true });
 	assert_int_equal(longer.error, 0);
 	assert_true(pawl_node_left_ms(longer.deadline) > 15000);
-	struct pawl_request update = { .method = PAWL_UPDATE, .key = key, .lock_id = lock.lock_id, .value = BYTES("w"), .expect = BYTES("x") };
+	struct pawl_request update = { .method = PAWL_UPDATE, .key = key, .lock_id = lock.lock_id,
+		.value = BYTES("w"), .expect = BYTES("x") };
 	struct embed_rig_answer mismatch = embed_rig_ask(&r, 0, &update);
 	assert_int_equal(mismatch.error, PAWL_EMISMATCH);
 	assert_string_equal(mismatch.value, "v");
 	update.expect = BYTES("v");
 	assert_int_equal(embed_rig_ask(&r, 0, &update).error, 0);
-	struct embed_rig_answer read = embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	struct embed_rig_answer read = embed_rig_ask(&r, 0,
+		&(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
 	assert_true(read.held);
 	assert_string_equal(read.value, "w");
 	for (char c = '0'; c < '4'; c++) {
 		char name[] = { 'k', '/', c };
-		const struct pawl_request more = { .method = PAWL_ACQUIRE, .key = { name, sizeof name } };
+		const struct pawl_request more = { .method = PAWL_ACQUIRE,
+			.key = { name, sizeof name } };
 		assert_int_equal(embed_rig_ask(&r, 0, &more).error, 0);
 	}
-	assert_int_equal(embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_LIST, .key = BYTES("k/") }).count, 4);
+	assert_int_equal(embed_rig_ask(&r, 0,
+		&(struct pawl_request){ .method = PAWL_LIST, .key = BYTES("k/") }).count, 4);
 	assert_int_equal(pawl_node_each(r.nodes[0].node, BYTES("k/"), count_entry, &seen), 0);
-	assert_int_equal(seen, 3); /* it said stop */
+	/* it said stop */
+	assert_int_equal(seen, 3);
 	embed_rig_close(&r);
 }
 
@@ -125,8 +137,8 @@ static void a_wait_ends_when_the_key_is_free(void **state) {
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
 	struct embed_rig_answer lock = acquire(&r, 0, 0);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_WAIT, .key = key, .for_free = true,
-		.wait_ms = 60000 }, embed_rig_done, &wait, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_WAIT,
+		.key = key, .for_free = true, .wait_ms = 60000 }, embed_rig_done, &wait, NULL), 0);
 	release(&r, 0, &lock);
 	assert_true(net_fixture_until(&r.f, embed_rig_answered, &wait));
 	assert_int_equal(wait.error, 0);
@@ -141,7 +153,8 @@ static void a_canceled_acquire_is_given_back(void **state) {
 	(void)state;
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }, embed_rig_done, &never, &call), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){
+		.method = PAWL_ACQUIRE, .key = key }, embed_rig_done, &never, &call), 0);
 	pawl_node_cancel(call);
 	assert_int_equal(acquire(&r, 1, 5000).error, 0);
 	assert_int_equal(never.calls, 0);
@@ -155,8 +168,8 @@ static void what_is_under_way_ends_with_the_node(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	acquire(&r, 0, 0);
-	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 60000 },
-		embed_rig_done, &waiter, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method =
+		PAWL_ACQUIRE, .key = key, .wait_ms = 60000 }, embed_rig_done, &waiter, NULL), 0);
 	pawl_node_free(r.nodes[1].node);
 	r.nodes[1].node = NULL;
 	assert_int_equal(waiter.calls, 1);
@@ -182,9 +195,10 @@ static void a_node_may_be_freed_in_a_callback(void **state) {
 	(void)state;
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }, free_within, &r.nodes[0], NULL), 0);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_WAIT, .key = BYTES("other"), .wait_ms = 60000 },
-		embed_rig_done, &left, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){
+		.method = PAWL_ACQUIRE, .key = key }, free_within, &r.nodes[0], NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_WAIT,
+		.key = BYTES("other"), .wait_ms = 60000 }, embed_rig_done, &left, NULL), 0);
 	assert_true(net_fixture_until(&r.f, is_gone, &r.nodes[0]));
 	net_fixture_settle(&r.f);
 	assert_int_equal(left.error, PAWL_ECANCELED);
@@ -260,7 +274,8 @@ static void options_that_do_not_fit_are_refused_with_a_sentence(void **state) {
 	embed_rig_open(&r, 1);
 	char missing[sizeof r.nodes[0].dir + sizeof "/x/y"];
 	snprintf(missing, sizeof missing, "%s/x/y", r.nodes[0].dir);
-	struct pawl_node_options o = { .name = "a", .cluster = "t", .state_dir = missing, .masters = r.masters, .master_count = 1 };
+	struct pawl_node_options o = { .name = "a", .cluster = "t", .state_dir = missing,
+		.masters = r.masters, .master_count = 1 };
 	refused(&r, o, PAWL_EIO, missing);
 	o.state_dir = "relative";
 	refused(&r, o, PAWL_EINVAL, "absolute path");
@@ -290,10 +305,14 @@ static void requests_that_are_not_for_a_node_are_refused(void **state) {
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
 	struct pawl_node *node = r.nodes[0].node;
-	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_PING }, NULL, NULL, NULL), PAWL_EINVAL);
-	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_GET, .key = key, .timeout_ms = 1 }, NULL, NULL, NULL), PAWL_EINVAL);
-	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_UPDATE, .key = key, .expect_seq = key }, NULL, NULL, NULL), PAWL_EINVAL);
-	assert_int_equal(embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lease_ms = 1 }).error, PAWL_EBADREQUEST);
+	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_PING }, NULL,
+		NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_GET, .key = key,
+		.timeout_ms = 1 }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_node_ask(node, &(struct pawl_request){ .method = PAWL_UPDATE,
+		.key = key, .expect_seq = key }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+		.key = key, .lease_ms = 1 }).error, PAWL_EBADREQUEST);
 	embed_rig_close(&r);
 }
 

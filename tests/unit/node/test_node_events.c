@@ -23,13 +23,15 @@ static void whoever_watches_a_key_or_a_prefix_of_it_is_told_and_nobody_else(void
 static void each_of_a_clients_watches_is_told_under_its_own_number(void **state) {
 	struct world *w = world_new();
 	(void)state;
-	uint64_t key = watch_key(w, 0, "a"), prefix = watch_prefix(w, 0, "a"), same = watch_key(w, 0, "a");
+	uint64_t key = watch_key(w, 0, "a"), prefix = watch_prefix(w, 0, "a"),
+		same = watch_key(w, 0, "a");
 	assert_true(key != prefix && prefix != same && key != same);
 	happen(w, WATCH_EVENT_ACQUIRED, "a", 1);
 	assert_int_equal(w->count[0], 3);
 	assert_true(events_unwatch(&w->events, 0, key));
 	assert_false(events_unwatch(&w->events, 0, key));
-	assert_false(events_unwatch(&w->events, 1, prefix)); /* somebody else's */
+	/* somebody else's */
+	assert_false(events_unwatch(&w->events, 1, prefix));
 	happen(w, WATCH_EVENT_RELEASED, "a", 1);
 	assert_int_equal(w->count[0], 5);
 	events_forget(&w->events, 0);
@@ -73,7 +75,8 @@ static void a_client_may_watch_so_many_keys_and_no_more(void **state) {
 	(void)state;
 	assert_int_equal(events_watch(&w->events, &who, slice_str("a"), false, NULL, 2, &first), 0);
 	assert_int_equal(events_watch(&w->events, &who, slice_str("b"), false, NULL, 2, &watch), 0);
-	assert_int_equal(events_watch(&w->events, &who, slice_str("c"), false, NULL, 2, &watch), PAWL_EFULL);
+	assert_int_equal(events_watch(&w->events, &who, slice_str("c"), false, NULL, 2, &watch),
+		PAWL_EFULL);
 	assert_true(events_unwatch(&w->events, 0, first));
 	assert_int_equal(events_watch(&w->events, &who, slice_str("c"), false, NULL, 2, &watch), 0);
 	assert_int_equal(events_watches(&w->events, 0), 2);
@@ -92,7 +95,8 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 		happen(w, WATCH_EVENT_ACQUIRED, token % 2 ? "k" : "l", token);
 	}
 	ASSERT_TOKENS(w, 0, 1, 2);
-	ASSERT_TOKENS(w, 1, 1, 3, 5); /* the slow one holds up nobody */
+	/* the slow one holds up nobody */
+	ASSERT_TOKENS(w, 1, 1, 3, 5);
 	assert_false(events_serve(&w->events));
 	w->room[0] = 1;
 	serve(w);
@@ -105,7 +109,8 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 	world_free(w);
 }
 
-/* However much happens in one turn, and however many watch it: what is told in it is bounded, and the rest is told later, in order. */
+/* However much happens in one turn, and however many watch it: what is told in it is bounded, and
+ * the rest is told later, in order. */
 static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -113,12 +118,14 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	watch_key(w, 1, "k");
 	events_turn(&w->events);
 	for (uint64_t token = 1; token <= 3000; token++) {
-		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED, .key = slice_str("k"), .identity = slice_str("client:a"), .token = token };
+		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED,
+			.key = slice_str("k"), .identity = slice_str("client:a"), .token = token };
 		events_add(&w->events, &watch_event);
 	}
 	size_t at_once = w->count[0] + w->count[1];
 	assert_in_range(at_once, 100, 3000);
-	assert_true(events_serve(&w->events)); /* some of each turn is for those that are behind */
+	/* some of each turn is for those that are behind */
+	assert_true(events_serve(&w->events));
 	assert_true(w->count[0] + w->count[1] > at_once);
 	serve(w);
 	for (size_t client = 0; client < 2; client++) {
@@ -127,7 +134,8 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 			assert_int_equal(w->told[client][i].token, i + 1);
 		}
 	}
-	happen(w, WATCH_EVENT_ACQUIRED, "k", 3001); /* they have caught up: at once again */
+	/* they have caught up: at once again */
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 3001);
 	assert_int_equal(w->count[0] + w->count[1], 6002);
 	world_free(w);
 }
@@ -148,7 +156,8 @@ static void what_one_watch_was_told_is_not_told_again_because_another_was_not(vo
 	world_free(w);
 }
 
-static void who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new(void **state) {
+static void who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new(
+	void **state) {
 	struct world *w = world_new();
 	(void)state;
 	uint64_t slow = watch_key(w, 0, "k");
@@ -264,7 +273,8 @@ static void without_memory_a_watch_is_refused_and_nothing_else_suffers(void **st
 
 /* ---- other rules ---- */
 
-static bool begins_with_f(void *ctx, const struct events_watcher *who, struct slice subject, bool prefix) {
+static bool begins_with_f(void *ctx, const struct events_watcher *who, struct slice subject,
+	bool prefix) {
 	(void)prefix;
 	(void)ctx, (void)who;
 	return subject.size > 0 && subject.data[0] == 'f';
@@ -281,14 +291,18 @@ static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
 	assert_int_equal(events_review(&w->events, 1, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	events_doubt(&w->events);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_MORE);
-	uint64_t later = watch_key(w, 0, "f"); /* judged when it was asked for */
-	events_doubt(&w->events); /* and again, before all were */
+	/* judged when it was asked for */
+	uint64_t later = watch_key(w, 0, "f");
+	/* and again, before all were */
+	events_doubt(&w->events);
 	assert_true(events_unwatch(&w->events, 0, later));
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_MORE);
+		assert_int_equal(events_review(&w->events, 4, begins_with_f, &client),
+			EVENTS_REVIEW_MORE);
 	}
 	assert_int_equal(client, 99);
-	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_FORBIDDEN);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client),
+		EVENTS_REVIEW_FORBIDDEN);
 	assert_int_equal(client, 1);
 	events_forget(&w->events, 1);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
@@ -307,7 +321,8 @@ static void who_is_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
 	happen(w, WATCH_EVENT_UPDATED, "k", 2);
 	serve(w);
 	ASSERT_TOKENS(w, 0, 1);
-	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_FORBIDDEN);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client),
+		EVENTS_REVIEW_FORBIDDEN);
 	events_forget(&w->events, client);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	serve(w);
@@ -327,8 +342,10 @@ int main(void) {
 		cmocka_unit_test(who_is_behind_is_told_the_rest_in_order_when_there_is_room_again),
 		cmocka_unit_test(one_turn_tells_so_much_and_the_next_ones_the_rest),
 		cmocka_unit_test(what_one_watch_was_told_is_not_told_again_because_another_was_not),
-		cmocka_unit_test(who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
-		cmocka_unit_test(a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),
+		cmocka_unit_test(
+		who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
+		cmocka_unit_test(
+			a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),
 		cmocka_unit_test(a_gap_is_an_overflow_for_everybody_in_its_place),
 		cmocka_unit_test(a_gap_of_a_key_is_an_overflow_for_those_who_watch_it),
 		cmocka_unit_test(what_could_not_be_told_for_lack_of_memory_is_told_later),

@@ -9,13 +9,17 @@ static void a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself(void 
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	add_d(&r);
-	struct embed_rig_answer lock = embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct embed_rig_answer lock = embed_rig_ask(&r, B,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
 	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
 	assert_true(net_fixture_until(&r.f, d_knows_its_age, &r));
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
-	assert_true(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key, .lock_id = lock.lock_id }).released);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_true(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key,
+		.lock_id = lock.lock_id }).released);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+		.key = key, .wait_ms = 5000 }).error, 0);
 	embed_rig_close(&r);
 }
 
@@ -26,16 +30,19 @@ static void a_promoted_replica_votes_and_nothing_is_lost(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	add_d(&r);
-	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct embed_rig_answer lock = embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
-	assert_int_equal(change(&r, A, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "d" }).error, 0);
+	assert_int_equal(change(&r, A,
+		(struct pawl_change){ .kind = PAWL_PROMOTE, .name = "d" }).error, 0);
 	embed_rig_await_state(&r, D, PAWL_NODE_VOTING);
 	pawl_node_status(r.nodes[D].node, &status);
 	assert_true(status.master);
 	assert_int_equal(status.epoch, 3);
-	assert_int_equal(embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
-		.deadline_kept = true }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, B,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND,
+		.key = key, .lock_id = lock.lock_id, .deadline_kept = true }).error, 0);
 	embed_rig_close(&r);
 }
 
@@ -44,13 +51,15 @@ static void a_replica_comes_back_by_itself_and_a_removed_one_does_not(void **sta
 	(void)state;
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
-	r.nodes[D].fixed = true; /* the others know its address from now on */
+	/* the others know its address from now on */
+	r.nodes[D].fixed = true;
 	add_d(&r);
 	pawl_node_free(r.nodes[D].node);
 	embed_rig_start(&r, D);
 	embed_rig_await_state(&r, D, PAWL_NODE_FOLLOWING);
 	assert_true(net_fixture_until(&r.f, d_knows_its_age, &r));
-	assert_int_equal(change(&r, B, (struct pawl_change){ .kind = PAWL_REMOVE, .name = "d" }).error, 0);
+	assert_int_equal(change(&r, B,
+		(struct pawl_change){ .kind = PAWL_REMOVE, .name = "d" }).error, 0);
 	embed_rig_await_state(&r, D, PAWL_NODE_OUTSIDE);
 	embed_rig_close(&r);
 }
@@ -69,18 +78,21 @@ static void a_lock_that_shall_end_with_its_node_does(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	add_d(&r);
-	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct embed_rig_answer lock = embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
-	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 100, embed_rig_done, &ended, &binding), 0);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
-		.deadline_kept = true }).error, 0);
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 100,
+		embed_rig_done, &ended, &binding), 0);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND,
+		.key = key, .lock_id = lock.lock_id, .deadline_kept = true }).error, 0);
 	assert_true(pawl_node_bond_left_ms(binding) == INT64_MAX);
 	assert_int_equal(ended.calls, 0);
 	pawl_node_free(r.nodes[D].node);
 	r.nodes[D].node = NULL;
 	assert_int_equal(ended.error, PAWL_ECANCELED);
 	assert_true(net_fixture_until(&r.f, a_shows_nothing, &r));
-	assert_int_equal(embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+		.key = key, .wait_ms = 5000 }).error, 0);
 	embed_rig_close(&r);
 }
 
@@ -90,9 +102,12 @@ static void a_release_ends_what_would_have_ended_the_lock(void **state) {
 	(void)state;
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
-	struct embed_rig_answer lock = embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
-	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[A].node, key, &lock.lock_id, 100, embed_rig_done, &ended, NULL), 0);
-	assert_true(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key, .lock_id = lock.lock_id }).released);
+	struct embed_rig_answer lock = embed_rig_ask(&r, A,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[A].node, key, &lock.lock_id, 100,
+		embed_rig_done, &ended, NULL), 0);
+	assert_true(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key,
+		.lock_id = lock.lock_id }).released);
 	assert_true(net_fixture_until(&r.f, embed_rig_answered, &ended));
 	assert_int_equal(ended.error, 0);
 	embed_rig_close(&r);
@@ -105,12 +120,14 @@ static void nodes_of_one_process_speak_tls(void **state) {
 	r.tls = true;
 	embed_rig_start_all(&r);
 	add_d(&r);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, 0);
 	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
 	embed_rig_close(&r);
 }
 
-/* A bound lock outlives the death of a master, its replacement by the holder itself, and ends with the holder all the same. */
+/* A bound lock outlives the death of a master, its replacement by the holder itself, and ends with
+ * the holder all the same. */
 static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer ended = { .calls = 0 };
@@ -118,21 +135,25 @@ static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	add_d(&r);
-	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
-	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 200, embed_rig_done, &ended, NULL), 0);
+	struct embed_rig_answer lock = embed_rig_ask(&r, D,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 200,
+		embed_rig_done, &ended, NULL), 0);
 	pawl_node_free(r.nodes[C].node);
 	r.nodes[C].node = NULL;
 	struct pawl_change replace = { .kind = PAWL_REPLACE, .name = "c", .other = "d" };
 	assert_int_equal(change(&r, B, replace).error, 0);
 	embed_rig_await_state(&r, D, PAWL_NODE_VOTING);
-	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
-		.deadline_kept = true }).error, 0);
-	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND,
+		.key = key, .lock_id = lock.lock_id, .deadline_kept = true }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, A,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
 	assert_int_equal(ended.calls, 0);
 	pawl_node_free(r.nodes[D].node);
 	r.nodes[D].node = NULL;
 	assert_true(net_fixture_until(&r.f, a_shows_nothing, &r));
-	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+		.key = key, .wait_ms = 5000 }).error, 0);
 	embed_rig_close(&r);
 }
 
@@ -141,10 +162,12 @@ static void a_change_that_cannot_be_is_refused_with_its_reason(void **state) {
 	(void)state;
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
-	struct embed_rig_answer a = change(&r, A, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "nobody" });
+	struct embed_rig_answer a = change(&r, A,
+		(struct pawl_change){ .kind = PAWL_PROMOTE, .name = "nobody" });
 	assert_int_equal(a.error, PAWL_ENOTFOUND);
 	assert_non_null(strstr(a.message, "nobody"));
-	assert_int_equal(pawl_node_ask(r.nodes[A].node, &(struct pawl_request){ .method = PAWL_CHANGE }, NULL, NULL, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_node_ask(r.nodes[A].node,
+		&(struct pawl_request){ .method = PAWL_CHANGE }, NULL, NULL, NULL), PAWL_EINVAL);
 	embed_rig_close(&r);
 }
 

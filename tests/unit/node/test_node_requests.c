@@ -45,7 +45,8 @@ static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) 
 	for (uint32_t i = 3; i-- > 0;) {
 		const struct client_extended result = { .token = i + 1 };
 		assert_null(whole);
-		whole = requests_close_part(&r, requests_find(&r, batch->requests[i].id), &result, &facts);
+		whole = requests_close_part(&r, requests_find(&r, batch->requests[i].id), &result,
+			&facts);
 	}
 	assert_ptr_equal(whole, batch);
 	assert_int_equal(batch->results[0].token, 1);
@@ -96,7 +97,8 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	requests_forget(&r, 7);
 	assert_null(requests_find(&r, last));
 	assert_ptr_equal(requests_find(&r, other_id), other);
-	requests_forget(&r, 7); /* again: nothing */
+	/* again: nothing */
+	requests_forget(&r, 7);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);
 }

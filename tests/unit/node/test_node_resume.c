@@ -10,11 +10,13 @@ static void who_resumes_is_told_what_came_behind_its_position_once(void **state)
 	events_forget(&w->events, 0);
 	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	happen(w, WATCH_EVENT_ACQUIRED, "other", 3);
-	uint64_t other = watch_key(w, 1, "k"); /* another watch of the same connection, up to date */
+	/* another watch of the same connection, up to date */
+	uint64_t other = watch_key(w, 1, "k");
 	assert_true(other > 0);
 	watch_as(w, 1, "", false, "k", false, &seen);
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 4);
-	assert_int_equal(w->count[1], 0); /* nothing overtakes what comes before it */
+	/* nothing overtakes what comes before it */
+	assert_int_equal(w->count[1], 0);
 	serve(w);
 	ASSERT_TOKENS(w, 1, 2, 4, 4);
 	assert_int_not_equal(w->told[1][0].watch, other);
@@ -61,7 +63,8 @@ static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	const struct events_position seen = events_position(&w->events);
 	events_close(&w->events);
-	happen(w, WATCH_EVENT_RELEASED, "k", 2); /* of which nobody knows */
+	/* of which nobody knows */
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	assert_int_equal(events_open(&w->events), 0);
 	watch_as(w, 0, "", false, "k", false, &seen);
 	serve(w);
@@ -84,15 +87,18 @@ static void the_ring_gives_back_what_is_in_it_whatever_the_sizes(void **state) {
 	uint32_t random = 1;
 	for (uint64_t n = 1; n <= 20000; n++) {
 		random = random * 1664525 + 1013904223;
-		size_t size = random >> 12 & 0xff ? random >> 20 : random % VALUE_MAX_HARD; /* small ones, now and then a large one */
+		/* small ones, now and then a large one */
+		size_t size = random >> 12 & 0xff ? random >> 20 : random % VALUE_MAX_HARD;
 		memset(bytes, (int)(n & 0xff), size);
-		const struct core_watch_event watch_event = { .token = n, .value = slice_of(bytes, size), .key = slice_of(bytes, size % 100) };
+		const struct core_watch_event watch_event = { .token = n,
+			.value = slice_of(bytes, size), .key = slice_of(bytes, size % 100) };
 		watch_event_ring_push(&ring, &watch_event);
 		assert_int_equal(ring.next, n + 1);
 		for (uint64_t at = ring.oldest; n % 97 == 0 && at < ring.next; at++) {
 			const struct core_watch_event *found = watch_event_ring_at(&ring, at);
 			assert_int_equal(found->token, at);
-			assert_true(found->value.size == 0 || (found->value.data[0] == (at & 0xff) && found->value.data[found->value.size - 1] == (at & 0xff)));
+			assert_true(found->value.size == 0 || (found->value.data[0] == (at &
+				0xff) && found->value.data[found->value.size - 1] == (at & 0xff)));
 		}
 	}
 	watch_event_ring_done(&ring);

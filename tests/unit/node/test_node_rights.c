@@ -21,7 +21,8 @@ static bool is_done(void *arg) {
 	return ((struct asked *)arg)->result != NULL;
 }
 
-static struct pawl_result *ask(struct embed_rig *r, struct pawl *client, const struct pawl_request *request) {
+static struct pawl_result *ask(struct embed_rig *r, struct pawl *client,
+	const struct pawl_request *request) {
 	struct asked a = { NULL };
 	assert_int_equal(pawl_start(client, request, on_done, &a, NULL), 0);
 	assert_true(net_fixture_until(&r->f, is_done, &a));
@@ -58,17 +59,22 @@ static void close_ruled(struct embed_rig *r, struct pawl *client) {
 	embed_rig_close(r);
 }
 
-static int try_acquire(struct embed_rig *r, struct pawl *client, const char *key, int32_t priority) {
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key), .terms.priority = priority };
+static int try_acquire(struct embed_rig *r, struct pawl *client, const char *key,
+	int32_t priority) {
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key),
+		.terms.priority = priority };
 	return outcome(r, client, &request);
 }
 
 static void each_of_several_keys_is_judged(void **state) {
 	(void)state;
 	struct embed_rig r;
-	struct pawl *client = open_ruled(&r, 1, "allow = acquire on a/\nallow = priority 5 on a/1\n");
-	const struct pawl_key_item good[] = { { .key = pawl_str("a/1") }, { .key = pawl_str("a/2") } };
-	const struct pawl_key_item bad[] = { { .key = pawl_str("a/3") }, { .key = pawl_str("b/1") } };
+	struct pawl *client = open_ruled(&r, 1,
+		"allow = acquire on a/\nallow = priority 5 on a/1\n");
+	const struct pawl_key_item good[] = { { .key = pawl_str("a/1") },
+		{ .key = pawl_str("a/2") } };
+	const struct pawl_key_item bad[] = { { .key = pawl_str("a/3") },
+		{ .key = pawl_str("b/1") } };
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .keys = bad, .key_count = 2 };
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.keys = good;
@@ -76,8 +82,10 @@ static void each_of_several_keys_is_judged(void **state) {
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.terms.priority = 0;
 	assert_int_equal(outcome(&r, client, &request), 0);
-	const struct pawl_extend_item locks[] = { { .key = pawl_str("a/1"), .lock_id = { { 1 } } }, { .key = pawl_str("b/1"), .lock_id = { { 2 } } } };
-	const struct pawl_request extend = { .method = PAWL_EXTEND, .locks = locks, .lock_count = 2 };
+	const struct pawl_extend_item locks[] = { { .key = pawl_str("a/1"), .lock_id = { { 1 } } },
+		{ .key = pawl_str("b/1"), .lock_id = { { 2 } } } };
+	const struct pawl_request extend = { .method = PAWL_EXTEND, .locks = locks,
+		.lock_count = 2 };
 	assert_int_equal(outcome(&r, client, &extend), PAWL_EDENIED);
 	close_ruled(&r, client);
 }
@@ -85,12 +93,14 @@ static void each_of_several_keys_is_judged(void **state) {
 static void a_priority_is_judged(void **state) {
 	(void)state;
 	struct embed_rig r;
-	struct pawl *client = open_ruled(&r, 1, "allow = acquire, priority 5 on a/\nallow = acquire on b/\n");
+	struct pawl *client = open_ruled(&r, 1,
+		"allow = acquire, priority 5 on a/\nallow = acquire on b/\n");
 	assert_int_equal(try_acquire(&r, client, "a/1", 5), 0);
 	assert_int_equal(try_acquire(&r, client, "a/2", 6), PAWL_EDENIED);
 	assert_int_equal(try_acquire(&r, client, "b/1", 1), PAWL_EDENIED);
 	assert_int_equal(try_acquire(&r, client, "b/1", -1), 0);
-	struct pawl_request request = { .method = PAWL_ASK_RELEASE, .key = pawl_str("a/1"), .terms.priority = 6 };
+	struct pawl_request request = { .method = PAWL_ASK_RELEASE, .key = pawl_str("a/1"),
+		.terms.priority = 6 };
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.terms.priority = 5;
 	assert_int_equal(outcome(&r, client, &request), 0);
@@ -105,7 +115,8 @@ static void all_keys_with_a_prefix_are_judged(void **state) {
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.key = pawl_str("a/open/");
 	assert_int_equal(outcome(&r, client, &request), 0);
-	request = (struct pawl_request){ .method = PAWL_WAITERS, .prefix = true, .key = pawl_str("") };
+	request = (struct pawl_request){ .method = PAWL_WAITERS, .prefix = true,
+		.key = pawl_str("") };
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.key = pawl_str("b/");
 	assert_int_equal(outcome(&r, client, &request), 0);
@@ -166,7 +177,8 @@ static struct pawl *wait_for(struct embed_rig *r, const char *key, struct asked 
 	const char *message = NULL;
 	embed_rig_endpoint(r, 0, endpoint);
 	const struct pawl_options options = { .endpoints = endpoint, .base = r->f.base };
-	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key), .terms.priority = 5, .wait_ms = 60000 };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key),
+		.terms.priority = 5, .wait_ms = 60000 };
 	assert_int_equal(pawl_new(&options, &client, &message), 0);
 	asked->result = NULL;
 	assert_int_equal(pawl_start(client, &request, on_done, asked, NULL), 0);
@@ -174,7 +186,8 @@ static struct pawl *wait_for(struct embed_rig *r, const char *key, struct asked 
 }
 
 static bool wait_both(struct embed_rig *r, struct pawl *client) {
-	const struct pawl_request waiters = { .method = PAWL_WAITERS, .prefix = true, .key = pawl_str("") };
+	const struct pawl_request waiters = { .method = PAWL_WAITERS, .prefix = true,
+		.key = pawl_str("") };
 	struct pawl_result *result = ask(r, client, &waiters);
 	bool both = result->error == 0 && result->waiter_count == 2;
 	pawl_result_free(result);
@@ -185,12 +198,15 @@ static void who_waits_for_what_it_may_not_have_any_more_is_told_so(void **state)
 	(void)state;
 	struct embed_rig r;
 	struct asked a, b;
-	static const char *const rules[] = { "allow = read on *\nallow = acquire, priority 5 on b\n",
-		"allow = read, acquire on *\nallow = acquire, priority 5 on b\nallow = priority 4 on a\n" };
+	static const char *const rules[] = { "allow = read on *\nallow = acquire, "
+		"priority 5 on b\n", "allow = read, "
+		"acquire on *\nallow = acquire, priority 5 on b\nallow = priority 4 on a\n" };
 	for (size_t i = 0; i < 2; i++) {
 		struct pawl *client = open_ruled(&r, 1, "allow = all on *\n");
-		const struct pawl_key_item keys[] = { { .key = pawl_str("a"), .lock_id = { { 1 } } }, { .key = pawl_str("b"), .lock_id = { { 2 } } } };
-		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_ACQUIRE, .keys = keys, .key_count = 2 }), 0);
+		const struct pawl_key_item keys[] = { { .key = pawl_str("a"),
+			.lock_id = { { 1 } } }, { .key = pawl_str("b"), .lock_id = { { 2 } } } };
+		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+			.keys = keys, .key_count = 2 }), 0);
 		struct pawl *for_a = wait_for(&r, "a", &a), *for_b = wait_for(&r, "b", &b);
 		while (!wait_both(&r, client)) {
 		}
@@ -198,7 +214,8 @@ static void who_waits_for_what_it_may_not_have_any_more_is_told_so(void **state)
 		assert_true(net_fixture_until(&r.f, is_done, &a));
 		assert_int_equal(a.result->error, PAWL_EDENIED);
 		assert_null(b.result);
-		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_str("b"), .lock_id = { { 2 } } }), 0);
+		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_RELEASE,
+			.key = pawl_str("b"), .lock_id = { { 2 } } }), 0);
 		assert_true(net_fixture_until(&r.f, is_done, &b));
 		assert_int_equal(b.result->error, 0);
 		pawl_result_free(a.result);
@@ -213,7 +230,8 @@ static void about_others_only_those_may_ask_who_may_change_the_cluster(void **st
 	(void)state;
 	struct embed_rig r;
 	struct pawl *client = open_ruled(&r, 1, "allow = read on *\n[x]\nallow = acquire on *\n");
-	struct pawl_request request = { .method = PAWL_CAN, .to = pawl_str("acquire"), .key = pawl_str("k"), .owner = pawl_str("x") };
+	struct pawl_request request = { .method = PAWL_CAN, .to = pawl_str("acquire"),
+		.key = pawl_str("k"), .owner = pawl_str("x") };
 	assert_int_equal(outcome(&r, client, &request), PAWL_EDENIED);
 	request.owner = (struct pawl_bytes){ NULL, 0 };
 	assert_int_equal(outcome(&r, client, &request), 0);
@@ -226,18 +244,21 @@ static void about_others_only_those_may_ask_who_may_change_the_cluster(void **st
 	close_ruled(&r, client);
 }
 
-/* Whether the first node knows the rules of all three, and how many other digests than its own it sees. */
+/* Whether the first node knows the rules of all three, and how many other digests than its own it
+ * sees. */
 static bool rights_known(struct embed_rig *r, struct pawl *client, size_t *out_others) {
 	const struct pawl_request status = { .method = PAWL_STATUS };
 	struct pawl_result *result = ask(r, client, &status);
 	assert_int_equal(result->error, 0);
-	const struct pawl_value *peers = pawl_value_get(result->tree, "peers"), *own = pawl_value_get(result->tree, "rights");
+	const struct pawl_value *peers = pawl_value_get(result->tree, "peers"),
+		*own = pawl_value_get(result->tree, "rights");
 	size_t known = 0;
 	*out_others = 0;
 	for (size_t i = 0; i < peers->count; i++) {
 		const struct pawl_value *rights = pawl_value_get(&peers->items[i], "rights");
 		known += rights != NULL;
-		*out_others += rights && (rights->bytes.size != own->bytes.size || memcmp(rights->bytes.data, own->bytes.data, own->bytes.size) != 0);
+		*out_others += rights && (rights->bytes.size != own->bytes.size ||
+			memcmp(rights->bytes.data, own->bytes.data, own->bytes.size) != 0);
 	}
 	pawl_result_free(result);
 	return known == 3;

@@ -19,7 +19,8 @@ struct table {
 static void table_open(struct table *t) {
 	t->memory = (struct alloc_counter){ 0 };
 	t->alloc = alloc_libc(&t->memory);
-	assert_int_equal(session_bindings_init(&t->session_bindings, &t->alloc, (struct siphash_key){ 1, 2 }), 0);
+	assert_int_equal(session_bindings_init(&t->session_bindings, &t->alloc,
+		(struct siphash_key){ 1, 2 }), 0);
 }
 
 static void table_close(struct table *t) {
@@ -37,7 +38,8 @@ static struct instant after(span_ns d) {
 }
 
 static void put(struct table *t, uint64_t client, uint64_t request, unsigned n, uint32_t binding) {
-	assert_int_equal(session_bindings_put(&t->session_bindings, &t->alloc, client, request, slice_str("key"), lock(n), binding, start, after(SPAN_S)), 0);
+	assert_int_equal(session_bindings_put(&t->session_bindings, &t->alloc, client, request,
+		slice_str("key"), lock(n), binding, start, after(SPAN_S)), 0);
 }
 
 static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone(void **state) {
@@ -46,12 +48,15 @@ static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone
 	table_open(&t);
 	put(&t, 1, 10, 1, 1);
 	session_bindings_got(&t.session_bindings, 1, lock(1), after(SPAN_S));
-	session_bindings_refused(&t.session_bindings, 1, 10, &(struct id128){ .b = { 1, 0, 7 } }); /* a repeat that failed takes nothing away */
+	/* a repeat that failed takes nothing away */
+	session_bindings_refused(&t.session_bindings, 1, 10, &(struct id128){ .b = { 1, 0, 7 } });
 	const struct session_binding *bound = session_bindings_first(&t.session_bindings, 1);
 	assert_non_null(bound);
-	assert_true(id128_equal(bound->lock_id, lock(1)) && bound->binding == 1 && bound->size == 3);
+	assert_true(id128_equal(bound->lock_id, lock(1)) && bound->binding == 1 &&
+		bound->size == 3);
 	assert_null(session_bindings_first(&t.session_bindings, 2));
-	session_bindings_drop(&t.session_bindings, 2, lock(1)); /* another's */
+	/* another's */
+	session_bindings_drop(&t.session_bindings, 2, lock(1));
 	assert_non_null(session_bindings_first(&t.session_bindings, 1));
 	session_bindings_drop(&t.session_bindings, 1, lock(1));
 	assert_null(session_bindings_first(&t.session_bindings, 1));
@@ -70,7 +75,8 @@ static void a_lock_that_is_still_asked_for_is_bound_and_unbound_when_it_is_refus
 	table_close(&t);
 }
 
-/* The client has given up the first request, whose time is over at the node a little later, and has repeated it. */
+/* The client has given up the first request, whose time is over at the node a little later, and has
+ * repeated it. */
 static void a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused(void **state) {
 	struct table t;
 	(void)state;
@@ -80,7 +86,8 @@ static void a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused(v
 		put(&t, 1, 11, 1, 1);
 		const struct id128 id = lock(1);
 		session_bindings_refused(&t.session_bindings, 1, refused, &id);
-		session_bindings_got(&t.session_bindings, 1, id, after(SPAN_S)); /* by the other one */
+		/* by the other one */
+		session_bindings_got(&t.session_bindings, 1, id, after(SPAN_S));
 		assert_non_null(session_bindings_first(&t.session_bindings, 1));
 		table_close(&t);
 	}
@@ -134,10 +141,13 @@ static void a_lock_that_moved_to_another_client_does_not_end_with_the_first(void
 	put(&t, 1, 0, 2, 1);
 	put(&t, 2, 0, 1, 2);
 	session_bindings_drop(&t.session_bindings, 1, lock(2));
-	assert_true(session_bindings_moved(&t.session_bindings, session_bindings_first(&t.session_bindings, 1)));
-	assert_false(session_bindings_moved(&t.session_bindings, session_bindings_first(&t.session_bindings, 2)));
+	assert_true(session_bindings_moved(&t.session_bindings,
+		session_bindings_first(&t.session_bindings, 1)));
+	assert_false(session_bindings_moved(&t.session_bindings,
+		session_bindings_first(&t.session_bindings, 2)));
 	session_bindings_drop(&t.session_bindings, 2, lock(1));
-	assert_false(session_bindings_moved(&t.session_bindings, session_bindings_first(&t.session_bindings, 1)));
+	assert_false(session_bindings_moved(&t.session_bindings,
+		session_bindings_first(&t.session_bindings, 1)));
 	table_close(&t);
 }
 
@@ -147,11 +157,14 @@ static void locks_that_nobody_releases_are_forgotten_after_their_leases(void **s
 	table_open(&t);
 	for (unsigned i = 0; i < 10000; i++) {
 		struct instant now = after(i * SPAN_S);
-		assert_int_equal(session_bindings_put(&t.session_bindings, &t.alloc, 1, i + 1, slice_str("key"), lock(i), 1, now, INSTANT_FOREVER), 0);
-		session_bindings_got(&t.session_bindings, 1, lock(i), instant_add(now, 10 * SPAN_S));
+		assert_int_equal(session_bindings_put(&t.session_bindings, &t.alloc, 1, i + 1,
+			slice_str("key"), lock(i), 1, now, INSTANT_FOREVER), 0);
+		session_bindings_got(&t.session_bindings, 1, lock(i),
+			instant_add(now, 10 * SPAN_S));
 		assert_true(t.session_bindings.by_lock.count < 200);
 	}
-	assert_true(id128_equal(session_bindings_first(&t.session_bindings, 1)->lock_id, lock(9999)));
+	assert_true(id128_equal(session_bindings_first(&t.session_bindings, 1)->lock_id,
+		lock(9999)));
 	table_close(&t);
 }
 
@@ -165,15 +178,19 @@ static void clients_that_are_gone_are_done_with_one_after_the_other(void **state
 	put(&t, 2, 0, 2, 1);
 	put(&t, 2, 0, 3, 1);
 	put(&t, 3, 0, 4, 1);
-	session_bindings_go(&t.session_bindings, 9, true); /* which had none */
+	/* which had none */
+	session_bindings_go(&t.session_bindings, 9, true);
 	assert_false(session_bindings_gone(&t.session_bindings, &client, &release));
 	session_bindings_go(&t.session_bindings, 2, true);
 	session_bindings_go(&t.session_bindings, 1, false);
 	for (unsigned n = 2; n <= 3; n++) {
-		assert_true(session_bindings_gone(&t.session_bindings, &client, &release) && client == 2 && release);
-		session_bindings_drop(&t.session_bindings, 2, session_bindings_first(&t.session_bindings, 2)->lock_id);
+		assert_true(session_bindings_gone(&t.session_bindings, &client, &release) &&
+			client == 2 && release);
+		session_bindings_drop(&t.session_bindings, 2,
+			session_bindings_first(&t.session_bindings, 2)->lock_id);
 	}
-	assert_true(session_bindings_gone(&t.session_bindings, &client, &release) && client == 1 && !release);
+	assert_true(session_bindings_gone(&t.session_bindings, &client, &release) && client == 1 &&
+		!release);
 	session_bindings_drop(&t.session_bindings, 1, lock(1));
 	assert_false(session_bindings_gone(&t.session_bindings, &client, &release));
 	assert_int_equal(t.session_bindings.by_lock.count, 1);
@@ -182,9 +199,12 @@ static void clients_that_are_gone_are_done_with_one_after_the_other(void **state
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone),
-		cmocka_unit_test(a_lock_that_is_still_asked_for_is_bound_and_unbound_when_it_is_refused),
-		cmocka_unit_test(a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused),
+		cmocka_unit_test(
+			a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone),
+		cmocka_unit_test(
+			a_lock_that_is_still_asked_for_is_bound_and_unbound_when_it_is_refused),
+		cmocka_unit_test(
+			a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused),
 		cmocka_unit_test(what_is_asked_for_alone_as_well_stays_when_the_group_is_refused),
 		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
 		cmocka_unit_test(a_later_bond_counts),

@@ -1,4 +1,5 @@
-/* What one identity may have of a node: what its requests take, what its locks keep, and until when. */
+/* What one identity may have of a node: what its requests take, what its locks keep, and until
+ * when. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,12 +64,15 @@ static void close_limited(struct embed_rig *r, struct pawl *client) {
 	embed_rig_close(r);
 }
 
-static struct pawl_request acquire(const char *key, uint8_t id, uint32_t lease_ms, struct pawl_bytes value) {
-	return (struct pawl_request){ .method = PAWL_ACQUIRE, .key = pawl_str(key), .lock_id = { { id } }, .lease_ms = lease_ms, .value = value };
+static struct pawl_request acquire(const char *key, uint8_t id, uint32_t lease_ms,
+	struct pawl_bytes value) {
+	return (struct pawl_request){ .method = PAWL_ACQUIRE, .key = pawl_str(key),
+		.lock_id = { { id } }, .lease_ms = lease_ms, .value = value };
 }
 
 static struct pawl_request release(const char *key, uint8_t id) {
-	return (struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_str(key), .lock_id = { { id } } };
+	return (struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_str(key),
+		.lock_id = { { id } } };
 }
 
 static const struct pawl_bytes none = { "", 0 };
@@ -78,14 +82,20 @@ static void locks_count_until_they_are_released(void **state) {
 	(void)state;
 	struct pawl *client = open_limited(&r, "locks = 2\n");
 	assert_int_equal(outcome(&r, client, acquire("a", 1, 20000, none)), 0);
-	assert_int_equal(outcome(&r, client, acquire("b", 1, 20000, none)), 0); /* the same lock_id is no way round it */
+	/* the same lock_id is no way round it */
+	assert_int_equal(outcome(&r, client, acquire("b", 1, 20000, none)), 0);
 	assert_int_equal(outcome(&r, client, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
 	struct pawl *other = connect_to(&r, 0);
-	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA); /* nor is another connection */
+	/* nor is another connection */
+	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
 	pawl_free(client);
-	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA); /* locks do not end with theirs */
-	const struct pawl_extend_item locks[] = { { .key = pawl_str("a"), .lock_id = { { 1 } }, .lease_ms = 20000 }, { .key = pawl_str("b"), .lock_id = { { 1 } }, .lease_ms = 20000 } };
-	assert_int_equal(outcome(&r, other, (struct pawl_request){ .method = PAWL_EXTEND, .locks = locks, .lock_count = 2 }), 0);
+	/* locks do not end with theirs */
+	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
+	const struct pawl_extend_item locks[] = { { .key = pawl_str("a"), .lock_id = { { 1 } },
+		.lease_ms = 20000 },
+		{ .key = pawl_str("b"), .lock_id = { { 1 } }, .lease_ms = 20000 } };
+	assert_int_equal(outcome(&r, other, (struct pawl_request){ .method = PAWL_EXTEND,
+		.locks = locks, .lock_count = 2 }), 0);
 	assert_int_equal(outcome(&r, other, release("a", 1)), 0);
 	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), 0);
 	assert_int_equal(outcome(&r, other, acquire("d", 4, 20000, none)), PAWL_EQUOTA);
@@ -96,8 +106,10 @@ static void several_keys_count_as_so_many_locks(void **state) {
 	struct embed_rig r;
 	(void)state;
 	struct pawl *client = open_limited(&r, "locks = 2\n");
-	const struct pawl_key_item keys[] = { { .key = pawl_str("a") }, { .key = pawl_str("b") }, { .key = pawl_str("c") } };
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .keys = keys, .key_count = 3, .lease_ms = 20000 };
+	const struct pawl_key_item keys[] = { { .key = pawl_str("a") }, { .key = pawl_str("b") },
+		{ .key = pawl_str("c") } };
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .keys = keys, .key_count = 3,
+		.lease_ms = 20000 };
 	assert_int_equal(outcome(&r, client, request), PAWL_EQUOTA);
 	request.key_count = 2;
 	assert_int_equal(outcome(&r, client, request), 0);
@@ -105,7 +117,8 @@ static void several_keys_count_as_so_many_locks(void **state) {
 	close_limited(&r, client);
 }
 
-/* The client comes again until the lease of the lock that nobody released is over, and the node has forgotten it. */
+/* The client comes again until the lease of the lock that nobody released is over, and the node has
+ * forgotten it. */
 static void locks_count_until_their_leases_are_over(void **state) {
 	struct embed_rig r;
 	(void)state;
@@ -124,7 +137,8 @@ static void bytes_of_values_count_and_an_update_changes_them(void **state) {
 	assert_int_equal(outcome(&r, client, acquire("a", 1, 20000, pawl_str("12345678"))), 0);
 	assert_int_equal(outcome(&r, client, acquire("b", 2, 20000, pawl_str("123"))), PAWL_EQUOTA);
 	assert_int_equal(outcome(&r, client, acquire("b", 2, 20000, none)), 0);
-	struct pawl_request update = { .method = PAWL_UPDATE, .key = pawl_str("a"), .lock_id = { { 1 } }, .value = pawl_str("1") };
+	struct pawl_request update = { .method = PAWL_UPDATE, .key = pawl_str("a"),
+		.lock_id = { { 1 } }, .value = pawl_str("1") };
 	assert_int_equal(outcome(&r, client, update), 0);
 	assert_int_equal(outcome(&r, client, acquire("c", 3, 20000, pawl_str("123456789"))), 0);
 	update.value = pawl_str("12");
@@ -152,7 +166,8 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 static void watches_count_until_they_end(void **state) {
 	struct embed_rig r;
 	struct pawl_watch *one, *two, *three;
-	const struct pawl_watch_options options = { .key = pawl_str("a"), .prefix = true, .on_event = on_event };
+	const struct pawl_watch_options options = { .key = pawl_str("a"), .prefix = true,
+		.on_event = on_event };
 	(void)state;
 	struct pawl *client = open_limited(&r, "watches = 1\n"), *other = connect_to(&r, 0);
 	assert_int_equal(pawl_watch_start(client, &options, &one), 0);
@@ -163,7 +178,8 @@ static void watches_count_until_they_end(void **state) {
 	pawl_watch_free(one);
 	assert_true(net_fixture_until(&r.f, is_current, two));
 	assert_int_equal(pawl_watch_start(client, &options, &three), 0);
-	pawl_free(other); /* with its watch */
+	/* with its watch */
+	pawl_free(other);
 	assert_true(net_fixture_until(&r.f, is_current, three));
 	close_limited(&r, client);
 }
@@ -174,7 +190,8 @@ static void requests_that_wait_count_as_long_as_they_wait(void **state) {
 	(void)state;
 	struct pawl *client = open_limited(&r, "waits = 1\n");
 	assert_int_equal(outcome(&r, client, acquire("a", 1, 20000, none)), 0);
-	const struct pawl_request wait = { .method = PAWL_WAIT, .key = pawl_str("a"), .for_free = true, .wait_ms = 60000 };
+	const struct pawl_request wait = { .method = PAWL_WAIT, .key = pawl_str("a"),
+		.for_free = true, .wait_ms = 60000 };
 	assert_int_equal(pawl_start(client, &wait, on_done, &waits, NULL), 0);
 	struct pawl_request more = acquire("a", 2, 20000, none);
 	more.wait_ms = 100;

@@ -31,7 +31,8 @@ static int make_dir(void **state) {
 
 static int remove_dir(void **state) {
 	(void)state;
-	return rmdir(dir); /* fails when a test left a file behind */
+	/* fails when a test left a file behind */
+	return rmdir(dir);
 }
 
 static void write_frames(size_t count) {
@@ -86,7 +87,8 @@ static void one_that_was_not_used_stays(void **state) {
 	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
 	assert_int_equal(side_file_use(f), 0);
 	assert_false(exists("drained"));
-	side_file_put_back(f); /* the start failed after all */
+	/* the start failed after all */
+	side_file_put_back(f);
 	side_file_free(f);
 	assert_true(exists("drained"));
 	assert_false(exists("drained.used"));
@@ -97,7 +99,8 @@ static void one_that_cannot_be_read_stays(void **state) {
 	(void)state;
 	struct side_file *f = NULL;
 	struct problem problem;
-	assert_int_equal(mkdir(path, 0700), 0); /* opens, and does not read; root may read everything else */
+	/* opens, and does not read; root may read everything else */
+	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_FAILED);
 	assert_null(f);
 	assert_non_null(strstr(problem.text, "cannot be read"));
@@ -204,7 +207,8 @@ static void a_full_disk_leaves_no_side_file(void **state) {
 	assert_int_equal(side_writer_add(w, slice_of(frame, sizeof frame)), PAWL_EIO);
 	side_writer_abort(w);
 	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
-	for (int i = 0; i < 40; i++) { /* the last of them fails, at the latest when the file is finished */
+	/* the last of them fails, at the latest when the file is finished */
+	for (int i = 0; i < 40; i++) {
 		if (side_writer_add(w, slice_of(frame, 1000)) != 0) {
 			break;
 		}

@@ -67,15 +67,18 @@ static struct durable sample(struct durable d, uint64_t boot) {
 	d.pledged = false;
 	d.max_lease_seen = 60 * SPAN_S;
 	d.request_timeout_seen = SPAN_S;
-	d.config = (struct config){ .epoch = 1, .cluster = "c", .max_lease = 60 * SPAN_S, .request_timeout = SPAN_S,
-		.promise_timeout = 2 * SPAN_S, .drift_ppm = 10000, .node_count = 1 };
+	d.config = (struct config){ .epoch = 1, .cluster = "c", .max_lease = 60 * SPAN_S,
+		.request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S, .drift_ppm = 10000,
+		.node_count = 1 };
 	d.complete = boot % 3 == 0;
 	d.voted_before = boot % 3 != 1;
 	d.decree_promised = (struct ballot){ boot + 5, 7, (uint32_t)boot };
 	d.decree_accepted = (struct ballot){ boot + 4, 6, 1 };
-	d.config.nodes[0] = (struct config_node){ .name = "a", .address = "127.0.0.1:1", .id = d.node_id, .master = true };
+	d.config.nodes[0] = (struct config_node){ .name = "a", .address = "127.0.0.1:1",
+		.id = d.node_id, .master = true };
 	d.config.before_count = 2;
-	d.config.before[0] = (struct config_node){ .name = "z", .address = "127.0.0.1:3", .id = { { 9 } }, .master = true };
+	d.config.before[0] = (struct config_node){ .name = "z", .address = "127.0.0.1:3",
+		.id = { { 9 } }, .master = true };
 	d.config.before[1] = d.config.nodes[0];
 	d.decree_config = d.config;
 	d.decree_config.epoch = boot % 4 ? 2 : 0;
@@ -83,7 +86,8 @@ static struct durable sample(struct durable d, uint64_t boot) {
 }
 
 static void assert_same(const struct durable *a, const struct durable *b) {
-	struct state_slot one = { .sequence = 1, .cluster = "c", .node = "a", .durable = *a }, two = one;
+	struct state_slot one = { .sequence = 1, .cluster = "c", .node = "a", .durable = *a },
+		two = one;
 	static uint8_t x[STATE_SLOT_BYTES], y[STATE_SLOT_BYTES];
 	two.durable = *b;
 	size_t size = state_encode(&one, x);
@@ -121,8 +125,8 @@ static void what_was_written_is_read_back(void **state) {
 	state_file_close(f);
 }
 
-/* The write of state 3 stops after every number of bytes: what is on disk then is state 2, or all of state 3 when the bytes
- * that are missing were there before. */
+/* The write of state 3 stops after every number of bytes: what is on disk then is state 2, or all
+ * of state 3 when the bytes that are missing were there before. */
 static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 	(void)state;
 	struct durable two, three, found;
@@ -131,7 +135,8 @@ static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 	three = sample(two, 3);
 	assert_int_equal(state_file_write(f, &two), 0);
 	static uint8_t bytes[STATE_SLOT_BYTES];
-	const struct state_slot slot = { .sequence = 3, .cluster = "c", .node = "a", .durable = three };
+	const struct state_slot slot = { .sequence = 3, .cluster = "c", .node = "a",
+		.durable = three };
 	size_t size = state_encode(&slot, bytes);
 	for (size_t cut = 0; cut < size; cut++) {
 		state_file_fail_after(f, (long)cut);
@@ -140,8 +145,10 @@ static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 		f = open_good(&found);
 		assert_true(found.boot == 2 || cut > 64);
 		assert_same(found.boot == 2 ? &two : &three, &found);
-		assert_int_equal(state_file_write(f, &two), 0); /* puts the torn slot in order again ... */
-		assert_int_equal(state_file_write(f, &two), 0); /* ... and the other one, so that the next turn tears a good slot */
+		/* puts the torn slot in order again ... */
+		assert_int_equal(state_file_write(f, &two), 0);
+		/* ... and the other one, so that the next turn tears a good slot */
+		assert_int_equal(state_file_write(f, &two), 0);
 	}
 	assert_int_equal(state_file_write(f, &three), 0);
 	state_file_close(f);
@@ -174,10 +181,12 @@ static void spoil(long offset) {
 static void one_damaged_slot_is_survived_and_two_are_reported(void **state) {
 	(void)state;
 	struct durable d, found;
-	struct state_file *f = open_good(&d); /* slot 0 */
+	/* slot 0 */
+	struct state_file *f = open_good(&d);
 	struct durable one = d;
 	d = sample(d, 2);
-	assert_int_equal(state_file_write(f, &d), 0); /* slot 1 */
+	/* slot 1 */
+	assert_int_equal(state_file_write(f, &d), 0);
 	state_file_close(f);
 	spoil(STATE_SLOT_BYTES + 40);
 	state_file_close(open_good(&found));
@@ -273,7 +282,8 @@ static void only_what_was_encoded_is_decoded(void **state) {
 	(void)state;
 	static uint8_t bytes[STATE_SLOT_BYTES];
 	struct durable d = { .node_id = { { 1 } } };
-	struct state_slot slot = { .sequence = 7, .cluster = "c", .node = "a", .durable = sample(d, 3) }, out;
+	struct state_slot slot = { .sequence = 7, .cluster = "c", .node = "a",
+		.durable = sample(d, 3) }, out;
 	size_t size = state_encode(&slot, bytes);
 	assert_int_equal(state_decode(slice_of(bytes, size), &out), 0);
 	assert_int_equal(out.sequence, 7);
@@ -287,11 +297,13 @@ static void only_what_was_encoded_is_decoded(void **state) {
 }
 
 static void fill_config(struct config *c, char letter) {
-	*c = (struct config){ .epoch = 2, .max_lease = SPAN_S, .request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S,
-		.node_count = CONFIG_NODES_MAX, .before_count = MASTERS_MAX };
+	*c = (struct config){ .epoch = 2, .max_lease = SPAN_S, .request_timeout = SPAN_S,
+		.promise_timeout = 2 * SPAN_S, .node_count = CONFIG_NODES_MAX,
+		.before_count = MASTERS_MAX };
 	memset(c->cluster, letter, NODE_NAME_MAX);
 	for (uint32_t i = 0; i < CONFIG_NODES_MAX + MASTERS_MAX; i++) {
-		struct config_node *n = i < CONFIG_NODES_MAX ? &c->nodes[i] : &c->before[i - CONFIG_NODES_MAX];
+		struct config_node *n = i < CONFIG_NODES_MAX ? &c->nodes[i]
+			: &c->before[i - CONFIG_NODES_MAX];
 		memset(n->name, letter, NODE_NAME_MAX);
 		memset(n->address, letter, ADDRESS_MAX);
 		n->master = i % 2;

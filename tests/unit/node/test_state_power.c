@@ -1,4 +1,5 @@
-/* The state file when the power fails: what is in the kernel's memory alone is gone, except what it happened to write back. */
+/* The state file when the power fails: what is in the kernel's memory alone is gone, except what it
+ * happened to write back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +17,10 @@
 #include <unistd.h>
 
 static char dir[64], file_path[128];
-static uint8_t disk[2 * STATE_SLOT_BYTES]; /* what has been synced */
-static bool hangs;                         /* no sync comes to its end */
+/* what has been synced */
+static uint8_t disk[2 * STATE_SLOT_BYTES];
+/* no sync comes to its end */
+static bool hangs;
 
 /* In place of the C library's. */
 int fdatasync(int fd) {
@@ -69,25 +72,31 @@ static void write_good(struct state_file *f, struct durable *d, uint64_t boot) {
 	assert_int_equal(state_file_write(f, d), 0);
 }
 
-/* pawld is killed while the disk takes its time over state 3. The next start reads state 3 from the kernel's memory, and the power fails
- * while it writes state 4 over state 2. State 2 was promised: what stands there afterwards is not older. */
+/* pawld is killed while the disk takes its time over state 3. The next start reads state 3 from the
+ * kernel's memory, and the power fails while it writes state 4 over state 2. State 2 was promised:
+ * what stands there afterwards is not older. */
 static void a_start_believes_nothing_that_is_not_on_the_disk(void **state) {
 	(void)state;
 	for (long cut = 1; cut < 64; cut++) {
 		struct durable d, found;
-		struct state_file *f = open_good(&d); /* slot 0 */
-		write_good(f, &d, 1); /* slot 1 */
-		write_good(f, &d, 2); /* slot 0 */
+		/* slot 0 */
+		struct state_file *f = open_good(&d);
+		/* slot 1 */
+		write_good(f, &d, 1);
+		/* slot 0 */
+		write_good(f, &d, 2);
 		hangs = true;
 		d.boot = 3;
-		assert_int_equal(state_file_write(f, &d), PAWL_EIO); /* slot 1 */
+		/* slot 1 */
+		assert_int_equal(state_file_write(f, &d), PAWL_EIO);
 		state_file_close(f);
 		hangs = false;
 		f = open_good(&found);
 		assert_int_equal(found.boot, 3);
 		found.boot = 4;
 		state_file_fail_after(f, cut);
-		assert_int_equal(state_file_write(f, &found), PAWL_EIO); /* slot 0 */
+		/* slot 0 */
+		assert_int_equal(state_file_write(f, &found), PAWL_EIO);
 		state_file_close(f);
 		power_fails(0);
 		state_file_close(open_good(&found));
@@ -112,8 +121,10 @@ static void a_start_that_cannot_make_sure_fails(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_start_believes_nothing_that_is_not_on_the_disk, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(a_start_that_cannot_make_sure_fails, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_start_believes_nothing_that_is_not_on_the_disk,
+			make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_start_that_cannot_make_sure_fails, make_dir,
+			remove_dir),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

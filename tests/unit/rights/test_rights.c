@@ -31,9 +31,11 @@ static struct rights *rules(const char *text) {
 	return r;
 }
 
-static struct rights_verdict evaluate(const struct rights *r, const char *who, enum right right, const char *key, bool prefix) {
+static struct rights_verdict evaluate(const struct rights *r, const char *who, enum right right,
+	const char *key, bool prefix) {
 	const struct rights_caller caller = { .identity = slice_str(who) };
-	const struct rights_question question = { .right = right, .key = slice_str(key), .prefix = prefix };
+	const struct rights_question question = { .right = right, .key = slice_str(key),
+		.prefix = prefix };
 	return rights_judge(r, &caller, &question);
 }
 
@@ -47,7 +49,8 @@ static bool may_all(const struct rights *r, const char *who, enum right right, c
 
 static bool may_with(const struct rights *r, const char *who, const char *key, int64_t priority) {
 	const struct rights_caller caller = { .identity = slice_str(who) };
-	const struct rights_question question = { .right = RIGHT_PRIORITY, .key = slice_str(key), .priority = priority };
+	const struct rights_question question = { .right = RIGHT_PRIORITY, .key = slice_str(key),
+		.priority = priority };
 	return rights_judge(r, &caller, &question).allowed;
 }
 
@@ -55,8 +58,10 @@ static void what_no_rule_gives_nobody_has(void **state) {
 	(void)state;
 	struct rights *r = rules("[x]\nallow = read on r/\n");
 	for (enum right right = 0; right < RIGHT_NONE; right++) {
-		assert_int_equal(may(r, "x", right, "r/1"), right == RIGHT_READ || right == RIGHT_PRIORITY);
-		assert_int_equal(may(r, "y", right, "r/1"), right == RIGHT_PRIORITY); /* of 0: everybody has that */
+		assert_int_equal(may(r, "x", right, "r/1"),
+			right == RIGHT_READ || right == RIGHT_PRIORITY);
+		/* of 0: everybody has that */
+		assert_int_equal(may(r, "y", right, "r/1"), right == RIGHT_PRIORITY);
 		assert_int_equal(may(r, "", right, ""), right == RIGHT_PRIORITY);
 	}
 	assert_false(may(r, "x", RIGHT_READ, "r"));
@@ -70,7 +75,8 @@ static void what_no_rule_gives_nobody_has(void **state) {
 
 static void the_longest_prefix_counts(void **state) {
 	(void)state;
-	struct rights *r = rules("[x]\nallow = read on a/b/c/\ndeny = read on a/b/\nallow = read on a/\ndeny = read on *\n");
+	struct rights *r = rules("[x]\nallow = read on a/b/c/\ndeny = read on a/b/\nallow "
+		"= read on a/\ndeny = read on *\n");
 	assert_int_equal(evaluate(r, "x", RIGHT_READ, "k", false).line, 5);
 	assert_false(may(r, "x", RIGHT_READ, "k"));
 	assert_true(may(r, "x", RIGHT_READ, "a/1"));
@@ -78,7 +84,8 @@ static void the_longest_prefix_counts(void **state) {
 	assert_true(may(r, "x", RIGHT_READ, "a/b/c/1"));
 	assert_int_equal(evaluate(r, "x", RIGHT_READ, "a/b/c/1", false).line, 2);
 	rights_free(r);
-	r = rules("[x]\ndeny = read on *\nallow = read on a/\n[everybody]\ndeny = read on a/b/\nallow = read on a/b/c/\n");
+	r = rules("[x]\ndeny = read on *\nallow = read on a/\n[everybody]\n"
+		"deny = read on a/b/\nallow = read on a/b/c/\n");
 	assert_true(may(r, "x", RIGHT_READ, "a/1") && may(r, "x", RIGHT_READ, "a/b/c/1"));
 	assert_false(may(r, "x", RIGHT_READ, "k") || may(r, "x", RIGHT_READ, "a/b/1"));
 	rights_free(r);
@@ -86,8 +93,9 @@ static void the_longest_prefix_counts(void **state) {
 
 static void of_rules_with_one_prefix_a_deny_counts(void **state) {
 	(void)state;
-	static const char *const texts[] = { "[x]\nallow = read on a/\n[everybody]\ndeny = read on a/\n",
-		"[everybody]\ndeny = read on a/\n[x]\nallow = read on a/\n", "[x]\ndeny = read on a/\nallow = all on a/\n",
+	static const char *const texts[] = { "[x]\nallow = read on a/\n[everybody]\n"
+		"deny = read on a/\n", "[everybody]\ndeny = read on a/\n[x]\nallow = read on a/\n",
+		"[x]\ndeny = read on a/\nallow = all on a/\n",
 		"[group:g]\nmembers = x\ndeny = all on a/\n[x]\nallow = read on a/\n" };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct rights *r = rules(texts[i]);
@@ -103,18 +111,22 @@ static void of_rules_with_one_prefix_a_deny_counts(void **state) {
 
 static void rights_are_apart_from_each_other(void **state) {
 	(void)state;
-	struct rights *r = rules("[x]\nallow = acquire, wait on a/\ndeny = break on a/\n[all]\nallow = all on a/\n[root]\nallow = all on *\n");
+	struct rights *r = rules("[x]\nallow = acquire, wait on a/\ndeny = break on a/\n[all]\n"
+		"allow = all on a/\n[root]\nallow = all on *\n");
 	assert_true(may(r, "x", RIGHT_ACQUIRE, "a/1") && may(r, "x", RIGHT_WAIT, "a/1"));
-	assert_false(may(r, "x", RIGHT_READ, "a/1") || may(r, "x", RIGHT_WATCH, "a/1") || may(r, "x", RIGHT_BREAK, "a/1"));
+	assert_false(may(r, "x", RIGHT_READ, "a/1") || may(r, "x", RIGHT_WATCH, "a/1") ||
+		may(r, "x", RIGHT_BREAK, "a/1"));
 	assert_true(may(r, "all", RIGHT_BREAK, "a/1") && may(r, "all", RIGHT_WATCH, "a/1"));
-	assert_false(may(r, "all", RIGHT_CLUSTER, "") || may(r, "all", RIGHT_STATUS, "")); /* `all` of some keys is nothing beside keys */
+	/* `all` of some keys is nothing beside keys */
+	assert_false(may(r, "all", RIGHT_CLUSTER, "") || may(r, "all", RIGHT_STATUS, ""));
 	assert_true(may(r, "root", RIGHT_CLUSTER, "") && may(r, "root", RIGHT_STATUS, ""));
 	rights_free(r);
 }
 
 static void whoever_asks_for_a_prefix_needs_all_of_it(void **state) {
 	(void)state;
-	struct rights *r = rules("[x]\nallow = read, watch on a/\ndeny = read on a/secret/\nallow = read on a/secret/open/\n");
+	struct rights *r = rules("[x]\nallow = read, watch on a/\ndeny = read on a/secret/\n"
+		"allow = read on a/secret/open/\n");
 	assert_true(may_all(r, "x", RIGHT_WATCH, "a/"));
 	assert_false(may_all(r, "x", RIGHT_READ, "a/"));
 	assert_false(may_all(r, "x", RIGHT_READ, "a"));
@@ -129,46 +141,61 @@ static void whoever_asks_for_a_prefix_needs_all_of_it(void **state) {
 
 static void priorities_have_a_limit(void **state) {
 	(void)state;
-	struct rights *r = rules("[x]\nallow = acquire on *\nallow = priority 10 on a/\nallow = priority 3 on a/b/\ndeny = priority on a/c/\n"
-		"allow = priority on d/\n[group:g]\nmembers = x\nallow = priority 20 on a/b/\n[z]\nallow = all on *\n[y]\nallow = all, priority 7 on *\n");
-	assert_true(may_with(r, "x", "k", 0) && may_with(r, "x", "k", -5) && may_with(r, "x", "a/c/1", 0));
+	struct rights *r = rules("[x]\nallow = acquire on *\nallow = priority 10 on a/\n"
+		"allow = priority 3 on a/b/\ndeny = priority on a/c/\nallow = priority "
+		"on d/\n[group:g]\nmembers = x\nallow = priority 20 on a/b/\n[z]\n"
+		"allow = all on *\n[y]\nallow = all, priority 7 on *\n");
+	assert_true(may_with(r, "x", "k", 0) && may_with(r, "x", "k", -5) &&
+		may_with(r, "x", "a/c/1", 0));
 	assert_false(may_with(r, "x", "k", 1));
 	assert_true(may_with(r, "x", "a/1", 10));
 	assert_false(may_with(r, "x", "a/1", 11));
-	assert_true(may_with(r, "x", "a/b/1", 20)); /* of several as long the greatest */
+	/* of several as long the greatest */
+	assert_true(may_with(r, "x", "a/b/1", 20));
 	assert_false(may_with(r, "x", "a/b/1", 21));
 	assert_false(may_with(r, "x", "a/c/1", 1));
-	assert_true(may_with(r, "x", "d/1", INT32_MAX) && may_with(r, "z", "k", INT32_MAX) && may_with(r, "y", "k", 7));
+	assert_true(may_with(r, "x", "d/1", INT32_MAX) && may_with(r, "z", "k", INT32_MAX) &&
+		may_with(r, "y", "k", 7));
 	assert_false(may_with(r, "y", "k", 8));
 	rights_free(r);
 }
 
-static bool local_may(const struct rights *r, const char *who, uint32_t gid, bool more, const char *key) {
-	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid, .gid_count = 1, .more_gids = more };
+static bool local_may(const struct rights *r, const char *who, uint32_t gid, bool more,
+	const char *key) {
+	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid,
+		.gid_count = 1, .more_gids = more };
 	const struct rights_question question = { .right = RIGHT_READ, .key = slice_str(key) };
 	return rights_judge(r, &caller, &question).allowed;
 }
 
 static void callers_without_a_certificate_have_names(void **state) {
 	(void)state;
-	struct rights *r = rules("[unix:user:ann]\nallow = read on user/\n[unix:uid:1001]\nallow = read on uid/\n[unix:group:wheel]\n"
-		"allow = read on group/\n[unix:gid:5]\nallow = read on gid/\n[plain]\nallow = read on plain/\n[anonymous]\nallow = read on anon/\n"
-		"[unix:user:gone]\nallow = read on gone/\n[group:g]\nmembers = unix:user:ann, unix:gid:5\nallow = read on members/\n");
-	assert_true(local_may(r, "unix:uid:1000", 1, false, "user/1") && local_may(r, "unix:uid:1000", 1, false, "members/1"));
+	struct rights *r = rules("[unix:user:ann]\nallow = read on user/\n[unix:uid:1001]\n"
+		"allow = read on uid/\n[unix:group:wheel]\nallow = read on group/\n[unix:gid:5]\n"
+		"allow = read on gid/\n[plain]\nallow = read on plain/\n[anonymous]\n"
+		"allow = read on anon/\n[unix:user:gone]\nallow = read on gone/\n[group:g]\n"
+		"members = unix:user:ann, unix:gid:5\nallow = read on members/\n");
+	assert_true(local_may(r, "unix:uid:1000", 1, false, "user/1") &&
+		local_may(r, "unix:uid:1000", 1, false, "members/1"));
 	assert_true(local_may(r, "unix:uid:1001", 1, false, "uid/1"));
-	assert_false(local_may(r, "unix:uid:1001", 1, false, "user/1") || local_may(r, "unix:uid:1001", 1, false, "members/1"));
-	assert_true(local_may(r, "unix:uid:7", 27, false, "group/1") && local_may(r, "unix:uid:7", 5, false, "gid/1"));
+	assert_false(local_may(r, "unix:uid:1001", 1, false, "user/1") ||
+		local_may(r, "unix:uid:1001", 1, false, "members/1"));
+	assert_true(local_may(r, "unix:uid:7", 27, false, "group/1") &&
+		local_may(r, "unix:uid:7", 5, false, "gid/1"));
 	assert_true(local_may(r, "unix:uid:7", 5, false, "members/1"));
 	assert_false(local_may(r, "unix:uid:7", 28, false, "group/1"));
-	assert_false(local_may(r, "unix:uid:0", 0, false, "user/1")); /* root has no rule either */
+	/* root has no rule either */
+	assert_false(local_may(r, "unix:uid:0", 0, false, "user/1"));
 	assert_true(may(r, "plain", RIGHT_READ, "plain/1") && may(r, "", RIGHT_READ, "anon/1"));
-	assert_false(may(r, "", RIGHT_READ, "plain/1") || may(r, "plain", RIGHT_READ, "anon/1") || may(r, "unix:user:gone", RIGHT_READ, "gone/1"));
+	assert_false(may(r, "", RIGHT_READ, "plain/1") || may(r, "plain", RIGHT_READ, "anon/1") ||
+		may(r, "unix:user:gone", RIGHT_READ, "gone/1"));
 	rights_free(r);
 }
 
 static void of_groups_that_are_not_known_only_denies_count(void **state) {
 	(void)state;
-	struct rights *r = rules("[everybody]\nallow = read on *\n[unix:gid:5]\ndeny = read on a/\nallow = read on b/\n[unix:gid:6]\nallow = read on a/1/\n");
+	struct rights *r = rules("[everybody]\nallow = read on *\n[unix:gid:5]\n"
+		"deny = read on a/\nallow = read on b/\n[unix:gid:6]\nallow = read on a/1/\n");
 	assert_true(local_may(r, "unix:uid:7", 1, false, "a/1"));
 	assert_false(local_may(r, "unix:uid:7", 1, true, "a/1"));
 	assert_false(local_may(r, "unix:uid:7", 1, true, "a/1/2"));
@@ -177,24 +204,31 @@ static void of_groups_that_are_not_known_only_denies_count(void **state) {
 }
 
 /* Each method needs one right, and this is the list that docs/security.md has. */
-static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid, enum share_kind kind) {
-	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid, .gid_count = 1 };
-	struct share_limits limits = { { [SHARE_WAITS] = 5, [SHARE_LOCKS] = 5, [SHARE_VALUES] = 5 } };
+static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid,
+	enum share_kind kind) {
+	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid,
+		.gid_count = 1 };
+	struct share_limits limits = { { [SHARE_WAITS] = 5, [SHARE_LOCKS] = 5,
+		[SHARE_VALUES] = 5 } };
 	rights_limits(r, &caller, &limits);
 	return limits.most[kind];
 }
 
 static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(void **state) {
 	(void)state;
-	struct rights *r = rules("[everybody]\nlocks = 10\nwaits = 10\n[one]\nlocks = 3\nvalue_bytes = 2m\nclient_memory = 64m\n[group:g]\nmembers = one, two\nlocks = 20\nwaits = 20\n"
-		"[group:h]\nmembers = two\nlocks = 0\nwaits = 15\n[unix:gid:7]\nlocks = 8\n[anonymous]\nlocks = 1\n");
+	struct rights *r = rules("[everybody]\nlocks = 10\nwaits = 10\n"
+		"[one]\nlocks = 3\nvalue_bytes = 2m\nclient_memory = 64m\n[group:g]\n"
+		"members = one, two\nlocks = 20\nwaits = 20\n[group:h]\nmembers = two\nlocks "
+		"= 0\nwaits = 15\n[unix:gid:7]\nlocks = 8\n[anonymous]\nlocks = 1\n");
 	assert_int_equal(limit_of(r, "one", 1, SHARE_LOCKS), 3);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_WAITS), 20);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_VALUES), 2 << 20);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_MEMORY), 64 << 20);
-	assert_int_equal(limit_of(r, "two", 1, SHARE_LOCKS), 0); /* no limit is the greatest */
+	/* no limit is the greatest */
+	assert_int_equal(limit_of(r, "two", 1, SHARE_LOCKS), 0);
 	assert_int_equal(limit_of(r, "two", 1, SHARE_WAITS), 20);
-	assert_int_equal(limit_of(r, "two", 1, SHARE_VALUES), 5); /* nobody says anything of it */
+	/* nobody says anything of it */
+	assert_int_equal(limit_of(r, "two", 1, SHARE_VALUES), 5);
 	assert_int_equal(limit_of(r, "unix:uid:9", 7, SHARE_LOCKS), 8);
 	assert_int_equal(limit_of(r, "unix:uid:9", 8, SHARE_LOCKS), 10);
 	assert_int_equal(limit_of(r, "", 8, SHARE_LOCKS), 1);
@@ -208,13 +242,15 @@ static void every_method_needs_one_right(void **state) {
 		const char *methods[12];
 	} rows[] = {
 		{ RIGHT_READ, { "get", "list", "waiters", "explain" } },
-		{ RIGHT_ACQUIRE, { "acquire", "extend", "update", "release", "downgrade", "transfer", "ask_release" } },
+		{ RIGHT_ACQUIRE, { "acquire", "extend", "update", "release", "downgrade",
+			"transfer", "ask_release" } },
 		{ RIGHT_WAIT, { "wait" } },
 		{ RIGHT_WATCH, { "watch" } },
 		{ RIGHT_BREAK, { "break" } },
 		{ RIGHT_STATUS, { "status", "clients" } },
-		{ RIGHT_CLUSTER, { "drain", "kick", "cluster_add_replica", "cluster_promote", "cluster_demote", "cluster_remove", "cluster_replace",
-			"cluster_set_nodes", "cluster_set_timing", "cluster_force" } },
+		{ RIGHT_CLUSTER, { "drain", "kick", "cluster_add_replica", "cluster_promote",
+			"cluster_demote", "cluster_remove", "cluster_replace", "cluster_set_nodes",
+			"cluster_set_timing", "cluster_force" } },
 		{ RIGHT_NONE, { "ping", "unwatch", "can" } },
 	};
 	size_t seen = 0;
@@ -235,19 +271,25 @@ static void every_method_needs_one_right(void **state) {
 
 static void a_verdict_names_the_rule(void **state) {
 	(void)state;
-	struct rights *r = rules("[x]\n  allow = read on a/ \n[group:g]\nmembers = x\nallow = priority 5 on *\ndeny = watch on a/b/\nallow = watch on *\n");
+	struct rights *r = rules("[x]\n  allow = read on a/ \n[group:g]\n"
+		"members = x\nallow = priority 5 on *\ndeny = watch on a/b/\nallow = watch on *\n");
 	const struct {
 		struct rights_question question;
 		const char *says;
 	} rows[] = {
-		{ { .right = RIGHT_READ, .key = slice_str("a/1") }, "f:2, in [x]: allow = read on a/" },
-		{ { .right = RIGHT_READ, .key = slice_str("b") }, "no rule of f gives x the right read to this key" },
+		{ { .right = RIGHT_READ, .key = slice_str("a/1") },
+			"f:2, in [x]: allow = read on a/" },
+		{ { .right = RIGHT_READ, .key = slice_str("b") },
+			"no rule of f gives x the right read to this key" },
 		{ { .right = RIGHT_CLUSTER }, "no rule of f gives x the right cluster" },
 		{ { .right = RIGHT_PRIORITY, .key = slice_str("k"), .priority = 6 },
-			"f:5, in [group:g]: allow = priority 5 on *: it allows priorities up to 5, and 6 is greater" },
+			"f:5, in [group:g]: "
+			"allow = priority 5 on *: it allows priorities up to 5, and 6 is greater" },
 		{ { .right = RIGHT_WATCH, .key = slice_str("a/"), .prefix = true },
-			"f:6, in [group:g]: deny = watch on a/b/: this denies some of these keys; ask for a narrower prefix" },
-		{ { .right = RIGHT_NONE }, "nothing is needed for it: whoever is connected may do that" },
+			"f:6, in [group:g]: deny = watch on a/b/: this denies some of these keys; "
+			"ask for a narrower prefix" },
+		{ { .right = RIGHT_NONE },
+			"nothing is needed for it: whoever is connected may do that" },
 	};
 	const struct rights_caller x = { .identity = slice_str("x") };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

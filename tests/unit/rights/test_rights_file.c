@@ -35,24 +35,33 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 		{ "[x]\nallow = read\n", "f:2:", "on which keys?", "on *" },
 		{ "[x]\nallow = read on\n", "f:2:", "a prefix is missing", "* for every key" },
 		{ "[x]\nallow = reed on a/\n", "f:2:", "'reed' is no right", "there are read" },
-		{ "[x]\ndeny = read a/\n", "f:2:", "'read a/' is no right", "deny = read, acquire on PREFIX" },
+		{ "[x]\ndeny = read a/\n", "f:2:", "'read a/' is no right",
+			"deny = read, acquire on PREFIX" },
 		{ "[x]\nallow = read, on a/\n", "f:2:", "'' is no right", "there are read" },
 		{ "[x]\nallow = read on a*\n", "f:2:", "has no *", "begins with it" },
-		{ "[x]\nallow = read, cluster on a/\n", "f:2:", "about no keys", "a line of their own" },
-		{ "[x]\nallow = priority ten on a/\n", "f:2:", "priority ten", "such as priority 10" },
+		{ "[x]\nallow = read, cluster on a/\n", "f:2:", "about no keys",
+			"a line of their own" },
+		{ "[x]\nallow = priority ten on a/\n", "f:2:", "priority ten",
+			"such as priority 10" },
 		{ "[x]\nallow = priority -1 on a/\n", "f:2:", "priority -1", "0 to 2147483647" },
-		{ "[x]\nallow = priority 2147483648 on a/\n", "f:2:", "priority 2147483648", "0 to 2147483647" },
-		{ "[x]\ndeny = priority 3 on a/\n", "f:2:", "takes no number", "allow = priority 3" },
+		{ "[x]\nallow = priority 2147483648 on a/\n", "f:2:", "priority 2147483648",
+			"0 to 2147483647" },
+		{ "[x]\ndeny = priority 3 on a/\n", "f:2:", "takes no number",
+			"allow = priority 3" },
 		{ "[x]\nmembers = y\n", "f:2:", "members belong to a group", "[group:NAME]" },
-		{ "[group:g]\nallow = read on *\n", "f:1:", "[group:g] has no members", "members = NAME" },
+		{ "[group:g]\nallow = read on *\n", "f:1:", "[group:g] has no members",
+			"members = NAME" },
 		{ "[group:]\nmembers = x\n", "f:1:", "a group without a name", "[group:NAME]" },
 		{ "[group:g]\nmembers = x y\n", "f:2:", "members", "commas" },
 		{ "[group:g]\nmembers = x,\n", "f:2:", "members", "commas" },
-		{ "[group:g]\nmembers = group:h\n", "f:2:", "group:h cannot be a member", "the names themselves" },
-		{ "[group:g]\nmembers = everybody\n", "f:2:", "everybody cannot be a member", "the names themselves" },
+		{ "[group:g]\nmembers = group:h\n", "f:2:", "group:h cannot be a member",
+			"the names themselves" },
+		{ "[group:g]\nmembers = everybody\n", "f:2:", "everybody cannot be a member",
+			"the names themselves" },
 		{ "[unix:root]\nallow = all on *\n", "f:1:", "unix:root", "unix:uid:NUMBER" },
 		{ "[unix:uid:-1]\nallow = all on *\n", "f:1:", "unix:uid:-1", "unix:uid:NUMBER" },
-		{ "[unix:gid:4294967296]\nallow = all on *\n", "f:1:", "unix:gid:4294967296", "unix:gid:NUMBER" },
+		{ "[unix:gid:4294967296]\nallow = all on *\n", "f:1:", "unix:gid:4294967296",
+			"unix:gid:NUMBER" },
 		{ "[unix:user:]\nallow = all on *\n", "f:1:", "unix:user:", "unix:user:NAME" },
 		{ "[x]\nlocks = many\n", "f:2:", "locks = many", "a number from 1" },
 		{ "[x]\nlocks = 1000000001\n", "f:2:", "locks = 1000000001", "0: no limit" },
@@ -60,10 +69,13 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 		{ "[x]\nvalue_bytes = 16385g\n", "f:2:", "value_bytes = 16385g", "16384g" },
 		{ "[x]\nvalue_bytes = 1kb\n", "f:2:", "value_bytes = 1kb", "such as 64m" },
 		{ "[x]\nvalue_bytes = k\n", "f:2:", "value_bytes = k", "such as 64m" },
-		{ "[x]\nwaits = 1\nwaits = 2\n", "f:3:", "waits stands in this section a second time", "take one of them away" },
+		{ "[x]\nwaits = 1\nwaits = 2\n", "f:3:",
+			"waits stands in this section a second time", "take one of them away" },
 		{ "waits = 1\n", "f:1:", "in front of the first section", "[billing]" },
-		{ "[x]\nallow = read on *\n\n[x]\n", "f:4:", "[x] stands here a second time, first on line 1", "move its lines" },
-		{ "[x]\nallow = read on * # all\n", "f:2:", "a comment behind a value", "line of its own" },
+		{ "[x]\nallow = read on *\n\n[x]\n", "f:4:",
+			"[x] stands here a second time, first on line 1", "move its lines" },
+		{ "[x]\nallow = read on * # all\n", "f:2:", "a comment behind a value",
+			"line of its own" },
 		{ "[x\n", "f:1:", "a section without its end", "[section]" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -71,8 +83,9 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 		struct problem problem = { "" };
 		assert_int_equal(parse(rows[i].text, &r, &problem), PAWL_EINVAL);
 		assert_null(r);
-		if (strncmp(problem.text, rows[i].where, strlen(rows[i].where)) != 0 || !strstr(problem.text, rows[i].what)
-			|| !strstr(problem.text, rows[i].remedy)) {
+		if (strncmp(problem.text, rows[i].where, strlen(rows[i].where)) != 0 ||
+			!strstr(problem.text, rows[i].what) ||
+			!strstr(problem.text, rows[i].remedy)) {
 			fail_msg("%s gives: %s", rows[i].text, problem.text);
 		}
 	}
@@ -93,7 +106,8 @@ static void a_file_has_room_for_many_rules_and_an_end(void **state) {
 	assert_int_equal(rights_judge(r, &x, &last).line, RIGHTS_RULES_MAX + 1);
 	rights_free(r);
 	size += (size_t)snprintf(text + size, 64, "allow = read on z\n");
-	assert_int_equal(rights_parse(slice_of(text, size), "f", &no_accounts, &r, &problem), PAWL_EINVAL);
+	assert_int_equal(rights_parse(slice_of(text, size), "f", &no_accounts, &r, &problem),
+		PAWL_EINVAL);
 	assert_non_null(strstr(problem.text, "more than 4096 rules"));
 	free(text);
 }
@@ -118,7 +132,8 @@ static void what_is_probably_not_meant_is_told(void **state) {
 	(void)state;
 	struct rights *r = NULL;
 	struct problem problem = { "" }, warning = { "" };
-	assert_int_equal(parse("[unix:user:gone]\nallow = all on *\n[x]\nallow = all on a/\n", &r, &problem), 0);
+	assert_int_equal(parse("[unix:user:gone]\nallow = all on *\n[x]\nallow = all on a/\n", &r,
+		&problem), 0);
 	assert_true(rights_warning(r, 0, &warning));
 	assert_non_null(strstr(warning.text, "nobody has the right cluster"));
 	assert_true(rights_warning(r, 1, &warning));
@@ -152,7 +167,8 @@ static void a_file_that_everybody_may_change_is_refused(void **state) {
 
 static void some_names_no_certificate_may_have(void **state) {
 	(void)state;
-	static const char *const reserved[] = { "plain", "anonymous", "everybody", "group:x", "unix:uid:0", "unix:" };
+	static const char *const reserved[] = { "plain", "anonymous", "everybody", "group:x",
+		"unix:uid:0", "unix:" };
 	static const char *const good[] = { "alice", "plainer", "group", "unix", "node:a", "" };
 	for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
 		assert_true(rights_name_reserved(slice_str(reserved[i])));

@@ -6,7 +6,8 @@
 #include "wire_random.h"
 
 static struct peer_hello hello_of(const char *cluster, const char *node, uint8_t id) {
-	struct peer_hello h = { .version_min = 1, .version_max = 1, .boot = 3, .features = 6, .id = { { id } } };
+	struct peer_hello h = { .version_min = 1, .version_max = 1, .boot = 3, .features = 6,
+		.id = { { id } } };
 	memcpy(h.cluster, cluster, strlen(cluster) + 1);
 	memcpy(h.node, node, strlen(node) + 1);
 	return h;
@@ -15,7 +16,8 @@ static struct peer_hello hello_of(const char *cluster, const char *node, uint8_t
 static struct slice encode(const struct peer_hello *h, struct buffer *out) {
 	struct slice body;
 	assert_int_equal(peer_hello_encode(h, out), 0);
-	assert_int_equal(peer_scan(buffer_slice(out), PEER_HELLO_BYTES_MAX, &body, NULL), PEER_SCAN_COMPLETE);
+	assert_int_equal(peer_scan(buffer_slice(out), PEER_HELLO_BYTES_MAX, &body, NULL),
+		PEER_SCAN_COMPLETE);
 	return body;
 }
 
@@ -60,7 +62,8 @@ static int decode_with(uint8_t head, const void *more, size_t size) {
 	encode(&sent, &b);
 	b.data[PEER_PREFIX_BYTES] = head;
 	assert_int_equal(buffer_append(&b, more, size), 0);
-	int error = peer_hello_decode(slice_of(b.data + PEER_PREFIX_BYTES, b.size - PEER_PREFIX_BYTES), &got);
+	int error = peer_hello_decode(slice_of(b.data + PEER_PREFIX_BYTES,
+		b.size - PEER_PREFIX_BYTES), &got);
 	buffer_done(&b);
 	return error;
 }
@@ -143,7 +146,8 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 	struct slice body;
 	buffer_init(&b, &alloc, PEER_HELLO_BYTES_MAX);
 	assert_int_equal(peer_note_encode(&note, &b), 0);
-	assert_int_equal(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL), PEER_SCAN_COMPLETE);
+	assert_int_equal(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL),
+		PEER_SCAN_COMPLETE);
 	assert_true(peer_is_note(body));
 	assert_int_equal(peer_note_decode(body, &got), 0);
 	assert_string_equal(got.rights, "none");
@@ -151,9 +155,12 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 		assert_int_equal(peer_note_decode(slice_of(body.data, size), &got), PAWL_EPROTOCOL);
 	}
 	buffer_done(&b);
-	assert_int_equal(peer_note_decode(slice_str("\x82\xa6later!\x93\x01\x02\x03\xa6rights\xa2" "4a"), &got), 0); /* what it does not know is skipped */
+	/* what it does not know is skipped */
+	assert_int_equal(peer_note_decode(slice_str("\x82\xa6later!\x93\x01\x02\x03\xa6rights\xa2"
+		"4a"), &got), 0);
 	assert_string_equal(got.rights, "4a");
-	assert_int_equal(peer_note_decode(slice_str("\x81\xa6rights\xa2\n!"), &got), PAWL_EPROTOCOL);
+	assert_int_equal(peer_note_decode(slice_str("\x81\xa6rights\xa2\n!"), &got),
+		PAWL_EPROTOCOL);
 	assert_int_equal(peer_note_decode(slice_str("\x81\xa6rights\xa0"), &got), PAWL_EPROTOCOL);
 	assert_false(peer_is_note(slice_str("\x97")));
 	assert_false(peer_is_note(slice_str("")));

@@ -42,7 +42,8 @@ static void a_list_that_is_too_large_is_cut_short_whatever_its_pieces(void **sta
 	}
 	assert_int_equal(client_list_encode(5, &list, &r, &t->facts, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_LIST), 0);
-	assert_true(t->got.more && t->got.count == list.count && t->got.count > 200 && t->got.count < 500);
+	assert_true(t->got.more && t->got.count == list.count && t->got.count > 200 &&
+		t->got.count < 500);
 	assert_true(t->bytes.size <= client_response_limits.bytes);
 	buffer_done(&list.items);
 }

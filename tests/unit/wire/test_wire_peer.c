@@ -46,7 +46,8 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.key = fields & F_KEY ? wire_bytes(p, 1, KEY_MAX) : m.key;
 	m.lock_id = fields & F_LOCK_ID ? wire_id(p) : m.lock_id;
 	m.attempt = fields & F_ATTEMPT ? wire_number(p, UINT64_MAX) : 0;
-	m.ticket = fields & F_TICKET ? (struct ticket){ wire_number(p, UINT64_MAX), wire_number(p, UINT64_MAX) } : m.ticket;
+	m.ticket = fields & F_TICKET ? (struct ticket){ wire_number(p, UINT64_MAX),
+		wire_number(p, UINT64_MAX) } : m.ticket;
 	m.token = fields & F_TOKEN ? wire_number(p, TOKEN_MAX) : 0;
 	m.noted = fields & F_NOTED ? wire_number(p, TOKEN_MAX) : 0;
 	m.lease_us = fields & F_LEASE ? wire_number(p, UINT64_MAX) : 0;
@@ -73,7 +74,8 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.label = fields & F_LABEL ? wire_bytes(p, 0, LABEL_MAX) : m.label;
 	m.age_us = fields & F_AGE ? wire_number(p, UINT64_MAX) : 0;
 	if (fields & F_HAD) {
-		m.had = (struct permits){ { wire_number(p, UINT64_MAX), wire_number(p, UINT64_MAX) } };
+		m.had = (struct permits){ { wire_number(p, UINT64_MAX),
+			wire_number(p, UINT64_MAX) } };
 	}
 	return m;
 }
@@ -96,7 +98,8 @@ static void assert_messages_equal(const struct message *a, const struct message 
 	assert_int_equal(a->status, b->status);
 	assert_int_equal(a->flags, b->flags);
 	assert_true(a->part == b->part && a->parts == b->parts);
-	assert_true(a->round == b->round && a->attempt == b->attempt && a->token == b->token && a->noted == b->noted);
+	assert_true(a->round == b->round && a->attempt == b->attempt && a->token == b->token &&
+		a->noted == b->noted);
 	assert_true(a->clock == b->clock && a->lease_us == b->lease_us && a->left_us == b->left_us);
 	assert_true(id128_equal(a->lock_id, b->lock_id) && id128_equal(a->by, b->by));
 	assert_true(a->ticket.clock == b->ticket.clock && a->ticket.seq == b->ticket.seq);
@@ -107,17 +110,20 @@ static void assert_messages_equal(const struct message *a, const struct message 
 	assert_slices_equal(a->identity, b->identity);
 	assert_slices_equal(a->value, b->value);
 	assert_slices_equal(a->blob, b->blob);
-	assert_true(a->epoch == b->epoch && a->number == b->number && a->log == b->log && a->echo == b->echo);
+	assert_true(a->epoch == b->epoch && a->number == b->number && a->log == b->log &&
+		a->echo == b->echo);
 	assert_terms_equal(&a->terms, &b->terms);
 	assert_slices_equal(a->label, b->label);
 	assert_int_equal(a->age_us, b->age_us);
 	assert_memory_equal(&a->had, &b->had, sizeof a->had);
 }
 
-static struct frame random_frame(struct peer_test *t, const struct message *messages, size_t count) {
+static struct frame random_frame(struct peer_test *t, const struct message *messages,
+	size_t count) {
 	struct prng *p = &t->prng;
-	return (struct frame){ .epoch = wire_number(p, UINT64_MAX), .config_hash = prng_next(p), .sender = wire_id(p),
-		.boot = wire_number(p, UINT64_MAX), .clock = wire_number(p, UINT64_MAX), .flags = (uint32_t)prng_below(p, 4),
+	return (struct frame){ .epoch = wire_number(p, UINT64_MAX), .config_hash = prng_next(p),
+		.sender = wire_id(p), .boot = wire_number(p, UINT64_MAX),
+		.clock = wire_number(p, UINT64_MAX), .flags = (uint32_t)prng_below(p, 4),
 		.messages = messages, .count = count };
 }
 
@@ -126,7 +132,8 @@ static struct slice encode(struct peer_test *t, const struct frame *frame) {
 	struct slice body;
 	buffer_clear(&t->bytes);
 	assert_int_equal(peer_frame_encode(frame, &t->bytes), 0);
-	assert_int_equal(peer_scan(buffer_slice(&t->bytes), PEER_BODY_BYTES_MAX, &body, NULL), PEER_SCAN_COMPLETE);
+	assert_int_equal(peer_scan(buffer_slice(&t->bytes), PEER_BODY_BYTES_MAX, &body, NULL),
+		PEER_SCAN_COMPLETE);
 	assert_int_equal(body.size + PEER_PREFIX_BYTES, t->bytes.size);
 	return body;
 }
@@ -135,8 +142,10 @@ static void assert_round_trip(struct peer_test *t, const struct message *message
 	struct frame sent = random_frame(t, messages, count), got;
 	struct slice body = encode(t, &sent);
 	assert_int_equal(peer_frame_decode(&t->decoder, body, &got), 0);
-	assert_true(sent.epoch == got.epoch && sent.config_hash == got.config_hash && sent.boot == got.boot);
-	assert_true(sent.clock == got.clock && sent.flags == got.flags && id128_equal(sent.sender, got.sender));
+	assert_true(sent.epoch == got.epoch && sent.config_hash == got.config_hash &&
+		sent.boot == got.boot);
+	assert_true(sent.clock == got.clock && sent.flags == got.flags &&
+		id128_equal(sent.sender, got.sender));
 	assert_int_equal(got.count, count);
 	for (size_t i = 0; i < count; i++) {
 		assert_messages_equal(&messages[i], &got.messages[i]);
@@ -174,7 +183,8 @@ static void what_is_written_is_messagepack(void **state) {
 		msgpack_unpacked result;
 		size_t offset = 0;
 		msgpack_unpacked_init(&result);
-		assert_int_equal(msgpack_unpack_next(&result, (const char *)body.data, body.size, &offset), MSGPACK_UNPACK_SUCCESS);
+		assert_int_equal(msgpack_unpack_next(&result, (const char *)body.data, body.size,
+			&offset), MSGPACK_UNPACK_SUCCESS);
 		assert_int_equal(offset, body.size);
 		assert_int_equal(result.data.type, MSGPACK_OBJECT_ARRAY);
 		assert_int_equal(result.data.via.array.size, 7);
@@ -197,7 +207,8 @@ static void every_truncation_is_refused(void **state) {
 		struct slice body = encode(t, &frame);
 		for (size_t size = 0; size < body.size; size++) {
 			uint8_t *cut = wire_exact(body.data, size);
-			assert_int_equal(peer_frame_decode(&t->decoder, slice_of(cut, size), &got), PAWL_EPROTOCOL);
+			assert_int_equal(peer_frame_decode(&t->decoder, slice_of(cut, size), &got),
+				PAWL_EPROTOCOL);
 			free(cut);
 		}
 	}
@@ -209,7 +220,8 @@ static void trailing_bytes_are_refused(void **state) {
 	struct frame frame = random_frame(t, &m, 1), got;
 	encode(t, &frame);
 	assert_int_equal(buffer_append(&t->bytes, "", 1), 0);
-	struct slice body = slice_of(t->bytes.data + PEER_PREFIX_BYTES, t->bytes.size - PEER_PREFIX_BYTES);
+	struct slice body = slice_of(t->bytes.data + PEER_PREFIX_BYTES,
+		t->bytes.size - PEER_PREFIX_BYTES);
 	assert_int_equal(peer_frame_decode(&t->decoder, body, &got), PAWL_EPROTOCOL);
 }
 
@@ -225,14 +237,17 @@ static void flipped_bytes_never_crash_and_what_is_accepted_is_valid(void **state
 		struct slice body = encode(t, &frame), rewritten;
 		uint8_t *copy = wire_exact(body.data, body.size);
 		for (int i = 0; i < 10; i++) {
-			copy[prng_below(&t->prng, body.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+			copy[prng_below(&t->prng,
+				body.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
 		}
 		int error = peer_frame_decode(&t->decoder, slice_of(copy, body.size), &got);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);
-		if (!error) { /* encoding CHECKs every range */
+		/* encoding CHECKs every range */
+		if (!error) {
 			buffer_clear(&bytes);
 			assert_int_equal(peer_frame_encode(&got, &bytes), 0);
-			assert_int_equal(peer_scan(buffer_slice(&bytes), PEER_BODY_BYTES_MAX, &rewritten, NULL), PEER_SCAN_COMPLETE);
+			assert_int_equal(peer_scan(buffer_slice(&bytes), PEER_BODY_BYTES_MAX,
+				&rewritten, NULL), PEER_SCAN_COMPLETE);
 			assert_int_equal(peer_frame_decode(&again, rewritten, &same), 0);
 		}
 		free(copy);
@@ -252,29 +267,46 @@ static int decode_message(struct peer_test *t, const void *message, size_t size)
 
 static void fields_out_of_range_are_refused(void **state) {
 	struct peer_test *t = *state;
-	assert_int_equal(decode_message(t, "\x92\x22\x05", 3), 0); /* PING */
-	assert_int_equal(decode_message(t, "\x92\x7f\x05", 3), PAWL_EPROTOCOL); /* no kind 127 */
-	assert_int_equal(decode_message(t, "\x92\x00\x05", 3), PAWL_EPROTOCOL); /* nor 0 */
-	assert_int_equal(decode_message(t, "\x93\x22\x05\x05", 4), PAWL_EPROTOCOL); /* one element too many */
-	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL); /* one too few */
-	assert_int_equal(decode_message(t, "\x92\x22\xff", 3), PAWL_EPROTOCOL); /* negative */
-	assert_int_equal(decode_message(t, "\x92\x22\xa1y", 4), PAWL_EPROTOCOL); /* text for a number */
+	/* PING */
+	assert_int_equal(decode_message(t, "\x92\x22\x05", 3), 0);
+	/* no kind 127 */
+	assert_int_equal(decode_message(t, "\x92\x7f\x05", 3), PAWL_EPROTOCOL);
+	/* nor 0 */
+	assert_int_equal(decode_message(t, "\x92\x00\x05", 3), PAWL_EPROTOCOL);
+	/* one element too many */
+	assert_int_equal(decode_message(t, "\x93\x22\x05\x05", 4), PAWL_EPROTOCOL);
+	/* one too few */
+	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL);
+	/* negative */
+	assert_int_equal(decode_message(t, "\x92\x22\xff", 3), PAWL_EPROTOCOL);
+	/* text for a number */
+	assert_int_equal(decode_message(t, "\x92\x22\xa1y", 4), PAWL_EPROTOCOL);
 #define LOCK_ID "\xc4\x10" "0123456789abcdef"
-	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x00" LOCK_ID "\x00\x00", 25), PAWL_EPROTOCOL); /* READ of an empty key */
+	/* READ of an empty key */
+	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x00" LOCK_ID "\x00\x00", 25),
+		PAWL_EPROTOCOL);
 	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x01k" LOCK_ID "\x00\x00", 26), 0);
-	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x14\x00", 6), 0); /* RELEASE_ANSWER, status 20 */
-	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x15\x00", 6), PAWL_EPROTOCOL); /* 21 */
-	assert_int_equal(decode_message(t, "\x95\x0d\x05\xce\x80\x00\x00\x00\x00\x00", 10), PAWL_EPROTOCOL); /* flag 2^31 */
-	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0); /* SNAPSHOT_CHUNK, part 2 of 3 */
+	/* RELEASE_ANSWER, status 20 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x14\x00", 6), 0);
+	/* 21 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x15\x00", 6), PAWL_EPROTOCOL);
+	/* flag 2^31 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\xce\x80\x00\x00\x00\x00\x00", 10),
+		PAWL_EPROTOCOL);
+	/* SNAPSHOT_CHUNK, part 2 of 3 */
+	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0);
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);
 	/* SNAPSHOT_END with the greatest clock, and one above */
-	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\0", 15), 0);
-	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\1", 15), PAWL_EPROTOCOL);
+	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\0",
+		15), 0);
+	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\1", 15),
+		PAWL_EPROTOCOL);
 }
 
 static void an_announced_count_takes_no_memory(void **state) {
 	(void)state;
-	static const char *const traps[] = { "\xdd\x00\xff\xff\xff", "\xdf\x10\x00\x00\x00", "\xc6\xff\xff\xff\xff", "\xdb\xff\xff\xff\xff" };
+	static const char *const traps[] = { "\xdd\x00\xff\xff\xff", "\xdf\x10\x00\x00\x00",
+		"\xc6\xff\xff\xff\xff", "\xdb\xff\xff\xff\xff" };
 	struct alloc_counter counter = { 0 };
 	struct allocator alloc = alloc_libc(&counter);
 	struct peer_decoder d;
@@ -282,9 +314,11 @@ static void an_announced_count_takes_no_memory(void **state) {
 	peer_decoder_init(&d, &alloc);
 	for (size_t i = 0; i < 4; i++) {
 		uint8_t body[64] = { 0x97, 1, 2, 0xc4, 16 };
-		assert_int_equal(peer_frame_decode(&d, slice_of(traps[i], 5), &got), PAWL_EPROTOCOL);
+		assert_int_equal(peer_frame_decode(&d, slice_of(traps[i], 5), &got),
+			PAWL_EPROTOCOL);
 		memcpy(body + 21, "\x03\x04\x01", 3);
-		memcpy(body + 24, traps[i], 5); /* in the place of the messages */
+		/* in the place of the messages */
+		memcpy(body + 24, traps[i], 5);
 		assert_int_equal(peer_frame_decode(&d, slice_of(body, 29), &got), PAWL_EPROTOCOL);
 	}
 	assert_int_equal(counter.used, 0);
@@ -299,7 +333,8 @@ static void memory_running_out_is_an_error_and_the_decoder_goes_on(void **state)
 	struct peer_decoder d;
 	struct frame got;
 	for (size_t i = 0; i < 500; i++) {
-		messages[i] = random_message(&t->prng, 33); /* PING */
+		/* PING */
+		messages[i] = random_message(&t->prng, 33);
 	}
 	peer_decoder_init(&d, &alloc);
 	struct frame frame = random_frame(t, messages, 500);
@@ -339,21 +374,26 @@ static void packets_are_found_one_after_the_other(void **state) {
 	assert_true(slice_equal(body, slice_str("c")));
 	assert_int_equal(peer_scan(slice_of("\0\0\0\0", 4), 100, &body, &need), PEER_SCAN_GARBAGE);
 	assert_int_equal(peer_scan(slice_of("\0\0\0e", 4), 100, &body, &need), PEER_SCAN_GARBAGE);
-	assert_int_equal(peer_scan(slice_of("\xff\xff\xff\xff", 4), PEER_BODY_BYTES_MAX, &body, &need), PEER_SCAN_GARBAGE);
+	assert_int_equal(peer_scan(slice_of("\xff\xff\xff\xff", 4), PEER_BODY_BYTES_MAX, &body,
+		&need), PEER_SCAN_GARBAGE);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_kind_comes_back_as_it_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(frames_hold_any_number_of_messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(frames_hold_any_number_of_messages, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_is_messagepack, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_truncation_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(trailing_bytes_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(flipped_bytes_never_crash_and_what_is_accepted_is_valid, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			flipped_bytes_never_crash_and_what_is_accepted_is_valid, setup, teardown),
 		cmocka_unit_test_setup_teardown(fields_out_of_range_are_refused, setup, teardown),
 		cmocka_unit_test(an_announced_count_takes_no_memory),
-		cmocka_unit_test_setup_teardown(memory_running_out_is_an_error_and_the_decoder_goes_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_encoder_at_its_limit_leaves_the_buffer_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			memory_running_out_is_an_error_and_the_decoder_goes_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_encoder_at_its_limit_leaves_the_buffer_as_it_was,
+			setup, teardown),
 		cmocka_unit_test(packets_are_found_one_after_the_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Extensions of many locks that are decoded in pieces: what comes out is what comes out of decoding all at once. */
+/* Extensions of many locks that are decoded in pieces: what comes out is what comes out of decoding
+ * all at once. */
 #include "unit.h"
 
 #include "client.h"
@@ -26,9 +27,11 @@ static int setup(void **state) {
 	client_decoder_init(&t.whole, &t.alloc);
 	client_decoder_init(&t.pieces, &t.alloc);
 	t.pieces.piece = 64;
-	struct client_request r = { .method = CLIENT_EXTEND, .msgid = 5, .present = CLIENT_HAS_LOCKS, .locks = t.locks, .lock_count = LOCKS };
+	struct client_request r = { .method = CLIENT_EXTEND, .msgid = 5,
+		.present = CLIENT_HAS_LOCKS, .locks = t.locks, .lock_count = LOCKS };
 	for (int i = 0; i < LOCKS; i++) {
-		t.locks[i] = (struct client_lock){ .key = wire_bytes(&t.prng, 1, 50), .lock_id = wire_id(&t.prng), .lease = SPAN_S };
+		t.locks[i] = (struct client_lock){ .key = wire_bytes(&t.prng, 1, 50),
+			.lock_id = wire_id(&t.prng), .lease = SPAN_S };
 	}
 	assert_int_equal(client_request_encode(&r, &t.bytes), 0);
 	*state = &t;
@@ -46,9 +49,11 @@ static int teardown(void **state) {
 /* What both ways have in common is returned. */
 static int decode(struct pieces_test *t, struct slice message) {
 	int expected = client_request_decode(&t->whole, message, &t->at_once, &t->refused_at_once);
-	int error = client_request_decode(&t->pieces, message, &t->in_pieces, &t->refused_in_pieces);
+	int error = client_request_decode(&t->pieces, message, &t->in_pieces,
+		&t->refused_in_pieces);
 	while (!error && t->pieces.rest.left > 0) {
-		error = client_request_go_on(&t->pieces, message, &t->in_pieces, &t->refused_in_pieces);
+		error = client_request_go_on(&t->pieces, message, &t->in_pieces,
+			&t->refused_in_pieces);
 	}
 	assert_int_equal(error, expected);
 	assert_int_equal(t->in_pieces.msgid, t->at_once.msgid);
@@ -61,7 +66,8 @@ static void a_request_in_pieces_is_the_same(void **state) {
 	assert_int_equal(t->in_pieces.lock_count, LOCKS);
 	assert_true(t->in_pieces.present == t->at_once.present);
 	for (int i = 0; i < LOCKS; i++) {
-		assert_true(slice_equal(t->in_pieces.locks[i].key, t->locks[i].key) && id128_equal(t->in_pieces.locks[i].lock_id, t->locks[i].lock_id));
+		assert_true(slice_equal(t->in_pieces.locks[i].key, t->locks[i].key) &&
+			id128_equal(t->in_pieces.locks[i].lock_id, t->locks[i].lock_id));
 	}
 }
 
@@ -77,7 +83,8 @@ static void what_is_wrong_in_a_later_piece_is_refused_in_the_same_words(void **s
 			refused++;
 			assert_int_equal(t->refused_in_pieces.error, t->refused_at_once.error);
 			assert_ptr_equal(t->refused_in_pieces.message, t->refused_at_once.message);
-			assert_true(slice_equal(t->refused_in_pieces.field, t->refused_at_once.field));
+			assert_true(slice_equal(t->refused_in_pieces.field,
+				t->refused_at_once.field));
 		}
 		*at = before;
 	}

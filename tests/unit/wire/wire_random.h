@@ -1,4 +1,5 @@
-/* wire_random.h: random values for the tests of the codecs, and bytes at the very end of a page of their own. */
+/* wire_random.h: random values for the tests of the codecs, and bytes at the very end of a page of
+ * their own. */
 #ifndef PAWL_TESTS_WIRE_RANDOM_H
 #define PAWL_TESTS_WIRE_RANDOM_H
 
@@ -41,11 +42,13 @@ static inline struct id128 wire_id(struct prng *p) {
 }
 
 static inline struct ballot wire_ballot(struct prng *p) {
-	return (struct ballot){ wire_number(p, TOKEN_MAX), wire_number(p, UINT64_MAX), (uint32_t)wire_number(p, UINT32_MAX) };
+	return (struct ballot){ wire_number(p, TOKEN_MAX), wire_number(p, UINT64_MAX),
+		(uint32_t)wire_number(p, UINT32_MAX) };
 }
 
 static inline struct terms wire_terms(struct prng *p) {
-	struct terms t = { .priority = (int32_t)(uint32_t)wire_number(p, UINT32_MAX), .delay = (span_ns)wire_number(p, 1000000) * SPAN_US,
+	struct terms t = { .priority = (int32_t)(uint32_t)wire_number(p, UINT32_MAX),
+		.delay = (span_ns)wire_number(p, 1000000) * SPAN_US,
 		.binding = (uint32_t)wire_number(p, UINT32_MAX) };
 	switch (prng_below(p, 3)) {
 	case 0: break;
