@@ -1,3 +1,6 @@
+/* drain.c: drains the core, writes the side file and syncs it in a thread, and then tells the
+ * askers.
+ */
 #include "drain.h"
 
 #include <event2/event.h>

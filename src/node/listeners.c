@@ -1,3 +1,6 @@
+/* listeners.c: loads the certificates of a node, opens its listeners, and warns before a
+ * certificate or a CRL ends.
+ */
 #include "listeners.h"
 
 #include <stdio.h>

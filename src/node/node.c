@@ -1,3 +1,4 @@
+/* node.c: puts the parts of a node together, starts them in the right order, and frees them. */
 #include "node.h"
 
 #include <openssl/rand.h>

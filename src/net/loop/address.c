@@ -1,3 +1,4 @@
+/* address.c: parses, resolves and prints addresses of sockets. */
 #include "address.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* handshakes.c: the queue of TLS handshakes, of which each turn of the loop takes one. */
 #include "handshakes.h"
 
 #include <event2/event.h>

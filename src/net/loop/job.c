@@ -1,3 +1,4 @@
+/* job.c: a thread for each job, which reports its end on the loop through an eventfd. */
 #include "job.h"
 
 #include <errno.h>

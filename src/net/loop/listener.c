@@ -1,3 +1,6 @@
+/* listener.c: opens listening sockets and accepts connections, a bounded number in each turn of the
+ * loop.
+ */
 #include "listener.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* net_loop.c: makes and frees what all connections of one loop share. */
 #include "net_loop.h"
 
 #include "pawl/error.h"

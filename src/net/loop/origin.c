@@ -1,3 +1,6 @@
+/* origin.c: finds out where a connection comes from; for a Unix socket, which process is at the
+ * other end.
+ */
 #include "origin.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* strangers.c: counts strangers by address, and picks the one that has to make room for a newcomer.
+ */
 #include "strangers.h"
 
 #include <string.h>

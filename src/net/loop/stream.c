@@ -1,3 +1,4 @@
+/* stream.c: the life of a stream, and what it reads. stream_out.c has what it writes. */
 #include "stream_impl.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* time_source.c: reads both clocks; nothing else in the node reads them for the protocol. */
 #include "time_source.h"
 
 #include <time.h>

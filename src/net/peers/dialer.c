@@ -1,3 +1,4 @@
+/* dialer.c: looks up an address, in a thread if it is a name, and begins to connect. */
 #include "dialer.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* peer_link.c: judges the hello of the other side, and takes packets apart. It does not decide
+ * which link a peer has; peers.c does.
+ */
 #include "peer_link.h"
 
 #include <event2/event.h>

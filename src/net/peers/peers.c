@@ -1,3 +1,4 @@
+/* peers.c: dials peers, and decides which of several connections is the link of a peer. */
 #include "peers_impl.h"
 
 #include <event2/event.h>

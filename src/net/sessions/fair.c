@@ -1,3 +1,4 @@
+/* fair.c: the two queues of flows, and their credits. */
 #include "fair.h"
 
 /* The largest debt, in quanta. It bounds how long a flow may need to get out of debt. */

@@ -1,3 +1,4 @@
+/* memory.c: counts the memory of connections, and says how much more each of them may take. */
 #include "memory.h"
 
 #include "check.h"

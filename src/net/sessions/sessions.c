@@ -1,3 +1,6 @@
+/* sessions.c: the life of clients' connections: how they are accepted, written to, and ended.
+ * sessions_serve.c hands over their requests.
+ */
 #include "sessions_impl.h"
 
 #include <openssl/rand.h>

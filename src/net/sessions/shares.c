@@ -1,3 +1,4 @@
+/* shares.c: the table of shares, what they count, and what a full one says. */
 #include "shares.h"
 
 #include <stdio.h>

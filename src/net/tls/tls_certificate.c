@@ -1,3 +1,6 @@
+/* tls_certificate.c: reads names and roles from a certificate, and describes it for people. It does
+ * not verify anything.
+ */
 #include "tls_certificate.h"
 
 #include <openssl/err.h>

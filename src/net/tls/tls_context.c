@@ -1,3 +1,6 @@
+/* tls_context.c: loads and checks the files of [tls], and verifies the certificates of the other
+ * side.
+ */
 #include "tls_context.h"
 
 #include <openssl/err.h>

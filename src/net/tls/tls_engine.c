@@ -1,3 +1,4 @@
+/* tls_engine.c: OpenSSL over two memory buffers. */
 #include "tls_engine.h"
 
 #include <limits.h>

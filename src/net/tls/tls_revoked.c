@@ -1,3 +1,4 @@
+/* tls_revoked.c: loads the list and the CRLs, and looks certificates up in them. */
 #include "tls_revoked.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* config_value.c: parses durations, percentages, truth values and names. */
 #include "config_value.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* driver.c: one turn of the loop: events go into the core, and its output leaves. */
 #include "driver.h"
 
 #include <string.h>

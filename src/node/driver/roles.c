@@ -1,3 +1,6 @@
+/* roles.c: compares the roles in certificates with changes of the cluster, and with this node's own
+ * place in it.
+ */
 #include "roles.h"
 
 #include <stdio.h>

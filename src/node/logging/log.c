@@ -1,3 +1,4 @@
+/* log.c: formats log lines, and decides by level and rate which of them are written. */
 #include "log.h"
 
 #include <inttypes.h>

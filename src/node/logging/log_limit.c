@@ -1,3 +1,4 @@
+/* log_limit.c: counts the lines of each event within a second. */
 #include "log_limit.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* log_queue.c: the ring of lines that are still to be written. */
 #include "log_queue.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* log_writer.c: the thread that writes log lines. */
 #include "log_writer.h"
 
 #include <errno.h>

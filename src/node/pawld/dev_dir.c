@@ -1,3 +1,4 @@
+/* dev_dir.c: makes and removes the temporary state directory of `pawld --dev`. */
 #include "dev_dir.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* notify.c: messages to systemd, or nothing if pawld was built without libsystemd. */
 #include "notify.h"
 
 #ifdef HAVE_SYSTEMD

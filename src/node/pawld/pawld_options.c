@@ -1,3 +1,4 @@
+/* pawld_options.c: parses the command line of pawld, and has the text of --help. */
 #include "pawld_options.h"
 
 #include <getopt.h>

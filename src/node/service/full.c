@@ -1,3 +1,4 @@
+/* full.c: compares limits with what is in use, and finds out who uses most. */
 #include "full.h"
 
 #include <event2/event.h>

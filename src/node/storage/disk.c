@@ -1,3 +1,4 @@
+/* disk.c: hands states to the thread that writes the state file, one after the other. */
 #include "disk.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* synced.c: writes at an offset until everything is written, and syncs directories. */
 #include "synced.h"
 
 #include <errno.h>
