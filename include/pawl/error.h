@@ -9,30 +9,31 @@ extern "C" {
 /* X(name, number, code on the wire, message) */
 #define PAWL_ERROR_TABLE(X) \
 	X(PAWL_EHELD, 1, "held", "somebody else holds the key or waits ahead for it") \
-	X(PAWL_ETIMEOUT, 2, "timeout", "the time to wait is over") \
+	X(PAWL_ETIMEOUT, 2, "timeout", "the wait has timed out") \
 	X(PAWL_ENOQUORUM, 3, "no_quorum", "too few masters answered") \
-	X(PAWL_ELOST, 4, "lost", "the lock is not yours any more") \
+	X(PAWL_ELOST, 4, "lost", "you no longer hold the lock") \
 	X(PAWL_EUNSURE, 5, "unsure", \
-		"the lock was perhaps lost in between: acquire again with the same lock_id") \
+		"the lock may have been lost in between: acquire it again with the same lock_id") \
 	X(PAWL_ENOTFOUND, 6, "not_found", "no such key or lock") \
 	X(PAWL_EMISMATCH, 7, "mismatch", "the value is not the expected one") \
 	X(PAWL_ERECOVERING, 8, "recovering", "the node is recovering and does not vote yet") \
 	X(PAWL_ETOOLONG, 9, "too_long", "the lease is longer than the cluster allows") \
 	X(PAWL_ETOOLARGE, 10, "too_large", \
 		"a key, owner, value or message is larger than allowed") \
-	X(PAWL_EFULL, 11, "full", "a limit of the cluster is reached") \
-	X(PAWL_EDENIED, 12, "denied", "not allowed for this identity") \
+	X(PAWL_EFULL, 11, "full", "the cluster has reached one of its limits") \
+	X(PAWL_EDENIED, 12, "denied", "this identity is not allowed to do that") \
 	X(PAWL_EBADREQUEST, 13, "bad_request", "the request is malformed") \
-	X(PAWL_EBUSY, 14, "busy", "too many operations under way") \
-	X(PAWL_EUNSETTLED, 15, "unsettled", "a change of membership is not settled yet") \
+	X(PAWL_EBUSY, 14, "busy", "too many operations are in progress") \
+	X(PAWL_EUNSETTLED, 15, "unsettled", "an earlier membership change is not settled yet") \
 	X(PAWL_EINDETERMINATE, 16, "indeterminate", \
 		"the masters' answers do not determine the state") \
-	X(PAWL_EQUOTA, 17, "quota", "a limit of this identity on this node is reached") \
+	X(PAWL_EQUOTA, 17, "quota", \
+		"this identity or address has reached one of its limits on this node") \
 	X(PAWL_ENOMEM, 32, "no_memory", "out of memory") \
-	X(PAWL_EPROTOCOL, 33, "protocol", "what arrived is not the protocol") \
+	X(PAWL_EPROTOCOL, 33, "protocol", "the received data does not follow Pawl's protocol") \
 	X(PAWL_ECLOSED, 34, "closed", "the connection is closed") \
 	X(PAWL_EUNREACHABLE, 35, "unreachable", "no node can be reached") \
-	X(PAWL_EINVAL, 36, "invalid", "an argument is not valid") \
+	X(PAWL_EINVAL, 36, "invalid", "an argument is invalid") \
 	X(PAWL_EIO, 37, "io", "reading or writing a file failed") \
 	X(PAWL_ETLS, 38, "tls", "TLS failed") \
 	X(PAWL_ECANCELED, 39, "canceled", "the operation was canceled")

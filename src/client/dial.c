@@ -9,7 +9,7 @@ int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, voi
 	struct pawl **out_client, const char **out_message) {
 	static const char text[] = "inside";
 	struct pawl_options o = *options;
-	const char *problem = "endpoints are not for a client that is dialled";
+	const char *problem = "a client with its own dial function takes no endpoints";
 	/* The function takes the place of this endpoint. */
 	o.endpoints = "unix:inside";
 	int error = options->endpoints || !dial

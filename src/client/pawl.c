@@ -123,7 +123,7 @@ static int set_up_loop(struct pawl *client, const struct pawl_options *o,
 	client->base = o->base ? o->base : event_base_new();
 	int error = client->base ? client_core_start_clockwork(client) : PAWL_EIO;
 	if (error) {
-		*out_problem = "no event loop or no timer can be had";
+		*out_problem = "cannot create an event loop or a timer";
 		return error;
 	}
 	failover_init(client);
@@ -135,7 +135,7 @@ static int set_up_loop(struct pawl *client, const struct pawl_options *o,
 static int set_up(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
 	uint64_t seed;
 	if (RAND_bytes((unsigned char *)&seed, sizeof(seed)) != 1) {
-		*out_problem = "the system has no randomness";
+		*out_problem = "the system provides no random numbers";
 		return PAWL_EIO;
 	}
 	prng_init(&client->prng, seed);

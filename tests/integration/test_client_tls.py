@@ -63,17 +63,17 @@ class ClientTls(unittest.TestCase):
             self.assertIn(word, answer["error"]["message"])
 
     def test_a_node_of_another_authority_is_not_trusted(self):
-        self.refused("self-signed", "the node's certificate is not of an authority in the CA file", ca=self.others)
+        self.refused("self-signed", "the node's certificate is not signed by an authority in the CA file", ca=self.others)
 
     def test_a_certificate_for_another_host_is_not_trusted(self):
         port = self.cluster.clients["a"].rsplit(":", 1)[1]
         self.refused("hostname mismatch", "--host", endpoints="tls://localhost:" + port)
 
     def test_a_client_without_a_certificate_is_told_so(self):
-        self.refused("certificate required", "the node wants a certificate of this client", name=None)
+        self.refused("certificate required", "the node requires a client certificate", name=None)
 
     def test_a_client_of_another_authority_is_told_so(self):
-        self.refused("unknown ca", "this client's certificate is not of an authority", owner=self.others, name="mallory")
+        self.refused("unknown ca", "this client's certificate is not signed by an authority", owner=self.others, name="mallory")
 
     def test_the_certificate_of_a_node_is_refused_at_once_and_by_its_reason(self):
         status, answer = self.pawl("get", "k", name="a")

@@ -137,5 +137,5 @@ async def _acquire_once(client: Client, options: Options, params: Dict[str, Any]
         raise UnreachableError("the connection was gone when the answer was looked at")
     if _clock.distrusted(deadline, _clock.now()):
         failover.release_all(call)
-        raise LostError("the answer came when the lease was over")
+        raise LostError("the answer arrived after the lease had expired")
     return Grant(answer.result, deadline, dict(call.ids()), answer.connection)

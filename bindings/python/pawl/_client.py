@@ -32,9 +32,9 @@ CHANGES_TAKE = 600.0  # cluster_...: a node that is promoted first copies what i
 
 def _tls_context(ca_file: Optional[str], cert_file: Optional[str], key_file: Optional[str]) -> ssl.SSLContext:
     if ca_file is None:
-        raise TlsError("tls:// endpoints need a ca_file: who may vouch for nodes")
+        raise TlsError("tls:// endpoints need a ca_file with the authorities that may sign node certificates")
     if (cert_file is None) != (key_file is None):
-        raise TlsError("a certificate needs its key, and a key its certificate")
+        raise TlsError("a certificate and its key must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and names
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:

@@ -36,14 +36,14 @@ class Endpoint:
         """To be said of a node that is connected with and has not said a word."""
         if self.path or self.tls:
             return ""
-        return ", which has said nothing at all; a port that wants TLS is named tls://%s" % self.text
+        return ", which has said nothing at all; write tls://%s for a port with TLS" % self.text
 
 
 def _parse_one(text: str) -> Endpoint:
     if text.startswith("unix:"):
         path = text[len("unix:") :]
         if not path.startswith("/"):
-            raise ValueError("%r: a Unix socket's path begins with /" % text)
+            raise ValueError("%r: the path of a Unix socket must begin with /" % text)
         return Endpoint(text, path=path)
     rest, tls = text, False
     if "://" in text:
@@ -55,7 +55,7 @@ def _parse_one(text: str) -> Endpoint:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ValueError("%r: an IPv6 address stands in brackets" % text)
+        raise ValueError("%r: an IPv6 address needs brackets" % text)
     if not colon or not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
         raise ValueError("%r: neither host:port, tls://host:port nor unix:/path" % text)
     return Endpoint(text, host=host, port=int(port), tls=tls)
@@ -66,9 +66,9 @@ def parse(endpoints: Endpoints) -> List[Endpoint]:
     parts = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
     found = [_parse_one(part.strip()) for part in parts if part.strip()]
     if not found:
-        raise ValueError("no endpoint is named")
+        raise ValueError("no endpoint is given")
     if len(found) > ENDPOINTS_MAX:
-        raise ValueError("more than %d endpoints" % ENDPOINTS_MAX)
+        raise ValueError("at most %d endpoints are allowed" % ENDPOINTS_MAX)
     return found
 
 

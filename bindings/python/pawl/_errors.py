@@ -43,7 +43,7 @@ class HeldError(PawlError):
 
 
 class WaitTimeoutError(PawlError):
-    """The time to wait is over, or no node answered in time."""
+    """The wait has timed out, or no node answered in time."""
 
     code = "timeout"
     default_message = "no answer came in time"
@@ -57,17 +57,17 @@ class NoQuorumError(PawlError):
 
 
 class LostError(PawlError):
-    """The lock is not yours any more: stop what it protects."""
+    """You no longer hold the lock: stop what it protects."""
 
     code = "lost"
-    default_message = "the lock is not yours any more"
+    default_message = "you no longer hold the lock"
 
 
 class UnsureError(PawlError):
-    """Perhaps lost in between. Of an update: it may still take effect."""
+    """The lock may have been lost in between. An update may still take effect."""
 
     code = "unsure"
-    default_message = "the lock was perhaps lost in between"
+    default_message = "the lock may have been lost in between"
 
 
 class NotFoundError(PawlError):
@@ -112,17 +112,17 @@ class TooLargeError(PawlError):
 
 
 class FullError(PawlError):
-    """A limit of the cluster is reached."""
+    """The cluster has reached one of its limits."""
 
     code = "full"
-    default_message = "a limit of the cluster is reached"
+    default_message = "the cluster has reached one of its limits"
 
 
 class DeniedError(PawlError):
-    """Not allowed for this identity."""
+    """This identity is not allowed to do that."""
 
     code = "denied"
-    default_message = "not allowed for this identity"
+    default_message = "this identity is not allowed to do that"
 
 
 class BadRequestError(PawlError):
@@ -133,24 +133,24 @@ class BadRequestError(PawlError):
 
 
 class BusyError(PawlError):
-    """Too many operations under way."""
+    """Too many operations are in progress."""
 
     code = "busy"
-    default_message = "too many operations under way"
+    default_message = "too many operations are in progress"
 
 
 class UnsettledError(PawlError):
-    """A change of membership is not settled yet."""
+    """An earlier membership change is not settled yet."""
 
     code = "unsettled"
-    default_message = "a change of membership is not settled yet"
+    default_message = "an earlier membership change is not settled yet"
 
 
 class QuotaError(PawlError):
-    """This identity, or its address, has as much of the node as it may: `field` names the limit. Asking again in time did not help."""
+    """This identity or address has reached one of its limits on this node: `field` names the limit. Asking again in time did not help."""
 
     code = "quota"
-    default_message = "a limit of this identity on this node is reached"
+    default_message = "this identity or address has reached one of its limits on this node"
 
 
 class IndeterminateError(PawlError):
@@ -168,17 +168,17 @@ class UnreachableError(PawlError):
 
 
 class TlsError(PawlError):
-    """Certificates do not fit, or what answers does not speak TLS 1.3."""
+    """A certificate is rejected, or the server does not speak TLS 1.3."""
 
     code = "tls"
     default_message = "TLS failed"
 
 
 class ProtocolError(PawlError):
-    """What a node answered is not Pawl."""
+    """The received data does not follow Pawl's protocol."""
 
     code = "protocol"
-    default_message = "what arrived is not the protocol"
+    default_message = "the received data does not follow Pawl's protocol"
 
 
 class ClosedError(PawlError):

@@ -79,7 +79,7 @@ class Failover:
         if self.closed:
             raise ClosedError()
         if len(self._queue) + len(self._flight) + len(self._resting) >= CALLS_MAX * (2 if call.internal else 1):
-            raise BusyError("too many requests under way")
+            raise BusyError("too many requests are in progress")
         limit = self.timeout if timeout is None else timeout
         wait = _clock.left(call.wait_end, _clock.now()) / _clock.SECOND
         call.timer = self._loop.call_later(wait + limit, self._on_deadline, call)
@@ -135,7 +135,7 @@ class Failover:
 
     def _on_deadline(self, call: Call) -> None:
         if call.method in UNSURE_AFTERWARDS and call.sends > 0:
-            error: PawlError = UnsureError("no answer came in time: it may still take effect")
+            error: PawlError = UnsureError("no answer came in time; the request may still take effect")
         elif call.before is not None:  # says more than the silence of the others
             error = call.before
         elif self._link is not None or self._last_error is None:
@@ -197,7 +197,7 @@ class Failover:
         elif isinstance(message, list) and len(message) == 4 and message[0] == 1 and isinstance(message[1], int):
             self._on_response(link, message[1], message[2], message[3])
         else:
-            link.fail(ProtocolError("what the node says is not Pawl's protocol"))
+            link.fail(ProtocolError("the answer does not follow Pawl's protocol"))
 
     def _on_notification(self, message: List[Any]) -> None:
         params = message[2]
@@ -216,7 +216,7 @@ class Failover:
         if refused is not None:
             self._on_refusal(link, call, refused)
         elif not isinstance(result, dict) and result is not None:
-            self._end(call, None, ProtocolError("a result that is no map"), True)
+            self._end(call, None, ProtocolError("the result is not a map"), True)
         else:
             found = result or {}
             try:
@@ -346,7 +346,7 @@ class Failover:
         self._queue.extendleft(reversed([call for call in calls if call.repeatable]))
         for call in calls:
             if call.method in UNSURE_AFTERWARDS:
-                self._end(call, None, UnsureError("%s: it may have taken effect" % error.message))
+                self._end(call, None, UnsureError("%s; the request may have taken effect" % error.message))
             elif not call.repeatable:
                 self._end(call, None, error if call.connection else ClosedError(error.message))
 
@@ -366,7 +366,7 @@ class Failover:
             link.send(pack([0, PING_MSGID, "ping", []]))
             link.pinged_at = now
         elif link.pinged_at is not None and now - link.pinged_at >= limit / 2:
-            link.fail(WaitTimeoutError("the node is silent"))
+            link.fail(WaitTimeoutError("the node does not answer"))
             return
         since = link.heard if link.pinged_at is None else link.pinged_at
         self._pulse_timer = self._loop.call_later(max(0.001, since + limit / 2 - now), self._pulse)

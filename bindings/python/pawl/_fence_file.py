@@ -99,7 +99,7 @@ class FenceFile:
         self._file = -1
 
     def _damaged(self) -> FenceError:
-        return FenceError("%s is damaged, or no such store" % self._path)
+        return FenceError("%s is damaged, or is not a fence file" % self._path)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

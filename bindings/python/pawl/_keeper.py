@@ -208,7 +208,7 @@ class Keeper:
 
     def _cause_of(self, lock: Kept, now: _clock.Instant) -> PawlError:
         if _clock.distrusted(lock._deadline, now):
-            return LostError("the lease was over before it could be extended")
+            return LostError("the lease expired before it could be extended")
         if lock._last_error is not None:
             return lock._last_error
         if lock._binding and self._failover.trouble is not None:
@@ -286,7 +286,7 @@ class Keeper:
         error = self._judge(outcome)
         if _clock.distrusted(lock._deadline, _clock.now()):
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
-            self._lose(lock, error or LostError("the answer came when the lease was over"))
+            self._lose(lock, error or LostError("the answer arrived after the lease had expired"))
         elif error is None:
             self._prolong(lock, outcome, sent_at, how.connection)
         elif isinstance(error, (LostError, NotFoundError)):

@@ -124,7 +124,7 @@ class Link(asyncio.Protocol):
                     return
                 self._on_message(message)
         except FormatError as error:
-            self.fail(ProtocolError("what the node says is not Pawl's protocol: %s" % error))
+            self.fail(ProtocolError("the answer does not follow Pawl's protocol: %s" % error))
 
     def eof_received(self) -> None:
         self._ended_by(None)

@@ -153,7 +153,7 @@ class Tls(Case):
         with pawl.connect(list(self.cluster.clients.values()), timeout=0.5) as client:
             with self.assertRaises(pawl.PawlError) as caught:
                 client.ping()
-            self.assertIn("a port that wants TLS is named tls://", str(caught.exception))
+            self.assertIn("write tls://", str(caught.exception))
 
 
 if __name__ == "__main__":

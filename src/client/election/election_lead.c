@@ -288,7 +288,7 @@ static void on_looked_up(struct pawl_result *take_result, void *arg) {
 		e->state = ELECTION_LEADING;
 		if (!take_result->error) {
 			result_fail(result_box(take_result), PAWL_ENOTFOUND,
-				"no candidate of this name waits");
+				"no candidate of this name is waiting");
 		}
 		handed_over(e, take_result);
 	}

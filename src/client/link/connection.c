@@ -60,7 +60,7 @@ static int arm(struct connection *c, struct event *event, bool *armed, bool want
 		return 0;
 	}
 	if ((want ? event_add(event, NULL) : event_del(event)) != 0) {
-		return connection_problem(c, PAWL_ENOMEM, "the event loop takes no more events");
+		return connection_problem(c, PAWL_ENOMEM, "the event loop accepts no more events");
 	}
 	*armed = want;
 	return 0;

@@ -37,7 +37,7 @@ static bool port_valid(const char *port) {
 static const char *parse_host_port(const char *text, struct endpoint *e) {
 	const char *host = text, *colon = strrchr(text, ':');
 	if (!colon) {
-		return "an endpoint has no port: write host:port";
+		return "an endpoint lacks a port: write host:port";
 	}
 	size_t size = (size_t)(colon - text);
 	if (text[0] == '[') {
@@ -79,7 +79,8 @@ static const char *parse_one(const char *text, size_t size, struct endpoint *e) 
 	}
 	e->tls = strncmp(e->text, tls_prefix, strlen(tls_prefix)) == 0;
 	if (!e->tls && strstr(e->text, "://")) {
-		return "an endpoint's scheme is unknown: host:port, tls://host:port or unix:/path";
+		return "an endpoint's scheme is unknown: write host:port, tls://host:port or "
+			"unix:/path";
 	}
 	return parse_host_port(e->text + (e->tls ? strlen(tls_prefix) : 0), e);
 }
@@ -115,7 +116,7 @@ int endpoint_list_parse(struct endpoint_list *list, const struct allocator *allo
 	*list = (struct endpoint_list){ .alloc = alloc };
 	size_t count = text && *text ? count_endpoints(text) : 0;
 	if (count == 0 || count > ENDPOINTS_MAX) {
-		*out_problem = count ? "more than 32 endpoints" : "no endpoint is given";
+		*out_problem = count ? "at most 32 endpoints are allowed" : "no endpoint is given";
 		return PAWL_EINVAL;
 	}
 	list->items = alloc_new(alloc, count * sizeof(list->items[0]));

@@ -96,7 +96,7 @@ void failover_connect(struct pawl *client) {
 	const struct endpoint_address *address = endpoint_address(e);
 	int error = PAWL_EUNREACHABLE;
 	if (!address) {
-		note_failure(client, error, "the name has no address");
+		note_failure(client, error, "the host name cannot be resolved");
 	} else {
 		const char *host = client->server_name[0] ? client->server_name : e->host;
 		error = connection_open(&client->connection, address, e->tls ? client->tls : NULL,
@@ -229,7 +229,8 @@ static void on_data(void *ctx) {
 		buffer_consume(&l->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
 			connection_lost(client, PAWL_EPROTOCOL,
-				"what it answers is not Pawl's protocol");
+				"the answer does not follow Pawl's protocol: is this the client "
+				"port of a Pawl node?");
 		}
 	}
 }
@@ -286,7 +287,7 @@ static void on_silence_alarm(struct alarm *alarm) {
 	struct instant now = client_core_now(client);
 	span_ns half = silence_limit(client) / 2;
 	if (client->pinged && instant_elapsed_short(now, client->ping_at) >= half) {
-		connection_lost(client, PAWL_ETIMEOUT, "the node is silent");
+		connection_lost(client, PAWL_ETIMEOUT, "the node does not answer");
 		return;
 	}
 	if (!client->pinged && instant_elapsed_short(now, client->heard) >= half) {

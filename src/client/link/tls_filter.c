@@ -25,7 +25,7 @@ static void context_problem(const char *what, const char *file, const char **out
 		? strerror_r(ERR_GET_REASON(cause), buffer, sizeof(buffer))
 		: ERR_reason_error_string(ERR_peek_last_error());
 	(void)snprintf(text, sizeof(text), "%s %s: %s", what, file ? file : "",
-		reason ? reason : "cannot be used");
+		reason ? reason : "OpenSSL cannot use it");
 	ERR_clear_error();
 	*out_problem = text;
 }
@@ -33,7 +33,8 @@ static void context_problem(const char *what, const char *file, const char **out
 static int context_load(SSL_CTX *context, const char *ca, const char *cert, const char *key,
 	const char **out_problem) {
 	if (!ca) {
-		*out_problem = "tls:// endpoints need a CA file: who may vouch for nodes";
+		*out_problem = "tls:// endpoints need a CA file with the authorities that may sign "
+			"node certificates";
 		return PAWL_ETLS;
 	}
 	if (SSL_CTX_load_verify_locations(context, ca, NULL) != 1) {
@@ -41,7 +42,7 @@ static int context_load(SSL_CTX *context, const char *ca, const char *cert, cons
 		return PAWL_ETLS;
 	}
 	if (!cert != !key) {
-		*out_problem = "a certificate needs its key, and a key its certificate";
+		*out_problem = "a certificate and its key must be given together";
 		return PAWL_ETLS;
 	}
 	if (cert && SSL_CTX_use_certificate_chain_file(context, cert) != 1) {
@@ -193,24 +194,23 @@ static const char *verdict_remedy(long verdict) {
 	switch (verdict) {
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return "the node's certificate does not carry the endpoint's name: make one that "
-			"does (pawl cert node NAME --host ...), or say which name "
-			"it carries (server_name)";
+		return "the node's certificate does not contain the endpoint's host name: issue "
+			"one that does (pawl cert node NAME --host ...), or set server_name to a "
+			"name that it contains";
 	case X509_V_ERR_CERT_HAS_EXPIRED:
-		return "the node's certificate is over: it needs a new one (pawl cert node NAME)";
+		return "the node's certificate has expired: issue a new one (pawl cert node NAME)";
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return "the node's certificate is for later: are the clocks of both machines "
-			"right?";
+		return "the node's certificate is not valid yet: check the clocks of both machines";
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return "the node's certificate is not of an authority in the CA file: is that the "
-			"file of this cluster?";
+		return "the node's certificate is not signed by an authority in the CA file: is "
+			"this the CA file of this cluster?";
 	default:
-		return "so the node's certificate is not believed";
+		return "therefore the node's certificate is rejected";
 	}
 }
 
@@ -222,20 +222,20 @@ static const char *alert_remedy(unsigned long cause) {
 	}
 	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
 	case SSL_AD_CERTIFICATE_REVOKED:
-		return "the node refuses this client's certificate: another one is needed (pawl "
-			"cert client NAME)";
+		return "the node rejects this client's certificate, which is revoked: use another "
+			"one (pawl cert client NAME)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
-		return "this client's certificate is over: a new one is needed (pawl cert client "
+		return "this client's certificate has expired: issue a new one (pawl cert client "
 			"NAME)";
 	case SSL_AD_UNKNOWN_CA:
-		return "this client's certificate is not of an authority that the node knows: is "
-			"it of this cluster?";
+		return "this client's certificate is not signed by an authority that the node "
+			"trusts: does it belong to this cluster?";
 	case SSL_AD_CERTIFICATE_REQUIRED:
-		return "the node wants a certificate of this client: name one and its key";
+		return "the node requires a client certificate: give one and its key";
 	case SSL_AD_BAD_CERTIFICATE:
 	case SSL_AD_UNSUPPORTED_CERTIFICATE:
 	case SSL_AD_CERTIFICATE_UNKNOWN:
-		return "the node refuses this client's certificate: its log says why";
+		return "the node rejects this client's certificate: the node's log says why";
 	default:
 		return NULL;
 	}
@@ -251,7 +251,7 @@ const char *tls_filter_problem(const struct tls_filter *f) {
 		remedy = verdict_remedy(verdict);
 	} else if (ERR_GET_LIB(cause) == ERR_LIB_SSL
 		&& ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
-		return "what answers there does not speak TLS, or none that is new enough";
+		return "the server there does not speak TLS 1.3";
 	}
 	if (reason && remedy) {
 		(void)snprintf(text, sizeof(text), "%s: %s", reason, remedy);

@@ -260,8 +260,8 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 
 const char *lock_lost_why(const struct lock_grant *grant) {
 	return grant->crossed
-		? "the lock_id was let go, or asked for as another kind of lock, meanwhile"
-		: "the answer came when the lease was over";
+		? "meanwhile the lock_id was released, or was requested as another kind of lock"
+		: "the answer arrived after the lease had expired";
 }
 
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {

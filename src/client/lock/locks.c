@@ -81,7 +81,7 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 	if (!take_result->error && !answers_all(locks, call, take_result)) {
 		calls_release_quietly(client, call->request);
 		result_fail(result_box(take_result), PAWL_EPROTOCOL,
-			"the node answered for other locks than were asked for");
+			"the node answered for locks that were not requested");
 	}
 	if (!take_result->error) {
 		locks_begin(locks, call, take_result);

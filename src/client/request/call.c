@@ -65,7 +65,8 @@ static void on_deadline(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
 	struct pawl *client = call->client;
 	if (request_copy_unsure(call->request) && call->sends > 0) {
-		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
+		call_fail(call, PAWL_EUNSURE,
+			"no answer came in time; the request may still take effect");
 	} else if (call->before) {
 		/* This outcome says more than the silence of the other nodes. */
 		pawl_result_free(&call->box->result);
@@ -296,7 +297,7 @@ void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
 	result_answer(call->box, &r, message, pawl_endpoint(client), call->sent_at);
 	if (call->box->result.error != r.error && request_copy_unsure(call->request)) {
 		result_fail(call->box, PAWL_EUNSURE,
-			"an answer came that could not be kept: it may have taken effect");
+			"the answer could not be stored; the request may have taken effect");
 	}
 	if (call->request->method == PAWL_ACQUIRE && !r.error) {
 		call->box->result.lock_id = request_copy_lock_id(call->request, 0);

@@ -231,7 +231,7 @@ static void on_watched(struct pawl_call *call, struct pawl_result *take_result, 
 		watch_refused(watch, take_result);
 	} else if (result_box(take_result)->watch == 0
 		|| find(watch->client, result_box(take_result)->watch)) {
-		watch_end(watch, PAWL_EPROTOCOL, "the node has no number for the watch");
+		watch_end(watch, PAWL_EPROTOCOL, "the node gave the watch no usable number");
 	} else {
 		watch_begin(watch, take_result);
 	}
