@@ -122,7 +122,7 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500,
 			on_ended, app, &app->binding);
 	} else {
-		printf(result->released ? "given\n" : "had not held it\n");
+		printf(result->released ? "given\n" : "it was not held\n");
 	}
 	fflush(stdout);
 }

@@ -35,7 +35,7 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 
 static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 	struct app *app = arg;
-	printf("lost: %s; %" PRId64 " ms to stop in\n", pawl_error_message(cause),
+	printf("lost: %s; %" PRId64 " ms left to stop\n", pawl_error_message(cause),
 		pawl_lock_valid_ms(lock));
 	/* This stops what the lock protects, here and now. */
 	event_del(app->tick);

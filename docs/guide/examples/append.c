@@ -25,7 +25,7 @@ static int guarded_append(const char *path, const char *store, const char *name,
 		bool written = out && fprintf(out, "%s\n", line) > 0;
 		error = out && fclose(out) == 0 && written ? 0 : PAWL_EIO;
 	} else if (error == PAWL_ELOST) {
-		fprintf(stderr, "refused: token %llu was here before\n", (unsigned long long)highest);
+		fprintf(stderr, "refused: token %llu has been seen\n", (unsigned long long)highest);
 	}
 	pawl_fence_close(fence);
 	return error;

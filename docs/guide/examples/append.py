@@ -12,7 +12,7 @@ def main(path, name, token, line):
     with open(path + ".lock", "a", encoding="utf-8") as lock, pawl.FenceStore(path + ".fence") as fence:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the check and the write, as one step for everybody else
         if not fence.check(name, int(token)):
-            sys.exit("refused: token %d was here before" % fence.highest(name))
+            sys.exit("refused: token %d has been seen" % fence.highest(name))
         with open(path, "a", encoding="utf-8") as out:
             print(line, file=out)
 

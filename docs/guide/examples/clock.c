@@ -27,7 +27,7 @@ static void on_leading(struct pawl_election *election, uint64_t token, void *arg
 /* Also when it is asked to yield: then cause is 0, and the next one leads when this has returned. */
 static void on_stepped_down(struct pawl_election *election, int cause, void *arg) {
 	(void)arg;
-	printf("stepped down: %s; %" PRId64 " ms to stop in\n", cause ? pawl_error_message(cause) : "asked to",
+	printf("stepped down: %s; %" PRId64 " ms left to stop\n", cause ? pawl_error_message(cause) : "asked to",
 		pawl_election_valid_ms(election));
 	fflush(stdout);
 }
