@@ -8,7 +8,7 @@ _pawl_options() {
 	acquire)
 		echo "--lease --wait --value --owner --lock-id --shared --permits --of --priority" \
 			"--lock-delay --label" ;;
-	extend) echo "--lease --token" ;;
+	extend) echo "--lease --token --slots" ;;
 	update) echo "--expect --expect-seq" ;;
 	get) echo "--quorum" ;;
 	ls) echo "--limit --after --waiting" ;;
@@ -23,6 +23,7 @@ _pawl_options() {
 	ask-release) echo "--to --priority --owner" ;;
 	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval" ;;
+	clients) echo "--shares" ;;
 	cluster)
 		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \
 			"--promise-timeout --clock-drift --yes" ;;

@@ -19,14 +19,14 @@ static const struct cli_topic topics[] = {
 	{ .command = &cli_ask_release },
 	{ "Elect a leader:", .command = &cli_elect },
 	{ .command = &cli_leader },
-	{ "Look:", .command = &cli_get },
+	{ "Inspect:", .command = &cli_get },
 	{ .command = &cli_ls },
 	{ .command = &cli_wait },
 	{ .command = &cli_waiters },
 	{ .command = &cli_explain },
 	{ .command = &cli_watch },
 	{ .command = &cli_status },
-	{ "Guard what a lock protects:", .command = &cli_fence },
+	{ "Protect a resource:", .command = &cli_fence },
 	{ "Operate a cluster:", .command = &cli_cluster },
 	{ .command = &cli_break },
 	{ .command = &cli_clients },
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
 		.topic_count = sizeof topics / sizeof *topics, .argc = argc, .argv = argv };
 	int at = cli_options_global(&line, argc, argv);
 	if (at >= argc) {
-		cli_misuse(&line, "which command?");
+		cli_misuse(&line, "no command given");
 	}
 	bool help = strcmp(argv[at], "help") == 0;
 	if (help && at + 1 >= argc) {
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
 	}
 	line.command = command_find(argv[at + help]);
 	if (!line.command) {
-		cli_misuse(&line, "there is no command '%s'", argv[at + help]);
+		cli_misuse(&line, "unknown command '%s'", argv[at + help]);
 	}
 	if (help) {
 		static char ask[] = "--help", *words[] = { ask, ask, NULL };

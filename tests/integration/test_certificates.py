@@ -104,7 +104,7 @@ class Revoking(Certified):
         run = pawl("get", "k", "--endpoints", "tls://" + cluster.clients["a"], "--cacert", self.path("ca.crt"), "--cert",
                    self.path("bob.crt"), "--key", self.path("bob.key"), "--timeout", "3s")
         self.assertEqual(run.status, 3)
-        self.assertIn("certificate revoked: the node refuses this client's certificate", run.err)
+        self.assertIn("certificate revoked: the node rejects this client's certificate", run.err)
         self.assertEqual(ops.call("ping")["node"], "a")
         # One with another serial number is another certificate; by name all of them go.
         self.cert("client", "bob")
@@ -235,11 +235,11 @@ class Keeping(Certified):
         cluster.start_all()
         cluster.nodes["a"].wait_log(" certificate_ends ", "a.crt", re.search("days=1[12]", cluster.nodes["a"].log()).group(0))
         run = self.succeeds(self.ask("a", "status"))
-        self.assertRegex(run.out, "the certificate of a .serial %s. ends in 1[12] days: make a new one, pawl cert node a" % self.serial("a"))
-        self.assertIn("IT ENDS SOON", pawl("cert", "show", self.path("a.crt"), "--dir", self.folder).out)
+        self.assertRegex(run.out, "the certificate of a .serial %s. expires in 1[12] days: issue a new one .pawl cert node a" % self.serial("a"))
+        self.assertIn("IT EXPIRES SOON", pawl("cert", "show", self.path("a.crt"), "--dir", self.folder).out)
         self.node("a")
         self.reload("a")
-        self.assertNotIn("ends in", self.succeeds(self.ask("a", "status")).out)
+        self.assertNotIn("expires in", self.succeeds(self.ask("a", "status")).out)
 
 
 class Roles(Certified):

@@ -202,7 +202,7 @@ class Masters(ChangeCase):
             self.assertEqual(caught.exception.code, "too_long")
             self.changes("set-timing", "--max-lease", "2m")
             self.assertGreater(a.call("acquire", key="long", lease_ms=60000)["valid_ms"], 50000)
-        self.assertIn("leases to 2m00s", self.changes("show").out)
+        self.assertIn("leases up to 2m00s", self.changes("show").out)
         self.check(held)
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import ssl
 import stat
 import subprocess
@@ -30,7 +31,7 @@ class CommandLine(Case):
             self.assertRegex(run.out, r"(?m)^  %s +\w" % command)
 
     def test_misuse_is_status_2_and_names_what_is_wrong(self):
-        rows = [([], "which command"), (["nonsense"], "nonsense"), (["get"], "pawl get KEY"), (["get", "a", "b"], "'b'"),
+        rows = [([], "no command given"), (["nonsense"], "nonsense"), (["get"], "pawl get KEY"), (["get", "a", "b"], "'b'"),
                 (["get", "", ], "empty"), (["get", "a", "--lease", "5s"], "--lease"), (["acquire", "a", "--lease", "5"], "'5'"),
                 (["acquire", "a", "--lease"], "--lease"), (["extend", "a", "xyz"], "xyz"), (["wait", "a"], "--for"),
                 (["run", "a"], "--"), (["run", "a", "--"], "--"), (["run", "a", "true"], "after '--'"),
@@ -82,8 +83,17 @@ class CommandLine(Case):
         self.assertEqual(complete("pawl", "bench", "cy"), ["cycle"])
         self.assertEqual(complete("pawl", "wait", "k", "--for", "f"), ["free"])
         for command in COMMANDS:
-            for option in complete("pawl", command, "--"):
-                self.assertIn(option + " ", pawl(command, "--help").out.replace("\n", " "), command)
+            text, offered = pawl(command, "--help").out, complete("pawl", command, "--")
+            for option in offered:
+                self.assertIn(option + " ", text.replace("\n", " "), command)
+            self.assertEqual(set(self.documented(text)) - set(offered), set(), command)
+
+    @staticmethod
+    def documented(text):
+        """The options that a help text names in its usage lines and in its list of options."""
+        usage, rest = text.split("\n\n", 1)
+        listed = [line[:23] if line[22:23] == " " else line for line in rest.splitlines() if line.startswith("  --")]
+        return re.findall(r"--[a-z][a-z-]*", "\n".join([usage, *listed]))
 
 
 class Locks(DevCase):

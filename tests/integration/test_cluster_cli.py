@@ -86,7 +86,7 @@ class Requests(NodesCase):
         rows = [("mismatch", "another change came first: epoch 5 is chosen", 1, "pawl cluster show"),
                 ("unsettled", "the change to epoch 4 is not complete: c does not vote yet", 1, "replace it"),
                 ("not_found", "there is no node x", 1, "pawl cluster show"),
-                ("no_quorum", "1 of 2 masters answered", 3, "silent"),
+                ("no_quorum", "1 of 2 masters answered", 3, "pawl status"),
                 ("busy", "a change to epoch 5 is under way here", 1, "wait")]
         for code, message, exit_status, remedy in rows:
             def refuse(method, params, code=code, message=message):
@@ -151,7 +151,7 @@ class Coordinators(NodesCase):
         b.answer(done())
         run = self.succeeds(finish(process))
         self.assertEqual(b.asked, [("cluster_promote", dict(name="d"))])
-        self.assertIn("no outcome from", run.out)
+        self.assertIn("no longer answers: asked", run.out)
         self.assertIn("done: epoch 5", run.out)
 
     def test_what_the_dead_one_began_is_waited_for(self):
@@ -181,7 +181,7 @@ class Coordinators(NodesCase):
         self.a.die()
         run = finish(process)
         self.assertEqual(run.status, 3)
-        self.assertIn("give the same command again", run.err)
+        self.assertIn("repeat the command", run.err)
 
     def test_who_interrupts_it_is_told_that_it_may_go_on(self):
         self.a.change = later
@@ -190,7 +190,7 @@ class Coordinators(NodesCase):
         process.send_signal(signal.SIGINT)
         run = finish(process)
         self.assertEqual(run.status, 130)
-        self.assertIn("give the same command again", run.err)
+        self.assertIn("repeat the command", run.err)
 
     def test_nobody_at_all_is_status_3(self):
         self.a.die()
@@ -202,7 +202,7 @@ class Coordinators(NodesCase):
         self.a.change = later
         run = self.pawl("cluster", "promote", "d", "--wait", "300ms", "--timeout", "300ms")
         self.assertEqual(run.status, 3)
-        self.assertIn("it may go on", run.err)
+        self.assertIn("the change may still be going on", run.err)
 
 
 class Force(NodesCase):
@@ -229,7 +229,7 @@ class Force(NodesCase):
         self.a.wait_seen()
         self.a.status = status("a", epoch=1 << 32)
         run = self.succeeds(finish(process))
-        self.assertIn("waits until no lease", run.out)
+        self.assertIn("waiting until every lease has expired", run.out)
         self.assertIn("done: epoch 4294967296, complete", run.out)
 
     def test_a_repeat_finds_that_it_is_done(self):
@@ -244,7 +244,7 @@ class Force(NodesCase):
         self.a.die()
         run = finish(process)
         self.assertEqual(run.status, 3)
-        self.assertIn("give the same command again", run.err)
+        self.assertIn("repeat the command", run.err)
         self.assertEqual(len(self.a.asked), 1)
 
 
@@ -258,7 +258,7 @@ class Show(NodesCase):
         self.endpoints += "," + b.endpoint + "," + d.endpoint
         run = self.succeeds(self.pawl("cluster", "show"))
         self.assertIn("prod, epoch 4, complete", run.out)
-        self.assertRegex(run.out, r"(?m)^timing +leases to 1m00s, request timeout 1\.0s, promise timeout 2\.0s, clock drift 0\.5%$")
+        self.assertRegex(run.out, r"(?m)^timing +leases up to 1m00s, request timeout 1\.0s, promise timeout 2\.0s, clock drift 0\.5%$")
         self.assertRegex(run.out, r"(?m)^a +master +a.example:7118 +voting +yes")
         self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +a$")
         self.assertNotIn("What to do", run.out)
@@ -279,7 +279,7 @@ class Show(NodesCase):
         self.endpoints = stranger.endpoint + "," + self.a.endpoint
         self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
         run = self.succeeds(pawl("status", endpoints=stranger.endpoint))
-        self.assertIn("What to do:\n  - x is not in the cluster: ", run.out)
+        self.assertIn("What to do:\n  - x is not in the cluster. ", run.out)
         self.assertEqual(run.out.count("\n  - "), 1)
 
     def test_endpoints_where_nobody_answers_are_named(self):
@@ -297,15 +297,15 @@ class Show(NodesCase):
         d.status = status("d", role="replica", state="following", change=dict(step="copies", done=5, total=9, epoch=5),
                           following=dict(node="a", catching_up=False, snapshot_done=0, position=97, age_ms=12))
         run = self.succeeds(pawl("status", endpoints=d.endpoint))
-        self.assertRegex(run.out, r"(?m)^follows +a, at most 12ms old$")
+        self.assertRegex(run.out, r"(?m)^follows +a, with a view at most 12ms old$")
         self.assertRegex(run.out, r"(?m)^change +to epoch 5: copies, 5 of 9$")
 
 
 class Misuse(Case):
     def test_it_names_what_is_wrong(self):
-        rows = [("", "something is missing"), ("nonsense", "nonsense"), ("promote", "promote NAME"), ("promote a b", "too much"),
+        rows = [("", "an argument is missing"), ("nonsense", "nonsense"), ("promote", "promote NAME"), ("promote a b", "too many"),
                 ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"), ("show --anyway", "--anyway"),
-                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"), ("promote a --max-lease 5s", "constants"),
+                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"), ("promote a --max-lease 5s", "timing options"),
                 ("set-nodes", "--masters"), ("set-nodes --masters a,,b", "empty"), ("set-nodes --masters a --replicas a", "twice"),
                 ("set-timing", "--max-lease"), ("set-timing --clock-drift 5", "--clock-drift"), ("set-timing --max-lease 0", "--max-lease"),
                 ("promote a --wait 0", "--wait")]

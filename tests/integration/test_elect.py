@@ -147,7 +147,7 @@ class Elections(ElectCase):
         for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"], ["run", "e", "--wait", "1h", "--", "true"],
                           ["wait", "e", "--for", "free"], ["wait", "e", "--for", "held", "--timeout", "1h"]):
             process = cli_fixture.start("--timeout", "50ms", *arguments, endpoints=nowhere)
-            self.assertIn("no node answers", process.stderr.readline(), arguments)
+            self.assertIn("no node has answered yet", process.stderr.readline(), arguments)
             process.terminate()
             finish(process)
 
@@ -199,7 +199,7 @@ class Events(ElectCase):
         self.succeeds(self.pawl("acquire", "k"))
         run = self.pawl("ask-release", "k")
         self.assertEqual(run.status, 1)
-        self.assertIn("nobody listens", run.err)
+        self.assertIn("nobody watches", run.err)
 
 
 class Sharing(ElectCase):
@@ -253,7 +253,7 @@ class Sharing(ElectCase):
         self.succeeds(self.pawl("downgrade", "k", lock["lock_id"]))
         run = self.pawl("acquire", "k", "--lock-id", lock["lock_id"])
         self.assertEqual(run.status, 1)
-        self.assertIn("still held in its other mode", run.err)
+        self.assertIn("still held in another mode", run.err)
         self.succeeds(self.pawl("extend", "k", lock["lock_id"]))
         self.assertEqual(self.acquire("k", "--shared", "--lock-id", lock["lock_id"])["lock_id"], lock["lock_id"])
 
@@ -276,7 +276,7 @@ class Sharing(ElectCase):
             got = self.pawl("get", "k", "--json").json
         self.assertGreater(got["closing_ms"], 0)
         self.assertEqual(self.pawl("acquire", "k").status, 1)
-        self.assertIn("closed for another", self.pawl("get", "k").out)
+        self.assertIn("stays closed for", self.pawl("get", "k").out)
 
 
 class Explaining(ElectCase):
@@ -286,7 +286,7 @@ class Explaining(ElectCase):
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
         text = self.succeeds(self.pawl("explain", "k", "--owner", "bert")).out
-        for words in ("anna (", "nightly build", "exclusive, token", "at most", "1. bert", "priority 3", "You wait in place 1", "keeps the queue",
+        for words in ("anna (", "nightly build", "exclusive, token", "at most", "1. bert", "priority 3", "You are waiting in place 1", "keeps the queue",
                       "pawl ask-release k", "pawl break k"):
             self.assertIn(words, text)
         tree = self.succeeds(self.pawl("explain", "k", "--json")).json
@@ -308,9 +308,9 @@ class Explaining(ElectCase):
         self.succeeds(self.pawl("wait", "k", "--for", "held"))
         while not self.pawl("get", "k", "--json").json.get("closing"):
             pass
-        self.assertIn("closed for another", self.pawl("acquire", "k").err)
+        self.assertIn("stays closed for", self.pawl("acquire", "k").err)
         text = self.succeeds(self.pawl("explain", "k", "--owner", "anna")).out
-        for words in ("stays closed for a while", "closed after anna", "pawl break k --now"):
+        for words in ("keeps the key closed for a while", "closed after anna", "pawl break k --now"):
             self.assertIn(words, text)
         for words in ("You have it", "held by anna", "ask-release"):
             self.assertNotIn(words, text)
@@ -326,7 +326,7 @@ class Explaining(ElectCase):
         self.succeeds(self.pawl("acquire", "some", "--permits", "2", "--of", "3"))
         self.assertIn("1 of 3 permits are free", self.pawl("explain", "some").out)
         self.succeeds(self.pawl("acquire", "some", "--permits", "1", "--of", "3"))
-        self.assertIn("you do not wait for it", self.pawl("explain", "some").out)
+        self.assertIn("you are not waiting for it", self.pawl("explain", "some").out)
 
     def ask(self, answer):
         """pawl break on a terminal, with this answer; what it said."""

@@ -20,34 +20,36 @@ static const char bench_help[] =
 	"usage: pawl bench MODE [OPTION...]\n"
 	"\n"
 	"Measures a cluster from here, on one connection unless told otherwise. Modes:\n"
-	"  cycle                acquire and release, each on keys of its own\n"
-	"  handoff              many wait for one key; measures from a release to the next one's "
-		"grant\n"
+	"  cycle                acquire and release, each on its own keys\n"
+	"  handoff              many clients wait for one key; measures the time from a\n"
+	"                       release to the next grant\n"
 	"  extend               extend leases in batches\n"
-	"  gap                  as cycle; do something to the cluster meanwhile: tells the longest "
-		"time without a grant\n"
-	"  fill                 take many leases and hold them, to look at the cluster meanwhile\n"
+	"  gap                  like cycle, but reports the longest time without a grant;\n"
+	"                       disturb the cluster meanwhile\n"
+	"  fill                 take many leases and hold them, so that you can inspect\n"
+	"                       the cluster\n"
 	"\n"
-	"  --outstanding N      so many at once (default: cycle 64, handoff 32 waiters, extend 1 "
-		"batch, gap 4, fill 256)\n"
+	"  --outstanding N      number of operations in flight (default: cycle 64,\n"
+	"                       handoff 32 waiters, extend 1 batch, gap 4, fill 256)\n"
 	"  --duration DURATION  how long to measure (default 5s; fill: no limit)\n"
-	"  --count N            or until so many are done\n"
-	"  --connections N      spread over N connections, each begins with another endpoint "
-		"(default 1)\n"
-	"  --batch N            extend: locks in a request (default 1000, at most 1000)\n"
-	"  --leases N           fill: how many (default 100000)\n"
-	"  --lease DURATION     (default 10s; fill and extend 60s)\n"
-	"  --hold DURATION      fill: wait so long when all are held\n"
-	"  --value V            of the locks (default: none)\n"
-	"  --prefix TEXT        keys begin with it (default: bench and a random number)\n"
+	"  --count N            stop after N operations\n"
+	"  --connections N      spread the load over N connections; each begins with\n"
+	"                       another endpoint (default 1)\n"
+	"  --batch N            extend: locks per request (default 1000, at most 1000)\n"
+	"  --leases N           fill: number of leases (default 100000)\n"
+	"  --lease DURATION     the lease of the locks (default 10s; fill and extend 60s)\n"
+	"  --hold DURATION      fill: how long to hold the leases once all are taken\n"
+	"  --value V            the value of the locks (default: none)\n"
+	"  --prefix TEXT        prefix of all keys (default: bench and a random number)\n"
 	"\n"
-	"Leases of extend and fill are left to run out. An interrupt ends the measurement and "
-		"prints what there is. Exit\n"
-	"status 1 when nothing at all could be measured.\n"
+	"The leases of extend and fill are not released; they expire. An interrupt ends\n"
+	"the measurement and prints what there is. The exit status is 1 if nothing could\n"
+	"be measured.\n"
 	"\n"
 	"Example:\n"
 	"  pawl bench cycle --outstanding 256 --duration 10s\n"
-	"  pawl bench gap --duration 20s & sleep 5; kill -STOP $(pidof pawld | cut -d' ' -f1)\n";
+	"  pawl bench gap --duration 20s &\n"
+	"  sleep 5; kill -STOP $(pidof pawld | cut -d' ' -f1)\n";
 
 static const struct bench_mode modes[] = {
 	{ "cycle", "cycles", "acquire", 64, 10000, false, false, bench_cycle_start },
@@ -224,7 +226,7 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 		}
 	}
 	if (!b->mode) {
-		cli_misuse(line, "there is no mode '%s': cycle, handoff, extend, gap, fill",
+		cli_misuse(line, "unknown mode '%s': use cycle, handoff, extend, gap or fill",
 			operands[0]);
 	}
 	bool fill = b->mode->start == bench_fill_start;
@@ -242,7 +244,8 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 	};
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		if (limits[i].value < 1 || limits[i].value > limits[i].most) {
-			cli_misuse(line, "--%s: 1 to %" PRIu64, limits[i].name, limits[i].most);
+			cli_misuse(line, "--%s must be from 1 to %" PRIu64, limits[i].name,
+				limits[i].most);
 		}
 	}
 	if (!fill && !b->duration_ms && !b->count) {
@@ -345,5 +348,6 @@ static int bench_run(struct cli_command_line *line) {
 	return b->done ? CLI_DONE : CLI_REFUSED;
 }
 
-const struct cli_command cli_bench = { "bench", "load, latency and hand-off figures of a cluster",
+const struct cli_command cli_bench = { "bench",
+	"measure the load, latency and hand-offs of a cluster",
 	bench_help, bench_run };

@@ -20,38 +20,36 @@ static const char cert_help[] =
 	"       pawl cert show FILE...\n"
 	"       pawl cert revoke WHAT...\n"
 	"\n"
-	"Makes the keys and certificates of a cluster: first an authority, then with it one "
-		"certificate for each node (under\n"
-	"the node's name in its configuration) and for each client. Writes NAME.crt and NAME.key "
-		"(ca.crt and ca.key), keys\n"
-	"with mode 0600. Nodes and clients need ca.crt and their own two files; keep ca.key "
-		"elsewhere.\n"
+	"Makes the keys and certificates of a cluster: first an authority, then a\n"
+	"certificate for each node (with the node's name from its configuration) and for\n"
+	"each client. Writes NAME.crt and NAME.key (ca.crt and ca.key), keys with mode\n"
+	"0600. Nodes and clients need ca.crt and their own two files; keep ca.key\n"
+	"elsewhere.\n"
 	"\n"
-	"show says whose a certificate is, what it allows, until when, and whether it is revoked. "
-		"revoke makes the CRL of the\n"
-	"authority, DIR/ca.crl, anew with WHAT in it; copy it to every node ([tls] crl) and "
-		"reload. WHAT is a certificate's\n"
-	"file, or serial:HEX; none: only the time until which the CRL counts is made anew. With "
-		"--list it goes to a text file\n"
-	"instead ([tls] revoked), without the authority's key; there WHAT may also be node:NAME or "
-		"client:NAME.\n"
+	"show tells whose a certificate is, what it allows, until when, and whether it is\n"
+	"revoked.\n"
 	"\n"
-	"  --host HOST,...      node: the names and addresses under which clients reach it\n"
-	"  --role ROLE          node: the most that it may be: master (default: everything), "
-		"replica (never a master, so that\n"
-	"                       it has no vote), embedded (a replica inside a program, needs no "
-		"--host)\n"
-	"  --dir DIR            where the files are (default: here)\n"
+	"revoke adds WHAT to the authority's CRL, DIR/ca.crl; copy the CRL to every node\n"
+	"([tls] crl) and reload. WHAT is the file of a certificate, or serial:HEX.\n"
+	"Without WHAT, only the validity of the CRL is renewed. With --list, WHAT is\n"
+	"added to a text file instead ([tls] revoked), without the authority's key; then\n"
+	"WHAT may also be node:NAME or client:NAME.\n"
+	"\n"
+	"  --host HOST,...      node: the names and addresses at which clients reach it\n"
+	"  --role ROLE          node: the highest role that it may have: master (the\n"
+	"                       default), replica (never a master, so it never votes), or\n"
+	"                       embedded (a replica inside a program; needs no --host)\n"
+	"  --dir DIR            the folder of the files (default: this folder)\n"
 	"  --ca FILE            the authority's certificate (default DIR/ca.crt)\n"
-	"  --ca-key FILE        and its key (default DIR/ca.key)\n"
+	"  --ca-key FILE        the authority's key (default DIR/ca.key)\n"
 	"  --crl FILE           show, revoke: the CRL (default DIR/ca.crl)\n"
-	"  --list FILE          show, revoke: a list of what is revoked, a line each\n"
-	"  --days N             how long it is valid (default: ca 3650, node 825, client 365, a "
-		"CRL as long as the authority),\n"
-	"                       not beyond the authority\n"
-	"  --type ec|ed25519    kind of key (default ec: P-256)\n"
-	"  --name NAME          ca: what the authority is called (default: Pawl CA)\n"
-	"  --force              replace files that exist\n"
+	"  --list FILE          show, revoke: a list of what is revoked, one per line\n"
+	"  --days N             days of validity (default: ca 3650, node 825, client 365,\n"
+	"                       a CRL as long as the authority); never longer than the\n"
+	"                       authority's\n"
+	"  --type ec|ed25519    the kind of key (default ec: P-256)\n"
+	"  --name NAME          ca: the authority's name (default: Pawl CA)\n"
+	"  --force              replace existing files\n"
 	"\n"
 	"Example:\n"
 	"  pawl cert ca --dir certs\n"
@@ -71,7 +69,8 @@ static int put_key(FILE *to, const void *key) {
 
 static void refuse_existing(const struct cert *c, const char *path) {
 	if (!c->force && access(path, F_OK) == 0) {
-		cert_fail(c, "will not replace", path, "it exists; --force replaces it");
+		cert_fail(c, "will not replace", path,
+			"it already exists: use --force to replace it");
 	}
 }
 
@@ -138,7 +137,8 @@ static void split_hosts(struct cert *c, char *list) {
 				host);
 		}
 		if (c->wanted.host_count == CERT_HOSTS_MAX) {
-			cli_misuse(c->line, "--host: more than %d", CERT_HOSTS_MAX);
+			cli_misuse(c->line, "--host: at most %d hosts may be given",
+				CERT_HOSTS_MAX);
 		}
 		c->hosts[c->wanted.host_count++] = host;
 	}
@@ -160,9 +160,9 @@ static long read_operands(struct cert *c, char **operands, int count, const char
 		}
 		if (count != kinds[i].operands) {
 			cli_misuse(c->line,
-				count < kinds[i].operands ? "whose? pawl cert %s NAME"
-					: i == 0 ? "pawl cert %s takes no name; --name does"
-					: "pawl cert %s makes one at a time",
+				count < kinds[i].operands ? "pawl cert %s needs a NAME"
+					: i == 0 ? "pawl cert %s takes no NAME: use --name"
+					: "pawl cert %s makes one certificate at a time",
 				kinds[i].text);
 		}
 		c->wanted.kind = kinds[i].kind;
@@ -176,7 +176,8 @@ static long read_operands(struct cert *c, char **operands, int count, const char
 		}
 		return kinds[i].days;
 	}
-	cli_misuse(c->line, "'%s': there are ca, node, client, show and revoke", operands[0]);
+	cli_misuse(c->line, "unknown subcommand '%s': use ca, node, client, show or revoke",
+		operands[0]);
 }
 
 /* Reads the role. NULL stands for a master, whose certificate needs no mark. */
@@ -207,7 +208,8 @@ static int make_one(struct cert *c, char **operands, int count, const char *name
 	}
 	if (c->wanted.kind == X509_NODE && !hosts
 		&& !(c->wanted.role && strcmp(c->wanted.role, "embedded") == 0)) {
-		cli_misuse(c->line, "under which names do clients reach it? --host HOST[,HOST...]");
+		cli_misuse(c->line, "--host HOST[,HOST...] is missing: the names and addresses at "
+			"which clients reach the node");
 	}
 	char *list = hosts ? strdup(hosts) : NULL;
 	split_hosts(c, list);
@@ -236,7 +238,7 @@ static int cert_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, options, COUNT(options), 1, CERT_OPERANDS_MAX, &count);
 	bool show = strcmp(operands[0], "show") == 0, revoke = strcmp(operands[0], "revoke") == 0;
 	if (c.days != CERT_DAYS_DEFAULT && (c.days == 0 || c.days > 36500)) {
-		cli_misuse(line, "--days: 1 to 36500");
+		cli_misuse(line, "--days must be from 1 to 36500");
 	}
 	if ((show || revoke) && (hosts || role)) {
 		cli_misuse(line, "--host and --role are for pawl cert node");
@@ -249,4 +251,4 @@ static int cert_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_cert = { "cert",
-	"a certificate authority and certificates for nodes and clients", cert_help, cert_run };
+	"make, show or revoke the certificates of a cluster", cert_help, cert_run };

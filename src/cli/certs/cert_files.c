@@ -59,7 +59,7 @@ static X509 *read_certificate(const struct cert *c, const char *path, const char
 	X509 *x = PEM_read_X509(f, NULL, NULL, NULL);
 	fclose(f);
 	if (!x) {
-		cert_fail(c, "cannot use", path, "it holds no certificate in PEM format");
+		cert_fail(c, "cannot use", path, "it contains no certificate in PEM format");
 	}
 	return x;
 }
@@ -75,7 +75,7 @@ X509 *cert_read_authority(const struct cert *c) {
 	const char *path = c->ca_file ? c->ca_file : standard;
 	X509 *x = read_certificate(c, path, no_authority);
 	if (X509_check_ca(x) != 1) {
-		cert_fail(c, "cannot use", path, "it is no authority's certificate");
+		cert_fail(c, "cannot use", path, "it is not the certificate of an authority");
 	}
 	free(standard);
 	return x;
@@ -88,7 +88,7 @@ EVP_PKEY *cert_read_authority_key(const struct cert *c, const X509 *authority) {
 	EVP_PKEY *key = PEM_read_PrivateKey(f, NULL, NULL, NULL);
 	fclose(f);
 	if (!key) {
-		cert_fail(c, "cannot use", path, "it holds no private key in PEM format");
+		cert_fail(c, "cannot use", path, "it contains no private key in PEM format");
 	}
 	if (X509_check_private_key(authority, key) != 1) {
 		cert_fail(c, "cannot use", path, "it is not the key of that certificate");
@@ -108,7 +108,7 @@ X509_CRL *cert_read_crl(const struct cert *c, const char *path) {
 	X509_CRL *crl = PEM_read_X509_CRL(f, NULL, NULL, NULL);
 	fclose(f);
 	if (!crl) {
-		cert_fail(c, "cannot use", path, "it holds no CRL in PEM format");
+		cert_fail(c, "cannot use", path, "it contains no CRL in PEM format");
 	}
 	return crl;
 }
@@ -127,7 +127,8 @@ char *cert_read_text(const struct cert *c, const char *path) {
 	fclose(f);
 	text[size] = '\0';
 	if (!whole || strlen(text) != size) {
-		cert_fail(c, "cannot use", path, "it is no list: lines of text, at most 1 MiB");
+		cert_fail(c, "cannot use", path,
+			"it is not a list of lines of text, or is larger than 1 MiB");
 	}
 	return text;
 }

@@ -33,12 +33,12 @@ static char *line_of_file(const struct cert *c, const char *path, X509 *authorit
 	X509 *x = cert_read(c, path);
 	if (authority && X509_verify(x, X509_get0_pubkey(authority)) != 1) {
 		cert_fail(c, "cannot revoke", path,
-			"this authority has not signed it: name the one that has, with --dir, or "
-			"--ca and --ca-key");
+			"it was not signed by this authority: give the one that signed it with "
+			"--dir, or with --ca and --ca-key");
 	}
 	if (X509_check_ca(x) == 1) {
 		cert_fail(c, "cannot revoke", path,
-			"it is an authority: take it out of every ca file instead");
+			"it is an authority: remove it from every CA file instead");
 	}
 	x509_serial(x, serial);
 	X509_free(x);
@@ -54,8 +54,8 @@ static void read_wanted(const struct cert *c, const char *what, X509 *authority,
 	if (has_prefix(what, "serial:")) {
 		if (!x509_serial_read(what + strlen("serial:"), serial)) {
 			cli_misuse(c->line,
-				"'%s': behind serial: stand at most 40 hex digits, as pawl cert "
-				"show has them",
+				"'%s': write serial: and at most 40 hexadecimal digits, as pawl "
+				"cert show prints them",
 				what);
 		}
 		out->line = line_of_serial(serial);
@@ -64,14 +64,14 @@ static void read_wanted(const struct cert *c, const char *what, X509 *authority,
 		out->comment = what;
 	} else if (authority) {
 		cli_misuse(c->line,
-			"'%s': a CRL knows serial numbers only: name the certificate's file, or "
+			"'%s': a CRL contains only serial numbers: give the certificate's file, or "
 			"use --list FILE",
 			what);
 	} else {
 		const char *name = what + strlen(node ? "node:" : "client:");
 		if (node ? !x509_name_valid(name)
 			: !*name || strlen(name) > 255 || strpbrk(name, " \t\r\n")) {
-			cli_misuse(c->line, "'%s': that is no name", what);
+			cli_misuse(c->line, "'%s': this is not a valid name", what);
 		}
 		out->line = cert_join(what, "", "", "");
 	}
@@ -105,8 +105,8 @@ static bool listed(const char *text, const char *line) {
 static int revoke_by_list(const struct cert *c, struct wanted *all, size_t count) {
 	char *text = cert_read_text(c, c->list_file);
 	if (!text) {
-		text = cert_join("# Certificates that are no good any more, one a line: node:NAME, "
-			"client:NAME or serial:HEX.\n",
+		text = cert_join("# Revoked certificates, one per line: node:NAME, client:NAME or "
+			"serial:HEX.\n",
 			"", "", "");
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -269,7 +269,7 @@ static int revoke_by_crl(const struct cert *c, X509 *authority, struct wanted *a
 	X509_CRL *before = cert_read_crl(c, path);
 	if (before && X509_CRL_verify(before, key) != 1) {
 		cert_fail(c, "cannot add to", path,
-			"it is another authority's CRL: name another file with --crl");
+			"it is another authority's CRL: give another file with --crl");
 	}
 	X509_CRL *crl = make_crl(c, authority, before, all, count);
 	if (!sign_crl(crl, authority, key)) {
@@ -287,7 +287,8 @@ static int revoke_by_crl(const struct cert *c, X509 *authority, struct wanted *a
 int cert_revoke(struct cert *c, char **operands, int count) {
 	struct wanted *all = calloc((size_t)count + 1, sizeof *all);
 	if (c->list_file && (c->crl_file || count == 0)) {
-		cli_misuse(c->line, count ? "either --list or --crl" : "what is to be revoked?");
+		cli_misuse(c->line,
+			count ? "--list and --crl exclude each other" : "--list needs WHAT to revoke");
 	}
 	if (!all) {
 		cert_fail(c, "cannot make", "a list", "out of memory");

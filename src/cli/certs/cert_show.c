@@ -80,10 +80,10 @@ static void print_one(const char *path, const struct shown *s) {
 	output_field("issuer", "%s", s->issuer);
 	output_field("valid from", "%s", s->from);
 	if (s->days_left < 0) {
-		output_field("valid until", "%s: IT HAS ENDED, make a new one", s->until);
+		output_field("valid until", "%s: IT HAS EXPIRED: issue a new one", s->until);
 	} else if (s->days_left < X509_ENDS_SOON_DAYS) {
 		output_field("valid until",
-			"%s: IT ENDS SOON, %" PRId64 " days are left, make a new one", s->until,
+			"%s: IT EXPIRES SOON (%" PRId64 " days left): issue a new one", s->until,
 			s->days_left);
 	} else {
 		output_field("valid until", "%s, %" PRId64 " days are left", s->until,
@@ -120,7 +120,7 @@ static void print_json(const char *path, const struct shown *s) {
 
 int cert_show(struct cert *c, char **files, int count) {
 	if (count == 0) {
-		cli_misuse(c->line, "which certificate? pawl cert show FILE...");
+		cli_misuse(c->line, "pawl cert show needs a FILE");
 	}
 	for (int i = 0; i < count; i++) {
 		struct shown s = { .revoked_by = NULL };

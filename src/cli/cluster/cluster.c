@@ -12,5 +12,5 @@ static int cluster_run(struct cli_command_line *line) {
 	return status;
 }
 
-const struct cli_command cli_cluster = { "cluster", "show or change who the nodes are",
+const struct cli_command cli_cluster = { "cluster", "show or change which nodes the cluster has",
 	cluster_help, cluster_run };

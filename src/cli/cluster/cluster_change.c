@@ -59,8 +59,8 @@ static void on_changed(struct pawl_result *take_result, void *arg) {
 static void note_endpoint(struct changing *c, const char *endpoint) {
 	if (*c->endpoint && strcmp(c->endpoint, endpoint) != 0) {
 		c->moved = true;
-		progress_say(&c->progress, "no outcome from %s: asked %s to go on", c->endpoint,
-			endpoint);
+		progress_say(&c->progress, "%s no longer answers: asked %s to carry on",
+			c->endpoint, endpoint);
 	}
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 }
@@ -130,7 +130,7 @@ static void run(struct changing *c, int64_t patience_ms) {
 	start(c);
 	follow(c);
 	while (worth_repeating(c) && patience_ms > 0) {
-		progress_step(&c->progress, "waits for what was begun", 0, 0);
+		progress_step(&c->progress, "waiting for the change that was begun", 0, 0);
 		pawl_result_free(c->result);
 		c->result = NULL;
 		must(pawl_poll(c->client, 1000));
@@ -156,7 +156,7 @@ static bool look_at_wait(struct changing *c) {
 	c->result->missing_count = voting && c->result->complete ? 0 : c->result->missing_count;
 	if (!over) {
 		char text[128];
-		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s",
+		snprintf(text, sizeof text, "waiting until every lease has expired%s%s",
 			c->progress.rewrites ? ", left: " : "",
 			c->progress.rewrites
 				? output_duration(field_int(status->tree, "left_ms", 0))
@@ -185,10 +185,10 @@ static int tell_silence(struct changing *c) {
 	char text[512];
 	bool forced = c->wanted->change.kind == PAWL_FORCE;
 	snprintf(text, sizeof text,
-		"no node answers any more (%s). The change may have been made, or may still be: "
-		"when a node answers give the same command again%s",
+		"no node answers any more (%s). The change may have been made, or may still "
+		"happen: when a node answers, repeat the command%s",
 		pawl_error_message(c->silent),
-		forced ? " at the same node" : "; it changes nothing where it is made already");
+		forced ? " at the same node" : "; it changes nothing if the change is made");
 	const struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text,
 		.endpoint = "", .field = "", .entry = { 0 } };
 	return cli_fail(c->line, &none, "cluster", c->wanted->verb);
@@ -240,13 +240,14 @@ static void tell_certificate(struct changing *c) {
 	const char *name = c->wanted->change.name;
 	if (leaves_certificate(c) && *c->serial) {
 		progress_say(&c->progress,
-			"next: stop %s, and revoke its certificate (serial %s), or it still opens "
-			"every node: pawl cert revoke serial:%s",
+			"next: stop %s and revoke its certificate (serial %s): pawl cert revoke "
+			"serial:%s; until then the certificate still gives access to every node",
 			name, c->serial, c->serial);
 	} else if (leaves_certificate(c)) {
 		progress_say(&c->progress,
-			"next: stop %s, and revoke its certificate, or it still opens every node: "
-			"pawl cert revoke %s.crt; or by name: pawl cert revoke --list FILE node:%s",
+			"next: stop %s and revoke its certificate: pawl cert revoke %s.crt; or by "
+			"name: pawl cert revoke --list FILE node:%s; until then the certificate "
+			"still gives access to every node",
 			name, name, name);
 	}
 }
@@ -270,8 +271,9 @@ static int tell_success(struct changing *c) {
 		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s",
 			nothing ? "nothing to do" : "done", r->epoch,
 			r->complete ? "complete"
-				: r->settled ? "settled, not complete"
-				: "NOT SETTLED: too few of its masters vote");
+				: r->settled
+				? "settled, not complete (some masters do not vote yet)"
+				: "NOT SETTLED: too few masters vote in it");
 		if (*r->warning && !(r->settled && c->wanted->change.kind == PAWL_FORCE)) {
 			/* The wait that the warning is about is over by now. */
 			progress_say(&c->progress, "warning: %s", r->warning);
@@ -293,8 +295,8 @@ static int tell(struct changing *c) {
 /* ---- when the user has enough ---- */
 
 static void on_interrupt(int number) {
-	static const char text[] = "\npawl: interrupted. The change may go on: see with pawl "
-		"cluster show, or give the same command again\n";
+	static const char text[] = "\npawl: interrupted. The change may still be going on: check "
+		"pawl cluster show, or repeat the command\n";
 	ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
 	(void)written;
 	_exit(128 + number);
@@ -332,11 +334,11 @@ static void explain_force(const struct view *v) {
 		"lock are possible.\n",
 		to);
 	fprintf(to,
-		"  Nothing is granted until every lease that anybody may count on has ended: about "
-			"%s, or more if the longest lease\n"
-		"  was longer before. So every lock is lost, and its value with it, unless its "
-			"holder takes it again. Fencing tokens\n"
-		"  go on above all that were given.\n"
+		"  Nothing is granted until every lease that somebody may still trust has "
+			"expired: about %s, or\n"
+		"  more if the longest lease was longer before. All locks and their values are "
+			"lost unless their\n"
+		"  holders acquire them again. Fencing tokens continue above all earlier ones.\n"
 		"  The other nodes have to be added again, with empty state directories.\n\n",
 		output_duration(v->max_lease_ms));
 }
@@ -355,8 +357,8 @@ static void note_strangers(struct changing *c, const struct view *v) {
 		if (successor && successor->replica) {
 			/* It may have replaced a replica, or the name may be mistyped. */
 			progress_say(&c->progress,
-				"note: %s is a replica and stays one: should it vote, name the "
-				"master that is to leave",
+				"note: %s stays a replica. To make it a master, give the master "
+				"that it is to replace",
 				change->other);
 		}
 	}
@@ -398,7 +400,7 @@ static bool prepare(struct changing *c, int *out_status) {
 	}
 	pawl_result_free(status);
 	if (good && force && !c->wanted->yes) {
-		cli_misuse(c->line, "nothing was done: say --yes if all of this is so");
+		cli_misuse(c->line, "nothing was done: repeat with --yes if all of this is true");
 	}
 	return good;
 }

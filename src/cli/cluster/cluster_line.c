@@ -15,58 +15,54 @@ const char cluster_help[] =
 	"       pawl cluster promote NAME | demote NAME | remove NAME\n"
 	"       pawl cluster replace OLD NEW\n"
 	"       pawl cluster set-nodes --masters A,B,C [--replicas D,E]\n"
-	"       pawl cluster set-timing [--max-lease D] [--request-timeout D] [--promise-timeout "
-		"D] [--clock-drift P%]\n"
+	"       pawl cluster set-timing [--max-lease D] [--request-timeout D]\n"
+	"                               [--promise-timeout D] [--clock-drift P%]\n"
 	"       pawl cluster force --yes\n"
 	"\n"
-	"Shows or changes who the nodes of the cluster are. Locks stay held over a change, and it "
-		"may be repeated: what is\n"
-	"reached already succeeds and changes nothing. So after an interruption, an error or a "
-		"lost connection give the same\n"
-	"command again. Any master can be asked; a majority of the masters has to agree. For "
-		"administrators.\n"
+	"Shows or changes which nodes the cluster has. Locks stay held during a change. A\n"
+	"change may be repeated: if its aim is already reached, it succeeds and changes\n"
+	"nothing. So after an interruption, an error or a lost connection, repeat the\n"
+	"command. Any master can be asked; a majority of the masters has to agree. For\n"
+	"administrators.\n"
 	"\n"
-	"  show         the nodes, who votes, who is behind, and what to do next. Asks every node "
-		"of --endpoints\n"
-	"  add-replica  NAME runs with a configuration of its own (see docs/operations/install.md) "
-		"and listens for its\n"
-	"               peers at HOST:PORT. It follows a master and serves reads; it does not "
-		"vote\n"
-	"  promote      a replica becomes a master. It copies what is held first, so that nothing "
-		"pauses for long\n"
-	"  demote       a master becomes a replica\n"
-	"  remove       NAME leaves. Stop its pawld afterwards, and revoke its certificate (pawl "
-		"cert revoke)\n"
-	"  replace      NEW, a replica, becomes a master in the place of OLD, which leaves: for a "
-		"machine that is dead or is to\n"
-	"               be retired. The same name twice: a node that lost its state file gets its "
-		"own place again\n"
-	"  set-nodes    the whole set at once; nodes that are not in yet as NAME=HOST:PORT. Who is "
-		"not named leaves\n"
-	"  set-timing   the constants that belong to the cluster: the longest lease, how long "
-		"masters are waited for, and\n"
-	"               how far clocks may differ in their rates (1%, 0.5%, 200ppm). A request "
-		"timeout is at least 10ms, and\n"
-	"               eight times the longest round trip of late\n"
-	"  force        after a majority of the masters is lost FOR GOOD: the one node of "
-		"--endpoints starts over as the only\n"
-	"               master. The others must be dead. Says what may be lost, and does it with "
-		"--yes only. It may be a\n"
-	"               node that a change has left out by mistake\n"
+	"  show         lists the nodes, who votes, who is behind, and what to do next;\n"
+	"               it asks every node of --endpoints\n"
+	"  add-replica  adds NAME, which must run with a configuration of its own (see\n"
+	"               docs/operations/install.md) and listen for its peers at\n"
+	"               HOST:PORT. It follows a master and serves reads; it does not vote\n"
+	"  promote      makes a replica a master. The replica first copies what is held,\n"
+	"               so that nothing pauses for long\n"
+	"  demote       makes a master a replica\n"
+	"  remove       removes NAME. Stop its pawld afterwards, and revoke its\n"
+	"               certificate (pawl cert revoke)\n"
+	"  replace      makes the replica NEW a master in place of OLD, which leaves: for\n"
+	"               a machine that is dead or to be retired. With the same name\n"
+	"               twice, a node that lost its state file gets its place back\n"
+	"  set-nodes    sets all nodes at once; write NAME=HOST:PORT for nodes that are\n"
+	"               not in the cluster yet. Nodes that are not listed leave\n"
+	"  set-timing   sets the timing of the cluster: the longest lease, the time to\n"
+	"               wait for masters, and how far the rates of clocks may differ (1%,\n"
+	"               0.5%, 200ppm). A request timeout is at least 10ms, and at least\n"
+	"               eight times the longest recent round trip\n"
+	"  force        after a majority of the masters is lost FOR GOOD: the one node\n"
+	"               of --endpoints starts over as the only master. The others must be\n"
+	"               dead. Explains what may be lost, and does it only with --yes. The\n"
+	"               node may be one that a change left out by mistake\n"
 	"\n"
-	"  --anyway     for promote, demote, remove, replace and set-nodes: also when too few of "
-		"the new masters answer now. A\n"
-	"               majority of the present masters has to agree all the same\n"
-	"  --wait D     how long to wait for the change (default 10m); it may go on when this is "
-		"over\n"
+	"  --anyway     for promote, demote, remove, replace and set-nodes: proceed even\n"
+	"               if too few of the new masters answer now. A majority of the\n"
+	"               present masters must still agree\n"
+	"  --wait D     how long to wait for the change (default 10m); the change may\n"
+	"               still continue afterwards\n"
 	"\n"
-	"Exit status 1 when it is refused (another change came first, no such node, ...), 3 "
-		"without a majority.\n"
+	"The exit status is 1 if the change is refused (another change came first, there\n"
+	"is no such node, ...), and 3 without a majority.\n"
 	"\n"
 	"Example:\n"
 	"  pawl cluster add-replica d d.example:7118\n"
 	"  pawl cluster replace b d                     # b is dead: d votes in its place\n"
-	"  pawl cluster set-nodes --masters d,e=e.example:7118,f=f.example:7118 --replicas a\n"
+	"  pawl cluster set-nodes --masters d,e=e.example:7118,f=f.example:7118 \\\n"
+	"    --replicas a\n"
 	"  pawl cluster set-timing --max-lease 2m\n";
 
 enum { MAY_ANYWAY = 1, MAY_YES = 2, MAY_NODES = 4, MAY_TIMING = 8 };
@@ -88,7 +84,7 @@ static const struct verb {
 	{ "replace", PAWL_REPLACE, 2, "replace OLD NEW", MAY_ANYWAY },
 	{ "set-nodes", PAWL_SET_NODES, 0, "set-nodes --masters A,B,C [--replicas D,E]",
 		MAY_ANYWAY | MAY_NODES },
-	{ "set-timing", PAWL_SET_TIMING, 0, "set-timing --max-lease 2m (or another constant)",
+	{ "set-timing", PAWL_SET_TIMING, 0, "set-timing --max-lease 2m (or another timing option)",
 		MAY_TIMING },
 	{ "force", PAWL_FORCE, 0, "force --yes", MAY_YES },
 };
@@ -106,7 +102,7 @@ static const struct verb *verb_find(const struct cli_command_line *line, const c
 			return &verbs[i];
 		}
 	}
-	cli_misuse(line, "there is no 'pawl cluster %s'", name);
+	cli_misuse(line, "unknown subcommand '%s'", name);
 }
 
 static void refuse_strange(const struct cli_command_line *line, const struct verb *verb,
@@ -121,11 +117,11 @@ static void refuse_strange(const struct cli_command_line *line, const struct ver
 		{ n->anyway, MAY_ANYWAY, "--anyway" },
 		{ n->yes, MAY_YES, "--yes" },
 		{ n->masters || n->replicas, MAY_NODES, "--masters and --replicas" },
-		{ timing, MAY_TIMING, "constants of time" },
+		{ timing, MAY_TIMING, "timing options" },
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		if (rows[i].named && !(verb->may & rows[i].may)) {
-			cli_misuse(line, "%s: not for %s", rows[i].what, verb->name);
+			cli_misuse(line, "%s cannot be used with %s", rows[i].what, verb->name);
 		}
 	}
 }
@@ -143,7 +139,7 @@ static void take_nodes(const struct cli_command_line *line, const struct named *
 	struct cluster_wanted *w) {
 	if (!n->masters) {
 		cli_misuse(line,
-			"set-nodes needs --masters: the whole set, as in --masters "
+			"set-nodes needs --masters with all masters, as in --masters "
 			"a,b,c=host:port");
 	}
 	w->masters = keep(n->masters);
@@ -151,8 +147,8 @@ static void take_nodes(const struct cli_command_line *line, const struct named *
 		&w->change.node_count);
 	if (problem) {
 		cli_misuse(line,
-			"--masters %s: %s; write names, and NAME=HOST:PORT for nodes that are not "
-			"in yet",
+			"--masters %s: %s; write NAME, or NAME=HOST:PORT for nodes that are not in "
+			"the cluster yet",
 			n->masters, problem);
 	}
 	if (n->replicas && *n->replicas) {
@@ -161,8 +157,8 @@ static void take_nodes(const struct cli_command_line *line, const struct named *
 	}
 	if (problem) {
 		cli_misuse(line,
-			"--replicas %s: %s; write names, and NAME=HOST:PORT for nodes that are not "
-			"in yet",
+			"--replicas %s: %s; write NAME, or NAME=HOST:PORT for nodes that are not "
+			"in the cluster yet",
 			n->replicas, problem);
 	}
 	w->change.nodes = w->nodes;
@@ -170,7 +166,7 @@ static void take_nodes(const struct cli_command_line *line, const struct named *
 
 static uint32_t take_duration(const struct cli_command_line *line, const char *name, uint32_t ms) {
 	if (ms == 0) {
-		cli_misuse(line, "--%s 0 cannot be", name);
+		cli_misuse(line, "--%s must be longer than 0", name);
 	}
 	return ms == UNNAMED ? 0 : ms;
 }
@@ -182,7 +178,7 @@ static void take_timing(const struct cli_command_line *line, const struct named 
 	change->promise_timeout_ms = take_duration(line, "promise-timeout", n->promise_timeout_ms);
 	change->has_clock_drift = n->drift != NULL;
 	if (n->drift && !cluster_drift_parse(n->drift, &change->clock_drift_ppm)) {
-		cli_misuse(line, "--clock-drift: '%s' is none: write 1%%, 0.5%% or 200ppm",
+		cli_misuse(line, "--clock-drift: '%s' is not a drift: write 1%%, 0.5%% or 200ppm",
 			n->drift);
 	}
 	if (!change->max_lease_ms && !change->request_timeout_ms && !change->promise_timeout_ms
@@ -197,7 +193,7 @@ static void take_operands(const struct cli_command_line *line, const struct verb
 	char **operands, int count, struct pawl_change *change) {
 	if (count != verb->operands) {
 		cli_misuse(line, "%s: pawl cluster %s",
-			count < verb->operands ? "something is missing" : "this is too much",
+			count < verb->operands ? "an argument is missing" : "too many arguments",
 			verb->usage);
 	}
 	for (int i = 0; i < count; i++) {
@@ -214,7 +210,7 @@ static void take_operands(const struct cli_command_line *line, const struct verb
 		change->other = second;
 	}
 	if (change->address && !strchr(change->address, ':')) {
-		cli_misuse(line, "'%s' is no HOST:PORT: where the other nodes reach %s",
+		cli_misuse(line, "'%s' is not HOST:PORT, the address at which other nodes reach %s",
 			change->address, change->name);
 	}
 }
@@ -224,8 +220,8 @@ static void take_operands(const struct cli_command_line *line, const struct verb
 static void check_force(const struct cli_command_line *line) {
 	if (strchr(line->endpoints, ',')) {
 		cli_misuse(line,
-			"force is for one node, which starts over as the only master: name that "
-			"one with --endpoints (now: %s)",
+			"force is for one node, which starts over as the only master: give only "
+			"that one with --endpoints (now: %s)",
 			line->endpoints);
 	}
 }
@@ -252,7 +248,7 @@ void cluster_read_line(struct cli_command_line *line, struct cluster_wanted *w) 
 	refuse_strange(line, verb, &n);
 	take_operands(line, verb, operands + 1, count - 1, &w->change);
 	if (w->wait_ms == 0) {
-		cli_misuse(line, "--wait 0 would leave before the change begins: name at least 1s");
+		cli_misuse(line, "--wait 0 ends before the change begins: give at least 1s");
 	}
 	if (verb->kind == PAWL_SET_NODES) {
 		take_nodes(line, &n, w);

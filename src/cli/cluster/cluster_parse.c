@@ -16,15 +16,15 @@ const char *cluster_nodes_parse(char *text, bool master, struct pawl_change_node
 			return "a name is empty";
 		}
 		if (address && !strchr(address, ':')) {
-			return "an address is no host:port";
+			return "an address is not host:port";
 		}
 		for (size_t i = 0; i < *count; i++) {
 			if (strcmp(nodes[i].name, name) == 0) {
-				return "a node is named twice";
+				return "a node is given twice";
 			}
 		}
 		if (*count >= PAWL_CHANGE_NODES_MAX) {
-			return "these are more than 48 nodes";
+			return "more than 48 nodes";
 		}
 		nodes[(*count)++] = (struct pawl_change_node){ name, address, master };
 	}

@@ -177,7 +177,7 @@ static void say_line(void *ctx, const char *sentence) {
 
 static void print_timing(const struct pawl_value *tree) {
 	output_field("timing",
-		"leases to %s, request timeout %s, promise timeout %s, clock drift %g%%",
+		"leases up to %s, request timeout %s, promise timeout %s, clock drift %g%%",
 		output_duration(field_int(tree, "max_lease_ms", 0)),
 		output_duration(field_int(tree, "request_timeout_ms", 0)),
 		output_duration(field_int(tree, "promise_timeout_ms", 0)),

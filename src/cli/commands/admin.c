@@ -15,18 +15,18 @@
 static const char break_help[] =
 	"usage: pawl break KEY [--token T] [--now] [--yes]\n"
 	"\n"
-	"Bars the holder of KEY from extending its lease, so that KEY is free when the lease ends. "
-		"This is safe: the holder\n"
-	"is told, and stops in time. For administrators; the node logs who did it. On a terminal "
-		"it shows the holder and asks\n"
-	"first. Milder: pawl ask-release KEY.\n"
+	"Bars the holder of KEY from extending its lease, so that KEY is free when the\n"
+	"lease ends. This is safe: the holder is told, and stops in time. For\n"
+	"administrators; the node logs who did it. On a terminal it shows the holder and\n"
+	"asks first. A gentler way: pawl ask-release KEY.\n"
 	"\n"
-	"  --token T            only if the holder has this token (default: whoever holds it now)\n"
-	"  --now                free KEY at once. THE HOLDER MAY GO ON BELIEVING THAT IT HOLDS IT "
-		"until its lease ends: be\n"
-	"                       sure that it is dead, or that what it writes to checks fencing "
-		"tokens\n"
-	"  --yes                do not ask (scripts, without a terminal, are not asked)\n"
+	"  --token T            only if the holder has this token (default: whoever holds\n"
+	"                       it now)\n"
+	"  --now                free KEY at once. THE HOLDER MAY STILL BELIEVE THAT IT\n"
+	"                       HOLDS KEY until its lease ends: make sure that it is\n"
+	"                       dead, or that everything it writes to checks fencing\n"
+	"                       tokens\n"
+	"  --yes                do not ask (scripts without a terminal are not asked)\n"
 	"\n"
 	"Example:\n"
 	"  pawl explain nightly-backup && pawl break nightly-backup\n";
@@ -39,12 +39,12 @@ static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 	fprintf(stderr, ", token %" PRIu64, e->token);
 	if (e->closing) {
 		fprintf(stderr,
-			", whose lease is over; it stays closed for another %s.\nWhat that holder "
-			"began may still be under way.\n",
+			", whose lease has expired; it stays closed for %s.\nWhat that holder "
+			"began may still be running.\n",
 			output_duration(e->closing_ms));
 	} else {
-		fprintf(stderr, ", for another %s at most.\n%s\n", output_duration(e->remaining_ms),
-			now ? "Its holder may go on believing that it holds it until then."
+		fprintf(stderr, ", for at most another %s.\n%s\n", output_duration(e->remaining_ms),
+			now ? "Its holder may still believe that it holds the key until then."
 				: "It will not be able to extend its lease.");
 	}
 	fprintf(stderr, "Break it? (yes/no) ");
@@ -67,12 +67,12 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (!found) {
 		result->error = PAWL_ENOTFOUND;
-		result->message = "nobody holds it";
+		result->message = "nobody holds this key";
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (result->holder_count > 1 && !request->token) {
 		cli_misuse(line,
-			"'%s' has %zu holders: name one of their tokens with --token (pawl get "
-			"shows them)",
+			"'%s' has %zu holders: choose one by its token with --token (pawl get "
+			"shows the tokens)",
 			key, result->holder_count);
 	} else if (!yes && !confirmed(key, &result->entry, request->now)) {
 		fprintf(stderr, "pawl break: nothing was done\n");
@@ -105,7 +105,7 @@ static int break_run(struct cli_command_line *line) {
 	request.key = cli_key(line, operands[0]);
 	if (request.token == 0) {
 		cli_misuse(line,
-			"--token 0: tokens are whole numbers above 0; leave it out for whoever "
+			"--token 0: tokens are whole numbers above 0; omit --token to mean whoever "
 			"holds the key");
 	}
 	request.token = request.token == NO_TOKEN ? 0 : request.token;
@@ -128,17 +128,16 @@ const struct cli_command cli_break = { "break",
 static const char drain_help[] =
 	"usage: pawl drain NODE\n"
 	"\n"
-	"Prepares NODE for a planned stop: it stops voting and writes what it knows, so that its "
-		"next start is only a pause.\n"
-	"Stop it right after. (SIGTERM to pawld does both.) NODE must be among the --endpoints; "
-		"the others are not touched.\n"
-	"For administrators.\n"
+	"Prepares NODE for a planned stop: it stops voting and writes down what it knows,\n"
+	"so that its next start causes only a short pause. Stop it right afterwards.\n"
+	"(SIGTERM to pawld does both.) NODE must be among the --endpoints; no other node\n"
+	"is affected. For administrators.\n"
 	"\n"
 	"Example:\n"
 	"  pawl drain b --endpoints a:7117,b:7117,c:7117 && ssh b systemctl restart pawld\n";
 
 static int drain_show(const struct cli_answer *answer) {
-	output_field("drained", "%s: it does not vote any more; stop it now", answer->subject);
+	output_field("drained", "%s: it no longer votes; stop it now", answer->subject);
 	return CLI_DONE;
 }
 

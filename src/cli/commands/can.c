@@ -16,24 +16,25 @@
 static const char can_help[] =
 	"usage: pawl can IDENTITY METHOD [KEY] [--prefix] [--priority N] [--file FILE]\n"
 	"\n"
-	"Says whether IDENTITY may call METHOD for KEY, and which rule decides it: its file, line "
-		"and text. It asks the first node\n"
-	"that answers, or with --file reads a file that perhaps no node has yet.\n"
+	"Tells whether IDENTITY may call METHOD for KEY, and which rule decides it: its\n"
+	"file, line and text. It asks the first node that answers; with --file it reads a\n"
+	"file instead, perhaps one that no node has yet.\n"
 	"\n"
-	"IDENTITY is the name in a client's certificate; unix:uid:N or unix:user:NAME, a client on "
-		"a Unix socket by its account,\n"
-	"with the groups that it has on this machine; plain, a client without TLS on a node's own "
-		"machine; anonymous; or -,\n"
-	"yourself. About others a node tells only those with the right cluster.\n"
-	"METHOD is one of the client protocol: acquire, get, list, watch, break, cluster_remove, "
-		"...\n"
+	"IDENTITY is the name in a client's certificate; or unix:uid:N or unix:user:NAME,\n"
+	"for the account of a client on a Unix socket, with the groups that it has on\n"
+	"this machine; or plain, for a client without TLS on a node's own machine; or\n"
+	"anonymous, for any other client without a certificate; or -, for yourself. A\n"
+	"node answers about others only to clients with the right `cluster`.\n"
 	"\n"
-	"  --prefix             all keys that begin with KEY, as list, watch and waiters ask for "
-		"(list always does)\n"
+	"METHOD is a method of the client protocol: acquire, get, list, watch, break,\n"
+	"cluster_remove, ...\n"
+	"\n"
+	"  --prefix             for all keys that begin with KEY, as list, watch and\n"
+	"                       waiters ask for (list always does)\n"
 	"  --priority N         acquire, ask_release: with this priority\n"
 	"  --file FILE          judge by this file; no node is asked\n"
 	"\n"
-	"Exit status 0 when it is allowed, 1 when it is not.\n"
+	"The exit status is 0 if it is allowed, and 1 if it is not.\n"
 	"\n"
 	"Example:\n"
 	"  pawl can billing acquire billing/nightly --file /etc/pawl/rights.conf\n";
@@ -85,7 +86,7 @@ static void can_resolve(struct can *c) {
 		|| strncmp(c->identity, "group:", 6) == 0
 		|| strcmp(c->identity, "everybody") == 0) {
 		cli_misuse(c->line,
-			"'%s' is nobody in particular: write the name in a certificate, "
+			"'%s' is not a single identity: write the name in a certificate, "
 			"unix:user:NAME, unix:uid:NUMBER, plain, anonymous, or -",
 			c->identity);
 	}
@@ -98,7 +99,7 @@ static int can_tell(const struct can *c, bool allowed, const char *right, const 
 	output_field("right", "%s", right);
 	output_field("because", "%s", why);
 	if (c->file) {
-		output_field("of", "this file; a node may have another");
+		output_field("note", "this file was judged; a node may have another");
 	}
 	return allowed ? CLI_DONE : CLI_REFUSED;
 }
@@ -131,14 +132,15 @@ static int can_by_file(const struct can *c) {
 	bool always_prefix;
 	if (strcmp(c->identity, "-") == 0) {
 		cli_misuse(c->line,
-			"who you are only a node knows: name somebody, or take --file away");
+			"only a node knows who you are: give an identity, or omit --file");
 	}
 	if (strcmp(c->identity, RIGHTS_ANONYMOUS) == 0) {
 		caller.identity.size = 0;
 	}
 	if (!rights_of_method(slice_of(c->method, strlen(c->method)), &question.right,
 		&always_prefix)) {
-		cli_misuse(c->line, "there is no method '%s': docs/client-protocol.md lists them",
+		cli_misuse(c->line,
+			"unknown method '%s': docs/client-protocol.md lists the methods",
 			c->method);
 	}
 	if (rights_read(c->file, &rules, &problem)) {
@@ -209,7 +211,7 @@ static int can_run(struct cli_command_line *line) {
 		&count);
 	c.identity = operands[0];
 	if (strlen(operands[1]) > METHOD_MAX) {
-		cli_misuse(line, "there is no method '%s'", operands[1]);
+		cli_misuse(line, "unknown method '%s'", operands[1]);
 	}
 	for (size_t i = 0; operands[1][i]; i++) {
 		/* The commands write these names with dashes. */
@@ -221,4 +223,4 @@ static int can_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_can = { "can",
-	"whether a client may do something, and which rule says so", can_help, can_run };
+	"tell whether a client may do something, and by which rule", can_help, can_run };

@@ -14,23 +14,21 @@ static const char clients_help[] =
 	"usage: pawl clients [--shares] [NODE]\n"
 	"       pawl clients kick NODE/ID\n"
 	"\n"
-	"Lists the connections of clients with NODE (default: the first node that answers), the "
-		"oldest first: who they are, where\n"
-	"they come from, since when, how many requests they made, how many of them wait for a "
-		"lock, what they watch, and the\n"
-	"bytes in both directions. Administrators see all connections, others those of their own "
-		"identity.\n"
+	"Lists the client connections of NODE (default: the first node that answers), the\n"
+	"oldest first: who the clients are, where they come from, since when, how many\n"
+	"requests they have made, how many of these wait for a lock, what they watch, and\n"
+	"the bytes in both directions. Administrators see all connections, others those\n"
+	"of their own identity.\n"
 	"\n"
-	"--shares lists instead what each identity and each source address has of the node, and of "
-		"how much, or - without a limit:\n"
-	"connections, requests under way, waits, watches, locks, bytes of values and of memory, "
-		"and how many requests a second it may make.\n"
+	"--shares lists instead how much of the node's limits each identity and each\n"
+	"source address uses (USED/LIMIT; - means no limit): connections, requests in\n"
+	"progress, waits, watches, locks, bytes of values and of memory; and how many\n"
+	"requests a second it may make.\n"
 	"\n"
-	"kick ends a connection. For administrators; the node logs who did it. Locks stay until "
-		"their leases end, and programs\n"
-	"that use libpawl connect again: to keep somebody out take away its certificate or its "
-		"rights ([acl] file).\n"
-	"NODE must be among the --endpoints. With a single endpoint the ID alone will do.\n"
+	"kick closes a connection. For administrators; the node logs who did it. Locks\n"
+	"stay until their leases end, and programs that use libpawl connect again: to\n"
+	"keep a client out, revoke its certificate or its rights ([acl] file). NODE must\n"
+	"be among the --endpoints. With a single endpoint, the ID alone is enough.\n"
 	"\n"
 	"Example:\n"
 	"  pawl clients a && pawl clients kick a/17\n";
@@ -166,8 +164,8 @@ static struct pawl_result *clients_pages(struct clients *c, struct pawl *client)
 			c->shares ? "shares" : "clients");
 		if (!page->error && c->node[0] && strcmp(c->node, page->node) != 0) {
 			page->error = PAWL_ECLOSED;
-			page->message = "the connection with the node was lost in the middle of "
-					"its list: name the node";
+			page->message = "the connection to the node was lost while it sent its "
+					"list: give the node's name";
 		}
 		if (page->error || !list || list->kind != PAWL_ARRAY) {
 			return page;
@@ -218,14 +216,15 @@ static struct pawl *kick_connect(struct cli_command_line *line, const char *what
 	const char *slash = strrchr(what, '/');
 	struct pawl *client;
 	if (!cli_number_parse(slash ? slash + 1 : what, out_number) || *out_number == 0) {
-		cli_misuse(line, "'%s' is no connection: write NODE/ID, as pawl clients shows it",
+		cli_misuse(line,
+			"'%s' is not a connection: write NODE/ID, as pawl clients shows it",
 			what);
 	}
 	if (!slash) {
 		if (strchr(line->endpoints, ',')) {
 			cli_misuse(line,
-				"'%s': each node numbers its connections by itself: write NODE/ID, "
-				"as pawl clients shows it",
+				"'%s' may mean another connection at each node: write NODE/ID, as "
+				"pawl clients shows it",
 				what);
 		}
 		return cli_connect(line);
@@ -268,17 +267,18 @@ static int clients_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, options, 1, 0, 2, &count);
 	bool kick = count > 0 && strcmp(operands[0], "kick") == 0;
 	if (kick && count < 2) {
-		cli_misuse(line, "kick whom? Write NODE/ID, as pawl clients shows it");
+		cli_misuse(line,
+			"kick needs a connection: write NODE/ID, as pawl clients shows it");
 	}
 	if (kick && shares) {
-		cli_misuse(line, "--shares and kick do not go together");
+		cli_misuse(line, "--shares and kick exclude each other");
 	}
 	if (!kick && count > 1) {
-		cli_misuse(line, "'%s' is too much", operands[1]);
+		cli_misuse(line, "unexpected argument '%s'", operands[1]);
 	}
 	return kick ? clients_kick(line, operands[1])
 		: clients_list(line, count ? operands[0] : NULL, shares);
 }
 
 const struct cli_command cli_clients = { "clients",
-	"who is connected with a node; and the end of a connection", clients_help, clients_run };
+	"list or close a node's client connections", clients_help, clients_run };

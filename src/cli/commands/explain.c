@@ -15,12 +15,11 @@
 static const char explain_help[] =
 	"usage: pawl explain KEY [--owner NAME]\n"
 	"\n"
-	"Says why KEY is as it is: who holds it, since when and until when at most, who waits in "
-		"which order, why you do not have\n"
-	"it, what each master says, and what would free it. All masters are asked.\n"
+	"Explains the state of KEY: who holds it, since when and until when at most, who\n"
+	"waits in which order, why you do not have it, what each master says, and what\n"
+	"would free it. All masters are asked.\n"
 	"\n"
-	"  --owner NAME         who you are, as you wait for it (the owner that pawl waiters "
-		"shows)\n"
+	"  --owner NAME         your own owner name, as pawl waiters shows it\n"
 	"\n"
 	"Example:\n"
 	"  pawl explain nightly-backup --owner \"$(hostname):4711\"\n";
@@ -140,8 +139,8 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
 	if (closes(s)) {
-		printf("    lost         its lease is over; it asked that the key stay closed for "
-			"another %s\n",
+		printf("    lost         its lease has expired; by its lock delay the key stays "
+			"closed for %s\n",
 			output_duration(s->left_ms));
 	} else {
 		printf("    at most      %s more%s\n", output_duration(s->left_ms),
@@ -151,12 +150,12 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 		printf("    broken       an administrator barred it from extending\n");
 	}
 	if (!held && x->more) {
-		printf("    told by few  %zu of %zu masters told it (%s), and not all told "
-			"everything: it may be held\n",
+		printf("    few masters  %zu of %zu reported it (%s), and some left records out: "
+			"it may be held\n",
 			s->masters, x->masters, s->first);
 	} else if (!held) {
-		printf("    held by few  %zu of %zu masters have it (%s): too few to hold it; the "
-			"rest of something that failed, or just begins\n",
+		printf("    few masters  %zu of %zu know it (%s), too few for a grant: it is left "
+			"over from a failed request, or the request is just starting\n",
 			s->masters, x->masters, s->first);
 	}
 	struct pawl_bytes value = pawl_value_get(r, "value") ? pawl_value_get(r, "value")->bytes
@@ -177,11 +176,11 @@ static void print_holders(const struct explained *x) {
 		printf("  nobody\n");
 	}
 	if (x->answer->more) {
-		printf("  There may be more: not all masters had room to tell everything.\n");
+		printf("  There may be more: some masters had too many records for one answer.\n");
 	}
 	if (x->answer->entry.contested) {
 		printf("  The key is contested: after a recovery several may hold it, and nobody "
-			"gets it until one is left.\n");
+			"else gets it until only one is left.\n");
 	}
 }
 
@@ -215,7 +214,7 @@ static void print_waiters(const struct explained *x) {
 		printf(w->priority ? ", priority %" PRId32 "\n" : "\n", w->priority);
 	}
 	if (!x->waiters) {
-		printf("  not known: the queue's master does not answer\n");
+		printf("  not known: the master that keeps the queue does not answer\n");
 	} else if (x->waiters->waiter_count == 0) {
 		printf("  nobody\n");
 	}
@@ -259,17 +258,18 @@ static void print_why_held(const struct explained *x) {
 		left -= field_int(x->seen[i].record, "permits", 0);
 	}
 	if (count_seen(x, closes) == x->count) {
-		printf("  Nobody holds it, but who held it last was lost, and it stays closed for "
-			"a while (--lock-delay).\n");
+		printf("  Nobody holds it, but its last holder was lost, and its lock delay keeps "
+			"the key closed for a while.\n");
 	} else if (count_seen(x, is_shared) == x->count) {
-		printf("  It is held by readers: take it --shared, or wait for them (--wait, pawl "
-			"run --wait 1m).\n");
+		printf("  Readers hold it: take it with --shared, or wait (--wait, pawl run --wait "
+			"1m).\n");
 	} else if (left > 0) {
 		printf("  %" PRId64 " of %" PRId64 " permits are free: take them; for more, wait "
 			"(--wait, pawl run --wait 1m).\n",
 			left, of);
 	} else {
-		printf("  It is held, and you do not wait for it (--wait, pawl run --wait 1m).\n");
+		printf("  It is held, and you are not waiting for it (--wait, pawl run --wait "
+			"1m).\n");
 	}
 }
 
@@ -277,22 +277,23 @@ static void print_why(const struct explained *x) {
 	size_t waiting = x->waiters ? x->waiters->waiter_count : 0, mine = place(x);
 	printf("Why you do not have it:\n");
 	if (x->voting < x->quorum) {
-		printf("  Only %zu of %zu masters vote, and a grant takes %zu: nobody gets any key "
-			"until then (pawl status).\n",
+		printf("  Only %zu of %zu masters vote, and a grant takes %zu: until then nobody "
+			"gets any key (pawl status).\n",
 			x->voting, x->masters, x->quorum);
 	}
 	if (has_it(x)) {
 		printf("  You have it.\n");
 	} else if (mine) {
-		printf("  You wait in place %zu%s.\n", mine,
-			mine == 1 && x->count ? ": it is yours when it is free" : "");
+		printf("  You are waiting in place %zu%s.\n", mine,
+			mine == 1 && x->count ? ": the key is yours as soon as it is free" : "");
 	} else if (waiting) {
-		printf("  %zu wait%s ahead of whoever comes now.\n", waiting,
-			waiting == 1 ? "s" : "");
+		printf("  %zu waiter%s ahead of a new request.\n", waiting,
+			waiting == 1 ? " is" : "s are");
 	} else if (x->count) {
 		print_why_held(x);
 	} else if (x->promises) {
-		printf("  Somebody is about to take it: promised at %zu masters, for %s at most.\n",
+		printf("  Somebody is about to acquire it: %zu masters have promised it, for at "
+			"most %s.\n",
 			x->promises, output_duration(x->promised_ms));
 	} else if (x->voting >= x->quorum) {
 		printf("  Nothing is in the way: take it.\n");
@@ -317,8 +318,8 @@ static void print_remedy(const struct explained *x) {
 	printf("  time:       in %s at most%s\n", output_duration(longest),
 		closing + barred >= x->count ? "" : ", if the lease is not extended");
 	if (closing == x->count) {
-		printf("  you:        pawl break %s --now opens it, when nothing of the last "
-			"holder is under way any more (administrators)\n",
+		printf("  you:        pawl break %s --now opens it (administrators); make sure "
+			"first that nothing of the last holder is still running\n",
 			x->key);
 	} else if (barred < x->count) {
 		printf("  you:        pawl break %s bars its holder from extending "
@@ -353,10 +354,11 @@ static void print_masters(const struct explained *x) {
 			printf(", promised for %s",
 				output_duration(field_int(promise, "left_ms", 0)));
 		}
-		if (field_int(m, "kept", 0)) {
-			printf(", %" PRId64 " next in line", field_int(m, "kept", 0));
+		int64_t parked = field_int(m, "kept", 0);
+		if (parked) {
+			printf(", %" PRId64 " parked request%s", parked, parked == 1 ? "" : "s");
 		}
-		printf("%s", field_bool(m, "more") ? ", and more that it left out" : "");
+		printf("%s", field_bool(m, "more") ? ", and more records, left out here" : "");
 		printf(field_bool(m, "home") ? ", keeps the queue\n" : "\n");
 	}
 }
@@ -409,5 +411,5 @@ static int explain_run(struct cli_command_line *line) {
 	return status;
 }
 
-const struct cli_command cli_explain = { "explain", "why a key is as it is, and what would free it",
-	explain_help, explain_run };
+const struct cli_command cli_explain = { "explain",
+	"explain the state of a key, and what would free it", explain_help, explain_run };

@@ -15,29 +15,30 @@ static const char fence_help[] =
 	"usage: pawl fence check FILE NAME TOKEN [--shared]\n"
 	"       pawl fence show FILE NAME\n"
 	"\n"
-	"For a script that guards what a lock protects. check: exit status 0 when nobody with a "
-		"higher token was here before, and\n"
-	"TOKEN is then recorded in FILE, on disk, before this returns; 1 when somebody newer was "
-		"here: refuse what is asked; 2 when\n"
-	"that cannot be told, because FILE cannot be used or the command line is wrong: refuse, "
-		"and call somebody. FILE is made if\n"
-	"it is missing; losing it forgets everything. Several processes of one machine may use it "
-		"at once. A check\n"
-	"and what it allows are two steps: do them under a lock of the machine (flock), or let a "
-		"database do both at once\n"
-	"(docs/guide).\n"
+	"For a script that protects a resource with fencing tokens. check exits\n"
 	"\n"
-	"  --shared             TOKEN is a reader's (pawl run --shared): not below any writer's; "
-		"readers do not disturb each other\n"
+	"  with 0 if no higher token has been seen for NAME: TOKEN is now recorded in\n"
+	"         FILE, on disk\n"
+	"  with 1 if a higher one has been seen: refuse the request\n"
+	"  with 2 if this cannot be decided, because FILE cannot be used or the command\n"
+	"         line is wrong: refuse the request, and alert somebody\n"
+	"\n"
+	"FILE is created if it is missing; losing it loses all tokens. Several processes\n"
+	"of one machine may use it at once. A check and the action that it allows are two\n"
+	"steps: do both under a lock of the machine (flock), or let a database do them in\n"
+	"one step (docs/guide).\n"
+	"\n"
+	"  --shared             TOKEN is a reader's (pawl run --shared): it must not be\n"
+	"                       below any writer's; readers do not exclude each other\n"
 	"\n"
 	"Example:\n"
-	"  flock out.lock sh -c 'pawl fence check /var/lib/out.fence out \"$PAWL_TOKEN\" && mv new "
-		"out'\n";
+	"  flock out.lock sh -c \\\n"
+	"    'pawl fence check /var/lib/out.fence out \"$PAWL_TOKEN\" && mv new out'\n";
 
 /* This is not status 1, which is for a token that is refused: here nothing has been compared. */
 static int fail_file(const struct cli_command_line *line, const char *path, int error) {
 	const char *why = error == PAWL_EIO && errno ? strerror(errno)
-		: error == PAWL_EIO ? "it is damaged, or no such store"
+		: error == PAWL_EIO ? "the file is damaged, or is not a fence file"
 		: pawl_error_message(error);
 	char text[512];
 	snprintf(text, sizeof text, "%s: %s", path, why);
@@ -60,7 +61,7 @@ static void print(const struct cli_command_line *line, const char *name, uint64_
 	} else if (!allowed) {
 		printf("%" PRIu64 "\n", highest);
 	} else if (!*allowed) {
-		fprintf(stderr, "pawl fence: %s: refused: token %" PRIu64 " was here before\n",
+		fprintf(stderr, "pawl fence: %s: refused: token %" PRIu64 " has been seen\n",
 			name, highest);
 	}
 }
@@ -109,14 +110,14 @@ static int fence_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, options, COUNT(options), 3, 4, &count);
 	bool checks = strcmp(operands[0], "check") == 0;
 	if (!checks && strcmp(operands[0], "show") != 0) {
-		cli_misuse(line, "there is no 'fence %s': say check or show", operands[0]);
+		cli_misuse(line, "unknown subcommand '%s': use check or show", operands[0]);
 	}
 	if (checks != (count == 4)) {
-		cli_misuse(line, checks ? "which token?" : "show takes no token");
+		cli_misuse(line, checks ? "check needs a TOKEN" : "show takes no TOKEN");
 	}
 	if (checks && (!cli_number_parse(operands[3], &token) || token == 0 || token > INT64_MAX)) {
 		cli_misuse(line,
-			"'%s' is no token: those are whole numbers above 0, as in PAWL_TOKEN",
+			"'%s' is not a token: write a whole number above 0, as in PAWL_TOKEN",
 			operands[3]);
 	}
 	check_names(line, operands[1], operands[2]);
@@ -137,4 +138,4 @@ static int fence_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_fence = { "fence",
-	"keep the highest token seen, for what a lock protects", fence_help, fence_run };
+	"keep the highest token seen, to protect a resource", fence_help, fence_run };

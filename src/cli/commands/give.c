@@ -11,11 +11,10 @@
 static const char transfer_help[] =
 	"usage: pawl transfer KEY LOCK_ID TO\n"
 	"\n"
-	"Gives the lock up in favour of the waiter TO (the owner that pawl waiters shows), who has "
-		"it next whoever waits ahead.\n"
-	"If nobody of that name waits nothing is given up, and the exit status is 1. For a program "
-		"that holds its lock with\n"
-	"pawl run or pawl elect: pawl ask-release KEY --to TO.\n"
+	"Hands a lock over to the waiter TO (an owner that pawl waiters shows), who gets\n"
+	"it next, whoever waits ahead. If nobody of that name is waiting, the lock is\n"
+	"kept, and the exit status is 1. If pawl run or pawl elect holds the lock, use\n"
+	"pawl ask-release KEY --to TO instead.\n"
 	"\n"
 	"Example:\n"
 	"  pawl transfer scheduler 6f1d0c9a5be24f7e8a34d2c1b0f9e877 host-b:4711\n";
@@ -37,17 +36,17 @@ static int transfer_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_transfer = { "transfer",
-	"give a lock up in favour of a waiter that is named", transfer_help, transfer_run };
+	"hand a lock over to a given waiter", transfer_help, transfer_run };
 
 /* ---- downgrade ---- */
 
 static const char downgrade_help[] =
 	"usage: pawl downgrade KEY LOCK_ID\n"
 	"\n"
-	"Makes an exclusive lock a shared one without letting go: others may share it from now on. "
-		"There is no way back: release\n"
-	"it, and acquire anew. What the lock let you do alone must be over before this is called, "
-		"whatever comes of it.\n"
+	"Turns an exclusive lock into a shared one without releasing it: from now on,\n"
+	"others may share it. There is no way back except to release it and to acquire it\n"
+	"again. Finish everything that needs the exclusive lock before you call this:\n"
+	"even if it fails, the lock may be shared.\n"
 	"\n"
 	"Example:\n"
 	"  pawl downgrade catalogue 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
@@ -68,25 +67,24 @@ static int downgrade_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_downgrade = { "downgrade",
-	"make an exclusive lock a shared one without letting go", downgrade_help, downgrade_run };
+	"turn an exclusive lock into a shared one", downgrade_help, downgrade_run };
 
 /* ---- ask-release ---- */
 
 static const char ask_help[] =
 	"usage: pawl ask-release KEY [--to OWNER] [--priority N] [--owner NAME]\n"
 	"\n"
-	"Asks the holder of KEY to let go: an event for its program, which decides. A leader (pawl "
-		"elect, election.h) hands over to\n"
-	"the candidate --to, or yields to a candidate that asks with a greater priority than its "
-		"own; without either it stays.\n"
-	"pawl run does as its --on-ask says. Nothing is taken from anybody: pawl break does that. "
-		"Exit status 0 when somebody was\n"
-	"told (who else watches KEY is told, too); 1 when nobody listens, the holder neither.\n"
+	"Asks the holder of KEY to release it. The holder's program gets an event, and\n"
+	"decides. A leader (pawl elect, election.h) hands over to the candidate that --to\n"
+	"names, or yields to a candidate that asks with a higher priority than its own;\n"
+	"otherwise it stays. pawl run does what its --on-ask says. Nothing is taken from\n"
+	"anybody; pawl break does that. The exit status is 0 if anybody was told (this\n"
+	"includes others who watch KEY), and 1 if nobody watches KEY.\n"
 	"\n"
-	"  --to OWNER           in whose favour: a waiter, as pawl waiters shows it\n"
-	"  --owner NAME         who asks, for people and for the holder (default: host and "
-		"process)\n"
-	"  --priority N         of whoever asks (default 0)\n"
+	"  --to OWNER           the waiter that should get it next, as pawl waiters shows\n"
+	"                       it\n"
+	"  --owner NAME         who asks, shown to the holder (default: host and process)\n"
+	"  --priority N         the priority of whoever asks (default 0)\n"
 	"\n"
 	"Example:\n"
 	"  pawl waiters scheduler && pawl ask-release scheduler --to host-b:4711\n";
@@ -99,12 +97,12 @@ static int ask_show(const struct cli_answer *answer) {
 	uint32_t reached = answer->result->reached;
 	if (reached) {
 		output_field("told",
-			"%" PRIu32 " who watch%s it; what comes of it is for the holder to decide",
-			reached, reached == 1 ? "es" : "");
+			"%" PRIu32 " watcher%s; the holder decides",
+			reached, reached == 1 ? "" : "s");
 	} else {
 		fprintf(stderr,
-			"pawl ask-release: nobody listens at '%s': its holder does not watch it, "
-			"or nobody holds it\n",
+			"pawl ask-release: nobody watches '%s': either its holder does not, or "
+			"nobody holds it\n",
 			answer->subject);
 	}
 	return ask_status(answer);
@@ -129,5 +127,5 @@ static int ask_run(struct cli_command_line *line) {
 		.people = ask_show, .json = ask_json });
 }
 
-const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to let go",
+const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to release it",
 	ask_help, ask_run };

@@ -13,13 +13,12 @@
 static const char leader_help[] =
 	"usage: pawl leader NAME [--watch]\n"
 	"\n"
-	"Says who leads the election NAME now, with the token and the value that it proclaims; "
-		"exit status 1 when nobody does. With\n"
-	"--watch each change as a line, in order, the present leader first. A quorum of masters is "
-		"asked; with --watch it is one\n"
-	"node's view.\n"
+	"Shows who leads the election NAME now, with the token and the value that the\n"
+	"leader proclaims. The exit status is 1 if nobody leads. With --watch it prints\n"
+	"the present leader and then each change, a line each, in order. A quorum of\n"
+	"masters is asked; with --watch, the view of one node is shown.\n"
 	"\n"
-	"  --watch              go on until it is ended\n"
+	"  --watch              continue until interrupted\n"
 	"\n"
 	"Example:\n"
 	"  pawl leader scheduler --json | jq -r .value\n"
@@ -127,5 +126,5 @@ static int leader_run(struct cli_command_line *line) {
 		.people = leader_show, .json = leader_show });
 }
 
-const struct cli_command cli_leader = { "leader", "who leads an election, and each change",
+const struct cli_command cli_leader = { "leader", "show who leads an election, and each change",
 	leader_help, leader_run };

@@ -22,37 +22,28 @@ static void set_time_left(json_t *object, const struct pawl_result *result) {
 /* ---- acquire ---- */
 
 static const char acquire_help[] =
-	"usage: pawl acquire KEY... [--lease DURATION] [--wait DURATION] [--value V] [--owner "
-		"NAME] [--lock-id ID]\n"
-	"                    [--shared | --permits K --of N] [--priority N] [--lock-delay "
-		"DURATION] [--label TEXT]\n"
+	"usage: pawl acquire KEY... [OPTION...]\n"
 	"\n"
-	"Takes the lock KEY and prints its lock id, fencing token and the time that is left. "
-		"Nobody renews it: call\n"
-	"pawl extend before that time is over, and pawl release when done. Of several KEYs it "
-		"takes all or none, in one\n"
-	"request, each with a lock id and token of its own. To hold a lock while a program runs, "
-		"pawl run is simpler and safer.\n"
+	"Acquires the lock KEY, and prints its lock id, its fencing token and the time\n"
+	"that is left. The lock is not renewed automatically: call pawl extend before\n"
+	"that time has passed, and pawl release when you are done. With several KEYs it\n"
+	"takes all of them or none in one request; each has its own lock id and token. To\n"
+	"hold a lock while a program runs, pawl run is simpler and safer.\n"
 	"\n"
-	"  --lease DURATION     for how long (default 30s)\n"
-	"  --wait DURATION      wait so long for others to let go of it, first come first served "
-		"(default: one try)\n"
-	"  --value V            bytes that everybody can read at KEY while it is held\n"
-	"  --owner NAME         who holds it, for people (default: host and process)\n"
-	"  --lock-id ID         repeat an earlier acquire whose answer was lost or unsure (32 "
-		"hexadecimal digits), in the same mode\n"
-	"                       (after pawl downgrade: --shared)\n"
-	"  --shared             together with others who are shared, as readers are\n"
-	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all "
-		"holders name the same N\n"
-	"  --priority N         who waits with a greater one is earlier (default 0)\n"
-	"  --lock-delay D       keep KEY closed for so long when the lease runs out without a "
-		"release\n"
-	"  --label TEXT         shown to those who ask who holds it, beside host and process\n"
+	"  --lease DURATION     how long the lock lasts (default 30s)\n"
+	"  --wait DURATION      wait up to DURATION for the lock, first come, first\n"
+	"                       served (default: try once)\n"
+	"  --value V            bytes that others can read under KEY while it is held\n"
+	"  --owner NAME         the holder's name, shown to others (default: host and\n"
+	"                       process)\n"
+	"  --lock-id ID         repeat an earlier acquire whose answer was lost or was\n"
+	"                       `unsure`, with the same mode (after pawl downgrade:\n"
+	"                       --shared); ID is 32 hexadecimal digits\n"
+	TERMS_HELP
 	"\n"
 	"Example:\n"
-	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) "
-		"token=\\(.token)\"')\n"
+	"  eval $(pawl acquire nightly-backup --lease 1m --json |\n"
+	"    jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
 	"  backup --fence \"$token\" && pawl release nightly-backup \"$id\"\n";
 
 static int acquire_json(const struct cli_answer *answer) {
@@ -125,11 +116,12 @@ static int acquire_run(struct cli_command_line *line) {
 	request.terms = terms_read(line, &terms);
 	if (terms.release_on_disconnect) {
 		cli_misuse(line,
-			"--release-on-disconnect: this process ends at once, and the lock with it: "
-			"use pawl run");
+			"--release-on-disconnect needs a process that stays connected: use pawl "
+			"run");
 	}
 	if (id && count > 1) {
-		cli_misuse(line, "--lock-id with several keys: each has one of its own");
+		cli_misuse(line,
+			"--lock-id cannot be used with several keys: each has its own lock id");
 	}
 	if (id) {
 		request.lock_id = cli_lock_id(line, id);
@@ -145,22 +137,22 @@ static int acquire_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_acquire = { "acquire",
-	"take a lock, print its lock id, token and time left", acquire_help, acquire_run };
+	"take a lock, and print its lock id, token and time left", acquire_help, acquire_run };
 
 /* ---- extend ---- */
 
 static const char extend_help[] =
 	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T] [--slots N,...]\n"
 	"\n"
-	"Prolongs a lock to DURATION from now and prints the time that is left. A lock whose time "
-		"is over is lost, whatever\n"
-	"this says later: keep an eye on the clock.\n"
+	"Extends the lease of a lock to DURATION from now, and prints the time that is\n"
+	"left. Once its time has passed, a lock is lost, whatever a later extend says.\n"
 	"\n"
-	"  --lease DURATION     for how long from now (default 30s)\n"
-	"  --token T            the token that acquire printed: masters that saw another holder "
-		"since do not count\n"
-	"  --slots N,...        of permits: those that acquire or the last extend printed; what it "
-		"prints is what is held from now on\n"
+	"  --lease DURATION     how long the lock lasts from now on (default 30s)\n"
+	"  --token T            the token that acquire printed; masters that have seen\n"
+	"                       another holder since then do not count\n"
+	"  --slots N,...        the permit numbers that acquire or the last extend\n"
+	"                       printed; from now on the lock has the numbers that this\n"
+	"                       command prints\n"
 	"\n"
 	"Example:\n"
 	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
@@ -173,8 +165,8 @@ static void read_slots(const struct cli_command_line *line, const char *text, ui
 			: PAWL_PERMITS_MAX;
 		if (n >= PAWL_PERMITS_MAX || (*end && (*end != ',' || !end[1]))) {
 			cli_misuse(line,
-				"--slots takes the numbers of the permits, 0 to 127, with commas "
-				"between: 0,3");
+				"--slots takes permit numbers from 0 to 127, separated by commas: "
+				"0,3");
 		}
 		slots[n / 64] |= UINT64_C(1) << (n % 64);
 		text = *end ? end + 1 : end;
@@ -218,7 +210,7 @@ static int extend_run(struct cli_command_line *line) {
 		.people = extend_show, .json = extend_json });
 }
 
-const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took",
+const struct cli_command cli_extend = { "extend", "extend a lock that pawl acquire took",
 	extend_help, extend_run };
 
 /* ---- update ---- */
@@ -226,16 +218,17 @@ const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acqu
 static const char update_help[] =
 	"usage: pawl update KEY LOCK_ID VALUE [--expect OLD | --expect-seq SEQ]\n"
 	"\n"
-	"Sets the value of a lock that is held; everybody can read it with pawl get. The lease is "
-		"untouched.\n"
+	"Sets the value of a lock that is held; others can read it with pawl get. The\n"
+	"lease stays as it is.\n"
 	"\n"
-	"  --expect OLD         only if the present value is OLD (it may be empty: --expect '')\n"
-	"  --expect-seq SEQ     only if it was written by this write: value_seq, as update and get "
-		"--json print it\n"
+	"  --expect OLD         only if the present value is OLD, which may be empty\n"
+	"                       (--expect '')\n"
+	"  --expect-seq SEQ     only if the present value comes from the write SEQ, a\n"
+	"                       value_seq that update --json or get --json printed\n"
 	"\n"
 	"Example:\n"
-	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect "
-		"10.0.0.6:8080\n";
+	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 \\\n"
+	"    --expect 10.0.0.6:8080\n";
 
 static int update_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
@@ -257,15 +250,15 @@ static int update_run(struct cli_command_line *line) {
 	request.value = pawl_str(operands[2]);
 	request.expect = pawl_str(expect);
 	if (expect && expect_seq) {
-		cli_misuse(line, "--expect and --expect-seq together: name one of them");
+		cli_misuse(line, "--expect and --expect-seq exclude each other");
 	}
 	if (expect_seq) {
 		request.expect_seq.data = seq;
 		if (!cli_hex_parse(expect_seq, seq, sizeof seq, &request.expect_seq.size)
 			|| request.expect_seq.size != VALUE_SEQ_BYTES) {
 			cli_misuse(line,
-				"--expect-seq: '%s' is no value_seq: those are %d hexadecimal "
-				"digits",
+				"--expect-seq: '%s' is not a value_seq: write the %d hexadecimal "
+				"digits that --json printed",
 				expect_seq, 2 * VALUE_SEQ_BYTES);
 		}
 	}
@@ -273,7 +266,7 @@ static int update_run(struct cli_command_line *line) {
 		.people = update_show });
 }
 
-const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set",
+const struct cli_command cli_update = { "update", "set the value of a held lock (compare and set)",
 	update_help, update_run };
 
 /* ---- release ---- */
@@ -281,9 +274,8 @@ const struct cli_command cli_update = { "update", "set the value of a held lock,
 static const char release_help[] =
 	"usage: pawl release KEY LOCK_ID\n"
 	"\n"
-	"Gives a lock up; the next in the queue has it at once. Releasing twice does no harm: the "
-		"second time it says that\n"
-	"the lock was not held any more, and that is no failure.\n"
+	"Releases a lock; the next waiter gets it at once. Releasing a lock that is no\n"
+	"longer held is not an error.\n"
 	"\n"
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
@@ -291,7 +283,7 @@ static const char release_help[] =
 static int release_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
 	output_field("released", "%s",
-		answer->result->released ? "yes" : "it was not held any more");
+		answer->result->released ? "yes" : "it was no longer held");
 	return CLI_DONE;
 }
 
@@ -304,4 +296,4 @@ static int release_run(struct cli_command_line *line) {
 		.people = release_show });
 }
 
-const struct cli_command cli_release = { "release", "give a lock up", release_help, release_run };
+const struct cli_command cli_release = { "release", "release a lock", release_help, release_run };

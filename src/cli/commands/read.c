@@ -36,12 +36,13 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	const struct pawl_entry *e = &result->entry;
 	output_field_bytes("key", key);
 	if (e->closing) {
-		output_field("held", "no: lost without a release, and closed for another %s",
+		output_field("held", "no; it was lost without a release, and stays closed for %s",
 			output_duration(e->closing_ms));
 	} else if (!e->held) {
 		output_field("held", "%s",
 			e->contested
-				? "contested: several may hold it, nobody gets it until one is left"
+				? "contested: several may hold it, and nobody else gets it until "
+					"only one is left"
 				: "no");
 	} else if (result->holder_count) {
 		for (size_t i = 0; i < result->holder_count; i++) {
@@ -51,7 +52,8 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 		print_holder(e);
 	}
 	if (result->recovering) {
-		output_field("note", "%s is recovering and may not know all yet", result->node);
+		output_field("note", "%s is recovering and may not know every holder yet",
+			result->node);
 	}
 	if (result->age_ms >= 0 && *result->role && strcmp(result->role, "master") != 0) {
 		output_field_duration("view's age", result->age_ms);
@@ -74,9 +76,9 @@ void read_print(const struct cli_command_line *line, const struct pawl_result *r
 static const char get_help[] =
 	"usage: pawl get KEY [--quorum]\n"
 	"\n"
-	"Says whether KEY is held, by whom, with which token and value, and for how long still. A "
-		"free key is no failure.\n"
-	"Without --quorum the node answers from its own memory, at once, and may be behind.\n"
+	"Shows whether KEY is held, by whom, with which token and value, and for how much\n"
+	"longer. A free key is not an error. Without --quorum the node answers from its\n"
+	"own memory, at once, and what it shows may be out of date.\n"
 	"\n"
 	"  --quorum             ask a quorum of masters\n"
 	"\n"
@@ -97,18 +99,19 @@ static int get_run(struct cli_command_line *line) {
 		.people = get_show, .json = get_show });
 }
 
-const struct cli_command cli_get = { "get", "who holds a key, with its value", get_help, get_run };
+const struct cli_command cli_get = { "get", "show who holds a key, and its value", get_help,
+	get_run };
 
 /* ---- ls ---- */
 
 static const char ls_help[] =
 	"usage: pawl ls [PREFIX] [--limit N] [--after KEY] [--waiting]\n"
 	"\n"
-	"Lists the held keys that begin with PREFIX, in order, as the node that answers knows "
-		"them.\n"
+	"Lists the held keys that begin with PREFIX, in order, as the node that answers\n"
+	"knows them.\n"
 	"\n"
-	"  --waiting            instead: who waits for any of these keys, in order; all masters "
-		"are asked\n"
+	"  --waiting            list the waiters for these keys instead, in order, from\n"
+	"                       all masters\n"
 	"  --limit N            at most N keys (default: all)\n"
 	"  --after KEY          begin after KEY\n"
 	"\n"
@@ -195,7 +198,7 @@ static int ls_show_waiting(const struct cli_answer *answer) {
 		printf(" %9s  %s\n", output_duration(w->since_ms), w->node);
 	}
 	if (result->waiter_count == 0) {
-		printf("nobody waits\n");
+		printf("nobody is waiting\n");
 	} else if (result->more) {
 		printf("(more: at most %" PRIu32 " are shown)\n", answer->request->limit);
 	}
@@ -219,11 +222,11 @@ static int ls_run(struct cli_command_line *line) {
 	int count;
 	char **operands = cli_options(line, options, COUNT(options), 0, 1, &count);
 	if (ls.left == 0) {
-		cli_misuse(line, "--limit 0 shows nothing: name at least 1");
+		cli_misuse(line, "--limit must be at least 1");
 	}
 	const char *prefix = count ? operands[0] : "";
 	if (waiting && after) {
-		cli_misuse(line, "--waiting and --after together: a longer PREFIX shows less");
+		cli_misuse(line, "--waiting and --after exclude each other: use a longer PREFIX");
 	}
 	if (waiting) {
 		return ls_waiting(line, prefix, ls.left);
@@ -251,7 +254,7 @@ static int ls_run(struct cli_command_line *line) {
 	return cli_finish(client, last, status);
 }
 
-const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help,
+const struct cli_command cli_ls = { "ls", "list the held keys that begin with a prefix", ls_help,
 	ls_run };
 
 /* ---- waiters ---- */
@@ -259,7 +262,7 @@ const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefi
 static const char waiters_help[] =
 	"usage: pawl waiters KEY\n"
 	"\n"
-	"Shows who waits for KEY, in the order in which they will have it.\n"
+	"Lists the waiters for KEY, in the order in which they will be served.\n"
 	"\n"
 	"Example:\n"
 	"  pawl waiters nightly-backup\n";
@@ -280,7 +283,7 @@ static int waiters_show(const struct cli_answer *answer) {
 			*who ? "; " : "", who);
 	}
 	if (result->waiter_count == 0) {
-		printf("nobody waits\n");
+		printf("nobody is waiting\n");
 	}
 	return CLI_DONE;
 }
@@ -293,5 +296,5 @@ static int waiters_run(struct cli_command_line *line) {
 		.people = waiters_show });
 }
 
-const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help,
-	waiters_run };
+const struct cli_command cli_waiters = { "waiters", "list the waiters for a key, in order",
+	waiters_help, waiters_run };

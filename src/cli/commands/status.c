@@ -13,18 +13,16 @@
 static const char status_help[] =
 	"usage: pawl status [--all] [--watch] [--interval DURATION]\n"
 	"\n"
-	"Shows how the first node that answers does: whether it votes, whom it follows or what it "
-		"waits for, the cluster's\n"
-	"nodes as it sees them, how far behind they are, what it holds, and what to do next. pawl "
-		"cluster show asks all nodes\n"
-	"and puts together what they say.\n"
+	"Shows the status of the first node that answers: whether it votes, whom it\n"
+	"follows or what it waits for, the nodes of the cluster as it sees them, how far\n"
+	"behind they are, what it holds, and what to do next. pawl cluster show asks all\n"
+	"nodes and combines what they say.\n"
 	"\n"
-	"  --all                ask every node of --endpoints, a line each\n"
-	"  --watch              again and again, until interrupted (with --json: one object a "
-		"line)\n"
-	"  --interval DURATION  for --watch (default 1s)\n"
+	"  --all                ask every node of --endpoints, and print a line for each\n"
+	"  --watch              repeat until interrupted (with --json: one object a line)\n"
+	"  --interval DURATION  time between repeats with --watch (default 1s)\n"
 	"\n"
-	"Exit status 3 when no node answers; with --all, when one of them does not.\n"
+	"The exit status is 3 if no node answers; with --all, if one of them does not.\n"
 	"\n"
 	"Example:\n"
 	"  pawl status --all --endpoints a:7117,b:7117,c:7117\n";
@@ -50,10 +48,10 @@ static void print_following(const struct view_node *self) {
 		output_field("follows", "%s; a snapshot is arriving, %" PRId64 " records so far",
 			self->following, self->snapshot_done);
 	} else if (*self->following && self->age_ms != VIEW_UNKNOWN) {
-		output_field("follows", "%s, at most %s old", self->following,
+		output_field("follows", "%s, with a view at most %s old", self->following,
 			output_duration(self->age_ms));
 	} else if (*self->following) {
-		output_field("follows", "%s, since a moment ago", self->following);
+		output_field("follows", "%s, just started", self->following);
 	} else {
 		output_field("follows", "nobody: no master is linked with a majority");
 	}
@@ -125,11 +123,11 @@ static void print_status(const struct pawl_result *result) {
 		field_int(tree, "held", 0), field_int(tree, "promises", 0),
 		field_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)field_int(tree, "memory_bytes", 0) / 1048576);
-	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
+	output_field_duration("max lease", v.max_lease_ms);
 	if (*field_text(tree, "rights")) {
 		output_field("rights", "%s",
 			strcmp(field_text(tree, "rights"), "none") == 0
-				? "no file of rules ([acl] file)"
+				? "no rules file ([acl] file)"
 				: field_text(tree, "rights"));
 	}
 	if (self && self->certificate_days != VIEW_UNKNOWN) {
@@ -303,7 +301,7 @@ static int status_run(struct cli_command_line *line) {
 	};
 	cli_options(line, options, COUNT(options), 0, 0, NULL);
 	if (s.interval_ms == 0) {
-		cli_misuse(line, "--interval 0 would ask without a pause: name at least 1ms");
+		cli_misuse(line, "--interval must be longer than 0");
 	}
 	s.list = strdup(line->endpoints);
 	s.base = s.all ? event_base_new() : NULL;
@@ -335,4 +333,5 @@ static int status_run(struct cli_command_line *line) {
 	return s.exit_status;
 }
 
-const struct cli_command cli_status = { "status", "how the cluster does", status_help, status_run };
+const struct cli_command cli_status = { "status", "show the status of a node and its cluster",
+	status_help, status_run };

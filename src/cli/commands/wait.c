@@ -10,12 +10,12 @@
 static const char wait_help[] =
 	"usage: pawl wait KEY --for held|free [--timeout DURATION]\n"
 	"\n"
-	"Waits until KEY is held, or free, without taking it; returns at once if it is so already. "
-		"Exit status 1 when the\n"
-	"time is over, 3 when it is and no node answered.\n"
+	"Waits until KEY is held, or free, without taking it, and returns at once if that\n"
+	"is already so. The exit status is 1 after a timeout, or 3 if no node answered in\n"
+	"that time.\n"
 	"\n"
 	"  --for held|free      what to wait for\n"
-	"  --timeout DURATION   how long (default: for ever, also while no node answers)\n"
+	"  --timeout DURATION   how long (default: for ever, even while no node answers)\n"
 	"\n"
 	"Example:\n"
 	"  pawl wait deploy --for free --timeout 10m && echo done\n";
@@ -68,7 +68,7 @@ static int wait_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	w.request.key = cli_key(line, operands[0]);
 	if (!what || (strcmp(what, "held") != 0 && strcmp(what, "free") != 0)) {
-		cli_misuse(line, "say what to wait for: --for held or --for free");
+		cli_misuse(line, "what to wait for is missing: write --for held or --for free");
 	}
 	w.request.for_free = strcmp(what, "free") == 0;
 	w.for_ever = !timeout;

@@ -14,18 +14,20 @@
 static const char watch_help[] =
 	"usage: pawl watch [PREFIX] [--key KEY] [--from POSITION] [--count N]\n"
 	"\n"
-	"Shows what becomes of all keys that begin with PREFIX (default: all keys), or of KEY "
-		"alone: first who holds them now\n"
-	"(present), then each change as it happens, in order for each key: acquired, updated, "
-		"downgraded, released, expired, lost,\n"
-	"asked. It lasts over lost connections; where changes may have been missed it says "
-		"overflow, and the present state follows.\n"
-	"What is shown is one node's view, a moment after the masters decide: it tells when to "
-		"look, not that it is safe to act.\n"
+	"Shows what happens to all keys that begin with PREFIX (default: all keys), or to\n"
+	"KEY alone: first who holds them now (`present`), then each change as it happens,\n"
+	"in order for each key: acquired, updated, downgraded, released, expired, lost,\n"
+	"asked. It survives lost connections. If changes may have been missed, it prints\n"
+	"`overflow` and then the present state.\n"
 	"\n"
-	"  --key KEY            this key alone (a client's private key is then named by "
-		"PAWL_CERT_KEY, or by --key before `watch`)\n"
-	"  --from POSITION      go on after an earlier event: its `resume`, as --json prints it\n"
+	"What it shows is one node's view, a moment after the masters have decided. It\n"
+	"tells you when to look, not that it is safe to act.\n"
+	"\n"
+	"  --key KEY            watch this key alone (the file of a client's private key\n"
+	"                       is then given by PAWL_CERT_KEY, or by --key before\n"
+	"                       `watch`)\n"
+	"  --from POSITION      continue after an earlier event: its `resume`, as --json\n"
+	"                       prints it\n"
 	"  --count N            end after N events (those of the present state count)\n"
 	"\n"
 	"Example:\n"
@@ -43,7 +45,7 @@ struct watcher {
 static void print_event(const struct pawl_event *event) {
 	const struct pawl_entry *e = &event->entry;
 	if (event->type == PAWL_EVENT_CURRENT) {
-		printf("current     that is the present state\n");
+		printf("current     the present state has been listed\n");
 		return;
 	}
 	if (event->type == PAWL_EVENT_OVERFLOW) {
@@ -164,7 +166,7 @@ static void read_position(const struct cli_command_line *line, const char *text,
 	size_t bytes;
 	if (!cli_hex_parse(text, room, size, &bytes)) {
 		cli_misuse(line,
-			"--from: '%s' is no position: those are what --json prints as `resume`",
+			"--from: '%s' is not a position: use a `resume` that --json printed",
 			text);
 	}
 	*out = (struct pawl_bytes){ room, bytes };
@@ -181,10 +183,10 @@ static int watch_run(struct cli_command_line *line) {
 		{ "count", CLI_NUMBER, &w.left } };
 	char **operands = cli_options(line, table, COUNT(table), 0, 1, &count);
 	if (key && count) {
-		cli_misuse(line, "a prefix and --key together: name one of them");
+		cli_misuse(line, "PREFIX and --key exclude each other");
 	}
 	if (w.left == 0) {
-		cli_misuse(line, "--count 0 shows nothing: name at least 1");
+		cli_misuse(line, "--count must be at least 1");
 	}
 	options.prefix = key == NULL;
 	options.key = key ? cli_key(line, key) : pawl_str(count ? operands[0] : "");
@@ -211,5 +213,5 @@ static int watch_run(struct cli_command_line *line) {
 	return w.status;
 }
 
-const struct cli_command cli_watch = { "watch", "what becomes of keys, as it happens", watch_help,
-	watch_run };
+const struct cli_command cli_watch = { "watch", "show what happens to keys, as it happens",
+	watch_help, watch_run };

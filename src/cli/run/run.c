@@ -112,14 +112,14 @@ static void command_gone(struct run *r) {
 
 static void replace_guardian(struct run *r, const char *why) {
 	if (!r->started) {
-		fprintf(stderr, "pawl %s: the guardian %s before %s was started\n", run_name(r),
-			why, r->wanted.guarding.command[0]);
+		fprintf(stderr, "pawl %s: the guardian process %s before %s was started\n",
+			run_name(r), why, r->wanted.guarding.command[0]);
 		event_del(r->guardian_event);
 		r->gone = true;
 		release_and_end(r, CLI_REFUSED);
 		return;
 	}
-	fprintf(stderr, "pawl %s: the guardian %s: ending %s\n", run_name(r), why,
+	fprintf(stderr, "pawl %s: the guardian process %s: ending %s\n", run_name(r), why,
 		r->wanted.guarding.command[0]);
 	/* This is how waitpid tells of a process that was killed by SIGKILL. */
 	r->status = SIGKILL;
@@ -153,7 +153,7 @@ void run_lost(struct run *r, int cause) {
 	}
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r),
+		fprintf(stderr, "pawl %s: cannot keep '%s' (%s): ending %s\n", run_name(r),
 			r->wanted.key, hold_cause(cause), r->wanted.guarding.command[0]);
 	}
 	/* If the lock is lost already, somebody else may have it. */
@@ -168,7 +168,7 @@ void run_asked(struct run *r) {
 		return;
 	}
 	r->yields = true;
-	fprintf(stderr, "pawl %s: asked to let go of '%s': ending %s\n", run_name(r), r->wanted.key,
+	fprintf(stderr, "pawl %s: somebody asked for '%s': ending %s\n", run_name(r), r->wanted.key,
 		r->wanted.guarding.command[0]);
 	guardian_send(&r->guardian, r->wanted.elect ? GUARDIAN_END : GUARDIAN_SIGNAL,
 		r->wanted.elect ? 0 : SIGTERM);
@@ -415,7 +415,7 @@ static int begin_anew(void) {
 		cli_restore_signals();
 		execv("/proc/self/exe", words);
 	}
-	fprintf(stderr, "pawl elect: cannot be a candidate again: %s\n",
+	fprintf(stderr, "pawl elect: cannot start over as a candidate: %s\n",
 		whole ? strerror(errno) : "the command line is too long");
 	return CLI_LOST;
 }
@@ -427,5 +427,6 @@ static int elect_run(struct cli_command_line *line) {
 	return r.again && !r.ends ? begin_anew() : status;
 }
 
-const struct cli_command cli_elect = { "elect", "be a candidate, and run a command while leading",
+const struct cli_command cli_elect = { "elect",
+	"take part in an election, and run a command while leading",
 	elect_help, elect_run };

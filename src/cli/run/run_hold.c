@@ -188,8 +188,9 @@ static const struct pawl_lock *first_to_end(const struct run *r) {
 
 /* A timeout here is that of an extension, and not of a wait that the user has asked for. */
 const char *hold_cause(int cause) {
-	return cause == PAWL_ETIMEOUT ? "no node answers"
-		: cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more"
+	return cause == PAWL_ETIMEOUT ? "no node answered"
+		: cause == PAWL_EDENIED ? "an administrator broke the lock, or this identity may "
+			"no longer hold it"
 		: pawl_error_message(cause);
 }
 

@@ -15,102 +15,89 @@
 #define LEAST_MS(a, b) ((a) < (b) ? (a) : (b))
 
 const char run_help[] =
-	"usage: pawl run KEY... [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] "
-		"[--grace DURATION]\n"
-	"                [--shared | --permits K --of N] [--priority N] [--lock-delay DURATION] "
-		"[--release-on-disconnect]\n"
-	"                [--label TEXT] [--on-ask ignore|term] -- CMD [ARG...]\n"
+	"usage: pawl run KEY... [OPTION...] -- CMD [ARG...]\n"
 	"\n"
-	"Holds the lock KEY while CMD runs, renewing it meanwhile, and gives it back when CMD is "
-		"over; what CMD left running\n"
-	"is ended first. Of several KEYs it holds all or none, in whatever order they are named. "
-		"CMD runs in a process group\n"
-	"of its own, with PAWL_KEY (the first), PAWL_LOCK_ID, PAWL_TOKEN (the fencing token) and, "
-		"for permits, PAWL_SLOTS (which\n"
-	"ones, as 0,3) in its environment; signals are passed on, and CMD's exit status is pawl's "
-		"(128 + N when signal N\n"
-	"killed it).\n"
+	"Runs CMD while holding the lock KEY. pawl renews the lock, and releases it when\n"
+	"CMD has ended; processes that CMD has left running are ended first. With several\n"
+	"KEYs it holds all of them or none; their order does not matter. CMD runs in a\n"
+	"process group of its own, and its environment has PAWL_KEY (the first KEY),\n"
+	"PAWL_LOCK_ID, PAWL_TOKEN (the fencing token) and, for permits, PAWL_SLOTS (the\n"
+	"permit numbers, such as 0,3). Signals are passed on to CMD. The exit status is\n"
+	"CMD's (128 + N if signal N killed it).\n"
 	"\n"
-	"When the lease cannot be kept CMD gets SIGTERM, then SIGKILL, so that it is gone before "
-		"anybody else can have KEY,\n"
-	"and the exit status is 4. This holds also when CMD ignores SIGTERM, when pawl is killed, "
-		"stopped or cut off from\n"
-	"the network, and for what CMD put into the background. It does not reach processes that "
-		"changed their user\n"
-	"(sudo), that somebody else started for CMD, or that hang in the kernel, and it needs a "
-		"machine that runs. And when pawl\n"
-	"and its guardian (the process between it and CMD) are both killed at once by SIGKILL, CMD "
-		"dies, but what CMD\n"
-	"started lives on: a systemd unit of its own (KillMode=control-group or mixed) ends that "
-		"soon after, mostly within\n"
-	"the lease. What must not be written without the lock, even then, carries PAWL_TOKEN to a "
-		"resource that checks it.\n"
+	"If the lease cannot be renewed, CMD gets SIGTERM and then SIGKILL, so that it is\n"
+	"gone before anybody else can get KEY, and the exit status is 4. This holds even\n"
+	"if CMD ignores SIGTERM, and if pawl is killed, stopped or cut off from the\n"
+	"network, and it includes what CMD has put into the background. It does not reach\n"
+	"processes that have changed their user (sudo), that another program started on\n"
+	"CMD's behalf, or that hang in the kernel, and it works only while the machine is\n"
+	"running. If SIGKILL ends both pawl and its guardian (the process between pawl\n"
+	"and CMD) at once, CMD dies, but what CMD has started lives on; a systemd unit of\n"
+	"its own (KillMode=control-group or mixed) ends that soon after, usually within\n"
+	"the lease. A write that must never happen without the lock must pass PAWL_TOKEN\n"
+	"to a resource that checks it.\n"
 	"\n"
-	"  --lease DURATION     how long the lock outlives the loss of this machine (default 30s)\n"
-	"  --wait DURATION      wait so long for others to let go of KEY, first come first served "
-		"(default: one try)\n"
-	"  --value V            bytes that everybody can read at KEY meanwhile\n"
-	"  --owner NAME         who holds it, for people (default: host and process)\n"
-	"  --grace DURATION     between SIGTERM and SIGKILL; at most a quarter of the lease\n"
-	"                       (default 5s, or a sixth of the lease if that is less)\n"
-	"  --shared             together with others who are shared, as readers are\n"
-	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all "
-		"holders name the same N\n"
-	"  --priority N         who waits with a greater one is earlier (default 0)\n"
-	"  --lock-delay D       keep KEY closed for so long when the lease runs out without a "
-		"release\n"
-	"  --release-on-disconnect   free KEY as soon as pawl is gone, not when the lease is over\n"
-	"  --label TEXT         shown to those who ask who holds it, beside host and process\n"
-	"  --on-ask ACT         when somebody asks for KEY (pawl ask-release): ignore (default), "
-		"or term: CMD gets SIGTERM\n"
+	"  --lease DURATION     how long others must wait if this machine is lost\n"
+	"                       (default 30s)\n"
+	"  --wait DURATION      wait up to DURATION for the lock, first come, first\n"
+	"                       served (default: try once)\n"
+	"  --value V            bytes that others can read under KEY while it is held\n"
+	"  --owner NAME         the holder's name, shown to others (default: host and\n"
+	"                       process)\n"
+	"  --grace DURATION     time between SIGTERM and SIGKILL, at most a quarter of\n"
+	"                       the lease (default 5s, or a sixth of the lease if that\n"
+	"                       is less)\n"
+	TERMS_HELP
+	"  --release-on-disconnect\n"
+	"                       free the key as soon as pawl is gone, rather than when\n"
+	"                       the lease expires\n"
+	"  --on-ask ACT         what to do when somebody asks for KEY (pawl ask-release):\n"
+	"                       ignore (default), or term (send SIGTERM to CMD)\n"
 	"\n"
 	"Example:\n"
-	"  pawl run nightly-backup --lease 1m --wait 10m -- sh -c 'backup --fence "
-		"\"$PAWL_TOKEN\"'\n";
+	"  pawl run nightly-backup --lease 1m --wait 10m -- \\\n"
+	"    sh -c 'backup --fence \"$PAWL_TOKEN\"'\n";
 
 const char elect_help[] =
-	"usage: pawl elect NAME [--value V] [--as CANDIDATE] [--priority N] [--takeover] [--once] "
-		"[--lease DURATION]\n"
-	"                [--lock-delay DURATION] [--release-on-disconnect] [--label TEXT] [--grace "
-		"DURATION] [-- CMD [ARG...]]\n"
+	"usage: pawl elect NAME [OPTION...] [-- CMD [ARG...]]\n"
 	"\n"
-	"Is a candidate in the election NAME, waits as long as it takes, and runs CMD while "
-		"leading; without CMD it says so and\n"
-	"leads until it is ended. Of all candidates one leads at a time: when leadership cannot be "
-		"kept CMD is ended, as by\n"
-	"pawl run and within the same limits (pawl run --help), before another can be elected. CMD "
-		"has PAWL_KEY (the election's name), PAWL_LOCK_ID and PAWL_TOKEN in its\n"
-	"environment. When CMD ends by itself the leadership is given up, and its exit status is "
-		"pawl's.\n"
+	"Takes part in the election NAME, waits for as long as it takes, and runs CMD\n"
+	"while it leads. Without CMD it says that it leads, and leads until it is\n"
+	"stopped. Only one candidate leads at a time: if leadership cannot be kept, CMD\n"
+	"is ended before another candidate can be elected, in the same way and with the\n"
+	"same limits as with pawl run (see pawl run --help). CMD has PAWL_KEY (the\n"
+	"election's name), PAWL_LOCK_ID and PAWL_TOKEN in its environment. When CMD ends\n"
+	"by itself, pawl gives up leadership, and the exit status is CMD's.\n"
 	"\n"
-	"When leadership is lost, or somebody asks for it (pawl ask-release --to, or a candidate "
-		"with a greater priority and\n"
-	"--takeover), CMD gets SIGTERM, after --grace SIGKILL, and when it has ended this is a "
-		"candidate again; whoever asked leads\n"
-	"then.\n"
+	"When leadership is lost, or when somebody asks for it (pawl ask-release --to, or\n"
+	"a candidate with a higher priority and --takeover), CMD gets SIGTERM, and after\n"
+	"--grace SIGKILL. When it has ended, pawl becomes a candidate again. If somebody\n"
+	"asked for another candidate, that candidate leads next.\n"
 	"\n"
-	"  --value V            proclaimed while leading, for pawl leader to show: where the "
-		"leader is reached, say\n"
-	"  --as CANDIDATE       this candidate's name, for pawl ask-release --to; one that no "
-		"other has (default: host and process)\n"
-	"  --priority N         the candidate with the greatest one is next; among equals first "
-		"come, first served (default 0)\n"
+	"  --value V            what the leader proclaims, shown by pawl leader; for\n"
+	"                       example its address\n"
+	"  --as CANDIDATE       this candidate's unique name, for pawl ask-release --to\n"
+	"                       (default: host and process)\n"
+	"  --priority N         candidates with a higher priority are elected first;\n"
+	"                       equal priorities first come, first served (default 0)\n"
 	"  --takeover           ask leaders with a lower priority to yield\n"
-	"  --once               end after one term: exit status 4 when it was lost, 0 or CMD's "
-		"when it was handed over\n"
-	"  --lease DURATION     how long the leadership outlives the loss of this machine (default "
-		"30s)\n"
-	"  --lock-delay D       elect nobody for so long when the lease runs out without a "
-		"release\n"
-	"  --release-on-disconnect   the next one is elected as soon as pawl is gone, not when the "
-		"lease is over\n"
-	"  --label TEXT         shown to those who ask who leads, beside host and process\n"
-	"  --grace DURATION     between SIGTERM and SIGKILL; at most a quarter of the lease\n"
-	"                       (default 5s, or a sixth of the lease if that is less)\n"
+	"  --once               end after one term: with exit status 4 if leadership was\n"
+	"                       lost, with 0 or CMD's status if it was handed over\n"
+	"  --lease DURATION     how long others must wait if this machine is lost\n"
+	"                       (default 30s)\n"
+	"  --lock-delay D       if the lease expires without a release, elect nobody for\n"
+	"                       this long\n"
+	"  --release-on-disconnect\n"
+	"                       elect the next leader as soon as pawl is gone, rather\n"
+	"                       than when the lease expires\n"
+	"  --label TEXT         text that is shown with the leader's host and process\n"
+	"  --grace DURATION     time between SIGTERM and SIGKILL, at most a quarter of\n"
+	"                       the lease (default 5s, or a sixth of the lease if that\n"
+	"                       is less)\n"
 	"\n"
 	"Example:\n"
-	"  pawl elect scheduler --value \"$(hostname):8080\" --release-on-disconnect -- scheduler "
-		"--port 8080\n";
+	"  pawl elect scheduler --value \"$(hostname):8080\" --release-on-disconnect -- \\\n"
+	"    scheduler --port 8080\n";
 
 /* Divides the lease. In its sixths: renewal begins after two of them. After one more, a node that
  * hangs is left for the next one. The last sixth and the margin before it are CMD's: `grace` to
@@ -120,8 +107,8 @@ static void set_times(struct cli_command_line *line, struct run_wanted *w, uint3
 	uint32_t lease = w->lock.lease_ms;
 	if (lease < 20) {
 		cli_misuse(line,
-			"--lease: a lease of less than 20ms leaves no time to end a command; the "
-			"least of a cluster is 100ms");
+			"--lease: less than 20ms leaves no time to end a command (a cluster's "
+			"minimum is 100ms by default)");
 	}
 	if (grace_ms > lease / 4) {
 		cli_misuse(line,
@@ -190,8 +177,8 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	if (!found || !w->guarding.command[0]) {
 		/* This comes first, so that a user who has forgotten the "--" is told so. */
 		cli_misuse(line,
-			"there is no command to run: write it after '--', as in: pawl run KEY -- "
-			"make deploy");
+			"no command given: write it after '--', as in: pawl run KEY -- make "
+			"deploy");
 	}
 	w->key = w->guarding.key = operands[0];
 	w->lock.key = cli_key(line, w->key);
@@ -201,7 +188,7 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 		w->key_count = (size_t)count;
 	}
 	if (strcmp(ask, "ignore") != 0 && strcmp(ask, "term") != 0) {
-		cli_misuse(line, "--on-ask: '%s' is not known: say ignore or term", ask);
+		cli_misuse(line, "--on-ask: '%s' is neither ignore nor term", ask);
 	}
 	w->on_ask = strcmp(ask, "term") == 0 ? RUN_ASK_TERM : RUN_ASK_IGNORE;
 	set_lock(w, value, owner, &terms);
@@ -232,7 +219,7 @@ void elect_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	bool found = cut_command(line, w);
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	if (found && !w->guarding.command[0]) {
-		cli_misuse(line, "there is no command behind the '--'");
+		cli_misuse(line, "no command given after the '--'");
 	}
 	w->announces = !found;
 	w->guarding.command = found ? w->guarding.command : nothing;

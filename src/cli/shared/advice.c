@@ -89,20 +89,20 @@ static void advise_majority(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (!has_majority(v)) {
 		advise(a,
-			"nothing is granted: %" PRId64 " of the %" PRId64
-			" masters that are needed vote, as far as %s sees%s",
-			v->voting, v->quorum, v->node,
+			"nothing can be granted: %s sees %" PRId64 " of the %" PRId64
+			" votes that are needed%s",
+			v->node, v->voting, v->quorum,
 			all_masters_present(v)
 				? ""
-				: ". Start those that are down; if a majority of the machines is "
-					"lost for good, read: pawl cluster force --help");
+				: ". Start the masters that are down. If a majority of the "
+				  "machines is lost for good, read pawl cluster force --help");
 	}
 }
 
 static void advise_change(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (*v->change.step) {
-		advise(a, "a change to epoch %" PRId64 " is under way at %s (%s): wait for it",
+		advise(a, "a change to epoch %" PRId64 " is in progress at %s (%s): wait for it",
 			v->change.epoch, v->node, v->change.step);
 	}
 }
@@ -111,9 +111,9 @@ static void advise_change(const struct adviser *a) {
 
 static void advise_stranger(const struct adviser *a, const struct view_node *n) {
 	advise(a,
-		"%s answers with a new identity: its state file was lost, or it is another machine "
-		"under that name. If it is meant to be %s, give it its place again: pawl cluster "
-		"replace %s %s",
+		"%s answers with a new identity: it has lost its state file, or another machine "
+		"uses its name. If this machine is to be %s, give it that place again: pawl "
+		"cluster replace %s %s",
 		n->name, n->name, n->name, n->name);
 }
 
@@ -140,8 +140,8 @@ static void advise_absent(const struct adviser *a, const struct view_node *n) {
 		advise_absent_master(a, n);
 	} else {
 		advise(a,
-			"%s, a replica, does not answer: restart it, or take it out: pawl cluster "
-			"remove %s",
+			"replica %s does not answer: restart it, or remove it: pawl cluster remove "
+			"%s",
 			n->name, n->name);
 	}
 }
@@ -151,7 +151,7 @@ static void advise_silent_vote(const struct adviser *a, const struct view_node *
 	if (strcmp(n->state, "drained") == 0) {
 		advise(a, "%s was drained and does not vote: stop and start it", n->name);
 	} else if (n->left_ms > 0) {
-		advise(a, "%s does not vote yet (%s): wait, %" PRId64 " s at most", n->name,
+		advise(a, "%s does not vote yet (%s): wait up to %" PRId64 " s", n->name,
 			n->state, (n->left_ms + 999) / 1000);
 	} else if (*n->state && *n->waits_for) {
 		advise(a, "%s does not vote yet (%s): it waits for %s", n->name, n->state,
@@ -159,10 +159,11 @@ static void advise_silent_vote(const struct adviser *a, const struct view_node *
 	} else if (n->other_epoch) {
 		advise(a,
 			"%s has not adopted epoch %" PRId64
-			" yet: wait; if it stays so, read its log",
+			" yet: wait; if this does not change, read its log",
 			n->name, a->v->epoch);
 	} else {
-		advise(a, "%s does not vote yet: wait; if it stays so, read its log", n->name);
+		advise(a, "%s does not vote yet: wait; if this does not change, read its log",
+			n->name);
 	}
 }
 
@@ -174,18 +175,19 @@ static void advise_replica(const struct adviser *a, const struct view_node *n) {
 			n->name, n->snapshot_done);
 	} else if (n->lag >= LAG_MANY) {
 		advise(a,
-			"%s is behind by %" PRId64
-			" changes: is its machine or the network to it too slow?",
+			"%s is %" PRId64
+			" changes behind: its machine or the network to it may be too slow",
 			n->name, n->lag);
 	} else if (n->age_ms > AGE_LONG_MS) {
 		advise(a,
-			"%s shows what was so %" PRId64
-			" s ago: is the master that it follows (%s) linked with a majority?",
+			"the view of %s is %" PRId64
+			" s old: check whether the master that it follows (%s) is linked with a "
+			"majority",
 			n->name, n->age_ms / 1000, *n->following ? n->following : "none");
 	} else if (n->other_epoch) {
 		advise(a,
 			"%s has not adopted epoch %" PRId64
-			" yet: wait; if it stays so, read its log",
+			" yet: wait; if this does not change, read its log",
 			n->name, a->v->epoch);
 	}
 }
@@ -194,8 +196,8 @@ static void advise_node(const struct adviser *a, const struct view_node *n) {
 	if (!n->master && !n->replica) {
 		if (!n->self && inside(a->v) && present(n)) {
 			advise(a,
-				"%s is there and not in the cluster: add it, if it is meant to be: "
-				"pawl cluster add-replica %s HOST:PORT",
+				"%s is running but is not in the cluster. To add it: pawl cluster "
+				"add-replica %s HOST:PORT",
 				n->name, n->name);
 		}
 	} else if (n->stranger) {
@@ -220,20 +222,19 @@ static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (v->epoch > 0 && !inside(v) && lost_its_place(v)) {
 		advise(a,
-			"%s has the name of a node of the cluster, but a new identity: its state "
-			"file was lost, or it is another machine under that name. If it is meant "
-			"to be %s, ask another node: pawl cluster replace %s %s",
+			"%s has the name of a node of the cluster, but a new identity: it has lost "
+			"its state file, or it is another machine with that name. If this machine "
+			"is to be %s, ask another node: pawl cluster replace %s %s",
 			v->node, v->node, v->node, v->node);
 	} else if (v->epoch > 0 && !inside(v)) {
 		advise(a,
-			"%s is not in the cluster: if it is meant to be, ask one that is: pawl "
-			"cluster add-replica %s HOST:PORT; if it was removed, stop it",
+			"%s is not in the cluster. To add it, ask a node of the cluster: pawl "
+			"cluster add-replica %s HOST:PORT. If it was removed, stop it",
 			v->node, v->node);
 	} else if (v->epoch == 0) {
 		advise(a,
-			"%s is in no cluster yet: start all the initial masters; or, if it is to "
-			"join a cluster that runs, ask one of that: pawl cluster add-replica %s "
-			"HOST:PORT",
+			"%s is not in a cluster yet: start all initial masters. To join a running "
+			"cluster, ask a node of it: pawl cluster add-replica %s HOST:PORT",
 			v->node, v->node);
 	}
 }
@@ -242,7 +243,7 @@ static void advise_number(const struct adviser *a) {
 	size_t masters = view_masters(a->v);
 	if (masters > 1 && masters % 2 == 0 && a->v->complete) {
 		advise(a,
-			"%zu masters bear the loss of no more than %zu would: promote a replica, "
+			"%zu masters tolerate no more failures than %zu would: promote a replica, "
 			"or demote a master",
 			masters, masters - 1);
 	}
@@ -276,7 +277,7 @@ static void advise_rights(const struct adviser *a) {
 		if (*n->rights && strcmp(n->rights, common) != 0) {
 			advise(a,
 				"%s has other access rules (%.8s) than the rest (%.8s): put the "
-				"same file of rules ([acl] file) on all nodes, and reload them: "
+				"same rules file ([acl] file) on all nodes, and reload them: "
 				"systemctl reload pawld",
 				n->name, n->rights, common);
 		}
@@ -286,9 +287,9 @@ static void advise_rights(const struct adviser *a) {
 static void advise_certificate(const struct adviser *a, const struct view_node *n) {
 	if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
 		advise(a,
-			"the certificate of %s (serial %s) ends in %" PRId64
-			" days: make a new one, pawl cert node %s, put it there and reload: "
-			"systemctl reload pawld",
+			"the certificate of %s (serial %s) expires in %" PRId64
+			" days: issue a new one (pawl cert node %s --host ...), install it, and "
+			"reload: systemctl reload pawld",
 			n->name, n->serial, n->certificate_days, n->name);
 	}
 }

@@ -44,8 +44,8 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
 	ignore_sigpipe();
 	if (!line->ca_file && strstr(line->endpoints, "tls://")) {
 		cli_misuse(line,
-			"tls:// endpoints need --cacert FILE (or PAWL_CACERT): who may vouch for "
-			"nodes");
+			"tls:// endpoints need --cacert FILE (or PAWL_CACERT), with the "
+			"authorities that may sign node certificates");
 	}
 	struct pawl_options options;
 	cli_client_options(line, &options);
@@ -99,8 +99,8 @@ struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text
 	struct pawl_id id;
 	if (pawl_id_parse(text, &id) || pawl_id_none(&id)) {
 		cli_misuse(line,
-			"'%s' is no lock id: those are 32 hexadecimal digits, as pawl acquire "
-			"prints them",
+			"'%s' is not a lock id: write the 32 hexadecimal digits that pawl acquire "
+			"printed",
 			text);
 	}
 	return id;
@@ -109,7 +109,7 @@ struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text
 /* The library would take a lease of 0 for its default. */
 void cli_lease_check(const struct cli_command_line *line, uint32_t lease_ms) {
 	if (lease_ms == 0) {
-		cli_misuse(line, "--lease 0 would be over before it begins");
+		cli_misuse(line, "--lease must be longer than 0");
 	}
 }
 
@@ -149,49 +149,53 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		enum pawl_method method;
 	} rows[] = {
 		{ PAWL_EMISMATCH,
-			"look with pawl cluster show, and give the command again if it is still "
-			"what you want",
+			"check pawl cluster show, and repeat the command if you still want the "
+			"change",
 			PAWL_CHANGE },
 		{ PAWL_EUNSETTLED,
-			"see with pawl cluster show who is missing: bring that node back, or "
-			"replace it",
+			"pawl cluster show tells which node is missing: bring it back, or replace "
+			"it",
 			PAWL_CHANGE },
-		{ PAWL_EBUSY, "wait until that change is over (pawl cluster show), then look again",
+		{ PAWL_EBUSY, "wait until that change has finished (pawl cluster show), then try "
+			"again if needed",
 			PAWL_CHANGE },
-		{ PAWL_ENOTFOUND, "see the names with pawl cluster show", PAWL_CHANGE },
+		{ PAWL_ENOTFOUND, "pawl cluster show lists the names", PAWL_CHANGE },
 		{ PAWL_ETIMEOUT,
-			"it may go on: see with pawl cluster show, or give the same command again",
+			"the change may still be going on: check pawl cluster show, or repeat the "
+			"command",
 			PAWL_CHANGE },
 		{ PAWL_ECLOSED,
-			"the node may have gone on: look with pawl status, and give the same "
-			"command again",
+			"the node may have carried on: check pawl status, and repeat the command",
 			0 },
-		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters", 0 },
-		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent", 0 },
+		{ PAWL_EHELD, "wait for it with --wait 1m; pawl waiters shows who else is waiting",
+			0 },
+		{ PAWL_ENOQUORUM, "pawl status shows which masters do not answer", 0 },
 		{ PAWL_EUNREACHABLE,
-			"is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; "
-			"those with TLS as tls://host:port",
+			"is pawld running there? Set the nodes with --endpoints or PAWL_ENDPOINTS; "
+			"write tls://host:port for nodes with TLS",
 			0 },
 		{ PAWL_ERECOVERING,
-			"try again, or another node; pawl status says what it waits for", 0 },
+			"try again, or ask another node; pawl status says what the node waits for",
+			0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
-		{ PAWL_ETOOLONG, "ask for a shorter --lease, or --lock-delay", 0 },
+		{ PAWL_ETOOLONG, "use a shorter --lease or --lock-delay", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
 		{ PAWL_EMISMATCH,
-			"it is still held in its other mode: release it first, or leave --lock-id "
-			"away to acquire another",
+			"the lock is still held in another mode: release it first, or omit "
+			"--lock-id to acquire a new one",
 			PAWL_ACQUIRE },
 		{ PAWL_EDENIED,
-			"pawl can says which rule it is; and see which certificate --cert names",
+			"pawl can shows which rule forbids it; also check which certificate --cert "
+			"gives",
 			0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
 		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },
 		{ PAWL_EINDETERMINATE,
-			"look with pawl get --quorum: it was changing, or there is more on it than "
-			"can be told at once",
+			"try pawl get --quorum: the key was changing, or it has more records than "
+			"fit in one answer",
 			PAWL_EXPLAIN },
-		{ PAWL_EINDETERMINATE, "try again: it was changing", 0 },
+		{ PAWL_EINDETERMINATE, "try again: the key was changing", 0 },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (rows[i].error == error && (!rows[i].method || rows[i].method == method)) {
@@ -243,13 +247,13 @@ static void print_in_the_way(const struct pawl_result *result) {
 	if (result->error != PAWL_EHELD || !(e->held || e->closing)) {
 		return;
 	}
-	fputs(e->held ? "; holder " : "; held last by ", stderr);
+	fputs(e->held ? "; held by " : "; last held by ", stderr);
 	output_bytes(stderr, e->owner, 0);
 	fprintf(stderr, ", token %llu, ", (unsigned long long)e->token);
 	if (e->held) {
 		fprintf(stderr, "%s left", output_duration(e->remaining_ms));
 	} else {
-		fprintf(stderr, "closed for another %s", output_duration(e->closing_ms));
+		fprintf(stderr, "stays closed for %s", output_duration(e->closing_ms));
 	}
 }
 
@@ -281,7 +285,7 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	print_limit(result);
 	print_silent(result);
 	if (result->error == PAWL_EMISMATCH && result->method == PAWL_UPDATE) {
-		fputs("; it is ", stderr);
+		fputs("; the present value is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
 	}
 	if (!result->tree && result->error != PAWL_EIO) {
@@ -292,8 +296,8 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		/* A node has said this, and why. */
 		help = NULL;
 	} else if (result->error == PAWL_ETIMEOUT && result->method != PAWL_CHANGE) {
-		help = "see with pawl status --all which nodes answer; those with TLS are named "
-			"tls://host:port";
+		help = "pawl status --all shows which nodes answer; write tls://host:port for "
+			"nodes with TLS";
 	}
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;

@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-static const char nowhere[] = "that node is at none of the endpoints; ";
+static const char nowhere[] = "that node is not among the endpoints; ";
 
 /* Makes a client that talks to this one endpoint only, if the node there is the right one.
  * Otherwise writes to `found` what is there instead. */

@@ -11,18 +11,20 @@
 static const char common_help[] =
 	"\n"
 	"Options of all commands:\n"
-	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port or\n"
-	"                       unix:/path, separated by commas (PAWL_ENDPOINTS; "
-	"default " CLI_ENDPOINT_DEFAULT ")\n"
-	"  --cacert FILE        for tls://: who may vouch for nodes (PAWL_CACERT)\n"
+	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port\n"
+	"                       or unix:/path, separated by commas (PAWL_ENDPOINTS;\n"
+	"                       default " CLI_ENDPOINT_DEFAULT ")\n"
+	"  --cacert FILE        for tls://: the authorities that may sign node\n"
+	"                       certificates (PAWL_CACERT)\n"
 	"  --cert FILE          for tls://: this client's certificate (PAWL_CERT)\n"
-	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY; outside of pawl run "
-		"also PAWL_KEY)\n"
-	"  --server-name NAME   the name a node's certificate must carry, if not its host\n"
-	"  --timeout DURATION   how long to try all nodes, beyond what --wait asks for (default "
-		"5s)\n"
+	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY, or PAWL_KEY\n"
+	"                       except inside pawl run)\n"
+	"  --server-name NAME   the name that a node's certificate must contain (default:\n"
+	"                       the host in its endpoint)\n"
+	"  --timeout DURATION   how long to keep trying, over all nodes and in addition\n"
+	"                       to --wait (default 5s)\n"
 	"  --json               print one JSON object\n"
-	"  --help               this text\n"
+	"  --help               show this help\n"
 	"Durations: 300ms, 5s, 2m, 1h.\n";
 
 void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
@@ -137,9 +139,9 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 			cli_misuse(line, "%s needs a value", argv[optind - 1]);
 		default:
 			if (optopt) {
-				cli_misuse(line, "there is no option '-%c'", optopt);
+				cli_misuse(line, "unknown option '-%c'", optopt);
 			}
-			cli_misuse(line, "there is no option '%s'", argv[optind - 1]);
+			cli_misuse(line, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
 }
@@ -155,11 +157,11 @@ char **cli_options(struct cli_command_line *line, const struct cli_option *optio
 	cli_options_environment(line);
 	int operands = line->argc - optind;
 	if (operands < least) {
-		cli_misuse(line, "something is missing; %.*s",
+		cli_misuse(line, "an argument is missing; %.*s",
 			(int)strcspn(line->command->help, "\n"), line->command->help);
 	}
 	if (operands > most) {
-		cli_misuse(line, "'%s' is too much", line->argv[optind + most]);
+		cli_misuse(line, "unexpected argument '%s'", line->argv[optind + most]);
 	}
 	if (out_count) {
 		*out_count = operands;

@@ -9,16 +9,16 @@
 static const char overview[] =
 	"usage: pawl [OPTION...] COMMAND [ARG...]\n"
 	"\n"
-	"Locks and leases that a quorum of nodes agrees on.\n"
+	"Locks and leases, granted by a quorum of nodes.\n"
 	"\n"
 	"Hold a lock:\n";
 
 static const char overview_end[] =
 	"\n"
-	"pawl COMMAND --help says more, with an example for each.\n"
-	"Exit status: 0 done; 1 refused (held, timeout, not found, mismatch, ...); 2 misuse;\n"
-	"3 no quorum or no node reachable; 4 the lock was lost while CMD ran (run); otherwise "
-		"CMD's own (run).\n";
+	"pawl COMMAND --help explains a command, with an example.\n"
+	"Exit status: 0 success; 1 refused (held, timeout, not found, mismatch, ...);\n"
+	"2 wrong usage; 3 no quorum, or no node reachable; 4 the lock was lost while CMD\n"
+	"ran (run, elect). Otherwise run and elect return CMD's status.\n";
 
 void output_help(const struct cli_command_line *line, const char *common) {
 	if (line->command) {

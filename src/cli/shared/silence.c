@@ -23,9 +23,9 @@ static void on_silence(evutil_socket_t fd, short what, void *arg) {
 	}
 	const char *endpoint = pawl_endpoint(silence.client);
 	fprintf(stderr,
-		"pawl %s: no node answers, trying on (%s%s)\n  see with pawl status --all which "
-		"do; those with TLS are named tls://host:port\n",
-		silence.line->command->name, *endpoint ? "connected with " : "endpoints: ",
+		"pawl %s: no node has answered yet; still trying (%s%s)\n  pawl status --all shows "
+		"which nodes answer; write tls://host:port for nodes with TLS\n",
+		silence.line->command->name, *endpoint ? "connected to " : "endpoints: ",
 		*endpoint ? endpoint : silence.line->endpoints);
 }
 

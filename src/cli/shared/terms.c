@@ -8,19 +8,6 @@
 
 #include "output.h"
 
-const char terms_help[] =
-	"  --shared             together with others who are shared, as readers are; writers take "
-		"it without\n"
-	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all "
-		"holders name the same N\n"
-	"  --priority N         who waits with a greater one is earlier; among equals first come, "
-		"first served (default 0)\n"
-	"  --lock-delay D       keep the key closed for so long when the lease runs out without a "
-		"release\n"
-	"  --release-on-disconnect   free the key as soon as this process is gone, not when the "
-		"lease is over\n"
-	"  --label TEXT         shown to those who ask who holds it, beside host and process\n";
-
 size_t terms_options(struct terms_wanted *wanted, struct cli_option *table, size_t count) {
 	const struct cli_option own[TERMS_OPTIONS] = {
 		{ "shared", CLI_FLAG, &wanted->shared },
@@ -39,15 +26,15 @@ struct pawl_terms terms_read(const struct cli_command_line *line,
 	const struct terms_wanted *wanted) {
 	if ((wanted->permits == 0) != (wanted->of == 0)) {
 		cli_misuse(line,
-			"--permits and --of belong together: so many permits, of so many in all");
+			"--permits and --of must be given together");
 	}
 	if (wanted->permits && wanted->shared) {
-		cli_misuse(line, "--shared and --permits together: name one of them");
+		cli_misuse(line, "--shared and --permits exclude each other");
 	}
 	if (wanted->of > PAWL_PERMITS_MAX || wanted->permits > wanted->of) {
 		cli_misuse(line,
 			"--permits %" PRIu64 " --of %" PRIu64
-			": a semaphore has at most %d permits, and nobody gets more than it has",
+			": --permits must not exceed --of, and --of must not exceed %d",
 			wanted->permits, wanted->of, PAWL_PERMITS_MAX);
 	}
 	return (struct pawl_terms){ .mode = wanted->shared ? PAWL_SHARED : PAWL_EXCLUSIVE,
@@ -59,7 +46,7 @@ struct pawl_terms terms_read(const struct cli_command_line *line,
 struct pawl_key_item *terms_keys(const struct cli_command_line *line,
 	const struct pawl_terms *terms, char **operands, size_t count) {
 	if (count > PAWL_KEYS_MAX) {
-		cli_misuse(line, "at most %d keys at once", PAWL_KEYS_MAX);
+		cli_misuse(line, "at most %d keys may be given", PAWL_KEYS_MAX);
 	}
 	struct pawl_key_item *keys = calloc(count, sizeof *keys);
 	if (!keys) {
@@ -68,7 +55,7 @@ struct pawl_key_item *terms_keys(const struct cli_command_line *line,
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < i; k++) {
 			if (strcmp(operands[i], operands[k]) == 0) {
-				cli_misuse(line, "'%s' is named twice", operands[i]);
+				cli_misuse(line, "'%s' is given twice", operands[i]);
 			}
 		}
 		keys[i] = (struct pawl_key_item){ .key = cli_key(line, operands[i]),

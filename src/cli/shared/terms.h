@@ -18,8 +18,17 @@ struct terms_wanted {
 };
 
 #define TERMS_OPTIONS 7
-/* The help of all these options. */
-extern const char terms_help[];
+/* The help of these options, but for --release-on-disconnect, which pawl acquire refuses. */
+#define TERMS_HELP \
+	"  --shared             share the lock with other --shared holders, as readers\n" \
+	"                       do; writers omit this\n" \
+	"  --permits K --of N   take K of the N permits of a semaphore; all holders must\n" \
+	"                       give the same N, which is at most 128\n" \
+	"  --priority N         waiters with a higher priority are served first; equal\n" \
+	"                       priorities first come, first served (default 0)\n" \
+	"  --lock-delay D       if the lease expires without a release, keep the key\n" \
+	"                       closed for this long\n" \
+	"  --label TEXT         text that is shown with the holder's host and process\n"
 /* Adds the options to a table, which needs room for TERMS_OPTIONS more. Returns the new count. */
 size_t terms_options(struct terms_wanted *wanted, struct cli_option *table, size_t count);
 /* Returns the terms that the options stand for; ends with misuse if they make no sense. */
