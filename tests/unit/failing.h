@@ -1,4 +1,4 @@
-/* failing.h: an allocator of which chosen calls fail. */
+/* failing.h: an allocator that fails the calls which a test chooses. */
 #ifndef PAWL_TESTS_FAILING_H
 #define PAWL_TESTS_FAILING_H
 
@@ -10,12 +10,12 @@
 #include "alloc.h"
 
 struct failing {
-	/* the calls that fail; fail_first 0: none */
+	/* `fail_count` calls fail, beginning with number `fail_first`. 0: none fails. */
 	uint64_t calls, fail_first, fail_count;
 	size_t used;
 };
 
-/* What grows is always moved, so that nobody keeps an old pointer. */
+/* Whatever grows is always moved, so that a test finds out who keeps an old pointer. */
 static inline void *failing_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct failing *f = ctx;
 	if (new_size > old_size) {

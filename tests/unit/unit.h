@@ -1,4 +1,5 @@
-/* unit.h: cmocka with the headers it needs before it. Test programs include this first. */
+/* unit.h: includes cmocka with the headers that it needs before it. Test programs include this
+ * first. */
 #ifndef PAWL_TESTS_UNIT_H
 #define PAWL_TESTS_UNIT_H
 

@@ -61,8 +61,8 @@ void rig_close(struct rig *r) {
 	CHECK(r->counter.used == 0);
 }
 
-/* Loopback delivers within the call that sends: when a few rounds bring nothing, nothing is under
- * way. */
+/* Loopback delivers within the call that sends. So when a few rounds bring nothing, nothing is
+ * under way. */
 void rig_settle(struct rig *r) {
 	for (int i = 0; i < 16; i++) {
 		CHECK(event_base_loop(r->base, EVLOOP_NONBLOCK) >= 0);

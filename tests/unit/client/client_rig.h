@@ -12,9 +12,10 @@ struct rig {
 	struct allocator alloc;
 	struct alloc_counter counter;
 	struct allocator counted;
-	/* asked for so far */
+	/* How many allocations were asked for so far. */
 	uint64_t allocations;
-	/* refused are those with these numbers, from 1 on */
+	/* `fail_count` allocations are refused, from number `fail_from` on; the first one has
+	 * number 1. */
 	uint64_t fail_from, fail_count;
 	uint64_t failed;
 	struct env env;
@@ -24,23 +25,25 @@ struct rig {
 	struct pawl *client;
 };
 
-/* endpoints, base are set here; options may be NULL */
+/* Opens the client. `options` may be NULL; the endpoints and the base are set here. */
 void rig_open(struct rig *r, const struct pawl_options *options);
-/* As rig_open, but refuses allocations, so that there may be no client: 0 or PAWL_ENOMEM. */
+/* Does the same as rig_open, but refuses allocations, so that there may be no client. Returns 0 or
+ * PAWL_ENOMEM. */
 int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count);
-/* checks that no memory is left */
+/* Closes everything, and checks that no memory is left. */
 void rig_close(struct rig *r);
 
-/* until nothing moves any more (at most a second of real time) */
+/* Runs until nothing moves any more, for at most a second of real time. */
 void rig_settle(struct rig *r);
-/* both clocks move on, in small steps, and everything that follows happens */
+/* Moves both clocks on, in small steps, and lets everything happen that follows. */
 void rig_pass(struct rig *r, span_ns time);
-/* the clocks move at once, as after a pause; nobody has run yet */
+/* Moves the clocks at once, as after a pause. Nothing has run yet when it returns. */
 void rig_jump(struct rig *r, span_ns boot, span_ns raw);
 
-/* Callback for pawl_start: keeps the result in a struct pawl_result *. */
+/* A callback for pawl_start, which keeps the result in a struct pawl_result *. */
 void rig_done(struct pawl_result *take_result, void *arg);
-/* Its answer, once nothing goes on any more; NULL: none yet. The caller frees it. */
+/* Makes a request and returns its answer once nothing goes on any more; NULL where there is none
+ * yet. The caller frees it. */
 struct pawl_result *rig_ask(struct rig *r, const struct pawl_request *request);
 
 #endif

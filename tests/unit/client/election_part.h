@@ -1,4 +1,5 @@
-/* election_part.h: one part in an election, and what it was told; for the tests of elections. */
+/* election_part.h: one participant in an election, and what it was told; for the tests of
+ * elections. */
 #ifndef PAWL_TESTS_ELECTION_PART_H
 #define PAWL_TESTS_ELECTION_PART_H
 

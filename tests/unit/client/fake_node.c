@@ -99,7 +99,7 @@ static struct core_reply reply_of(struct fake_node *n, const struct client_reque
 	reply.why = slice_str(client_method_changes(r->method) ? "look out" : "");
 	reply.terms = (struct terms){ .of = r->core.terms.of, .count = r->core.terms.count };
 	for (uint32_t i = 0; terms_semaphore(&reply.terms) && i < reply.terms.count; i++) {
-		/* permits 1, 3, 5, ... */
+		/* The permits are 1, 3, 5, ... */
 		reply.terms.set.w[0] |= UINT64_C(1) << (2 * i + 1);
 	}
 	reply.reached = 2;
@@ -129,7 +129,7 @@ static void answer_watch(struct fake_conn *c, const struct client_request *r) {
 	}
 }
 
-/* Two keys, on two pages. */
+/* The list has two keys, on two pages. */
 static void answer_list(struct fake_conn *c, const struct client_request *r) {
 	struct core_reply reply = { .op = CORE_LIST, .count = c->node->held,
 		.more = r->core.after.size == 0 };
@@ -240,8 +240,8 @@ static void conn_flush(struct fake_conn *c) {
 	while (c->out.size) {
 		ssize_t sent = send(c->fd, c->out.data, c->out.size, MSG_NOSIGNAL);
 		if (sent <= 0) {
-			/* the client is gone; what is asked of this node is small enough never to
-			 * block */
+			/* The client is gone: what is asked of this node is too small for a send to
+			 * block. */
 			return;
 		}
 		buffer_consume(&c->out, (size_t)sent);
@@ -265,7 +265,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	}
 }
 
-/* False: the connection is closed. */
+/* Returns false when it has closed the connection. */
 static bool serve(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	note(n, r);

@@ -1,5 +1,5 @@
-/* fake_node.h: a node for the tests of the client: speaks the protocol on a loopback port, on the
- * test's own loop, and does what the test says. It keeps no leases. */
+/* fake_node.h: a node for the tests of the client. It speaks the protocol on a loopback port, on
+ * the test's own loop, and does what the test says. It keeps no leases. */
 #ifndef PAWL_TESTS_FAKE_NODE_H
 #define PAWL_TESTS_FAKE_NODE_H
 
@@ -13,17 +13,17 @@
 
 enum fake_mood {
 	FAKE_ANSWERS,
-	/* reads, answers nothing at all */
+	/* It reads, and answers nothing at all. */
 	FAKE_SILENT,
-	/* answers pings only */
+	/* It answers pings only. */
 	FAKE_KEEPS_ONE_IN,
-	/* answers everything at fake_let_go */
+	/* It answers everything, and sends the answers at fake_let_go. */
 	FAKE_HOLDS_BACK,
-	/* closes the connection instead of answering */
+	/* It closes the connection instead of answering. */
 	FAKE_HANGS_UP,
-	/* answers what is no MessagePack-RPC */
+	/* It answers with what is no MessagePack-RPC. */
 	FAKE_TALKS_ROT,
-	/* answers with some bits turned over */
+	/* It answers with some bits flipped. */
 	FAKE_GARBLES
 };
 
@@ -45,78 +45,84 @@ struct fake_node {
 	struct fake_conn conns[FAKE_CONNS];
 	struct allocator alloc;
 	struct client_decoder decoder;
-	/* for FAKE_GARBLES */
+	/* The random numbers for FAKE_GARBLES. */
 	struct prng prng;
 
 	enum fake_mood mood;
-	/* answered to everything but pings, 0: success */
+	/* The error that answers everything but pings; 0: success. */
 	int error;
-	/* said with errors; 0: nothing is */
+	/* What errors say of when to try again; 0: nothing. */
 	span_ns retry_after;
-	/* of every second lock of a batch */
+	/* The error of every second lock of a batch. */
 	int error_of_item;
-	/* permits that each lock of a batch is answered to have been extended for, as bits; 0: it
-	 * is not said */
+	/* The permit numbers, as bits, for which each lock of a batch is said to have been
+	 * extended; 0: the answer does not name any. */
 	uint64_t numbers_of_item;
-	/* of the last acquire */
+	/* The token of the last acquire. */
 	uint64_t token;
-	/* of the lease; 990 */
+	/* The time for which an answer says that a lock is valid, in thousandths of the lease
+	 * (990). */
 	uint32_t valid_permille;
 	span_ns waited;
 
-	/* What is watched: one position for all, one watch a connection is told of, the last. */
-	/* `from` of another log, or above, is answered with an overflow */
+	/* What is watched. There is one position for all watches, and events go to one watch of one
+	 * connection, the last. */
+	/* The log and the position in it. Whoever asks for events `from` another log, or from a
+	 * later position, is told of an overflow. */
 	uint64_t log, sequence;
-	/* numbers given so far */
+	/* How many numbers have been given to watches so far. */
 	uint64_t watches;
-	/* the last one that has not been ended */
+	/* The number of the last watch, if it has not ended; else 0. */
 	uint64_t watch;
 	struct fake_conn *watcher;
-	/* before a list is answered: that this key, which is in it, was released; NULL: nothing */
+	/* A key of the list. Before the list is answered, an event says that it was released. NULL:
+	 * there is no event. */
 	const char *ends;
-	/* what reads say of every key: held by `holder` */
+	/* Whether reads say of every key that it is held by `holder`. */
 	bool held;
 	struct core_entry holder;
-	/* the only one that waits for any key; NULL: nobody does */
+	/* The only one that waits for any key; NULL: nobody does. */
 	const char *waiter;
-	/* named by the locks of the extensions, in order; as far as there is room */
+	/* The session bindings that the locks of extensions named, in order, as far as there is
+	 * room. */
 	uint32_t bindings[8];
 	size_t binding_count;
-	/* so many locks with a bond are answered that they were perhaps lost */
+	/* The next `unsure_binds` locks with a session binding are answered as perhaps lost
+	 * (PAWL_EUNSURE). */
 	unsigned unsure_binds;
-	/* of an acquire, as the next */
+	/* The value and the session binding of the last acquire. */
 	char last_value[32];
 	uint32_t last_bond;
-	/* answered to acquires alone */
+	/* The error that answers acquires alone. */
 	int acquire_error;
-	/* answered to pings */
+	/* The error that answers pings. */
 	int ping_error;
-	/* deadline_kept of the last extension */
+	/* The deadline_kept of the last extension. */
 	bool last_kept;
 
 	unsigned asked[CLIENT_METHODS], accepted;
-	/* without what it borrows */
+	/* The last request, without what it borrows. */
 	struct client_request last;
 	struct id128 last_lock_id;
 	char last_key[64];
-	/* in a batch */
+	/* The number of locks in the last batch, and in the largest one. */
 	size_t locks_last, locks_max;
-	/* how many reads brought requests */
+	/* How many reads brought bytes. */
 	unsigned reads;
 };
 
-/* listens; the port is known */
+/* Listens; after that the port is known. */
 void fake_open(struct fake_node *n);
-/* serves on that loop */
+/* Serves on that loop. */
 void fake_attach(struct fake_node *n, struct event_base *base);
-/* sends what was held back */
+/* Sends what was held back. */
 void fake_let_go(struct fake_node *n);
-/* closes every connection */
+/* Closes every connection. */
 void fake_hang_up(struct fake_node *n);
 void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner,
 	const char *value, uint64_t token);
 void fake_ask(struct fake_node *n, const char *by, const char *to, int32_t priority);
-/* these three tell whoever watches */
+/* Like the two functions above, this one tells whoever watches. */
 void fake_overflow(struct fake_node *n);
 void fake_close(struct fake_node *n);
 

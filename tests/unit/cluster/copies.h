@@ -1,5 +1,5 @@
-/* copies.h: what the tests of copies made before a change share: three masters, n1 to n3; a holder
- * with a node of its own, n4; and three that copy beforehand, n5 to n7. */
+/* copies.h: what the tests of copying ahead of a change share. There are three masters, n1 to n3;
+ * n4, the node of a holder; and three nodes that copy ahead, n5 to n7. */
 #ifndef PAWL_TESTS_COPIES_H
 #define PAWL_TESTS_COPIES_H
 
@@ -20,7 +20,7 @@ static inline int copies_setup(void **state) {
 
 #define COPIES(test) cmocka_unit_test_setup_teardown(test, copies_setup, named_teardown)
 
-/* The copies are there, and the decree waits. */
+/* Asks for the change, and returns when the copies are there and the decree waits. */
 static inline uint64_t window(struct stage *s, const char *set, uint32_t copies) {
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
 	uint64_t id = ask_change(s, 0, set_of(set));
@@ -30,8 +30,8 @@ static inline uint64_t window(struct stage *s, const char *set, uint32_t copies)
 	return id;
 }
 
-/* The change is done, by what was copied before, and commit rounds of before are over (section 4,
- * contested keys). */
+/* The change is made with what was copied ahead, and time passes until the commit rounds of the
+ * epoch before are over (section 4, contested keys). */
 static inline void decide(struct stage *s, uint64_t id, uint32_t copies) {
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
@@ -63,7 +63,7 @@ static inline void take_with_node(struct stage *s) {
 	stage_settle(s);
 }
 
-/* What a node does when the other side has closed the connection. */
+/* Does what a node does when the other side has closed the connection. */
 static inline void close_connection(struct stage *s, const char *key, uint8_t lock,
 	uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));

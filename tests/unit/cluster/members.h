@@ -1,11 +1,11 @@
-/* members.h: what the tests of changes of the set share: nodes 0 to 2 are masters, the others are
+/* members.h: what the tests of changes of the set share. Nodes 0 to 2 are masters, the others are
  * outside. */
 #ifndef PAWL_TESTS_MEMBERS_H
 #define PAWL_TESTS_MEMBERS_H
 
 #include "named.h"
 
-/* a change is answered by then at the latest */
+/* A change is answered within this time. */
 #define DECIDED (15 * SPAN_S)
 
 static const struct id128 nobody;
@@ -22,7 +22,7 @@ static inline int setup_three(void **state) {
 	return members_setup(state, 3);
 }
 
-/* One node outside, n4; or three, n4 to n6. */
+/* MEMBERS has one node outside, n4; MEMBERS_3 has three, n4 to n6. */
 #define MEMBERS(test) cmocka_unit_test_setup_teardown(test, setup_one, named_teardown)
 #define MEMBERS_3(test) cmocka_unit_test_setup_teardown(test, setup_three, named_teardown)
 
@@ -40,7 +40,7 @@ static inline struct core_change max_lease_of(span_ns max_lease) {
 }
 
 static inline uint64_t ask_change(struct stage *s, uint32_t node, struct core_change change) {
-	/* those that were new to each other are linked */
+	/* This links the nodes that were new to each other. */
 	stage_mend(s);
 	stage_settle(s);
 	struct core_request r = { .op = CORE_CHANGE, .change = &change, .admin = true,
@@ -48,7 +48,7 @@ static inline uint64_t ask_change(struct stage *s, uint32_t node, struct core_ch
 	return stage_ask(s, node, r);
 }
 
-/* Time passes until there is an answer. */
+/* Lets time pass until there is an answer. */
 static inline const struct stage_reply *await(struct stage *s, uint64_t id) {
 	int64_t end = s->now + DECIDED;
 	stage_mend(s);
@@ -64,7 +64,7 @@ static inline int do_change(struct stage *s, uint32_t node, struct core_change c
 	return await(s, ask_change(s, node, change))->r.error;
 }
 
-/* It must be done, and complete. */
+/* The change must be done, and complete. */
 static inline void must_at(struct stage *s, uint32_t node, struct core_change change, int line) {
 	const struct stage_reply *r = await(s, ask_change(s, node, change));
 	if (r->r.error != PAWL_OK || !r->r.complete) {
@@ -99,7 +99,8 @@ static inline uint64_t count_of(const struct stage *s, uint32_t node, enum core_
 	return core_counts(s->nodes[node].core)[count];
 }
 
-/* Masters only, by their numbers: "456" is n4, n5, n6. The addresses are those of the nodes. */
+/* Returns a set of masters only, by their numbers: "456" is n4, n5, n6. They have the addresses of
+ * the nodes. */
 static inline struct core_change set_of(const char *numbers) {
 	static struct core_change_node nodes[STAGE_NODES];
 	static char names[STAGE_NODES][4], addresses[STAGE_NODES][12];

@@ -1,5 +1,5 @@
-/* modes.h: requests of more than one holder (docs/protocol.md, section 10), for the tests of a
- * whole cluster. */
+/* modes.h: requests for locks with more than one holder (docs/protocol.md, section 10), for the
+ * tests of a whole cluster. */
 #ifndef PAWL_TESTS_MODES_H
 #define PAWL_TESTS_MODES_H
 
@@ -42,7 +42,7 @@ static inline uint64_t wait_permits(struct stage *s, uint32_t node, const char *
 	return id;
 }
 
-/* Of an answer that succeeded: the numbers. */
+/* Returns the permit numbers in an answer that succeeded. */
 static inline struct permits slots_of(const struct stage *s, uint64_t id) {
 	token_of(s, id);
 	return stage_answer(s, id)->r.terms.set;

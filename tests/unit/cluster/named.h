@@ -1,5 +1,5 @@
-/* named.h: what the tests of a whole cluster's behaviour share: a stage of three masters, born, and
- * every byte given back. */
+/* named.h: what the tests of a whole cluster's behaviour share: a stage with a cluster of three
+ * masters. At the end of a test every byte must have been given back. */
 #ifndef PAWL_TESTS_NAMED_H
 #define PAWL_TESTS_NAMED_H
 
@@ -47,7 +47,7 @@ static inline uint64_t token_of(const struct stage *s, uint64_t id) {
 	return r->r.token;
 }
 
-/* Tries once; it must succeed. */
+/* Tries once; the attempt must succeed. */
 static inline uint64_t take(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
 	assert_int_equal(stage_do(s, node, stage_acquire(key, lock, LEASE, 0)), PAWL_OK);
 	return stage_last(s)->r.token;
@@ -72,12 +72,12 @@ static inline int extend(struct stage *s, uint32_t node, const char *key, struct
 	return stage_do(s, node, r);
 }
 
-/* A quorum says that this lock_id holds the key. */
+/* Says whether, as a quorum sees it, this lock_id holds the key. */
 static inline bool holds(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
 	struct core_request r = stage_request(CORE_GET, key, (struct id128){ { 0 } });
 	r.quorum = r.admin = true;
 	uint64_t id = stage_ask(s, node, r);
-	/* it may ask twice */
+	/* The node may have to ask twice. */
 	stage_wait(s, 250 * SPAN_MS);
 	const struct stage_reply *reply = stage_answer(s, id);
 	assert_non_null(reply);

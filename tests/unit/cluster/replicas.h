@@ -1,4 +1,4 @@
-/* replicas.h: what the tests of replicas share: nodes 0 to 2 are masters, the others follow. */
+/* replicas.h: what the tests of replicas share. Nodes 0 to 2 are masters, the others follow. */
 #ifndef PAWL_TESTS_REPLICAS_H
 #define PAWL_TESTS_REPLICAS_H
 
@@ -8,7 +8,7 @@
 #include "named.h"
 
 #define REPLICA 3u
-/* a few batches */
+/* The time that a few batches take. */
 #define SHORT (30 * SPAN_MS)
 
 static const struct id128 no_lock;
@@ -62,7 +62,7 @@ static inline struct id128 numbered_lock(uint32_t i) {
 
 static inline void take_many(struct stage *s, uint32_t from, uint32_t to) {
 	char name[16];
-	/* costs time in the number of keys */
+	/* Checking would take time that grows with the number of keys. */
 	s->options.unchecked = true;
 	for (uint32_t i = from; i < to; i++) {
 		assert_int_equal(stage_do(s, 0, stage_acquire(numbered(name, i), numbered_lock(i),
@@ -71,14 +71,14 @@ static inline void take_many(struct stage *s, uint32_t from, uint32_t to) {
 	s->options.unchecked = false;
 }
 
-/* Every record of the master that it follows, and no other. */
+/* Says whether the replica has as many records as the master that it follows. */
 static inline bool equals_master(const struct stage *s, uint32_t node) {
 	struct core_status replica = stage_status(s, node);
 	return replica.following >= 0 && !replica.catching_up &&
 		replica.held == stage_status(s, (uint32_t)replica.following).held;
 }
 
-/* The next news that this node tells. */
+/* The next watch event that this node tells has to be this one; it is returned. */
 static inline const struct stage_news *watch_event_is(struct stage *s, uint32_t node,
 	enum core_watch_event_kind kind, struct id128 lock) {
 	const struct stage_news *n = stage_next_news(s, node);

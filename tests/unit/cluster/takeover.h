@@ -5,10 +5,11 @@
 
 #include "members.h"
 
-/* request_timeout on the stage */
+/* The request_timeout on the stage. */
 #define REQUEST (100 * SPAN_MS)
 
-/* The configuration of `like`, `later` epochs on, with `node` as its only master. */
+/* Returns the configuration of `like`, with an epoch that is `later` epochs on, and with `node` as
+ * its only master. */
 static inline struct config taken_over(const struct stage *s, uint32_t like, uint32_t node,
 	uint64_t later) {
 	struct config c = *core_config(s->nodes[like].core);

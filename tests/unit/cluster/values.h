@@ -1,5 +1,4 @@
-/* values.h: what the stories about the value of a held lock say again and again: "k", under one
- * lock_id. */
+/* values.h: what the tests of a held lock's value share. They use the key "k" under one lock_id. */
 #ifndef PAWL_UNIT_VALUES_H
 #define PAWL_UNIT_VALUES_H
 
@@ -19,7 +18,7 @@ static inline struct core_request update_to(const char *value, const char *expec
 	return r;
 }
 
-/* What a quorum knows. */
+/* Says whether a quorum knows this value. */
 static inline bool value_is(struct stage *s, uint32_t node, const char *value) {
 	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
 	r.quorum = r.admin = true;
@@ -32,7 +31,7 @@ static inline bool value_is(struct stage *s, uint32_t node, const char *value) {
 		slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
 }
 
-/* X lapses with its update; n2 alone has an extension, and the update with it. */
+/* X and its update end at the other masters; n2 alone has an extension, and the update with it. */
 static inline void n2_keeps_an_earlier_holding(struct stage *s) {
 	struct core_request r = acquire_with("first");
 	r.lease = 500 * SPAN_MS;

@@ -1,5 +1,5 @@
-/* watched.h: what the tests of watches at a master share: three masters, of which n3 is watched,
- * and perhaps a replica. */
+/* watched.h: what the tests of watches at a master share. There are three masters, of which n3 is
+ * watched, and perhaps a replica. */
 #ifndef PAWL_TESTS_WATCHED_H
 #define PAWL_TESTS_WATCHED_H
 

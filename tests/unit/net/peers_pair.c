@@ -61,7 +61,6 @@ static void party_listen(struct net_fixture *f, struct party *p) {
 		why), 0);
 }
 
-/* `claim` is the name the party says it has. */
 void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
 	const struct peers_node nodes[2]) {
 	struct peers_options o = { .loop = &f->loop, .strangers = { 64, 64, 64 << 20 }, .seed = 1,
@@ -78,7 +77,7 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
 	peers_set_nodes(p->peers, nodes, 2);
 }
 
-/* Nodes "a" and "b" of the cluster "test". */
+/* Makes one of the nodes "a" and "b" of the cluster "test". */
 static void party_make(struct net_fixture *f, struct party *p, const char *claim,
 	const struct party *a, const struct party *b) {
 	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all,

@@ -1,5 +1,5 @@
-/* peers_pair.h: for tests of links: two nodes on one loop, each with a listener, and what their
- * links told them. */
+/* peers_pair.h: what tests of links share: two nodes on one loop, each with a listener, and what
+ * their links told them. */
 #ifndef PAWL_TESTS_PEERS_PAIR_H
 #define PAWL_TESTS_PEERS_PAIR_H
 
@@ -16,27 +16,27 @@
 #include "net_fixture.h"
 #include "pawl/error.h"
 
-/* A node of the test: what its links told it. */
+/* A node of the test, and what its links told it. */
 struct party {
 	const char *name;
 	struct peers *peers;
 	struct listener *listener;
 	unsigned ups, downs, closed, frames, troubles, accepted;
 	size_t bytes;
-	/* what frame() says */
+	/* What its handler of frames returns. */
 	int refuse;
-	/* how many nodes that are not in its table it welcomes */
+	/* How many nodes that are not in its table it welcomes. */
 	int guests;
-	/* its table of three nodes when it does */
+	/* The table of three nodes that it has once it welcomes one. */
 	const struct peers_node *guest_table;
-	/* index */
+	/* The peer index of the link that came up last. */
 	uint32_t last_up;
 	bool dials_all;
-	/* 0: of the name */
+	/* What its identity is made of; 0: its name. */
 	uint8_t identity;
-	/* its last trouble was with a connection that had not said who it is */
+	/* Its last trouble was with a connection that had not said who it is. */
 	bool stranger;
-	/* the only one it speaks; 0: as this program */
+	/* The only version of the protocol that it speaks; 0: the version of this program. */
 	uint32_t version;
 	char why[512], who[256];
 };
@@ -50,7 +50,7 @@ struct pair {
 void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
 	const struct peers_node nodes[2]);
 void party_accepted(void *ctx, int take_fd, const struct origin *from);
-/* Nodes "a" and "b" of the cluster "test"; a dials, or both do. */
+/* Opens the nodes "a" and "b" of the cluster "test". Either a dials, or both do. */
 void pair_open_with(struct pair *p, bool both_dial);
 void pair_open(struct pair *p);
 void pair_open_versions(struct pair *p, uint32_t version_of_b);

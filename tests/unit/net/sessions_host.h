@@ -1,5 +1,5 @@
-/* sessions_host.h: a node that serves sessions, for their tests: it answers everything as it is
- * told to. */
+/* sessions_host.h: a node that serves sessions, for the tests of sessions. It answers everything,
+ * when it is told to. */
 #ifndef PAWL_TESTS_SESSIONS_HOST_H
 #define PAWL_TESTS_SESSIONS_HOST_H
 
@@ -15,10 +15,10 @@
 
 #define KIB ((size_t)1024)
 
-/* malloc that refuses one of its calls, or none. */
+/* An allocator that refuses one of its calls, or none. */
 struct fussy {
 	struct allocator libc;
-	/* refuse_at negative: none */
+	/* The number of the call that is refused; negative: none is. */
 	int refuse_at, calls;
 	bool refused;
 };
@@ -32,37 +32,39 @@ static inline void *fussy_resize(void *ctx, void *p, size_t old_size, size_t new
 	return f->libc.resize(f->libc.ctx, p, old_size, new_size);
 }
 
-/* The node of the test: answers everything with a ping's answer, in the order in which it is told
- * to. */
+/* The node of the test. It answers everything with a ping's answer, in the order in which it is
+ * told to. */
 struct host {
 	struct net_fixture f;
 	struct fussy fussy;
-	/* of what everything here takes */
+	/* Counts the memory of everything here. */
 	struct alloc_counter memory;
 	struct sessions *sessions;
 	unsigned requests, gone, troubles, refused, drained;
-	/* by the client that is gone */
+	/* The client that is gone has closed its connection itself. */
 	bool closed_there;
 	uint64_t client;
-	/* do not answer yet */
+	/* The node is not to answer yet. */
 	bool hold;
-	/* to handle a request */
+	/* How long it takes to handle a request, in nanoseconds. */
 	span_ns takes;
-	/* requests wait to be served */
+	/* Requests wait to be served. */
 	bool ready;
-	/* requests before the first ping; the piece after which the client is dropped, 0: none */
+	/* How many pieces of requests came before the first ping; and the number of the piece after
+	 * which the client is dropped, 0: none. */
 	unsigned before_ping, drop_after;
 	bool pinged;
-	/* of requests that came; the parts of the largest piece */
+	/* How many pieces of requests came, and of how many parts the largest one was. */
 	size_t pieces, most;
 	bool local;
 	enum client_method method;
 	size_t locks;
-	/* NULL: those of all */
+	/* The limits of whoever connects now; NULL: those of all clients. */
 	const struct share_limits *own;
-	/* whoever connects now */
+	/* Whoever connects now is an administrator. */
 	bool admin;
-	/* requests that were refused for having had enough, and what the last one was told */
+	/* How many requests were refused because their client had had enough, and what the last one
+	 * was told. */
 	unsigned over;
 	span_ns retry_after;
 	char limit[64];
@@ -165,7 +167,7 @@ static const struct sessions_handlers host_handlers = { host_ready, host_request
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);
 	net_fixture_init(&h->f);
-	/* of the loop, which counts with the rest from now on */
+	/* This is the memory of the loop, which counts with the rest from now on. */
 	h->memory.used = 2 * NET_SCRATCH_BYTES;
 	h->fussy = (struct fussy){ .libc = alloc_libc(&h->memory), .refuse_at = refuse_at };
 	h->f.alloc = (struct allocator){ fussy_resize, &h->fussy };
@@ -183,7 +185,7 @@ static inline void host_done(struct host *h) {
 	net_fixture_done(&h->f);
 }
 
-/* The other end of a new connection from that address, which is all that it is known by. */
+/* Connects a client that is known only by this address, and returns the client's end. */
 static inline int host_connect_from(struct host *h, const char *address) {
 	int fds[2];
 	struct origin from;
@@ -259,7 +261,7 @@ static inline void host_start(struct host *h, const struct sessions_limits *limi
 	sessions_set_limits(h->sessions, limits);
 }
 
-/* As much of a request as nothing can be done with yet. */
+/* Sends so much of a request that nothing can be done with it yet. */
 static inline void send_half(struct host *h, int fd, size_t size) {
 	static const uint8_t head[] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3,
 		'k', 'e', 'y', 0xc6, 0x00, 0x30, 0x00, 0x00 };
@@ -267,7 +269,7 @@ static inline void send_half(struct host *h, int fd, size_t size) {
 	send_bytes(fd, head, sizeof head);
 	for (size_t sent = 0; sent < size; sent += sizeof piece) {
 		if (send(fd, piece, sizeof piece, MSG_NOSIGNAL) < 0) {
-			/* it was closed, or nobody reads */
+			/* The connection was closed, or nobody reads. */
 			return;
 		}
 		host_run(h);

@@ -1,4 +1,4 @@
-/* embed_change.h: changes of a cluster of nodes inside a program, and node D, which is added to
+/* embed_change.h: changes of a cluster of nodes inside a program, and the node D, which is added to
  * it. */
 #ifndef PAWL_TESTS_EMBED_CHANGE_H
 #define PAWL_TESTS_EMBED_CHANGE_H
@@ -8,7 +8,7 @@
 static const struct pawl_bytes key = { "k", 1 };
 enum { A, B, C, D };
 
-/* What one node is told to do about another, or about all. */
+/* Tells one node what to do about another one, or about all. */
 static inline struct embed_rig_answer change(struct embed_rig *r, size_t asked,
 	struct pawl_change wanted) {
 	struct embed_rig_answer a = embed_rig_ask(r, asked,

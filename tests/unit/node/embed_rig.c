@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-/* All at once, so that no two get the same. */
+/* The ports are taken all at once, so that no two nodes get the same one. */
 static void rig_free_addresses(struct embed_rig *r) {
 	int fds[EMBED_RIG_NODES];
 	for (size_t i = 0; i < EMBED_RIG_NODES; i++) {
@@ -49,7 +49,7 @@ void embed_rig_open(struct embed_rig *r, size_t masters) {
 static void rig_remove_dir(const char *path) {
 	DIR *dir = opendir(path);
 	if (!dir) {
-		/* it was never started */
+		/* The node was never started. */
 		return;
 	}
 	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
@@ -168,7 +168,7 @@ void embed_rig_start_all(struct embed_rig *r) {
 }
 
 static void rig_text(char *out, size_t size, struct pawl_bytes from) {
-	/* what the library hands out ends with a NUL */
+	/* What the library hands out ends with a NUL. */
 	snprintf(out, size, "%s", (const char *)from.data);
 	assert_true(from.size >= size || strlen(out) == from.size);
 }
@@ -198,7 +198,7 @@ struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n,
 	const struct pawl_request *request) {
 	struct embed_rig_answer a = { .calls = 0 };
 	assert_int_equal(pawl_node_ask(r->nodes[n].node, request, embed_rig_done, &a, NULL), 0);
-	/* never from within */
+	/* The callback is never called from within the call. */
 	assert_int_equal(a.calls, 0);
 	assert_true(net_fixture_until(&r->f, embed_rig_answered, &a));
 	assert_int_equal(a.calls, 1);

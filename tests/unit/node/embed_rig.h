@@ -1,5 +1,5 @@
-/* embed_rig.h: for tests of libpawl-node: nodes in this process, on one loop, on ports that were
- * free a moment ago. */
+/* embed_rig.h: what tests of libpawl-node share: nodes in this process, on one loop, on ports that
+ * were free a moment ago. */
 #ifndef PAWL_TESTS_EMBED_RIG_H
 #define PAWL_TESTS_EMBED_RIG_H
 
@@ -22,12 +22,12 @@ struct embed_rig_node {
 	struct pawl_node *node;
 	const char *name;
 	char dir[128], address[64];
-	/* in its certificate; NULL: none */
+	/* The role in its certificate; NULL: none. */
 	const char *role;
-	/* no initial master, but at `address` all the same */
+	/* The node is no initial master, but listens at `address` all the same. */
 	bool fixed;
 	unsigned lines, changes;
-	/* the last one */
+	/* The last line of its log. */
 	char line[512];
 };
 
@@ -35,32 +35,32 @@ struct embed_rig {
 	struct net_fixture f;
 	struct pawl_node_master masters[EMBED_RIG_NODES];
 	size_t master_count;
-	/* set before a start */
+	/* What follows is set before a start. */
 	bool tls;
-	/* clients come by a Unix socket, embed_rig_endpoint, and have the rights of
-	 * embed_rig_rules */
+	/* Clients come by a Unix socket, embed_rig_endpoint, and have the rights of
+	 * embed_rig_rules. */
 	bool ruled;
-	/* with tls: a list of revoked certificates is named, embed_rig_revoke */
+	/* With TLS: the configuration names a list of revoked certificates (embed_rig_revoke). */
 	bool revoked;
-	/* a, b, c, d */
+	/* The nodes a, b, c and d. */
 	struct embed_rig_node nodes[EMBED_RIG_NODES];
 };
 
-/* A directory and an address for each node; `masters` of them are those of the birth. Starts
- * none. */
+/* Makes a directory and an address for each node. The first `masters` of them are the initial
+ * masters. Starts none. */
 void embed_rig_open(struct embed_rig *r, size_t masters);
-/* what the list says from the next reload on */
+/* Sets what the list of revoked certificates says from the next reload on. */
 void embed_rig_revoke(struct embed_rig *r, const char *lines);
-/* What the node's file of rules says from its start or next reload on. */
+/* Sets what the node's file of rules says from its start or its next reload on. */
 void embed_rig_rules(struct embed_rig *r, size_t n, const char *text);
 void embed_rig_endpoint(const struct embed_rig *r, size_t n, char out[160]);
 void embed_rig_close(struct embed_rig *r);
 void embed_rig_start(struct embed_rig *r, size_t n);
-/* the masters, until all of them vote */
+/* Starts the masters, and returns when all of them vote. */
 void embed_rig_start_all(struct embed_rig *r);
 void embed_rig_await_state(struct embed_rig *r, size_t n, enum pawl_node_state state);
 
-/* what a callback saw, copied */
+/* A copy of what a callback saw. */
 struct embed_rig_answer {
 	unsigned calls;
 	int error;
@@ -72,7 +72,7 @@ struct embed_rig_answer {
 	char value[64], owner[64], message[128];
 };
 void embed_rig_done(struct pawl_node *node, const struct pawl_node_result *result, void *answer);
-/* Asks and runs the loop until the answer is there. */
+/* Asks, and runs the loop until the answer is there. */
 struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n,
 	const struct pawl_request *request);
 bool embed_rig_answered(void *answer);

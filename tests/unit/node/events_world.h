@@ -1,5 +1,5 @@
-/* events_world.h: for tests of watches: clients whose connections are lists of what they were
- * told. */
+/* events_world.h: what tests of watches share: clients whose connections are lists of what they
+ * were told. */
 #ifndef PAWL_TESTS_EVENTS_WORLD_H
 #define PAWL_TESTS_EVENTS_WORLD_H
 
@@ -22,7 +22,7 @@ struct told {
 	uint64_t watch, number;
 	enum core_watch_event_kind kind;
 	uint64_t token;
-	/* key: the overflow is of one key */
+	/* `key`: the overflow is of one key. */
 	bool overflow, lock_id, key;
 };
 
@@ -32,9 +32,9 @@ struct world {
 	struct events events;
 	struct told told[CLIENTS][TOLD_MAX];
 	size_t count[CLIENTS];
-	/* how many more the connection takes */
+	/* How many more events the connection takes. */
 	size_t room[CLIENTS];
-	/* no memory for what is to be told */
+	/* There is no memory for what is to be told. */
 	bool refuses;
 };
 
@@ -120,7 +120,7 @@ static inline void happen_large(struct world *w, const char *key, uint64_t token
 	free(value);
 }
 
-/* As many turns as it takes. */
+/* Serves as many turns as it takes. */
 static inline void serve(struct world *w) {
 	for (uint64_t client = 0; client < CLIENTS; client++) {
 		events_room(&w->events, client);

@@ -1,5 +1,5 @@
-/* wire_answer.h: for tests of responses: what the server writes goes the whole way to the client's
- * reader. */
+/* wire_answer.h: what tests of responses share: what the server writes goes the whole way to the
+ * client's reader. */
 #ifndef PAWL_TESTS_WIRE_ANSWER_H
 #define PAWL_TESTS_WIRE_ANSWER_H
 
@@ -45,7 +45,7 @@ static inline int teardown(void **state) {
 	return 0;
 }
 
-/* The whole way of what stands in t->bytes. */
+/* Takes what stands in t->bytes the whole way to the client's reader. */
 static inline int receive(struct response_test *t, enum client_method method) {
 	struct client_scanner s = { 0 };
 	enum client_kind kind;

@@ -1,5 +1,5 @@
-/* wire_random.h: random values for the tests of the codecs, and bytes at the very end of a page of
- * their own. */
+/* wire_random.h: random values for the tests of the codecs, and bytes that end where their
+ * allocation ends. */
 #ifndef PAWL_TESTS_WIRE_RANDOM_H
 #define PAWL_TESTS_WIRE_RANDOM_H
 
@@ -9,7 +9,7 @@
 #include "message.h"
 #include "prng.h"
 
-/* Bytes for random strings: slices point into it. */
+/* The number of bytes for random strings: slices point into this pool. */
 #define WIRE_POOL_BYTES (1u << 16)
 static uint8_t wire_pool[WIRE_POOL_BYTES];
 
@@ -24,7 +24,7 @@ static inline struct slice wire_bytes(struct prng *p, size_t min, size_t max) {
 	return slice_of(wire_pool + prng_below(p, WIRE_POOL_BYTES - size), size);
 }
 
-/* Small and large numbers, and the edges. */
+/* Returns small and large numbers, and the edges. */
 static inline uint64_t wire_number(struct prng *p, uint64_t max) {
 	uint64_t value = prng_next(p) >> prng_below(p, 64);
 	if (prng_chance(p, 1, 16)) {
@@ -63,7 +63,8 @@ static inline struct terms wire_terms(struct prng *p) {
 	return t;
 }
 
-/* A copy on the heap of exactly that size, so that a sanitizer sees a read behind it. */
+/* Returns a copy on the heap of exactly that size, so that a sanitizer sees a read behind it. The
+ * caller frees it. */
 static inline uint8_t *wire_exact(const uint8_t *data, size_t size) {
 	uint8_t *copy = malloc(size ? size : 1);
 	if (!copy) {
