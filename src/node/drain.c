@@ -38,8 +38,8 @@ static int drain_write_frames(struct drain *d, struct side_writer *writer, struc
 		if (error) {
 			return error;
 		}
-		CHECK(peer_scan(buffer_slice(packet), PEER_BODY_BYTES_MAX, &body,
-			NULL) == PEER_SCAN_COMPLETE);
+		CHECK(peer_scan(buffer_slice(packet), PEER_BODY_BYTES_MAX, &body, NULL)
+			== PEER_SCAN_COMPLETE);
 		error = side_writer_add(writer, body);
 		if (error) {
 			return error;

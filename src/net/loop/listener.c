@@ -57,8 +57,8 @@ static void listener_on_pause_over(evutil_socket_t fd, short what, void *ctx) {
 	event_add(l->readable, NULL);
 }
 
-/* A client that only waits for events would not notice that it is gone forever, and neither would
- * this node, because a machine that lost its power sends nothing. So the kernel probes silent
+/* A client that only waits for events sends nothing, so this node would not notice that it is gone
+ * forever: a machine that lost its power does not say so. Therefore the kernel probes silent
  * connections. A Unix socket has none of these options, and the calls fail without harm. */
 static void listener_tune(int fd) {
 	const int on = 1, silent_s = 60, between_s = 15, probes = 4;

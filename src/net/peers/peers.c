@@ -213,8 +213,8 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link,
 		uint32_t peer = slot->index;
 		peers_forget(p, slot->link);
 		p->handlers->down(p->ctx, peer, "another connection took its place", false);
-		/* A guest may be gone with its link, and then this link is gone, too, if it was
-		 * dialled. */
+		/* A non-member leaves the table with its link. Then this link is gone, too, if it
+		 * was dialled. */
 		slot = peers_find(p, theirs->node);
 	}
 	const char *problem = slot || link->doomed ? NULL : peers_welcome(p, theirs, &slot);

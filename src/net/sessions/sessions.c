@@ -129,8 +129,8 @@ static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now
 
 /* ---- the stream's other events ---- */
 
-/* Only a client's certificate is good for a client. A node's certificate, stolen from a disk, does
- * not help here. */
+/* Lets in only clients with a client's certificate. The certificate of a node, which may have been
+ * stolen from a disk, is refused. */
 static void session_on_ready(void *ctx) {
 	static const struct client_refusal denied = { .error = PAWL_EDENIED,
 		.message = "the certificate is not a client's: it lacks the alternative name "

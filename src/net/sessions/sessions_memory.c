@@ -53,7 +53,7 @@ static bool session_fills_pool(const struct session *session, enum memory_step s
 	return memory_pool_full(&session->all->memory, 1, step) && session_is_heaviest(session);
 }
 
-/* Another connection has to end first, in this turn. */
+/* The session cannot read on before another connection has ended, in this turn. */
 static void session_want(const struct session *session, uint64_t bytes) {
 	struct sessions *s = session->all;
 	s->memory.high = true;

@@ -32,7 +32,7 @@
 
 /* ---- what a request costs, in simple requests ---- */
 
-/* The costs that are not 1. These requests make every master look or send, or read much. */
+/* The costs that are not 1. These requests make every master search or send, or they read much. */
 static const uint8_t serve_costs[CLIENT_METHODS] = {
 	[CLIENT_CLIENTS] = 16,
 	[CLIENT_EXPLAIN] = 16,

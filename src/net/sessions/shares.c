@@ -9,7 +9,7 @@
 
 /* How much of what a rate allows may come at once. For urgent requests it is twice as much. */
 #define AT_ONCE SPAN_S
-/* When to come again, as refusals say it. */
+/* After which time a refused client should come again: soon, or later. */
 #define MORE_SOON (100 * SPAN_MS)
 #define MORE_LATER SPAN_S
 

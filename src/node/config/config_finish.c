@@ -25,7 +25,7 @@ static int finish_names(struct config_reading *r) {
 }
 
 /* Sorts the masters by name. The order of the lines must not matter: nodes that list the same
- * masters in another order belong to the same cluster. */
+ * masters in another order are to form one cluster. */
 static void finish_sort_masters(struct config_reading *r) {
 	struct config *birth = &r->config->birth;
 	for (uint32_t i = 1; i < birth->node_count; i++) {

@@ -86,11 +86,11 @@ void roles_check_own(struct driver *d) {
 		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node),
 			LOG_TEXT("role", node_role_name(own->role)),
 			LOG_TEXT("why",
-			"the configuration makes this node a master, and its certificate does not "
-			"let it be one"),
+				"the configuration makes this node a master, and its certificate "
+				"does not let it be one"),
 			LOG_TEXT("remedy",
-			"give it a certificate without a role (pawl cert node) and reload, or "
-			"demote it (pawl cluster demote)"));
+				"give it a certificate without a role (pawl cert node) and reload, "
+				"or demote it (pawl cluster demote)"));
 	}
 	d->role_told = forbidden;
 }

@@ -94,9 +94,9 @@ static void embed_set_log(struct pawl_node *node, const struct pawl_node_options
 	node->on_line = o->log;
 	node->log.line = embed_on_line;
 	node->log.ctx = node;
+	/* Without a function for the lines, no level is important enough. */
 	if (o->log) {
 		node->log.level = o->log_level ? (enum log_level)o->log_level : LEVEL_INFO;
-	/* Without a function for the lines, no level is important enough. */
 	}
 }
 

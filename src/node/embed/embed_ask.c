@@ -309,9 +309,9 @@ static void cancel_release(struct pawl_node *node, struct slice key, struct id12
 	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id,
 		.identity = slice_str(node->identity), .admin = true };
 	struct pawl_node_call *call;
+	/* Without memory, the lease runs out by itself. */
 	if (call_new(node, &call) == 0) {
 		(void)call_begin(call, &request);
-	/* Without memory, the lease runs out by itself. */
 	}
 }
 

@@ -1,4 +1,4 @@
-/* embed_change.c: translates a change of the set that the program asks for to the core's terms. */
+/* embed_change.c: translates a change of the cluster that the program asks for to the core's. */
 #include "embed.h"
 
 #include "pawl/error.h"

@@ -41,7 +41,7 @@ static bool writer_write(const char *line, size_t bytes) {
 			line += n;
 			bytes -= (size_t)n;
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-			/* A process that shares the descriptor does not want to block. */
+			/* A process that shares the description has made it non-blocking. */
 			struct pollfd room = { .fd = writer.fd, .events = POLLOUT };
 			(void)poll(&room, 1, -1);
 		} else if (errno != EINTR) {
@@ -135,9 +135,10 @@ void log_writer_stop(void) {
 	}
 	bool over = writer.over;
 	pthread_mutex_unlock(&writer.lock);
+	/* A thread that is not over hangs in a write that nobody takes, and ends with the
+	 * process. */
 	if (over) {
 		pthread_join(writer.thread, NULL);
-	/* Otherwise the thread hangs in a write that nobody takes, and ends with the process. */
 	}
 }
 

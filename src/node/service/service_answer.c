@@ -95,8 +95,8 @@ static void service_answer_batch(struct service *s, struct requests_batch *batch
 
 static void service_close(struct service *s, uint64_t id) {
 	struct request *request = requests_find(&s->requests, id);
+	/* A request that is not found went with its client. */
 	if (request) {
-		/* Otherwise the request went with its client. */
 		requests_close(&s->requests, request);
 	}
 }

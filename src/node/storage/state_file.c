@@ -67,12 +67,10 @@ static int state_make_dir(struct state_file *f, struct problem *problem) {
 	if (mkdir(f->dir, 0700) == 0) {
 		char parent[SYNCED_PATH_MAX];
 		synced_path(parent, f->dir, "..");
-		return synced_dir(parent) == 0
-			? 0 : state_problem(f, problem, "the directory above it cannot be synced",
-			"");
+		return synced_dir(parent) == 0 ? 0
+			: state_problem(f, problem, "the directory above it cannot be synced", "");
 	}
-	return errno == EEXIST
-		? 0 : state_problem(f, problem, "cannot be made",
+	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be made",
 		"make it, owned by the user who runs pawld, mode 0700");
 }
 
@@ -210,8 +208,8 @@ static int state_start(struct state_file *f, struct problem *problem) {
 	synced_path(path, f->dir, "state");
 	f->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (f->fd < 0) {
-		return errno == ENOENT ? state_create(f, problem) : state_problem(f, problem,
-			"the state file cannot be opened", "");
+		return errno == ENOENT ? state_create(f, problem)
+			: state_problem(f, problem, "the state file cannot be opened", "");
 	}
 	struct state_slot slot;
 	error = state_load(f, &slot, problem);
