@@ -16,6 +16,7 @@ LOADER = importlib.machinery.SourceFileLoader(
     "history_check", os.path.join(ROOT, "scripts", "history-check"))
 CHECK = importlib.util.module_from_spec(importlib.util.spec_from_loader("history_check", LOADER))
 LOADER.exec_module(CHECK)
+ENDS = ("forget", "release", "transfer", "close", "downgrade")
 
 
 def written(program, *arguments):
@@ -30,17 +31,19 @@ def found(first, lines):
     return [what for what, _ in CHECK.judge(first, lines)]
 
 
-def neighbours(lines, wanted):
-    """Yields pairs of locks of a key of which the second is believed later than the first."""
-    for locks in CHECK.gather(lines, 0.0).values():
+def neighbours(keys, wanted):
+    """Pairs of locks of a key, of which the second begins to be believed after the first."""
+    for locks in keys.values():
         every = sorted(((p, x) for x in locks for p in x.beliefs), key=lambda e: e[0][0])
         for (one, of), (other, lock) in zip(every, every[1:]):
             if of is not lock and wanted(one, other):
                 yield (one, of), (other, lock)
 
 
-def changed(lines, change):
-    copy = [json.loads(json.dumps(line)) for line in lines]
+def changed(lines, key, change):
+    """A changed copy of what concerns the key. Keys are judged apart from each other."""
+    copy = [json.loads(json.dumps(line)) for line in lines
+            if line["op"] == "close" or line.get("key") == key]
     change(copy)
     return copy
 
@@ -85,24 +88,31 @@ def same_permits(lock, numbers):
 
 
 def tampered(runs):
-    """Returns for each way of tampering how often it was tried, and how often it was found."""
+    """For each way of tampering: how often it was tried, and found."""
     tried = {}
     for first, lines in runs:
-        ways = {}
-        for (one, of), (other, lock) in neighbours(
-                lines, lambda a, b: a[2][0] == b[2][0] == "exclusive"):
-            ways.setdefault("a lock that never ends", never_ends(of))
-            ways.setdefault("a token that was there before", same_tokens(lock, one[3]))
-        for (one, of), (other, lock) in neighbours(
-                lines, lambda a, b: a[2][0] == b[2][0] == "shared" and a[1] > b[0]):
-            ways.setdefault("a shared lock that is said to be exclusive", alone(lock))
-        for (one, of), (other, lock) in neighbours(
-                lines, lambda a, b: a[2][0] == b[2][0] == "permits" and a[1] > b[0]):
-            ways.setdefault("permits that another has", same_permits(lock, one[2][2]))
-        for name, change in ways.items():
+        keys, ways = CHECK.gather(lines, 0.0), {}
+
+        def try_once(name, lock, change):
+            ways.setdefault(name, (lock.key, change))
+
+        def both(mode):
+            return lambda one, other: one[2][0] == other[2][0] == mode
+
+        def overlap(mode):
+            return lambda one, other: both(mode)(one, other) and one[1] > other[0]
+
+        for (one, of), (_, lock) in neighbours(keys, both("exclusive")):
+            try_once("a lock that never ends", of, never_ends(of))
+            try_once("a token that was there before", lock, same_tokens(lock, one[3]))
+        for _, (_, lock) in neighbours(keys, overlap("shared")):
+            try_once("a shared lock that is said to be exclusive", lock, alone(lock))
+        for (one, _), (_, lock) in neighbours(keys, overlap("permits")):
+            try_once("permits that another has", lock, same_permits(lock, one[2][2]))
+        for name, (key, change) in ways.items():
             count = tried.setdefault(name, [0, 0])
             count[0] += 1
-            count[1] += bool(found(first, changed(lines, change)))
+            count[1] += bool(found(first, changed(lines, key, change)))
     return tried
 
 
