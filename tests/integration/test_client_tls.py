@@ -67,7 +67,7 @@ class ClientTls(unittest.TestCase):
 
     def test_a_certificate_for_another_host_is_not_trusted(self):
         port = self.cluster.clients["a"].rsplit(":", 1)[1]
-        self.refused("hostname mismatch", "--host", endpoints="tls://localhost:" + port)
+        self.refused("hostname mismatch", "set server_name to a name in it", endpoints="tls://localhost:" + port)
 
     def test_a_client_without_a_certificate_is_told_so(self):
         self.refused("certificate required", "the node requires a client certificate", name=None)

@@ -34,7 +34,7 @@ struct bench {
 	 * release together. */
 	struct histogram latency, cycle;
 	uint64_t done, errors;
-	char first_error[160];
+	char first_error[512];
 	int64_t begin_ns, end_ns;
 	int64_t last_grant_ns, longest_gap_ns, gap_at_ns;
 

@@ -187,7 +187,7 @@ static void read_role(struct cert *c, const char *role) {
 	}
 	if (role && strcmp(role, "master") != 0 && strcmp(role, "replica") != 0
 		&& strcmp(role, "embedded") != 0) {
-		cli_misuse(c->line, "--role: '%s' is none of master, replica and embedded", role);
+		cli_misuse(c->line, "--role: '%s' is not master, replica or embedded", role);
 	}
 	c->wanted.role = role && strcmp(role, "master") != 0 ? role : NULL;
 }

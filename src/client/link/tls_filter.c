@@ -196,7 +196,7 @@ static const char *verdict_remedy(long verdict) {
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return "the node's certificate does not contain the endpoint's host name: issue "
 			"one that does (pawl cert node NAME --host ...), or set server_name to a "
-			"name that it contains";
+			"name in it";
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		return "the node's certificate has expired: issue a new one (pawl cert node NAME)";
 	case X509_V_ERR_CERT_NOT_YET_VALID:
