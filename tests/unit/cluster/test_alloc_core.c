@@ -1,6 +1,6 @@
-/* Every allocation of a whole cluster's scenario fails in turn, once and for a while: no crash, no
- * leak, every invariant holds after every step (the stage checks it), and with memory back the
- * cluster makes progress. */
+/* Every allocation of a whole cluster's scenario fails in turn, once and for a while. Nothing
+ * crashes, nothing leaks, every invariant holds after every step (the stage checks it), and once
+ * there is memory again the cluster makes progress. */
 #include "unit.h"
 
 #include "failing.h"
@@ -39,7 +39,7 @@ static void contend(struct stage *s) {
 	ask(s, 0, r);
 	ask(s, 1, stage_acquire("k", stage_lock(2), LEASE, LONGEST));
 	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
-	/* joins */
+	/* This request joins the attempt of the one before. */
 	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
 	ask(s, 1, stage_acquire("k", stage_lock(4), LEASE, 0));
 	ask(s, 0, stage_acquire("other", stage_lock(5), LEASE, 0));
@@ -69,7 +69,7 @@ static void hold(struct stage *s) {
 	ask(s, 2, wait);
 }
 
-/* Several hold one key; a writer waits for them; who was alone lets others in. */
+/* Several holders share one key, a writer waits for them, and who held it alone lets others in. */
 static void share(struct stage *s) {
 	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0),
 		get = stage_request(CORE_GET, "r", stage_lock(0));
@@ -101,7 +101,7 @@ static void share(struct stage *s) {
 	ask(s, 2, stage_request(CORE_DOWNGRADE, "d", stage_lock(35)));
 }
 
-/* Two groups want the same keys, and the one that has them goes. */
+/* Two groups want the same keys, and the client of the one that has them goes. */
 static void together(struct stage *s) {
 	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 },
 		{ slice_str("q"), stage_lock(21), 0, 0 } };
@@ -115,7 +115,7 @@ static void together(struct stage *s) {
 	r.locks = two;
 	r.client = 78;
 	ask(s, 0, r);
-	/* joins */
+	/* This request joins the one before. */
 	ask(s, 0, r);
 	ask(s, 0, stage_request(CORE_EXPLAIN, "q", stage_lock(0)));
 	ask(s, 2, all);
@@ -134,7 +134,7 @@ static void scenario(struct stage *s) {
 	hold(s);
 	together(s);
 	share(s);
-	/* rejoins meanwhile, with records to merge */
+	/* n3 rejoins meanwhile, and has records to merge. */
 	stage_kill(s, 2);
 	try_start(s);
 	struct core_request more = stage_acquire("k", stage_lock(6), LEASE, LONGEST);
@@ -162,7 +162,7 @@ static void scenario(struct stage *s) {
 	stage_cut(s, 0, 1, true);
 	ask(s, 0, stage_acquire("third", stage_lock(7), LEASE, 0));
 	stage_wait(s, 50 * SPAN_MS);
-	/* the one that missed it is taught */
+	/* The record is sent to the master that missed it. */
 	stage_cut(s, 0, 1, false);
 	stage_wait(s, 50 * SPAN_MS);
 }
@@ -181,7 +181,7 @@ static void progress(struct stage *s) {
 	}
 }
 
-/* Without a failure all of it happens. */
+/* Without a failure all parts of the scenario happen. */
 static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent,
 		COUNT_drain_consumed, COUNT_repair_sent, COUNT_repair_accepted, COUNT_turn_given,

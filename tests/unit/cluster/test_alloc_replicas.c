@@ -1,6 +1,6 @@
-/* Every allocation of a replica's life fails in turn, once and for a while: no crash, no leak,
- * every invariant holds after every step (the stage checks it), and with memory back the replica
- * has what its master has. */
+/* Every allocation of a replica's life fails in turn, once and for a while. Nothing crashes,
+ * nothing leaks, every invariant holds after every step (the stage checks it), and once there is
+ * memory again the replica has what its master has. */
 #include "failing.h"
 
 #include "stage.h"
@@ -63,7 +63,8 @@ static void scenario(struct stage *s) {
 	for (uint8_t i = 8; i < 12; i++) {
 		take(s, i);
 	}
-	/* moves: a snapshot, and a swap under the waits */
+	/* The replica moves: it takes a snapshot, and its tables are swapped while requests
+	 * wait. */
 	stage_wait(s, 250 * SPAN_MS);
 	ask(s, REPLICA, stage_request(CORE_LIST, "", stage_lock(0)));
 	struct core_request update = stage_request(CORE_UPDATE, "kb", stage_lock(1));
@@ -78,7 +79,7 @@ static void scenario(struct stage *s) {
 	stage_wait(s, 100 * SPAN_MS);
 }
 
-/* Without a failure all of it happens. */
+/* Without a failure all parts of the scenario happen. */
 static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole,
 		COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_watch_events_missed };
@@ -110,7 +111,7 @@ static uint64_t run(uint64_t fail_first, uint64_t fail_count) {
 	}
 	f.fail_first = 0;
 	try_start(s);
-	/* it rests after it had no memory */
+	/* The replica rests after it had no memory. */
 	stage_wait(s, 2 * LONGEST);
 	for (uint8_t i = 20; i < 24; i++) {
 		assert_int_equal(stage_do(s, i % 4, stage_acquire((char[]){ 'n', (char)i, 0 },

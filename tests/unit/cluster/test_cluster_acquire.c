@@ -1,5 +1,5 @@
-/* Acquiring, releasing and waiting in a whole cluster: the basic conversations (docs/protocol.md,
- * sections 2 and 5). */
+/* These tests acquire, release and wait in a whole cluster: the basic conversations
+ * (docs/protocol.md, sections 2 and 5). */
 #include "named.h"
 
 static const struct id128 no_lock;
@@ -89,7 +89,7 @@ static void a_release_wakes_the_next_within_one_message_and_one_commit(void **st
 	release(s, 0, "k", stage_lock(1));
 	token_of(s, next);
 	assert_int_equal(s->now, before);
-	/* its request was kept behind the record */
+	/* The request was parked behind the record. */
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), asked);
 	assert_int_equal(stage_sent(s, MESSAGE_ENQUEUE), queued);
 	assert_int_equal(stage_sent(s, MESSAGE_TURN), turns);
@@ -168,7 +168,7 @@ static void a_waiter_whose_connection_breaks_leaves_the_queue(void **state) {
 
 static void waiters_survive_the_death_of_the_keys_home(void **state) {
 	struct stage *s = *state;
-	/* one of them is the home */
+	/* One of the three is the home of the key. */
 	for (uint32_t dead = 0; dead < 3; dead++) {
 		struct id128 holder = stage_lock((uint8_t)(dead * 3)),
 			second = stage_lock((uint8_t)(dead * 3 + 1));
@@ -233,7 +233,7 @@ static void a_hung_master_delays_nobody(void **state) {
 	struct stage *s = *state;
 	stage_pause(s, 2);
 	int64_t before = s->now;
-	/* of some of these keys it is the home */
+	/* The master that hangs is the home of some of these keys. */
 	for (uint8_t i = 0; i < 20; i++) {
 		char key[8] = { 'k', (char)('a' + i), 0 };
 		struct core_request update = stage_request(CORE_UPDATE, key, stage_lock(i));
@@ -247,7 +247,7 @@ static void a_hung_master_delays_nobody(void **state) {
 	stage_continue(s, 2);
 }
 
-/* It is handled at `to` while X's commit is on its way there. */
+/* Lets `to` handle a commit of another lock while X's commit is on its way there. */
 static void commits(struct stage *s, uint32_t to, const char *key, struct id128 lock,
 	uint64_t token) {
 	stage_inject(s, 1 + to % 2, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
@@ -274,8 +274,8 @@ static int arrives(struct stage *s, uint64_t x) {
 	return stage_answer(s, x)->r.error;
 }
 
-/* At n2 it meets Z, whose release is on its way there, and n3, whose promise it had not, has a
- * higher clock. */
+/* At n2 the commit meets Z, whose release is on its way there. At n3, whose promise it did not
+ * have, it meets a higher clock. */
 static void a_commit_that_two_masters_refuse_is_asked_for_again(void **state) {
 	struct stage *s = *state;
 	uint64_t x = commit_on_its_way(s), far = stage_status(s, 2).clock + 1000;
@@ -294,7 +294,7 @@ static void a_commit_that_somebody_elses_has_overtaken_is_refused_as_held(void *
 	commits(s, 1, "k", stage_lock(2), far);
 	commits(s, 2, "k", stage_lock(2), far);
 	assert_int_equal(arrives(s, x), PAWL_EHELD);
-	/* what n1 had accepted was given back */
+	/* What n1 had accepted was rolled back. */
 	assert_int_equal(stage_status(s, 0).held, 0);
 	assert_true(holds(s, 0, "k", stage_lock(2)));
 }

@@ -1,4 +1,5 @@
-/* Section 6: what becomes of operations, promises and nodes when a configuration is adopted. */
+/* These tests are about operations, promises and nodes at the moment when a configuration is
+ * adopted (docs/protocol.md, section 6). */
 #include "members.h"
 
 /* n3 does not hear of epoch 2, in which n1 and n2 vote. */
@@ -53,8 +54,8 @@ static void an_epoch_takes_effect_when_it_is_on_disk(void **state) {
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-/* One source is lost again and again, until what is gathered has to be gathered anew; the mark that
- * was made before is on its way still. */
+/* One source is lost again and again, until the state transfer has to begin anew. The mark that was
+ * made before that is still on its way. */
 static void who_gathers_anew_votes_when_its_mark_is_on_disk(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -88,7 +89,7 @@ static void promises_end_with_the_epoch(void **state) {
 	(void)stage_ask(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	assert_int_equal(stage_status(s, 1).promises, 1);
-	/* n3 does not begin anew */
+	/* n3 does not hear of it, and does not begin anew. */
 	stage_stop(s, 0, 2, MESSAGE_CONFIG, true);
 	stage_stop(s, 1, 2, MESSAGE_CONFIG, true);
 	struct core_change c = max_lease_of(9 * SPAN_S);
@@ -98,7 +99,7 @@ static void promises_end_with_the_epoch(void **state) {
 	assert_int_equal(epoch_of(s, 1), 2);
 	assert_int_equal(stage_status(s, 0).promises, 0);
 	assert_int_equal(stage_status(s, 1).promises, 0);
-	/* nothing is in its way */
+	/* Nothing is in the way of this acquire. */
 	take(s, 0, "k", stage_lock(2));
 }
 
@@ -117,7 +118,7 @@ static void who_waits_goes_on_waiting_with_its_place(void **state) {
 	assert_false(answered(s, second));
 	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
 	stage_wait(s, 50 * SPAN_MS);
-	/* its node is not in the cluster any more, and asks the masters all the same */
+	/* Its node is in the cluster no more, and asks the masters all the same. */
 	(void)token_of(s, second);
 }
 
@@ -132,7 +133,7 @@ static void an_acquire_whose_commit_was_on_its_way_is_tried_again(void **state) 
 	struct core_change c = max_lease_of(9 * SPAN_S);
 	struct core_request r = { .op = CORE_CHANGE, .change = &c, .admin = true, .client = 100 };
 	uint64_t change = stage_ask(s, 0, r);
-	/* the decree goes on without the links that stand */
+	/* The decree goes on without the links that stand. */
 	stage_deliver(s, 0, 1);
 	for (uint32_t i = 0; i < 2; i++) {
 		stage_settle(s);
@@ -193,7 +194,7 @@ static void operations_are_parked_until_the_new_masters_vote(void **state) {
 	assert_int_equal(stage_count(s, COUNT_suspended), 2);
 	for (uint32_t i = 3; i < 6; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, false);
-		/* asked again on a new link at once */
+		/* The snapshot is asked for again at once, on a new link. */
 		for (uint32_t j = 0; j < 3; j++) {
 			stage_break(s, i, j);
 		}
@@ -211,11 +212,11 @@ static int setup_two_masters(void **state) {
 	return 0;
 }
 
-/* n1 has not heard of epoch 2, in which n2 is the only master: that n1 lacks a lock says nothing of
- * what n2 has granted since. */
+/* n1 has not heard of epoch 2, in which n2 is the only master. That n1 lacks a lock says nothing
+ * about what n2 has granted since. */
 static void what_the_next_epoch_granted_is_not_lost(void **state) {
 	struct stage *s = *state;
-	/* while both vote, a loss is certain when both have answered */
+	/* While both vote, a loss is certain when both have answered. */
 	take(s, 0, "other", stage_lock(2));
 	assert_int_equal(extend(s, 0, "other", stage_lock(3), LEASE, true), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, true), PAWL_ELOST);
@@ -294,7 +295,7 @@ static void another_configuration_under_the_same_number_ends_the_vote(void **sta
 	assert_int_equal(state_of(s, 0), CORE_RECOVERING);
 	assert_true(stage_noted(s, 0, NOTE_CONFLICT));
 	assert_int_equal(core_config(s->nodes[0].core)->max_lease, 10 * SPAN_S);
-	/* neither rejoining nor waiting */
+	/* It neither rejoins nor waits. */
 	stage_wait(s, 30 * SPAN_S);
 	assert_int_equal(state_of(s, 0), CORE_RECOVERING);
 }
@@ -333,7 +334,7 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 	r.now = r.admin = true;
 	uint64_t id = stage_ask(s, 2, r);
 	stage_settle(s);
-	/* done, and n3 does not know it yet */
+	/* The change is done, and n3 does not know that yet. */
 	assert_false(answered(s, id));
 	uint64_t token = take(s, 0, "k", stage_lock(2));
 	lose_to(s, 2, MESSAGE_BREAK_ANSWER, false);
@@ -346,7 +347,7 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 
 static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **state) {
 	struct stage *s = *state;
-	/* one voting master is not enough to rejoin from */
+	/* One voting master is not enough to rejoin from. */
 	for (uint32_t i = 1; i < 3; i++) {
 		stage_kill(s, i);
 	}
@@ -362,8 +363,8 @@ static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **sta
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
-/* n6 hears the end of no snapshot of the masters of before, and comes in by rejoining from n4 and
- * n5, which vote for the first time. */
+/* n6 hears the end of no snapshot of the previous epoch's masters. It comes in by rejoining from n4
+ * and n5, which vote for the first time. */
 static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));

@@ -1,13 +1,13 @@
-/* After a member that lies (docs/guarantees.md, A node that lies): a forced start works from what
- * it has left on the disks and in the memory of those who do not lie. */
+/* These tests begin after a member that lies (docs/guarantees.md, A node that lies). A forced start
+ * works from what the liar has left on the disks and in the memory of those who do not lie. */
 #include "takeover.h"
 
-/* microseconds: twelve days */
+/* Twelve days, in microseconds. */
 #define FOR_EVER (UINT64_C(1) << 40)
 
 static const struct core_change force = { .kind = CHANGE_FORCE, .anyway = true };
 
-/* A frame without a message that says that clock. */
+/* `from` says this clock in a frame without a message. */
 static void say_clock(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
 	const struct core_status status = stage_status(s, from);
 	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
@@ -17,7 +17,7 @@ static void say_clock(struct stage *s, uint32_t from, uint32_t to, uint64_t cloc
 		.frame = &frame });
 }
 
-/* n3 proposes itself as the only master, under a ballot that nobody can outbid; n1 accepts that, n2
+/* n3 proposes itself as the only master, under a ballot that nobody can outbid. n1 accepts that; n2
  * knows nothing of it. */
 static void accept_a_decree(struct stage *s) {
 	const struct config c = taken_over(s, 0, 2, 1);
@@ -45,7 +45,7 @@ static void raise_clocks(struct stage *s) {
 		stage_status(s, 1).clock > CLOCK_JUMP_MAX);
 }
 
-/* n3 says in all that it sends that it is the only master, of that epoch. */
+/* n3 says in all that it sends that it is the only master of that epoch. */
 static void claim(struct stage *s, uint64_t epoch) {
 	const struct config c = taken_over(s, 0, 2, epoch - epoch_of(s, 0));
 	stage_kill(s, 2);
@@ -55,8 +55,8 @@ static void claim(struct stage *s, uint64_t epoch) {
 	stage_wait(s, 3 * SPAN_S);
 }
 
-/* While n1 has lost n2: a later epoch than the cluster can ever have come to, and the latest of
- * all. Whoever has lost all others may be misled. */
+/* While n1 has lost n2, the liar claims an epoch later than any that the cluster can ever have come
+ * to, and then the latest epoch of all. A node that has lost all others may be misled. */
 static void mislead(struct stage *s) {
 	const uint64_t epoch = epoch_of(s, 0), starts = epoch >> 32;
 	claim(s, (EPOCH_STARTS_MAX - 1ull) << 32);
@@ -67,8 +67,8 @@ static void mislead(struct stage *s) {
 	assert_int_equal(state_of(s, 0), CORE_OUTSIDE);
 }
 
-/* n1 is started over; n2, which was not misled, is emptied and added; and n3 goes on lying to both
- * all the time. */
+/* n1 starts over; n2, which was not misled, is emptied and added. n3 goes on lying to both all the
+ * time. */
 static void started_over(struct stage *s, uint64_t token, uint64_t clock) {
 	const struct config old = *core_config(s->nodes[1].core), taken = taken_over(s, 1, 2, 1);
 	assert_int_equal(do_change(s, 0, force), PAWL_OK);
@@ -102,7 +102,7 @@ static void started_over(struct stage *s, uint64_t token, uint64_t clock) {
 		assert_int_equal(s->nodes[i].disk.decree_config.epoch, 0);
 	}
 	assert_true(take(s, 1, "l", stage_lock(3)) > after);
-	/* decrees are possible, and what is chosen is what was asked for */
+	/* Decrees are possible, and what is chosen is what was asked for. */
 	assert_int_equal(do_change(s, 1, max_lease_of(9 * SPAN_S)), PAWL_OK);
 	assert_int_equal(epoch_of(s, 0), epoch + 1);
 	assert_int_equal(config_masters(core_config(s->nodes[0].core)), 2);
@@ -117,7 +117,7 @@ static void a_forced_start_leaves_nothing_of_what_a_liar_has_left_on_the_disk(vo
 	stage_cut(s, 0, 1, true);
 	stage_cut(s, 0, 2, true);
 	stage_kill(s, 0);
-	/* it has what is on its disk, and nothing else */
+	/* The node has what is on its disk, and nothing else. */
 	assert_true(stage_start(s, 0));
 	started_over(s, token, clock);
 }
@@ -133,8 +133,8 @@ static void a_forced_start_works_at_a_node_that_a_liar_has_taken_over(void **sta
 	started_over(s, token, clock);
 }
 
-/* n4, a replica, follows the liar, n1. It would wait for twelve days when it is started over, and
- * again at each start from then on. */
+/* n4, a replica, follows the liar, n1. If it believed n1, it would wait for twelve days when it is
+ * started over, and again at each start from then on. */
 static void a_replica_that_is_started_over_waits_for_no_lease_that_nobody_was_allowed(
 	void **state) {
 	(void)state;

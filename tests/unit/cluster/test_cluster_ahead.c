@@ -1,5 +1,5 @@
-/* For whom a change waits while the masters of the next epoch copy beforehand (docs/protocol.md,
- * section 6). */
+/* These tests ask for whom a change waits while the masters of the next epoch copy ahead
+ * (docs/protocol.md, section 6). */
 #include "members.h"
 const char *change_step_name(const struct core *core);
 
@@ -64,14 +64,14 @@ static void of_two_changes_at_once_one_goes_first_at_all_nodes(void **state) {
 	assert_true(stage_count(s, COUNT_copy_ahead_goes_first) > 0);
 }
 
-/* The proposer of one of them dies, which may be the one that goes first. */
+/* The proposer of one of the changes dies, perhaps the one that goes first. */
 static void a_change_goes_on_without_the_proposer_of_the_other_one(struct stage *s, uint32_t dies) {
 	take(s, 0, "k", stage_lock(1));
 	stage_lose(s, 3, 0, MESSAGE_COPY_AHEAD_ANSWER, true);
 	stage_lose(s, 3, 1, MESSAGE_COPY_AHEAD_ANSWER, true);
 	uint64_t ids[2];
 	ask_two(s, "124", "24", ids);
-	/* both have asked again */
+	/* Both proposers have asked n4 again by then. */
 	stage_wait(s, 250 * SPAN_MS);
 	assert_false(answered(s, ids[0]) || answered(s, ids[1]));
 	assert_true(stage_count(s, COUNT_copy_ahead_goes_first) > 0);

@@ -7,7 +7,7 @@ static int setup_five_and_three(void **state) {
 }
 
 /* n5 has missed that all others were replaced by n6, n7 and n8. Of the masters that it knows n1
- * alone is left, which is no master any more. */
+ * alone is left, which is a master no more. */
 static void leave_one_behind(struct stage *s) {
 	stage_isolate(s, 4, true);
 	must(s, 0, set_of("678"));
@@ -50,7 +50,7 @@ static void a_change_waits_for_who_has_not_adopted_the_present_configuration_yet
 	assert_false(answered(s, id));
 	assert_string_equal(stage_status(s, 5).change.step,
 		"waiting for n5 to adopt the present configuration");
-	/* one more that says so */
+	/* Now one more node says so. */
 	assert_true(stage_start(s, 1));
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	stage_wait(s, SPAN_S);
@@ -87,7 +87,7 @@ static void a_replica_that_cannot_know_the_present_configuration_is_not_promoted
 	stage_wait(s, SPAN_S);
 	is_refused_for(s, ask_change(s, 4, change_of(CHANGE_PROMOTE, "n4")), "n4");
 	assert_int_equal(epoch_of(s, 4), 7);
-	/* that gives it nothing */
+	/* A removal gives n4 no part, and so is not refused. */
 	must(s, 4, change_of(CHANGE_REMOVE, "n4"));
 }
 
@@ -99,8 +99,8 @@ static int setup_auto(void **state) {
 	return 0;
 }
 
-/* n6 has lost its files, and none of those whom its own file names is there: it takes its place as
- * soon as one of them is, and keeps no operator from making a change until then. */
+/* n6 has lost its files, and none of the nodes that its own file names is there. It takes its place
+ * as soon as one of them is, and until then it keeps no operator from making a change. */
 static void a_place_is_given_back_to_nobody_who_cannot_take_it(void **state) {
 	struct stage *s = *state;
 	must(s, 0, set_of("456"));

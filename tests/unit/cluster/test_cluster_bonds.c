@@ -1,9 +1,9 @@
-/* Locks that end with the node that coordinates them (docs/protocol.md, section 2, Release on
- * disconnect). Three masters; the holder is a replica. */
+/* These tests are about locks that end with the node that coordinates them (docs/protocol.md,
+ * section 2, Release on disconnect). There are three masters; the holder is a replica. */
 #include "members.h"
 
 #define P 3
-/* outside */
+/* A node that is outside. */
 #define FRESH 4
 #define GRACE (50 * SPAN_MS)
 
@@ -31,7 +31,7 @@ static uint64_t binding(struct stage *s) {
 	return id;
 }
 
-/* The holder has "k", bound, and somebody waits for it at node 0. */
+/* The holder has "k", bound to its node, and somebody waits for it at node 0. */
 static uint64_t bound_with_waiter(struct stage *s, uint64_t *waiter) {
 	take(s, P, "k", stage_lock(1));
 	uint64_t id = binding(s);
@@ -53,7 +53,8 @@ static void a_bound_lock_ends_with_its_node_after_the_grace_time(void **state) {
 	assert_int_equal(stage_count(s, COUNT_binding_ended), 3);
 }
 
-/* Section 10: and then the lock delay begins, not the lease's. */
+/* When the node is gone the lock delay begins (section 10), and does not wait for the end of the
+ * lease. */
 static void a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
@@ -68,7 +69,7 @@ static void a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node(void **
 	assert_true(look.entry.closing);
 	stage_wait(s, SPAN_S - 50 * SPAN_MS);
 	assert_false(answered(s, waiter));
-	/* well before the lease would have ended */
+	/* This is well before the lease would have ended. */
 	stage_wait(s, 100 * SPAN_MS);
 	token_of(s, waiter);
 }
@@ -84,8 +85,8 @@ static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
 	token_of(s, waiter);
 }
 
-/* Granted at n1 and bound to another node, which dies while n1 has no link with it: Y comes and
- * goes, and then its holder asks n1. */
+/* The lock is granted at n1 and then bound to another node, which dies while n1 has no link with
+ * it. Y comes and goes, and then X's holder asks n1. */
 static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -140,7 +141,7 @@ static void a_node_that_is_back_within_the_grace_time_has_lost_nothing(void **st
 	stage_wait(s, 8 * GRACE);
 	assert_false(answered(s, id));
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
-	/* and it is bound still */
+	/* The lock is still bound. */
 	stage_kill(s, P);
 	stage_wait(s, 2 * GRACE);
 	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
@@ -170,7 +171,7 @@ static void enough_links_keep_a_bound_lock(void **state) {
 	stage_mend(s);
 	stage_wait(s, 4 * GRACE);
 	assert_int_equal(extend(s, P, "k", stage_lock(1), LEASE, true), PAWL_OK);
-	/* back where it was dropped */
+	/* The record is back where it was dropped. */
 	assert_true(has(s, 0));
 	assert_false(answered(s, id));
 }
@@ -189,14 +190,14 @@ static void who_loses_too_many_links_gives_up_before_any_master_does(void **stat
 		stage_wait(s, SPAN_MS / 10);
 	}
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
-	/* who can still be reached need not wait for its lease */
+	/* A master that can still be reached need not wait for the lease to end. */
 	assert_false(has(s, 2));
 	assert_false(answered(s, waiter));
 	stage_wait(s, GRACE / 5);
 	token_of(s, waiter);
 }
 
-/* The other side may well be alive: its lease alone counts. */
+/* The other side may well be alive, so that its lease alone counts. */
 static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
 	struct stage *s = *state;
 	uint64_t waiter, id = bound_with_waiter(s, &waiter);
@@ -207,11 +208,11 @@ static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
 	stage_wait(s, LEASE / 2);
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
 	assert_false(answered(s, waiter));
-	/* it knows who closed them: its lease counts */
+	/* The node knows who closed the links, so that its lease alone counts. */
 	assert_false(answered(s, id));
 }
 
-/* Nobody could be granted the key: it is no reason to give it up before its lease is over. */
+/* Nobody could be granted the key, so there is no reason to give it up before its lease is over. */
 static void a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
@@ -223,7 +224,7 @@ static void a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over(void
 	assert_true(has(s, 2));
 	assert_int_equal(core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot,
 		INSTANT_FOREVER.boot);
-	/* and that one may drop it */
+	/* That master, too, may drop the record. */
 	stage_close(s, P, 2);
 	stage_cut(s, P, 2, true);
 	stage_wait(s, 2 * GRACE);
@@ -274,7 +275,7 @@ static bool trusts(const struct stage *s) {
 		core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
 }
 
-/* By the time at which another one gets the lock it must have been given up. */
+/* The lock must have been given up by the time at which another one gets the key. */
 static void must_end_first(struct stage *s, uint64_t binding, uint64_t other) {
 	assert_false(answered(s, other));
 	for (int64_t end = s->now + LEASE; !answered(s, other) && s->now < end;
@@ -286,8 +287,8 @@ static void must_end_first(struct stage *s, uint64_t binding, uint64_t other) {
 	assert_int_equal(stage_answer(s, binding)->r.error, PAWL_ELOST);
 }
 
-/* Node 1 has bound the lock, and the holder never hears of that: the link is closed first. Node 2
- * has missed the lock. */
+/* Node 1 has bound the lock, and the holder never hears of that, because the link is closed first.
+ * Node 2 has missed the lock. */
 static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
@@ -320,7 +321,7 @@ static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(voi
 	must_end_first(s, id, other);
 }
 
-/* It gave its links up, and hears of that only when it has stood still. */
+/* The masters gave the node's links up, and it hears of that only after it has stood still. */
 static void who_stood_still_counts_from_before(void **state) {
 	struct stage *s = *state;
 	uint64_t waiter, id = bound_with_waiter(s, &waiter);
@@ -359,7 +360,8 @@ static void a_bond_goes_over_to_other_masters(void **state) {
 	assert_false(has(s, 1) || has(s, 2) || has(s, FRESH));
 }
 
-/* The masters of before may have let go by then, and a handover have been without the lock. */
+/* The previous epoch's masters may have dropped the lock by then, and a handover may have been
+ * without it. */
 static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));

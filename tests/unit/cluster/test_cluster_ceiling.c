@@ -1,7 +1,8 @@
-/* The ceiling of the clock where a node stops voting (docs/protocol.md, section 1). */
+/* These tests are about the clock reservation (the ceiling) where a node stops voting
+ * (docs/protocol.md, section 1). */
 #include "named.h"
 
-/* max_lease (1 + 2 drift), and a beat */
+/* The longest lease as others measure it, max_lease (1 + 2 drift), and a beat. */
 #define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS)
 
 /* Five masters, of which n4 and n5 are away. n1's disk hangs, and it takes X's commit with a token
@@ -25,14 +26,14 @@ static uint64_t accept_above_the_ceiling(struct stage *s) {
 	stage_settle(s);
 	s->held[2][1] = false;
 	stage_settle(s);
-	/* n1 has taken the commit, and says nothing */
+	/* n1 has taken the commit, and says nothing. */
 	assert_null(stage_answer(s, x));
 	assert_true(stage_status(s, 0).clock > stage_status(s, 0).ceiling);
 	return x;
 }
 
-/* n1 is killed while its disk hangs. Of those who know X's token nobody is there when Y is granted
- * by n1, n4 and n5. */
+/* n1 is killed while its disk hangs. When n1, n4 and n5 grant Y, nobody of those who know X's token
+ * is there. */
 static uint64_t take_after_a_crash(struct stage *s) {
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_kill(s, i);
@@ -64,8 +65,8 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_
 		&(struct core_event){ .kind = CORE_DRAIN }, 1, CORE_DRAINED);
 }
 
-/* It hears from so many that they have another configuration of the same number that it votes no
- * more. */
+/* The node hears from so many others that they have another configuration of the same number that
+ * it votes no more. */
 static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again(
 	void **state) {
 	struct stage *s = *state;
@@ -87,7 +88,7 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers
 	stop_voting_with(s, x, events, 3, CORE_RECOVERING);
 }
 
-/* The vote is only held back: it leaves when the disk has taken the ceiling, as it would from a
+/* The vote is only held back. It leaves when the clock reservation is on disk, as it would from a
  * node that votes. */
 static void a_vote_that_was_held_back_leaves_a_master_that_stops_when_the_ceiling_is_on_disk(
 	void **state) {

@@ -1,6 +1,6 @@
-/* Changes of the set as those meet them who ask for them: repeats, rivals, interruptions
- * (docs/protocol.md, section 6). The changes here keep the masters, so that each core's slots stay
- * what they are on the stage. */
+/* These tests are about changes of the set as those see them who ask for them: repeats, rivals,
+ * interruptions (docs/protocol.md, section 6). The changes here keep the masters, so that each
+ * core's peer indexes stay what they are on the stage. */
 #include "members.h"
 
 static struct core_request change_timing(const struct core_change *change, uint64_t client) {
@@ -25,7 +25,8 @@ static void a_change_that_is_repeated_changes_nothing(void **state) {
 	assert_int_equal(stage_last(s)->r.token, token);
 }
 
-/* Asked of node 0, which cannot reach the others: it is under way until they are back. */
+/* The change is asked of node 0, which cannot reach the others. It is under way until they are
+ * back. */
 static uint64_t begin_alone(struct stage *s, const struct core_change *change, uint64_t client) {
 	stage_stop(s, 0, 1, MESSAGE_DECREE_PREPARE, true);
 	stage_stop(s, 0, 2, MESSAGE_DECREE_PREPARE, true);
@@ -45,7 +46,7 @@ static void a_second_change_at_the_same_node_is_told_that_it_is_busy(void **stat
 	struct stage *s = *state;
 	uint64_t first = begin_alone(s, &longer, 1);
 	assert_int_equal(stage_do(s, 0, change_timing(&shorter, 2)), PAWL_EBUSY);
-	/* the first caller is still there */
+	/* The first caller is still there. */
 	assert_int_equal(stage_do(s, 0, change_timing(&longer, 2)), PAWL_EBUSY);
 	go_on(s);
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
@@ -95,13 +96,13 @@ static void a_new_start_does_not_wait_for_a_change_that_never_ends(void **state)
 	assert_true(stage_until_voting(s, 0, 60 * SPAN_S));
 }
 
-/* A wait that ends while one epoch follows the other. */
+/* The wait ends while one epoch follows the other. */
 static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(1));
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 30 * SPAN_MS));
 	stage_settle(s);
-	/* it goes on in the epoch before, alone */
+	/* Node 0 goes on in the epoch before, alone. */
 	s->nodes[0].disk_held = true;
 	stage_ask(s, 1, change_timing(&longer, 1));
 	stage_wait(s, 40 * SPAN_MS);
@@ -109,7 +110,7 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	s->nodes[0].disk_held = false;
 	stage_flush(s, 0);
 	stage_settle(s);
-	/* no change: a quorum is gone */
+	/* There is no change, because a quorum is gone. */
 	stage_cut(s, 0, 1, true);
 	stage_cut(s, 0, 2, true);
 	stage_wait(s, SPAN_S);
@@ -118,7 +119,7 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
-/* n1 and n2 hear of the end of a lock that n3 has missed, their answers are lost, and an epoch
+/* n1 and n2 hear of the end of a lock that n3 has missed. Their answers are lost, and an epoch
  * follows before they are asked again. */
 static const struct stage_reply *ended_over_a_change(struct stage *s, struct core_request r,
 	enum message_kind answer) {
@@ -196,8 +197,8 @@ static void a_release_asked_for_while_copying_finds_the_lock(void **state) {
 	assert_true(r->r.released);
 }
 
-/* n3 asks for the end of a lock that it lacks. n1, which has it, ends it, and its answer is slow;
- * n2 hears of that from n1 before it hears from n3. */
+/* n3 asks for the end of a lock that it lacks. n1, which has the lock, ends it, and its answer is
+ * slow. n2 hears of that from n1 before it hears from n3. */
 static void a_release_that_others_hear_of_first_says_that_the_lock_was_there(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);

@@ -1,5 +1,5 @@
-/* Clients that vanish, repeat themselves, give up at the wrong moment, and reads and values
- * (docs/protocol.md, sections 2, 3, 5, 9). */
+/* These tests have clients that vanish, repeat themselves, or give up at the wrong moment; and
+ * reads and values (docs/protocol.md, sections 2, 3, 5, 9). */
 #include "named.h"
 
 static const struct id128 no_lock;
@@ -28,7 +28,7 @@ static void the_first_node_gives_up_after_the_repeat_got_the_lock(void **state) 
 	token_of(s, repeated);
 	stage_client_gone(s, 1, 2);
 	stage_wait(s, 10 * SPAN_MS);
-	/* a withdraw never takes a held record */
+	/* A withdrawal never takes a held record away. */
 	assert_true(holds(s, 0, "k", stage_lock(1)));
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
@@ -36,14 +36,14 @@ static void the_first_node_gives_up_after_the_repeat_got_the_lock(void **state) 
 static void the_first_node_gives_up_between_the_phases_of_the_repeat(void **state) {
 	struct stage *s = *state;
 	s->held[0][1] = s->held[2][1] = true;
-	/* has promises, does not know it */
+	/* The attempt has its promises, and does not know that yet. */
 	stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, WAIT));
 	stage_settle(s);
 	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
 	assert_false(answered(s, repeated));
-	/* its withdraws overtake the commits */
+	/* The withdrawals of the attempt overtake its commits. */
 	stage_client_gone(s, 1, 2);
 	stage_settle(s);
 	memset(s->held, 0, sizeof s->held);
@@ -72,7 +72,7 @@ static void a_waiter_that_gives_up_before_its_commit_leaves_the_key_to_the_next(
 	take(s, 0, "k", stage_lock(9));
 	wait_for(s, 1, "k", stage_lock(1));
 	uint64_t next = wait_for(s, 2, "k", stage_lock(2));
-	/* the promises are on their way to it */
+	/* The promises are on their way to the attempt. */
 	s->held[0][1] = s->held[2][1] = true;
 	release(s, 0, "k", stage_lock(9));
 	stage_client_gone(s, 1, 2);
@@ -92,7 +92,7 @@ static void a_waiter_that_gives_up_at_its_commit_holds_until_its_lease_ends(void
 	stage_client_gone(s, 1, 2);
 	memset(s->stops, 0, sizeof s->stops);
 	stage_wait(s, 10 * SPAN_MS);
-	/* the client may have got the answer and may repeat its request */
+	/* The client may have got the answer and may repeat its request. */
 	assert_false(answered(s, next));
 	assert_true(holds(s, 0, "k", stage_lock(1)));
 	stage_wait(s, LEASE);
@@ -113,20 +113,20 @@ static uint64_t wait_change(struct stage *s, uint32_t node, bool for_free, span_
 static void a_wait_sees_a_change_however_soon_it_comes_and_goes(void **state) {
 	struct stage *s = *state;
 	uint64_t held = wait_change(s, 1, false, WAIT);
-	/* it is free */
+	/* The key is free. */
 	assert_true(answered(s, wait_change(s, 1, true, WAIT)));
 	assert_false(answered(s, held));
 	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	uint64_t free = wait_change(s, 1, true, WAIT);
 	release(s, 0, "k", stage_lock(1));
-	/* held only for a moment */
+	/* The key was held only for a moment. */
 	assert_true(stage_answer(s, held)->r.held);
 	assert_false(stage_answer(s, free)->r.held);
 	assert_int_equal(stage_answer(s, free)->r.error, PAWL_OK);
 }
 
-/* What the client protocol's default is: 10^12 ms. */
+/* This is the default of the client protocol: 10^12 ms. */
 static void a_wait_may_be_longer_than_anybody_waits(void **state) {
 	struct stage *s = *state;
 	uint64_t held = wait_change(s, 1, false, (span_ns)1000000000000 * SPAN_MS);
@@ -213,7 +213,7 @@ static void a_long_list_takes_a_turn_for_each_of_its_pieces(void **state) {
 	assert_false(answered(s, id));
 	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
 	assert_false(answered(s, id));
-	/* what ends before it is told is not told */
+	/* What ends before it is told is not told. */
 	release(s, 0, "p/e", stage_lock(4));
 	stage_wait(s, SPAN_MS);
 	assert_list(s, id, "abcd");
@@ -231,7 +231,8 @@ static void a_list_ends_with_its_connection_and_the_next_one_goes_on(void **stat
 	assert_list(s, stays, "abcde");
 }
 
-/* Who asks for many has them one after the other, and keeps nobody else waiting for all of them. */
+/* Whoever asks for many lists gets them one after the other, and keeps nobody else waiting for all
+ * of them. */
 static void connections_have_their_lists_in_turns(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_request(CORE_LIST, "p/", no_lock);
@@ -304,7 +305,7 @@ static void an_update_with_another_expectation_is_a_mismatch_that_shows_the_valu
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("three");
 	r.expect_seq = true;
-	/* the mismatch wrote it back under a new one */
+	/* The mismatch wrote the value back under a new ballot. */
 	r.expected_seq = first;
 	assert_int_equal(stage_do(s, 2, r), PAWL_EMISMATCH);
 	r.expected_seq = stage_last(s)->r.entry.value_seq;

@@ -1,5 +1,6 @@
-/* How fast others may raise the clock from which tokens are taken (docs/protocol.md, section 9):
- * one member that says wrong ones does not use the tokens up, and does not hold back the others. */
+/* These tests ask how fast others may raise the clock from which tokens are taken
+ * (docs/protocol.md, section 9). One member that says wrong clocks neither uses the tokens up nor
+ * holds the others back. */
 #include "members.h"
 
 /* `from` says a clock in a frame without a message. */
@@ -60,7 +61,7 @@ static void a_clock_that_a_quorum_of_others_says_is_followed(void **state) {
 	assert_int_equal(stage_count(s, COUNT_clock_followed), 1);
 	assert_int_equal(stage_count(s, COUNT_clock_behind), 0);
 	assert_int_equal(stage_status(s, 1).state, CORE_VOTING);
-	/* not for what it says alone */
+	/* n1 does not take a clock for what one member says alone. */
 	say(s, 0, 1, 2 * high);
 	assert_int_equal(stage_status(s, 1).clock, high);
 }
@@ -82,7 +83,7 @@ static void a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_tim
 	stage_wait(s, SPAN_S);
 	const uint64_t followed = stage_status(s, 1).clock;
 	assert_true(followed >= clock + CLOCK_JUMP_MAX + SPAN_S);
-	/* no margin has come with that */
+	/* No margin has come with the time that passed. */
 	say(s, 0, 1, followed + CLOCK_JUMP_MAX);
 	assert_int_equal(stage_status(s, 1).clock, followed);
 	take(s, 1, "k", stage_lock(1));
@@ -153,9 +154,9 @@ static void start_at(struct stage *s, uint32_t node, uint64_t clock) {
 	assert_true(stage_start(s, node));
 }
 
-/* n3 has come into the set, and has not taken over yet, for which it needs n1, as n2 is gone for
- * good; n1 finds itself far behind n0 and n3. Then it can only come back by waiting, as n3 does not
- * vote; and it must not find itself behind again in the moment in which it does. */
+/* n3 has come into the set, and has not taken over yet: it needs n1 for that, as n2 is gone for
+ * good. n1 finds itself far behind n0 and n3. Then n1 can only come back by waiting, as n3 does not
+ * vote; and it must not find itself behind again at the moment at which it does come back. */
 static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state) {
 	struct stage *s = *state;
 	const uint64_t high = stage_status(s, 0).clock + 3 * CLOCK_JUMP_MAX;
@@ -197,9 +198,9 @@ static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_
 	}
 }
 
-/* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both:
- * one of them alone says the higher clock, and is believed once it could have come to it with
- * time. */
+/* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both.
+ * One of the two alone says the higher clock; it is believed once its clock could have come so far
+ * with time. */
 static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(
 	void **state) {
 	struct stage *s = *state;

@@ -1,5 +1,5 @@
-/* Locks that end with a connection of their holder (docs/protocol.md, section 2, Release on
- * disconnect). */
+/* These tests are about locks that end with a connection of their holder (docs/protocol.md, section
+ * 2, Release on disconnect). */
 #include <stdio.h>
 
 #include "named.h"
@@ -12,14 +12,14 @@ static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t bi
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
-/* What a node does when the other side has closed the connection. */
+/* Does what a node does when the other side has closed the connection. */
 static int closed(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(lock));
 	r.binding = binding;
 	return stage_do(s, node, r);
 }
 
-/* The holder goes on through another node, as one that does not keep the deadline. */
+/* The holder goes on through another node, as a holder that does not keep the deadline. */
 static int rebind(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
 	r.lease = LEASE;
@@ -54,7 +54,7 @@ static void a_holder_that_has_named_a_later_connection_keeps_the_lock(void **sta
 	assert_false(holds(s, 2, "k", stage_lock(1)));
 }
 
-/* One master hears of the closed connection before it hears of the next one: it takes the lock
+/* One master hears of the closed connection before it hears of the next one. It takes the lock
  * again from the others. */
 static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	struct stage *s = *state;
@@ -63,7 +63,7 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
 	r.binding = 1;
-	/* n1 has dropped it */
+	/* n1 has dropped the lock by now. */
 	(void)stage_ask(s, 0, r);
 	stage_settle(s);
 	assert_int_equal(rebind(s, 2, 1, 2), PAWL_OK);
@@ -74,8 +74,8 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	}
 }
 
-/* What ended with its connection at one master is not learned again from those that have not heard
- * yet; nor are these mended by each other. */
+/* What ended with its connection at one master is not learned again from masters that have not
+ * heard of that yet; nor do those send it to each other as a repair. */
 static void a_lock_that_ended_with_its_connection_is_not_learned_again(void **state) {
 	struct stage *s = *state;
 	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
@@ -91,7 +91,7 @@ static void a_lock_that_ended_with_its_connection_is_not_learned_again(void **st
 	}
 }
 
-/* A late copy of what has ended is refused as well, and one with a later connection is not. */
+/* A late copy of what has ended is refused as well, but one with a later connection is not. */
 static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 2, 0);
@@ -110,19 +110,20 @@ static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(voi
 	m.terms.binding = 3;
 	stage_inject(s, 0, 1, &m);
 	assert_true(has(s, 1));
-	/* to what is here with a later bond it is one of its attempts */
+	/* This commit is one of the attempts for the lock that is here, which has a later session
+	 * binding. */
 	stage_inject(s, 0, 1, &commit);
 	assert_true(has(s, 1));
 }
 
-/* The coordinator dies before all have heard: the others tell it to each other. */
+/* The coordinator dies before all masters have heard; the others tell each other. */
 static void the_end_with_a_connection_is_learned_from_those_who_have_heard(void **state) {
 	struct stage *s = *state;
 	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
 	take_bound(s, 0, 1, 1, 0);
 	stage_wait(s, SPAN_MS);
-	/* the other two are a quorum that has it */
+	/* The other two are a quorum that has the lock. */
 	stage_inject(s, 1, 0, &release);
 	stage_wait(s, 800 * SPAN_MS);
 	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
@@ -142,8 +143,8 @@ static void what_ended_with_its_connection_is_not_merged(void **state) {
 	assert_false(has(s, 0));
 }
 
-/* ... unless it goes on under a later bond: n2 has that one, and n3, which has missed it, has heard
- * of the end of the earlier one. */
+/* What ended is merged where it goes on under a later session binding: n2 has that one, and n3,
+ * which has missed it, has heard of the end of the earlier one. */
 static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 	struct stage *s = *state;
 	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
@@ -155,7 +156,7 @@ static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 	stage_inject(s, 1, 2, &release);
 	assert_false(has(s, 2));
 	assert_true(stage_start(s, 0));
-	/* what n3 remembers comes first */
+	/* What n3 remembers comes first. */
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, true);
 	stage_wait(s, 150 * SPAN_MS);
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, false);
@@ -165,7 +166,7 @@ static void what_goes_on_with_a_later_connection_is_merged(void **state) {
 
 static int setup_whole_ring(void **state) {
 	struct stage_options o = named_options();
-	/* as many as without a configuration */
+	/* There are as many tombstones as without a configuration. */
 	o.limits.released = 0;
 	*state = stage_born(&o);
 	return 0;
@@ -180,7 +181,7 @@ static void hundreds_of_locks_of_a_closed_connection_are_remembered(void **state
 		r.terms.binding = 1;
 		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	}
-	/* n1 alone hears of it */
+	/* n1 alone hears of these ends. */
 	for (uint32_t i = 1; i <= 200; i++) {
 		snprintf(key, sizeof key, "k%u", i);
 		const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16,
@@ -197,7 +198,7 @@ static void where_too_few_had_the_lock_the_next_connection_learns_that_it_is_los
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
 	r.binding = 1;
-	/* n1 and n2 have dropped it */
+	/* n1 and n2 have dropped the lock by now. */
 	(void)stage_ask(s, 0, r);
 	stage_settle(s);
 	assert_int_not_equal(rebind(s, 1, 1, 2), PAWL_OK);
@@ -222,7 +223,7 @@ static void the_later_connection_goes_with_a_record_that_is_learned(void **state
 	assert_true(has(s, 2));
 }
 
-/* n1 starts anew and merges: of the other two `missed` knows the first connection alone. */
+/* n1 starts anew and merges. Of the other two, `missed` knows the first connection alone. */
 static void merge_connections(struct stage *s, uint32_t other, uint32_t missed) {
 	take_bound(s, 0, 1, 1, 0);
 	stage_lose(s, other, missed, MESSAGE_EXTEND, true);
@@ -278,7 +279,8 @@ static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **s
 	token_of(s, next);
 }
 
-/* Its process, started anew, with nothing but key and lock_id. */
+/* The holder's process has been started anew, with nothing but the key and the lock_id, and
+ * extends. */
 static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
 	r.lease = LEASE;
@@ -313,7 +315,7 @@ static void nor_when_it_is_bound_there_again(void **state) {
 	assert_int_equal(extend_anew(s, 0, 1, 3), PAWL_EUNSURE);
 }
 
-/* Nor did n1 know of any connection. */
+/* n1 did not know of any connection, either. */
 static void nor_for_a_lock_that_was_bound_later(void **state) {
 	struct stage *s = *state;
 	move_and_die(s, 0);

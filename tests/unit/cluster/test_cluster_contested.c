@@ -1,5 +1,5 @@
-/* A contested key (docs/protocol.md, section 4): whose lock it is loses nothing by it, and of a
- * semaphore nothing is closed but the numbers that two have. */
+/* These tests are about a contested key (docs/protocol.md, section 4). The one whose lock it is
+ * loses nothing by that, and of a semaphore only the numbers are closed that two holders have. */
 #include "modes.h"
 
 #define LONG (10 * SPAN_S)
@@ -23,8 +23,8 @@ static void rejoin(struct stage *s, uint32_t node) {
 	assert_true(stage_until_voting(s, node, SPAN_S));
 }
 
-/* L2 holds the key by n2 and n3; n1 has what a coordinator that died left of L1, and n2 has merged
- * both. */
+/* n2 and n3 hold the key for L2; n1 has what is left of L1, whose coordinator died; and n2 has
+ * merged both. */
 static void contest(struct stage *s) {
 	commit_at(s, 0, stage_lock(1), (struct terms){ .of = SHARE_EXCLUSIVE });
 	stage_isolate(s, 0, true);
@@ -48,7 +48,7 @@ static void a_renewal_waits_for_a_master_that_has_begun_to_vote(void **state) {
 	contest(s);
 	uint64_t id = stage_ask(s, 2, extension(stage_lock(2), true));
 	stage_settle(s);
-	/* n1 lacks it, n2 may not lengthen it yet: it is not lost */
+	/* The lock is not lost: n1 lacks it, and n2 may not lengthen it yet. */
 	assert_false(answered(s, id));
 	stage_wait(s, 120 * SPAN_MS);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
@@ -61,7 +61,7 @@ static void a_renewal_says_that_there_is_no_quorum_while_the_others_are_silent(v
 	stage_isolate(s, 1, true);
 	uint64_t id = stage_ask(s, 2, extension(stage_lock(2), true));
 	stage_wait(s, 250 * SPAN_MS);
-	/* n2 may have it */
+	/* n2 may have the lock. */
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
@@ -71,13 +71,13 @@ static void a_renewal_that_asks_again_keeps_to_the_deadline(void **state) {
 	assert_int_equal(stage_do(s, 2, stage_acquire("other", stage_lock(3), LONG, 0)), PAWL_OK);
 	stage_wait(s, 110 * SPAN_MS);
 	assert_int_equal(stage_do(s, 2, extension(stage_lock(2), true)), PAWL_OK);
-	/* what is left of the belief is less than another start takes */
+	/* The rest of the granted lease is shorter than another start takes. */
 	stage_wait(s, LONG - LONG / 100 - 60 * SPAN_MS);
 	rejoin(s, 1);
 	struct core_request r = extension(stage_lock(2), false);
 	uint64_t id = stage_ask(s, 2, r);
 	stage_wait(s, 150 * SPAN_MS);
-	/* a deadline that has passed is final */
+	/* A deadline that has passed is final. */
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
 }
 
@@ -95,7 +95,7 @@ static void an_extension_that_is_overtaken_by_another_is_not_lost(void **state) 
 	}
 	assert_int_equal(stage_do(s, 0, extension(stage_lock(1), false)), PAWL_OK);
 	stage_wait(s, 150 * SPAN_MS);
-	/* the lock is held for ten seconds more */
+	/* The lock is held for ten seconds more. */
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM);
 }
 
@@ -111,12 +111,12 @@ static void an_update_of_a_contested_lock_is_written(void **state) {
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(2));
 	r.value = slice_str("new");
 	int error = stage_do(s, 2, r);
-	/* the merged record may not vouch for its value */
+	/* The merged record may not vouch for its value. */
 	assert_true(error == PAWL_OK || error == PAWL_EUNSURE);
 	assert_int_not_equal(error, PAWL_ELOST);
 }
 
-/* What a master that has two records says of them proves nothing: nobody was told that L1 is held,
+/* What a master that has two records says of them proves nothing. Nobody was told that L1 is held,
  * and L2 is. */
 static void a_contested_lock_is_not_extended_for_who_keeps_no_deadline(void **state) {
 	struct stage *s = *state;
@@ -128,14 +128,14 @@ static void a_contested_lock_is_not_extended_for_who_keeps_no_deadline(void **st
 }
 
 /* L1's commit, which failed, has reached n1 alone, with a token above every clock that the others
- * know: n2 merges it, and notes less. */
+ * know. n2 merges it, and has noted less. */
 static void contest_high(struct stage *s, struct terms terms) {
 	uint64_t token = stage_status(s, 0).clock + 4 * CEILING_BLOCK;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
 		.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { token, 1, 1 }, .terms = terms };
 	stage_inject(s, 1, 0, &m);
-	/* before anybody hears its clock */
+	/* This happens before anybody hears n1's clock. */
 	stage_isolate(s, 0, true);
 	stage_wait(s, 10 * SPAN_MS);
 	struct core_request r = terms.of == SHARE_EXCLUSIVE ? stage_acquire("k", stage_lock(2),
@@ -144,7 +144,7 @@ static void contest_high(struct stage *s, struct terms terms) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1));
-	/* it has n3's snapshot */
+	/* n2 has n3's snapshot by now. */
 	stage_wait(s, 150 * SPAN_MS);
 	stage_cut(s, 0, 1, false);
 	assert_true(stage_until_voting(s, 1, SPAN_S));
@@ -157,7 +157,7 @@ static void a_master_that_has_two_locks_had_neither_of_them(void **state) {
 	contest_high(s, (struct terms){ .of = SHARE_EXCLUSIVE });
 	uint64_t id = stage_ask(s, 0, extension(stage_lock(1), false));
 	stage_wait(s, 250 * SPAN_MS);
-	/* L2 is believed */
+	/* Somebody may trust L2. */
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
 }
 
@@ -188,7 +188,7 @@ static void surplus(struct stage *s, span_ns lease) {
 	commit_at(s, 0, x, terms);
 	stage_isolate(s, 0, true);
 	stage_wait(s, 300 * SPAN_MS);
-	/* Y takes the lowest, X the next one */
+	/* Y takes the lowest number, and X the next one. */
 	for (int i = 0; i < 2; i++) {
 		struct core_request r = permits_request("k", i == 0 ? y : x, 1, 10, 0);
 		r.lease = lease;
@@ -213,7 +213,7 @@ static void a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were
 	surplus(s, LONG);
 	uint64_t id = renew(s, 2, x, 2, true);
 	assert_int_equal(slots_of(s, id).w[0], 2);
-	/* who names none, at the node that has answered it */
+	/* The extension names no numbers, and comes to the node that has answered with them. */
 	id = stage_ask(s, 1, extension(x, false));
 	stage_settle(s);
 	assert_int_equal(slots_of(s, id).w[0], 2);
@@ -250,11 +250,11 @@ static void numbers_that_nobody_extends_run_out_while_their_lock_is_renewed(void
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED_ENDED));
 	assert_int_equal(release(s, 1, "k", y), PAWL_OK);
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(30), 1, 10), PAWL_OK);
-	/* it is free as soon as its holder lets go */
+	/* The number is free as soon as its holder releases it. */
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
-/* Both of them would be told that they have number 0. */
+/* Otherwise both of them would be told that they have number 0. */
 static void numbers_in_doubt_are_told_to_nobody_who_does_not_name_them(void **state) {
 	struct stage *s = *state;
 	surplus(s, LONG);
@@ -281,8 +281,8 @@ static void a_repeat_beside_a_clash_gets_a_number_that_is_in_no_doubt(void **sta
 
 /* ---- permits that nobody believes in (section 10) ---- */
 
-/* X held number 0 until its lease ended at all masters; a late repeat is granted another one, and
- * nobody hears the answer. */
+/* X held number 0 until its lease ended at all masters. A late repeat is granted another number,
+ * and nobody hears the answer. */
 static void an_extension_says_which_numbers_it_is_for(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", x, 1, 10), PAWL_OK);
@@ -295,7 +295,7 @@ static void an_extension_says_which_numbers_it_is_for(void **state) {
 	uint64_t id = stage_ask(s, 2, extension(x, false));
 	stage_settle(s);
 	assert_int_equal(slots_of(s, id).w[0], 2);
-	/* and of the number that it had nothing is revived */
+	/* Nothing of the number that it had before is revived. */
 	id = renew(s, 2, x, 1, false);
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
 }
@@ -307,8 +307,8 @@ static void commit_everywhere(struct stage *s, struct id128 lock, uint16_t of, u
 	}
 }
 
-/* Number 0 was learned anew at all masters: somebody else's may have come between. Number 1 was
- * granted after that. */
+/* Number 0 was learned anew at all masters, so that another holder's lease of it may have come
+ * between. Number 1 was granted after that. */
 static void what_a_record_was_not_accepted_for_last_was_not_had(void **state) {
 	struct stage *s = *state;
 	uint64_t clock = stage_status(s, 0).clock;
@@ -341,7 +341,7 @@ static void numbers_that_are_not_named_last_until_their_end(void **state) {
 static void an_extension_that_cannot_know_the_numbers_is_unsure(void **state) {
 	struct stage *s = *state;
 	surplus(s, LONG);
-	/* n1 has number 0 of it, n2 number 1 */
+	/* n1 has number 0 of the lock, and n2 has number 1. */
 	stage_isolate(s, 2, true);
 	struct core_request r = extension(x, false);
 	stage_kill(s, 1);

@@ -1,9 +1,10 @@
-/* Sections 4 and 6: what ends at a source while it is being copied has ended for those who copy. */
+/* What ends at a source while it is being copied has ended for those who copy (docs/protocol.md,
+ * sections 4 and 6). */
 #include <stdio.h>
 
 #include "copies.h"
 
-/* ---- while masters copy beforehand ---- */
+/* ---- while masters copy ahead ---- */
 
 static void a_lock_that_ended_with_its_connection_is_not_extended_after_the_change(void **state) {
 	struct stage *s = *state;
@@ -12,7 +13,7 @@ static void a_lock_that_ended_with_its_connection_is_not_extended_after_the_chan
 	close_connection(s, "k", 1, 1);
 	take(s, 1, "k", stage_lock(2));
 	decide(s, id, 3);
-	/* the process is started again */
+	/* The process has been started again. */
 	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(extend(s, 6, "k", stage_lock(2), LEASE, false), PAWL_OK);
 	assert_true(holds(s, 4, "k", stage_lock(2)));
@@ -42,11 +43,11 @@ static void what_was_given_back_has_no_token_of_before_after_the_change(void **s
 	uint64_t token = take(s, 2, "a", stage_lock(3));
 	assert_int_equal(release(s, 2, "a", stage_lock(3)), PAWL_OK);
 	decide(s, id, 3);
-	/* the request is repeated */
+	/* The request is repeated. */
 	assert_true(take(s, 4, "a", stage_lock(1)) > token);
 }
 
-/* n4's copy of X's lease has the travel time left when it is over at the sources. */
+/* n4's copy of X's lease still has the travel time left when the lease is over at the sources. */
 static void expire_under_way(struct stage *s, uint64_t *id, uint64_t *token) {
 	*id = window(s, "567", 3);
 	for (uint32_t from = 0; from < 3; from++) {
@@ -58,7 +59,7 @@ static void expire_under_way(struct stage *s, uint64_t *id, uint64_t *token) {
 	stage_wait(s, SHORT - 5 * SPAN_MS);
 	memset(s->held, 0, sizeof s->held);
 	stage_settle(s);
-	/* over, but not there */
+	/* The lease is over at the sources, but not at n4. */
 	stage_wait(s, 10 * SPAN_MS);
 	*token = take(s, 1, "k", stage_lock(2));
 	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
@@ -88,8 +89,8 @@ static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-/* X's extension reaches n2 alone, a source as n1 is, where X's lease is over. X is copied, and
- * counts as what n1 lacks. */
+/* X's extension reaches n2 alone. Like n1 it is a source, and X's lease is over there. X is copied,
+ * and counts as one that n1 lacks. */
 static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = window(s, "567", 3), token, noted;
@@ -108,15 +109,15 @@ static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) 
 	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
-/* X is released at n1 and n3. n2, a source as n1 is, has not heard of the release and still has
- * X. */
+/* X is released at n1 and n3. n2, which like n1 is a source, has not heard of the release and still
+ * has X. */
 static void a_release_that_another_source_missed_reaches_the_copy(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t id = window(s, "567", 3);
 	lose_to(s, 1, MESSAGE_RELEASE, true);
 	assert_int_equal(release(s, HOLDER, "k", stage_lock(1)), PAWL_OK);
-	/* it would say so again */
+	/* The holder's node would say so again. */
 	stage_kill(s, HOLDER);
 	assert_true(knows(s, 1, "k", stage_lock(1)));
 	decide(s, id, 3);
@@ -124,7 +125,7 @@ static void a_release_that_another_source_missed_reaches_the_copy(void **state) 
 	take(s, 5, "k", stage_lock(2));
 }
 
-/* X has given permit 1 up: it has run out at the sources, and Y has had it since. */
+/* X has given permit 1 up. It has run out at the sources, and Y has had it since. */
 static uint64_t run_out_under_way(struct stage *s) {
 	uint64_t id = window(s, "567", 3);
 	struct core_request r = permits_request("s", stage_lock(1), 2, 2, 0);
@@ -148,7 +149,7 @@ static uint64_t run_out_under_way(struct stage *s) {
 static void a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change(void **state) {
 	struct stage *s = *state;
 	run_out_under_way(s);
-	/* its process is started again */
+	/* The holder's process has been started again. */
 	struct core_request r = stage_request(CORE_EXTEND, "s", stage_lock(1));
 	r.lease = LEASE;
 	assert_true(stage_do(s, 5, r) == PAWL_EUNSURE || stage_last(s)->r.terms.set.w[0] == 1);
@@ -164,7 +165,7 @@ static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_th
 
 /* ---- while a master rejoins ---- */
 
-/* more than a piece of a snapshot */
+/* More records than one piece of a snapshot has. */
 #define MANY 300
 
 static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
@@ -183,7 +184,7 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	stage_stop(s, 2, 0, MESSAGE_SNAPSHOT_GO_ON, true);
 	stage_stop(s, 2, 1, MESSAGE_SNAPSHOT_GO_ON, true);
 	stage_mend(s);
-	/* the first pieces are there */
+	/* The first pieces have arrived by then. */
 	stage_wait(s, 140 * SPAN_MS);
 	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
 	uint32_t there = 0;
@@ -210,9 +211,9 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	}
 }
 
-/* n3 never has the whole of n1's snapshot, and n2 is away: it asks so often that all bits of tries
- * are used up, and votes by waiting. What it has by then it may have had from anybody, whatever
- * came between. */
+/* n3 never has the whole of n1's snapshot, and n2 is away. n3 asks so often that all bits of tries
+ * are used up, and votes by waiting. It may have had anything that it has by then from anybody,
+ * whatever came between. */
 static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void **state) {
 	struct stage *s = *state;
 	char name[16], known[16] = "";
@@ -237,13 +238,13 @@ static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void *
 		}
 	}
 	assert_true(known[0]);
-	/* n1 alone lengthens it */
+	/* n1 alone lengthens the lease. */
 	for (int i = 0; i < 25; i++) {
 		(void)extend(s, 0, known, stage_lock(lock), 10 * SPAN_S, true);
 		stage_wait(s, 400 * SPAN_MS);
 	}
 	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
-	/* the bits were used up */
+	/* The bits of the tries were used up. */
 	assert_true(stage_count(s, COUNT_merge_swept) > 0);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(state_of(s, 2), CORE_VOTING);
@@ -251,7 +252,7 @@ static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void *
 	uint64_t token, noted;
 	assert_true(core_peek(s->nodes[2].core, slice_str(known), stage_lock(lock), &token,
 		&noted));
-	/* its clock, which began at the ceiling */
+	/* n3 noted its own clock, which began at the clock reservation. */
 	assert_true(noted >= token && noted >= CEILING_BLOCK);
 	core_check(s->nodes[2].core);
 }

@@ -1,5 +1,5 @@
-/* Commits and writes that were never sent to a master, which is watched: it finds out by counting
- * that it has missed something (docs/protocol.md, section 3, Watching). */
+/* These tests are about commits and writes that were never sent to a master, which is watched. It
+ * finds out by counting that it has missed something (docs/protocol.md, section 3, Watching). */
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
@@ -7,7 +7,7 @@ static void is_gap_of_all(struct stage *s) {
 	assert_int_equal(gap->key.size, 0);
 }
 
-/* At once, and again when what was under way by then has ended. */
+/* Events were missed at once, and again when what was under way by then has ended. */
 static void are_gaps_of_all(struct stage *s) {
 	is_gap_of_all(s);
 	stage_wait(s, 300 * SPAN_MS);
@@ -48,7 +48,7 @@ static void a_write_that_was_missed_is_a_gap_once_the_link_is_back(void **state)
 	nothing_more(s);
 }
 
-/* Its new start knows nothing of what the one before granted. */
+/* The node's new start knows nothing of what the one before granted. */
 static void a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_gap(void **state) {
 	struct stage *s = *state;
 	behind_its_back(s);
@@ -113,7 +113,7 @@ static void start_anew(struct stage *s, uint32_t node) {
 	assert_true(stage_start(s, node));
 }
 
-/* Whoever reads anew at the first gap does not find it yet. */
+/* Whoever reads anew when the first events were missed does not find the lock yet. */
 static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_granted(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, N3, true);
@@ -136,8 +136,8 @@ static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_grante
 	nothing_more(s);
 }
 
-/* n2 remembers what n1's start before the present one granted, and has its link with n3 again long
- * after n1. */
+/* n2 remembers what n1's start before the present one granted. Its link with n3 comes back long
+ * after n1's. */
 static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
@@ -150,8 +150,8 @@ static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **sta
 	are_gaps_of_all(s);
 }
 
-/* It grants nothing between its second start and its third: what is remembered of the first is
- * kept. */
+/* The node grants nothing between its second start and its third; what is remembered of the first
+ * one is kept. */
 static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
@@ -214,13 +214,13 @@ static uint64_t update_held_back(struct stage *s, uint32_t node, const char *val
 	return id;
 }
 
-/* Both writes have n1 and n2; n3 is prepared for the second one when the first one comes to it. */
+/* n1 and n2 have both writes. n3 is prepared for the second one when the first one comes to it. */
 static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	update_held_back(s, 0, "1");
-	/* it protects an update for a quarter of request_timeout */
+	/* n3 protects an update for a quarter of request_timeout. */
 	stage_wait(s, 30 * SPAN_MS);
 	update_held_back(s, 1, "2");
 	nothing_more(s);
@@ -235,7 +235,7 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 		(n->n.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
 }
 
-/* n3 is prepared for an update of which nothing comes, and gets "1" in another way. */
+/* n3 is prepared for an update that comes to nothing, and gets "1" in another way. */
 static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take(s, 0, "k", stage_lock(1));
@@ -275,13 +275,13 @@ static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
 	are_gaps_of_all(s);
 }
 
-/* n3 has adopted the epoch without n4 long before the others, who go on with n4 for so long. */
+/* n3 has adopted the epoch without n4 long before the others, who go on with n4 meanwhile. */
 static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap(void **state) {
 	struct stage *s = *state;
 	const uint64_t before = epoch_of(s, N3);
 	for (uint32_t other = 0; other < 2; other++) {
 		lose_choices(s, other, true);
-		/* nor do they finish it themselves */
+		/* They do not finish the decree themselves, either. */
 		lose_to(s, other, MESSAGE_DECREE_PROMISE, true);
 	}
 	stage_cut(s, 3, N3, true);

@@ -1,9 +1,9 @@
-/* Where thousands wait, no step is long: what concerns all of them is done in pieces, and counts at
+/* Where thousands wait, no step is long. What concerns all of them is done in pieces, and counts at
  * once all the same (docs/protocol.md, section 5, Many who wait, and section 3, Lists of who
  * waits). */
 #include "named.h"
 
-/* some pieces */
+/* So many that several pieces are needed. */
 #define CROWD 3000
 
 static struct id128 one_of(uint32_t i) {
@@ -14,7 +14,7 @@ static struct id128 one_of(uint32_t i) {
 
 static int crowd_setup(void **state) {
 	struct stage_options o = named_options();
-	/* core_check looks at everybody after every step */
+	/* core_check would look at every one of them after every step. */
 	o.unchecked = true;
 	*state = stage_born(&o);
 	return 0;
@@ -36,8 +36,8 @@ static void check(const struct stage *s) {
 	}
 }
 
-/* How many requests for the key are in the queue of its home, which for this node is whichever it
- * is. */
+/* Returns how many requests for the key are in the queue of its home, as this node sees its
+ * home. */
 static uint32_t entries(struct stage *s, uint32_t node, const char *key) {
 	struct core_request r = stage_request(CORE_EXPLAIN, key, stage_lock(0));
 	r.admin = true;
@@ -48,13 +48,13 @@ static uint32_t entries(struct stage *s, uint32_t node, const char *key) {
 	return w[0].waiting + w[1].waiting + w[2].waiting;
 }
 
-/* How many have been dropped: entries of links that are gone, and what is given up for connections
- * that are. */
+/* Returns how many have been dropped: entries of links that are gone, and what is given up for
+ * connections that are gone. */
 static uint64_t dropped(const struct stage *s) {
 	return stage_count(s, COUNT_waiter_dropped);
 }
 
-/* A key whose home is this node; its letter's lock holds it. */
+/* Returns a key whose home is this node. The lock with its letter as the number holds it. */
 static const char *key_at(struct stage *s, uint32_t home) {
 	static char key[2];
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
@@ -73,7 +73,7 @@ static const char *key_at(struct stage *s, uint32_t home) {
 	return NULL;
 }
 
-/* Through n2, over connection 2, with so many priorities. */
+/* The crowd waits at n2, over connection 2, with so many different priorities. */
 static void crowd_of(struct stage *s, const char *key, uint32_t priorities) {
 	for (uint32_t i = 0; i < CROWD; i++) {
 		struct core_request r = stage_acquire(key, one_of(i), LEASE, WAIT);
@@ -97,7 +97,7 @@ static void the_entries_of_a_lost_node_are_freed_in_pieces_and_none_of_them_has_
 	uint64_t other = wait_for(s, 2, key, stage_lock(202));
 	uint64_t before = dropped(s);
 	stage_isolate(s, 1, true);
-	/* one piece in one turn of the loop */
+	/* One piece is done in one turn of the loop. */
 	assert_in_range(dropped(s) - before, 1, CROWD - 1000);
 	check(s);
 	stage_wait(s, 20 * SPAN_MS);
@@ -137,14 +137,14 @@ static void a_try_is_not_refused_for_those_that_are_lost(void **state) {
 static void what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
-	/* the last one is the most important one, and given up last */
+	/* The last request is the most important one, and is given up last. */
 	crowd_of(s, key, CROWD);
 	uint64_t other = wait_for(s, 2, key, stage_lock(202)), replies = s->reply_count,
 		before = dropped(s);
 	stage_client_gone(s, 1, 2);
-	/* one piece in one turn of the loop */
+	/* One piece is done in one turn of the loop. */
 	assert_in_range(dropped(s) - before, 1, CROWD / 2);
-	/* whoever has the turn is told, and has left */
+	/* Whoever gets the turn is told, but has left. */
 	(void)stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
 	check(s);
 	stage_wait(s, 50 * SPAN_MS);
@@ -177,7 +177,7 @@ static void all_are_entered_again_though_their_home_is_back_before_they_have_loo
 	const char *key = key_at(s, 0);
 	crowd_in(s, key);
 	stage_break(s, 1, 0);
-	/* in the same moment: for most of them the home was never another one */
+	/* This happens in the same moment: for most of them the home was never another one. */
 	stage_mend(s);
 	stage_settle(s);
 	stage_wait(s, 100 * SPAN_MS);
@@ -229,11 +229,11 @@ static void a_list_is_told_in_pieces_and_in_order_at_every_node(void **state) {
 		const struct stage_reply *r = listed(s, node, list_of(key, false, 0));
 		assert_int_equal(r->r.count, 10);
 		for (uint32_t i = 0; i < 8; i++) {
-			/* the more important ones first */
+			/* The more important ones come first. */
 			assert_true(id128_equal(r->rows[i].lock_id,
 				stage_lock((uint8_t)(i < 5 ? 2 * i + 2 : 2 * i - 9))));
 		}
-		/* 4, 4 and 2 */
+		/* The pieces have 4, 4 and 2 entries. */
 		assert_int_equal(stage_sent(s, MESSAGE_WAITERS) - asked, node == 0 ? 0 : 3);
 	}
 }
@@ -264,9 +264,9 @@ static void who_leaves_between_two_pieces_takes_nobody_along(void **state) {
 		stage_settle(s);
 	}
 	uint64_t id = stage_ask(s, 2, list_of(key, false, 0));
-	/* the first piece is told: of the first four */
+	/* The first piece is told, which has the first four. */
 	assert_true(stage_deliver(s, 2, 0));
-	/* the last one of them, from which on the list goes on */
+	/* This is the last one of them, from which on the list goes on. */
 	stage_client_gone(s, 1, 53);
 	stage_client_gone(s, 1, 50);
 	while (stage_deliver(s, 1, 0)) {

@@ -1,4 +1,5 @@
-/* As many as may wait for one key (docs/protocol.md, section 9: a step is bounded). */
+/* These tests let as many wait for one key as may (docs/protocol.md, section 9: a step is
+ * bounded). */
 #include <string.h>
 #include <time.h>
 
@@ -6,15 +7,15 @@
 
 #define MANY 10000u
 #define REPLICA 3u
-/* seconds of the processor: a hundredth is enough, and it takes a second where each one looks at
- * all the others */
+/* In seconds of processor time. A hundredth is enough; it takes a whole second where each request
+ * looks at all the others. */
 #define LONGEST 0.1
 
 static int setup_many(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
 	o.unchecked = true;
-	/* no link is given up meanwhile */
+	/* No link is given up meanwhile. */
 	o.request_timeout = 10 * SPAN_S;
 	o.promise_timeout = 20 * SPAN_S;
 	o.max_lease = 3600 * SPAN_S;
@@ -24,7 +25,7 @@ static int setup_many(void **state) {
 
 #define OF_MANY(test) cmocka_unit_test_setup_teardown(test, setup_many, named_teardown)
 
-/* They all ask at the replica. Returns their home. */
+/* All of them ask at the replica. Returns their home. */
 static uint32_t wait_in_crowds(struct stage *s) {
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 3000 * SPAN_S, 0)),
 		PAWL_OK);
@@ -48,7 +49,7 @@ static double busy_since(clock_t before) {
 	return (double)(clock() - before) / CLOCKS_PER_SEC;
 }
 
-/* The longest of the steps that take the replica's frames. */
+/* Returns the time of the longest of the steps that take the replica's frames, in seconds. */
 static double longest_step(struct stage *s, uint32_t node) {
 	double longest = 0;
 	clock_t before = clock();
@@ -67,11 +68,11 @@ static void a_link_that_many_wait_behind_is_lost_in_a_short_step(void **state) {
 	stage_link_down(s, home, REPLICA, false);
 	assert_true(busy_since(before) < LONGEST);
 	for (uint32_t i = 0; i < MANY && stage_count(s, COUNT_waiter_dropped) < MANY; i++) {
-		/* in pieces */
+		/* They are dropped in pieces. */
 		stage_tick(s);
 	}
 	assert_int_equal(stage_count(s, COUNT_waiter_dropped), MANY);
-	/* they enter at another home */
+	/* They enter the queue of another home. */
 	stage_link_down(s, REPLICA, home, false);
 	for (uint32_t i = 0; i < MANY && stage_sent(s, MESSAGE_ENQUEUE) < 2 * MANY; i++) {
 		assert_true(longest_step(s, (home + 1) % 3) < LONGEST &&
@@ -88,7 +89,7 @@ static void many_who_go_away_at_once_leave_in_a_short_step(void **state) {
 	assert_true(longest_step(s, home) < LONGEST);
 	stage_settle(s);
 	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
-	/* nobody is left */
+	/* Nobody is left. */
 	(void)take(s, 1, "k", stage_lock(2));
 }
 

@@ -1,9 +1,10 @@
-/* Section 6: the configuration that follows an epoch is chosen by one durable Paxos decree. */
+/* The configuration that follows an epoch is chosen by one durable Paxos decree (docs/protocol.md,
+ * section 6). */
 #include "members.h"
 
 static uint8_t encoded[CONFIG_BYTES_MAX];
 
-/* What node 0 might propose now: the same nodes with another max_lease. */
+/* Returns what node 0 might propose now: the same nodes with another max_lease. */
 static struct config following(const struct stage *s, span_ns max_lease) {
 	struct config c = *core_config(s->nodes[0].core);
 	c.epoch++;
@@ -83,7 +84,7 @@ static void a_lower_ballot_is_refused_also_after_a_restart(void **state) {
 	prepare(s, 1, 3);
 	assert_int_equal(s->nodes[1].disk.decree_promised.clock, 5);
 	assert_int_equal(s->nodes[1].disk.decree_config.epoch, 0);
-	/* a master that recovers answers from its disk */
+	/* A master that recovers answers from its disk. */
 	accept(s, 1, 5, 9 * SPAN_S);
 	assert_int_equal(s->nodes[1].disk.decree_config.epoch, 2);
 }
@@ -120,7 +121,7 @@ static void a_second_value_under_the_same_ballot_is_not_accepted(void **state) {
 	assert_int_equal(s->nodes[1].disk.decree_config.max_lease, 8 * SPAN_S);
 }
 
-/* n4 is a master of epoch 3 that does not get what it needs to vote. */
+/* n4 is a master of epoch 3 and does not get what it needs to vote. */
 static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
@@ -149,7 +150,7 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; n4, another master,
+/* n1 has accepted 9 s under one ballot and n2 8 s under another; n3 is dead. n4, another master,
  * coordinates, and needs the promises of both. */
 static span_ns chosen_of_two(struct stage *s, uint64_t of_n1, uint64_t of_n2, bool n1_first) {
 	stage_mend(s);
@@ -207,8 +208,8 @@ static void a_proposer_goes_above_the_ballots_that_it_meets(void **state) {
 	assert_true(count_of(s, 0, COUNT_decree_rival) > 0);
 }
 
-/* n1 and n2 have accepted what n1 alone has adopted: its promises for what follows that are none
- * for n3, who is an epoch behind. */
+/* n1 and n2 have accepted what n1 alone has adopted. The promises that n1 gives for what follows
+ * are none for n3, which is an epoch behind. */
 static void promises_of_another_epoch_do_not_count(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
@@ -267,7 +268,8 @@ static uint32_t acceptors(const struct stage *s) {
 	return n;
 }
 
-/* After so many messages. False: it was answered before. */
+/* The proposer dies after so many messages. Returns false when the change was answered before
+ * that. */
 static bool dies_after(uint32_t messages) {
 	struct stage_options o = named_options();
 	o.seed = messages + 1;
@@ -278,14 +280,14 @@ static bool dies_after(uint32_t messages) {
 	bool done = answered(s, id), may_be_chosen = acceptors(s) >= 2;
 	stage_kill(s, 0);
 	stage_wait(s, 2 * SPAN_S);
-	/* nobody asks for it again */
+	/* Nobody asks for it again. */
 	if (may_be_chosen) {
 		assert_int_equal(longest(s, 1), 9 * SPAN_S);
 		assert_int_equal(longest(s, 2), 9 * SPAN_S);
 	}
 	assert_true(stage_start(s, 0));
 	stage_wait(s, 2 * SPAN_S);
-	/* repeated */
+	/* The request is repeated. */
 	must(s, 1, max_lease_of(9 * SPAN_S));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(epoch_of(s, i), 2);

@@ -1,5 +1,5 @@
-/* From exclusive to shared without letting go, and the time for which a key stays closed after a
- * loss (docs/protocol.md, section 10). */
+/* These tests go from exclusive to shared without letting go, and look at the time for which a key
+ * stays closed after a loss (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static int downgrade(struct stage *s, uint32_t node, const char *key, struct id128 lock) {
@@ -22,7 +22,7 @@ static void readers_join_a_holder_that_lets_them(void **state) {
 	assert_int_equal(share(s, 1, "k", stage_lock(3)), PAWL_OK);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(4), LEASE, 0)), PAWL_EHELD);
-	/* twice is the same as once */
+	/* A second downgrade changes nothing. */
 	assert_int_equal(downgrade(s, 1, "k", stage_lock(1)), PAWL_OK);
 }
 
@@ -38,8 +38,8 @@ static void readers_that_wait_go_on_when_the_writer_lets_them(void **state) {
 	assert_false(answered(s, writer));
 }
 
-/* Both wait for the writer with a turn; when it lets readers in, the more important one is still in
- * the way, until it gives up. */
+/* Both wait for the writer with a turn. When the writer lets readers in, the more important request
+ * is still in the way of the reader, until it gives up. */
 static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -50,7 +50,7 @@ static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
 	stage_settle(s);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
 	assert_false(answered(s, reader));
-	/* before it would ask again for itself */
+	/* This is before the reader would ask again by itself. */
 	stage_wait(s, 25 * SPAN_MS);
 	assert_int_equal(stage_answer(s, writer)->r.error, PAWL_ETIMEOUT);
 	token_of(s, reader);
@@ -95,7 +95,7 @@ static void a_master_that_missed_it_learns_it_from_the_others(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	stage_isolate(s, 2, true);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
-	/* who would have sent it again */
+	/* That node would have sent the downgrade again. */
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
@@ -117,7 +117,7 @@ static void a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed(void **
 	assert_int_equal(share(s, 2, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
 	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_OK);
-	/* it never goes back */
+	/* The lock never goes back to exclusive. */
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)),
 		PAWL_EMISMATCH);
 }
@@ -144,7 +144,7 @@ static int take_delayed(struct stage *s, uint32_t node, struct id128 lock, span_
 static void a_key_stays_closed_for_its_lock_delay_after_a_loss(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_delayed(s, 0, stage_lock(1), LEASE, 3 * SPAN_S), PAWL_OK);
-	/* what the holder may count on is the lease alone */
+	/* The holder may count on the lease alone. */
 	assert_true(stage_last(s)->r.valid <= LEASE);
 	stage_wait(s, LEASE + SPAN_S);
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);

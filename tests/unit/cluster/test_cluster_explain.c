@@ -1,4 +1,4 @@
-/* What each master says about a key, and who waits for the keys of a prefix. */
+/* These tests ask what each master says about a key, and who waits for the keys of a prefix. */
 #include "named.h"
 
 static const struct id128 no_lock;
@@ -44,7 +44,7 @@ static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void *
 		homes += w->home;
 		assert_int_equal(w->waiting, w->home ? 2 : 0);
 		assert_int_equal(w->count, 2);
-		/* the one that has the turn */
+		/* This is the one that has the turn. */
 		assert_int_equal(w->sayings[1].kind, SAYING_PARKED);
 		assert_true(id128_equal(w->sayings[1].lock_id, stage_lock(2)));
 	}
@@ -54,7 +54,7 @@ static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void *
 static void a_promise_is_told(void **state) {
 	struct stage *s = *state;
 	s->held[1][0] = s->held[2][0] = true;
-	/* has promises, does not know it */
+	/* The attempt has its promises, and does not know that yet. */
 	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, WAIT));
 	stage_settle(s);
 	const struct stage_reply *r = explain(s, 1, "k", false);
@@ -77,7 +77,7 @@ static void a_silent_master_is_shown_as_silent(void **state) {
 	assert_int_equal(r->witnesses[2].status, STATUS_ABSENT);
 	assert_int_equal(r->witnesses[2].count, 0);
 	assert_int_equal(r->witnesses[1].status, STATUS_OK);
-	/* alone it still says what it knows */
+	/* Alone, the node still says what it knows. */
 	r = explain(s, 2, "k", false);
 	assert_false(r->r.held);
 	assert_int_equal(r->witnesses[2].count, 1);
@@ -118,7 +118,7 @@ static void readers_are_all_named(void **state) {
 	}
 }
 
-/* An explanation waits for a silent master while leases end: those whose lease is over by then hold
+/* An explanation waits for a silent master while leases end. Those whose lease is over by then hold
  * nothing. */
 static void readers_that_end_while_a_master_is_silent_are_not_named(void **state) {
 	struct stage *s = *state;
@@ -134,7 +134,7 @@ static void readers_that_end_while_a_master_is_silent_are_not_named(void **state
 	assert_true(r->r.held);
 	assert_false(r->r.contested);
 	assert_int_equal(r->r.holder_count, 10);
-	/* as it was when the master said it */
+	/* The count is as it was when the master said it. */
 	assert_int_equal(r->witnesses[0].count, 60);
 }
 
@@ -207,7 +207,7 @@ static void a_list_needs_a_quorum(void **state) {
 	assert_int_equal(stage_do(s, 0, waiting("", 0)), PAWL_ENOQUORUM);
 }
 
-/* Each master says 128 things at most. n1 has them in another order since it has started anew. */
+/* A master names 128 records at most. n1 has them in another order since it has started anew. */
 static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 260; i++) {
@@ -217,7 +217,7 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
 	wait_for(s, 1, "k", stage_lock(2));
-	/* who waits is told, too */
+	/* Those who wait are told, too. */
 	assert_int_equal(explain(s, 1, "k", true)->r.holder_count, 127);
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, SPAN_S));
@@ -232,7 +232,7 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 	assert_true(x->witnesses[0].more && x->witnesses[1].more && x->witnesses[1].count == 128);
 }
 
-/* Commits of readers that this master alone hears of. */
+/* Sends commits of readers that this master alone hears of. */
 static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t count) {
 	for (uint8_t i = 0; i < count; i++) {
 		const uint64_t token = 100000u + 1000u * first + i;
@@ -246,13 +246,13 @@ static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t coun
 
 static int explain_error(struct stage *s) {
 	uint64_t id = stage_ask(s, 0, stage_request(CORE_EXPLAIN, "k", no_lock));
-	/* all that can be asked answer at once */
+	/* All that can be asked answer at once. */
 	stage_wait(s, 1);
 	assert_non_null(stage_answer(s, id));
 	return stage_answer(s, id)->r.error;
 }
 
-/* What a master alone has comes before the reader, whom no master gets round to telling. */
+/* What only one master has comes before the reader, which no master has room to name. */
 static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
 	struct stage *s = *state;
 	struct core_request reader = stage_acquire("k", stage_lock(0xf0), LEASE, 0);
@@ -261,11 +261,11 @@ static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
 	stage_isolate(s, 2, true);
 	leave_over(s, 0, 1, 127);
 	leave_over(s, 1, 2, 127);
-	/* it is the last one there is room for */
+	/* The reader is the last one that there is room for. */
 	assert_true(explain(s, 0, "k", true)->r.held);
 	assert_false(stage_last(s)->r.more || stage_last(s)->witnesses[0].more);
 	leave_over(s, 0, 3, 1);
-	/* n2 tells it, and n1 may have it */
+	/* n2 names it, and n1 may have it. */
 	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);
 	leave_over(s, 1, 3, 1);
 	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);

@@ -1,5 +1,5 @@
-/* What a replica is sent: where it goes on, when it takes a snapshot, and what it costs the masters
- * (docs/protocol.md, section 7). */
+/* These tests are about what a replica is sent: where it goes on, when it takes a snapshot, and
+ * what it costs the masters (docs/protocol.md, section 7). */
 #include "replicas.h"
 
 static int setup_two(void **state) {
@@ -48,7 +48,7 @@ static void a_master_that_started_anew_has_another_log(void **state) {
 	stage_kill(s, master);
 	assert_true(stage_start(s, master));
 	assert_true(stage_until_voting(s, master, SPAN_S));
-	/* its numbers have passed those of before */
+	/* The numbers of its new log have passed those of the old one. */
 	take_many(s, 10, 60);
 	stage_cut(s, REPLICA, master, false);
 	stage_wait(s, 100 * SPAN_MS);
@@ -78,7 +78,7 @@ static void a_gap_is_noticed_and_ends_in_a_snapshot(void **state) {
 	uint32_t master = master_of(s, REPLICA);
 	uint64_t before = snapshots(s), position = stage_status(s, REPLICA).position;
 	take(s, 0, "k", stage_lock(1));
-	/* the entry after the next one */
+	/* This is the entry after the next one. */
 	const struct message stray = { .kind = MESSAGE_FEED_GONE, .round = 1, .key = slice_str("j"),
 		.lock_id = stage_lock(9), .number = position + 1 };
 	stage_inject(s, master, REPLICA, &stray);
@@ -88,7 +88,8 @@ static void a_gap_is_noticed_and_ends_in_a_snapshot(void **state) {
 	assert_true(has(s, REPLICA, "k", stage_lock(1)));
 }
 
-/* Restarted, and with a snapshot of 3000 records of which a part has arrived. */
+/* The replica has been restarted, and a part of a snapshot of 3000 records has arrived. Returns its
+ * master. */
 static uint32_t part_of_a_snapshot(struct stage *s) {
 	take_many(s, 0, 3000);
 	stage_kill(s, REPLICA);
@@ -153,14 +154,14 @@ static void its_age_is_that_of_the_first_entry_left_out(void **state) {
 	static uint8_t large[60000];
 	char name[16];
 	uint32_t master = master_of(s, REPLICA);
-	/* what the replica says waits */
+	/* What the replica says waits. */
 	s->held[REPLICA][master] = true;
 	for (uint32_t i = 0; i < 4; i++) {
 		take(s, 0, numbered(name, i), stage_lock((uint8_t)i));
-		/* the window is full now */
+		/* The window is full now. */
 		stage_wait(s, 6 * SPAN_MS);
 	}
-	/* more than the batches of a window take */
+	/* These are more than the batches of a window take. */
 	for (uint32_t i = 10; i < 40; i++) {
 		struct core_request r = stage_acquire(numbered(name, i), stage_lock((uint8_t)i),
 			5 * SPAN_S, 0);
@@ -279,7 +280,7 @@ static void a_replica_whose_master_is_an_epoch_ahead_waits_for_its_own_disk(void
 	stage_wait(s, 60 * SPAN_MS);
 	assert_int_equal(stage_status(s, master).epoch, 2);
 	assert_int_equal(stage_status(s, REPLICA).epoch, 1);
-	/* and votes in it */
+	/* The late master is still in epoch 1, and votes in it. */
 	assert_int_equal(stage_status(s, late).epoch, 1);
 	s->nodes[REPLICA].disk_held = s->nodes[late].disk_held = false;
 	stage_flush(s, REPLICA);

@@ -1,6 +1,6 @@
 /* An extension is answered with a token that q masters accepted, and a repeat with what they
- * accepted since it was asked for (docs/protocol.md, sections 2, 5 and 8.2). Three masters; the
- * coordinators are replicas. */
+ * accepted since it was asked for (docs/protocol.md, sections 2, 5 and 8.2). There are three
+ * masters; the coordinators are replicas. */
 #include "replicas.h"
 
 #define P 3u
@@ -18,19 +18,19 @@ static void cut_masters(struct stage *s, uint32_t node) {
 	}
 }
 
-/* L1 is held with the token that n4 answered. A repeat of it at n5 reaches n1 alone, and fails; n1
+/* L1 is held with the token that n4 answered. A repeat of it at n5 reaches n1 alone, and fails. n1
  * is cut off from n2 and n3, and nobody there hears of its token. */
 static void a_token_of_a_failed_repeat_is_not_what_an_extension_answers(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, P, 2, true);
 	const uint64_t granted = take(s, P, "k", stage_lock(1));
 	for (uint32_t i = 0; i < 2; i++) {
-		/* n3 has missed it */
+		/* n3 has missed the commit. */
 		stage_lose(s, i, 2, MESSAGE_SYNC_LEAVES, true);
 	}
 	stage_cut(s, Q, 1, true);
 	cut_masters(s, 0);
-	/* slow */
+	/* The link is slow. */
 	s->held[0][P] = true;
 	stage_stop(s, Q, 2, MESSAGE_COMMIT, true);
 	const uint64_t repeat = stage_ask(s, Q, stage_acquire("k", stage_lock(1), LEASE, 0));
@@ -47,7 +47,7 @@ static void a_token_of_a_failed_repeat_is_not_what_an_extension_answers(void **s
 	const uint64_t said = token_of(s, extension);
 	stage_isolate(s, P, true);
 	stage_settle(s);
-	/* L1 is over */
+	/* L1's lease is over by then. */
 	stage_wait(s, 3 * SPAN_S);
 
 	assert_true(said >= granted);
@@ -106,7 +106,7 @@ static void a_repeat_after_the_commit_is_an_attempt_that_others_join(void **stat
 	assert_int_equal(token_of(s, third), token_of(s, first));
 }
 
-/* `a` and `b` by n4, which has `a` when it waits for `b`. */
+/* n4 asks for `a` and `b` together, and has `a` while it waits for `b`. */
 static uint64_t ask_two(struct stage *s) {
 	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) },
 		{ .key = slice_str("b"), .lock_id = stage_lock(2) } };
@@ -118,7 +118,7 @@ static uint64_t ask_two(struct stage *s) {
 	return id;
 }
 
-/* `a` was released through another node before the repeat, and is somebody else's. */
+/* `a` was released through another node before the repeat, and somebody else has it. */
 static void what_several_had_before_a_repeat_is_asked_for_again(void **state) {
 	struct stage *s = *state;
 	take(s, Q, "b", stage_lock(9));
@@ -132,7 +132,7 @@ static void what_several_had_before_a_repeat_is_asked_for_again(void **state) {
 	assert_true(holds(s, Q, "a", stage_lock(3)));
 }
 
-/* `a` alone was asked for again through another node, which heard n3 first; n3 had missed the
+/* `a` alone was asked for again through another node, which heard n3 first. n3 had missed the
  * commit. */
 static void several_have_the_token_that_a_repeat_was_told(void **state) {
 	struct stage *s = *state;

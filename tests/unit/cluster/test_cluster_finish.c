@@ -1,11 +1,11 @@
-/* What is left of a merge is finished key by key: by whoever looks at one first, or by a sweep
+/* What is left of a merge is finished key by key: by whoever looks at a key first, or by a sweep
  * (docs/protocol.md, section 6, Before the decree). Whoever finishes a key leaves it as every other
- * step does: woken at its end, or gone. */
+ * step does: it is woken at its end, or it is gone. */
 #include "named.h"
 
 #include <stdio.h>
 
-/* more than the sweep looks at in one step */
+/* More keys than the sweep looks at in one step. */
 #define FILL 3000
 #define PAIRS 24
 #define ALONE 8
@@ -36,10 +36,10 @@ static const char *name(char kind, uint32_t number) {
 }
 
 /* n1 begins to vote after a restart. n2 told it of locks that have ended with their connection, as
- * n3 knows: next to another one of the same key, or alone. */
+ * n3 knows. They stand next to another lock of the same key, or alone. */
 static int setup_unfinished(void **state) {
 	struct stage_options o = named_options();
-	/* so many keys, after each step of all */
+	/* Checking so many keys after each step would take too long. */
 	o.unchecked = true;
 	struct stage *s = *state = stage_born(&o);
 	for (uint32_t i = 0; i < FILL; i++) {

@@ -1,5 +1,5 @@
-/* The ballots of first values (docs/protocol.md, section 2, Acquire): what is known of an earlier
- * or a present holding of the same lock_id. */
+/* These tests are about the ballots of first values (docs/protocol.md, section 2, Acquire): what is
+ * known of an earlier or a present holding of the same lock_id. */
 #include "first.h"
 #include "values.h"
 
@@ -12,8 +12,8 @@ static void read_from_any_two(struct stage *s, const char *value) {
 	}
 }
 
-/* n1 and n3 have the new holding, n2 the update of the one before. n3 starts anew, and merges what
- * n1 and n2 have. */
+/* n1 and n3 have the new holding, and n2 has the update of the one before. n3 starts anew, and
+ * merges what n1 and n2 have. */
 static void of_two_holdings_that_are_merged_the_later_ones_first_value_stays(void **state) {
 	struct stage *s = *state;
 	n2_keeps_an_earlier_holding(s);
@@ -51,10 +51,10 @@ static void releases_do_not_make_a_late_first_value_count(void **state) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
-	/* n1 hears of no higher clock */
+	/* n1 hears of no higher clock. */
 	stage_cut(s, 0, 1, true);
 	stage_lose(s, 1, 2, MESSAGE_PROMISE, false);
-	/* n3 hears n2's clock */
+	/* n3 hears n2's clock. */
 	(void)stage_ask(s, 1, stage_acquire("x", stage_lock(2), LEASE, WAIT));
 	stage_settle(s);
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, false);
@@ -77,8 +77,8 @@ static void releases_do_not_make_a_late_first_value_count(void **state) {
 	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
 }
 
-/* n3 asks while n1 and n2 hold the lock, with an update. n1, which hears that late, promises when
- * n3 has learned the record, and n1 has lost it. */
+/* n3 asks while n1 and n2 hold the lock, with an update. n1 hears that late: when it promises, n3
+ * has learned the record, and n1 has lost it. */
 static void masters_that_lack_the_lock_one_after_the_other_are_asked_again(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -90,7 +90,7 @@ static void masters_that_lack_the_lock_one_after_the_other_are_asked_again(void 
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
-	/* n3 hears the clock */
+	/* n3 hears the clock. */
 	take(s, 1, "x", stage_lock(2));
 	stage_stop(s, 2, 0, MESSAGE_PROMISE, true);
 	stage_lose(s, 2, 1, MESSAGE_PROMISE, true);
@@ -114,7 +114,7 @@ static void masters_that_lack_the_lock_one_after_the_other_are_asked_again(void 
 	assert_true(value_is(s, 1, "second"));
 }
 
-/* n3's attempt has been overtaken at n1 by n2's, and its commit has come to n3 alone. */
+/* n2's attempt has overtaken n3's at n1, and n3's commit has come to n3 alone. */
 static void the_first_value_of_an_attempt_that_was_overtaken_is_not_read(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
@@ -133,8 +133,8 @@ static void the_first_value_of_an_attempt_that_was_overtaken_is_not_read(void **
 	assert_true(value_is(s, 2, "first"));
 }
 
-/* n1 has been killed when n2 and it had the update, and votes when it has waited. A commit of the
- * time before then comes, with a token above its clock. */
+/* n1 was killed when n2 and it had the update, and votes after it has waited. Then a commit of the
+ * time before comes, with a token above its clock. */
 static void who_votes_by_waiting_does_not_count_for_a_first_value_from_before(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -165,7 +165,7 @@ static void who_votes_by_waiting_does_not_count_for_a_first_value_from_before(vo
 	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
 }
 
-/* Whoever is handed a lock takes the ballot of its turn from there, and another attempt for the
+/* Whoever a lock is handed to takes the ballot of its turn from there, and another attempt for the
  * same lock_id may bring another value. */
 static void a_promise_is_answered_with_the_ballot_of_its_own_attempt(void **state) {
 	struct stage *s = *state;
@@ -204,7 +204,8 @@ static void a_record_has_noted_what_the_promise_had_whose_place_it_takes(void **
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken_first), 1);
 }
 
-/* Wherever its home is: the turn that it has got is not above the ballot that it goes on with. */
+/* Wherever the home is, the turn that the request has got is not above the ballot that it goes on
+ * with. */
 static void who_goes_on_with_its_turn_is_not_refused_for_the_ballot_of_that_turn(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(10));
@@ -229,7 +230,8 @@ static void who_goes_on_with_its_turn_is_not_refused_for_the_ballot_of_that_turn
 		}
 		stage_wait(s, SPAN_S);
 		token_of(s, waits);
-		/* each of the two for what was named here */
+		/* Each of the two masters has refused the commit because of the ballot that was
+		 * named there. */
 		assert_int_equal(stage_count(s, COUNT_commit_overtaken_first), 2 * (i + 1));
 	}
 }

@@ -1,12 +1,12 @@
-/* Sections 2, 6 and 11: what ends around a change of the masters is free after it, long before the
- * longest lease is over. */
+/* What ends around a change of the masters is free after it, long before the longest lease is over
+ * (docs/protocol.md, sections 2, 6 and 11). */
 #include "copies.h"
 
 #define DELAY (SPAN_S / 2)
 
 /* ---- the key is free ---- */
 
-/* X has ended before its sources are linked again, and the new ones do not know it. */
+/* X has ended before its sources are linked again, and the new masters do not know it. */
 static void what_only_a_try_that_broke_off_has_brought_is_dropped(void **state) {
 	struct stage *s = *state;
 	take_bound(s, "k", 1, 1, 0);
@@ -48,7 +48,7 @@ static void what_ended_with_a_connection_before_the_decree_is_free_after_it(void
 	take(s, 4, "k", stage_lock(2));
 }
 
-/* The grace time is over while the masters, who go on as such, vote in no epoch. */
+/* The grace time ends while the masters, who stay masters, vote in no epoch. */
 static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 	struct stage *s = *state;
 	take_with_node(s);
@@ -67,12 +67,12 @@ static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	assert_false(knows(s, 0, "k", stage_lock(1)) || knows(s, 1, "k", stage_lock(1)));
 	stage_wait(s, SPAN_S - SPAN_S / 4);
-	/* which its node has told nothing: it has it alone */
+	/* The node has told n5 nothing, and has the lock alone. */
 	assert_false(knows(s, 4, "k", stage_lock(1)));
 	take(s, 0, "k", stage_lock(2));
 }
 
-/* X's commit for a permit reaches n1 alone and is given back; Y is given the number, and X another
+/* X's commit for a permit reaches n1 alone and is rolled back. Y is given the number, and X another
  * one. The copies know the same. */
 static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it(void **state) {
 	struct stage *s = *state;
@@ -82,7 +82,7 @@ static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it
 	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
 	stage_lose(s, 0, 2, MESSAGE_LEARN, true);
 	uint64_t failed = stage_ask(s, 0, permits_request("s", stage_lock(1), 1, 10, 0));
-	/* request_timeout */
+	/* This is longer than request_timeout. */
 	stage_wait(s, 150 * SPAN_MS);
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
@@ -107,7 +107,7 @@ static void what_ended_with_a_connection_keeps_its_delay_and_no_more(void **stat
 	take(s, 4, "k", stage_lock(3));
 }
 
-/* n1 goes on as a master, and is the one that asks. */
+/* n1 goes on as a master, and is the node that asks. */
 static void a_group_that_began_before_the_change_gives_back_after_it(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
@@ -124,7 +124,7 @@ static void a_group_that_began_before_the_change_gives_back_after_it(void **stat
 	take(s, 4, "a", stage_lock(3));
 }
 
-/* The same request was granted through another node meanwhile: the copies know that it rests on
+/* The same request was granted through another node meanwhile, and the copies know that it rests on
  * both. */
 static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **state) {
 	struct stage *s = *state;
@@ -132,7 +132,7 @@ static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **
 	ask_both(s, 0, 1, 2, WAIT);
 	stage_settle(s);
 	uint64_t id = window(s, "156", 3);
-	/* repeated, as if alone */
+	/* The request is repeated for one key alone. */
 	take(s, 2, "a", stage_lock(1));
 	decide(s, id, 3);
 	stage_client_gone(s, 0, 1);

@@ -1,4 +1,4 @@
-/* Several keys in one request: all or none (docs/protocol.md, section 11). */
+/* Several keys in one request: it gets all or none (docs/protocol.md, section 11). */
 #include "named.h"
 
 static struct core_request group(const struct core_lock *locks, uint32_t count, span_ns wait) {
@@ -16,7 +16,7 @@ static void all_keys_are_had_with_one_deadline(void **state) {
 	assert_int_equal(stage_do(s, 0, group(locks, 3, 0)), PAWL_OK);
 	const struct stage_reply *r = stage_last(s);
 	assert_int_equal(r->r.count, 3);
-	/* in the order of the request */
+	/* The answer is in the order of the request. */
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_memory_equal(r->rows[i].key.bytes, locks[i].key.data, 1);
 		assert_true(id128_equal(r->rows[i].lock_id, locks[i].lock_id));
@@ -26,7 +26,7 @@ static void all_keys_are_had_with_one_deadline(void **state) {
 	assert_true(holds(s, 1, "a", stage_lock(1)) && holds(s, 1, "b", stage_lock(2)) &&
 		holds(s, 1, "c", stage_lock(3)));
 	assert_int_equal(stage_count(s, COUNT_group_held), 1);
-	/* it took no time */
+	/* The request took no time. */
 	assert_int_equal(stage_count(s, COUNT_group_extended), 0);
 }
 
@@ -41,7 +41,7 @@ static void one_that_is_held_refuses_them_all(void **state) {
 	assert_memory_equal(r->failed_key.bytes, "b", 1);
 	assert_true(r->r.held);
 	assert_memory_equal(r->owner.bytes, "somebody", 8);
-	/* given back before it was answered */
+	/* The lock was rolled back before the request was answered. */
 	take(s, 2, "a", stage_lock(11));
 	take(s, 2, "c", stage_lock(12));
 }
@@ -77,7 +77,7 @@ static void the_earlier_ones_are_kept_while_it_waits_for_the_later(void **state)
 	stage_settle(s);
 	const struct stage_reply *r = stage_answer(s, id);
 	assert_int_equal(r->r.error, PAWL_OK);
-	/* one deadline for both: the elder is extended once more */
+	/* Both have one deadline, so the older one is extended once more. */
 	assert_int_equal(stage_count(s, COUNT_group_extended), before + 1);
 	assert_true(r->r.valid >= r->r.waited * 99 / 100 + span_shrink(LEASE,
 		10000) - 200 * SPAN_MS);
@@ -120,7 +120,7 @@ static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **s
 	s->held[1][0] = s->held[2][0] = true;
 	stage_ask(s, 0, group(locks, 2, WAIT));
 	stage_settle(s);
-	/* a promise: the commit is sent */
+	/* A promise is delivered, and the commit is sent. */
 	stage_deliver(s, 1, 0);
 	stage_settle(s);
 	assert_true(stage_sent(s, MESSAGE_COMMIT) > 0);
@@ -130,7 +130,7 @@ static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **s
 	take(s, 2, "a", stage_lock(11));
 }
 
-/* The first node learns late that its client is gone; the same request has been granted
+/* The first node learns late that its client is gone. The same request has been granted
  * elsewhere. */
 static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) {
 	struct stage *s = *state;
@@ -140,7 +140,7 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 	stage_wait(s, 100 * SPAN_MS);
 	uint64_t repeated = stage_ask(s, 2, group(locks, 2, WAIT));
 	stage_wait(s, 100 * SPAN_MS);
-	/* the second node gets b first */
+	/* The second node gets b first. */
 	stage_cut(s, 0, 1, true);
 	stage_cut(s, 0, 2, true);
 	release(s, 1, "b", stage_lock(9));
@@ -156,8 +156,8 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-/* The other masters have not heard of it yet, and report what is given back here as had by a
- * quorum. */
+/* The other masters have not heard of the rollback yet, and report that a quorum has what is rolled
+ * back here. */
 static void what_was_given_back_is_not_learned_again(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -173,12 +173,12 @@ static void what_was_given_back_is_not_learned_again(void **state) {
 		assert_false(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token,
 			&noted));
 	}
-	/* and they hear of it */
+	/* They hear of it, too. */
 	assert_true(stage_count(s, COUNT_sync_rolled_back) > 0);
 	take(s, 1, "a", stage_lock(3));
 }
 
-/* The same, where only an extension has reached the master that gives back. */
+/* The same holds where only an extension has reached the master that rolls back. */
 static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -188,7 +188,7 @@ static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
 	stage_lose(s, 2, 1, MESSAGE_LEARN, true);
-	/* asked for again, as if alone */
+	/* The key is asked for again, alone. */
 	take(s, 2, "a", stage_lock(1));
 	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
 	stage_client_gone(s, 0, 1);
@@ -206,7 +206,7 @@ static void a_repeat_at_the_same_node_joins(void **state) {
 		second = stage_ask(s, 0, group(locks, 2, WAIT));
 	stage_settle(s);
 	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_EBADREQUEST);
-	/* part of another request */
+	/* The lock_id is part of another request. */
 	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(2), LEASE, 0)),
 		PAWL_EBADREQUEST);
 	release(s, 1, "b", stage_lock(9));
@@ -242,7 +242,7 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 	take(s, 1, "b", stage_lock(9));
 	r.terms.binding = 1;
 	uint64_t first = stage_ask(s, 0, r);
-	/* has the first key under the first bond */
+	/* The request has the first key, under the first session binding. */
 	stage_wait(s, 100 * SPAN_MS);
 	r.terms.binding = 2;
 	uint64_t second = stage_ask(s, 0, r);
@@ -259,7 +259,7 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 
 static void one_ends_with_the_newest_connection_that_asked(void **state) {
 	struct stage *s = *state;
-	/* the second request comes before the commit, or after it was sent */
+	/* The second request comes before the commit, or after it was sent. */
 	for (uint8_t i = 0; i < 2; i++) {
 		const char *key = i ? "a" : "b";
 		struct core_request r = stage_acquire(key, stage_lock(i), LEASE, WAIT);
@@ -268,7 +268,7 @@ static void one_ends_with_the_newest_connection_that_asked(void **state) {
 		uint64_t first = stage_ask(s, 0, r);
 		stage_settle(s);
 		if (i) {
-			/* a promise */
+			/* A promise is delivered. */
 			stage_deliver(s, 1, 0);
 		}
 		r.terms.binding = 2;
@@ -290,7 +290,7 @@ static void without_a_quorum_nothing_is_had(void **state) {
 	stage_wait(s, 100 * SPAN_MS);
 	stage_isolate(s, 0, true);
 	stage_wait(s, 3 * SPAN_S);
-	/* the first lease could not be kept */
+	/* The first lease could not be kept. */
 	assert_true(answered(s, id));
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 	release(s, 1, "b", stage_lock(9));

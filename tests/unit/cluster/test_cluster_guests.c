@@ -1,5 +1,5 @@
-/* What a node that is in the configuration no more may still do (docs/protocol.md, section 6, Nodes
- * that are not in). */
+/* These tests ask what a node that is in the configuration no more may still do (docs/protocol.md,
+ * section 6, Nodes that are not in). */
 #include "members.h"
 
 #define LONG (10 * SPAN_S)
@@ -9,7 +9,7 @@ static bool has(const struct stage *s, uint32_t node, uint8_t lock) {
 	return core_peek(s->nodes[node].core, slice_str("k"), stage_lock(lock), &token, &noted);
 }
 
-/* The commits of what n4, a replica, asks for come to all masters, and it hears no answer before it
+/* The commits for a request of n4, a replica, come to all masters, and n4 hears no answer before it
  * is removed. */
 static uint64_t ask_and_remove(struct stage *s, struct core_request r) {
 	add_replica(s, 0, "n4", "n4:7118");
@@ -35,7 +35,7 @@ static void is_given_back(struct stage *s, uint64_t id) {
 	take(s, 1, "k", stage_lock(2));
 	const uint64_t sent = stage_sent(s, MESSAGE_RELEASE);
 	stage_wait(s, 3 * SPAN_S);
-	/* it has heard the answers */
+	/* It has heard the answers. */
 	assert_int_equal(stage_sent(s, MESSAGE_RELEASE), sent);
 }
 
@@ -59,7 +59,7 @@ static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **stat
 static void a_wait_at_a_node_that_is_removed_is_answered(struct stage *s, struct core_request r) {
 	add_replica(s, 0, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
-	/* n4 has heard of it */
+	/* n4 has heard of the lock. */
 	stage_wait(s, 100 * SPAN_MS);
 	const uint64_t id = stage_ask(s, 3, r);
 	stage_wait(s, 100 * SPAN_MS);
@@ -97,9 +97,9 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 0);
 }
 
-/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either.
- * When its links are back what it gives back and the release come in one frame. The release is not
- * heard, and n4 does not say that it was. */
+/* n4 releases X, asks for two keys, and is removed before any master hears of either end. When its
+ * links are back, what it rolls back and the release come in one frame. The release is not heard,
+ * and n4 does not say that it was. */
 static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) },
@@ -129,7 +129,8 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
 }
 
-/* Else a node outside could fill the ring. What n1 does not remember it learns from the others. */
+/* Otherwise a node outside could fill the ring. What n1 does not remember it learns from the
+ * others. */
 static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(void **state) {
 	struct stage *s = *state;
 	stage_mend(s);

@@ -1,13 +1,13 @@
-/* Section 6: a master of a new epoch votes after a handover from enough masters of the one
- * before. */
+/* A master of a new epoch votes after a handover from enough masters of the epoch before
+ * (docs/protocol.md, section 6). */
 #include <stdio.h>
 
 #include "members.h"
 
-/* max_lease (1 + 2 drift) */
+/* The longest lease as others measure it: max_lease (1 + 2 drift). */
 #define LONGEST (10 * SPAN_S + 200 * SPAN_MS)
 
-/* A whole new set, n4 to n6, which hears the end of no snapshot. */
+/* Begins a change to a whole new set, n4 to n6, which hears the end of no snapshot. */
 static void begin(struct stage *s) {
 	for (uint32_t i = 3; i < 6; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
@@ -49,7 +49,7 @@ static void one_source_of_three_is_not_enough(void **state) {
 	hear_again(s);
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(voters(s), 0);
-	/* it has forgotten */
+	/* n2 has forgotten what it knew. */
 	assert_true(stage_start(s, 1));
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(voters(s), 0);
@@ -72,7 +72,7 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
 		lose_choices(s, i, true);
-		/* nor do they finish it themselves */
+		/* They do not finish the decree themselves, either. */
 		lose_to(s, i, MESSAGE_DECREE_PROMISE, true);
 	}
 	(void)ask_change(s, 0, set_of("456"));
@@ -81,7 +81,7 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	assert_int_equal(epoch_of(s, 1), 1);
 	assert_int_equal(epoch_of(s, 2), 1);
 	assert_int_equal(voters(s), 0);
-	/* n2 and n3 are a quorum of epoch 1 */
+	/* n2 and n3 are a quorum of epoch 1. */
 	take(s, 1, "k", stage_lock(1));
 	lose_choices(s, 1, false);
 	lose_choices(s, 2, false);
@@ -112,17 +112,17 @@ static void who_was_recovering_when_it_adopted_has_forgotten(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	for (uint32_t i = 1; i < 6; i++) {
 		stage_lose(s, 0, i, MESSAGE_DECREE_ACCEPT, true);
-		/* n3 is no help */
+		/* n3 is no help to them. */
 		stage_lose(s, 2, i, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, i, 1, MESSAGE_SNAPSHOT_END, true);
 	}
 	stage_lose(s, 0, 1, MESSAGE_SNAPSHOT_END, true);
 	(void)ask_change(s, 0, set_of("456"));
-	/* the copies are there, and nothing is decided */
+	/* The copies are there, and nothing is decided. */
 	stage_wait(s, 20 * SPAN_MS);
 	restart(s, 1);
 	stage_wait(s, 20 * SPAN_MS);
-	/* its disk is enough for the decree */
+	/* What is on n2's disk is enough for the decree. */
 	assert_int_equal(state_of(s, 1), CORE_RECOVERING);
 	for (uint32_t i = 1; i < 6; i++) {
 		stage_lose(s, 0, i, MESSAGE_DECREE_ACCEPT, false);
@@ -156,8 +156,8 @@ static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_
 	assert_true(core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), token, clock));
 }
 
-/* n2 adopts and forgets while n1 and n3 go on granting; what they granted ends later than the wait
- * for n2. */
+/* n2 adopts the epoch and forgets while n1 and n3 go on granting. What they granted ends later than
+ * the wait for n2. */
 static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i += 2) {
@@ -192,11 +192,11 @@ static void who_never_voted_in_the_epoch_before_counts_at_once(void **state) {
 	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
 	(void)ask_change(s, 0, change_of(CHANGE_PROMOTE, "n4"));
 	assert_true(wait_until_epoch(s, 3, 3, SPAN_S));
-	/* that change is answered; n4 has not voted */
+	/* That change is answered; n4 has not voted. */
 	stage_wait(s, 11 * SPAN_S);
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
 	take(s, 0, "k", stage_lock(1));
-	/* of the four masters of before, each hears itself and n4 only */
+	/* Of the four masters of the epoch before, each one hears only itself and n4. */
 	for (uint32_t i = 0; i < 3; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, 3, i, MESSAGE_SNAPSHOT_END, false);
@@ -248,7 +248,7 @@ static void who_has_voted_in_the_epoch_comes_back_by_rejoining(void **state) {
 	restart(s, 4);
 	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	stage_wait(s, 50 * SPAN_MS);
-	/* not before the rounds of before are over */
+	/* It does not vote before the rounds of the epoch before are over. */
 	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	assert_true(stage_until_voting(s, 4, SPAN_S));
 	assert_int_equal(count_of(s, 4, COUNT_handover), 0);
@@ -282,19 +282,19 @@ static void a_source_that_lacks_a_record_counts_as_having_noted_its_clock(void *
 	}
 	take(s, 0, "k", stage_lock(1));
 	assert_false(knows(s, 1, "k", stage_lock(1)));
-	/* n4 hears n1 and n2 at last */
+	/* n4 hears n1 and n2 at last. */
 	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
 	lose_to(s, 4, MESSAGE_SNAPSHOT_END, true);
 	stage_lose(s, 0, 3, MESSAGE_SNAPSHOT_END, false);
 	stage_lose(s, 1, 3, MESSAGE_SNAPSHOT_END, false);
-	/* n5 hears n1 and n3, who have it */
+	/* n5 hears n1 and n3, which have the lock. */
 	stage_lose(s, 0, 4, MESSAGE_SNAPSHOT_END, false);
 	stage_lose(s, 2, 4, MESSAGE_SNAPSHOT_END, false);
 	(void)ask_change(s, 0, set_of("456"));
 	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
 	assert_true(stage_until_voting(s, 3, SPAN_S));
 	assert_true(stage_until_voting(s, 4, SPAN_S));
-	/* the sweep */
+	/* The sweep takes this time. */
 	stage_wait(s, 10 * SPAN_MS);
 	uint64_t token, clock;
 	noted(s, 3, &token, &clock);
@@ -307,7 +307,7 @@ static void a_source_that_lacks_a_record_counts_as_having_noted_its_clock(void *
 static void what_is_released_during_the_change_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	/* the copies are there, the decree waits */
+	/* The copies are there, and the decree waits. */
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
 	uint64_t id = ask_change(s, 0, set_of("456"));
 	stage_wait(s, 20 * SPAN_MS);
@@ -318,7 +318,7 @@ static void what_is_released_during_the_change_does_not_come_back(void **state) 
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
-	/* nothing is copied twice, however long the decree took */
+	/* Nothing is copied twice, however long the decree took. */
 	assert_int_equal(stage_count(s, COUNT_copy_ahead_broken), 0);
 	stage_wait(s, 100 * SPAN_MS);
 	for (uint32_t i = 3; i < 6; i++) {
@@ -332,7 +332,7 @@ static void what_is_released_during_the_change_does_not_come_back(void **state) 
 static void a_source_keeps_what_it_knows_until_all_masters_vote(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	/* n6 is late: it hears nobody */
+	/* n6 is late, because it hears nobody. */
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, 5, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, 3 + i, 5, MESSAGE_SNAPSHOT_END, true);

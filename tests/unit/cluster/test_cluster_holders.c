@@ -1,5 +1,5 @@
-/* What reads, breaks, restarts and replicas make of a key with several holders, and what travels
- * with a record (docs/protocol.md, sections 3, 4, 7, 9 and 10). */
+/* These tests are about a key with several holders, as reads, breaks, restarts and replicas see it,
+ * and about what travels with a record (docs/protocol.md, sections 3, 4, 7, 9 and 10). */
 #include "modes.h"
 
 static const struct id128 no_lock;
@@ -9,7 +9,7 @@ static const struct stage_reply *get(struct stage *s, uint32_t node, bool quorum
 	r.quorum = quorum;
 	r.admin = true;
 	uint64_t id = stage_ask(s, node, r);
-	/* a quorum read may ask twice */
+	/* A quorum read may ask twice. */
 	stage_wait(s, 250 * SPAN_MS);
 	const struct stage_reply *reply = stage_answer(s, id);
 	assert_non_null(reply);
@@ -38,7 +38,7 @@ static void reads_list_all_holders(void **state) {
 	for (int quorum = 0; quorum < 2; quorum++) {
 		const struct stage_reply *r = get(s, 2, quorum);
 		assert_true(r->r.held);
-		/* the one is in the entry */
+		/* The only holder is in the entry itself. */
 		assert_int_equal(r->r.holder_count, 0);
 		assert_true(id128_equal(r->r.entry.lock_id, stage_lock(3)));
 	}
@@ -58,7 +58,7 @@ static void a_quorum_read_counts_each_holder_by_itself(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(share(s, 0, "k", stage_lock(1)), PAWL_OK);
 	for (uint32_t i = 0; i < 3; i++) {
-		/* the second one's reaches its coordinator alone */
+		/* The second holder's commit reaches its coordinator alone. */
 		stage_stop(s, 1, i, MESSAGE_COMMIT, true);
 	}
 	uint64_t id = stage_ask(s, 1, shared_request("k", stage_lock(2), 0));
@@ -143,7 +143,7 @@ static void a_master_that_missed_the_commit_learns_terms_label_and_age(void **st
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
 	assert_int_equal(stage_do(s, 0, labelled()), PAWL_OK);
-	/* who would have taught it */
+	/* That node would have sent the record to the others. */
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
@@ -167,16 +167,17 @@ static void replicas_have_all_holders_with_their_terms(void **state) {
 	assert_true(stage_start(s, 3));
 	stage_wait(s, 500 * SPAN_MS);
 	assert_int_equal(get(s, 3, false)->r.holder_count, 2);
-	/* a replica coordinates like any node */
+	/* A replica coordinates like any node. */
 	assert_int_equal(take_permits(s, 3, "k", stage_lock(3), 1, 4), PAWL_EHELD);
 	assert_int_equal(stage_last(s)->r.holder_count, 2);
 }
 
-/* More than one bucket's share of a frame: the side file writes the key in several. */
+/* The holders are more than one bucket's share of a frame, so that the side file writes the key in
+ * several. */
 static void a_key_with_many_holders_survives_a_planned_stop(void **state) {
 	stage_free(*state);
 	struct stage_options o = named_options();
-	/* the check of every pair of them takes its time */
+	/* The check of every pair of them would take too long. */
 	o.unchecked = true;
 	struct stage *s = *state = stage_born(&o);
 	for (uint32_t i = 1; i <= 700; i++) {

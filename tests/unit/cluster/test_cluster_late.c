@@ -1,4 +1,4 @@
-/* Commits that come where an update has been in between, and those of repeats (docs/protocol.md,
+/* These tests are about commits that come after an update, and those of repeats (docs/protocol.md,
  * section 2, Acquire and Update). */
 #include "copies.h"
 #include "members.h"
@@ -19,12 +19,12 @@ static void n3_hears_nothing_of_n2(struct stage *s) {
 	}
 }
 
-/* n1 has promised n3's attempt; then n2 is granted the lock_id and updates it, both at n1 as well.
+/* n1 has promised n3's attempt. Then n2 is granted the lock_id and updates it, both at n1 as well.
  * n3 hears of the promise: its token is above the update's ballot, and it has the record by its own
- * commit. n1 misses an extension, and what it has ends; then n3's commit comes. */
+ * commit. n1 misses an extension, and its record ends; then n3's commit comes. */
 static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
 	struct core_request r = acquire_with("first");
-	/* as short as may be: the commit still counts for n3 */
+	/* The lease is as short as it may be while the commit still counts for n3. */
 	r.lease = 100 * SPAN_MS;
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
 	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
@@ -37,9 +37,9 @@ static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
 	stage_lose(s, 1, 2, MESSAGE_PROMISE, false);
-	/* n1 hears of no higher clock */
+	/* n1 hears of no higher clock. */
 	stage_cut(s, 0, 1, true);
-	/* n3 hears n2's clock */
+	/* n3 hears n2's clock. */
 	(void)stage_ask(s, 1, stage_acquire("x", stage_lock(2), LEASE, WAIT));
 	stage_settle(s);
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, false);
@@ -62,7 +62,7 @@ static void an_update_is_not_overwritten_by_the_first_value_of_a_late_commit(voi
 	assert_true(value_is(s, 2, "second"));
 }
 
-/* n2 is not there: n1 and n3 alone do not know the value. */
+/* n2 is not there, and n1 and n3 alone do not know the value. */
 static void the_first_value_of_a_late_commit_meets_no_expectation(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 2, MESSAGE_COMMIT_ANSWER, true);
@@ -95,14 +95,14 @@ static void the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop(vo
 	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
 }
 
-/* n5 to n7 copy beforehand what n1 and n3 have. What n1 has ends after it was copied, before they
- * have it from n3. */
+/* n5 to n7 copy ahead what n1 and n3 have. n1's record ends after it was copied, before they have
+ * the record from n3. */
 static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, HOLDER, true);
 	for (uint32_t i = 4; i < 7; i++) {
 		stage_cut(s, 1, i, true);
-		/* its copy lasts a moment longer */
+		/* Its copy lasts a moment longer. */
 		s->nodes[i].rate_ppb = -9000000;
 		s->nodes[i].boot_offset = s->nodes[i].raw_offset = s->now / 1000 * 9 + 1000;
 	}
@@ -122,8 +122,8 @@ static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_co
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
 }
 
-/* n4 to n6, whose clocks are slower, copy from n1, and from n3 later. When they have been sent what
- * n1 remembers of what has ended, the update is lost there. */
+/* n4 to n6, whose clocks are slower, copy from n1, and from n3 later. They have been sent what n1
+ * remembers of what has ended, and then lose the update. */
 static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next(
 	void **state) {
 	struct stage *s = *state;
@@ -149,8 +149,8 @@ static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_com
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
 }
 
-/* The same, but n1 is not asked for its promise before the commit is on its way: n2 promises early,
- * and n1 when what it had has ended. */
+/* The same happens, but n1 is asked for its promise only when the commit is on its way: n2 promises
+ * early, and n1 when its record has ended. */
 static void commit_that_comes_with_its_promise(struct stage *s) {
 	struct core_request r = acquire_with("first");
 	r.lease = 100 * SPAN_MS;
@@ -163,9 +163,9 @@ static void commit_that_comes_with_its_promise(struct stage *s) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_wait(s, 40 * SPAN_MS);
-	/* n3 hears n1's clock */
+	/* n3 hears n1's clock. */
 	take(s, 0, "x", stage_lock(2));
-	/* n1 hears of no higher one */
+	/* n1 hears of no higher clock. */
 	stage_cut(s, 0, 1, true);
 	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, false);
 	stage_settle(s);
@@ -190,8 +190,8 @@ static void a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_be
 	assert_true(value_is(s, 2, "second"));
 }
 
-/* The last update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1.
- * A repeat brings the one before it. */
+/* The last update reaches n1 and n2, the next extension n2 and n3, and the lease from before ends
+ * at n1. A repeat brings the update before the last one. */
 static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -217,7 +217,7 @@ static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_
 	assert_true(value_is(s, 2, "third"));
 }
 
-/* n1 has missed it, and has heard of later tokens since. */
+/* n1 has missed the record, and has heard of later tokens since. */
 static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
@@ -233,9 +233,9 @@ static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state)
 	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
 }
 
-/* n2 alone has an extension, and the update of then, when the lock_id is acquired anew. Its refusal
- * comes when q have accepted, of which n5 had not promised before; n4, which had, is slow to
- * answer. */
+/* n2 alone has an extension, and the update of that time, when the lock_id is acquired anew. Its
+ * refusal comes when q masters have accepted. One of those, n5, had not promised before; n4, which
+ * had, is slow to answer. */
 static void a_master_is_told_that_the_first_value_stands_when_that_is_known_late(void **state) {
 	struct stage *s = *state;
 	n2_keeps_an_earlier_holding(s);
@@ -262,8 +262,8 @@ static int setup_two_replicas(void **state) {
 	return 0;
 }
 
-/* n3 alone has an extension, and the update of then, when the lock_id is acquired anew; its link
- * with n1, which has seen to that, is cut. */
+/* n3 alone has an extension, and the update of that time, when the lock_id is acquired anew. The
+ * link between n3 and n1, which coordinated that, is cut. */
 static void that_a_first_value_stands_is_known_after_a_change_of_masters(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");

@@ -1,8 +1,9 @@
-/* Sections 7, 10 and 11: what nobody holds, because its request failed or its coordinator died, is
- * free soon, also where the message that gives it back was lost, reached few, or was never sent. */
+/* What nobody holds, because its request failed or its coordinator died, is free soon. That is so
+ * even where the message that rolls it back was lost, reached few masters, or was never sent
+ * (docs/protocol.md, sections 7, 10 and 11). */
 #include "copies.h"
 
-/* request_timeout of the stage */
+/* The request_timeout of the stage. */
 #define ROUND (100 * SPAN_MS)
 
 static int setup(void **state) {
@@ -12,14 +13,15 @@ static int setup(void **state) {
 	return 0;
 }
 
-/* Masters do not compare what they have: only the coordinator's word counts. */
+/* While this is off, masters do not compare what they have, so that only the coordinator's word
+ * counts. */
 static void compare(struct stage *s, bool on) {
 	for (uint32_t to = 0; to < 3; to++) {
 		lose_to(s, to, MESSAGE_SYNC_KEYS, !on);
 	}
 }
 
-/* A request for a and b that waits for b; a is had by n1, which coordinates, and by n3. */
+/* A request for a and b waits for b. n1, which coordinates it, and n3 have a. */
 static uint64_t half_a_request(struct stage *s) {
 	take(s, 1, "b", stage_lock(9));
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
@@ -31,8 +33,8 @@ static uint64_t half_a_request(struct stage *s) {
 	return id;
 }
 
-/* n2 hears that it is given back, which it never had; n3, which has it, does not; and n1 starts
- * anew. */
+/* n2, which never had the record, hears that it is rolled back; n3, which has it, does not; and n1
+ * starts anew. */
 static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
@@ -50,12 +52,12 @@ static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **s
 	take(s, 0, "a", stage_lock(3));
 }
 
-/* The same with a name that another attempt has: that one's record stays. */
+/* The same happens with a name that another attempt has; the record of that attempt stays. */
 static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
-	/* the same lock_id, alone */
+	/* This request has the same lock_id, alone. */
 	take(s, 3, "a", stage_lock(1));
 	stage_client_gone(s, 0, 1);
 	stage_settle(s);
@@ -67,7 +69,7 @@ static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) 
 	assert_int_equal(extend(s, 3, "a", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-/* Nobody hears of it but n1, which gives it back; the others have got it for another attempt, too:
+/* Only n1 hears of it, and rolls it back. The others have got it for another attempt as well, and
  * what n1 tells them is about the name. */
 static void what_is_told_to_be_given_back_is_the_name(void **state) {
 	struct stage *s = *state;
@@ -93,7 +95,7 @@ static uint64_t permit_at_one(struct stage *s) {
 	return id;
 }
 
-/* The link breaks before it is given back. */
+/* The link breaks before the permit is rolled back. */
 static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void **state) {
 	struct stage *s = *state;
 	uint64_t id = permit_at_one(s);
@@ -106,7 +108,7 @@ static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void *
 	assert_false(knows(s, 0, "s", stage_lock(1)));
 }
 
-/* The same, and the configuration changes while the commit is on its way. */
+/* The same happens, and the configuration changes while the commit is on its way. */
 static void what_a_commit_took_before_a_change_is_given_back_after_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = permit_at_one(s);
@@ -123,7 +125,7 @@ static void what_a_commit_took_before_a_change_is_given_back_after_it(void **sta
 	assert_false(knows(s, 0, "s", stage_lock(1)));
 }
 
-/* n3 has not adopted the next configuration when X is released: it drops the message with its
+/* n3 has not adopted the next configuration when X is released. It drops the message with its
  * frame, and no link is lost. */
 static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void **state) {
 	struct stage *s = *state;
@@ -143,8 +145,8 @@ static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void *
 	assert_false(knows(s, 2, "k", stage_lock(1)));
 }
 
-/* Of a request for several keys it goes on after the change: what is accepted then has another name
- * than what was given back. */
+/* A request for several keys goes on after the change. What is accepted then has another name than
+ * what was rolled back. */
 static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("s"), .lock_id = stage_lock(1),
@@ -167,9 +169,9 @@ static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	assert_true(knows(s, 1, "s", stage_lock(1)) && knows(s, 2, "s", stage_lock(1)));
 }
 
-/* The same lock_ids are granted through n2, which dies then; the client asks n1, to which it came
- * first, for one of them again. What n1 gives back there is about its own request: whoever asks for
- * the lock beside it is told the truth. */
+/* The same lock_ids are granted through n2, which then dies. The client asks n1, to which it came
+ * first, for one of them again. What n1 rolls back is about its own request: whoever asks for the
+ * lock meanwhile is told the truth. */
 static void what_is_given_back_is_not_what_another_request_asks_for(void **state) {
 	struct stage *s = *state;
 	take(s, 2, "b", stage_lock(9));
@@ -193,7 +195,7 @@ static void what_is_given_back_is_not_what_another_request_asks_for(void **state
 	(void)token_of(s, id);
 }
 
-/* a is at n1 alone so far, and n1's answer to the extension is late: the others lack it. */
+/* a is at n1 alone so far, and n1's answer to the extension is late; the others lack it. */
 static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
 	struct stage *s = *state;
 	compare(s, false);
@@ -213,9 +215,9 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* Two of four masters lack it. Those that have it have taken the extension, so that no name gives
- * it back any more: told that it is lost, its client would leave it there, and a third master that
- * starts anew would merge it. */
+/* Two of four masters lack the lock. The two that have it have accepted the extension, so that no
+ * name rolls it back any more. If its client were told that it is lost, it would leave the lock
+ * there, and a third master that starts anew would merge it. */
 static void what_half_of_the_masters_have_lengthened_is_not_lost(void **state) {
 	struct stage *s = *state;
 	for (uint32_t to = 1; to < 3; to++) {
@@ -248,12 +250,12 @@ static void what_reached_few_masters_goes(void **state) {
 	assert_true(knows(s, 0, "k", stage_lock(1)));
 	stage_wait(s, 7 * ROUND);
 	assert_false(knows(s, 0, "k", stage_lock(1)));
-	/* a quorum needs n1 */
+	/* n1 is needed for a quorum. */
 	stage_kill(s, 2);
 	take(s, 1, "k", stage_lock(2));
 }
 
-/* The same with many who share a key: a writer does not wait for one after the other. */
+/* The same happens with many who share a key. A writer does not wait for one after the other. */
 static void what_many_left_at_few_masters_goes_at_once(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 1; i <= 12; i++) {
@@ -274,8 +276,8 @@ static void what_many_left_at_few_masters_goes_at_once(void **state) {
 	assert_int_equal(left, 0);
 }
 
-/* X has permit 0 by the others; a repeat that was to take permit 1 dies with its coordinator. X
- * goes on renewing. */
+/* The other masters have X with permit 0. A repeat that was to take permit 1 dies with its
+ * coordinator, and X goes on renewing. */
 static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "s", stage_lock(1), 1, 2), PAWL_OK);
@@ -300,8 +302,8 @@ static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(v
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
 }
 
-/* What is believed stays: here by n1 and n3, which have accepted the last extension, while n2 has
- * lost it. */
+/* What a holder may trust stays. Here n1 and n3 have it, which have accepted the last extension,
+ * while n2 has lost it. */
 static void what_moves_from_quorum_to_quorum_stays(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
@@ -320,8 +322,8 @@ static void what_moves_from_quorum_to_quorum_stays(void **state) {
 	assert_int_equal(stage_count(s, COUNT_sync_dropped), 0);
 }
 
-/* The others have listed what they have when an extension reaches n1, which is the only one that
- * has it, and n2. */
+/* An extension reaches n1, the only one that has the record, and n2, after the others have listed
+ * what they have. */
 static void what_was_lengthened_since_the_others_were_asked_stays(void **state) {
 	struct stage *s = *state;
 	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"),
@@ -353,13 +355,13 @@ static void rolls_back(struct stage *s, uint32_t from, uint32_t to, uint64_t nam
 		.key = slice_str("k"), .lock_id = stage_lock(1), .attempt = name });
 }
 
-/* n1 has tried for X twice, under two names, and has given both back, when it dies. n2 has heard
+/* n1 has tried for X twice, under two names, and has rolled both back, when it dies. n2 has heard
  * that; n3 has not, and the first commit came to it. */
 static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;
 	rolls_back(s, 0, 1, 11);
-	/* without this one nobody has it in the end */
+	/* Without this commit nobody would have the lock in the end. */
 	rolls_back(s, 0, 1, 12);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
 		.attempt = 11, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,

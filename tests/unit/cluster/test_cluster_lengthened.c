@@ -1,11 +1,11 @@
-/* Section 11: what becomes of the name of a request where an extension through another node, which
- * nobody believes in, has lengthened its record. */
+/* These tests are about the name of a request where an extension through another node, which nobody
+ * trusts, has lengthened its record (docs/protocol.md, section 11). */
 #include "copies.h"
 
-/* request_timeout of the stage */
+/* The request_timeout of the stage. */
 #define ROUND (100 * SPAN_MS)
 
-/* Masters do not compare what they have: only the coordinators' word counts. */
+/* Masters do not compare what they have, so that only the coordinators' word counts. */
 static int setup(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
@@ -16,8 +16,8 @@ static int setup(void **state) {
 	return 0;
 }
 
-/* a is at n1 alone so far, which lengthens it for an extension that is answered `lost`, because the
- * others lack it. The request gives it back after that, or before. */
+/* a is at n1 alone so far. n1 lengthens it for an extension that is answered `lost`, because the
+ * others lack it. The request rolls it back after that, or before. */
 static void lengthened_in_vain(struct stage *s, bool given_back_first) {
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_lose(s, 0, to, MESSAGE_COMMIT, true);
@@ -62,8 +62,8 @@ static void what_was_lengthened_stays_when_its_request_is_given_back(void **stat
 		knows(s, 2, "a", stage_lock(1)));
 }
 
-/* The request comes again while n2 is down, and n2 starts anew: it merges a from n1 and n3. Then
- * the request is given back. */
+/* The request comes again while n2 is down. n2 starts anew, and merges a from n1 and n3. Then the
+ * request is rolled back. */
 static void what_was_lengthened_in_vain_is_not_merged(void **state) {
 	struct stage *s = *state;
 	lengthened_in_vain(s, false);

@@ -1,11 +1,12 @@
-/* What a member that lies cannot do to the others (docs/guarantees.md, A node that lies): found by
- * tests/fuzz/fuzz_member.c. */
+/* These tests show what a member that lies cannot do to the others (docs/guarantees.md, A node that
+ * lies). The cases were found by tests/fuzz/fuzz_member.c. */
 #include "members.h"
 
-/* request_timeout on the stage */
+/* The request_timeout on the stage. */
 #define REQUEST (100 * SPAN_MS)
 
-/* It would exclude all locks but permits, and none of those; and no release names it. */
+/* Such a record would exclude all locks but permits, and none of those; and no release would name
+ * it. */
 static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(void **state) {
 	struct stage *s = *state;
 	static const enum message_kind kinds[] = { MESSAGE_COMMIT, MESSAGE_LEARN,
@@ -25,7 +26,7 @@ static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(voi
 
 /* ---- a lease that is longer than any was ever allowed to be ---- */
 
-/* microseconds: twelve days */
+/* Twelve days, in microseconds. */
 #define FOR_EVER (UINT64_C(1) << 40)
 
 static struct message endless(uint64_t round) {
@@ -34,7 +35,7 @@ static struct message endless(uint64_t round) {
 		.terms = { .of = SHARE_EXCLUSIVE } };
 }
 
-/* n3 brings it whenever n1 asks for a copy, and says that it may be. */
+/* n3 brings the lease whenever n1 asks for a copy, and says that it is allowed. */
 static void bring(struct stage *s, uint32_t to) {
 	for (uint64_t round = 1; round < 40; round++) {
 		struct message m = endless(round), end = { .kind = MESSAGE_SNAPSHOT_END,
@@ -57,7 +58,7 @@ static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_s
 	stage_lose(s, 2, 0, MESSAGE_SNAPSHOT_END, true);
 	bring(s, 0);
 	stage_wait(s, 2 * REQUEST);
-	/* asked again: it has said by now that it may be */
+	/* n1 asks again; n3 has said by now that the lease is allowed. */
 	bring(s, 0);
 	assert_false(knows(s, 0, "k", stage_lock(9)));
 	assert_true(count_of(s, 0, COUNT_lease_refused) > 0);
@@ -66,8 +67,8 @@ static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_s
 	take(s, 0, "k", stage_lock(1));
 }
 
-/* n4 takes the place of n2, which dies, so that n3 is one of its sources. It would wait for twelve
- * days when it starts again. */
+/* n4 takes the place of n2, which dies, so that n3 is one of its sources. If it believed n3, it
+ * would wait for twelve days when it starts again. */
 static void a_new_master_notes_no_lease_that_one_source_alone_has_for_so_long(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 2, 3, MESSAGE_SNAPSHOT_END, true);
@@ -84,7 +85,7 @@ static void a_new_master_notes_no_lease_that_one_source_alone_has_for_so_long(vo
 	take(s, 3, "k", stage_lock(1));
 }
 
-/* It was allowed until a moment ago, and more than one of them says so. */
+/* The lease was allowed until a moment ago, and more than one source says so. */
 static void a_new_master_takes_a_lease_that_was_allowed_before(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), s->options.max_lease, 0)),

@@ -1,4 +1,5 @@
-/* Bounds, bad input, identities and break (docs/protocol.md, section 9). */
+/* These tests are about bounds, bad input, identities and breaking (docs/protocol.md, section
+ * 9). */
 #include <stdio.h>
 
 #include "named.h"
@@ -18,7 +19,7 @@ static void leases_below_the_least_and_above_the_longest_are_refused(void **stat
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 10 * SPAN_S + 1, 0)),
 		PAWL_ETOOLONG);
 	assert_int_equal(stage_last(s)->r.limit, 10 * SPAN_S);
-	/* refused before anybody is asked */
+	/* The request is refused before anybody is asked. */
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0);
 }
 
@@ -28,7 +29,7 @@ static void leases_last_as_long_as_they_say_to_the_millisecond(void **state) {
 		1999 * SPAN_MS, 10 * SPAN_S };
 	for (uint8_t i = 0; i < sizeof leases / sizeof *leases; i++) {
 		struct id128 lock = stage_lock(i), next = stage_lock((uint8_t)(100 + i));
-		/* off the clock's round numbers */
+		/* The time is off the clock's round numbers. */
 		stage_jump(s, 7 * SPAN_MS);
 		assert_int_equal(stage_do(s, 0, stage_acquire("k", lock, leases[i], 0)), PAWL_OK);
 		assert_int_equal(stage_last(s)->r.valid, span_shrink(leases[i], 10000));
@@ -77,7 +78,7 @@ static void a_bad_request_names_its_field_and_changes_nothing(void **state) {
 	}
 	assert_int_equal(stage_status(s, 0).keys, 0);
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0);
-	/* the largest of everything */
+	/* The largest request has the most of everything. */
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
 	r.key = slice_of(big, KEY_MAX);
 	r.owner = slice_of(big, OWNER_MAX);
@@ -119,7 +120,7 @@ static void at_the_limit_of_rounds_the_answer_is_busy_and_nothing_granted_suffer
 	uint64_t first = wait_for(s, 0, "a", stage_lock(2));
 	wait_for(s, 0, "a", stage_lock(3));
 	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(4), LEASE, 0)), PAWL_EBUSY);
-	/* another node has room */
+	/* Another node has room. */
 	take(s, 1, "b", stage_lock(4));
 	release(s, 1, "a", stage_lock(1));
 	token_of(s, first);
@@ -151,7 +152,7 @@ static void at_the_limits_of_waiters_the_answer_is_full(void **state) {
 
 static void the_ring_of_released_lock_ids_may_lose_its_oldest(void **state) {
 	struct stage *s = *state;
-	/* it has 64 places */
+	/* The ring has 64 places. */
 	for (uint32_t i = 0; i < 200; i++) {
 		struct id128 lock = stage_lock((uint8_t)i);
 		lock.b[1] = (uint8_t)(i >> 4);
@@ -279,7 +280,7 @@ static void a_break_bars_the_holder_from_extending_and_leaves_it_its_lease(void 
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_true(stage_last(s)->r.released);
 	assert_true(stage_noted(s, 1, NOTE_BROKEN));
-	/* not lost: the rest of it is its own */
+	/* The lock is not lost: the rest of its lease is still the holder's. */
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_EDENIED);
 	assert_false(answered(s, waiter));
 	stage_wait(s, LEASE + 10 * SPAN_MS);

@@ -1,5 +1,5 @@
-/* Links that break at the wrong moment, masters that come back, and numbers that cannot be right
- * (docs/protocol.md, sections 2 to 5 and 9). */
+/* These tests are about links that break at the wrong moment, masters that come back, and numbers
+ * that cannot be right (docs/protocol.md, sections 2 to 5 and 9). */
 #include <stdio.h>
 
 #include "named.h"
@@ -11,8 +11,8 @@ static bool has(const struct stage *s, uint32_t node, const char *key, struct id
 	return core_peek(s->nodes[node].core, slice_str(key), lock, &token, &noted);
 }
 
-/* A key that is held at node 0 by lock 1 and whose home is node 0, with a first waiter at node
- * 1. */
+/* Returns a key whose home is node 0. Lock 1 holds it through node 0, and the first waiter is at
+ * node 1. */
 static const char *key_at_home(struct stage *s, char key[8], uint64_t *waiter) {
 	for (int i = 0; i < 64; i++) {
 		uint64_t before = s->sent[1][0][MESSAGE_ENQUEUE];
@@ -59,7 +59,7 @@ static void a_client_that_goes_when_its_key_is_just_free_takes_all_its_waits_alo
 		r.client = 77;
 		stage_ask(s, 0, r);
 	}
-	/* the record is over, and no timer has gone off */
+	/* The record is over, and no timer has gone off. */
 	stage_jump(s, LEASE);
 	stage_client_gone(s, 0, 77);
 	assert_int_equal(stage_status(s, 0).rounds, 0);
@@ -140,7 +140,7 @@ static void waits_are_answered_when_their_node_is_stopped(void **state) {
 	assert_int_equal(stage_answer(s, ids[1])->r.error, PAWL_ERECOVERING);
 }
 
-/* The third master has missed the holder's commit and promised to somebody else. */
+/* The third master has missed the holder's commit, and has promised to somebody else. */
 static void who_is_kept_by_a_quorum_does_not_pause_for_a_rival(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, 2, true);
@@ -174,7 +174,7 @@ static void an_extension_asks_another_master_for_the_record_when_the_first_one_i
 	stage_isolate(s, 0, true);
 	stage_isolate(s, 4, true);
 	take(s, 1, "k", stage_lock(1));
-	/* who would teach it */
+	/* That node would send it the record. */
 	stage_kill(s, 1);
 	stage_isolate(s, 0, false);
 	stage_isolate(s, 4, false);
@@ -206,7 +206,7 @@ static void a_quorum_read_asks_again_before_it_says_free_of_what_somebody_report
 	r.quorum = true;
 	stage_stop(s, 0, 1, MESSAGE_READ_ANSWER, true);
 	uint64_t id = stage_ask(s, 1, r);
-	/* absent here, a record at node 2 */
+	/* The record is missing here, and node 2 has it. */
 	stage_settle(s);
 	assert_false(answered(s, id));
 	stage_stop(s, 0, 1, MESSAGE_READ_ANSWER, false);
@@ -227,7 +227,7 @@ static void of_two_identities_that_try_for_one_lock_id_at_once_one_has_it(void *
 		stage_stop(s, 2, i, MESSAGE_COMMIT, true);
 	}
 	uint64_t theirs = stage_ask(s, 2, other);
-	/* its promises are there, its commits under way */
+	/* Its promises are there, and its commits are under way. */
 	stage_settle(s);
 	uint64_t ours = stage_ask(s, 0, mine);
 	stage_settle(s);

@@ -1,4 +1,5 @@
-/* Section 6, Membership: what an operator asks for, and what becomes of it. */
+/* These tests are about what an operator asks for, and what follows from that (docs/protocol.md,
+ * section 6, Membership). */
 #include "members.h"
 
 /* ---- one node ---- */
@@ -71,7 +72,7 @@ static void a_dead_master_is_replaced_by_a_replica(void **state) {
 	must(s, 0, replacing("n2", "n4"));
 	assert_int_equal(state_of(s, 3), CORE_VOTING);
 	assert_int_equal(stage_status(s, 0).quorum, 2);
-	/* who is left knows it */
+	/* The masters that are left know it. */
 	stage_kill(s, 0);
 	assert_true(holds(s, 3, "k", stage_lock(1)));
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
@@ -83,7 +84,7 @@ static void a_master_whose_disk_was_lost_gets_its_place_back_under_its_name(void
 	stage_wipe(s, 2);
 	assert_true(stage_start(s, 2));
 	stage_wait(s, 500 * SPAN_MS);
-	/* a new identity is no master */
+	/* A node with a new identity is no master. */
 	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
 	assert_true(stage_status(s, 0).peers[2].stranger);
 	must(s, 0, replacing("n3", "n3"));
@@ -163,7 +164,7 @@ static void who_adds_a_master_as_a_replica_elsewhere_does_not_move_it(void **sta
 	c.address = slice_str("new2:7118");
 	assert_int_equal(do_change(s, 0, c), PAWL_EBADREQUEST);
 	c.address = slice_str("n2:7118");
-	/* it may have been promoted since */
+	/* The node may have been promoted since. */
 	assert_int_equal(do_change(s, 0, c), PAWL_OK);
 	assert_int_equal(epoch_of(s, 0), 1);
 }
@@ -196,13 +197,13 @@ static void a_change_that_would_lose_the_quorum_is_refused_unless_told_to(void *
 	const struct stage_reply *r = await(s, ask_change(s, 2, c));
 	assert_int_equal(r->r.error, PAWL_OK);
 	assert_false(r->r.settled);
-	/* n2, the first one now */
+	/* n2, which is the first one now, is missing. */
 	assert_int_equal(r->r.missing, 1);
 	assert_int_equal(epoch_of(s, 2), 2);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)),
 		PAWL_ENOQUORUM);
 	assert_true(stage_start(s, 1));
-	/* it was away: from n3, which took over from n1 and itself */
+	/* n2 was away. It takes over from n3, which took over from n1 and itself. */
 	assert_true(stage_until_voting(s, 1, 2 * SPAN_S));
 	take(s, 2, "k", stage_lock(2));
 }
@@ -212,7 +213,7 @@ static bool waits_for(struct stage *s, uint32_t node, const char *text) {
 	return status.change.step && strcmp(status.change.step, text) == 0;
 }
 
-/* As right after a partition has healed: the links are a moment from being back. */
+/* This is the state right after a partition has healed: the links are a moment from being back. */
 static void a_change_waits_for_masters_that_are_about_to_answer(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 1);
@@ -325,7 +326,7 @@ static void force_starts_over_after_the_longest_lease_with_a_clock_beyond_all(vo
 	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
 	stage_wait(s, 10 * SPAN_S);
 	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
-	/* 10 s (1 + 2 %) */
+	/* This is max_lease, 10 s (1 + 2 %). */
 	stage_wait(s, 300 * SPAN_MS);
 	assert_int_equal(state_of(s, 2), CORE_VOTING);
 	assert_true(take(s, 2, "k", stage_lock(2)) > token);

@@ -1,13 +1,13 @@
-/* Section 6: what a node has to know, and to have waited for, when one epoch follows the other
- * before all is at rest. */
+/* These tests are about what a node has to know, and to have waited for, when one epoch follows
+ * another before all is at rest (docs/protocol.md, section 6). */
 #include <stdio.h>
 
 #include "members.h"
 
-/* max_lease (1 + 2 drift), of the first epoch */
+/* The longest lease of the first epoch as others measure it: max_lease (1 + 2 drift). */
 #define LONGEST (10 * SPAN_S + 200 * SPAN_MS)
 
-/* n4 is a replica, n5 outside */
+/* n4 is a replica, and n5 is outside. */
 static int setup_spare(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = o.outside = 1;
@@ -48,7 +48,7 @@ static int setup_five(void **state) {
 	return 0;
 }
 
-/* n3 rejoins: the end of n1's and n4's snapshots has come, that of n2's is on its way, and stays
+/* n3 rejoins. The ends of n1's and n4's snapshots have come; that of n2's is on its way, and stays
  * the last thing that n2 has said. */
 static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **state) {
 	struct stage *s = *state;
@@ -68,7 +68,7 @@ static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **st
 	stage_cut(s, 2, 0, false);
 	stage_mend(s);
 	stage_settle(s);
-	/* told by three, and not written yet */
+	/* Three nodes have told it of the epoch, and it is not on disk yet. */
 	assert_int_equal(epoch_of(s, 2), 1);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, false);
 	stage_settle(s);
@@ -93,7 +93,7 @@ static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **stat
 	take_for(s, 0, 9 * SPAN_S);
 	must(s, 0, max_lease_of(SPAN_S));
 	for (uint32_t i = 3; i < 6; i++) {
-		/* nothing is copied before the decree */
+		/* Nothing is copied before the decree. */
 		stage_cut(s, 0, i, true);
 	}
 	restart(s, 1);
@@ -105,7 +105,7 @@ static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **stat
 	stage_kill(s, 0);
 	stage_wait(s, 5 * SPAN_S);
 	assert_int_equal(voters(s, 3, 5), 0);
-	/* and an operator can see how long still */
+	/* An operator can see how long they still wait. */
 	span_ns left = stage_status(s, 3).left;
 	assert_true(left > 4 * SPAN_S && left < LONGEST - 4 * SPAN_S);
 	stage_wait(s, LONGEST);

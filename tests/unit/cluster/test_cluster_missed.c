@@ -1,5 +1,6 @@
-/* What passes a master by although it was counted, or by one whose own count does not say all:
- * whoever watches is told of a gap (docs/protocol.md, section 3, Watching). n3 is watched. */
+/* Something passes a master by although it was counted, or passes a master by whose own count does
+ * not say all. Whoever watches is told of missed events (docs/protocol.md, section 3, Watching). n3
+ * is watched. */
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
@@ -7,8 +8,8 @@ static void is_gap_of_all(struct stage *s) {
 	assert_int_equal(gap->key.size, 0);
 }
 
-/* n4 heard of none of what n1 granted while it was a replica; it is the only one who is left of
- * those that granted X. */
+/* n4 heard of nothing that n1 granted while n4 was a replica. Of those that granted X, n4 is the
+ * only one left. */
 static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
 	struct stage *s = *state;
 	for (uint8_t lock = 1; lock < 4; lock++) {
@@ -47,12 +48,12 @@ static void restart_slowly(struct stage *s) {
 	stop_snapshots(s, true);
 	assert_true(stage_start(s, N3));
 	stage_want_news(s, N3);
-	/* it asks for snapshots after request_timeout */
+	/* n3 asks for snapshots after request_timeout. */
 	stage_wait(s, 120 * SPAN_MS);
 	stop_commits_of_n4(s, true);
 }
 
-/* It begins to vote before X is granted, and its link with n4 breaks. */
+/* n3 begins to vote before X is granted, and its link with n4 breaks. */
 static void is_granted_once_it_votes(struct stage *s, uint64_t id) {
 	stage_settle(s);
 	assert_int_equal(state_of(s, N3), CORE_RECOVERING);
@@ -80,7 +81,7 @@ static void what_came_just_before_it_voted_is_a_gap_once_it_is_granted(void **st
 	is_granted_once_it_votes(s, ask_n4(s));
 }
 
-/* It was not linked with n4 when that began X, and is when it votes. */
+/* n3 was not linked with n4 when n4 began X, and is linked when it votes. */
 static void what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted(void **state) {
 	struct stage *s = *state;
 	restart_slowly(s);
@@ -96,7 +97,7 @@ static void hold_releases(struct stage *s, bool hold) {
 	stage_settle(s);
 }
 
-/* Its release is slow to reach n3. */
+/* The release of this lock is slow to reach n3. */
 static uint64_t stand_in_the_way(struct stage *s, uint8_t lock) {
 	uint64_t token = take(s, 1, "k", stage_lock(lock));
 	hold_releases(s, true);
@@ -113,7 +114,7 @@ static void came_and_went(struct stage *s, uint8_t lock) {
 	nothing_more(s);
 }
 
-/* L2's first commit was given back, and told of; the second one is refused at n3, too. */
+/* L2's first commit was rolled back, and that was told. n3 refuses the second commit, too. */
 static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 	struct stage *s = *state;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8 | 1,
@@ -135,7 +136,7 @@ static void is_gap_of_k(struct stage *s) {
 	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
 }
 
-/* n3 refuses its commit before n2 has taken it, and is not taught it. */
+/* n3 refuses the lock's commit before n2 has taken it, and is not sent the record. */
 static uint64_t under_way_at_the_others(struct stage *s, uint8_t lock) {
 	stage_lose(s, 0, N3, MESSAGE_LEARN, true);
 	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
@@ -168,12 +169,12 @@ static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state)
 	is_gap_of_all(s);
 }
 
-/* By a coordinator that died. */
+/* Returns a commit of a coordinator that died. */
 static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) {
 	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(lock),
 		.token = stage_status(s, N3).clock + above, .lease_us = 5000000 };
-	/* it does not see that it has this alone */
+	/* n3 does not see that it alone has this record. */
 	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);

@@ -1,5 +1,5 @@
-/* What a node tells those who watch: everything that becomes of a key in its own table, in order
- * (docs/protocol.md, sections 2, 7 and 9). */
+/* These tests are about what a node tells those who watch: everything that happens to a key in its
+ * own table, in order (docs/protocol.md, sections 2, 7 and 9). */
 #include "members.h"
 #include "replicas.h"
 
@@ -72,7 +72,7 @@ static void a_record_that_an_extension_brings_is_news(void **state) {
 	BORDER(2);
 }
 
-/* Its release has overtaken the commit everywhere but here. */
+/* The lock's release has overtaken the commit everywhere but here. */
 static void an_acquisition_that_came_before_the_release_is_not_missed(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
@@ -170,7 +170,7 @@ static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
 	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
 	s->watch_event_read = seen;
 	const struct stage_news *n = stage_next_news(s, REPLICA);
-	/* it may have followed the node that died */
+	/* The replica may have followed the node that died. */
 	n = n && n->n.kind == WATCH_EVENT_MISSED ? stage_next_news(s, REPLICA) : n;
 	assert_true(n == NULL || n->n.kind == WATCH_EVENT_LOST || n->n.kind == WATCH_EVENT_MISSED);
 }
@@ -203,9 +203,9 @@ static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 	forget_news(s);
 	stage_break(s, REPLICA, master);
 	stage_wait(s, 200 * SPAN_MS);
-	/* from now on it hears nothing, ... */
+	/* From now on the replica hears nothing. */
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
-	/* ... and has heard nothing until now */
+	/* It has heard nothing until now. */
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
@@ -220,14 +220,14 @@ static void a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap(void **
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
-/* ---- gaps ---- */
+/* ---- missed events ---- */
 
 static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, 2, true);
 	take_as(s, "k", 1, "me", "v");
 	release(s, 0, "k", stage_lock(1));
-	/* not a word: it has missed both */
+	/* n3 tells nothing, because it has missed both. */
 	assert_null(stage_next_news(s, 2));
 	stage_cut(s, 0, 2, false);
 	stage_wait(s, SHORT);
@@ -235,8 +235,7 @@ static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	BORDER(2);
 }
 
-/* What its watchers are told: that it is gone, and of another one that has come and gone
- * meanwhile. */
+/* Watchers are told that the lock is gone, and of another one that has come and gone meanwhile. */
 static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
@@ -294,7 +293,7 @@ static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
 
 static void news_is_held_back_as_long_as_an_answer(void **state) {
 	struct stage *s = *state;
-	/* and its clock is going to be above the ceiling */
+	/* The clock of n2 is going to be above its clock reservation on disk. */
 	s->nodes[1].disk_held = true;
 	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_status(s, 1).clock +
@@ -314,7 +313,7 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 	uint64_t clock = stage_status(s, 1).clock;
 	s->nodes[1].disk_held = true;
 	s->options.unchecked = true;
-	/* more than is kept */
+	/* These are more than a node keeps. */
 	for (uint32_t i = 0; i < 300; i++) {
 		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1,
 			.key = slice_str(numbered(name, i)), .lock_id = numbered_lock(i),
@@ -333,7 +332,7 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 		last = n;
 	}
 	assert_non_null(last);
-	/* after what was kept, and once */
+	/* The missed events are told after what was kept, and once. */
 	assert_int_equal(last->n.kind, WATCH_EVENT_MISSED);
 	assert_int_equal(gaps, 1);
 	take_as(s, "k", 1, "me", "v");

@@ -1,8 +1,8 @@
-/* The numbers of a semaphore's holder, where masters know different ones (docs/protocol.md, section
- * 10). */
+/* These tests are about the permit numbers of a semaphore's holder, where masters know different
+ * ones (docs/protocol.md, section 10). */
 #include "modes.h"
 
-/* A commit that arrives, whoever sent it. */
+/* Lets a commit arrive at `node`, whoever sent it. */
 static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers,
 	uint64_t token) {
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
@@ -14,7 +14,7 @@ static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_
 }
 
 /* X has number 0 at n1 alone, where an attempt whose coordinator died came to nothing, and number 1
- * at n2 and n3: it holds number 1. */
+ * at n2 and n3. So it holds number 1. */
 static struct id128 split(struct stage *s) {
 	struct id128 x = stage_lock(1), y = stage_lock(2);
 	commit_at(s, 0, x, 1, stage_status(s, 0).clock + 1);
@@ -48,7 +48,7 @@ static void an_extension_counts_only_masters_that_have_all_the_numbers(void **st
 	struct id128 x = split(s);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND_PERMITS, true);
-	/* n1 lengthened number 0 */
+	/* n1 has lengthened number 0. */
 	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_ENOQUORUM);
 	assert_true(stage_count(s, COUNT_extend_permits_missing) > 0);
 }
@@ -59,22 +59,22 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND_PERMITS, true);
 	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
-	/* it could see that it has number 0 alone */
+	/* n1 could see that it alone has number 0. */
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, 0, MESSAGE_SYNC_KEYS, true);
 	}
 	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_OK);
 	assert_true(stage_count(s, COUNT_permits_widened) > 0);
-	/* at n3 it is over */
+	/* The lease is over at n3. */
 	stage_wait(s, LEASE + SPAN_S / 2);
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_OK);
-	/* n1 and n2 have number 1; number 0, which nobody extended, has run out */
+	/* n1 and n2 have number 1. Number 0, which nobody extended, has run out. */
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 	assert_int_equal(stage_count(s, COUNT_permits_run_out), 1);
 }
 
-/* The numbers that a caller names are those that it believes in, also where its record has more,
- * and whether it keeps its deadline or not. */
+/* The numbers that a caller names are those that it trusts. That is so even where its record has
+ * more, and whether it keeps its deadline or not. */
 static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
@@ -89,7 +89,7 @@ static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 	r.deadline_kept = false;
-	/* and for one that it does not have it is answered nothing */
+	/* For a number that it does not have the caller is not answered with success. */
 	r.terms.set.w[0] = 16;
 	assert_int_not_equal(stage_do(s, 1, r), PAWL_OK);
 }
@@ -98,7 +98,7 @@ static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers,
 	commit_at(s, 0, lock, numbers, token);
 }
 
-/* Else number 1 would be had with token 3 after somebody else had it with token 5. */
+/* Otherwise somebody would have number 1 with token 3 after somebody else had it with token 5. */
 static void numbers_that_a_record_gains_are_new_to_it(void **state) {
 	struct stage *s = *state;
 	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
@@ -110,12 +110,12 @@ static void numbers_that_a_record_gains_are_new_to_it(void **state) {
 	stage_settle(s);
 	commit_numbers(s, stage_lock(1), 2, clock + 3);
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
-	/* of what it has had all along its noted number speaks */
+	/* For the number that it has had all along, its noted number speaks. */
 	commit_numbers(s, stage_lock(1), 1, clock + 3);
 	assert_int_equal(stage_count(s, COUNT_commit_ok), 3);
 	commit_numbers(s, stage_lock(1), 2, clock + 6);
 	assert_int_equal(stage_count(s, COUNT_commit_ok), 4);
-	/* and it has noted what came between */
+	/* The record has noted what came between. */
 	commit_numbers(s, stage_lock(1), 2, clock + 5);
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 2);
 }
@@ -139,11 +139,12 @@ static void numbers_that_are_learned_note_the_clock(void **state) {
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
 }
 
-/* Who merges from one that has number 0 and one that has number 1 notes the clocks of both. */
+/* A master that merges from one that has number 0 and one that has number 1 notes the clocks of
+ * both. */
 static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 	struct stage *s = *state;
 	struct id128 x = split(s);
-	/* what X noted is far below */
+	/* What X noted is far below these clocks. */
 	for (uint8_t i = 20; i < 25; i++) {
 		take(s, 1, "another", stage_lock(i));
 		release(s, 1, "another", stage_lock(i));
@@ -168,7 +169,7 @@ static int setup_with_a_replica(void **state) {
 	return 0;
 }
 
-/* X asks through a node of its own; its commit has reached n1 alone when Y's reaches all. */
+/* X asks through a node of its own. X's commit has reached n1 alone when Y's reaches all. */
 static uint64_t overtaken(struct stage *s, struct core_request request) {
 	stage_lose(s, 3, 2, MESSAGE_PROMISE, true);
 	stage_stop(s, 3, 1, MESSAGE_COMMIT, true);
@@ -195,7 +196,7 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	let_through(s);
 	assert_true(token_of(s, x) > others);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
-	/* at n1, before it is asked again */
+	/* The commit is rolled back at n1 before X asks again. */
 	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
 	assert_false(permits_meet(slots_of(s, x), y));
 	for (uint32_t i = 0; i < 3; i++) {
@@ -232,8 +233,8 @@ static void permits_of_a_failed_attempt_are_given_back(void **state) {
 	assert_int_equal(stage_status(s, 0).held, 0);
 }
 
-/* Its client repeated the request through another node, which found the record and made it its own:
- * it is in use. */
+/* X's client repeated the request through another node, which found the record and made it its own.
+ * So the record is in use. */
 static void permits_that_were_granted_elsewhere_are_not_given_back(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
@@ -257,8 +258,8 @@ static void commits_numbers(struct stage *s, uint32_t to, uint64_t token, uint64
 		.terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } });
 }
 
-/* X has number 1 by all, and at n3 number 0 besides, which a failed try has left. n3 drops 0, which
- * few have; then 1 runs out. */
+/* All masters have X with number 1; n3 also has number 0, which a failed attempt has left. n3 drops
+ * 0, which few masters have; then 1 runs out. */
 static void a_record_that_has_no_number_any_more_is_dropped(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;

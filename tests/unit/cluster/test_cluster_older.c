@@ -1,4 +1,4 @@
-/* A semaphore's record that gains numbers goes on having had those of before (docs/protocol.md,
+/* A semaphore's record that gains numbers has still had those that it had before (docs/protocol.md,
  * section 10). */
 #include "modes.h"
 
@@ -19,7 +19,7 @@ static void clocks_go_on(struct stage *s) {
 	stage_wait(s, 20 * SPAN_MS);
 }
 
-/* By a caller that keeps no deadline, at a node that has not answered it. */
+/* Extends for a caller that keeps no deadline, at a node that has not answered it before. */
 static int extend_blindly(struct stage *s, struct id128 lock) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", lock);
 	r.lease = LEASE;
@@ -52,7 +52,7 @@ static void what_a_record_gains_takes_away_nothing_that_it_had(void **state) {
 	struct id128 x = spread(s, 3);
 	assert_int_equal(stage_count(s, COUNT_permits_widened), 3);
 	assert_int_equal(extend_blindly(s, x), PAWL_OK);
-	/* number 1 may have been somebody else's */
+	/* Number 1 may have been somebody else's. */
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
@@ -69,7 +69,8 @@ static void who_merges_had_the_numbers_that_all_sources_had(void **state) {
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
-/* What its sources have noted for number 0 comes along, also where all of them have both. */
+/* What the sources have noted for number 0 comes along, even where all of them have both
+ * numbers. */
 static void what_was_noted_for_older_numbers_goes_with_a_copy(void **state) {
 	struct stage *s = *state;
 	struct id128 x = spread(s, 3);
@@ -81,8 +82,8 @@ static void what_was_noted_for_older_numbers_goes_with_a_copy(void **state) {
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
-/* Number 1 came to n1 with a later token: there it was had. n2 lacks it, and both of them are
- * merged. */
+/* Number 1 came to n1 with a later token, so that it was had there. n2 lacks it, and both of them
+ * are merged. */
 static void a_number_that_a_source_lacks_was_not_had(void **state) {
 	struct stage *s = *state;
 	struct id128 x = stage_lock(1);
@@ -125,7 +126,7 @@ static void numbers_that_were_lost_and_gained_again_are_new(void **state) {
 	assert_int_equal(take_permits(s, 0, "k", x, 2, 4), PAWL_OK);
 	const uint64_t token = stage_last(s)->r.token;
 	clocks_go_on(s);
-	/* numbers 1 and 2: number 0 is left to run out */
+	/* These are numbers 1 and 2. Number 0 is left to run out. */
 	for (uint32_t i = 0; i < 3; i++) {
 		send(s, i, MESSAGE_LEARN, x, 6, token, 0);
 	}
@@ -158,9 +159,9 @@ static void numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_o
 	stage_inject(s, 1, 0, &back);
 	stage_settle(s);
 	assert_int_equal(numbers_at(s, 0, x), 2);
-	/* number 1 was 78's */
+	/* Attempt 78 had number 1. */
 	send(s, 0, MESSAGE_COMMIT, x, 4, clock + 3, 79);
-	/* and is in use */
+	/* This number is in use, too. */
 	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 4, 80);
 	back.attempt = 78;
 	stage_inject(s, 1, 0, &back);

@@ -1,5 +1,5 @@
-/* Who is next among those who wait: the more important one, and then the one who came first
- * (docs/protocol.md, section 10, Order). */
+/* These tests ask who is next among those who wait: the more important one, and then the one who
+ * came first (docs/protocol.md, section 10, Order). */
 #include "named.h"
 
 static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t priority) {
@@ -11,7 +11,7 @@ static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t pr
 	return id;
 }
 
-/* The order in which they get the key, each one releasing it at once. */
+/* Checks that they get the key in this order; each one releases it at once. */
 static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids,
 	const uint8_t *locks, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
@@ -54,19 +54,19 @@ static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void
 	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
 }
 
-/* Whether the node's requests for the key, which is held, are in its own queue. */
+/* Says whether the node's requests for the key, which is held, are in its own queue. */
 static bool is_home(struct stage *s, uint32_t node, const char *key) {
 	uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
 	(void)wait_for(s, node, key, stage_lock(1));
-	/* to enter its own it needs no message */
+	/* A node needs no message to enter its own queue. */
 	bool own = stage_sent(s, MESSAGE_ENQUEUE) == before;
 	stage_client_gone(s, node, node + 1);
 	stage_settle(s);
 	return own;
 }
 
-/* A key of which `first` is the home, and `second` for whom the first is not there; with a holder
- * at n2 whose lock_id is the key's letter. */
+/* Returns a key of which `first` is the home, and `second` the home for those for whom the first is
+ * not there. A holder at n2 has it, whose lock_id is the key's letter. */
 static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 	static char key[2];
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
@@ -85,8 +85,8 @@ static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 	return NULL;
 }
 
-/* n3 is refused by n2 before its home has answered, so that it withdraws nothing at n2, which does
- * not hear its clock. */
+/* n2 refuses n3 before n3's home has answered. So n3 withdraws nothing at n2, and n2 does not hear
+ * its clock. */
 static void who_came_first_to_the_home_goes_first_wherever_it_asked(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -112,7 +112,7 @@ static void a_new_home_keeps_the_order_of_the_one_before(void **state) {
 	served(s, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3, 4, 5 }, 5);
 }
 
-/* n3 takes itself for the home. Its turn is known to the masters before that of the one who came
+/* n3 takes itself for the home. The masters know its turn before the turn of the request that came
  * first. */
 static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) {
 	struct stage *s = *state;
@@ -127,7 +127,7 @@ static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) 
 	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, second }, (uint8_t[]){ 1, 2 }, 2);
 }
 
-/* The first has a turn that nobody but its home answers. */
+/* The first request has a turn that nobody but its home answers. */
 static void a_turn_that_is_given_back_goes_behind_the_others(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -142,7 +142,8 @@ static void a_turn_that_is_given_back_goes_behind_the_others(void **state) {
 		(uint8_t[]){ 2, 3, 1 }, 3);
 }
 
-/* Entered at n1, it comes to the new home when that has given its turn to one that came later. */
+/* The request was entered at n1. It comes to the new home when that has given its turn to a request
+ * that came later. */
 static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -162,8 +163,8 @@ static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn
 		(uint8_t[]){ 1, 3, 2, 4 }, 4);
 }
 
-/* The masters that are not the home know no queue: they promise to the most important one of those
- * that they keep. */
+/* The masters that are not the home know no queue. They promise to the most important one of the
+ * requests that they keep. */
 static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
@@ -172,9 +173,9 @@ static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	uint64_t promises = stage_sent(s, MESSAGE_PROMISE),
 		rivals = stage_count(s, COUNT_turn_rival);
 	assert_int_equal(release(s, 0, "k", stage_lock(100)), PAWL_OK);
-	/* at once: nobody asked for a promise again before it had its own */
+	/* This happens at once: nobody asked for a promise again before it had its own. */
 	token_of(s, high);
-	/* the other one waits behind it */
+	/* The other request waits behind it. */
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), promises);
 }
@@ -188,7 +189,8 @@ static void who_was_overtaken_is_kept_again_and_woken_by_the_next_release(void *
 		uint64_t high = wait_as(s, 2, (uint8_t)(10 + i), 5);
 		assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
 		token_of(s, high);
-		/* the pauses of before are forgotten: it does not sleep longer each time */
+		/* The pauses from before are forgotten: the request does not sleep longer each
+		 * time. */
 		stage_wait(s, 10 * SPAN_MS);
 		holder = (uint8_t)(10 + i);
 	}
@@ -227,8 +229,8 @@ static void the_list_of_those_who_wait_is_in_their_order_with_what_they_said(voi
 	assert_memory_equal(list->rows[1].owner.bytes, "first", 5);
 }
 
-/* Another's commit is handled while the first one's is on its way; the home has accepted that, and
- * given the turn to the second. */
+/* Another lock's commit is handled while the first one's is on its way. The home has accepted it,
+ * and given the turn to the second request. */
 static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -255,9 +257,9 @@ static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	assert_false(answered(s, second));
 }
 
-/* Another's commit and its release are handled while the first one's commit is on its way, which is
- * stale where they were. Before its node knows that, the second one asks again, to whom the home
- * has given the turn. */
+/* Another lock's commit and its release are handled while the first one's commit is on its way,
+ * which is stale where they were. Before the first one's node knows that, the second one, to which
+ * the home has given the turn, asks again. */
 static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -288,8 +290,8 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	assert_false(answered(s, second));
 }
 
-/* n2 does not reach n1 when it enters, and does when its commit is refused at n3. There the key is
- * somebody else's by then. */
+/* n2 does not reach n1 when its request enters a queue, and does when its commit is refused at n3.
+ * Somebody else has the key at n3 by then. */
 static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
@@ -307,14 +309,15 @@ static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
 	token_of(s, first);
-	/* who asks n3 for those who wait is told its own queue */
+	/* Whoever asks n3 who waits is told n3's own queue. */
 	stage_cut(s, 0, 2, true);
 	assert_int_equal(stage_do(s, 2, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })),
 		PAWL_OK);
 	assert_int_equal(stage_last(s)->r.count, 0);
 }
 
-/* Its home is its own node, then another one; whoever released it, its coordinator is told. */
+/* The home is the waiter's own node, and then another one. Whoever has released the lock_id, its
+ * coordinator is told. */
 static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(9));

@@ -1,5 +1,5 @@
-/* What went wrong in the protocol's ancestor, each as a test that shows it right here: late, lost
- * and repeated messages, pauses and ties (docs/protocol.md, sections 2, 4 and 5). */
+/* These tests show what went wrong in the protocol's ancestor, and is right here: late, lost and
+ * repeated messages, pauses and ties (docs/protocol.md, sections 2, 4 and 5). */
 #include "named.h"
 
 static void hold_answers(struct stage *s, uint32_t to, bool hold) {
@@ -21,7 +21,7 @@ static void a_coordinator_that_pauses_between_its_phases_finds_its_promises_gone
 	stage_settle(s);
 	stage_pause(s, 0);
 	uint64_t other = stage_ask(s, 1, stage_acquire("k", stage_lock(2), LEASE, WAIT));
-	/* longer than promise_timeout */
+	/* This is longer than promise_timeout. */
 	stage_wait(s, 300 * SPAN_MS);
 	uint64_t token = token_of(s, other);
 	hold_answers(s, 0, false);
@@ -39,13 +39,13 @@ static void a_commit_that_comes_after_its_promise_lapsed_is_refused(void **state
 	take(s, 1, "k", stage_lock(2));
 	struct message m = late_commit(stage_lock(3), stale);
 	for (uint32_t i = 1; i < 3; i++) {
-		/* R1: another holds */
+		/* R1 refuses it: another lock holds the key. */
 		stage_inject(s, 0, i, &m);
 	}
 	assert_int_equal(stage_count(s, COUNT_commit_refused_held), 2);
 	release(s, 1, "k", stage_lock(2));
 	for (uint32_t i = 1; i < 3; i++) {
-		/* R2: nobody holds, but somebody did since */
+		/* R2 refuses it: nobody holds the key, but somebody has held it since. */
 		stage_inject(s, 0, i, &m);
 	}
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_clock), 2);
@@ -59,7 +59,7 @@ static void the_last_promise_that_comes_after_the_others_lapsed_is_not_enough(vo
 	struct stage *s = *state;
 	hold_answers(s, 0, true);
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
-	/* its own promise lapses, the others' answers are still under way */
+	/* The node's own promise lapses while the others' answers are still under way. */
 	for (int i = 0; i < 30; i++) {
 		stage_wait(s, 10 * SPAN_MS);
 	}
@@ -78,7 +78,7 @@ static void the_caller_does_not_believe_commits_that_reached_a_minority(void **s
 	stage_wait(s, 150 * SPAN_MS);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 	assert_int_equal(stage_answer(s, id)->r.acks, 1);
-	/* its own record stands until its end, and stops nobody */
+	/* The node's own record stands until its end, and stops nobody. */
 	assert_int_equal(stage_status(s, 0).held, 1);
 	take(s, 1, "k", stage_lock(2));
 	assert_true(holds(s, 2, "k", stage_lock(2)));
@@ -148,7 +148,7 @@ static void a_late_release_of_an_earlier_acquisition_leaves_the_same_owners_next
 	assert_int_equal(stage_do(s, 0, first), PAWL_OK);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, true);
 	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
-	/* the third master still has the first record */
+	/* The third master still has the first record. */
 	assert_int_equal(stage_do(s, 1, second), PAWL_OK);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, false);
 	stage_settle(s);
@@ -189,7 +189,7 @@ static void a_coordinator_killed_between_the_phases_frees_the_key_at_once(void *
 	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	stage_kill(s, 0);
-	/* promises end with the link to their coordinator */
+	/* Promises end with the link to their coordinator. */
 	take(s, 1, "k", stage_lock(2));
 }
 
@@ -215,7 +215,7 @@ static void two_and_two_votes_of_four_masters_end_with_one_holder(void **state) 
 	struct stage *s = stage_born(&o);
 	uint64_t ids[2];
 	for (uint32_t from = 0; from < 4; from += 3) {
-		/* either reaches its own half first */
+		/* Each of the two reaches its own half first. */
 		s->held[from][from ? 0 : 3] = s->held[from][from ? 1 : 2] = true;
 	}
 	ids[0] = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
@@ -237,7 +237,7 @@ static void one_vote_for_each_of_three_contenders_ends_with_one_holder(void **st
 	uint64_t ids[3];
 	uint32_t got = 0;
 	for (uint8_t i = 0; i < 3; i++) {
-		/* each has its own vote already */
+		/* Each one has its own vote already. */
 		ids[i] = stage_ask(s, i,
 			stage_acquire("k", stage_lock((uint8_t)(i + 1)), LEASE, 0));
 	}

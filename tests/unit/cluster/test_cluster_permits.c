@@ -1,5 +1,5 @@
-/* Semaphores: numbered permits, weights, and the choice of numbers that are free at a quorum
- * (docs/protocol.md, section 10). */
+/* These tests are about semaphores: numbered permits, weights, and the choice of numbers that are
+ * free at a quorum (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static void permits_are_given_out_as_different_numbers_until_none_is_left(void **state) {
@@ -17,7 +17,7 @@ static void permits_are_given_out_as_different_numbers_until_none_is_left(void *
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(9), 1, 4), PAWL_EHELD);
 	release(s, 0, "k", stage_lock(3));
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(10), 1, 4), PAWL_OK);
-	/* the number that came back */
+	/* This is the number that came back. */
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 4);
 }
 
@@ -54,7 +54,7 @@ static void what_is_asked_for_must_make_sense(void **state) {
 	assert_string_equal(stage_last(s)->r.field, "permits");
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 129), PAWL_EBADREQUEST);
 	assert_string_equal(stage_last(s)->r.field, "of");
-	/* exclusive, and a number */
+	/* The request is for an exclusive lock, and for a number of permits. */
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 0), PAWL_EBADREQUEST);
 }
 
@@ -65,7 +65,7 @@ static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
 		few = wait_permits(s, 2, "k", stage_lock(3), 1, 3);
 	assert_false(answered(s, many));
 	assert_false(answered(s, few));
-	/* each master keeps the request: nothing is promised that would not do */
+	/* Each master parks the request, because no promise would do. */
 	assert_true(stage_count(s, COUNT_promise_parked) > 0);
 	assert_int_equal(stage_count(s, COUNT_promise_permits), 3);
 	release(s, 0, "k", stage_lock(1));
@@ -94,10 +94,10 @@ static void a_repeat_has_the_same_numbers(void **state) {
 	assert_memory_equal(&stage_last(s)->r.terms.set, &had, sizeof had);
 }
 
-/* R1 is judged for the numbers that a commit names, whatever its coordinator was promised. */
+/* R1 is judged for the numbers that a commit names, whatever was promised to its coordinator. */
 static void a_commit_for_a_number_that_another_has_is_refused(void **state) {
 	struct stage *s = *state;
-	/* 0 and 1 */
+	/* It gets the numbers 0 and 1. */
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 4), PAWL_OK);
 	uint64_t token = stage_last(s)->r.token, noted;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 7, .key = slice_str("k"),
@@ -110,7 +110,7 @@ static void a_commit_for_a_number_that_another_has_is_refused(void **state) {
 	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(2), &token, &noted));
 }
 
-/* `lock` is had by two masters only: the coordinator and the one that is not `missing`. */
+/* Only two masters have `lock`: the coordinator and the one that is not `missing`. */
 static struct permits take_without(struct stage *s, uint32_t coordinator, uint32_t missing,
 	uint8_t lock, uint16_t of) {
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
@@ -118,7 +118,7 @@ static struct permits take_without(struct stage *s, uint32_t coordinator, uint32
 	struct permits set = stage_last(s)->r.terms.set;
 	stage_cut(s, coordinator, missing, true);
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, false);
-	/* nobody else teaches it */
+	/* Nobody else sends the record. */
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_lose(s, i, missing, MESSAGE_LEARN, true);
 	}
@@ -127,36 +127,37 @@ static struct permits take_without(struct stage *s, uint32_t coordinator, uint32
 	return set;
 }
 
-/* Masters that only count would each have room for one more: three holders of two permits. */
+/* If masters only counted, each one would have room for one more, and there would be three holders
+ * of two permits. */
 static void each_pair_of_holders_has_different_numbers_though_no_master_knows_all(void **state) {
 	struct stage *s = *state;
 	struct permits x = take_without(s, 0, 2, 1, 2), y = take_without(s, 1, 0, 2, 2);
 	assert_false(permits_meet(x, y));
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD);
 	assert_int_equal(stage_status(s, 0).held, 1);
-	/* room at two masters, and for different numbers */
+	/* There is room at two masters, and for different numbers. */
 	assert_int_equal(stage_status(s, 2).held, 1);
 }
 
 static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(void **state) {
 	struct stage *s = *state;
-	/* 0 at n1, n2 */
+	/* n1 and n2 have number 0. */
 	take_without(s, 0, 2, 1, 3);
-	/* 1 at n2, n3 */
+	/* n2 and n3 have number 1. */
 	take_without(s, 1, 0, 2, 3);
-	/* 2 at n3, n1: each master has one number left, and no two the same */
+	/* n3 and n1 have number 2. So each master has one number left, and no two have the same. */
 	take_without(s, 2, 1, 3, 3);
 	uint64_t id = wait_permits(s, 0, "k", stage_lock(4), 1, 3);
 	if (!answered(s, id)) {
 		assert_true(stage_count(s, COUNT_permits_none_common) > 0);
 		release(s, 1, "k", stage_lock(2));
-		/* told at once, not when the promises are renewed */
+		/* The waiter is told at once, and not when the promises are renewed. */
 		stage_wait(s, 5 * SPAN_MS);
 	}
 	assert_int_equal(permits_count(slots_of(s, id)), 1);
 }
 
-/* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop: nobody holds
+/* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop. Nobody holds
  * what the commit took. */
 static void permits_of_a_commit_under_way_are_given_back_by_a_planned_stop(void **state) {
 	struct stage *s = *state;

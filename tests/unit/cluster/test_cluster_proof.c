@@ -1,7 +1,9 @@
-/* Section 6, Proof: what a node believes of a later configuration. */
+/* These tests ask what a node believes of a later configuration (docs/protocol.md, section 6,
+ * Proof). */
 #include "takeover.h"
 
-/* n1 and n2 accept, and n1 alone knows that it is chosen; n3 has heard of nothing. */
+/* n1 and n2 accept, and n1 alone knows that the configuration is chosen; n3 has heard of
+ * nothing. */
 static void leave_one_who_knows(struct stage *s) {
 	stage_lose(s, 0, 2, MESSAGE_DECREE_ACCEPT, true);
 	lose_to(s, 1, MESSAGE_DECREE_ACCEPTED, true);
@@ -33,7 +35,7 @@ static void one_claim_is_passed_on_when_the_other_master_is_dead(void **state) {
 	stage_kill(s, 1);
 	lose_to(s, 2, MESSAGE_CONFIG, false);
 	stage_wait(s, 3 * REQUEST);
-	/* n2 may be back in a moment */
+	/* n2 may be back in a moment. */
 	assert_int_equal(epoch_of(s, 2), 1);
 	assert_true(wait_until_epoch(s, 2, 2, 10 * REQUEST));
 	stage_wait(s, SPAN_S);
@@ -44,8 +46,8 @@ static int setup_five(void **state) {
 	return named_setup_of(state, 5, 0);
 }
 
-/* Of five n1 alone knows, and n2 and n3, which have accepted with it, are dead: it takes the word
- * of n4 and n5, too. */
+/* Of five masters n1 alone knows, and n2 and n3, which have accepted with it, are dead. n1 asks n4
+ * and n5, too, and believes them. */
 static void those_in_doubt_pass_a_claim_on_to_each_other(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 5; i++) {
@@ -67,7 +69,7 @@ static void those_in_doubt_pass_a_claim_on_to_each_other(void **state) {
 	take(s, 4, "k", stage_lock(1));
 }
 
-/* Each acceptance goes to all masters: those who have accepted need nobody to tell them. */
+/* Each acceptance goes to all masters, so that nobody need tell those who have accepted. */
 static void what_is_chosen_is_known_without_its_proposer(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -89,8 +91,8 @@ static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
 
-/* n1 alone knows that it is chosen. n2 and n3 have accepted, and did not hear so of each other;
- * with n4 they are enough to go on, so that nobody is in doubt. */
+/* n1 alone knows that the configuration is chosen. n2 and n3 have accepted, and did not hear that
+ * of each other. With n4 they are enough to go on, so that nobody is in doubt. */
 static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 3, MESSAGE_DECREE_ACCEPT, true);
@@ -101,7 +103,7 @@ static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void
 	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 0), 2);
-	/* it knows from its disk alone what it has accepted */
+	/* n3 knows only from its disk what it has accepted. */
 	stage_kill(s, 2);
 	assert_true(stage_start(s, 2));
 	stage_settle(s);
@@ -117,7 +119,7 @@ static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void
 	}
 }
 
-/* n4, a replica, is away while n2 and then n3 are replaced: of the masters that it knows n1 alone
+/* n4, a replica, is away while n2 and then n3 are replaced. Of the masters that it knows n1 alone
  * is left. */
 static void a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew(void **state) {
 	struct stage *s = *state;
@@ -139,8 +141,8 @@ static int setup_five_and_three(void **state) {
 	return named_setup_of(state, 5, 3);
 }
 
-/* Of the masters that n5 knew n1 alone is left, which is no master any more: n5 cannot know, and
- * says so. */
+/* Of the masters that n5 knew n1 alone is left, which is a master no more. n5 cannot know the
+ * present configuration, and says so. */
 static void who_was_away_for_too_long_says_what_helps(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 4, true);
@@ -156,14 +158,15 @@ static void who_was_away_for_too_long_says_what_helps(void **state) {
 	assert_int_equal(epoch_of(s, 4), 1);
 	assert_true(stage_noted(s, 4, NOTE_UNPROVEN));
 	assert_non_null(strstr(stage_status(s, 4).waits_for, "state directory"));
-	/* one more that says so */
+	/* Now one more node says so. */
 	assert_true(stage_start(s, 1));
 	stage_mend(s);
 	assert_true(wait_until_epoch(s, 4, 2, 5 * SPAN_S));
 }
 
 /* Of the masters that n1 knew n3 and n5 are left. n5 is a master of the newest epoch. n3 has missed
- * it, and n1 is no master of the one that n3 is in; too few of that one's masters are left. */
+ * that epoch, n1 is no master of the one that n3 is in, and too few of that one's masters are
+ * left. */
 static void who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
@@ -201,7 +204,7 @@ static void a_node_outside_believes_no_replica(void **state) {
 	stage_mend(s);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(epoch_of(s, 4), 3);
-	/* nor later */
+	/* n5 does not believe it later, either. */
 	say(s, 3, 4, MESSAGE_CONFIG, &c);
 	assert_int_equal(epoch_of(s, 4), 3);
 }
@@ -209,8 +212,8 @@ static void a_node_outside_believes_no_replica(void **state) {
 /* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is
  * n2, and that it never voted. */
 /* n2 has missed that n4 stands in its place, and n3 has lost its files since then. Now n1 has lost
- * its own, meets n2 first, and believes what it says. Of the masters that n2 knows nobody else is
- * left; but n1's file names n3. */
+ * its own files, meets n2 first, and believes what n2 says. Of the masters that n2 knows nobody
+ * else is left; but n1's file names n3. */
 static void a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names(
 	void **state) {
 	struct stage *s = *state;
@@ -264,7 +267,7 @@ static void a_link_under_another_name_does_not_stand_for_a_member(void **state) 
 	assert_true(knows(s, 3, "k", stage_lock(1)));
 }
 
-/* The others are dead, the node starts over, and n2, with nothing on its disk, is to be added. */
+/* The others are dead. The node starts over, and n2, with nothing on its disk, is to be added. */
 static int start_over_with(struct stage *s, uint32_t node) {
 	add_replica(s, 0, "n4", "n4:7118");
 	for (uint32_t i = 0; i < 4; i++) {

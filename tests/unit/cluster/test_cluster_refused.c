@@ -1,4 +1,4 @@
-/* What is written, or named as a later connection, while n3 (which is watched) has refused the
+/* Something is written, or named as a later connection, while n3, which is watched, has refused the
  * lock, is in another epoch or has no link (docs/protocol.md, section 3, Watching). */
 #include "watched.h"
 
@@ -8,7 +8,7 @@ static void hold_releases(struct stage *s, bool hold) {
 	stage_settle(s);
 }
 
-/* L1 is released, and stands at n3 still. */
+/* L1 is released, and still stands at n3. */
 static void stand_in_the_way(struct stage *s, uint16_t of) {
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
 	r.terms.of = of;
@@ -30,7 +30,7 @@ static void write_w(struct stage *s, uint32_t node, struct id128 lock) {
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
-/* L2 is had by one connection, then by a second one; then the first one is closed. */
+/* One connection has L2, then a second one; then the first one is closed. */
 static void change_connections(struct stage *s) {
 	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
 	r.terms.binding = 1;
@@ -44,7 +44,7 @@ static void change_connections(struct stage *s) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 }
 
-/* It was taught the second connection, and has refused that. */
+/* n3 was sent the record with the second connection, and has refused it. */
 static void what_goes_on_under_a_later_connection_is_not_told_as_lost(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, SHARE_SHARED);
@@ -53,7 +53,7 @@ static void what_goes_on_under_a_later_connection_is_not_told_as_lost(void **sta
 	is_not_lost(s, stage_lock(2));
 }
 
-/* It is not taught where something exclusive stands in the way. */
+/* n3 is not sent the record where something exclusive stands in the way. */
 static void a_later_connection_is_known_from_an_extension_that_was_refused(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, SHARE_EXCLUSIVE);
@@ -77,8 +77,8 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	assert_null(stage_next_news(s, N3));
 }
 
-/* Its commit and its write, by one node, are slower than its release by another one. The lock is
- * told by its commit; the write is no gap. */
+/* The lock's commit and its write, by one node, are slower than its release by another node. The
+ * commit tells of the lock; the write is no missed event. */
 static void what_was_released_before_its_commit_and_its_write_came_is_told(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
@@ -93,7 +93,7 @@ static void what_was_released_before_its_commit_and_its_write_came_is_told(void 
 	assert_null(stage_next_news(s, N3));
 }
 
-/* It was told before: nobody misses the lock, nor its end. */
+/* The lock was told before, so that nobody misses the lock or its end. */
 static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(1));
@@ -121,18 +121,18 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	stage_wait(s, SPAN_S);
 	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	/* others may have taken it after the first one */
+	/* Others may have taken the key after the first lock. */
 	watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_null(stage_next_news(s, N3));
 }
 
-/* n3 refuses L2, is not taught it, and has its record from the others when it begins to vote in the
- * next epoch. */
+/* n3 refuses L2 and is not sent the record. It gets the record from the others when it begins to
+ * vote in the next epoch. */
 static void is_brought_by_a_handover(struct stage *s, span_ns lease) {
 	stand_in_the_way(s, SHARE_EXCLUSIVE);
 	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
 	(void)ask_change(s, 1, change_of(CHANGE_PROMOTE, "n4"));
-	/* n4 has asked for copies */
+	/* n4 has asked for copies by then. */
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(epoch_of(s, N3), 1);
 	struct core_request r = stage_acquire("k", stage_lock(2), lease, 0);
@@ -163,8 +163,8 @@ static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **sta
 	assert_null(stage_next_news(s, N3));
 }
 
-/* The replica's master does not know yet that somebody watches there. Its table is not changed by
- * what it refused, or by what passed it by. */
+/* The replica's master does not know yet that somebody watches there. What it refused, or what
+ * passed it by, does not change its table. */
 static struct stage *watched_replica(uint32_t *master) {
 	struct stage_options o = named_options();
 	o.replicas = 1;

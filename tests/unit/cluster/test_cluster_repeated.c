@@ -1,5 +1,5 @@
-/* What a replica tells those who watch there: all that its master tells, in that order, or a gap
- * (docs/protocol.md, section 7). */
+/* A replica tells those who watch there all that its master tells, in the same order, or that
+ * events were missed (docs/protocol.md, section 7). */
 #include "failing.h"
 #include "replicas.h"
 
@@ -111,7 +111,7 @@ static void a_lease_that_is_over_is_told_of_once(void **state) {
 static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
-	/* the entry has not been sent */
+	/* The entry has not been sent. */
 	watch_at(s, REPLICA);
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
@@ -133,7 +133,8 @@ static void who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap(void **stat
 	BORDER(REPLICA);
 }
 
-/* The replica has heard of both by the time that its master hears that somebody watches. */
+/* The replica has heard of both changes by the time at which its master hears that somebody
+ * watches. */
 static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
@@ -148,7 +149,7 @@ static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(vo
 	BORDER(REPLICA);
 }
 
-/* The replica takes both in, and then says so. */
+/* The replica applies both changes, and then says that somebody watches. */
 static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
@@ -173,7 +174,7 @@ static void a_replica_says_again_and_again_that_somebody_watches(void **state) {
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, SHORT);
 	BORDER(REPLICA);
-	/* what has been said so far is lost */
+	/* What has been said so far is lost. */
 	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, true);
 	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
 	stage_settle(s);
@@ -201,7 +202,8 @@ static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
 	stage_cut(s, master, other, true);
 	stage_wait(s, SHORT);
 	BORDER(REPLICA);
-	/* its master misses the beginning, and what else there may have been */
+	/* The replica's master misses the beginning of the lock, and anything else that there may
+	 * have been. */
 	take(s, other, "k", stage_lock(1));
 	release(s, other, "k", stage_lock(1));
 	forget_news(s);
@@ -254,8 +256,8 @@ static void release_at(struct stage *s, uint32_t node, const char *key, uint8_t 
 	stage_inject(s, (node + 1) % 3, node, &m);
 }
 
-/* It is short of memory for a moment, and so those who watch there read anew. Those who watch at
- * the replica have missed nothing. */
+/* The master is short of memory for a moment, and so those who watch there read anew. Those who
+ * watch at the replica have missed nothing. */
 static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **state) {
 	struct stage *s = *state;
 	const uint32_t master = master_of(s, REPLICA);
@@ -279,8 +281,8 @@ static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **
 	assert_int_equal(stage_count(s, COUNT_watch_event_lost), 2);
 }
 
-/* It is told before what ends meanwhile, the beginning of which may have been lost with the
- * master. */
+/* The replica tells of missed events before it tells what ends meanwhile: the beginning of that may
+ * have been lost with the master. */
 static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));

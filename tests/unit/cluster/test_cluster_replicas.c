@@ -1,5 +1,5 @@
-/* Replicas: what they show, what their clients may do, whom they follow, and how old they say their
- * view is (docs/protocol.md, section 7). */
+/* These tests are about replicas: what they show, what their clients may do, whom they follow, and
+ * how old they say their view is (docs/protocol.md, section 7). */
 #include "replicas.h"
 
 static int setup_two(void **state) {
@@ -113,7 +113,7 @@ static void a_wait_outlives_the_table_that_it_began_in(void **state) {
 	stage_cut(s, REPLICA, master_of(s, REPLICA), true);
 	release(s, 0, "a", stage_lock(1));
 	take(s, 0, "b", stage_lock(2));
-	/* it moves to another master, whose snapshot replaces the table */
+	/* The replica moves to another master, whose snapshot replaces the table. */
 	stage_wait(s, SPAN_S);
 	assert_int_equal(stage_answer(s, freed)->r.error, PAWL_OK);
 	assert_true(stage_answer(s, held)->r.held);
@@ -164,7 +164,7 @@ static void without_any_quorum_its_view_only_grows_old(void **state) {
 	stage_wait(s, SPAN_S);
 	const struct core_reply *r = look(s, REPLICA, "k");
 	assert_true(r->held && r->age >= 900 * SPAN_MS);
-	/* nobody is better than the one it knows */
+	/* Nobody is better than the master that it knows. */
 	assert_int_equal(snapshots(s), before);
 	for (uint32_t i = 0; i < 3; i++) {
 		for (uint32_t j = i + 1; j < 3; j++) {

@@ -1,5 +1,6 @@
-/* What masters report of a key (docs/protocol.md, section 3, Reports): exact however many hold it,
- * and never more at once than a link and a coordinator can bear. */
+/* These tests are about what masters report of a key (docs/protocol.md, section 3, Reports). A
+ * report is exact however many hold the key, and is never more at once than a link and a
+ * coordinator can bear. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static void share_among(struct stage *s, uint32_t readers, size_t value_size) {
 		struct core_request r = shared_request("k", reader(i), 0);
 		snprintf((char *)value, sizeof value, "of %u", i);
 		r.value = slice_of(value, value_size);
-		/* it ends last: it is shown first */
+		/* This one ends last, so that it is shown first. */
 		r.lease = i == 7 ? 2 * LEASE : LEASE;
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
@@ -53,7 +54,7 @@ static void values_that_were_left_out_are_asked_for_where_they_are_shown(void **
 	struct stage *s = *state;
 	share_among(s, 40, LARGE);
 	const struct stage_reply *r = read_by_quorum(s, 0);
-	/* a MiB of values and no more */
+	/* The answer has a MiB of values and no more. */
 	assert_true(r->r.held && r->r.more);
 	assert_in_range(r->r.holder_count, 10, 20);
 	assert_memory_equal(r->value.bytes, "of 7", 5);
@@ -75,7 +76,8 @@ static void one_large_value_needs_no_second_question(void **state) {
 	assert_int_equal(stage_count(s, COUNT_report_waited), 0);
 }
 
-/* So many questions in one frame, from a node whose client asks without waiting for answers. */
+/* Asks so many questions in one frame, from a node whose client asks without waiting for
+ * answers. */
 static void ask_at_once(struct stage *s, enum message_kind kind, uint32_t count) {
 	struct message *asked = calloc(count, sizeof *asked);
 	assert_non_null(asked);
@@ -108,13 +110,13 @@ static void any_number_of_reads_of_a_large_value_is_borne_by_a_link(void **state
 	assert_true(s->up[0][1]);
 }
 
-/* And all of them are answered, exactly. */
+/* All of the reads are answered, exactly. */
 static void many_reads_at_once_are_all_answered(void **state) {
 	struct stage *s = *state;
 	uint64_t ids[140];
 	share_among(s, 60, 300);
 	size_t used = named_memory.used;
-	/* all are under way at once */
+	/* All questions are under way at once. */
 	s->held[1][0] = s->held[2][0] = true;
 	for (uint32_t i = 0; i < 140; i++) {
 		struct core_request r = stage_request(i % 7 == 3 ? CORE_EXPLAIN
@@ -125,7 +127,7 @@ static void many_reads_at_once_are_all_answered(void **state) {
 	s->held[1][0] = s->held[2][0] = false;
 	stage_settle(s);
 	for (int i = 0; i < 200; i++) {
-		/* a few begin in each step */
+		/* A few begin in each step. */
 		stage_tick(s);
 		stage_settle(s);
 	}
@@ -154,8 +156,8 @@ static void one_of_many_holders_is_broken_by_its_token(void **state) {
 	assert_int_equal(read_by_quorum(s, 0)->r.holder_count, MANY - 1);
 }
 
-/* The holder lets go between the report and the question for its value: the explanation begins
- * again. */
+/* The holder lets go between the report and the question for its value, so that the explanation
+ * begins again. */
 static void an_explanation_does_not_wait_for_a_value_that_is_gone(void **state) {
 	struct stage *s = *state;
 	share_among(s, 3, LARGE);

@@ -1,5 +1,5 @@
 /* What a node cannot send, for want of memory or because too much waits already, is lost together
- * with its link (docs/protocol.md, section 1, Frames): the node handles that like any other loss,
+ * with its link (docs/protocol.md, section 1, Frames). The node handles that like any other loss,
  * in the same step. */
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static void end(struct stage *s) {
 	assert_int_equal(named_memory.used, 0);
 }
 
-/* From the nth allocation on so many fail. */
+/* So many allocations fail from the nth one on. */
 static void fail_from(uint64_t nth, uint64_t count) {
 	memory.fail_first = memory.calls + nth;
 	memory.fail_count = count;
@@ -59,7 +59,7 @@ static void assert_links_known(const struct stage *s) {
 /* ---- links ---- */
 
 /* X is bound to its node. Two of the three masters lose their links to it because the node could
- * not send: they drop X after the grace time, and somebody else gets the key. */
+ * not send. They drop X after the grace time, and somebody else gets the key. */
 static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory(
 	void **state) {
 	(void)state;
@@ -76,10 +76,10 @@ static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of
 		struct core_request large = stage_acquire("large", stage_lock(3), LEASE, 0);
 		large.value = slice_of(bytes, sizeof bytes);
 		for (uint32_t i = 0; i < 3; i++) {
-			/* no link is made again */
+			/* No link is made again. */
 			s->cut[HOLDER][i] = s->cut[i][HOLDER] = true;
 		}
-		/* two of three links */
+		/* Two of the three links are lost. */
 		fail_from(nth, 2);
 		stage_ask(s, HOLDER, large);
 		stage_settle(s);
@@ -87,14 +87,14 @@ static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of
 		assert_links_known(s);
 		resets += (uint32_t)core_counts(s->nodes[HOLDER].core)[COUNT_link_reset];
 		stage_wait(s, 3 * GRACE);
-		/* two holders */
+		/* There would be two holders. */
 		assert_false(answered(s, waiter) && !answered(s, binding));
 		end(s);
 	}
 	assert_true(resets > 0);
 }
 
-/* More in one turn than a peer's backlog may hold, without any other shortage. */
+/* One turn has more to send than a peer's backlog may hold; nothing else is short. */
 static void a_backlog_that_is_full_is_a_lost_link(void **state) {
 	(void)state;
 	const uint32_t count = 140000;
@@ -122,8 +122,8 @@ static void a_backlog_that_is_full_is_a_lost_link(void **state) {
 #define KEYS 80
 #define DYING 3
 
-/* Every key is free, the turns are all of the node that dies before it can use them, and behind
- * each waits somebody at node 0. */
+/* Every key is free. All turns belong to the node that dies before it can use them, and behind each
+ * of them somebody waits at node 0. */
 static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KEYS]) {
 	for (uint8_t i = 0; i < KEYS; i++) {
 		snprintf(keys[i], 8, "k%u", i);
@@ -138,7 +138,7 @@ static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KE
 	}
 }
 
-/* However much of what the homes say to themselves is lost, whoever waits gets the key once there
+/* However much is lost of what the homes say to themselves, whoever waits gets the key once there
  * is memory again. */
 static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **state) {
 	(void)state;
@@ -166,7 +166,7 @@ static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **stat
 	assert_true(lost > 0);
 }
 
-/* A request for two keys has a, and waits for b, when its client leaves and there is no memory. */
+/* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory. */
 static void what_could_not_be_given_back_is_given_back_soon(void **state) {
 	(void)state;
 	struct stage *s = stage_short_of(3, 0);
@@ -189,7 +189,7 @@ static void what_could_not_be_given_back_is_given_back_soon(void **state) {
 
 /* ---- what cannot be shown ---- */
 
-/* What an update that expects another value is answered when the nth allocation from there on
+/* Returns the answer to an update that expects another value when the nth allocation from there on
  * fails. */
 static int refused_update(uint64_t nth) {
 	static uint8_t large[VALUE_MAX_DEFAULT];
@@ -219,7 +219,7 @@ static int refused_update(uint64_t nth) {
 static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
 	(void)state;
 	uint64_t nth = 1, mismatches = 0;
-	/* until what fails would come later */
+	/* The loop goes on until the allocation that fails would come later. */
 	for (; mismatches < 10; nth++) {
 		mismatches = refused_update(nth) == PAWL_EMISMATCH ? mismatches + 1 : 0;
 	}
@@ -227,8 +227,8 @@ static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
 }
 
 /* n3 is slow, and a request_timeout below eight round trips with it is refused. The sentence that
- * says why is read when the step is long over: where there is no memory for the name and what was
- * measured it is said without them. */
+ * says why is read when the step is long over. Where there is no memory for the name and for what
+ * was measured, it is said without them. */
 static bool refused_without_what_was_measured(uint64_t nth) {
 	struct stage *s = stage_short_of(3, 0);
 	static const char least[] =
@@ -242,7 +242,7 @@ static bool refused_without_what_was_measured(uint64_t nth) {
 		(struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = 80 * SPAN_MS });
 	fail_none();
 	stage_wait(s, SPAN_S / 4);
-	/* not where there is no memory for any answer */
+	/* There is none where there is no memory for any answer. */
 	const struct stage_reply *r = answered(s, id) ? stage_answer(s, id) : NULL;
 	const bool without = r && r->r.error == PAWL_EBADREQUEST && r->why.size == strlen(least);
 	if (without) {
@@ -266,8 +266,8 @@ static void a_change_that_is_refused_says_why_also_without_memory(void **state) 
 
 /* ---- what cannot be taken ---- */
 
-/* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. Both others
- * are taught by n1's extension, and the nth allocation at each of them fails. */
+/* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. n1's
+ * extension sends the record to both others, and the nth allocation at each of them fails. */
 static int extension_that_cannot_be_taught(uint64_t nth) {
 	static uint8_t large[1000];
 	struct stage *s = stage_short_of(3, 0);
@@ -315,7 +315,7 @@ static int extension_that_cannot_be_taught(uint64_t nth) {
 
 static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **state) {
 	(void)state;
-	/* the record's value */
+	/* The first allocation is for the record's value. */
 	assert_int_equal(extension_that_cannot_be_taught(1), PAWL_ENOQUORUM);
 	for (uint64_t nth = 2; nth <= 6; nth++) {
 		assert_int_not_equal(extension_that_cannot_be_taught(nth), PAWL_ELOST);

@@ -1,9 +1,10 @@
-/* Restarts, drains, births and lost state (docs/protocol.md, sections 4 and 6). */
+/* These tests are about restarts, planned stops, births and lost state (docs/protocol.md, sections
+ * 4 and 6). */
 #include <stdio.h>
 
 #include "named.h"
 
-/* max_lease (1 + 2 drift), and a beat */
+/* The longest lease as others measure it, max_lease (1 + 2 drift), and a beat. */
 #define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS)
 
 static void restart(struct stage *s, uint32_t node) {
@@ -71,7 +72,7 @@ static void after_a_restart_of_two_at_once_the_third_alone_vouches_for_nobody(vo
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 0));
 	stage_wait(s, 200 * SPAN_MS);
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
-	/* n - q + 1 = 2 sources are needed */
+	/* Two sources are needed (n - q + 1). */
 	assert_int_equal(stage_count(s, COUNT_rejoin), 0);
 	stage_wait(s, 6 * SPAN_S);
 	take(s, 2, "k", stage_lock(3));
@@ -86,7 +87,7 @@ static void a_recovering_master_counts_as_silent_and_serves_local_reads(void **s
 	struct core_request r = stage_request(CORE_GET, "k", stage_lock(0));
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
 	assert_true(stage_last(s)->r.recovering);
-	/* the two others are q */
+	/* The two others are a quorum. */
 	assert_int_equal(stage_do(s, 2, stage_acquire("other", stage_lock(2), LEASE, 0)), PAWL_OK);
 	assert_int_equal(stage_status(s, 2).held, 0);
 }
@@ -122,11 +123,11 @@ static void a_drain_is_only_a_pause(void **state) {
 	}
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(stage_count(s, COUNT_drain_consumed), 3);
-	/* remaining times start again */
+	/* The remaining times start again. */
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD);
 	assert_int_equal(stage_do(s, 1, stage_request(CORE_GET, "k", stage_lock(0))), PAWL_OK);
 	assert_memory_equal(stage_last(s)->value.bytes, "kept", 4);
-	/* R3 was kept, too */
+	/* R3 was kept, too. */
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_ELOST);
 }
 
@@ -141,7 +142,7 @@ static void a_drained_side_file_serves_one_start_only(void **state) {
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
-/* Each of the three remembers four releases, and has had more. */
+/* Each of the three masters remembers four releases, and has had more. */
 static struct stage *four_remembered(void) {
 	struct stage_options o = named_options();
 	o.limits.released = 4;
@@ -154,7 +155,7 @@ static struct stage *four_remembered(void) {
 	return s;
 }
 
-/* One more release makes all of them forget one: they remember the fifth. */
+/* One more release makes all of them forget one; they remember the fifth. */
 static void all_remember_the_fifth(struct stage *s) {
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 	take(s, 0, "k", stage_lock(7));
@@ -195,7 +196,8 @@ static void a_drain_answers_those_who_wait(void **state) {
 static void clocks_years_apart_change_nothing(void **state) {
 	struct stage *s = *state;
 	static const int64_t years[] = { 10, 0, 80 };
-	/* every one starts again on a clock that has nothing to do with the others' */
+	/* Every one starts again on a clock that has nothing to do with the clocks of the
+	 * others. */
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_kill(s, i);
 		s->nodes[i].boot_offset = years[i] * 365 * 86400 * SPAN_S;
@@ -207,7 +209,7 @@ static void clocks_years_apart_change_nothing(void **state) {
 	stage_wait(s, ALL_OVER);
 	take(s, 0, "k", stage_lock(1));
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
-	/* back to the machine's first second */
+	/* Its clock goes back to the machine's first second. */
 	stage_kill(s, 2);
 	s->nodes[2].boot_offset = s->nodes[2].raw_offset = -s->now + SPAN_S;
 	assert_true(stage_start(s, 2));
@@ -311,7 +313,7 @@ static void a_master_that_is_stopped_before_its_birth_does_not_claim_it(void **s
 	stage_stop(s, 0, 1, MESSAGE_PLEDGE, false);
 	stage_stop(s, 1, 0, MESSAGE_PLEDGE, false);
 	stage_wait(s, SPAN_S);
-	/* node 2 has not been heard */
+	/* Node 2 has not been heard. */
 	assert_int_equal(stage_status(s, 1).state, CORE_UNBORN);
 	stage_free(s);
 }
@@ -349,7 +351,7 @@ static void a_master_that_lost_its_state_is_a_stranger(void **state) {
 	assert_int_not_equal(stage_status(s, 2).state, CORE_VOTING);
 	assert_true(stage_noted(s, 0, NOTE_BIRTH_STRANGER));
 	assert_int_equal(stage_status(s, 0).voting_linked, 2);
-	/* the two others go on */
+	/* The two others go on. */
 	take(s, 1, "k", stage_lock(2));
 }
 

@@ -1,5 +1,5 @@
-/* Nodes that must not be masters (docs/security.md, Certificates and roles): the core is told with
- * the link, and makes none a master. */
+/* These tests have nodes that must not be masters (docs/security.md, Certificates and roles). The
+ * core is told so with the link, and makes none of them a master. */
 #include "members.h"
 
 static int setup_auto(void **state) {
@@ -17,8 +17,8 @@ static uint64_t noted(const struct stage *s, uint32_t node, enum core_note_kind 
 	return n;
 }
 
-/* n2 lost its disk, and was given another certificate. With its place it would have no links, and
- * the two others bear no further loss. */
+/* n2 lost its disk, and was given another certificate. If it had its place it would have no links,
+ * and the two others bear no further loss. */
 static void a_lost_master_that_must_not_be_one_does_not_get_its_place_back_by_itself(void **state) {
 	struct stage *s = *state;
 	stage_wipe(s, 1);
@@ -28,10 +28,10 @@ static void a_lost_master_that_must_not_be_one_does_not_get_its_place_back_by_it
 	stage_wait(s, 5 * SPAN_S);
 	assert_int_equal(epoch_of(s, 0), 1);
 	assert_int_equal(count_of(s, 0, COUNT_auto_replaced), 0);
-	/* told once, not with every beat */
+	/* This is told once, not with every beat. */
 	assert_int_equal(count_of(s, 0, COUNT_role_refused), 1);
 	assert_int_equal(noted(s, 0, NOTE_ROLE_REFUSED), 1);
-	/* it comes back with one that lets it */
+	/* The node comes back with a certificate that allows it. */
 	s->nodes[1].no_master = false;
 	stage_break(s, 0, 1);
 	stage_break(s, 2, 1);
@@ -39,8 +39,8 @@ static void a_lost_master_that_must_not_be_one_does_not_get_its_place_back_by_it
 	assert_int_equal(epoch_of(s, 0), 2);
 }
 
-/* The one that is asked is not linked with n4 then: what the certificate says is known when the
- * link is there that the change waits for. */
+/* The node that is asked is not linked with n4 then. What the certificate says is known when the
+ * link is there for which the change waits. */
 static void a_change_that_waited_for_a_node_makes_it_no_master_when_it_must_not_be_one(
 	void **state) {
 	struct stage *s = *state;
@@ -54,11 +54,11 @@ static void a_change_that_waited_for_a_node_makes_it_no_master_when_it_must_not_
 	assert_memory_equal(await(s, id)->why.bytes, "n4: its certificate", 19);
 	assert_int_equal(count_of(s, 0, COUNT_role_refused), 1);
 	assert_int_equal(epoch_of(s, 0), 1);
-	/* that it may be */
+	/* The node may be a replica. */
 	add_replica(s, 0, "n4", "n4:7118");
 	assert_int_equal(do_change(s, 0, change_of(CHANGE_PROMOTE, "n4")), PAWL_EDENIED);
 	assert_int_equal(do_change(s, 0, replacing("n3", "n4")), PAWL_EDENIED);
-	/* nor does it stand in the way of anything else */
+	/* The node does not stand in the way of anything else, either. */
 	must(s, 0, max_lease_of(9 * SPAN_S));
 }
 

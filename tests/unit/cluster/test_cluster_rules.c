@@ -1,5 +1,5 @@
-/* What a cluster does when its masters do not agree: teaching, learning, contested keys, clocks far
- * apart (docs/protocol.md, sections 2 to 4 and 9). */
+/* These tests ask what a cluster does when its masters do not agree: repairs, records that are
+ * learned, contested keys, clocks far apart (docs/protocol.md, sections 2 to 4 and 9). */
 #include "named.h"
 
 #define LONG (10 * SPAN_S)
@@ -11,7 +11,7 @@ static uint64_t take_long(struct stage *s, uint32_t node, struct id128 lock) {
 	return stage_last(s)->r.token;
 }
 
-/* `lock` is had by the masters `coordinator` and `other` only. */
+/* Only the masters `coordinator` and `other` have `lock`. */
 static void take_without(struct stage *s, uint32_t coordinator, uint32_t missing,
 	struct id128 lock) {
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
@@ -20,7 +20,7 @@ static void take_without(struct stage *s, uint32_t coordinator, uint32_t missing
 	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, false);
 }
 
-/* A commit that reached its coordinator alone. */
+/* Leaves a commit that reached its coordinator alone. */
 static void leave_behind(struct stage *s, uint32_t node, struct id128 lock) {
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_stop(s, node, i, MESSAGE_COMMIT, true);
@@ -61,7 +61,7 @@ static void an_extension_teaches_those_that_lack_the_record_its_value_too(void *
 	r.value = slice_str("value");
 	r.owner = slice_str("owner");
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
-	/* who would have taught it */
+	/* That node would have sent the record to the others. */
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
@@ -75,14 +75,14 @@ static void an_extension_teaches_those_that_lack_the_record_its_value_too(void *
 
 static void a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline(void **state) {
 	struct stage *s = *state;
-	/* n1 and n2 have it; n1 answered it */
+	/* n1 and n2 have it, and n1 answered it. */
 	take_without(s, 0, 2, stage_lock(1));
 	stage_kill(s, 0);
 	stage_wait(s, 10 * SPAN_MS);
-	/* n2 had it, n3 only learns it */
+	/* n2 had it, but n3 only learns it. */
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE);
 	stage_wait(s, 10 * SPAN_MS);
-	/* the way out: acquire again */
+	/* The way out is to acquire again. */
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
 	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
@@ -93,7 +93,7 @@ static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
 	stage_isolate(s, 2, true);
 	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(stage_status(s, 2).held, 1);
-	/* two others are enough meanwhile */
+	/* Two others are enough meanwhile. */
 	take(s, 1, "k", stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	stage_isolate(s, 2, false);
@@ -105,7 +105,7 @@ static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
 static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **state) {
 	struct stage *s = *state;
 	leave_behind(s, 0, stage_lock(1));
-	/* what the client library does */
+	/* The client library does this. */
 	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 0);
@@ -114,7 +114,8 @@ static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **s
 
 /* ---- contested keys ---- */
 
-/* On n3 two records are live: n1's left behind, and the lock that n2 and n3 granted. */
+/* On n3 two records are live: the one that was left behind at n1, and the lock that n2 and n3
+ * granted. */
 static void contest(struct stage *s) {
 	leave_behind(s, 0, stage_lock(1));
 	take_long(s, 1, stage_lock(2));
@@ -130,13 +131,13 @@ static void a_contested_key_is_granted_to_nobody(void **state) {
 	contest(s);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD);
-	/* nor to one of the two */
+	/* It is not granted to one of the two, either. */
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EHELD);
 	struct core_request r = stage_request(CORE_GET, "k", no_lock);
 	r.quorum = true;
 	uint64_t id = stage_ask(s, 1, r);
 	stage_wait(s, 250 * SPAN_MS);
-	/* both are reported live by q */
+	/* q masters report both of them as live. */
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EINDETERMINATE);
 }
 
@@ -148,7 +149,7 @@ static void a_contested_key_is_extended_only_after_every_earlier_round_is_over(v
 	stage_wait(s, 110 * SPAN_MS);
 	assert_int_equal(extend(s, 1, "k", stage_lock(2), LONG, true), PAWL_OK);
 	assert_true(stage_count(s, COUNT_extend_contested_ok) > 0);
-	/* n3 did not have it all the time */
+	/* n3 did not have the lock all the time. */
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LONG, false), PAWL_EUNSURE);
 }
 
@@ -167,7 +168,7 @@ static void a_contested_key_ends_with_a_release_or_the_end_of_a_lease(void **sta
 static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void **state) {
 	struct stage *s = *state;
 	uint64_t far = stage_status(s, 0).clock + CLOCK_JUMP_MAX / 2;
-	/* each step is allowed; all of them together are not */
+	/* Each step is allowed; all of them together are not. */
 	for (int i = 0; i < 3; i++, far += CLOCK_JUMP_MAX / 2) {
 		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
 			.key = slice_str("far"), .lock_id = stage_lock((uint8_t)(90 + i)),
