@@ -160,9 +160,9 @@ static long read_operands(struct cert *c, char **operands, int count, const char
 		}
 		if (count != kinds[i].operands) {
 			cli_misuse(c->line,
-				count < kinds[i].operands ? "pawl cert %s needs a NAME"
-					: i == 0 ? "pawl cert %s takes no NAME: use --name"
-					: "pawl cert %s makes one certificate at a time",
+				count < kinds[i].operands ? "%s needs a NAME"
+					: i == 0 ? "%s takes no NAME: use --name"
+					: "%s makes one certificate at a time",
 				kinds[i].text);
 		}
 		c->wanted.kind = kinds[i].kind;

@@ -120,7 +120,7 @@ static void print_json(const char *path, const struct shown *s) {
 
 int cert_show(struct cert *c, char **files, int count) {
 	if (count == 0) {
-		cli_misuse(c->line, "pawl cert show needs a FILE");
+		cli_misuse(c->line, "show needs a FILE");
 	}
 	for (int i = 0; i < count; i++) {
 		struct shown s = { .revoked_by = NULL };
