@@ -8,7 +8,7 @@
 
 #include "client_rig.h"
 
-/* far above what the session needs: it must end by itself */
+/* This is far above what the session needs, so that the loop ends by itself. */
 #define FAILURES_MAX 2000
 
 struct session {
@@ -38,7 +38,7 @@ static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 	assert_ptr_equal(lock, s->lock);
 }
 
-/* How many of them were accepted, and owe an outcome. */
+/* Asks for everything, and returns how many of the requests were accepted, and owe an outcome. */
 static unsigned ask_everything(struct session *s) {
 	const struct pawl_bytes key = pawl_str("some key");
 	const struct pawl_id id = { { 7 } };
@@ -68,7 +68,7 @@ static unsigned ask_everything(struct session *s) {
 	return accepted;
 }
 
-/* False: memory sufficed, this was the last one. */
+/* Returns false when memory sufficed, so that this was the last run. */
 static bool session_runs_short(uint64_t fail_from, uint64_t fail_count) {
 	struct session s = { 0 };
 	unsigned owed = 0;
@@ -77,7 +77,7 @@ static bool session_runs_short(uint64_t fail_from, uint64_t fail_count) {
 			.on_lost = on_lost, .arg = &s };
 		owed += pawl_lock_start(s.rig.client, &o, on_locked, &s, NULL) == 0;
 		rig_settle(&s.rig);
-		/* it is renewed */
+		/* The lock is renewed meanwhile. */
 		rig_pass(&s.rig, 600 * SPAN_MS);
 		owed += ask_everything(&s);
 		rig_settle(&s.rig);

@@ -1,4 +1,4 @@
-/* The blocking style: a loop of the client's own, real clocks. */
+/* These tests use the blocking style, with a loop of the client's own and real clocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "client_rig.h"
 
-/* The fake node lives on the client's own loop, so that one thread runs both. */
+/* The fake node runs on the client's own loop, so that one thread runs both. */
 struct pair {
 	struct fake_node node;
 	struct pawl *client;

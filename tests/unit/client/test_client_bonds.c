@@ -1,4 +1,4 @@
-/* Locks of the client that end with its connection. */
+/* These tests are about locks of the client that end with its connection. */
 #include "holder.h"
 
 static unsigned open_lines(const struct fake_node *n) {
@@ -25,7 +25,7 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	assert_false(r.nodes[1].last_kept);
 	rig_pass(&r, 3200 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 2);
-	/* bound already */
+	/* The lock is bound already. */
 	assert_int_equal(r.nodes[1].bindings[1], 0);
 	assert_true(r.nodes[1].last_kept);
 	fake_hang_up(&r.nodes[1]);
@@ -120,7 +120,7 @@ static void a_lock_that_too_few_had_is_acquired_again_and_bound_by_that(void **s
 	assert_string_equal(r.nodes[1].last_value, "second");
 	rig_pass(&r, 5 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
-	/* that has bound it */
+	/* The acquire has bound the lock. */
 	assert_int_equal(r.nodes[1].last_bond, 2);
 	assert_int_equal(pawl_lock_token(h.lock), 9);
 	assert_int_equal(h.lost, 0);
@@ -136,7 +136,7 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_open(&r, NULL);
 	take(&r, &h, &o);
 	r.nodes[1].unsure_binds = r.nodes[0].unsure_binds = 1000;
-	/* somebody else has it, or a part of it */
+	/* Somebody else has the key, or a part of it. */
 	r.nodes[1].acquire_error = r.nodes[0].acquire_error = PAWL_EHELD;
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 1000 * SPAN_MS);
@@ -148,8 +148,7 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_close(&r);
 }
 
-/* A client that is freed meanwhile: its lock does not reach for the acquire any more, which ends
- * first. */
+/* The client is freed meanwhile. Its acquire ends first, and the lock does not use it any more. */
 static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 	(void)state;
 	struct rig r;
@@ -161,15 +160,15 @@ static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
 	r.nodes[1].mood = FAKE_HOLDS_BACK;
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
-	/* the extension; the acquire that follows is not answered */
+	/* The extension is answered; the acquire that follows is not. */
 	fake_let_go(&r.nodes[1]);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[1].asked[CLIENT_ACQUIRE], 1);
 	rig_close(&r);
 }
 
-/* Its node has died, and no other one has a quorum: nobody else could have it, and it is given up
- * when its time is over, for that reason. */
+/* The lock's node has died, and no other node has a quorum. Nobody else could have the lock, so it
+ * is given up only when its time is over, and for that reason. */
 static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void **state) {
 	(void)state;
 	struct rig r;
@@ -181,7 +180,7 @@ static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void
 	fake_hang_up(&r.nodes[0]);
 	rig_pass(&r, 7000 * SPAN_MS);
 	assert_int_equal(h.lost, 0);
-	/* both were asked */
+	/* Both were asked. */
 	assert_true(r.nodes[0].asked[CLIENT_EXTEND] > 1 && r.nodes[1].asked[CLIENT_EXTEND] > 1);
 	assert_true(pawl_lock_valid_ms(h.lock) > 1500);
 	rig_pass(&r, 1500 * SPAN_MS);
@@ -200,7 +199,7 @@ static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **s
 	take(&r, &h, &plain);
 	take(&r, &b, &bound);
 	rig_pass(&r, 3200 * SPAN_MS);
-	/* not in one request: one of them must not be repeated elsewhere */
+	/* The two locks are not in one request: one of them must not be repeated elsewhere. */
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 2);
 	assert_int_equal(r.nodes[0].locks_max, 1);
 	fake_hang_up(&r.nodes[0]);
@@ -219,8 +218,8 @@ static void a_plain_request_gets_no_lock_that_ends_with_the_connection(void **st
 	rig_close(&r);
 }
 
-/* What is missing when a connection breaks is made up for in time, or the lock is lost in time:
- * never a third thing. */
+/* What is missing when a connection breaks is made up for in time, or the lock is lost in time.
+ * There is no third outcome. */
 static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state) {
 	(void)state;
 	for (uint64_t fail_at = 1; fail_at < 60; fail_at++) {
@@ -241,7 +240,8 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 	}
 }
 
-/* The second part asks for it bound; what the first one has decides (lock.h, Entering again). */
+/* The second part of the program asks for the lock as bound, but what the first part has decides
+ * (lock.h, Entering again). */
 static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before(
 	void **state) {
 	(void)state;
@@ -256,7 +256,8 @@ static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_b
 		o.terms.release_on_disconnect = !bound;
 		take(&r, &h, &o);
 		assert_ptr_equal(h.lock, lock);
-		/* else the node would drop what the library does not know to be bound */
+		/* Otherwise the node would drop a lock that the library does not know to be
+		 * bound. */
 		assert_int_equal(r.nodes[0].last_bond, bound);
 		r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 		for (int i = 0; i < 2000; i++) {
@@ -268,7 +269,7 @@ static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_b
 	}
 }
 
-/* While it is handed over it is not trusted, but may be again. */
+/* While the lock is handed over it is not trusted, but it may be again. */
 static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held(
 	void **state) {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Requests of the client: answers, refusals, nodes that fail, hang or talk rot, and who may do what
- * when. */
+/* These tests are about requests of the client: answers, refusals, nodes that fail, hang or send
+ * garbage, and who may do what when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
 	struct pawl_result *result = rig_ask(&r,
 		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
-	/* the lock_id is the caller's: no other was tried */
+	/* The lock_id is the caller's, so that no other one was tried. */
 	assert_int_equal(result->error, PAWL_ENOQUORUM);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
@@ -119,7 +119,7 @@ static void a_node_without_the_others_is_left_with_a_new_lock_id(void **state) {
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
 	assert_memory_not_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
 	rig_settle(&r);
-	/* of the first one */
+	/* The release is that of the first lock_id. */
 	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1);
 	assert_memory_equal(r.nodes[1].last_lock_id.b, r.nodes[0].last_lock_id.b, 16);
 	pawl_result_free(result);
@@ -197,7 +197,7 @@ static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	/* and may have committed */
+	/* This node may have committed, too. */
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	r.nodes[1].error = PAWL_EHELD;
 	struct pawl_result *result = rig_ask(&r,

@@ -1,5 +1,5 @@
-/* Changes of the cluster through the client: what is sent, who is asked next, and what comes
- * back. */
+/* These tests make changes of the cluster through the client: what is sent, who is asked next, and
+ * what comes back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

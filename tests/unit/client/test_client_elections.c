@@ -1,4 +1,4 @@
-/* Elections of the client: campaigning, leading, and every way out of it. */
+/* These tests are about elections of the client: campaigning, leading, and every way out of it. */
 #include "election_part.h"
 
 static void a_candidate_that_is_granted_the_lock_leads(void **state) {
@@ -75,7 +75,7 @@ static void a_leader_that_cannot_extend_steps_down_before_its_time_is_over(void 
 	rig_pass(&r, 3000 * SPAN_MS);
 	assert_int_equal(pawl_election_valid_ms(p.election), 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
-	/* a fake node never answers what it was silent about */
+	/* A fake node never answers what it was silent about. */
 	fake_hang_up(&r.nodes[0]);
 	fake_hang_up(&r.nodes[1]);
 	rig_pass(&r, 5000 * SPAN_MS);
@@ -119,7 +119,7 @@ static void a_transfer_stops_the_program_first_and_then_lets_go(void **state) {
 	assert_int_equal(p.cause, 0);
 	assert_int_equal(r.nodes[0].asked[CLIENT_TRANSFER], 1);
 	assert_false(pawl_election_leads(p.election));
-	/* the program wanted to go */
+	/* The program wanted to go. */
 	assert_false(pawl_election_campaigns(p.election));
 	assert_int_equal(pawl_election_valid_ms(p.election), 0);
 	rig_close(&r);
@@ -178,7 +178,7 @@ static void a_candidate_that_takes_over_asks_each_leader_until_it_leads(void **s
 	unsigned asked = r.nodes[0].asked[CLIENT_ASK_RELEASE];
 	assert_true(asked < 30);
 	fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "other", "", 40);
-	/* heard, before its next request is due */
+	/* This is heard before the next request is due. */
 	rig_settle(&r);
 	rig_pass(&r, 20 * SPAN_S);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ASK_RELEASE], asked);
@@ -281,7 +281,7 @@ static void what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election(
 	assert_int_equal(p.results, 1);
 	assert_int_not_equal(p.result, 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
-	/* what they have not answered comes again */
+	/* What the nodes have not answered comes again. */
 	fake_hang_up(&r.nodes[0]);
 	fake_hang_up(&r.nodes[1]);
 	rig_pass(&r, 10 * SPAN_S);

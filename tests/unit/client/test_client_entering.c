@@ -1,5 +1,5 @@
-/* Several requests of one program under one lock_id: entering a lock again by acquiring it, and
- * what crosses that. */
+/* One program makes several requests under one lock_id: it enters a lock again by acquiring it, and
+ * other requests cross that. */
 #include "holder.h"
 
 static struct pawl_lock_options again_of(const struct holder *h) {
@@ -12,7 +12,7 @@ static void start(struct rig *r, const struct pawl_lock_options *o, struct holde
 	rig_settle(r);
 }
 
-/* A lock that is held, by a client of its own. Gives what it was asked for with. */
+/* Takes a lock with a client of its own. Returns the options with which it was asked for. */
 static struct pawl_lock_options hold(struct rig *r, struct holder *h) {
 	struct pawl_lock_options o = options_of(h, false);
 	rig_open(r, NULL);
@@ -20,7 +20,7 @@ static struct pawl_lock_options hold(struct rig *r, struct holder *h) {
 	return o;
 }
 
-/* A lock that is held, and an acquire of it that the node has answered; the answer is on its
+/* Takes a lock, and starts an acquire of it. The node has answered that, and the answer is on its
  * way. */
 static void hold_and_start(struct rig *r, struct holder *h, struct holder *again) {
 	(void)hold(r, h);
@@ -35,8 +35,8 @@ static void let_go(struct rig *r) {
 	rig_settle(r);
 }
 
-/* Asked for as a shared one the masters would make it one (docs/protocol.md, section 10), and
- * readers would come in beside whoever writes. */
+/* If it were asked for as a shared lock the masters would make it one (docs/protocol.md, section
+ * 10), and readers would come in next to whoever writes. */
 static void a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_held(void **state) {
 	(void)state;
 	struct rig r;
@@ -71,7 +71,7 @@ static void a_request_that_makes_it_a_shared_one_counts_from_the_asking_on(void 
 	}
 }
 
-/* Whoever wants to write is not handed a lock that somebody shares since. */
+/* A caller that wants to write is not given a lock that somebody else shares by now. */
 static void what_was_asked_for_as_an_exclusive_one_is_not_handed_out_as_a_shared_one(void **state) {
 	(void)state;
 	struct rig r;
@@ -87,7 +87,7 @@ static void what_was_asked_for_as_an_exclusive_one_is_not_handed_out_as_a_shared
 	rig_close(&r);
 }
 
-/* ... nor a handle of its own, when the one that knows of it is gone. */
+/* A downgrade is not forgotten when its handle, which knew of it, is gone. */
 static void a_downgrade_is_not_forgotten_with_its_handle(void **state) {
 	(void)state;
 	struct rig r;
@@ -101,8 +101,8 @@ static void a_downgrade_is_not_forgotten_with_its_handle(void **state) {
 	rig_close(&r);
 }
 
-/* The acquire is under way when the one who had entered first lets go: the node works on both, and
- * answers the acquire first. */
+/* The acquire is under way when the part that had entered first lets go. The node works on both,
+ * and answers the acquire first. */
 static void a_lock_that_is_released_while_it_is_entered_again_is_not_held(void **state) {
 	(void)state;
 	struct rig r;
@@ -111,7 +111,7 @@ static void a_lock_that_is_released_while_it_is_entered_again_is_not_held(void *
 	assert_int_equal(pawl_lock_release_start(h.lock, on_done, &h), 0);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
-	/* it is on its way: the key is free, or will be */
+	/* The release is on its way: the key is free, or will be. */
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
 	let_go(&r);
 	assert_null(again.lock);
@@ -152,13 +152,14 @@ static void several_keys_of_which_one_is_released_meanwhile_are_not_held(void **
 	let_go(&r);
 	assert_int_equal(again.count, 0);
 	assert_int_equal(again.error, PAWL_ELOST);
-	/* entered once, as before */
+	/* The lock is entered once, as before. */
 	assert_int_equal(pawl_lock_leave(other.lock), PAWL_EINVAL);
 	assert_true(pawl_lock_valid_ms(other.lock) > 8000);
 	rig_close(&r);
 }
 
-/* A release by the library would take from the holder what the transfer leaves with it. */
+/* If the library released the lock, it would take from the holder what the transfer leaves with
+ * it. */
 static void a_lock_that_is_handed_over_to_nobody_is_not_released_for_a_repeat(void **state) {
 	(void)state;
 	struct rig r;
@@ -175,8 +176,8 @@ static void a_lock_that_is_handed_over_to_nobody_is_not_released_for_a_repeat(vo
 	rig_close(&r);
 }
 
-/* Neither knows what becomes of the other: one would be trusted to be exclusive, or to outlive its
- * connection. */
+/* Neither request knows the outcome of the other. One of the two would be trusted to be exclusive,
+ * or to outlive its connection. */
 static void two_acquires_that_differ_under_one_lock_id_give_no_handle(void **state) {
 	(void)state;
 	for (int shared = 0; shared < 2; shared++) {
@@ -217,7 +218,7 @@ static void two_acquires_that_ask_for_the_same_are_one_lock_that_was_entered_twi
 	rig_close(&r);
 }
 
-/* The fake node gives number 1 always: the first time it was 0. */
+/* The fake node always gives number 1; the first time it was number 0. */
 static void numbers_are_not_believed_in_for_longer_than_they_were_granted(void **state) {
 	(void)state;
 	struct rig r;
@@ -235,8 +236,8 @@ static void numbers_are_not_believed_in_for_longer_than_they_were_granted(void *
 	take(&r, &h, &o);
 	assert_ptr_equal(h.lock, first);
 	assert_int_equal(pawl_lock_slots(first, &slot, 1), 1);
-	/* whoever entered first works with that one, and its nine seconds are not those of number
-	 * 1 */
+	/* The part that entered first works with number 0, and its nine seconds are not those of
+	 * number 1. */
 	assert_int_equal(slot, 0);
 	rig_pass(&r, 2 * SPAN_S);
 	o.lease_ms = 30000;

@@ -1,4 +1,5 @@
-/* What a holder may do with a lock besides keeping it; and several keys at once. */
+/* These tests ask what a holder may do with a lock besides keeping it; some have several keys at
+ * once. */
 #include "holder.h"
 
 static void a_lock_that_is_handed_over_is_not_trusted_from_the_call_on(void **state) {
@@ -107,7 +108,7 @@ static void a_lock_that_was_entered_twice_is_released_by_the_second_release(void
 	assert_int_equal(pawl_lock_enter(first), 2);
 	assert_int_equal(pawl_lock_leave(first), 1);
 	assert_int_equal(pawl_lock_leave(first), PAWL_EINVAL);
-	/* acquiring the same lock again is entering it */
+	/* Acquiring the same lock again means entering it. */
 	o.lock_id = pawl_lock_id(first);
 	take(&r, &h, &o);
 	assert_ptr_equal(h.lock, first);
@@ -185,7 +186,7 @@ static void several_keys_that_were_refused_are_released_one_by_one_where_that_is
 	rig_close(&r);
 }
 
-/* A sixth of nine seconds: that is how long a node may be silent while only this lock is held. */
+/* While only this lock is held, a node may be silent for a sixth of nine seconds. */
 static void a_short_lock_that_is_gone_does_not_make_the_client_impatient(void **state) {
 	(void)state;
 	struct rig r;
@@ -199,7 +200,7 @@ static void a_short_lock_that_is_gone_does_not_make_the_client_impatient(void **
 	rig_settle(&r);
 	take(&r, &h, &o);
 	r.nodes[0].mood = FAKE_SILENT;
-	/* it is asked to extend it after 3 s */
+	/* The node is asked to extend it after 3 s. */
 	rig_pass(&r, 3400 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 0);
@@ -207,7 +208,7 @@ static void a_short_lock_that_is_gone_does_not_make_the_client_impatient(void **
 	rig_close(&r);
 }
 
-/* The node has done it; what it answers cannot be kept. */
+/* The node has done the update, and its answer cannot be kept. */
 static void an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory(void **state) {
 	(void)state;
 	for (uint64_t at = 1; at < 20; at++) {

@@ -1,5 +1,5 @@
-/* The client's life with many calls: what leaves together, what waits, what is canceled, and how it
- * ends. */
+/* These tests are about a client's life with many calls: what leaves together, what waits, what is
+ * canceled, and how it ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void a_callback_may_free_the_client_while_the_node_hangs_up(void **state)
 		free_the_client, &r, NULL), 0);
 	rig_settle(&r);
 	fake_let_go(&r.nodes[0]);
-	/* the answer and the end are read in one turn */
+	/* The answer and the end are read in one turn. */
 	fake_hang_up(&r.nodes[0]);
 	rig_settle(&r);
 	assert_null(r.client);
@@ -144,7 +144,7 @@ static void count(struct pawl_result *take_result, void *arg) {
 static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	(void)state;
 	static const char value[60000];
-	/* 36 MB: more than the connection takes at once, or the socket */
+	/* That is 36 MB, more than the connection or the socket takes at once. */
 	const unsigned many = 600;
 	struct rig r;
 	unsigned done = 0;

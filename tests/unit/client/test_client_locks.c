@@ -1,4 +1,5 @@
-/* Locks of the client: what valid_ms means, renewal in batches, and how a lock ends. */
+/* These tests are about locks of the client: what valid_ms means, renewal in batches, and how a
+ * lock ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +189,7 @@ static void an_answer_after_the_deadline_brings_nothing_back(void **state) {
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	rig_pass(&r, 3100 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
-	/* a pause of the process: no alarm has run yet */
+	/* The process has paused, and no alarm has run yet. */
 	rig_jump(&r, 6 * SPAN_S, 6 * SPAN_S);
 	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
 	fake_let_go(&r.nodes[0]);
@@ -289,7 +290,7 @@ static void two_nodes_that_hang_cost_no_lock(void **state) {
 	rig_open(&r, NULL);
 	take(&r, &h, "k", 3000);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
-	/* both have been tried */
+	/* Both nodes have been tried by then. */
 	rig_pass(&r, 1800 * SPAN_MS);
 	assert_true(r.nodes[1].asked[CLIENT_EXTEND] > 0);
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;

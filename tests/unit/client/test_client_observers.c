@@ -1,4 +1,5 @@
-/* Elections of the client: what an observer is told, and how elections end with their program. */
+/* These tests are about elections of the client: what an observer is told, and how elections end
+ * with their program. */
 #include "election_part.h"
 
 static void an_observer_is_told_of_every_change_in_order_and_of_nothing_old(void **state) {
@@ -27,7 +28,7 @@ static void an_observer_is_told_of_every_change_in_order_and_of_nothing_old(void
 	fake_hang_up(n);
 	rig_settle(&r);
 	assert_true(pawl_election_current(p.election));
-	/* the same one still */
+	/* It is still the same leader. */
 	assert_string_equal(p.leaders, "");
 	r.nodes[0].held = false;
 	fake_hang_up(&r.nodes[1]);

@@ -1,4 +1,4 @@
-/* Requests that a client does not repeat at another node. */
+/* These tests make requests that a client does not repeat at another node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void a_drain_is_never_repeated_at_another_node(void **state) {
 	rig_close(&r);
 }
 
-/* Elsewhere the number is that of another connection. */
+/* At another node the number is that of another connection. */
 static void a_kick_is_never_repeated_at_another_node(void **state) {
 	(void)state;
 	struct rig r;

@@ -1,4 +1,4 @@
-/* The small parts of the client: endpoints, identities, values, options. */
+/* These tests are about the small parts of the client: endpoints, identities, values, options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Calls that a node refuses because their identity has had enough: they come again when the node
- * says, within their time. */
+/* A node refuses calls because their identity has had enough. They come again when the node says,
+ * within their time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void it_is_sent_again_when_the_node_says_and_not_before(void **state) {
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
 	assert_null(result);
 	r.nodes[0].error = 0;
-	/* up to half as long again */
+	/* A call rests for up to half as long again. */
 	rig_pass(&r, 1100 * SPAN_MS);
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
@@ -72,7 +72,7 @@ static void the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_sai
 		assert_int_equal(result->error, PAWL_EQUOTA);
 		rig_settle(&r);
 		assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
-		/* nothing came of it */
+		/* The acquire has taken nothing. */
 		assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
 		pawl_result_free(result);
 		rig_close(&r);
@@ -107,7 +107,7 @@ static void a_call_that_rests_can_be_canceled_and_ends_with_its_client(void **st
 	assert_int_equal(pawl_start(r.client, &acquire, rig_done, &ended, NULL), 0);
 	rig_settle(&r);
 	pawl_cancel(call);
-	/* the one that is left has come again, been refused again, and rests */
+	/* The one that is left has come again, has been refused again, and rests. */
 	rig_pass(&r, 1600 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 3);
 	assert_null(ended);

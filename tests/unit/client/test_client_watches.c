@@ -1,5 +1,5 @@
-/* Watches of the client: what is told first, what after a lost connection, and when it is all told
- * anew. */
+/* These tests are about watches of the client: what is told first, what after a lost connection,
+ * and when it is all told anew. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "pawl/watch.h"
 
 struct seen {
-	/* what was told: "present:somebody=something@41 current ..." */
+	/* What was told: "present:somebody=something@41 current ..." */
 	char text[512];
 	struct pawl_watch *watch;
 	struct pawl_bytes resume;
@@ -57,7 +57,7 @@ static void begin(struct rig *r, struct seen *s, bool prefix) {
 	rig_settle(r);
 }
 
-/* What was told since the last time. */
+/* Checks what was told since the last time. */
 static void expect(struct seen *s, const char *text) {
 	assert_string_equal(s->text, text);
 	s->text[0] = '\0';
@@ -101,7 +101,7 @@ static void a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ende
 	rig_open(&r, NULL);
 	r.nodes[0].ends = "p1";
 	begin(&r, &s, true);
-	/* p2 */
+	/* What is present is p2. */
 	expect(&s, "released:=@41 present:somebody=something@41 current ");
 	rig_close(&r);
 }
@@ -115,7 +115,7 @@ static void a_watch_goes_on_where_it_was_after_its_connection_was_lost(void **st
 	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
 	rig_settle(&r);
 	s.text[0] = '\0';
-	/* the next node is the same one: it has heard of all that */
+	/* The next node follows the same log, and has heard of all that. */
 	r.nodes[1].log = r.nodes[0].log;
 	r.nodes[1].sequence = r.nodes[0].sequence;
 	fake_hang_up(&r.nodes[0]);

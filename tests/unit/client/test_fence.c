@@ -1,5 +1,5 @@
-/* The store of a fence: which tokens pass, and what is left of it after crashes, damage and other
- * processes. */
+/* These tests are about the store of a fence: which tokens pass, and what is left of it after
+ * crashes, damage and other processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +18,8 @@ static char dir[64], path[80];
 
 static bool folders_fail;
 
-/* In place of the C library's. The disk does not confirm which file bears a name. */
+/* This stands in the place of the C library's function. When folders fail, the disk does not
+ * confirm which file bears a name. */
 int fsync(int fd) {
 	struct stat st;
 	if (folders_fail && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -89,11 +90,11 @@ static void readers_do_not_disturb_each_other_but_both_sides_of_a_writer_are_kep
 	assert_int_equal(show(f, "k", 8, PAWL_SHARED), 0);
 	assert_int_equal(show(f, "k", 7, PAWL_SHARED), 0);
 	assert_int_equal(show(f, "k", 4, PAWL_SHARED), PAWL_ELOST);
-	/* a reader came after that writer */
+	/* A reader came after that writer. */
 	assert_int_equal(show(f, "k", 6, PAWL_EXCLUSIVE), PAWL_ELOST);
 	assert_int_equal(show(f, "k", 9, PAWL_EXCLUSIVE), 0);
 	assert_int_equal(show(f, "k", 8, PAWL_SHARED), PAWL_ELOST);
-	/* downgraded */
+	/* The holder has downgraded. */
 	assert_int_equal(show(f, "k", 9, PAWL_SHARED), 0);
 	pawl_fence_close(f);
 }
@@ -114,7 +115,7 @@ static void what_was_allowed_is_known_after_a_restart(void **state) {
 static void two_openers_see_each_other(void **state) {
 	(void)state;
 	struct pawl_fence *one = open_it(), *two = open_it();
-	/* far enough for the file to be written anew */
+	/* These are enough for the file to be written anew. */
 	for (uint64_t token = 1; token < 5000; token += 2) {
 		assert_int_equal(show(one, "k", token, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(two, "k", token + 1, PAWL_EXCLUSIVE), 0);
@@ -130,8 +131,8 @@ static void two_openers_see_each_other(void **state) {
 	pawl_fence_close(f);
 }
 
-/* The file as any crash of the writer could have left it: the last record cut off anywhere, or
- * zeros in its place. */
+/* The file is as any crash of the writer could have left it: the last record is cut off anywhere,
+ * or has zeros in its place. */
 static void a_record_that_was_cut_off_is_dropped_and_the_ones_before_stay(void **state) {
 	(void)state;
 	struct pawl_fence *f = open_it();
@@ -232,7 +233,7 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 	(void)state;
 	pid_t pid = fork();
 	assert_true(pid >= 0);
-	/* a limit of this process stands for the disk's */
+	/* A limit of this process stands in for that of a disk. */
 	if (pid == 0) {
 		struct pawl_fence *f;
 		uint64_t token = 1;
@@ -254,7 +255,7 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 	pawl_fence_close(f);
 }
 
-/* The file has a new name, or is new under its name: what is appended to it may be gone after a
+/* The file has a new name, or is new under its name. What is appended to it may be gone after a
  * crash of the machine. */
 static void a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on(void **state) {
 	(void)state;
@@ -270,11 +271,11 @@ static void a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on
 		assert_int_equal(error, PAWL_EIO);
 		assert_int_equal(errno, ENOSPC);
 		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
-		/* who opens the file does not know what another one has confirmed */
+		/* A process that opens the file does not know what another one has confirmed. */
 		other = open_it();
 		assert_int_equal(show(other, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
 		folders_fail = false;
-		/* a later success means nothing */
+		/* A later success means nothing. */
 		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
 		pawl_fence_close(f);
 		pawl_fence_close(other);
@@ -303,8 +304,8 @@ static void without_memory_nothing_passes_and_nothing_is_lost(void **state) {
 	}
 }
 
-/* One opener has no memory for a name that another one wrote, and has it again when it is asked
- * once more. */
+/* One opener has no memory for a name that another one wrote, and has memory when it is asked once
+ * more. */
 static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
 	(void)state;
 	struct failing failing = { .fail_first = 0 };
@@ -312,7 +313,7 @@ static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
 	struct pawl_fence *f = NULL, *other = open_it();
 	assert_int_equal(fence_store_open(&alloc, path, &f), 0);
 	assert_int_equal(show(other, "k", 8, PAWL_EXCLUSIVE), 0);
-	/* the one after the room to read into */
+	/* This is the allocation after the one for the room to read into. */
 	failing.fail_first = failing.calls + 2;
 	failing.fail_count = 1;
 	assert_int_equal(show(f, "k", 3, PAWL_EXCLUSIVE), PAWL_ENOMEM);

@@ -250,7 +250,7 @@ static void what_reached_few_masters_goes(void **state) {
 	assert_true(knows(s, 0, "k", stage_lock(1)));
 	stage_wait(s, 7 * ROUND);
 	assert_false(knows(s, 0, "k", stage_lock(1)));
-	/* n1 is needed for a quorum. */
+	/* Without n3 a quorum needs n1. */
 	stage_kill(s, 2);
 	take(s, 1, "k", stage_lock(2));
 }

@@ -161,7 +161,7 @@ static void numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_o
 	assert_int_equal(numbers_at(s, 0, x), 2);
 	/* Attempt 78 had number 1. */
 	send(s, 0, MESSAGE_COMMIT, x, 4, clock + 3, 79);
-	/* This number is in use, too. */
+	/* Number 1 is in use by attempt 80 from here on. */
 	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 4, 80);
 	back.attempt = 78;
 	stage_inject(s, 1, 0, &back);

@@ -46,8 +46,8 @@ static int setup_five(void **state) {
 	return named_setup_of(state, 5, 0);
 }
 
-/* Of five masters n1 alone knows, and n2 and n3, which have accepted with it, are dead. n1 asks n4
- * and n5, too, and believes them. */
+/* Of five masters n1 alone knows, and n2 and n3, which have accepted with it, are dead. n4
+ * and n5 need each other's word as well as n1's. */
 static void those_in_doubt_pass_a_claim_on_to_each_other(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 5; i++) {
@@ -209,8 +209,6 @@ static void a_node_outside_believes_no_replica(void **state) {
 	assert_int_equal(epoch_of(s, 4), 3);
 }
 
-/* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is
- * n2, and that it never voted. */
 /* n2 has missed that n4 stands in its place, and n3 has lost its files since then. Now n1 has lost
  * its own files, meets n2 first, and believes what n2 says. Of the masters that n2 knows nobody
  * else is left; but n1's file names n3. */
@@ -238,6 +236,8 @@ static void a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its
 	must(s, 2, replacing("n1", "n1"));
 }
 
+/* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is
+ * n2, and that it never voted. */
 static void a_link_under_another_name_does_not_stand_for_a_member(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));

@@ -1,5 +1,5 @@
-/* Shared locks: who may hold together, who waits for whom, and tokens among those that hold
- * together (docs/protocol.md, section 10). */
+/* These tests are about shared locks: who may hold together, who waits for whom, and the tokens of
+ * those that hold together (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static void readers_hold_together_at_any_nodes(void **state) {
@@ -83,14 +83,14 @@ static void a_reader_whose_lease_ends_lets_the_writer_in(void **state) {
 	stage_wait(s, SPAN_S);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	stage_wait(s, 3 * SPAN_S / 2);
-	/* the second one's lease is over, the first one's is not */
+	/* The second one's lease is over, but the first one's is not. */
 	assert_false(answered(s, writer));
 	stage_wait(s, SPAN_S);
 	token_of(s, writer);
 }
 
-/* A promise is exclusive whatever it is for: the one who was displaced asks again, and gets the
- * next token. */
+/* A promise is exclusive whatever it is for. The request that was displaced asks again, and gets
+ * the next token. */
 static void readers_that_ask_at_the_same_moment_have_different_tokens(void **state) {
 	struct stage *s = *state;
 	uint64_t ids[3];
@@ -109,7 +109,7 @@ static void readers_that_ask_at_the_same_moment_have_different_tokens(void **sta
 
 static void a_reader_displaced_by_another_reader_is_not_told_that_it_is_held(void **state) {
 	struct stage *s = *state;
-	/* n1 has promises everywhere, and its commit is on its way */
+	/* n1 has promises everywhere, and its commit is on its way. */
 	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
 	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
 	uint64_t first = stage_ask(s, 0, shared_request("k", stage_lock(1), 0));
@@ -137,7 +137,7 @@ static void a_lock_keeps_its_kind(void **state) {
 	assert_true(stage_count(s, COUNT_terms_refused) > 0);
 }
 
-/* The repeat draws a new token because one master lacks X. It may fail, when the newcomer was
+/* The repeat draws a new token because one master lacks X. It may fail where the newcomer was
  * faster; the tokens differ. */
 static void a_repeat_and_a_newcomer_never_have_the_same_token(void **state) {
 	struct stage *s = *state;
@@ -146,7 +146,7 @@ static void a_repeat_and_a_newcomer_never_have_the_same_token(void **state) {
 		stage_isolate(s, round, true);
 		uint32_t other = (round + 1) % 3;
 		assert_int_equal(share(s, other, key, stage_lock(1)), PAWL_OK);
-		/* who would have taught it */
+		/* That node would have sent the record to the others. */
 		stage_kill(s, other);
 		assert_true(stage_start(s, other));
 		stage_isolate(s, round, false);
@@ -202,7 +202,7 @@ static int setup_with_a_replica(void **state) {
 	return 0;
 }
 
-/* X asks through a node of its own; its commit has reached one master when Y's reaches all. */
+/* X asks through a node of its own. X's commit has reached one master when Y's reaches all. */
 static void a_reader_whose_commit_is_overtaken_by_another_one_asks_again(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 3, 2, MESSAGE_PROMISE, true);

@@ -1,10 +1,10 @@
-/* Background anti-entropy among masters: who missed writes gets back to the others' state without
- * extensions. */
+/* These tests are about anti-entropy among masters in the background: a master that missed writes
+ * gets back to the state of the others without extensions. */
 #include "named.h"
 
 #include <stdio.h>
 
-/* request_timeout of the stage */
+/* The request_timeout of the stage. */
 #define ROUND (100 * SPAN_MS)
 #define LONG (8 * SPAN_S)
 
@@ -50,8 +50,8 @@ static uint64_t sync_messages(const struct stage *s) {
 	return sum;
 }
 
-/* Teaching and sending releases again are lists that keep one entry, so that all but the last one
- * is left to what is tested. */
+/* The lists of repairs and of releases to be sent again keep one entry each, so that all but the
+ * last one is left to what is tested. */
 static int setup_forgetful(void **state) {
 	struct stage_options o = named_options();
 	o.limits.unfinished = 1;
@@ -122,7 +122,7 @@ static void the_cost_follows_the_difference_and_not_the_table(void **state) {
 		assert_true(has(s, 2, key_of(5000 + i), lock_of(5000 + i)));
 	}
 	assert_true(stage_sent(s, MESSAGE_SYNC_RECORD) - records <= 3);
-	/* three leaves, four links, at most twice */
+	/* There are three leaves and four links, and each is pulled twice at most. */
 	assert_true(stage_count(s, COUNT_sync_leaf_pulled) - pulled <= 24);
 	assert_true(sync_messages(s) - before <= 100);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -134,7 +134,7 @@ static void what_is_merely_on_its_way_is_not_pulled(void **state) {
 	struct stage *s = *state;
 	put(s, 0, "k", stage_lock(1), 5);
 	put(s, 1, "k", stage_lock(1), 5);
-	/* nobody compares twice */
+	/* Nobody compares twice. */
 	stage_wait(s, ROUND - 10 * SPAN_MS);
 	assert_true(stage_sent(s, MESSAGE_SYNC_LEAVES) > 0);
 	put(s, 2, "k", stage_lock(1), 5);
@@ -143,8 +143,8 @@ static void what_is_merely_on_its_way_is_not_pulled(void **state) {
 	assert_int_equal(stage_sent(s, MESSAGE_SYNC_KEYS), 0);
 }
 
-/* More records that no quorum has than an exchange looks at, and everywhere: what can be mended
- * gets its turn all the same. */
+/* There are more records that no quorum has than an exchange looks at, and everywhere. What can be
+ * repaired gets its turn all the same. */
 static void what_cannot_be_mended_keeps_nothing_else_from_it(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 6000; i++) {
@@ -170,7 +170,7 @@ static void what_a_failed_commit_left_on_one_master_is_not_spread_and_goes(void 
 	struct stage *s = *state;
 	put(s, 1, "k", stage_lock(1), 5);
 	stage_wait(s, 2 * ROUND);
-	/* its commit may still be counting */
+	/* The commit of this record may still be counting. */
 	assert_true(has(s, 1, "k", stage_lock(1)));
 	stage_wait(s, 8 * ROUND);
 	assert_int_equal(stage_count(s, COUNT_sync_dropped), 1);
@@ -189,7 +189,7 @@ static void what_was_not_listed_for_want_of_room_is_not_taken_for_absent(void **
 	for (uint32_t i = 0; i < 2103; i++) {
 		m.key = slice_str(key_of(i % 3));
 		m.lock_id = lock_of(i);
-		/* the last ones are at n1 alone, so that there is something to compare */
+		/* Only n1 has the last ones, so that there is something to compare. */
 		for (uint32_t to = 0; to < (i < 2100 ? 3 : 1); to++) {
 			stage_inject(s, to == 0 ? 1 : 0, to, &m);
 		}
@@ -218,7 +218,7 @@ static void a_released_record_does_not_come_back(void **state) {
 static void a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it(
 	void **state) {
 	struct stage *s = *state;
-	/* 0 and 1 know nothing of it any more */
+	/* Nodes 0 and 1 know nothing of it any more. */
 	put(s, 2, "k", stage_lock(1), 5);
 	stage_wait(s, 6 * ROUND);
 	assert_int_equal(stage_status(s, 0).held + stage_status(s, 1).held, 0);
@@ -227,7 +227,7 @@ static void a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_wh
 static void a_record_is_learned_as_a_quorum_has_it_and_not_as_one_master_alone(void **state) {
 	struct stage *s = *state;
 	put(s, 0, "k", stage_lock(1), 5);
-	/* a repeat whose commit reached only this one */
+	/* This is a repeat whose commit reached only this master. */
 	put(s, 1, "k", stage_lock(1), 9);
 	stage_wait(s, 6 * ROUND);
 	assert_int_equal(token_at(s, 0, "k", stage_lock(1)), 5);
@@ -244,14 +244,14 @@ static void another_lock_in_the_way_is_not_displaced(void **state) {
 	assert_false(has(s, 2, "k", stage_lock(1)));
 	assert_true(has(s, 2, "k", stage_lock(2)));
 	assert_true(holds(s, 0, "k", stage_lock(1)));
-	/* nobody can have been answered the other one */
+	/* Nobody can have been answered with the other token. */
 	stage_wait(s, 8 * ROUND);
 	assert_true(has(s, 2, "k", stage_lock(1)));
 	assert_false(has(s, 2, "k", stage_lock(2)));
 }
 
-/* The record has run out here, and is about to at the others, which still report it: who was
- * waiting for that has been promised the key. */
+/* The record has run out here, and is about to run out at the others, which still report it.
+ * Whoever was waiting for that has been promised the key. */
 static void a_promise_is_not_displaced(void **state) {
 	struct stage *s = *state;
 	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1 << 16,

@@ -1,7 +1,8 @@
-/* Section 6, Proof, and Who is told what: nodes that say what they like. */
+/* These tests have nodes that say what they like (docs/protocol.md, section 6, Proof, and Who is
+ * told what). */
 #include "takeover.h"
 
-/* n1 to n3 stay what they are, also after a restart of all. */
+/* Checks that n1 to n3 stay what they are, even after a restart of all. */
 static void nothing_is_taken_over(struct stage *s, uint64_t epoch) {
 	stage_wait(s, 3 * SPAN_S);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -62,8 +63,8 @@ static void a_master_takes_nothing_over_by_one_packet(void **state) {
 	lies(*state, 2);
 }
 
-/* It goes on for much longer than anybody waits before it passes a claim on: two that are linked
- * with each other do not. */
+/* The master goes on for much longer than anybody waits before it passes a claim on. Two masters
+ * that are linked with each other do not pass it on. */
 static void a_master_that_insists_takes_nothing_over(void **state) {
 	struct stage *s = *state;
 	const struct config c = taken_over(s, 0, 2, 1);
@@ -145,7 +146,7 @@ static void a_removed_replica_gets_no_record(void **state) {
 	assert_int_equal(told_of_records(s, 3), before);
 }
 
-/* n3 is a master of the epoch before, and so in everybody's table of peers. */
+/* n3 is a master of the epoch before, and so it is in everybody's table of peers. */
 static void a_removed_master_gets_no_record(void **state) {
 	struct stage *s = *state;
 	must(s, 0, change_of(CHANGE_REMOVE, "n3"));
@@ -234,7 +235,7 @@ static void one_node_alone_does_not_say_that_all_have_taken_over(void **state) {
 	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
 	stage_settle(s);
 	assert_false(stage_status(s, 0).complete);
-	/* it is in the epoch no more */
+	/* This node is in the epoch no more. */
 	says_complete(s, 2, 0);
 	says_complete(s, 1, 0);
 	assert_false(stage_status(s, 0).complete);

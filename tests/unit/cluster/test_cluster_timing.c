@@ -1,5 +1,5 @@
-/* Sections 6 and 9: which timings a change may set, that each can be taken back, and what is left
- * when a change was wrong. */
+/* These tests ask which timings a change may set, that each change can be taken back, and what is
+ * left when a change was wrong (docs/protocol.md, sections 6 and 9). */
 #include <string.h>
 
 #include "members.h"
@@ -25,7 +25,7 @@ static void a_request_timeout_that_no_machine_keeps_is_refused(void **state) {
 	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(SPAN_MS, 0)));
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
 	assert_true(says(r, "request_timeout must be at least 10ms"));
-	/* leases of 10 s */
+	/* The leases are of 10 s. */
 	assert_int_equal(do_change(s, 0, request_of(6 * SPAN_S, 12 * SPAN_S)), PAWL_EBADREQUEST);
 	assert_int_equal(epoch_of(s, 0), 1);
 	must(s, 0, max_lease_of(600 * SPAN_S));
@@ -56,7 +56,7 @@ static void leases_shorter_than_the_shortest_are_not_set(void **state) {
 /* Answers on this link are late once. */
 static void be_slow(struct stage *s, uint32_t from, uint32_t to) {
 	s->held[from][to] = true;
-	/* a ping every 25 ms */
+	/* There is a ping every 25 ms. */
 	stage_wait(s, 70 * SPAN_MS);
 	s->held[from][to] = false;
 	stage_settle(s);
@@ -70,10 +70,10 @@ static void a_request_timeout_below_eight_round_trips_is_refused(void **state) {
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
 	assert_true(says(r, "n3: a round trip with it took"));
 	assert_true(says(r, ": request_timeout must be"));
-	/* to raise it needs no measure */
+	/* Raising it needs no measured round trip. */
 	must(s, 0, request_of(300 * SPAN_MS, SPAN_S));
 	stage_wait(s, 125 * SPAN_S);
-	/* that was not lately any more */
+	/* The late answer was too long ago by now to count. */
 	must(s, 0, request_of(80 * SPAN_MS, 0));
 }
 
@@ -90,7 +90,7 @@ static void round_trips_to_a_node_that_is_gone_are_forgotten(void **state) {
 static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void **state) {
 	struct stage *s = *state;
 	be_slow(s, 1, 2);
-	/* it is told with the next answer to a ping */
+	/* The round trip is told with the next answer to a ping. */
 	stage_wait(s, 100 * SPAN_MS);
 	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(80 * SPAN_MS, 0)));
 	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
@@ -101,7 +101,7 @@ static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void 
 static void a_round_trip_that_no_link_lives_for_is_not_taken_for_true(void **state) {
 	struct stage *s = *state;
 	s->held[2][0] = true;
-	/* a ping is on its way */
+	/* A ping is on its way by then. */
 	stage_wait(s, 30 * SPAN_MS);
 	for (uint64_t round = 1; round < 1000; round++) {
 		stage_inject(s, 2, 0, &(struct message){ .kind = MESSAGE_PONG, .round = round,
@@ -122,7 +122,7 @@ static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_fr
 	struct stage *s = *state;
 	must(s, 0, request_of(10 * SPAN_MS, 20 * SPAN_MS));
 	uint64_t id = ask_change(s, 0, request_of(100 * SPAN_MS, 200 * SPAN_MS));
-	/* promise and acceptance: 150 ms each */
+	/* Promise and acceptance take 150 ms each. */
 	for (int i = 0; i < 4 && !answered(s, id); i++) {
 		s->nodes[1].disk_held = s->nodes[2].disk_held = true;
 		stage_wait(s, 150 * SPAN_MS);
@@ -134,7 +134,7 @@ static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_fr
 	}
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_decree_rival), 0);
-	/* who is asked again while the disk is busy syncs nothing more */
+	/* A master that is asked again while its disk is busy syncs nothing more. */
 	assert_int_equal(stage_count(s, COUNT_decree_promise), 6);
 	assert_int_equal(stage_count(s, COUNT_decree_accept), 6);
 	assert_int_equal(epoch_of(s, 0), 3);
@@ -163,7 +163,7 @@ static void masters_that_are_lost_in_the_midst_of_a_decree_are_not_waited_for(vo
 	uint64_t id = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_isolate(s, 0, true);
 	stage_wait(s, 50 * SPAN_MS);
-	/* that round is over */
+	/* That round is over by then. */
 	assert_true(count_of(s, 0, COUNT_decree_rival) > 0);
 	s->nodes[1].disk_held = s->nodes[2].disk_held = false;
 	stage_isolate(s, 0, false);
@@ -178,7 +178,7 @@ static void an_answer_of_the_decree_that_was_lost_is_asked_for_again(void **stat
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
-	/* in the same round */
+	/* The change was made in the same round. */
 	assert_int_equal(stage_count(s, COUNT_decree_rival), 0);
 }
 
@@ -205,13 +205,13 @@ static void must_start_over(struct stage *s, uint32_t node, uint64_t token) {
 	assert_int_equal(state_of(s, node), CORE_RECOVERING);
 	stage_wait(s, 10 * SPAN_S);
 	assert_int_equal(state_of(s, node), CORE_RECOVERING);
-	/* 10 s (1 + 2 %) */
+	/* This is max_lease, 10 s (1 + 2 %). */
 	stage_wait(s, 300 * SPAN_MS);
 	assert_int_equal(state_of(s, node), CORE_VOTING);
 	assert_string_equal(core_config(s->nodes[node].core)->nodes[0].address,
 		s->nodes[node].address);
 	assert_true(take(s, node, "k", stage_lock(9)) > token);
-	/* it is so */
+	/* The configuration is already so. */
 	assert_int_equal(do_change(s, node, force), PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_forced), 1);
 }
@@ -219,7 +219,7 @@ static void must_start_over(struct stage *s, uint32_t node, uint64_t token) {
 static void who_was_left_out_by_mistake_starts_over_from_its_disk(void **state) {
 	struct stage *s = *state;
 	uint64_t token = hand_over_to_the_dead(s);
-	/* only that */
+	/* Starting over is all that can be done. */
 	assert_int_equal(do_change(s, 0, max_lease_of(SPAN_S)), PAWL_ERECOVERING);
 	must_start_over(s, 0, token);
 	struct core_change add = change_of(CHANGE_ADD_REPLICA, "n6");
@@ -250,7 +250,7 @@ static void who_never_was_in_has_nothing_to_start_over_from(void **state) {
 	assert_int_equal(stage_count(s, COUNT_forced), 0);
 }
 
-/* n1 starts over, and its tokens are above 2^40. Of n4, a replica, no clock is on disk. */
+/* n1 starts over, and its tokens are above 2^40. n4, a replica, has no clock on disk. */
 static void a_replica_without_a_clock_starts_over_above_an_earlier_start(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 1);

@@ -1,5 +1,5 @@
-/* Several keys in one request, and one lock_id for several keys: what may not come together
- * (docs/protocol.md, sections 2 and 11). */
+/* These tests have several keys in one request, and one lock_id for several keys, and ask what may
+ * not come together (docs/protocol.md, sections 2 and 11). */
 #include "members.h"
 
 static struct core_request group(const struct core_lock *locks, uint32_t count, span_ns wait) {
@@ -24,8 +24,8 @@ static void a_lock_id_for_two_keys_of_a_request_is_refused(void **state) {
 	assert_memory_equal(stage_last(s)->failed_key.bytes, "c", 1);
 }
 
-/* X has "b" and "c" with one lock_id. That of "b" is over, and another one has come and gone: what
- * this node knows of "c" is not about it. */
+/* X has "b" and "c" with one lock_id. X's lease of "b" is over, and another lock of it has come and
+ * gone. What this node knows of "c" says nothing about "b". */
 static void a_lock_id_of_two_keys_is_vouched_for_each_by_itself(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "b", stage_lock(1));
@@ -35,14 +35,14 @@ static void a_lock_id_of_two_keys_is_vouched_for_each_by_itself(void **state) {
 	assert_int_equal(release(s, 1, "b", stage_lock(2)), PAWL_OK);
 	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("b"),
 		.lock_id = stage_lock(1), .token = 1, .lease_us = 1000000, .ballot = { 1, 1, 1 } };
-	/* one master has missed the end */
+	/* One master has missed the end. */
 	stage_inject(s, 0, 1, &m);
-	/* two of three lack it */
+	/* Two of three masters lack it. */
 	assert_int_equal(extend(s, 0, "b", stage_lock(1), LEASE, false), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "c", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
-/* Its first client is gone, and everything is being given back: the same request over another
+/* The first client is gone, and everything is being rolled back. The same request over another
  * connection is not told so, but served. */
 static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 	struct stage *s = *state;
@@ -73,8 +73,8 @@ static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
-/* n3 has missed "a", and its answer to an extension, that it wants the record, comes when that is
- * given back already; but the replica that coordinates all this still has it. */
+/* n3 has missed "a". Its answer to an extension, that it wants the record, comes when that is
+ * rolled back already; but the replica that coordinates all this still has it. */
 static void an_extension_brings_nothing_back_that_was_given_back(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 3;
@@ -111,7 +111,7 @@ static int setup_replica(void **state) {
 	return 0;
 }
 
-/* R5: what the epoch in which it was asked allowed. */
+/* The limit (R5) is the one of the epoch in which the lease was asked for. */
 static void a_lease_that_a_new_epoch_does_not_allow_is_too_long(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(9));
@@ -131,8 +131,8 @@ static void a_lease_that_a_new_epoch_does_not_allow_is_too_long(void **state) {
 	}
 }
 
-/* n4 adopts epoch 2 first, and its commit is on its way. No master votes in that epoch yet when the
- * wait is over. */
+/* n4 adopts epoch 2 first, and its commit is on its way. When the wait is over no master votes in
+ * that epoch yet. */
 static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 3;
@@ -162,7 +162,7 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_suspended_resumed), 1);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
-	/* what the commit has left was given back before that */
+	/* What the commit has left was rolled back before that. */
 	take(s, 1, "k", stage_lock(2));
 }
 
@@ -171,13 +171,13 @@ static void the_deadline_of_all_is_that_of_the_one_that_ends_first(void **state)
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
 	uint64_t id = stage_ask(s, 0, group(locks, 2, 20 * SPAN_S));
-	/* too short for the elder to be extended */
+	/* The time is too short for the older one to be extended. */
 	stage_wait(s, LEASE / 20);
 	assert_int_equal(release(s, 1, "b", stage_lock(9)), PAWL_OK);
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_group_extended), 0);
-	/* since it was asked */
+	/* The lock is valid from the moment at which it was asked for. */
 	assert_true(stage_answer(s, id)->r.valid <= span_shrink(LEASE, 10000));
 }
 

@@ -1,4 +1,5 @@
-/* Which token an extension answers (docs/protocol.md, section 2, Extend). */
+/* These tests ask with which token an extension is answered (docs/protocol.md, section 2,
+ * Extend). */
 #include "named.h"
 
 static uint64_t token_at(const struct stage *s, uint32_t node) {
@@ -7,7 +8,7 @@ static uint64_t token_at(const struct stage *s, uint32_t node) {
 	return token;
 }
 
-/* A repeat of the acquire at node 1 whose commit has reached node 0 alone so far. */
+/* Repeats the acquire at node 1. The commit of the repeat has reached node 0 alone so far. */
 static uint64_t repeat_under(struct stage *s, uint64_t token, const struct terms *terms) {
 	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8, .lease_us =
@@ -40,8 +41,8 @@ static void a_token_that_one_master_has_is_brought_to_others_before_it_is_answer
 	is_had_by_a_quorum(s, stage_last(s)->r.token);
 }
 
-/* For a caller that keeps no deadline only masters count that had it: those that were behind still
- * do. */
+/* For a caller that keeps no deadline only masters count that had the lock. Those that were behind
+ * still count. */
 static void who_was_behind_has_had_it_all_the_same(void **state) {
 	struct stage *s = *state;
 	repeat_at(s, take(s, 2, "k", stage_lock(1)));

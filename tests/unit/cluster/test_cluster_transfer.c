@@ -1,4 +1,4 @@
-/* A lock that is handed over to the one its holder names, and asking a holder to let go
+/* These tests hand a lock over to the one that its holder names, and ask a holder to let go
  * (docs/protocol.md, section 10, Succession). */
 #include "members.h"
 #include "replicas.h"
@@ -32,7 +32,7 @@ static void the_named_one_gets_it_although_others_came_first(void **state) {
 		third = wait_as(s, 1, "third", 3);
 	assert_int_equal(transfer(s, 0, 100, "third"), PAWL_OK);
 	assert_true(stage_last(s)->r.op == CORE_ACQUIRE || stage_last(s)->r.released);
-	/* without any time having passed */
+	/* No time has passed. */
 	token_of(s, third);
 	assert_false(answered(s, first) || answered(s, second));
 	assert_true(holds(s, 2, "k", stage_lock(3)));
@@ -130,7 +130,7 @@ static void it_is_a_release_in_every_way(void **state) {
 	const struct message late = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str("k"),
 		.lock_id = stage_lock(100), .token = 1, .lease_us = 1000000 };
 	release(s, 0, "k", stage_lock(1));
-	/* R3 */
+	/* R3 refuses it. */
 	stage_inject(s, 0, 2, &late);
 	assert_false(held_anywhere(s, 100));
 }
@@ -169,7 +169,8 @@ static void whoever_has_the_named_one_in_its_queue_may_say_so(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t others = 0;
-	/* each of the three is the replica's only one in turn; one of them is node 0's home */
+	/* Each of the three is in turn the only master that the replica is linked with, and one of
+	 * them is node 0's home. */
 	for (uint32_t home = 0; home < 3; home++) {
 		for (uint32_t i = 0; i < 3; i++) {
 			stage_cut(s, REPLICA, i, i != home);

@@ -1,8 +1,8 @@
-/* Those who have a turn wait at the masters, also behind promises, and only behind those who do not
- * wait for them (docs/protocol.md, section 5). */
+/* Those who have a turn wait at the masters, behind promises as well, and only behind those who do
+ * not wait for them (docs/protocol.md, section 5). */
 #include "named.h"
 
-/* A key of which n1 is the home: to enter its own queue it needs no message. */
+/* Returns a key of which n1 is the home: n1 needs no message to enter its own queue. */
 static const char *key_of_n1(struct stage *s) {
 	static char key[2];
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
@@ -26,7 +26,7 @@ static void hold_answers(struct stage *s, bool hold) {
 	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, hold);
 }
 
-/* All masters have promised to a newcomer at n3, which does not know it yet, and hears nothing. */
+/* All masters have promised to a newcomer at n3. n3 does not know that yet, and hears nothing. */
 static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 	hold_answers(s, true);
 	struct core_request r = stage_acquire(key, stage_lock(1), LEASE, WAIT);
@@ -36,7 +36,7 @@ static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 	return id;
 }
 
-/* Asks at n2, and is kept there and by its home, with the turn. */
+/* Asks at n2. The request is kept there and by its home, with the turn. */
 static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
 	uint64_t kept = stage_count(s, COUNT_promise_parked),
 		rivals = stage_count(s, COUNT_turn_rival);
@@ -50,7 +50,7 @@ static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns 
 	return id;
 }
 
-/* No time passes: nobody paused. */
+/* No time passes, so nobody paused. */
 static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
@@ -63,7 +63,8 @@ static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	assert_false(answered(s, second));
 }
 
-/* The newcomer has it for a moment; those who ask then are no earlier than the one who waits. */
+/* The newcomer has the key for a moment. Those who ask then are no earlier than the one who
+ * waits. */
 static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
@@ -100,7 +101,7 @@ static void a_promise_that_ends_with_its_link_makes_room(void **state) {
 	token_of(s, first);
 }
 
-/* Nobody holds the key: a tie. When somebody does, its home tells it. */
+/* Nobody holds the key, so that it is a tie. When somebody does, the home tells it. */
 static void a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
@@ -126,7 +127,7 @@ static void a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_tha
 	assert_int_equal(stage_answer(s, tries)->r.error, PAWL_EHELD);
 }
 
-/* The first one's commit has not reached n2 when its home gives the second one the turn. */
+/* The first one's commit has not reached n2 when the home gives the second one the turn. */
 static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
@@ -137,7 +138,7 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
 	token_of(s, first);
-	/* at n3 behind its lock, at n2 behind its promise */
+	/* n3 keeps it behind the lock, and n2 behind the promise. */
 	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 2);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, false);
 	stage_settle(s);
@@ -164,20 +165,20 @@ static void keeps(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) 
 	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 1);
 }
 
-/* Each has a promise where the other one waits: the earlier one lets go of its own. */
+/* Each of the two has a promise where the other one waits. The earlier one lets go of its own. */
 static void nobody_waits_behind_a_later_ones_promise(void **state) {
 	struct stage *s = *state;
 	asks_n3(s, 0, 1, 20, true);
 	refuses(s, 1, 2, 10);
 	keeps(s, 1, 3, 30);
-	/* it has another stamp now, and is not kept any more */
+	/* The request has another stamp now, and is not kept any more. */
 	refuses(s, 1, 3, 15);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
 		.lock_id = stage_lock(1), .attempt = 1 });
 	assert_int_equal(stage_count(s, COUNT_kept_promised), 0);
 }
 
-/* As that of a hand-over is: its place is not known. */
+/* The turn of a hand-over has no stamp: its place is not known. */
 static void nobody_waits_behind_a_turn_without_a_stamp(void **state) {
 	struct stage *s = *state;
 	asks_n3(s, 0, 1, 0, true);
@@ -193,7 +194,7 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 	keeps(s, 1, 3, 30);
 	uint64_t told = stage_sent(s, MESSAGE_PROMISE_ANSWER);
 	asks_n3(s, 0, 1, 20, true);
-	/* the answer, and to the one of 10 */
+	/* These are the answer, and the word to the request with stamp 10. */
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE_ANSWER), told + 2);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
 		.lock_id = stage_lock(1), .attempt = 1 });
@@ -201,7 +202,7 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 }
 
 /* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and
- * who comes later has the promise. */
+ * a later request has the promise. */
 static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 	const char *key = key_of_n1(s);
 	assert_int_equal(stage_do(s, 1, stage_acquire(key, stage_lock(9), lease, 0)), PAWL_OK);
@@ -219,7 +220,7 @@ static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 		.key = slice_str(key), .lock_id = stage_lock(2), .ticket = { UINT32_MAX, 1 },
 		.flags = FLAG_TURN });
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
-	/* it has ended at n1 */
+	/* The lock has ended at n1 by then. */
 	stage_wait(s, 35 * SPAN_MS);
 	assert_false(answered(s, first));
 	stage_wait(s, 20 * SPAN_MS);
@@ -247,8 +248,8 @@ static void who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon(vo
 
 /* ---- the place of a request whose commit the home has refused (section 2, Acquire) ---- */
 
-/* A reader at n3 has the lock, a writer at n2 waits for it, and then a reader at n3. The first
- * reader has released it at n2 and n3, not at n1. */
+/* A reader at n3 has the lock, a writer at n2 waits for it, and then a reader at n3 does. The first
+ * reader has released the lock at n2 and n3, but not at n1. */
 struct refused_at_home {
 	const char *key;
 	uint64_t writer, reader, turns;
@@ -273,13 +274,13 @@ static struct refused_at_home refused_at_home(struct stage *s) {
 	return at;
 }
 
-/* At n3 somebody else's lock comes before the writer's commit, and ends after it: n2 is the only
- * one to have accepted that. */
+/* At n3 somebody else's lock comes before the writer's commit, and ends after it. n2 is the only
+ * master to have accepted that commit. */
 static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
 	struct stage *s = *state;
 	const struct refused_at_home at = refused_at_home(s);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
-	/* its answer is behind the commit */
+	/* The answer to the release is behind the commit. */
 	(void)release(s, 2, at.key, stage_lock(9));
 	const uint64_t far = stage_status(s, 1).clock + 1000;
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
@@ -297,7 +298,7 @@ static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
 	assert_false(answered(s, at.reader));
 }
 
-/* n2 and n3 accept. The answer of one of the others is known last. */
+/* n2 and n3 accept. The answer of `last` is the last to be known. */
 static void granted_without_its_home(struct stage *s, uint32_t last) {
 	const struct refused_at_home at = refused_at_home(s);
 	stage_stop(s, last, 1, MESSAGE_COMMIT_ANSWER, true);

@@ -1,5 +1,6 @@
-/* A node gives a lock up that was to end with it, and not every master hears; or the lock has ended
- * (docs/protocol.md, section 2, Release on disconnect). Three masters; the node is a replica. */
+/* A node gives up a lock that was to end with it, and not every master hears; or the lock has ended
+ * (docs/protocol.md, section 2, Release on disconnect). There are three masters; the node is a
+ * replica. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static void take_without_n3(struct stage *s) {
 	take(s, REPLICA, "k", stage_lock(1));
 }
 
-/* n1 does not hear that the bond is over: the link is down just then. */
+/* n1 does not hear that the session binding is over, because the link is down just then. */
 static void given_up_unheard_by_n1(struct stage *s) {
 	take_without_n3(s);
 	(void)binding(s, "k", stage_lock(1));
@@ -89,7 +90,7 @@ static void a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it
 	must_stay_after_the_node(s);
 }
 
-/* It is told under the epoch before, and n1 is in the next one already. */
+/* The node says so under the epoch before, and n1 is in the next one already. */
 static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
@@ -102,7 +103,7 @@ static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(
 	must_stay_after_the_node(s);
 }
 
-/* A bond that the node still keeps is told again over the new link, and goes on. */
+/* The node says again, over the new link, which session bindings it still keeps, and they go on. */
 static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
 	struct stage *s = *state;
 	take(s, REPLICA, "k", stage_lock(1));
@@ -117,7 +118,7 @@ static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
 	assert_int_equal(stage_count(s, COUNT_binding_ended), 3);
 }
 
-/* The lock goes on by n2 and n3, who hand it over; n1 goes on as a master, and has it bound from
+/* n2 and n3 still have the lock, and hand it over. n1 goes on as a master, and has it bound from
  * before. */
 static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state) {
 	struct stage *s = *state;
@@ -135,8 +136,8 @@ static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state)
 	assert_true(has_k(s, 0));
 }
 
-/* n1 is none of the masters for an epoch, so that the node does not count on it; then it is one
- * again, and is not told. */
+/* n1 is none of the masters for an epoch, so that the node does not count on it. Then n1 is a
+ * master again, and is not told. */
 static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 8 * SPAN_S, 0);
@@ -172,7 +173,7 @@ static uint64_t lose_k(struct stage *s, bool goes_on) {
 	return id;
 }
 
-/* Its holder goes on through n1, by all masters: the node knows nothing of that. */
+/* The holder goes on through n1, with all masters; the node knows nothing of that. */
 static void what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it(void **state) {
 	struct stage *s = *state;
 	take(s, REPLICA, "k", stage_lock(1));
@@ -182,7 +183,7 @@ static void what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it(void *
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-/* Section 10: a loss is no release. */
+/* A loss is no release (section 10). */
 static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
@@ -192,12 +193,12 @@ static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state)
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 	stage_wait(s, SPAN_S - 2 * GRACE);
 	assert_false(answered(s, waiter));
-	/* well before the lease would have ended */
+	/* This is well before the lease would have ended. */
 	stage_wait(s, 3 * GRACE);
 	(void)token_of(s, waiter);
 }
 
-/* The answers take a moment. */
+/* The masters' answers take a moment. */
 static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 	struct stage *s = *state;
 	stage_wait(s, 10 * SPAN_MS);
@@ -214,7 +215,7 @@ static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
-/* One that has missed it is not enough to say so. */
+/* One master that has missed the lock is not enough to say so. */
 static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
@@ -223,9 +224,9 @@ static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **sta
 	assert_false(answered(s, id));
 }
 
-/* n1's last word is late: n3 has told that it lacks the lock, and learns it, before n1's lease
- * ends, which has missed the extension. q masters have the lock all the time. `by`: through whom it
- * is extended. */
+/* n1's last word is late. n3 has said that it lacks the lock, and learns it, before the lease ends
+ * at n1, which has missed the extension. q masters have the lock all the time. `by` is the node
+ * through which it is extended. */
 static void extended_between_two_answers(struct stage *s, uint32_t by) {
 	take_without_n3(s);
 	stage_wait(s, LEASE - 40 * SPAN_MS);
@@ -255,7 +256,7 @@ static void what_another_node_has_lengthened_between_two_answers_is_not_lost(voi
 	extended_between_two_answers(*state, 1);
 }
 
-/* Its holder has released nothing. */
+/* The holder has released nothing. */
 static void a_bound_lock_that_is_broken_through_its_node_is_lost(void **state) {
 	struct stage *s = *state;
 	take(s, REPLICA, "k", stage_lock(1));
@@ -267,8 +268,8 @@ static void a_bound_lock_that_is_broken_through_its_node_is_lost(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
-/* Room for four: more of them are bound one after the other, given up unheard, and over by their
- * leases. */
+/* There is room for four. More locks than that are bound one after the other, given up unheard, and
+ * over when their leases end. */
 static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
@@ -299,8 +300,8 @@ static int setup_two_masters(void **state) {
 	return 0;
 }
 
-/* n1 and the replica n3 have not heard of epoch 2, in which n2 is the only master: that n1 lacks
- * the lock says nothing of what n2 has granted. */
+/* n1 and the replica n3 have not heard of epoch 2, in which n2 is the only master. That n1 lacks
+ * the lock says nothing about what n2 has granted. */
 static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 2;
@@ -325,7 +326,7 @@ static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	assert_int_equal(epoch_of(s, replica), 2);
 	assert_false(answered(s, bound));
 	assert_int_equal(extend(s, replica, "k", stage_lock(1), LEASE, true), PAWL_OK);
-	/* and what is not there is lost when all have answered */
+	/* What is not there is lost when all have answered. */
 	r.lock_id = stage_lock(2);
 	assert_int_equal(stage_do(s, replica, r), PAWL_ELOST);
 }

@@ -1,5 +1,5 @@
-/* The value of a held lock, beside repeats of its acquire and other updates (docs/protocol.md,
- * section 2, Acquire and Update). */
+/* These tests are about the value of a held lock, next to repeats of its acquire and other updates
+ * (docs/protocol.md, section 2, Acquire and Update). */
 #include <stdio.h>
 
 #include "prng.h"
@@ -7,8 +7,8 @@
 
 /* ---- repeats ---- */
 
-/* n1 hangs with its first messages unsent, and the client asks n2. Only n3 has the record and what
- * its holder wrote when n1 goes on. */
+/* n1 hangs with its first messages unsent, and the client asks n2. When n1 goes on, only n3 has the
+ * record and what its holder wrote. */
 static void a_repeat_that_another_node_worked_on_leaves_the_update_alone(void **state) {
 	struct stage *s = *state;
 	s->held[0][1] = s->held[0][2] = true;
@@ -28,8 +28,8 @@ static void a_repeat_that_another_node_worked_on_leaves_the_update_alone(void **
 	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
 }
 
-/* Its commit was on its way: where the record is, and has been updated, it is refused; it asks
- * anew, and is told the value. */
+/* The repeat's commit was on its way. Where the record is and has been updated, the commit is
+ * refused; the repeat asks anew, and is told the value. */
 static void a_commit_that_was_on_its_way_leaves_the_update_alone(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
@@ -51,9 +51,9 @@ static void a_commit_that_was_on_its_way_leaves_the_update_alone(void **state) {
 	assert_true(value_is(s, 0, "second"));
 }
 
-/* n3 has promised n1's attempt; then n2 is granted the lock_id, and updates it. n1 hears of the
- * promise afterwards: its token is above the update's ballot. n3 refuses its commit, and n2 is
- * slow: meanwhile nobody is to read the first value that the commit has left at n1. */
+/* n3 has promised n1's attempt. Then n2 is granted the lock_id, and updates it. n1 hears of the
+ * promise afterwards, so that its token is above the update's ballot. n3 refuses its commit, and n2
+ * is slow. Meanwhile nobody is to read the first value that the commit has left at n1. */
 static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(void **state) {
 	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN,
 		MESSAGE_PREPARE, MESSAGE_WRITE };
@@ -68,11 +68,11 @@ static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(v
 	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_lose(s, 1, 0, MESSAGE_PROMISE, false);
-	/* n1 hears n2's clock */
+	/* n1 hears n2's clock. */
 	take(s, 1, "x", stage_lock(2));
 	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, false);
 	stage_settle(s);
-	/* it has begun again, and n2 is not waited for */
+	/* The attempt has begun again, and does not wait for n2. */
 	(void)token_of(s, first);
 	assert_int_not_equal(stage_do(s, 0, update_to("third", "first")), PAWL_OK);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
@@ -80,9 +80,9 @@ static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(v
 	assert_true(value_is(s, 1, "second"));
 }
 
-/* n3 is asked for something after the update, when n1 has only its promise to come. So its question
- * is at n1 after the commit, which has left the first value there with a token above the update's
- * ballot, and before its refusal. n2 is slow to answer it. */
+/* n3 is asked for something after the update, when n1 lacks only n3's promise. So n3's question is
+ * at n1 after the commit, which has left the first value there with a token above the update's
+ * ballot, and before its refusal. n2 is slow to answer n3. */
 static const struct stage_reply *asked_while_the_first_value_is_left(struct stage *s,
 	struct core_request r) {
 	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN,
@@ -97,10 +97,10 @@ static const struct stage_reply *asked_while_the_first_value_is_left(struct stag
 	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 	stage_lose(s, 1, 0, MESSAGE_PROMISE, false);
-	/* n1 and n3 hear n2's clock */
+	/* n1 and n3 hear n2's clock. */
 	take(s, 1, "x", stage_lock(2));
 	for (uint32_t i = 0; i < 4; i++) {
-		/* n1 does not hear n3's */
+		/* n1 does not hear n3's clock. */
 		take(s, 2, "y", stage_lock(3));
 	}
 	stage_stop(s, 1, 2, MESSAGE_PREPARE_ANSWER, true);
@@ -135,7 +135,7 @@ static void a_first_value_that_a_commit_has_left_meets_no_expectation_after_an_u
 	assert_true(value_is(s, 1, "second"));
 }
 
-/* What refutes an expectation is written. */
+/* What proves an expectation wrong is written. */
 static void a_first_value_that_a_commit_has_left_is_not_written_over_an_update(void **state) {
 	struct stage *s = *state;
 	(void)asked_while_the_first_value_is_left(s, update_to("third", "other"));
@@ -154,7 +154,7 @@ static void inject_commit(struct stage *s, uint32_t to, const char *value) {
 	stage_settle(s);
 }
 
-/* However high its token, and whatever its value. */
+/* The first value does not count there, however high its token, and whatever it is. */
 static void a_first_value_is_for_masters_that_lack_the_record(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
@@ -166,15 +166,15 @@ static void a_first_value_is_for_masters_that_lack_the_record(void **state) {
 	assert_int_equal(stage_do(s, 2, update_to("third", "second")), PAWL_OK);
 }
 
-/* The first attempt has reached n3 alone. Those that get the record from the repeat have the value
- * that is there, and count. */
+/* The first attempt has reached n3 alone. The masters that get the record from the repeat have the
+ * value that is there, and count. */
 static void masters_that_a_repeat_brings_the_record_to_count(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 2, 0, MESSAGE_COMMIT, true);
 	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
 	(void)stage_ask(s, 2, acquire_with("first"));
 	stage_settle(s);
-	/* n3 is the other one that it hears */
+	/* n3 is the other one that n1 hears. */
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
 	assert_int_equal(stage_do(s, 0, acquire_with("other")), PAWL_OK);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
@@ -185,7 +185,7 @@ static void masters_that_a_repeat_brings_the_record_to_count(void **state) {
 	assert_true(value_is(s, 0, "second"));
 }
 
-/* ... also when one of them has started anew since. */
+/* They count even when one of them has started anew since. */
 static void masters_that_merged_what_counted_count(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 2, 0, MESSAGE_COMMIT, true);
@@ -208,8 +208,8 @@ static void masters_that_merged_what_counted_count(void **state) {
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 }
 
-/* The update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1. n3
- * and n1 are asked by the repeat. */
+/* The update reaches n1 and n2, the next extension n2 and n3, and the lease from before ends at n1.
+ * The repeat asks n3 and n1. */
 static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
@@ -228,7 +228,7 @@ static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone
 	(void)token_of(s, id);
 	uint64_t u = stage_ask(s, 2, update_to("third", "first"));
 	stage_wait(s, 300 * SPAN_MS);
-	/* its value is the second one */
+	/* The value of this update is the second one. */
 	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK);
 	stage_isolate(s, 1, false);
 	stage_wait(s, 300 * SPAN_MS);
@@ -236,8 +236,8 @@ static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone
 	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
 }
 
-/* n2 alone has an extension: there the lease lasts, with the value of then, when the lock_id is
- * acquired anew, and n2's promise is late. */
+/* n2 alone has an extension. When the lock_id is acquired anew, the lease still lasts there, with
+ * the value of that time, and n2's promise is late. */
 static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **state) {
 	struct stage *s = *state;
 	n2_keeps_an_earlier_holding(s);
@@ -247,7 +247,7 @@ static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **sta
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_repair_accepted), 1);
 	for (uint32_t i = 0; i < 3; i++) {
-		/* the other two are asked */
+		/* The other two are asked. */
 		stage_isolate(s, (i + 1) % 3, true);
 		assert_true(value_is(s, i, "first"));
 		stage_isolate(s, (i + 1) % 3, false);
@@ -259,8 +259,8 @@ static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **sta
 
 /* ---- updates at once ---- */
 
-/* Three nodes write at once, and their messages cross in many ways: all is calm, and everybody is
- * told what became of it. */
+/* Three nodes write at once, and their messages cross in many ways. In the end all is calm, and
+ * everybody is told the outcome. */
 static void updates_that_come_at_once_are_not_unsure(void **state) {
 	struct stage *s = *state;
 	struct prng order;
@@ -294,8 +294,8 @@ static void updates_that_come_at_once_are_not_unsure(void **state) {
 	assert_int_equal(stage_count(s, COUNT_update_unsure), 0);
 }
 
-/* `a` has written at itself alone when `b`, which prepared before that at itself, is prepared there
- * as well; n1 awaits a's write. */
+/* `a` has written at itself alone when `b`, which prepared at itself before that, prepares at `a`
+ * as well. n1 awaits a's write. */
 static void overtaken(struct stage *s, uint32_t a, uint32_t b) {
 	stage_stop(s, b, 0, MESSAGE_PREPARE, true);
 	stage_stop(s, b, a, MESSAGE_PREPARE, true);
@@ -317,11 +317,11 @@ static void a_write_that_a_master_awaits_is_not_overtaken_by_another(void **stat
 	struct stage *s = *state;
 	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
 	stage_settle(s);
-	/* of ballots with the same clock the nodes decide: in one of the two the late one is
-	 * above */
+	/* Between ballots with the same clock the nodes decide: in one of the two cases the late
+	 * one is above. */
 	overtaken(s, 1, 2);
 	take(s, 0, "x", stage_lock(2));
-	/* every clock is the same again */
+	/* Every clock is the same again after that. */
 	stage_settle(s);
 	overtaken(s, 2, 1);
 	assert_int_equal(stage_count(s, COUNT_update_unsure), 0);

@@ -1,6 +1,6 @@
-/* Whoever watches at a master is told of every lock that came and went, also of those that this
+/* Whoever watches at a master is told of every lock that came and went, even of those that this
  * master refused, in order for each key (docs/protocol.md, section 3, Watching). n3 is watched,
- * unless it is said otherwise. */
+ * unless a test says otherwise. */
 #include "watched.h"
 
 static void is_gap_of_key(struct stage *s, const char *key) {
@@ -65,7 +65,7 @@ static void one_whose_release_is_still_on_its_way_is_told_before_the_next(void *
 	nothing_more(s);
 }
 
-/* n3 took the next lock before it was taught the one that it had refused. */
+/* n3 took the next lock before it was sent the record that it had refused. */
 static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -107,7 +107,7 @@ static void those_that_share_do_not_end_each_other(void **state) {
 	nothing_more(s);
 }
 
-/* L1 shares the key and stays at n3 for long, elsewhere it has ended; L2 is exclusive, and L3
+/* L1 shares the key and stays at n3 for long, while it has ended elsewhere. L2 is exclusive, and L3
  * shares again. */
 static void one_that_shares_with_what_stands_here_does_not_end_what_that_excludes(void **state) {
 	struct stage *s = *state;
@@ -125,7 +125,7 @@ static void one_that_shares_with_what_stands_here_does_not_end_what_that_exclude
 	nothing_more(s);
 }
 
-/* A watch that begins after the commit was refused. */
+/* The watch begins after the commit was refused. */
 static void what_was_refused_before_somebody_watched_is_told(void **state) {
 	struct stage *s = *state;
 	core_want_watch_events(s->nodes[N3].core, false);
@@ -160,7 +160,7 @@ static struct stage *small(void) {
 	o.limits.keys = 3;
 	struct stage *s = stage_born(&o);
 	stage_want_news(s, N3);
-	/* it does not see that it has this alone */
+	/* n3 does not see that it alone has this record. */
 	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	fill(s);
@@ -197,7 +197,7 @@ static void what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon(void **
 	done(s);
 }
 
-/* n2 is watched: it has merged the locks of two that never knew of each other. */
+/* n2 is watched. It has merged the locks of two holders that never knew of each other. */
 static void what_came_and_went_while_the_key_was_contested_is_told(void **state) {
 	struct stage *s = *state;
 	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
@@ -230,7 +230,7 @@ static void what_came_and_went_while_the_key_was_contested_is_told(void **state)
 	assert_null(stage_next_news(s, 1));
 }
 
-/* Told as acquired now, it would come after a newer one. */
+/* If the lock were told as acquired now, it would come after a newer one. */
 static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
@@ -246,7 +246,7 @@ static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(v
 	nothing_more(s);
 }
 
-/* The holder of the older one lives, as far as n3 knows: its release is on its way by another
+/* As far as n3 knows, the holder of the older lock lives: its release is on its way by another
  * node. */
 static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap(
 	void **state) {
@@ -278,7 +278,7 @@ static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state)
 	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
-	/* it does not see that it has this alone */
+	/* n3 does not see that it alone has this record. */
 	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
@@ -321,8 +321,8 @@ static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) 
 	lose_to(s, N3, MESSAGE_DECREE_ACCEPT, false);
 }
 
-/* n3 alone has adopted the next epoch, and votes in it: what the others grant under the one before
- * it drops. */
+/* n3 alone has adopted the next epoch, and votes in it. It drops what the others grant under the
+ * one before. */
 static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
 	struct stage *s = *state;
 	lose_choices(s, 0, true);

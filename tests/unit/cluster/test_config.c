@@ -1,4 +1,5 @@
-/* Configurations: their one encoding, their name, and what makes one unusable. */
+/* These tests are about configurations: their one encoding, their name, and what makes one
+ * unusable. */
 #include <stdio.h>
 
 #include "unit.h"
@@ -13,7 +14,8 @@ static struct config_node node_of(const char *name, uint8_t id, bool master) {
 	return n;
 }
 
-/* Epoch 2: c took b's place as a master, b is a replica now. */
+/* Returns the configuration of epoch 2, in which c took b's place as a master and b is a
+ * replica. */
 static struct config sample(void) {
 	struct config c = { .epoch = 2, .cluster = "prod", .cluster_id = { { 7 } },
 		.max_lease = 60 * SPAN_S, .request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S,
@@ -59,8 +61,8 @@ static void too_many_nodes_or_masters_before_are_refused(void **state) {
 	c.before_count = MASTERS_MAX;
 	size_t size = config_encode(&c, bytes);
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), 0);
-	/* the count of the masters before stands in front of them: nine of the shortest, and one of
-	 * a name and an address */
+	/* The count of the masters before stands in front of them: nine of the shortest entries, of
+	 * which two have a name and an address. */
 	size_t before = 2 * (1 + 1 + 1 + 14 + 16 + 1) + 7 * (1 + 1 + 16 + 1);
 	bytes[size - before - 8]++;
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), PAWL_EPROTOCOL);

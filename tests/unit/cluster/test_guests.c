@@ -1,4 +1,4 @@
-/* Nodes that are in no configuration and are linked all the same. */
+/* These tests have nodes that are in no configuration and are linked all the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "core.h"
 #include "pawl/error.h"
 
-/* a master alone, which has been born */
+/* The host is a single master, which has been born. */
 struct host {
 	struct alloc_counter memory;
 	struct allocator alloc;
@@ -73,7 +73,7 @@ static void guests_whose_links_are_reset_together_leave_no_reset_behind(void **s
 	come(h, "n2");
 	come(h, "n3");
 	assert_int_equal(core_peer_count(h->core), 3);
-	/* it stood still: what waits in the links is old */
+	/* The host stood still, so that what waits in the links is old. */
 	h->now = instant_add(h->now, 10 * SPAN_S);
 	step(h, &(struct core_event){ .kind = CORE_TICK });
 	assert_int_equal(core_peer_count(h->core), 1);
@@ -88,7 +88,7 @@ static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
 	struct host *h = *state;
 	char name[8];
 	come(h, "n2");
-	/* it stays */
+	/* This guest stays. */
 	come(h, "n3");
 	go(h, 1);
 	for (int i = 0; i < 2 * NODES_MAX; i++) {

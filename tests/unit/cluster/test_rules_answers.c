@@ -1,5 +1,5 @@
-/* What a coordinator counts, and what it makes of it (docs/protocol.md, sections 1 and 2): answers
- * that come late, twice, or for something else. */
+/* These tests ask which answers a coordinator counts, and what it makes of them (docs/protocol.md,
+ * sections 1 and 2). The answers come late, twice, or for something else. */
 #include "named.h"
 
 static struct stage_frame *head(struct stage *s, uint32_t from, uint32_t to) {
@@ -7,7 +7,7 @@ static struct stage_frame *head(struct stage *s, uint32_t from, uint32_t to) {
 	return s->links[from][to].head;
 }
 
-/* Not as TCP would. */
+/* Delivers a message twice, as TCP would not. */
 static void deliver_twice(struct stage *s, uint32_t from, uint32_t to) {
 	struct stage_frame *f = head(s, from, to);
 	struct slice body;
@@ -41,7 +41,7 @@ static void a_master_that_answers_twice_counts_once(void **state) {
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	assert_true(stage_head_is(s, 1, 0, MESSAGE_COMMIT_ANSWER));
-	/* with its own that makes two, and three are needed */
+	/* With the node's own acceptance that makes two, and three are needed. */
 	deliver_twice(s, 1, 0);
 	assert_false(answered(s, id));
 	assert_true(stage_deliver(s, 2, 0));
@@ -56,15 +56,15 @@ static void an_answer_after_request_timeout_does_not_count(void **state) {
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
 	stage_jump(s, 60 * SPAN_MS);
-	/* it did not stand still */
+	/* The node did not stand still. */
 	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
 	stage_jump(s, 45 * SPAN_MS);
 	assert_true(stage_deliver(s, 1, 0));
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
-/* n1 answers the lock, and asks for an extension 45 ms before it is over; what it is told comes
- * when its deadline has passed. */
+/* n1 has answered the acquire, and asks for an extension 45 ms before the lease is over. The
+ * answers come when its deadline has passed. */
 static uint64_t extend_late(struct stage *s) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	r.lease = LEASE;
@@ -90,7 +90,7 @@ static int answer_late(struct stage *s, uint64_t id) {
 static void an_extension_answered_after_the_deadline_is_unsure(void **state) {
 	struct stage *s = *state;
 	take_and_wait(s);
-	/* every master has it; but somebody may have had it in between */
+	/* Every master has the lock, but somebody else may have had it in between. */
 	assert_int_equal(answer_late(s, extend_late(s)), PAWL_EUNSURE);
 }
 
@@ -98,13 +98,13 @@ static void a_lock_that_another_node_has_extended_is_not_lost(void **state) {
 	struct stage *s = *state;
 	take_and_wait(s);
 	uint64_t id = extend_late(s);
-	/* n2 and n3 had it */
+	/* n2 and n3 had it. */
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(answer_late(s, id), PAWL_EUNSURE);
 	assert_true(holds(s, 1, "k", stage_lock(1)));
 }
 
-/* n1 does not hear of the release, n2's answer says so in time, and n3's is late. */
+/* n1 does not hear of the release; n2's answer says so in time, and n3's is late. */
 static void what_masters_lack_is_lost_also_after_the_deadline(void **state) {
 	struct stage *s = *state;
 	take_and_wait(s);
@@ -130,9 +130,9 @@ static int setup_moving(void **state) {
 	return 0;
 }
 
-/* n2 and n3 have the lock, whose lease ends in 50 ms. The replica asks: n1 lacks it. Then n2
- * lengthens it and teaches it n1; but n3 hears of nothing before its lease is over, and answers the
- * replica that it lacks it, too. n2 is not heard. */
+/* n2 and n3 have the lock, whose lease ends in 50 ms. The replica asks, and n1 lacks the lock. Then
+ * n2 lengthens it and sends the record to n1; but n3 hears of nothing before its lease is over, and
+ * answers the replica that it lacks it, too. The replica does not hear n2. */
 static uint64_t ask_while_it_moves(struct stage *s, struct core_request r) {
 	const enum message_kind answers[] = { MESSAGE_EXTEND_ANSWER, MESSAGE_PREPARE_ANSWER,
 		MESSAGE_DOWNGRADE_ANSWER };
@@ -162,7 +162,7 @@ static uint64_t ask_while_it_moves(struct stage *s, struct core_request r) {
 }
 
 static void an_update_of_a_lock_that_moves_is_not_lost(void **state) {
-	/* it has asked again */
+	/* The request has been sent again. */
 	token_of(*state,
 		ask_while_it_moves(*state, stage_request(CORE_UPDATE, "k", stage_lock(1))));
 }
@@ -180,7 +180,7 @@ static void a_downgrade_of_a_lock_that_moves_is_not_lost(void **state) {
 	assert_int_equal(stage_answer(*state, id)->r.error, PAWL_ENOQUORUM);
 }
 
-/* What they lacked before they were asked is lost. */
+/* What the masters lacked before they were asked is lost. */
 static void what_was_lacking_before_it_was_asked_for_is_lost(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)),
@@ -227,8 +227,8 @@ static void a_lease_counts_from_the_sending_of_its_round(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.valid, least);
 }
 
-/* n1 alone has the lock_id, with a token far above the clock of n2, which is asked for it again and
- * hears of that token only by this answer. */
+/* n1 alone has the lock_id, with a token far above the clock of n2. n2 is asked for the lock again,
+ * and hears of that token only by n1's answer. */
 static void the_token_of_a_repeat_is_above_what_fewer_than_a_quorum_reported(void **state) {
 	struct stage *s = *state;
 	uint64_t far = stage_status(s, 1).clock + 1000;
@@ -260,9 +260,9 @@ static void take_with_value(struct stage *s, uint32_t node, const char *value) {
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
-/* n1's first round is refused by n2, which has noted the higher ballot of its own update; n3's
- * answer to it comes when the second round is under way, and n2's update has been written in
- * between. */
+/* n2 refuses n1's first round, because it has noted the higher ballot of its own update. n3's
+ * answer to that round comes when the second round is under way, and n2's update has been written
+ * in between. */
 static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	struct stage *s = *state;
 	take_with_value(s, 0, "a");
@@ -277,7 +277,7 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_update_refused_ballot), 1);
 	s->held[0][1] = true;
-	/* longer than a ballot is protected */
+	/* This is longer than a ballot is protected. */
 	stage_jump(s, 26 * SPAN_MS);
 	while (stage_deliver(s, 1, 0)) {
 	}
@@ -286,7 +286,7 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
 	struct stage_frame *stale = head(s, 2, 0);
 	assert_true(stage_head_is(s, 2, 0, MESSAGE_PREPARE_ANSWER));
-	/* n1's round ends, and after a pause the next begins */
+	/* n1's round ends, and after a pause the next one begins. */
 	for (int i = 0; i < 3; i++) {
 		stage_jump(s, i == 0 ? 25 * SPAN_MS : i == 1 ? 51 * SPAN_MS : 10 * SPAN_MS);
 		stage_tick(s);
@@ -319,8 +319,7 @@ static void a_value_seq_names_one_write(void **state) {
 	assert_int_equal(stage_do(s, 1, r), PAWL_EMISMATCH);
 }
 
-/* A write that reached n1 alone is seen by a reader's expectation; once it was shown it is there to
- * stay. */
+/* A reader's expectation sees a write that reached n1 alone. Once the write was shown, it stays. */
 static void a_mismatch_shows_what_is_written_for_good(void **state) {
 	struct stage *s = *state;
 	take_with_value(s, 0, "a");

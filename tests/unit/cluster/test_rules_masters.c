@@ -1,5 +1,5 @@
-/* What a master accepts (docs/protocol.md, section 2), each rule shown by a message that only this
- * rule turns away. */
+/* These tests ask what a master accepts (docs/protocol.md, section 2). Each rule is shown by a
+ * message that only this rule refuses. */
 #include "named.h"
 
 static struct message message_of(enum message_kind kind, struct id128 lock, uint64_t token) {
@@ -82,7 +82,8 @@ static void a_release_reaches_a_master_that_was_away(void **state) {
 	assert_int_equal(stage_status(s, 2).held, 0);
 }
 
-/* The one whose turn it is has withdrawn its promise for a moment, because of a rival elsewhere. */
+/* The request whose turn it is has withdrawn its promise for a moment, because of a rival
+ * elsewhere. */
 static void at_the_home_nobody_slips_in_before_those_who_wait(void **state) {
 	struct stage *s = *state;
 	struct message m = message_of(MESSAGE_ENQUEUE, stage_lock(1), 0);
@@ -96,7 +97,7 @@ static void at_the_home_nobody_slips_in_before_those_who_wait(void **state) {
 	m.flags = FLAG_HOME;
 	stage_inject(s, 2, 1, &m);
 	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), 1);
-	/* whoever gave it */
+	/* A turn counts whoever gave it. */
 	m.flags = FLAG_TURN;
 	stage_inject(s, 2, 1, &m);
 	assert_int_equal(stage_status(s, 1).promises, 1);
@@ -128,8 +129,8 @@ static void a_clock_from_too_far_is_not_adopted(void **state) {
 	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
 }
 
-/* Section 1: the ceiling covers the clock from whatever source: also a clock that was only
- * heard. */
+/* The clock reservation covers the clock, from whatever source; so it also covers a clock that was
+ * only heard (section 1). */
 static void nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk(void **state) {
 	struct stage *s = *state;
 	s->nodes[1].disk_held = true;

@@ -1,5 +1,5 @@
-/* Restarts, snapshots, contested keys and records that were learned anew (docs/protocol.md,
- * sections 2 and 4), rule by rule. */
+/* These tests show rule by rule what holds for restarts, snapshots, contested keys and records that
+ * were learned anew (docs/protocol.md, sections 2 and 4). */
 #include <stdio.h>
 
 #include "named.h"
@@ -76,7 +76,7 @@ static void a_merge_keeps_the_later_end(void **state) {
 	take(s, 0, "a", stage_lock(1));
 	take(s, 0, "b", stage_lock(2));
 	struct message m = message_of(MESSAGE_EXTEND, "a", stage_lock(1), 0);
-	/* one is longer at the first source, one at the other */
+	/* One lease is longer at the first source, and one at the other. */
 	stage_inject(s, 1, 0, &m);
 	m = message_of(MESSAGE_EXTEND, "b", stage_lock(2), 0);
 	stage_inject(s, 1, 2, &m);
@@ -106,7 +106,7 @@ static void a_snapshot_has_what_was_accepted_while_it_was_sent(void **state) {
 		take_long(s, 0, key, stage_lock(i));
 	}
 	assert_true(stage_count(s, COUNT_snapshot_forwarded) >= 32);
-	/* nor is it taught */
+	/* Nor is the record sent to it as a repair. */
 	stage_stop(s, 0, 1, MESSAGE_LEARN, true);
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON, false);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON, false);
@@ -142,7 +142,7 @@ static void a_merge_keeps_the_highest_ballot_noted(void **state) {
 	assert_int_equal(stage_count(s, COUNT_update_refused_ballot), refused + 1);
 }
 
-/* ---- learned anew: L1 is held by two; one of them restarts and merges it, the third lacks it:
+/* ---- learned anew: two masters hold L1; one restarts and merges it, and the third lacks it. So
  * only one is left that had it ---- */
 
 static void hold_at_one_alone(struct stage *s) {
@@ -161,7 +161,7 @@ static void masters_that_learned_a_lock_did_not_have_it(void **state) {
 	hold_at_one_alone(s);
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE);
 	assert_true(has(s, 2, "k", stage_lock(1)));
-	/* who keeps the deadline himself knows */
+	/* A holder that keeps the deadline itself knows. */
 	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
@@ -171,10 +171,10 @@ static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state)
 	extend(s, 1, "k", stage_lock(1), LEASE, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("new");
-	/* none */
+	/* The request expects that there is no value. */
 	r.expect_value = true;
 	assert_int_equal(stage_do(s, 1, r), PAWL_EUNSURE);
-	/* who expects nothing does not ask them for it */
+	/* A caller that expects nothing does not ask them for the value. */
 	r.expect_value = false;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	r.expect_value = true;
@@ -188,7 +188,7 @@ static void the_token_of_a_repeat_is_new_where_anothers_may_have_come_between(vo
 	hold_at_one_alone(s);
 	uint64_t token, noted;
 	assert_true(core_peek(s->nodes[1].core, slice_str("k"), stage_lock(1), &token, &noted));
-	/* both that have it report the same token */
+	/* The two masters that have it report the same token. */
 	s->held[2][1] = true;
 	uint64_t id = stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0));
 	stage_settle(s);
