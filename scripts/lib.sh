@@ -94,11 +94,6 @@ build_fuzz() {
 		ninja -C build/fuzz fuzz
 }
 
-# build_pretended DIR yes|incompatible: a pawld, and nothing else, that pretends to be a later release (meson_options.txt).
-build_pretended() {
-	configure "$1" gcc --buildtype=debugoptimized -Dtests=false "-Dpretend_next=$2" && ninja -C "$1" src/node/pawld
-}
-
 # built COMMAND...: for the test command, a build without a warning is one passed test.
 built() {
 	"$@" && echo "passed=1 failed=0 skipped=0"

@@ -56,8 +56,10 @@ int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *o
 
 /* ---- hello ---- */
 
-/* Built with -Dpretend_next this program acts as if it were the next release, for tests of upgrades: 1: it speaks the next
- * version, too, and has a feature and a key in its hello that this release does not know; 2: it speaks no other. */
+/* For tests of upgrades tests/integration builds programs that act as if they were the next release.
+ * 1: the program also speaks the next version, and its hello has a feature and a key that this
+ * release does not know. 2: it speaks the next version only. Of the libraries no other files than
+ * those that tests/integration/meson.build compiles again may depend on this. */
 #ifndef PAWL_PRETEND_NEXT
 #define PAWL_PRETEND_NEXT 0
 #endif
