@@ -1,4 +1,4 @@
-/* The map by linear hashing against a naive model. */
+/* These tests compare the map by linear hashing with a naive model. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void check_all(const struct fixture *f) {
 static void it_holds_what_a_naive_model_holds_while_it_grows_and_shrinks(void **state) {
 	struct fixture *f = *state;
 	for (int phase = 0; phase < 8; phase++) {
-		/* of 100 moves */
+		/* This is the number of insertions in 100 moves. */
 		uint32_t insertions = phase % 2 ? 15 : 85;
 		for (int move = 0; move < 5000; move++) {
 			size_t i = (size_t)prng_below(&f->prng, NODES);
@@ -117,7 +117,7 @@ static void it_gives_memory_back_when_it_empties(void **state) {
 		f->in[i] = false;
 	}
 	assert_int_equal(f->map.bucket_count, buckets);
-	/* the directory stays */
+	/* The directory stays. */
 	assert_true(f->counter.used <= empty + 256);
 }
 
@@ -143,7 +143,7 @@ static void without_memory_chains_get_longer_and_nothing_is_lost(void **state) {
 		insert(f, i, prng_next(&f->prng));
 	}
 	assert_int_equal(f->map.bucket_count, buckets);
-	/* memory is back: it catches up */
+	/* There is memory again, and the map catches up. */
 	f->counter.max = 0;
 	for (size_t i = NODES / 2; i < NODES; i++) {
 		insert(f, i, prng_next(&f->prng));
@@ -183,7 +183,7 @@ static void a_walk_sees_what_stays_while_the_map_changes(void **state) {
 		for (struct map_node *n = map_bucket(&f->map, b); n; n = map_next_in_bucket(n)) {
 			seen[n - f->nodes] = true;
 		}
-		/* first it grows, then it would shrink */
+		/* First the map grows, and then it would shrink. */
 		for (int i = 0; i < 3; i++, gone++) {
 			if (next < NODES) {
 				insert(f, next++, prng_next(&f->prng));

@@ -23,7 +23,7 @@ static void the_counter_counts_and_refuses_above_its_limit(void **state) {
 	assert_int_equal(counter.used, 60);
 	p = alloc_resize(&a, p, 60, 100);
 	assert_non_null(p);
-	/* a lowered limit does not stop shrinking */
+	/* A lowered limit does not keep anything from shrinking. */
 	counter.max = 50;
 	p = alloc_resize(&a, p, 100, 80);
 	assert_non_null(p);
@@ -95,7 +95,7 @@ static void an_arena_gives_aligned_bytes_that_do_not_overlap(void **state) {
 			assert_int_equal(taken[i][j], i);
 		}
 	}
-	/* larger than any block */
+	/* This is larger than any block. */
 	assert_non_null(arena_take(&a, 500000, 64));
 	arena_done(&a);
 	assert_int_equal(counter.used, 0);
@@ -136,7 +136,7 @@ static void an_arena_needs_no_memory_once_it_is_warm(void **state) {
 	}
 	assert_non_null(arena_take(&a, 1, 1));
 	counter.max = 0;
-	/* but a monster is given back */
+	/* A huge block is given back, though. */
 	assert_non_null(arena_take(&a, (size_t)32 << 20, 8));
 	arena_reset(&a);
 	assert_true(counter.used < (size_t)2 << 20);

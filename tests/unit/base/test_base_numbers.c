@@ -5,8 +5,8 @@
 #include "prng.h"
 #include "siphash.h"
 
-/* SipHash-2-4 of 00, 00 01, 00 01 02, ... under the key 00 01 .. 0f: the vectors of the reference
- * implementation. */
+/* SipHash-2-4 of 00, 00 01, 00 01 02, ... under the key 00 01 .. 0f. These are the vectors of the
+ * reference implementation. */
 static const uint64_t siphash_vectors[64] = {
 	0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
 	0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,
@@ -36,7 +36,7 @@ static void siphash_gives_the_reference_vectors(void **state) {
 	for (size_t size = 0; size < 64; size++) {
 		assert_true(siphash(key, in, size) == siphash_vectors[size]);
 	}
-	/* Not aligned: the same bytes one further on. */
+	/* The same bytes one further on are not aligned. */
 	uint8_t shifted[65];
 	for (unsigned i = 0; i < 64; i++) {
 		shifted[i + 1] = in[i];
@@ -44,7 +44,7 @@ static void siphash_gives_the_reference_vectors(void **state) {
 	assert_true(siphash(key, shifted + 1, 63) == siphash_vectors[63]);
 }
 
-/* Python's hash of these bytes with PYTHONHASHSEED=0: SipHash-1-3 under a key of zeros. */
+/* This is Python's hash of these bytes with PYTHONHASHSEED=0: SipHash-1-3 under a key of zeros. */
 static void siphash_short_is_siphash_1_3(void **state) {
 	(void)state;
 	static const struct {
@@ -79,7 +79,7 @@ static void prng_follows_the_published_sequence(void **state) {
 	assert_true(prng_next(&p) == UINT64_C(1509978240));
 	assert_true(prng_next(&p) == UINT64_C(1215971899390074240));
 	prng_init(&p, 0);
-	/* splitmix64's first number from 0 */
+	/* This is splitmix64's first number from 0. */
 	assert_true(p.s[0] == UINT64_C(0xe220a8397b1dcdaf));
 }
 
@@ -141,9 +141,9 @@ static void drift_rounds_against_the_one_who_trusts(void **state) {
 	(void)state;
 	assert_true(span_shrink(1000000, 10000) == 990000);
 	assert_true(span_grow(1000000, 10000) == 1010000);
-	/* 98.01 */
+	/* The exact value is 98.01. */
 	assert_true(span_shrink(99, 10000) == 98);
-	/* 99.99 */
+	/* The exact value is 99.99. */
 	assert_true(span_grow(99, 10000) == 100);
 	assert_true(span_shrink(1, 1) == 0 && span_grow(1, 1) == 2);
 	assert_true(span_shrink(0, 10000) == 0 && span_grow(0, 10000) == 0);

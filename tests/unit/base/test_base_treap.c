@@ -1,5 +1,5 @@
-/* The ordered tree against a naive model, and that it stays low, in whatever order its nodes
- * come. */
+/* These tests compare the ordered tree with a naive model, and check that it stays low, in whatever
+ * order its nodes come. */
 #include "unit.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "treap.h"
 
 #define NODES 3000
-/* of so many in random order, the longest way from the root is about 30 */
+/* With so many nodes in random order, the longest way from the root is about 30. */
 #define LOW 48
 
 struct number {

@@ -1,4 +1,4 @@
-/* The timing wheel against a naive model. */
+/* These tests compare the timing wheel with a naive model. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* Never before its time; not due and left behind for longer than a tick. */
+/* No timer fires before its time, and none that is due is left behind for longer than a tick. */
 static void advance(struct fixture *f, int64_t to) {
 	int64_t last = f->now;
 	f->now = to;
@@ -55,7 +55,7 @@ static void advance(struct fixture *f, int64_t to) {
 	}
 }
 
-/* The deadline is not later than the first timer needs: a tick after its time at most. */
+/* The deadline is not later than the first timer needs, which is a tick after its time at most. */
 static void check_deadline(const struct fixture *f) {
 	int64_t first = INT64_MAX, deadline = wheel_deadline(&f->wheel);
 	size_t count = 0;
@@ -79,7 +79,7 @@ static void arm(struct fixture *f, size_t i, int64_t at) {
 	wheel_arm(&f->wheel, &f->timers[i], at);
 }
 
-/* Spans of every size: 2^0 .. 2^bits ns. */
+/* Returns spans of every size, 2^0 .. 2^bits ns. */
 static int64_t some_span(struct fixture *f, uint32_t bits) {
 	return (int64_t)(prng_next(&f->prng) >> (63 - prng_below(&f->prng, bits)));
 }
@@ -122,7 +122,7 @@ static void it_fires_what_a_naive_model_fires_within_years(void **state) {
 static void it_fires_what_a_naive_model_fires_beyond_the_last_level(void **state) {
 	struct fixture *f = *state;
 	for (int64_t start = (int64_t)1 << 60; start < INT64_MAX / 2; start += (int64_t)1 << 60) {
-		/* around the ends of what the levels span */
+		/* These are times around the ends of what the levels span. */
 		f->now = start - 3 * TICK;
 		wheel_init(&f->wheel, f->now);
 		for (size_t i = 0; i < TIMERS; i++) {
@@ -189,7 +189,7 @@ static void time_that_goes_backward_changes_nothing(void **state) {
 	assert_ptr_equal(wheel_expire(&f->wheel, 101 * TICK), &f->timers[0]);
 }
 
-/* No call does more than its budget, whatever a slot holds, and what is armed, moved and disarmed
+/* No call does more than its budget, whatever a slot holds. What is armed, moved and disarmed
  * meanwhile is where it belongs. */
 static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
 	struct fixture *f = *state;
@@ -202,7 +202,7 @@ static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
 		assert_null(wheel_expire_some(&f->wheel, 256 * TICK, &budget));
 		check_deadline(f);
 		assert_true(budget > 0 || wheel_deadline(&f->wheel) <= 256 * TICK);
-		/* those at the end of the slot have not been placed yet */
+		/* The timers at the end of the slot have not been placed yet. */
 		if (calls == 3) {
 			wheel_disarm(&f->wheel, &f->timers[TIMERS - 1]);
 			f->armed[TIMERS - 1] = false;
@@ -219,7 +219,7 @@ static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
 	assert_int_equal(f->wheel.count, 1);
 }
 
-/* The last one of those that are to be placed anew is taken out. */
+/* The last one of the timers that are to be placed anew is taken out. */
 static void a_timer_that_is_alone_among_those_to_be_placed_is_disarmed(void **state) {
 	struct fixture *f = *state;
 	arm(f, 0, 300 * TICK);

@@ -1,7 +1,7 @@
-/* The guardian of pawl run, with real processes and the test in the place of pawl run.
+/* These tests run the guardian of pawl run with real processes; the test stands in for pawl run.
  *
- * Everything that is started holds the writing end of one pipe: when the test reads the end of it,
- * all of them are gone. */
+ * Everything that is started holds the writing end of one pipe. When the test reads the end of the
+ * pipe, all of them are gone. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 
 struct scene {
 	struct guardian guardian;
-	/* the reading end */
+	/* The reading end of the pipe. */
 	int life;
-	/* how a command names the writing end */
+	/* The path by which a command names the writing end. */
 	char path[32];
 };
 
@@ -36,7 +36,8 @@ static int64_t raw_now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Starts `sh -c script`, in which $0 is the pipe, with the deadline so far away by each clock. */
+/* Starts `sh -c script`, in which $0 is the pipe. The deadline is so many nanoseconds away by each
+ * clock. */
 static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t grace_ns,
 	int64_t margin_ns) {
 	static char shell[] = "/bin/sh", c[] = "-c", text[1024];
@@ -66,7 +67,7 @@ static void readable(int fd) {
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 }
 
-/* A line that the command wrote. */
+/* Reads a line that the command wrote, and checks it. */
 static void expect_line(const char *line) {
 	char text[256];
 	size_t n = 0;
@@ -80,7 +81,7 @@ static void expect_line(const char *line) {
 	assert_string_equal(text, line);
 }
 
-/* The end of the pipe: nobody who could have written is left. */
+/* Reads the end of the pipe: nobody who could have written is left. */
 static void expect_all_gone(void) {
 	char c;
 	readable(scene.life);
@@ -192,7 +193,7 @@ static void all_die_with_pawl_run(void **state) {
 	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' "
 		"$0 & while :; do sleep 0.01; done", LONG_NS, 100 * (int64_t)MS, MS);
 	expect_line("away");
-	/* as the kernel does when a process dies */
+	/* The kernel closes it like that when a process dies. */
 	close(scene.guardian.fd);
 	scene.guardian.fd = -1;
 	expect_all_gone();

@@ -1,4 +1,5 @@
-/* Durations, numbers, lists of nodes, histograms, progress and advice of the command. */
+/* These tests are about durations, numbers, lists of nodes, histograms, progress and advice of the
+ * command. */
 #include <string.h>
 
 #include "cluster.h"
@@ -153,7 +154,7 @@ static struct view_node healthy(const char *name, bool master) {
 		.rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
 }
 
-/* Three masters a (which is asked), b, c and a replica d. */
+/* Returns a view of three masters a (which is asked), b and c, and a replica d. */
 static struct view healthy_cluster(void) {
 	struct view v = { .node = "a", .role = "master", .cluster = "prod", .state = "voting",
 		.epoch = 4, .quorum = 2, .voting = 3, .settled = true, .complete = true,
@@ -215,7 +216,7 @@ static void a_lost_majority_comes_first_and_names_force(void **state) {
 	const char *begin = strstr(a.text, "nothing can be granted: a sees 1 of the 2 votes");
 	assert_ptr_equal(begin, a.text);
 	assert_non_null(strstr(a.text, "pawl cluster force --help"));
-	/* there is nobody to agree on a replacement */
+	/* There is nobody to agree on a replacement. */
 	assert_non_null(strstr(a.text, "\nb does not answer: restart it\n"));
 }
 
@@ -233,7 +234,7 @@ static void a_node_with_other_access_rules_than_the_rest_is_named(void **state) 
 	for (size_t i = 0; i < 3; i++) {
 		v.nodes[i].rights = "0123456789";
 	}
-	/* d has not told */
+	/* Node d has not told its rules. */
 	assert_int_equal(advised(&v).count, 0);
 	v.nodes[0].rights = "none";
 	struct advised a = advised(&v);
@@ -241,7 +242,7 @@ static void a_node_with_other_access_rules_than_the_rest_is_named(void **state) 
 	assert_string_equal(a.text, "a has other access rules (none) than the rest (01234567): "
 		"put the same rules file ([acl] file) on all nodes, "
 		"and reload them: systemctl reload pawld\n");
-	/* of as many the node's that was asked */
+	/* Where as many nodes have each set of rules, those of the node that was asked count. */
 	v.nodes[1].rights = "none";
 	a = advised(&v);
 	assert_int_equal(a.count, 1);
@@ -286,7 +287,7 @@ static void who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added(
 	(void)state;
 	struct view v = healthy_cluster();
 	v.node = "b";
-	/* as it shows whose identity it lost */
+	/* The node is shown like that when its identity was lost. */
 	v.nodes[1] = healthy("", true);
 	v.nodes[1].linked = false;
 	struct advised a = advised(&v);

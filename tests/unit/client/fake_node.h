@@ -65,10 +65,9 @@ struct fake_node {
 	uint32_t valid_permille;
 	span_ns waited;
 
-	/* What is watched. There is one position for all watches, and events go to one watch of one
-	 * connection, the last. */
-	/* The log and the position in it. Whoever asks for events `from` another log, or from a
-	 * later position, is told of an overflow. */
+	/* The log of the events and the position in it, one for all watches. Events go to one watch
+	 * of one connection, the last. Whoever asks for events `from` another log, or from a later
+	 * position, is told of an overflow. */
 	uint64_t log, sequence;
 	/* How many numbers have been given to watches so far. */
 	uint64_t watches;

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "peers.h" /* before unistd.h */
+/* This one comes before unistd.h. */
+#include "peers.h"
 
 #include "listener.h"
 #include "net_fixture.h"

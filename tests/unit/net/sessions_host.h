@@ -3,7 +3,8 @@
 #ifndef PAWL_TESTS_SESSIONS_HOST_H
 #define PAWL_TESTS_SESSIONS_HOST_H
 
-#include "sessions.h" /* before unistd.h */
+/* This one comes before unistd.h. */
+#include "sessions.h"
 
 #include <string.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-/* What certificates let nodes be, and which ones are no good any more. */
+/* These tests ask what certificates let nodes be, and which ones are revoked. */
 #include "peers_pair.h"
 
 #include <openssl/pem.h>
@@ -40,7 +40,8 @@ static X509 *read_cert(const struct net_fixture *f, const char *name) {
 	return cert;
 }
 
-/* With the list and CRLs that have been written, if `with` says so. */
+/* Loads a certificate, with the list and with the CRLs that have been written where `list` and
+ * `crl` say so. */
 static int load(struct net_fixture *f, const char *name, bool list, bool crl,
 	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct files p = files_of(f, name);
@@ -205,10 +206,10 @@ static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
 		assert_non_null(strstr(why, "/revoked:2: "));
 		assert_non_null(strstr(why, "node:NAME, client:NAME or serial:HEX"));
 	}
-	/* untouched */
+	/* What was there before is untouched. */
 	assert_true(c.crl_ends == 77 && !c.peer);
 	write_text(files_of(&f, "b").revoked, "node:b\n");
-	/* its own */
+	/* The list names the node's own certificate. */
 	assert_int_equal(load(&f, "b", true, false, &c, why), PAWL_ETLS);
 	assert_non_null(strstr(why, "[tls] cert: the certificate of node b"));
 	assert_int_equal(remove(files_of(&f, "b").revoked), 0);
@@ -219,8 +220,8 @@ static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
 
 /* ---- CRLs ---- */
 
-/* Signed with `key`, in the name of `issuer`, valid from and until so many seconds from now, with
- * one serial number if cert is given. */
+/* Writes a CRL that is signed with `key`, in the name of `issuer`, and valid from and until so many
+ * seconds from now. It has one serial number if `cert` is given. */
 static void write_crl(const struct net_fixture *f, X509 *issuer, EVP_PKEY *key, long from,
 	long until, X509 *cert, const char *mode) {
 	X509_CRL *crl = X509_CRL_new();
@@ -270,16 +271,16 @@ static void a_crl_that_cannot_be_relied_on_is_refused(void **state) {
 	refuses_crl(&f, "ended at");
 	write_crl(&f, f.ca, f.ca_key, 2 * DAY, 3 * DAY, NULL, "w");
 	refuses_crl(&f, "begins only at");
-	/* the authority's name, another key */
+	/* The CRL has the authority's name, but is signed with another key. */
 	write_crl(&f, f.ca, other.ca_key, -60, DAY, NULL, "w");
 	refuses_crl(&f, "not signed by that authority's key");
 	X509 *leaf = read_cert(&f, "b");
-	/* another name */
+	/* The CRL has another name. */
 	write_crl(&f, leaf, f.ca_key, -60, DAY, NULL, "w");
 	refuses_crl(&f, "not of an authority in the ca file");
 	X509_free(leaf);
 	write_crl(&f, f.ca, f.ca_key, -60, DAY, NULL, "w");
-	/* the second of two */
+	/* This is the second of two. */
 	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "a");
 	refuses_crl(&f, "ended at");
 	net_fixture_done(&other);
@@ -346,15 +347,15 @@ static void a_revoked_node_loses_its_link_and_gets_no_other(void **state) {
 	assert_false(peers_objection(p.b.peers, 0, why));
 	assert_null(peers_certificate(p.b.peers, 0));
 	assert_true(net_fixture_until(&p.f, a_lost_it, &p));
-	/* a dials again */
+	/* a dials again. */
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
-	/* anybody can show it, who has not its key */
+	/* Anybody can show the certificate, even without its key. */
 	assert_true(strstr(p.b.why, "is revoked by name in") && p.b.stranger);
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
 	assert_non_null(strstr(p.a.why, "refuses this node's certificate as revoked"));
 	assert_int_equal(p.b.ups, 1);
 	net_fixture_settle(&p.f);
-	/* told once, though a comes again and again */
+	/* This is told once, though a comes again and again. */
 	assert_int_equal(p.b.troubles, 1);
 	pair_close(&p);
 }
@@ -382,14 +383,14 @@ static void a_master_must_have_a_masters_certificate(void **state) {
 	assert_non_null(strstr(p.b.why,
 		"the configuration makes a a master, and its certificate (serial "));
 	assert_non_null(strstr(p.b.why, "replica only"));
-	/* it has proven who it is */
+	/* The node has proven who it is. */
 	assert_false(p.b.stranger);
 	assert_int_equal(p.b.ups, 0);
 	peers_set_nodes(p.b.peers, replica, 2);
 	assert_true(net_fixture_until(&p.f, b_up_again, &p));
 	assert_int_equal(peers_certificate(p.b.peers, 0)->role, NODE_ROLE_REPLICA);
 	assert_false(peers_objection(p.b.peers, 0, why));
-	/* promoted all the same */
+	/* The node is promoted all the same. */
 	peers_set_nodes(p.b.peers, masters, 2);
 	assert_true(peers_objection(p.b.peers, 0, why));
 	assert_non_null(strstr(why, "pawl cluster demote a"));

@@ -1,4 +1,4 @@
-/* Who has to go where there is too much, and who is not the one. */
+/* These tests ask who has to go where there is too much, and who has not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 /* ---- memory ---- */
 
-/* It would be somewhat above its own limit, for which there is a reserve: it is the node that has
- * no room. */
+/* The small one would be somewhat above its own limit, for which there is a reserve. It is the node
+ * that has no room. */
 static void who_is_below_its_limit_does_not_go_for_those_who_fill_the_node(void **state) {
 	static const struct share_limits own = { { [SHARE_MEMORY] = 128 * KIB } };
 	struct host h;
@@ -21,15 +21,15 @@ static void who_is_below_its_limit_does_not_go_for_those_who_fill_the_node(void 
 	(void)state;
 	host_start(&h, &limits);
 	int large = host_connect_from(&h, "large");
-	/* in 256 KiB */
+	/* It has a buffer of 256 KiB. */
 	send_half(&h, large, 250 * KIB);
 	h.own = &own;
 	int small = host_connect_from(&h, "small");
-	/* in 64 KiB */
+	/* It has a buffer of 64 KiB. */
 	send_half(&h, small, 60 * KIB);
 	limits.memory = sessions_memory(h.sessions) - 8 * KIB;
 	sessions_set_limits(h.sessions, &limits);
-	/* in 128 KiB */
+	/* It would need a buffer of 128 KiB. */
 	send_half(&h, small, 8 * KIB);
 	assert_false(gone(&h, 2));
 	assert_true(gone(&h, 1));
@@ -87,7 +87,7 @@ static ssize_t caller_data(void *ctx, struct slice bytes, struct instant now) {
 	return (ssize_t)bytes.size;
 }
 
-/* It does not hang up. */
+/* The caller does not hang up. */
 static void caller_closed(void *ctx, int error, const char *why) {
 	(void)error;
 	(void)why;
@@ -119,7 +119,7 @@ static void call_over_tls(struct host *h, const struct tls_contexts *node, SSL_C
 	assert_true(net_fixture_until(&h->f, caller_is_ready, out));
 }
 
-/* What is refused counts for nobody's share: so its place is the next one's. */
+/* A connection that is refused counts for nobody's share, so that the next one gets its place. */
 static void connections_that_were_refused_with_their_certificate_take_few_places(void **state) {
 	struct host h;
 	struct tls_contexts node;

@@ -56,8 +56,8 @@ static void who_asked_for_little_is_served_before_those_that_wait_with_much(void
 	flows_serve(&f, 100, cost);
 	fair_wait(&f.queue, &f.flow[2], 2);
 	flows_serve(&f, 8 + 8, cost);
-	/* at once, after what was left to the one whose turn it was; and then no more than the
-	 * others */
+	/* The third is served at once, after what was left to the one whose turn it was; and it is
+	 * served no more than the others. */
 	assert_int_equal(f.served[2], 8);
 }
 
@@ -99,12 +99,12 @@ static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	send_ping(other);
 	net_fixture_settle(&h.f);
 	assert_true(h.ready);
-	/* reading is not serving */
+	/* Requests are read, but not served. */
 	assert_int_equal(h.requests, 0);
 	while (!h.pinged) {
 		sessions_serve(h.sessions);
 	}
-	/* statuses that were served before it */
+	/* At most eight statuses were served before the ping. */
 	assert_in_range(h.before_ping, 0, 8);
 	host_run(&h);
 	assert_int_equal(h.requests, MANY + 1);
@@ -131,7 +131,7 @@ static void connections_with_much_under_way_end_one_in_a_turn(void **state) {
 		close(fds[i]);
 	}
 	net_fixture_settle(&h.f);
-	/* the one with a single request */
+	/* The one with a single request is gone. */
 	assert_int_equal(h.gone, 1);
 	assert_true(h.ready);
 	assert_null(sessions_answer(h.sessions, h.client - 1));
@@ -143,7 +143,7 @@ static void connections_with_much_under_way_end_one_in_a_turn(void **state) {
 	host_done(&h);
 }
 
-/* First the node cannot write to it, then it reads the end. */
+/* First the node cannot write to the connection; then it reads the end. */
 static void a_connection_that_breaks_in_writing_ends_once(void **state) {
 	struct host h;
 	(void)state;
@@ -188,7 +188,7 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 	net_fixture_settle(&h.f);
 	for (int i = 0; i < 10; i++) {
 		unsigned served = served_in_a_turn(&h);
-		/* in the first one it is still alone */
+		/* In the first turn it is still alone. */
 		most = i > 0 && served > most ? served : most;
 	}
 	assert_in_range(most, 2, 3);
@@ -202,7 +202,7 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 	host_done(&h);
 }
 
-/* What a handshake took of the thread, requests may take as well. */
+/* Requests may take as much of the thread as a handshake took. */
 static void requests_have_as_long_as_the_handshake_before_them_took(void **state) {
 	static const char ping[] = "\x94\x00\x01\xa4ping\x91\x80";
 	char pings[(sizeof ping - 1) * 10 * MANY];
@@ -280,7 +280,7 @@ static void a_batch_ends_with_its_connection(void **state) {
 	host_done(&h);
 }
 
-/* A program with as many waits as it may have must be able to keep and to give back what it
+/* A program that has as many waits as it may have must be able to keep and to release what it
  * holds. */
 static void at_the_limit_of_requests_locks_are_still_extended_and_released(void **state) {
 	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE,
@@ -302,14 +302,14 @@ static void at_the_limit_of_requests_locks_are_still_extended_and_released(void 
 	}
 	host_run(&h);
 	assert_int_equal(h.requests, 4);
-	/* not without end */
+	/* These, too, are not accepted without end. */
 	assert_int_equal(h.refused, 2);
 	close(fd);
 	host_done(&h);
 }
 
-/* Two connections from one address share what one of them could have alone; and a third one is told
- * why it is closed. */
+/* Two connections from one address share what one of them could have alone. A third one is told why
+ * it is closed. */
 static void an_identity_has_so_many_connections_and_requests_under_way(void **state) {
 	struct host h;
 	(void)state;
@@ -332,7 +332,7 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 	assert_int_equal(h.requests, 3);
 	assert_int_equal(h.refused, 2);
 	close(one);
-	/* what it had under way is given back */
+	/* What the connection had under way is given back. */
 	host_run(&h);
 	send_status(two);
 	host_run(&h);

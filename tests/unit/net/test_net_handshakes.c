@@ -18,7 +18,7 @@
 
 struct stepper {
 	struct handshake handshake;
-	/* the step that this one's was */
+	/* `at` is the number of the step that this handshake had. */
 	unsigned *count, at;
 };
 
@@ -42,7 +42,7 @@ static void one_handshake_goes_on_in_a_turn_and_members_are_first(void **state) 
 			.count = &count };
 		handshakes_wait(&f.loop.handshakes, &s[i].handshake, i == 3);
 	}
-	/* it waits already */
+	/* This handshake waits already. */
 	handshakes_wait(&f.loop.handshakes, &s[0].handshake, false);
 	handshakes_leave(&f.loop.handshakes, &s[1].handshake);
 	assert_int_equal(f.loop.handshakes.waiting, 3);
@@ -111,7 +111,7 @@ static bool server_is_closed(void *ctx) {
 
 #define SERVERS 3
 
-/* How many of the servers have answered. */
+/* Returns how many of the servers have answered. */
 static unsigned answered(const int *fds) {
 	unsigned count = 0;
 	char byte;
@@ -143,7 +143,7 @@ static void connections_whose_hello_came_at_once_are_answered_one_in_a_turn(void
 		assert_int_equal(stream_new(&o, &servers[i].stream), 0);
 		assert_int_equal(send(fds[1], hello.data, hello.size, MSG_NOSIGNAL), hello.size);
 	}
-	/* all have arrived before the first one is answered */
+	/* All have arrived before the first one is answered. */
 	while (f.loop.handshakes.waiting < SERVERS) {
 		assert_int_equal(answered(clients), 0);
 		turn(&f);
@@ -163,7 +163,7 @@ static void connections_whose_hello_came_at_once_are_answered_one_in_a_turn(void
 	net_fixture_done(&f);
 }
 
-/* A ClientHello that says it has 100,000 bytes, in records of 16,000. */
+/* The ClientHello says that it has 100,000 bytes, in records of 16,000. */
 static void a_handshake_may_not_bring_more_than_certificates_need(void **state) {
 	static uint8_t hello[48015] = { 0x16, 3, 1, 0x3e, 0x80, 1, 1, 0x86, 0xa0, 3, 3 };
 	struct net_fixture f;

@@ -48,7 +48,7 @@ static void a_foreign_listener_that_does_not_accept_holds_up_no_start(void **sta
 	while (count > 0) {
 		close(calls[--count]);
 	}
-	/* the file stays: nobody listens there any more */
+	/* The file stays, but nobody listens there any more. */
 	close(foreign);
 	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why), 0);
 	listener_free(l);

@@ -1,4 +1,5 @@
-/* The memory that connections of clients take, and who has to go where it is too much. */
+/* These tests are about the memory that connections of clients take, and who has to go where that
+ * is too much. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,7 @@ static void bytes_count_for_identity_and_address_from_the_first_to_the_last(void
 	struct memory_account *account = memory_open(&a.pool);
 	void *before = alloc_new(&account->alloc, 100);
 	memory_claim(account, MEMORY_WATCHES, 30);
-	/* nobody knows yet whose they are */
+	/* Nobody knows yet whose connection it is. */
 	assert_int_equal(p.identity->used[SHARE_MEMORY], 0);
 	memory_join(account, &p);
 	assert_int_equal(p.identity->used[SHARE_MEMORY], 130);
@@ -64,7 +65,7 @@ static void bytes_count_for_identity_and_address_from_the_first_to_the_last(void
 	memory_claim(account, MEMORY_WATCHES, 10);
 	assert_int_equal(p.identity->used[SHARE_MEMORY], 310);
 	assert_int_equal(account->used, 310);
-	/* what it was allocated for is there yet */
+	/* What the memory was allocated for is still there. */
 	memory_close(account);
 	assert_int_equal(p.address->used[SHARE_MEMORY], 300);
 	assert_int_equal(a.pool.accounts, 1);
@@ -161,7 +162,7 @@ static void who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what
 	limits.identity.most[SHARE_MEMORY] = 128 * KIB;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h), other = host_connect_from(&h, "other");
-	/* in a buffer of 128 KiB */
+	/* It has a buffer of 128 KiB. */
 	send_half(&h, one, 66 * KIB);
 	send_status(two);
 	host_run(&h);
@@ -215,16 +216,16 @@ static void a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go(v
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	/* and 56 KiB to read in, and 56 more */
+	/* The loop has 56 KiB to read in, and 56 more. */
 	limits.identity.most[SHARE_MEMORY] = 900 * KIB;
 	host_start(&h, &limits);
 	int large = host_connect(&h), small = host_connect(&h);
-	/* in 512 KiB */
+	/* It has a buffer of 512 KiB. */
 	send_half(&h, large, 300 * KIB);
-	/* in 256 KiB */
+	/* It has a buffer of 256 KiB. */
 	send_half(&h, small, 250 * KIB);
 	assert_int_equal(h.gone, 0);
-	/* in 512 KiB, for which there is no room beside the other */
+	/* It would need a buffer of 512 KiB, for which there is no room next to the other one. */
 	send_half(&h, small, 60 * KIB);
 	assert_true(gone(&h, 1));
 	assert_false(gone(&h, 2));
@@ -238,7 +239,7 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	/* of which the loop has half */
+	/* The loop has half of this. */
 	limits.memory = 1 << 20;
 	host_start(&h, &limits);
 	int small = host_connect_from(&h, "small"), large = host_connect_from(&h, "large"),
@@ -256,7 +257,7 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	host_run(&h);
 	assert_int_equal(h.requests, 1);
 	assert_string_equal(h.limit, "client_memory");
-	/* it may grow, and then the largest of them goes */
+	/* This one may grow, and then the largest of them goes. */
 	send_half(&h, two, 100 * KIB);
 	assert_true(gone(&h, 2));
 	assert_int_equal(h.gone, 1);

@@ -35,7 +35,7 @@ static void a_node_that_left_the_table_loses_its_link_silently(void **state) {
 	assert_int_equal(p.a.downs, 0);
 	const struct peers_node again[2] = { { "b", listener_address(p.b.listener), true, { { 0 } },
 		false }, { "a", "", false, { { 0 } }, false } };
-	/* dialled at once */
+	/* The nodes are dialled at once. */
 	peers_set_nodes(p.a.peers, again, 2);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.a.last_up, 0);
@@ -69,7 +69,7 @@ static void a_guest_is_welcomed_by_the_owner(void **state) {
 	peers_free(p.a.peers);
 	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
 		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
-	/* a larger name than b's dials as well */
+	/* x, whose name is larger than b's, dials as well. */
 	party_make_with(&p.f, &p.a, "x", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -100,14 +100,14 @@ static bool linked_and_quiet(void *ctx) {
 		p->b.ups == p->b.downs + 1;
 }
 
-/* Whichever of the two connections is heard of first, where. */
+/* One link stays, whichever of the two connections is heard of first, on either side. */
 static void of_two_that_dial_each_other_one_link_stays(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open_with(&p, true);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, linked_and_quiet, &p));
-	/* far longer than the backoff would be, if somebody dialled again */
+	/* This is far longer than the backoff would be, if somebody dialled again. */
 	for (int i = 0; i < 20; i++) {
 		net_fixture_settle(&p.f);
 	}

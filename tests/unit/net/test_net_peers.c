@@ -7,8 +7,8 @@
 
 #include "address.h"
 
-/* Looked up in a thread; whichever of its addresses the listener does not have is passed over by
- * the next try. */
+/* The name is looked up in a thread. An address of it at which the listener is not is passed over
+ * by the next try. */
 static void a_name_is_looked_up_and_dialled(void **state) {
 	struct pair p;
 	char address[64];
@@ -61,13 +61,13 @@ static void a_link_that_was_reset_is_dialled_again(void **state) {
 	pair_open(&p);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	/* b does not dial: a sees the end and does */
+	/* b does not dial; a sees the end, and does. */
 	peers_reset(p.b.peers, 0);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.a.downs, 1);
-	/* not by itself */
+	/* a did not close it by itself. */
 	assert_int_equal(p.a.closed, 1);
-	/* who resets is not told */
+	/* The side that resets the link is not told. */
 	assert_int_equal(p.b.downs, 0);
 	pair_close(&p);
 }
@@ -115,7 +115,7 @@ static void nodes_with_their_own_certificates_are_linked(void **state) {
 	pair_close(&p);
 }
 
-/* b is the victim, whoever dials it shows this certificate (NULL: none). */
+/* b is the victim. Whoever dials it shows this certificate (NULL: none). */
 static void refused_by_b(const char *uri, const char *expected, bool stranger) {
 	struct pair p;
 	pair_open(&p);
@@ -154,14 +154,14 @@ static void a_peer_without_a_certificate_is_refused(void **state) {
 	refused_by_b(NULL, NULL, true);
 }
 
-/* Its certificate says which node of the configuration it is, though it says that it is another
- * one: that node is in trouble. */
+/* The certificate says which node of the configuration it is, though it claims to be another one.
+ * So that node is in trouble. */
 static void a_node_of_the_configuration_is_no_stranger_whatever_it_says(void **state) {
 	(void)state;
 	refused_by_b("pawl:node:b", "it says a and shows that of node b (serial ", false);
 }
 
-/* Of versions that do not meet its name is not even looked at against its certificate. */
+/* Where the versions do not meet, the name is not even compared with the certificate. */
 static void with_a_certificate_a_node_of_another_version_is_no_stranger(void **state) {
 	struct pair p;
 	(void)state;
@@ -187,7 +187,7 @@ static int call(const struct party *p) {
 	return fd;
 }
 
-/* As a client of TLS: what the server has sent goes in, and what is to be sent comes out. */
+/* Plays a client of TLS: what the server has sent goes in, and what is to be sent comes out. */
 static size_t say_hands(SSL *ssl, int fd, uint8_t *out, size_t size) {
 	uint8_t in[8192];
 	ssize_t n = recv(fd, in, sizeof in, MSG_DONTWAIT);
@@ -199,8 +199,8 @@ static size_t say_hands(SSL *ssl, int fd, uint8_t *out, size_t size) {
 	return said > 0 ? (size_t)said : 0;
 }
 
-/* The certificate of a is no secret. What proves that somebody has its key comes last, and does not
- * come. */
+/* The certificate of a is no secret. What proves that a node has its key comes last, and does not
+ * come here. */
 static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **state) {
 	struct pair p;
 	uint8_t out[8192];
@@ -221,7 +221,7 @@ static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **stat
 		assert_int_equal(send(fd, out, n, 0), n);
 		net_fixture_settle(&p.f);
 	}
-	/* this side thinks so */
+	/* This side believes that the handshake is finished. */
 	assert_true(SSL_is_init_finished(ssl));
 	close(fd);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
@@ -310,7 +310,7 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	send_frames(&p.a, 1, 2);
 	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
 	assert_int_equal(p.b.downs + p.a.downs, 0);
-	/* the place is free: whoever comes has it */
+	/* The place is free, and whoever comes has it. */
 	peers_free(p.a.peers);
 	p.a.peers = NULL;
 	assert_true(net_fixture_until(&p.f, b_up_twice, &p));
@@ -332,7 +332,7 @@ static void a_node_whose_address_cannot_be_reached_is_tried_again(void **state) 
 	assert_int_equal(listener_new(&p.f.loop, address, party_accepted, &p.b, &p.b.listener,
 		why), 0);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	/* the same trouble is told once */
+	/* The same trouble is told once. */
 	assert_int_equal(p.a.troubles, 1);
 	pair_close(&p);
 }

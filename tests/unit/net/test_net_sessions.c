@@ -18,7 +18,7 @@ static void pipelined_requests_are_answered_with_one_flush(void **state) {
 	}
 	host_serve(&h);
 	assert_int_equal(h.requests, 5);
-	/* nothing leaves before the flush */
+	/* Nothing leaves before the flush. */
 	assert_int_equal(answers(fd), 0);
 	sessions_flush(h.sessions);
 	assert_int_equal(answers(fd), 5);
@@ -42,11 +42,11 @@ static void a_request_too_many_is_refused_until_another_is_answered_but_no_ping(
 	send_status(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
-	/* the host was told to flush */
+	/* The host was told to flush. */
 	assert_int_equal(h.refused, 1);
 	assert_int_equal(answers(fd), 1);
 	h.hold = false;
-	/* by which a client finds out whether the node is alive */
+	/* A client finds out by a ping whether the node is alive. */
 	send_ping(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 3);
@@ -60,7 +60,7 @@ static void a_request_too_many_is_refused_until_another_is_answered_but_no_ping(
 	host_done(&h);
 }
 
-/* No answer at all would leave its client waiting. */
+/* Without any answer the client would go on waiting. */
 static void a_refusal_that_there_is_no_memory_for_ends_the_connection(void **state) {
 	(void)state;
 	struct host h;
@@ -110,7 +110,7 @@ static void a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_cl
 	net_fixture_settle(&h.f);
 	assert_true(h.gone == 1 && h.closed_there);
 	fd = host_connect(&h);
-	/* refused, and closed by the node; the client follows */
+	/* The node refuses that, and closes the connection; the client follows. */
 	send_bytes(fd, "\xc1", 1);
 	host_run(&h);
 	close(fd);
@@ -136,7 +136,7 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 	assert_true(sessions_crowded(h.sessions, h.client, sizeof large - 1));
 	assert_false(sessions_crowded(h.sessions, h.client, sizeof large));
 	sessions_flush(h.sessions);
-	/* more than the kernel takes */
+	/* There is more to send than the kernel takes. */
 	assert_true(sessions_crowded(h.sessions, h.client, 0));
 	for (size_t got = 0; got < sizeof large;) {
 		ssize_t n = recv(fd, large, sizeof large, 0);
@@ -164,7 +164,7 @@ static void connections_above_the_limit_are_closed(void **state) {
 	int two = host_connect(&h);
 	assert_int_equal(recv(two, &byte, 1, 0), 0);
 	assert_int_equal(h.troubles, 1);
-	/* it never was */
+	/* It never was a client, and so none is gone. */
 	assert_int_equal(h.gone, 0);
 	close(one);
 	close(two);
@@ -181,7 +181,7 @@ static void garbage_behind_good_requests_spares_their_answers(void **state) {
 	send_bytes(fd, "\xc1", 1);
 	host_run(&h);
 	assert_int_equal(h.requests, 1);
-	/* the ping's, and one bad_request */
+	/* These are the ping's answer, and one bad_request. */
 	assert_int_equal(answers(fd), 2);
 	close(fd);
 	net_fixture_settle(&h.f);
@@ -189,7 +189,7 @@ static void garbage_behind_good_requests_spares_their_answers(void **state) {
 	host_done(&h);
 }
 
-/* One scenario: a batch that needs memory to decode, in pieces, so that memory is needed to keep
+/* One scenario: memory is needed to decode a batch, and, since it is served in pieces, to keep
  * it. */
 static void scenario(struct host *h) {
 	struct client_lock locks[40];
@@ -262,12 +262,12 @@ static void connections_are_listed_in_their_order_from_any_of_them_on(void **sta
 	sessions_each(h.sessions, 0, list_one, &all);
 	assert_int_equal(all.count, 4);
 	assert_int_equal(all.received[1], sizeof ping - 1);
-	/* all but the one that has made a request */
+	/* All but the one that has made a request are strangers. */
 	assert_int_equal(all.strangers, 3);
 	sessions_each(h.sessions, all.clients[0], list_one, &two);
 	assert_true(two.count == 2 && two.clients[0] == all.clients[1]);
 	sessions_drop(h.sessions, all.clients[1]);
-	/* it is gone, those behind it are not */
+	/* That one is gone; those behind it are not. */
 	sessions_each(h.sessions, all.clients[1], list_one, &behind);
 	assert_true(behind.count == 2 && behind.clients[0] == all.clients[2]);
 	for (int i = 0; i < 4; i++) {

@@ -1,4 +1,4 @@
-/* What one identity, and one address, may take of a node. */
+/* These tests are about what one identity, and one address, may take of a node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void each_kind_is_counted_for_the_identity_and_for_its_address(void **sta
 		assert_false(shares_full(&one, (enum share_kind)kind, 2, 1, &quota));
 		assert_true(shares_full(&three, (enum share_kind)kind, 2, 0, &quota));
 		shares_take(&two, (enum share_kind)kind, 2);
-		/* by the address */
+		/* The limit of the address is reached. */
 		assert_true(shares_full(&one, (enum share_kind)kind, 1, 0, &quota));
 		assert_false(shares_full(&three, (enum share_kind)kind, 1, 0, &quota));
 		char field[64];
@@ -122,7 +122,7 @@ static void half_of_what_may_come_at_once_is_for_urgent_requests(void **state) {
 	assert_true(shares_hurried(&p, false, now, &quota));
 	assert_true(slice_equal(quota.refusal.field, slice_str("rate_per_address")));
 	assert_false(shares_hurried(&p, true, now, &quota));
-	/* one large batch is not held against it for minutes */
+	/* One large batch is not held against the identity for minutes. */
 	shares_charge(&p, 4096, now);
 	assert_true(shares_hurried(&p, true, now, &quota));
 	assert_int_equal(quota.refusal.retry_after, 100 * SPAN_MS);
@@ -152,7 +152,7 @@ static void requests_above_the_rate_are_told_when_to_come_again(void **state) {
 	assert_in_range(h.retry_after, SPAN_MS, SPAN_S);
 	assert_int_equal(sessions_refused(h.sessions), 1);
 	close(fd);
-	/* the debt is not forgotten by leaving */
+	/* The debt is not forgotten by leaving. */
 	fd = host_connect(&h);
 	send_status(fd);
 	host_run(&h);
@@ -169,7 +169,7 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
 	host_run(&h);
-	/* the refusal */
+	/* This is the refusal. */
 	assert_int_equal(answers(one) + answers(two), 1);
 	assert_int_equal(h.troubles, 1);
 	close(one);
@@ -177,7 +177,8 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 	host_done(&h);
 }
 
-/* How many of two connections from these addresses get in where one address may have one. */
+/* Returns how many of two connections from these addresses get in where one address may have
+ * one. */
 static unsigned count_of_two(const char *one, const char *two) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
@@ -198,7 +199,7 @@ static void an_ipv4_address_is_one_of_its_own_also_behind_a_listener_for_ipv6(vo
 	(void)state;
 	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.2]"), 2);
 	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]"), 1);
-	/* at another listener */
+	/* The second one comes to another listener. */
 	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "10.0.0.1"), 1);
 }
 
@@ -222,7 +223,7 @@ static void an_identity_may_have_limits_of_its_own(void **state) {
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
 	h.own = &own;
-	/* a reload: they hold for connections that are there */
+	/* After a reload the limits hold for connections that are there already. */
 	sessions_set_limits(h.sessions, &open_limits);
 	send_status(fd);
 	host_run(&h);
@@ -271,7 +272,7 @@ static void an_administrator_has_a_place_at_a_full_node(void **state) {
 	fds[1] = busy_connection(&h);
 	assert_int_equal(answers(fds[0]) + answers(fds[1]), 2);
 	fds[2] = busy_connection(&h);
-	/* that the node is full */
+	/* The answer says that the node is full. */
 	assert_int_equal(answers(fds[2]), 1);
 	assert_int_equal(h.requests, 2);
 	close(fds[2]);
@@ -309,7 +310,7 @@ static void an_administrator_looks_and_mends_above_the_limits_of_its_share(void 
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
 	assert_int_equal(h.method, CLIENT_STATUS);
-	/* reading keys is nothing that mends */
+	/* Reading keys does not help to mend anything. */
 	assert_int_equal(h.over, 1);
 	close(one);
 	close(two);

@@ -1,4 +1,5 @@
-/* Connections that have not said who they are: at the peer port and at those of clients. */
+/* These tests are about connections that have not said who they are, at the peer port and at the
+ * ports of clients. */
 #include "peers_pair.h"
 
 #include <poll.h>
@@ -54,7 +55,7 @@ static void an_address_with_too_many_loses_its_own_oldest(void **state) {
 	strangers_add(&s, &two);
 	strangers_add(&s, &network);
 	assert_ptr_equal(strangers_victim(&s, &limits, &again, NULL), &two);
-	/* 64 bits of IPv6 are one address */
+	/* The addresses that share 64 bits of IPv6 count as one. */
 	assert_ptr_equal(strangers_victim(&s, &limits, &neighbour, NULL), &network);
 	assert_null(strangers_victim(&s, &limits, &other, NULL));
 }
@@ -66,7 +67,7 @@ static void the_oldest_goes_when_they_take_too_much_memory(void **state) {
 	struct strangers s;
 	(void)state;
 	strangers_init(&s);
-	/* alone it may: nobody could make room for it */
+	/* A single connection may be as large: nobody could make room for it. */
 	assert_null(strangers_victim(&s, &limits, &huge, NULL));
 	strangers_add(&s, &one);
 	strangers_add(&s, &two);
@@ -93,7 +94,7 @@ static void who_waits_for_this_node_is_spared_unless_all_do(void **state) {
 
 #define SILENT 200
 
-/* A connection to the listener from that address of this machine. */
+/* Connects to the listener from that address of this machine. */
 static int call_from(const struct listener *listener, const char *from) {
 	struct address a, source;
 	struct address_socket at, by;
@@ -168,7 +169,7 @@ static bool b_has_no_strangers(void *ctx) {
 	return peers_strangers(((struct pair *)ctx)->b.peers).now == 0;
 }
 
-/* b knows a by a name, and is not the one that dials: it looks the name up when somebody comes. */
+/* b knows a by a name, and is not the one that dials. It looks the name up when somebody comes. */
 static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 	static const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false },
 		{ "b", "", false, { { 0 } }, false } };
@@ -180,7 +181,7 @@ static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 	close(call_from(p.b.listener, "127.0.0.2:0"));
 	net_fixture_settle(&p.f);
 	assert_true(net_fixture_until(&p.f, b_has_no_strangers, &p));
-	/* the thread that looks it up */
+	/* The thread that looks the name up needs this time. */
 	poll(NULL, 0, 200);
 	net_fixture_settle(&p.f);
 	int member = call_from(p.b.listener, "127.0.0.1:0");
@@ -191,8 +192,8 @@ static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 	pair_close(&p);
 }
 
-/* It came from an address that the table does not name: a node behind another address, as its
- * certificate says. */
+/* The link came from an address that the table does not name: from a node behind another address,
+ * as its certificate says. */
 static void where_a_link_came_from_is_a_members_address_too(void **state) {
 	static const struct peers_node nodes[2] = { { "a", "10.0.0.1:1", false, { { 0 } }, false },
 		{ "b", "", false, { { 0 } }, false } };
@@ -308,7 +309,7 @@ static void who_has_asked_and_waits_for_its_turn_is_closed_last(void **state) {
 	struct sessions *s = open_sessions(&f, 100, &troubles);
 	int asks = connect_client(&f, s, "", 0), silent = connect_client(&f, s, "", 0);
 	assert_int_equal(send(asks, ping, sizeof ping - 1, MSG_NOSIGNAL), sizeof ping - 1);
-	/* read, not served */
+	/* The request is read, and not served. */
 	net_fixture_settle(&f);
 	int newcomer = connect_client(&f, s, "", 0);
 	assert_true(is_closed(silent));

@@ -14,8 +14,8 @@
 #include "stream.h"
 #include "time_source.h"
 
-/* One end: keeps what it gets in units of `unit` bytes, so that incomplete input is seen to
- * stay. */
+/* One end of a stream. It keeps what it gets in units of `unit` bytes, so that incomplete input is
+ * seen to stay. */
 struct end {
 	struct stream *stream;
 	size_t unit, got, calls;
@@ -159,10 +159,10 @@ static void whoever_ends_a_connection_is_told_apart_also_under_tls(void **state)
 		open_both(&f, e, a.peer, b.peer);
 		assert_true(net_fixture_until(&f, ends_ready, e));
 		if (in_order) {
-			/* says so, and closes when the other one has */
+			/* This end says that it closes, and closes when the other one has. */
 			stream_close(e[1].stream);
 		} else {
-			/* as the kernel closes it when a process dies */
+			/* This is how the kernel closes it when a process dies. */
 			stream_free(e[1].stream);
 		}
 		assert_true(net_fixture_until(&f, end_is_closed, &e[0]));
@@ -217,7 +217,8 @@ static void a_nodes_certificate_must_carry_its_name_and_fit_its_key(void **state
 	net_fixture_done(&f);
 }
 
-/* Time of a message: after its last byte was received, however long it waited in the socket. */
+/* The time of a message is read after its last byte was received, however long it waited in the
+ * socket. */
 static void bytes_are_stamped_when_they_are_received_not_when_they_were_sent(void **state) {
 	struct net_fixture f;
 	struct end e = { .unit = 1 };
@@ -253,7 +254,7 @@ static void a_stream_may_be_freed_by_the_handler_of_its_own_data(void **state) {
 	net_fixture_settle(&f);
 	assert_int_equal(e.calls, 1);
 	char byte;
-	/* closed */
+	/* The other end has closed it. */
 	assert_int_equal(recv(fds[1], &byte, 1, 0), 0);
 	close(fds[1]);
 	net_fixture_done(&f);
@@ -335,7 +336,7 @@ static void hold_and_release(struct net_fixture *f, SSL_CTX *server, SSL_CTX *cl
 	open_both(f, e, server, client);
 	assert_true(net_fixture_until(f, ends_ready, e));
 	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
-	/* the end comes right behind them */
+	/* The end comes right behind the bytes. */
 	stream_close(e[0].stream);
 	assert_true(net_fixture_until(f, end_is_held, &e[1]));
 	net_fixture_settle(f);

@@ -92,7 +92,7 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.client_memory, 64 << 20);
 	assert_int_equal(c->limits.identity.most[SHARE_MEMORY], 10 << 20);
 	assert_int_equal(c->limits.address.most[SHARE_MEMORY], 384 << 20);
-	/* the defaults of the others */
+	/* The others have their defaults. */
 	assert_int_equal(c->limits.identity.most[SHARE_CLIENTS], 5000);
 	assert_int_equal(c->limits.address.most[SHARE_CLIENTS], 7500);
 	assert_int_equal(c->admin_listen.port, 10);
@@ -110,8 +110,8 @@ static void the_order_of_the_masters_lines_does_not_matter(void **state) {
 	node_config_free(two);
 }
 
-/* What is wrong with a file: the problem begins with file and line, and holds both texts: the
- * culprit and the remedy. */
+/* The table says what is wrong with a file. The problem begins with file and line, and has both
+ * texts: the culprit and the remedy. */
 static const struct {
 	const char *text, *where, *culprit, *remedy;
 } wrong_files[] = {

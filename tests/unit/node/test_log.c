@@ -1,4 +1,4 @@
-/* Log lines: readable, never ambiguous, no secrets. */
+/* Log lines are readable and never ambiguous, and have no secrets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

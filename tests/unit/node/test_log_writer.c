@@ -1,4 +1,4 @@
-/* Lines of a log that nobody reads: whoever says them never waits, and what is lost is counted. */
+/* Nobody reads the lines of a log. Whoever says them never waits, and what is lost is counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,8 +94,8 @@ static size_t read_all(int fd, char *out, size_t size) {
 
 #define LINES 500
 
-/* More than the pipe and the queue hold together: nobody waits (the alarm ends a test that does),
- * and the lines that come out and the count make up all of them. */
+/* There is more than the pipe and the queue hold together. Nobody waits (the alarm ends a test that
+ * does), and the lines that come out and the count make up all of them. */
 static void a_full_pipe_stops_nobody(void **state) {
 	(void)state;
 	static char text[LINES * 1024 + 4096];
@@ -111,7 +111,8 @@ static void a_full_pipe_stops_nobody(void **state) {
 		log_writer_put(line, sizeof line);
 	}
 	pid_t reader = fork();
-	/* for the thread has to get on while this process waits for it */
+	/* The reader is a process, because the thread has to get on while this process waits for
+	 * it. */
 	if (reader == 0) {
 		close(ends[1]);
 		size_t used = read_all(ends[0], text, sizeof text);
@@ -153,7 +154,7 @@ static void a_reader_that_is_gone_costs_its_lines_and_the_end_does_not_wait(void
 	close(ends[0]);
 }
 
-/* Last: its thread stays in the write. */
+/* This test is the last one, because its thread stays in the write. */
 static void the_end_waits_a_second_at_most(void **state) {
 	(void)state;
 	static char line[LOG_LINE_MAX];
@@ -167,7 +168,7 @@ static void the_end_waits_a_second_at_most(void **state) {
 		log_writer_put(line, sizeof line);
 	}
 	log_writer_stop();
-	/* nor does what is said later */
+	/* What is said later does not wait, either. */
 	log_writer_put(line, sizeof line);
 	alarm(0);
 }

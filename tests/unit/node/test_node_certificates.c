@@ -1,5 +1,5 @@
-/* What certificates do to nodes that are linked: roles against changes of the cluster, and lists
- * that are read again. */
+/* These tests ask what certificates do to nodes that are linked: roles against changes of the
+ * cluster, and lists that are read again. */
 #include "embed_change.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void a_program_whose_certificate_says_embedded_is_no_master(void **state)
 	embed_rig_start_all(&r);
 	add_d(&r);
 	const struct pawl_change promote = { .kind = PAWL_PROMOTE, .name = "d" };
-	/* the master and the node itself */
+	/* The master is asked, and the node itself. */
 	for (size_t asked = A; asked <= D; asked += D) {
 		struct embed_rig_answer a = change(&r, asked, promote);
 		assert_int_equal(a.calls, 1);
@@ -44,7 +44,7 @@ static bool d_is_no_voter_for_anybody(void *ctx) {
 	return none;
 }
 
-/* As a version that knows of no roles: it is told nothing of the certificate. */
+/* a is told nothing of the role in the certificate, like a version that knows of no roles. */
 static void a_is_told_of_no_role(struct embed_rig *r) {
 	struct driver *d = node_driver(r->nodes[A].node->node);
 	struct core_status there;
@@ -58,7 +58,7 @@ static void a_is_told_of_no_role(struct embed_rig *r) {
 	driver_step_now(d, &again);
 }
 
-/* The coordinator is of a version that knows of no roles: so the links are what counts. */
+/* The version of the coordinator knows of no roles, so that the links are what counts. */
 static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **state) {
 	struct embed_rig r;
 	(void)state;
@@ -80,13 +80,13 @@ static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **stat
 	assert_true(d_is_no_voter_for_anybody(&r));
 	assert_int_equal(change(&r, A,
 		(struct pawl_change){ .kind = PAWL_DEMOTE, .name = "d" }).error, 0);
-	/* as a replica it may be there */
+	/* The node may be there as a replica. */
 	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
 	embed_rig_close(&r);
 }
 
-/* Nobody has looked at its certificate before the core was asked, as of a node that is linked only
- * later. */
+/* Nobody has looked at the node's certificate before the core was asked, as for a node that is
+ * linked only later. */
 static void the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none(void **state) {
 	struct embed_rig r;
 	(void)state;

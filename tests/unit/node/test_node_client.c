@@ -76,7 +76,7 @@ static void a_client_that_is_freed_before_its_node_leaves_nothing_behind(void **
 	net_fixture_settle(&r.f);
 	struct embed_rig_answer still = embed_rig_ask(&r, 0,
 		&(struct pawl_request){ .method = PAWL_GET, .key = KEY });
-	/* a lock is not released by freeing its client */
+	/* A lock is not released by freeing its client. */
 	assert_true(still.held);
 	embed_rig_close(&r);
 }
@@ -98,7 +98,7 @@ static bool are_read(void *arg) {
 	return r->given + r->busy + r->other == 600;
 }
 
-/* More than a connection may hold back, asked for in one go by who reads every answer. */
+/* A reader asks in one go for more than a connection may hold back, and reads every answer. */
 static void many_large_values_at_once_are_given_or_refused_and_the_connection_stays(void **state) {
 	static char value[60000];
 	struct embed_rig r;
@@ -119,7 +119,7 @@ static void many_large_values_at_once_are_given_or_refused_and_the_connection_st
 			.key = KEY }, on_read, &reads, NULL), 0);
 	}
 	assert_true(net_fixture_until(&r.f, are_read, &reads));
-	/* those that wait for their turn are given later, not refused */
+	/* Those that wait for their turn are given later, and not refused. */
 	assert_true(reads.given >= 200);
 	assert_int_equal(reads.other, 0);
 	assert_int_equal(pawl_lock_error(t.lock), 0);
@@ -132,9 +132,9 @@ struct candidate {
 	struct pawl *client;
 	struct pawl_election *election;
 	unsigned led;
-	/* that it has heard of */
+	/* The number of leaders that it has heard of. */
 	size_t leaders;
-	/* of the present one */
+	/* The token of the present leader. */
 	uint64_t token;
 };
 
@@ -180,7 +180,7 @@ static void a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_
 	assert_true(net_fixture_until(&r.f, has_heard, &second));
 	assert_int_equal(second.token, pawl_election_token(first.election));
 	assert_int_equal(second.led, 0);
-	/* the lease would be 30 seconds, more than the patience of this test */
+	/* The lease would be 30 seconds, for which this test does not wait. */
 	pawl_free(first.client);
 	assert_true(net_fixture_until(&r.f, leads, &second));
 	assert_true(pawl_election_valid_ms(second.election) > 0);

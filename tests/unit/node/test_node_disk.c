@@ -62,7 +62,7 @@ static void of_the_states_that_wait_only_the_newest_is_written(void **state) {
 	}
 	s.seen.last_wanted = 5;
 	assert_true(net_fixture_until(&s.f, last_is_done, &s.seen));
-	/* the first, which was under way, and the last */
+	/* The first one, which was under way, and the last one were written. */
 	assert_int_equal(s.seen.count, 2);
 	assert_int_equal(s.seen.seqs[0], 1);
 	assert_true(s.seen.oks[0] && s.seen.oks[1]);

@@ -1,4 +1,4 @@
-/* Nodes inside a program: libpawl-node. */
+/* These tests run nodes inside a program: libpawl-node. */
 #include "embed_rig.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void a_lock_taken_through_one_node_is_read_on_the_others(void **state) {
 		assert_true(entry.remaining_ms > 8000);
 	}
 	assert_int_equal(acquire(&r, 1, 0).error, PAWL_EHELD);
-	/* whoever knows the lock_id */
+	/* Whoever knows the lock_id may release it. */
 	struct embed_rig_answer gone = release(&r, 2, &lock);
 	assert_int_equal(gone.error, 0);
 	assert_true(gone.released);
@@ -125,7 +125,7 @@ static void a_held_lock_is_extended_updated_and_listed(void **state) {
 	assert_int_equal(embed_rig_ask(&r, 0,
 		&(struct pawl_request){ .method = PAWL_LIST, .key = BYTES("k/") }).count, 4);
 	assert_int_equal(pawl_node_each(r.nodes[0].node, BYTES("k/"), count_entry, &seen), 0);
-	/* it said stop */
+	/* The callback said stop. */
 	assert_int_equal(seen, 3);
 	embed_rig_close(&r);
 }

@@ -30,7 +30,7 @@ static void each_of_a_clients_watches_is_told_under_its_own_number(void **state)
 	assert_int_equal(w->count[0], 3);
 	assert_true(events_unwatch(&w->events, 0, key));
 	assert_false(events_unwatch(&w->events, 0, key));
-	/* somebody else's */
+	/* That is somebody else's watch. */
 	assert_false(events_unwatch(&w->events, 1, prefix));
 	happen(w, WATCH_EVENT_RELEASED, "a", 1);
 	assert_int_equal(w->count[0], 5);
@@ -95,7 +95,7 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 		happen(w, WATCH_EVENT_ACQUIRED, token % 2 ? "k" : "l", token);
 	}
 	ASSERT_TOKENS(w, 0, 1, 2);
-	/* the slow one holds up nobody */
+	/* The slow one holds up nobody. */
 	ASSERT_TOKENS(w, 1, 1, 3, 5);
 	assert_false(events_serve(&w->events));
 	w->room[0] = 1;
@@ -109,8 +109,8 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 	world_free(w);
 }
 
-/* However much happens in one turn, and however many watch it: what is told in it is bounded, and
- * the rest is told later, in order. */
+/* However much happens in one turn, and however many watch it, what is told in that turn is
+ * bounded. The rest is told later, in order. */
 static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -124,7 +124,7 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	}
 	size_t at_once = w->count[0] + w->count[1];
 	assert_in_range(at_once, 100, 3000);
-	/* some of each turn is for those that are behind */
+	/* A part of each turn is for those that are behind. */
 	assert_true(events_serve(&w->events));
 	assert_true(w->count[0] + w->count[1] > at_once);
 	serve(w);
@@ -134,7 +134,7 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 			assert_int_equal(w->told[client][i].token, i + 1);
 		}
 	}
-	/* they have caught up: at once again */
+	/* They have caught up, and are told at once again. */
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 3001);
 	assert_int_equal(w->count[0] + w->count[1], 6002);
 	world_free(w);
@@ -291,9 +291,9 @@ static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
 	assert_int_equal(events_review(&w->events, 1, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	events_doubt(&w->events);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_MORE);
-	/* judged when it was asked for */
+	/* This watch was judged when it was asked for. */
 	uint64_t later = watch_key(w, 0, "f");
-	/* and again, before all were */
+	/* The rules change again, before all watches were judged. */
 	events_doubt(&w->events);
 	assert_true(events_unwatch(&w->events, 0, later));
 	for (int i = 0; i < 4; i++) {

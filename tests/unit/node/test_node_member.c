@@ -1,4 +1,5 @@
-/* A node inside a program is added to a cluster, follows, is promoted, and leaves: as any other. */
+/* A node inside a program is added to a cluster, follows, is promoted, and leaves, like any other
+ * node. */
 #include "embed_change.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ static void a_replica_comes_back_by_itself_and_a_removed_one_does_not(void **sta
 	(void)state;
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
-	/* the others know its address from now on */
+	/* The others know its address from now on. */
 	r.nodes[D].fixed = true;
 	add_d(&r);
 	pawl_node_free(r.nodes[D].node);
@@ -69,7 +70,8 @@ static bool a_shows_nothing(void *ctx) {
 	return !pawl_node_get(((struct embed_rig *)ctx)->nodes[A].node, key, &entry);
 }
 
-/* Long before its lease of half a minute is over, for which the test would not wait. */
+/* The lock ends long before its lease of half a minute is over, for which the test would not
+ * wait. */
 static void a_lock_that_shall_end_with_its_node_does(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer ended = { .calls = 0 };
@@ -126,8 +128,8 @@ static void nodes_of_one_process_speak_tls(void **state) {
 	embed_rig_close(&r);
 }
 
-/* A bound lock outlives the death of a master, its replacement by the holder itself, and ends with
- * the holder all the same. */
+/* A bound lock outlives the death of a master, and its replacement by the holder itself. It ends
+ * with the holder all the same. */
 static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer ended = { .calls = 0 };

@@ -61,7 +61,8 @@ static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) 
 	assert_int_equal(counter.used, 0);
 }
 
-/* With the last result only what came before an earlier one is left to be written. */
+/* A batch is written up to the first result that is missing, so that little is left to write when
+ * the last result comes. */
 static void a_batch_is_written_as_far_as_its_results_are_there(void **state) {
 	struct alloc_counter counter = { 0 };
 	struct allocator alloc;
@@ -97,7 +98,7 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	requests_forget(&r, 7);
 	assert_null(requests_find(&r, last));
 	assert_ptr_equal(requests_find(&r, other_id), other);
-	/* again: nothing */
+	/* Forgetting it again changes nothing. */
 	requests_forget(&r, 7);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);

@@ -1,4 +1,4 @@
-/* Positions, and the ring behind them. */
+/* These tests are about positions, and the ring behind them. */
 #include "events_world.h"
 
 static void who_resumes_is_told_what_came_behind_its_position_once(void **state) {
@@ -10,12 +10,12 @@ static void who_resumes_is_told_what_came_behind_its_position_once(void **state)
 	events_forget(&w->events, 0);
 	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	happen(w, WATCH_EVENT_ACQUIRED, "other", 3);
-	/* another watch of the same connection, up to date */
+	/* This is another watch of the same connection, and up to date. */
 	uint64_t other = watch_key(w, 1, "k");
 	assert_true(other > 0);
 	watch_as(w, 1, "", false, "k", false, &seen);
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 4);
-	/* nothing overtakes what comes before it */
+	/* Nothing overtakes what comes before it. */
 	assert_int_equal(w->count[1], 0);
 	serve(w);
 	ASSERT_TOKENS(w, 1, 2, 4, 4);
@@ -63,7 +63,7 @@ static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	const struct events_position seen = events_position(&w->events);
 	events_close(&w->events);
-	/* of which nobody knows */
+	/* Nobody knows of this event. */
 	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	assert_int_equal(events_open(&w->events), 0);
 	watch_as(w, 0, "", false, "k", false, &seen);
@@ -87,7 +87,7 @@ static void the_ring_gives_back_what_is_in_it_whatever_the_sizes(void **state) {
 	uint32_t random = 1;
 	for (uint64_t n = 1; n <= 20000; n++) {
 		random = random * 1664525 + 1013904223;
-		/* small ones, now and then a large one */
+		/* Most are small, and now and then there is a large one. */
 		size_t size = random >> 12 & 0xff ? random >> 20 : random % VALUE_MAX_HARD;
 		memset(bytes, (int)(n & 0xff), size);
 		const struct core_watch_event watch_event = { .token = n,

@@ -1,4 +1,4 @@
-/* Rules at nodes: each request of a client is judged by them, as a whole. */
+/* Nodes judge each request of a client by their rules, as a whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int outcome(struct embed_rig *r, struct pawl *client, const struct pawl_r
 	return error;
 }
 
-/* Nodes with these rules of the account that runs this. */
+/* Starts nodes with these rules for the account that runs this test, and returns a client. */
 static struct pawl *open_ruled(struct embed_rig *r, size_t masters, const char *rules) {
 	char endpoint[160], text[1024];
 	embed_rig_open(r, masters);
@@ -123,7 +123,7 @@ static void all_keys_with_a_prefix_are_judged(void **state) {
 	close_ruled(&r, client);
 }
 
-/* Whether the client is shown the lock_id of what the program itself holds. */
+/* Says whether the client is shown the lock_id of what the program itself holds. */
 static bool sees_lock_id(struct embed_rig *r, struct pawl *client) {
 	const struct pawl_request get = { .method = PAWL_GET, .key = pawl_str("k") };
 	struct pawl_result *result = ask(r, client, &get);
@@ -170,7 +170,7 @@ static void a_reload_counts_for_the_next_request_and_a_wrong_file_not_at_all(voi
 	close_ruled(&r, client);
 }
 
-/* The request of another client, which comes by the same socket. */
+/* Starts the request of another client, which comes by the same socket. */
 static struct pawl *wait_for(struct embed_rig *r, const char *key, struct asked *asked) {
 	char endpoint[160];
 	struct pawl *client;
@@ -244,8 +244,8 @@ static void about_others_only_those_may_ask_who_may_change_the_cluster(void **st
 	close_ruled(&r, client);
 }
 
-/* Whether the first node knows the rules of all three, and how many other digests than its own it
- * sees. */
+/* Says whether the first node knows the rules of all three, and how many other digests than its own
+ * it sees. */
 static bool rights_known(struct embed_rig *r, struct pawl *client, size_t *out_others) {
 	const struct pawl_request status = { .method = PAWL_STATUS };
 	struct pawl_result *result = ask(r, client, &status);

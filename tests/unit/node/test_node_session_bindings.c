@@ -48,14 +48,14 @@ static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone
 	table_open(&t);
 	put(&t, 1, 10, 1, 1);
 	session_bindings_got(&t.session_bindings, 1, lock(1), after(SPAN_S));
-	/* a repeat that failed takes nothing away */
+	/* A repeat that failed takes nothing away. */
 	session_bindings_refused(&t.session_bindings, 1, 10, &(struct id128){ .b = { 1, 0, 7 } });
 	const struct session_binding *bound = session_bindings_first(&t.session_bindings, 1);
 	assert_non_null(bound);
 	assert_true(id128_equal(bound->lock_id, lock(1)) && bound->binding == 1 &&
 		bound->size == 3);
 	assert_null(session_bindings_first(&t.session_bindings, 2));
-	/* another's */
+	/* That is another client's lock. */
 	session_bindings_drop(&t.session_bindings, 2, lock(1));
 	assert_non_null(session_bindings_first(&t.session_bindings, 1));
 	session_bindings_drop(&t.session_bindings, 1, lock(1));
@@ -86,14 +86,14 @@ static void a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused(v
 		put(&t, 1, 11, 1, 1);
 		const struct id128 id = lock(1);
 		session_bindings_refused(&t.session_bindings, 1, refused, &id);
-		/* by the other one */
+		/* The other request got it. */
 		session_bindings_got(&t.session_bindings, 1, id, after(SPAN_S));
 		assert_non_null(session_bindings_first(&t.session_bindings, 1));
 		table_close(&t);
 	}
 }
 
-/* Of several keys one is asked for by itself as well. */
+/* One of several keys is asked for by itself as well. */
 static void what_is_asked_for_alone_as_well_stays_when_the_group_is_refused(void **state) {
 	struct table t;
 	(void)state;
@@ -178,7 +178,7 @@ static void clients_that_are_gone_are_done_with_one_after_the_other(void **state
 	put(&t, 2, 0, 2, 1);
 	put(&t, 2, 0, 3, 1);
 	put(&t, 3, 0, 4, 1);
-	/* which had none */
+	/* This client had no lock. */
 	session_bindings_go(&t.session_bindings, 9, true);
 	assert_false(session_bindings_gone(&t.session_bindings, &client, &release));
 	session_bindings_go(&t.session_bindings, 2, true);

@@ -1,5 +1,5 @@
-/* What one identity may have of a node: what its requests take, what its locks keep, and until
- * when. */
+/* These tests are about what one identity may have of a node: what its requests take, what its
+ * locks keep, and until when. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ static bool is_done(void *arg) {
 	return ((struct asked *)arg)->result != NULL;
 }
 
-/* The node says that a share is full at once: within so little time nobody comes again. */
+/* Returns the outcome of a request. The node says at once that a share is full, because nobody
+ * comes again within so little time. */
 static int outcome(struct embed_rig *r, struct pawl *client, struct pawl_request request) {
 	struct asked a = { NULL };
 	request.timeout_ms = request.timeout_ms ? request.timeout_ms : 500;
@@ -48,7 +49,7 @@ static struct pawl *connect_to(struct embed_rig *r, size_t n) {
 	return client;
 }
 
-/* A node where the account that runs this may do everything, within these limits. */
+/* Starts a node where the account that runs this test may do everything, within these limits. */
 static struct pawl *open_limited(struct embed_rig *r, const char *limits) {
 	char text[256];
 	embed_rig_open(r, 1);
@@ -82,14 +83,14 @@ static void locks_count_until_they_are_released(void **state) {
 	(void)state;
 	struct pawl *client = open_limited(&r, "locks = 2\n");
 	assert_int_equal(outcome(&r, client, acquire("a", 1, 20000, none)), 0);
-	/* the same lock_id is no way round it */
+	/* The same lock_id is no way round the limit. */
 	assert_int_equal(outcome(&r, client, acquire("b", 1, 20000, none)), 0);
 	assert_int_equal(outcome(&r, client, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
 	struct pawl *other = connect_to(&r, 0);
-	/* nor is another connection */
+	/* Another connection is no way round it, either. */
 	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
 	pawl_free(client);
-	/* locks do not end with theirs */
+	/* Locks do not end with their connection. */
 	assert_int_equal(outcome(&r, other, acquire("c", 3, 20000, none)), PAWL_EQUOTA);
 	const struct pawl_extend_item locks[] = { { .key = pawl_str("a"), .lock_id = { { 1 } },
 		.lease_ms = 20000 },
@@ -162,7 +163,7 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 	(void)arg;
 }
 
-/* A watch that is refused is asked for again by its client until there is room for it. */
+/* The client asks again for a watch that is refused, until there is room for it. */
 static void watches_count_until_they_end(void **state) {
 	struct embed_rig r;
 	struct pawl_watch *one, *two, *three;
@@ -178,7 +179,7 @@ static void watches_count_until_they_end(void **state) {
 	pawl_watch_free(one);
 	assert_true(net_fixture_until(&r.f, is_current, two));
 	assert_int_equal(pawl_watch_start(client, &options, &three), 0);
-	/* with its watch */
+	/* Its watch goes with the client. */
 	pawl_free(other);
 	assert_true(net_fixture_until(&r.f, is_current, three));
 	close_limited(&r, client);

@@ -1,4 +1,4 @@
-/* Who has most of something, among very many, in little memory. */
+/* These tests find who has most of something, among very many, in little memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

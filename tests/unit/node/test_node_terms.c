@@ -1,4 +1,4 @@
-/* Requests of a program with a node inside: shared locks, permits, handing over, asking. */
+/* A program with a node inside makes requests: shared locks, permits, handing over, asking. */
 #include "embed_rig.h"
 
 #include <stdio.h>
@@ -108,7 +108,7 @@ static void a_lock_is_handed_to_the_waiter_that_is_named(void **state) {
 	assert_int_equal(ask(&r, 0, &hand_over).error, PAWL_ENOTFOUND);
 	hand_over.to = BYTES("two");
 	struct answer handed;
-	/* until the second one waits */
+	/* The loop runs until the second request waits. */
 	do {
 		handed = ask(&r, 0, &hand_over);
 	} while (handed.error == PAWL_ENOTFOUND);

@@ -1,4 +1,4 @@
-/* The side file of a drain: used once and whole, or not at all. */
+/* The side file of a planned stop is used once and whole, or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "pawl/error.h"
 #include "side_file.h"
-/* behind the codec's F_LOCK_ID, which they leave alone */
+/* These come behind the codec's F_LOCK_ID, which they leave alone. */
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static int make_dir(void **state) {
 
 static int remove_dir(void **state) {
 	(void)state;
-	/* fails when a test left a file behind */
+	/* This fails when a test left a file behind. */
 	return rmdir(dir);
 }
 
@@ -73,7 +73,8 @@ static void frames_come_back_in_order_once(void **state) {
 	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_NONE);
 }
 
-/* The file's fate is decided by side_file_use: what is only read is there for the next start. */
+/* side_file_use decides what happens to the file: a file that is only read is there for the next
+ * start. */
 static void one_that_was_not_used_stays(void **state) {
 	(void)state;
 	struct side_file *f = NULL;
@@ -87,7 +88,7 @@ static void one_that_was_not_used_stays(void **state) {
 	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
 	assert_int_equal(side_file_use(f), 0);
 	assert_false(exists("drained"));
-	/* the start failed after all */
+	/* The start failed after all. */
 	side_file_put_back(f);
 	side_file_free(f);
 	assert_true(exists("drained"));
@@ -99,7 +100,7 @@ static void one_that_cannot_be_read_stays(void **state) {
 	(void)state;
 	struct side_file *f = NULL;
 	struct problem problem;
-	/* opens, and does not read; root may read everything else */
+	/* A folder opens, and does not read; root may read everything else. */
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_FAILED);
 	assert_null(f);
@@ -207,7 +208,7 @@ static void a_full_disk_leaves_no_side_file(void **state) {
 	assert_int_equal(side_writer_add(w, slice_of(frame, sizeof frame)), PAWL_EIO);
 	side_writer_abort(w);
 	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
-	/* the last of them fails, at the latest when the file is finished */
+	/* The last of them fails, at the latest when the file is finished. */
 	for (int i = 0; i < 40; i++) {
 		if (side_writer_add(w, slice_of(frame, 1000)) != 0) {
 			break;

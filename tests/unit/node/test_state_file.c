@@ -1,4 +1,4 @@
-/* The state file: what a node must not forget. */
+/* These tests are about the state file: what a node must not forget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "pawl/error.h"
 #include "state_file.h"
-/* behind the codec's F_LOCK_ID, which they leave alone */
+/* These come behind the codec's F_LOCK_ID, which they leave alone. */
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -125,8 +125,8 @@ static void what_was_written_is_read_back(void **state) {
 	state_file_close(f);
 }
 
-/* The write of state 3 stops after every number of bytes: what is on disk then is state 2, or all
- * of state 3 when the bytes that are missing were there before. */
+/* The write of state 3 stops after every number of bytes. What is on disk then is state 2, or all
+ * of state 3 where the bytes that are missing were there before. */
 static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 	(void)state;
 	struct durable two, three, found;
@@ -145,9 +145,9 @@ static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 		f = open_good(&found);
 		assert_true(found.boot == 2 || cut > 64);
 		assert_same(found.boot == 2 ? &two : &three, &found);
-		/* puts the torn slot in order again ... */
+		/* This puts the torn slot in order again. */
 		assert_int_equal(state_file_write(f, &two), 0);
-		/* ... and the other one, so that the next turn tears a good slot */
+		/* This writes the other slot, so that the next turn tears a good one. */
 		assert_int_equal(state_file_write(f, &two), 0);
 	}
 	assert_int_equal(state_file_write(f, &three), 0);
@@ -181,11 +181,11 @@ static void spoil(long offset) {
 static void one_damaged_slot_is_survived_and_two_are_reported(void **state) {
 	(void)state;
 	struct durable d, found;
-	/* slot 0 */
+	/* This goes to slot 0. */
 	struct state_file *f = open_good(&d);
 	struct durable one = d;
 	d = sample(d, 2);
-	/* slot 1 */
+	/* This goes to slot 1. */
 	assert_int_equal(state_file_write(f, &d), 0);
 	state_file_close(f);
 	spoil(STATE_SLOT_BYTES + 40);
@@ -238,7 +238,8 @@ static void a_directory_that_cannot_be_made_is_named(void **state) {
 	assert_non_null(strstr(problem.text, "cannot be made: No such file"));
 }
 
-/* A real full disk: the room was taken when the file was made, so later writes go through. */
+/* The disk is really full. The room was taken when the file was made, so that later writes go
+ * through. */
 static void a_full_disk_does_not_stop_writes(void **state) {
 	(void)state;
 	assert_int_equal(mkdir(dir, 0700), 0);

@@ -1,5 +1,5 @@
-/* The state file when the power fails: what is in the kernel's memory alone is gone, except what it
- * happened to write back. */
+/* The power fails. What was only in the kernel's memory is gone, except what it happened to write
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,18 +11,18 @@
 
 #include "pawl/error.h"
 #include "state_file.h"
-/* behind the codec's F_LOCK_ID, which they leave alone */
+/* These come behind the codec's F_LOCK_ID, which they leave alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 static char dir[64], file_path[128];
-/* what has been synced */
+/* What has been synced. */
 static uint8_t disk[2 * STATE_SLOT_BYTES];
-/* no sync comes to its end */
+/* While this is set no sync comes to its end. */
 static bool hangs;
 
-/* In place of the C library's. */
+/* This stands in the place of the C library's function. */
 int fdatasync(int fd) {
 	if (hangs) {
 		errno = EIO;
@@ -55,7 +55,7 @@ static struct state_file *open_good(struct durable *state) {
 	return f;
 }
 
-/* The power fails. Of what was not synced the kernel had written back that one slot. */
+/* The power fails. Of what was not synced the kernel had written back only that one slot. */
 static void power_fails(unsigned slot) {
 	static uint8_t bytes[STATE_SLOT_BYTES];
 	const off_t at = (off_t)slot * STATE_SLOT_BYTES;
@@ -73,21 +73,21 @@ static void write_good(struct state_file *f, struct durable *d, uint64_t boot) {
 }
 
 /* pawld is killed while the disk takes its time over state 3. The next start reads state 3 from the
- * kernel's memory, and the power fails while it writes state 4 over state 2. State 2 was promised:
- * what stands there afterwards is not older. */
+ * kernel's memory, and the power fails while it writes state 4 over state 2. State 2 was promised,
+ * so that what is on disk afterwards is not older. */
 static void a_start_believes_nothing_that_is_not_on_the_disk(void **state) {
 	(void)state;
 	for (long cut = 1; cut < 64; cut++) {
 		struct durable d, found;
-		/* slot 0 */
+		/* This goes to slot 0. */
 		struct state_file *f = open_good(&d);
-		/* slot 1 */
+		/* This goes to slot 1. */
 		write_good(f, &d, 1);
-		/* slot 0 */
+		/* This goes to slot 0. */
 		write_good(f, &d, 2);
 		hangs = true;
 		d.boot = 3;
-		/* slot 1 */
+		/* This goes to slot 1. */
 		assert_int_equal(state_file_write(f, &d), PAWL_EIO);
 		state_file_close(f);
 		hangs = false;
@@ -95,7 +95,7 @@ static void a_start_believes_nothing_that_is_not_on_the_disk(void **state) {
 		assert_int_equal(found.boot, 3);
 		found.boot = 4;
 		state_file_fail_after(f, cut);
-		/* slot 0 */
+		/* This goes to slot 0. */
 		assert_int_equal(state_file_write(f, &found), PAWL_EIO);
 		state_file_close(f);
 		power_fails(0);
@@ -105,7 +105,7 @@ static void a_start_believes_nothing_that_is_not_on_the_disk(void **state) {
 	}
 }
 
-/* A disk that does not confirm what was read is no disk to start on. */
+/* A start must not go on with a disk that does not confirm what was read. */
 static void a_start_that_cannot_make_sure_fails(void **state) {
 	(void)state;
 	struct durable d;

@@ -60,7 +60,7 @@ static void what_no_rule_gives_nobody_has(void **state) {
 	for (enum right right = 0; right < RIGHT_NONE; right++) {
 		assert_int_equal(may(r, "x", right, "r/1"),
 			right == RIGHT_READ || right == RIGHT_PRIORITY);
-		/* of 0: everybody has that */
+		/* That is a priority of at most 0, which everybody may have. */
 		assert_int_equal(may(r, "y", right, "r/1"), right == RIGHT_PRIORITY);
 		assert_int_equal(may(r, "", right, ""), right == RIGHT_PRIORITY);
 	}
@@ -102,7 +102,7 @@ static void of_rules_with_one_prefix_a_deny_counts(void **state) {
 		assert_false(may(r, "x", RIGHT_READ, "a/1"));
 		rights_free(r);
 	}
-	/* A deny that is about all stays behind a longer allow. */
+	/* A deny that is about all keys stays behind a longer allow. */
 	struct rights *r = rules("[everybody]\ndeny = read on *\n[x]\nallow = read on a/\n");
 	assert_true(may(r, "x", RIGHT_READ, "a/1"));
 	assert_false(may(r, "y", RIGHT_READ, "a/1"));
@@ -117,7 +117,7 @@ static void rights_are_apart_from_each_other(void **state) {
 	assert_false(may(r, "x", RIGHT_READ, "a/1") || may(r, "x", RIGHT_WATCH, "a/1") ||
 		may(r, "x", RIGHT_BREAK, "a/1"));
 	assert_true(may(r, "all", RIGHT_BREAK, "a/1") && may(r, "all", RIGHT_WATCH, "a/1"));
-	/* `all` of some keys is nothing beside keys */
+	/* `all` on some keys gives no rights that are not about keys. */
 	assert_false(may(r, "all", RIGHT_CLUSTER, "") || may(r, "all", RIGHT_STATUS, ""));
 	assert_true(may(r, "root", RIGHT_CLUSTER, "") && may(r, "root", RIGHT_STATUS, ""));
 	rights_free(r);
@@ -150,7 +150,7 @@ static void priorities_have_a_limit(void **state) {
 	assert_false(may_with(r, "x", "k", 1));
 	assert_true(may_with(r, "x", "a/1", 10));
 	assert_false(may_with(r, "x", "a/1", 11));
-	/* of several as long the greatest */
+	/* Of several rules that are equally long, the greatest number counts. */
 	assert_true(may_with(r, "x", "a/b/1", 20));
 	assert_false(may_with(r, "x", "a/b/1", 21));
 	assert_false(may_with(r, "x", "a/c/1", 1));
@@ -184,7 +184,7 @@ static void callers_without_a_certificate_have_names(void **state) {
 		local_may(r, "unix:uid:7", 5, false, "gid/1"));
 	assert_true(local_may(r, "unix:uid:7", 5, false, "members/1"));
 	assert_false(local_may(r, "unix:uid:7", 28, false, "group/1"));
-	/* root has no rule either */
+	/* There is no rule for root, either. */
 	assert_false(local_may(r, "unix:uid:0", 0, false, "user/1"));
 	assert_true(may(r, "plain", RIGHT_READ, "plain/1") && may(r, "", RIGHT_READ, "anon/1"));
 	assert_false(may(r, "", RIGHT_READ, "plain/1") || may(r, "plain", RIGHT_READ, "anon/1") ||
@@ -224,10 +224,10 @@ static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(voi
 	assert_int_equal(limit_of(r, "one", 1, SHARE_WAITS), 20);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_VALUES), 2 << 20);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_MEMORY), 64 << 20);
-	/* no limit is the greatest */
+	/* No limit counts as the greatest. */
 	assert_int_equal(limit_of(r, "two", 1, SHARE_LOCKS), 0);
 	assert_int_equal(limit_of(r, "two", 1, SHARE_WAITS), 20);
-	/* nobody says anything of it */
+	/* Nobody says anything about it. */
 	assert_int_equal(limit_of(r, "two", 1, SHARE_VALUES), 5);
 	assert_int_equal(limit_of(r, "unix:uid:9", 7, SHARE_LOCKS), 8);
 	assert_int_equal(limit_of(r, "unix:uid:9", 8, SHARE_LOCKS), 10);

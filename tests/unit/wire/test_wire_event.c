@@ -1,4 +1,4 @@
-/* Notifications of what is watched: what the server writes, the client reads. */
+/* The server writes events of what is watched, and the client reads them. */
 #include "unit.h"
 
 #include <msgpack.h>
@@ -15,7 +15,7 @@ static struct core_watch_event random_news(struct response_test *t, enum core_wa
 		.token = e.token, .value_seq = e.value_seq, .terms = e.terms };
 }
 
-/* Over the wire, as watch 3. */
+/* Takes an event over the wire, as one of watch 3. */
 static struct client_event tell(struct response_test *t, const struct core_watch_event *watch_event,
 	bool show_lock_id) {
 	struct client_event sent = client_event_of(watch_event, show_lock_id), got;
@@ -23,7 +23,7 @@ static struct client_event tell(struct response_test *t, const struct core_watch
 	enum client_kind kind;
 	uint32_t msgid;
 	size_t size = 0;
-	/* encoded once for many */
+	/* An event may be encoded once for many watches. */
 	bool shared = prng_chance(&t->prng, 1, 2);
 	sent.watch = shared ? CLIENT_EVENT_ANY_WATCH : 3;
 	sent.position = (struct client_position){ 8, 9 };

@@ -1,4 +1,4 @@
-/* The first packet of a link. */
+/* These tests are about the first packet of a link. */
 #include "unit.h"
 
 #include "pawl/error.h"
@@ -53,7 +53,7 @@ static void every_truncation_and_trailing_byte_is_refused(void **state) {
 	buffer_done(&b);
 }
 
-/* The hello with its map head replaced and bytes added behind. */
+/* Decodes the hello with its map head replaced and bytes added behind. */
 static int decode_with(uint8_t head, const void *more, size_t size) {
 	struct allocator alloc = alloc_libc(NULL);
 	struct buffer b;
@@ -155,7 +155,7 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 		assert_int_equal(peer_note_decode(slice_of(body.data, size), &got), PAWL_EPROTOCOL);
 	}
 	buffer_done(&b);
-	/* what it does not know is skipped */
+	/* What the decoder does not know is skipped. */
 	assert_int_equal(peer_note_decode(slice_str("\x82\xa6later!\x93\x01\x02\x03\xa6rights\xa2"
 		"4a"), &got), 0);
 	assert_string_equal(got.rights, "4a");

@@ -1,4 +1,4 @@
-/* What answers say about holders, waiters and masters. */
+/* These tests are about what answers say of holders, waiters and masters. */
 #include "unit.h"
 
 #include "wire_answer.h"
@@ -91,7 +91,7 @@ static void a_holder_says_who_it_is_and_what_it_excludes(void **state) {
 	assert_int_equal(t->got.entry.label.pid, 4711);
 }
 
-/* While only the lock delay runs nobody holds the key, and it is not free either. */
+/* While only the lock delay runs, nobody holds the key, and it is not free either. */
 static void a_key_that_is_closing_is_neither_held_nor_free(void **state) {
 	struct response_test *t = *state;
 	for (int held = 0; held < 2; held++) {
@@ -261,7 +261,7 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 			client_label_pack(&said, bytes)));
 		assert_true(slice_equal(said.host, got.host) && slice_equal(said.text, got.text) &&
 			said.pid == got.pid);
-		/* whatever it is */
+		/* Any bytes may come. */
 		got = client_label_unpack(wire_bytes(&t->prng, 0, LABEL_MAX));
 		(void)got;
 	}

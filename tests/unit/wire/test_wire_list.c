@@ -4,7 +4,7 @@
 #include "client_pieces.h"
 #include "wire_answer.h"
 
-/* In several pieces: byte by byte what it is in one. */
+/* A list that comes in several pieces is the same, byte by byte, as in one. */
 static void a_list_may_be_put_together_from_pieces(void **state) {
 	struct response_test *t = *state;
 	static struct core_entry entries[300];

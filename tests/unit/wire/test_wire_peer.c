@@ -1,4 +1,5 @@
-/* Frames between peers: what goes in comes out, and nothing else comes out. */
+/* These tests are about frames between peers: what goes in comes out, and nothing else comes
+ * out. */
 #include "unit.h"
 
 #include <msgpack.h>
@@ -127,7 +128,7 @@ static struct frame random_frame(struct peer_test *t, const struct message *mess
 		.messages = messages, .count = count };
 }
 
-/* The body of the packet that the frame makes. */
+/* Returns the body of the packet that the frame makes. */
 static struct slice encode(struct peer_test *t, const struct frame *frame) {
 	struct slice body;
 	buffer_clear(&t->bytes);
@@ -242,7 +243,7 @@ static void flipped_bytes_never_crash_and_what_is_accepted_is_valid(void **state
 		}
 		int error = peer_frame_decode(&t->decoder, slice_of(copy, body.size), &got);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);
-		/* encoding CHECKs every range */
+		/* Encoding CHECKs every range. */
 		if (!error) {
 			buffer_clear(&bytes);
 			assert_int_equal(peer_frame_encode(&got, &bytes), 0);
@@ -256,7 +257,7 @@ static void flipped_bytes_never_crash_and_what_is_accepted_is_valid(void **state
 	peer_decoder_done(&again);
 }
 
-/* A body with one message that is written by hand. */
+/* Decodes a body with one message that is written by hand. */
 static int decode_message(struct peer_test *t, const void *message, size_t size) {
 	uint8_t body[256] = { 0x97, 1, 2, 0xc4, 16 };
 	struct frame got;
@@ -267,36 +268,36 @@ static int decode_message(struct peer_test *t, const void *message, size_t size)
 
 static void fields_out_of_range_are_refused(void **state) {
 	struct peer_test *t = *state;
-	/* PING */
+	/* This is PING. */
 	assert_int_equal(decode_message(t, "\x92\x22\x05", 3), 0);
-	/* no kind 127 */
+	/* There is no kind 127. */
 	assert_int_equal(decode_message(t, "\x92\x7f\x05", 3), PAWL_EPROTOCOL);
-	/* nor 0 */
+	/* Nor is there a kind 0. */
 	assert_int_equal(decode_message(t, "\x92\x00\x05", 3), PAWL_EPROTOCOL);
-	/* one element too many */
+	/* This has one element too many. */
 	assert_int_equal(decode_message(t, "\x93\x22\x05\x05", 4), PAWL_EPROTOCOL);
-	/* one too few */
+	/* This has one element too few. */
 	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL);
-	/* negative */
+	/* This number is negative. */
 	assert_int_equal(decode_message(t, "\x92\x22\xff", 3), PAWL_EPROTOCOL);
-	/* text for a number */
+	/* This has text in the place of a number. */
 	assert_int_equal(decode_message(t, "\x92\x22\xa1y", 4), PAWL_EPROTOCOL);
 #define LOCK_ID "\xc4\x10" "0123456789abcdef"
-	/* READ of an empty key */
+	/* This is READ with an empty key. */
 	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x00" LOCK_ID "\x00\x00", 25),
 		PAWL_EPROTOCOL);
 	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x01k" LOCK_ID "\x00\x00", 26), 0);
-	/* RELEASE_ANSWER, status 20 */
+	/* This is RELEASE_ANSWER with status 20. */
 	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x14\x00", 6), 0);
-	/* 21 */
+	/* This is status 21. */
 	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x15\x00", 6), PAWL_EPROTOCOL);
-	/* flag 2^31 */
+	/* This is flag 2^31. */
 	assert_int_equal(decode_message(t, "\x95\x0d\x05\xce\x80\x00\x00\x00\x00\x00", 10),
 		PAWL_EPROTOCOL);
-	/* SNAPSHOT_CHUNK, part 2 of 3 */
+	/* This is SNAPSHOT_CHUNK, part 2 of 3. */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0);
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);
-	/* SNAPSHOT_END with the greatest clock, and one above */
+	/* This is SNAPSHOT_END with the greatest clock, and then with one above it. */
 	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\0",
 		15), 0);
 	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\1", 15),
@@ -317,7 +318,7 @@ static void an_announced_count_takes_no_memory(void **state) {
 		assert_int_equal(peer_frame_decode(&d, slice_of(traps[i], 5), &got),
 			PAWL_EPROTOCOL);
 		memcpy(body + 21, "\x03\x04\x01", 3);
-		/* in the place of the messages */
+		/* This comes in the place of the messages. */
 		memcpy(body + 24, traps[i], 5);
 		assert_int_equal(peer_frame_decode(&d, slice_of(body, 29), &got), PAWL_EPROTOCOL);
 	}
@@ -333,7 +334,7 @@ static void memory_running_out_is_an_error_and_the_decoder_goes_on(void **state)
 	struct peer_decoder d;
 	struct frame got;
 	for (size_t i = 0; i < 500; i++) {
-		/* PING */
+		/* Every one of them is a PING. */
 		messages[i] = random_message(&t->prng, 33);
 	}
 	peer_decoder_init(&d, &alloc);

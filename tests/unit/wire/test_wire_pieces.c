@@ -1,5 +1,5 @@
-/* Extensions of many locks that are decoded in pieces: what comes out is what comes out of decoding
- * all at once. */
+/* Extensions of many locks are decoded in pieces. The result is the same as that of decoding all at
+ * once. */
 #include "unit.h"
 
 #include "client.h"
@@ -46,7 +46,7 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* What both ways have in common is returned. */
+/* Decodes the message in both ways, checks that they agree, and returns their result. */
 static int decode(struct pieces_test *t, struct slice message) {
 	int expected = client_request_decode(&t->whole, message, &t->at_once, &t->refused_at_once);
 	int error = client_request_decode(&t->pieces, message, &t->in_pieces,
@@ -71,7 +71,7 @@ static void a_request_in_pieces_is_the_same(void **state) {
 	}
 }
 
-/* One byte is another one, somewhere: also in a piece that is decoded later. */
+/* One byte is changed somewhere, perhaps in a piece that is decoded later. */
 static void what_is_wrong_in_a_later_piece_is_refused_in_the_same_words(void **state) {
 	struct pieces_test *t = *state;
 	unsigned refused = 0;

@@ -1,5 +1,5 @@
-/* Requests in bytes written by hand: what may be said in several ways, and every refusal by its
- * name. */
+/* These tests have requests in bytes written by hand: what may be said in several ways, and every
+ * refusal by its name. */
 #include "unit.h"
 
 #include "client.h"
@@ -270,7 +270,7 @@ static void several_keys_are_checked_key_by_key(void **state) {
 		"do not go beside it");
 	ASSERT_BAD(t, REQUEST("\xa7" "acquire", "\x81\xa5locks\x91\x81" KEY), "lease_ms",
 		"missing");
-	/* 65 of them */
+	/* There are 65 of them. */
 	char text[512] = GROUP("\x82", "\xdc\x00\x41");
 	size_t size = sizeof(GROUP("\x82", "\xdc\x00\x41")) - 1;
 	for (size_t i = 0; i < 65; i++, size += sizeof("\x81" KEY) - 1) {
@@ -386,13 +386,13 @@ static void values_that_are_too_long_are_too_large(void **state) {
 
 static void what_is_no_request_ends_the_connection(void **state) {
 	struct refusal_test *t = *state;
-	/* a response */
+	/* This is a response. */
 	assert_int_equal(DECODE(t, "\x94\x01\x07\xc0\x80"), PAWL_EPROTOCOL);
-	/* a notification */
+	/* This is a notification. */
 	assert_int_equal(DECODE(t, "\x93\x02\xa4ping\x90"), PAWL_EPROTOCOL);
-	/* msgid -1 */
+	/* The msgid is -1. */
 	assert_int_equal(DECODE(t, "\x94\x00\xff\xa4ping\x90"), PAWL_EPROTOCOL);
-	/* msgid 2^32 */
+	/* The msgid is 2^32. */
 	assert_int_equal(DECODE(t, "\x94\x00\xcf\0\0\0\1\0\0\0\0\xa4ping\x90"), PAWL_EPROTOCOL);
 	assert_int_equal(t->refusal.error, PAWL_EBADREQUEST);
 	assert_non_null(t->refusal.message);

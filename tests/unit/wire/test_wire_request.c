@@ -1,4 +1,4 @@
-/* Requests: round trips, and every refusal by its name. */
+/* These tests have round trips of requests, and every refusal by its name. */
 #include <stdio.h>
 
 #include "unit.h"
@@ -44,7 +44,7 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 	return client_request_decode(&t->decoder, slice_of(data, size), &t->got, &t->refusal);
 }
 
-/* What a method may have, beside what it needs. */
+/* These are the fields that a method may have in addition to those that it needs. */
 #define OF_TAKER \
 	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | \
 		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND)
@@ -112,7 +112,7 @@ static struct slice node_address(struct prng *p) {
 	return slice_str(addresses[prng_below(p, 4)]);
 }
 
-/* In one place for all: a request in test is one at a time. */
+/* The change has one place for all requests: a test has one request at a time. */
 static const struct core_change *random_change(struct prng *p, enum client_method method,
 	uint64_t has) {
 	static struct core_change c;
@@ -146,7 +146,7 @@ static uint16_t random_permits(struct prng *p, uint16_t max) {
 	return (uint16_t)(1 + prng_below(p, max));
 }
 
-/* Several keys in one request, and what they exclude. */
+/* Makes a request for several keys, without the fields that these exclude. */
 static void random_group(struct prng *p, struct client_request *r) {
 	static struct core_lock group[CORE_LOCKS_MAX];
 	r->core.locks = group;
@@ -155,7 +155,7 @@ static void random_group(struct prng *p, struct client_request *r) {
 		group[i] = (struct core_lock){ .key = wire_bytes(p, 1, KEY_MAX),
 			.of = prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE };
 		group[i].lock_id = prng_chance(p, 1, 2) ? wire_id(p) : group[i].lock_id;
-		/* each has one of its own */
+		/* Each key has a lock_id of its own. */
 		group[i].lock_id.b[1] = id128_zero(group[i].lock_id) ? 0 : (uint8_t)i;
 		if (prng_chance(p, 1, 3)) {
 			group[i].of = random_permits(p, PERMITS_MAX);
@@ -164,7 +164,7 @@ static void random_group(struct prng *p, struct client_request *r) {
 	}
 }
 
-/* How it is acquired, and who acquires. */
+/* What follows says how the lock is acquired, and who acquires it. */
 static struct permits random_slots(struct prng *p) {
 	return (struct permits){ { prng_next(p) | 1, prng_next(p) } };
 }
@@ -212,7 +212,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	c->deadline_kept = has & CLIENT_HAS_DEADLINE_KEPT && prng_chance(p, 1, 2);
 	c->expect_value = (has & CLIENT_HAS_EXPECT) != 0;
 	c->expected = c->expect_value ? wire_bytes(p, 0, 300) : c->expected;
-	/* that many may be a value_seq, too */
+	/* So many bytes may be a value_seq, too. */
 	c->expected.size -= c->expected.size == CLIENT_VALUE_SEQ_BYTES;
 	c->expect_seq = (has & CLIENT_HAS_VALUE_SEQ) != 0;
 	c->expected_seq = c->expect_seq ? wire_ballot(p) : c->expected_seq;

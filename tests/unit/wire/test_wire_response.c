@@ -1,4 +1,4 @@
-/* Responses: what the server writes, the client reads. */
+/* The server writes responses, and the client reads them. */
 #include "unit.h"
 
 #include <msgpack.h>
@@ -14,7 +14,7 @@ static void acquire_tells_everything(void **state) {
 		.waited = 7 * SPAN_MS };
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(id128_equal(t->got.lock_id, r.lock_id) && t->got.token == TOKEN_MAX);
-	/* never more than it is */
+	/* A lease is never said to be longer than it is. */
 	assert_true(t->got.valid == 1999 * SPAN_MS);
 	assert_true(t->got.quorum == 2 && t->got.votes == 3 && t->got.acks == 2 &&
 		t->got.waited == 7 * SPAN_MS);
@@ -35,7 +35,7 @@ static void extend_update_release_and_break_tell_their_part(void **state) {
 	r = (struct core_reply){ .op = CORE_BREAK, .released = true };
 	for (int forced = 0; forced < 2; forced++, r.forced = true) {
 		answer(t, CLIENT_BREAK, &r);
-		/* else the holder stops in time */
+		/* Otherwise the holder stops in time. */
 		assert_true(t->got.released && (t->got.warning.size > 0) == forced);
 	}
 }
@@ -71,7 +71,7 @@ static void what_the_core_says_of_itself_wins(void **state) {
 	struct core_reply r = { .op = CORE_GET, .replica = true, .age = 5 * SPAN_MS };
 	answer(t, CLIENT_GET, &r);
 	assert_true(slice_equal(t->got.role, slice_str("replica")) && t->got.age == 5 * SPAN_MS);
-	/* nobody was followed yet */
+	/* Nobody was followed yet. */
 	r.age = SPAN_MAX;
 	answer(t, CLIENT_GET, &r);
 	assert_true(slice_equal(t->got.role, slice_str("replica")) &&
@@ -107,7 +107,7 @@ static void a_list_that_is_too_large_is_cut_short(void **state) {
 		t->bytes.size > client_response_limits.bytes / 2);
 	struct buffer small;
 	buffer_init(&small, &t->alloc, 20000);
-	/* not even one fits */
+	/* Not even one entry fits. */
 	assert_int_equal(client_reply_encode(5, &r, &t->facts, &small), PAWL_ETOOLARGE);
 	assert_int_equal(small.size, 0);
 	buffer_done(&small);
@@ -261,7 +261,7 @@ static void connections_are_told_with_what_is_known_of_them(void **state) {
 	assert_null(memmem(t->bytes.data, t->bytes.size, "\xa4rate", 5));
 	assert_int_equal(receive(t, CLIENT_CLIENTS), 0);
 	assert_false(t->got.more);
-	/* without `more` a caller would not know whether to go on */
+	/* Without `more` a caller would not know whether to go on. */
 	assert_int_equal(DECODE(t, CLIENT_CLIENTS, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL);
 	assert_int_equal(DECODE(t, CLIENT_KICK, "\x94\x01\x05\xc0\x80"), 0);
 }
@@ -287,7 +287,7 @@ static void an_answer_without_what_it_must_tell_is_refused(void **state) {
 		PAWL_EPROTOCOL);
 	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\xc0\x81\xa8released\xc0"),
 		PAWL_EPROTOCOL);
-	/* an error without a code */
+	/* This is an error without a code. */
 	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\x80\xc0"), PAWL_EPROTOCOL);
 	assert_int_equal(DECODE(t, CLIENT_LIST, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL);
 	assert_int_equal(DECODE(t, CLIENT_LIST, "\x94\x01\x05\xc0\x81\xa4keys\xdd\x00\xff\xff\xff"),
@@ -310,7 +310,7 @@ static void notifications_are_told_from_responses(void **state) {
 	assert_int_equal(client_response_peek(slice_of("", 0), &kind, &msgid), PAWL_EPROTOCOL);
 }
 
-/* Some response of each method, in t->bytes. */
+/* Encodes some response of each method into t->bytes. */
 static void encode_connections(struct response_test *t) {
 	struct client_connections page;
 	const struct client_connection one = { .client = 7, .present = CLIENT_CONNECTION_PROCESS,

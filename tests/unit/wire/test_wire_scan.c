@@ -1,4 +1,4 @@
-/* Where a message of the client protocol ends. */
+/* These tests ask where a message of the client protocol ends. */
 #include "unit.h"
 
 #include "client.h"
@@ -32,7 +32,7 @@ static void a_message_that_comes_byte_by_byte_is_found_too(void **state) {
 	(void)state;
 	struct client_scanner s = { 0 };
 	size_t size = 0;
-	/* the scanner is ready for the next */
+	/* The scanner is ready for the next message. */
 	for (int again = 0; again < 2; again++) {
 		for (size_t n = 1; n < PING_BYTES; n++) {
 			assert_int_equal(client_scan(&s, &client_request_limits, slice_of(PING, n),
@@ -48,13 +48,13 @@ static void what_is_no_rpc_is_garbage_at_once(void **state) {
 	(void)state;
 	size_t size;
 	assert_int_equal(scan("GET / HTTP/1.1\r\n", 16, &size), CLIENT_SCAN_GARBAGE);
-	/* TLS */
+	/* This is TLS. */
 	assert_int_equal(scan("\x16\x03\x01", 3, &size), CLIENT_SCAN_GARBAGE);
 	assert_int_equal(scan("\xc1", 1, &size), CLIENT_SCAN_GARBAGE);
 	assert_int_equal(scan("\x80", 1, &size), CLIENT_SCAN_GARBAGE);
 	assert_int_equal(scan("\x92\x00\x00", 3, &size), CLIENT_SCAN_GARBAGE);
 	assert_int_equal(scan("\x94\x00\x00\xc1", 4, &size), CLIENT_SCAN_GARBAGE);
-	/* 16 million objects */
+	/* This has 16 million objects. */
 	assert_int_equal(scan("\xdd\x00\xff\xff\xff", 5, &size), CLIENT_SCAN_GARBAGE);
 	assert_int_equal(scan("\xdf\x10\x00\x00\x00", 5, &size), CLIENT_SCAN_GARBAGE);
 }
@@ -84,7 +84,7 @@ static void many_small_objects_are_too_large(void **state) {
 	(void)state;
 	static uint8_t many[300000];
 	size_t size;
-	/* arrays of three arrays of three, as deep as it may be */
+	/* These are arrays of three arrays of three, as deep as they may be. */
 	memset(many, 0x93, sizeof many);
 	memcpy(many, "\x94\x00\x00", 3);
 	for (size_t i = 3; i + 5 < sizeof many; i += 5) {

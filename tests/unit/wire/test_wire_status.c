@@ -1,4 +1,4 @@
-/* Responses to `status` and to changes of the set. */
+/* These tests are about responses to `status` and to changes of the set. */
 #include "wire_answer.h"
 
 static void changes_tell_the_epoch_and_who_is_missing(void **state) {
