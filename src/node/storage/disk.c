@@ -1,6 +1,7 @@
 /* disk.c: hands states to the thread that writes the state file, one after the other. */
 #include "disk.h"
 
+#include <event2/event.h>
 #include <stdlib.h>
 
 #include "job.h"
@@ -19,8 +20,13 @@ struct disk {
 	struct event_base *base;
 	disk_done *done;
 	void *ctx;
+	/* A write that has not been reported yet: `job` is its thread, or NULL if it was done without
+	 * one. */
+	bool busy;
 	struct job *job;
 	struct disk_job now;
+	/* Reports a write that was done without a thread. */
+	struct event *written;
 	/* `next` waits to be written. */
 	bool waiting;
 	struct durable next;
@@ -34,29 +40,42 @@ static void disk_run(void *data) {
 
 static void disk_begin(struct disk *p);
 
-static void disk_on_done(void *ctx, void *data) {
-	struct disk *p = ctx;
-	struct disk_job *write = data;
-	p->job = NULL;
-	uint64_t seq = write->seq;
-	bool ok = write->ok;
+static void disk_report(struct disk *p) {
+	uint64_t seq = p->now.seq;
+	bool ok = p->now.ok;
+	p->busy = false;
 	if (p->waiting) {
 		disk_begin(p);
 	}
 	p->done(p->ctx, seq, ok);
 }
 
+static void disk_on_done(void *ctx, void *data) {
+	struct disk *p = ctx;
+	(void)data;
+	p->job = NULL;
+	disk_report(p);
+}
+
+static void disk_on_written(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	disk_report(ctx);
+}
+
 static const struct job_work disk_work = { disk_run, disk_on_done, NULL };
 
 static void disk_begin(struct disk *p) {
 	p->waiting = false;
+	p->busy = true;
 	p->now.state = p->next;
 	p->now.seq = p->next_seq;
 	if (job_start(p->base, &disk_work, &p->now, p, &p->job) != 0) {
-		/* There is no thread to be had, so the loop waits for the disk, once. */
+		/* There is no thread to be had, so the loop waits for the disk, once. The caller is
+		 * not told before it has returned to the loop: it may be in the middle of a
+		 * flush. */
 		disk_run(&p->now);
-		p->job = NULL;
-		p->done(p->ctx, p->now.seq, p->now.ok);
+		event_active(p->written, EV_TIMEOUT, 0);
 	}
 }
 
@@ -64,7 +83,7 @@ void disk_write(struct disk *p, const struct durable *state, uint64_t seq) {
 	p->next = *state;
 	p->next_seq = seq;
 	p->waiting = true;
-	if (!p->job) {
+	if (!p->busy) {
 		disk_begin(p);
 	}
 }
@@ -79,6 +98,11 @@ int disk_new(struct event_base *base, struct state_file *file, disk_done *done, 
 	p->done = done;
 	p->ctx = ctx;
 	p->now.file = file;
+	p->written = event_new(base, -1, 0, disk_on_written, p);
+	if (!p->written) {
+		free(p);
+		return PAWL_ENOMEM;
+	}
 	*out = p;
 	return 0;
 }
@@ -86,6 +110,7 @@ int disk_new(struct event_base *base, struct state_file *file, disk_done *done, 
 void disk_free(struct disk *p) {
 	if (p) {
 		job_wait(p->job);
+		event_free(p->written);
 		free(p);
 	}
 }

@@ -10,8 +10,8 @@ struct event_base;
 struct disk;
 struct state_file;
 
-/* Called on the loop: the state with this number, and so every earlier one, is on disk, or could
- * not be written. */
+/* Called on the loop, never from within disk_write, and in the order of the numbers: the state with
+ * this number, and so every earlier one, is on disk, or could not be written. */
 typedef void disk_done(void *ctx, uint64_t seq, bool ok);
 
 /* Returns 0 or PAWL_ENOMEM. `file` is borrowed. */

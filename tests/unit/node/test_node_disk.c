@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "disk.h"
 #include "net_fixture.h"
@@ -105,11 +106,50 @@ static void a_write_under_way_is_waited_for_at_the_end(void **state) {
 	store_close(&s);
 }
 
+/* Without a file descriptor there is no thread: a job reports its end through one. Returns the limit
+ * to restore. */
+static struct rlimit no_more_threads(void) {
+	struct rlimit before, none;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	return before;
+}
+
+static void without_a_thread_a_write_is_reported_later_and_in_order(void **state) {
+	struct store s;
+	(void)state;
+	store_open(&s);
+	/* The first write has a thread; those that follow it do not. */
+	disk_write(s.disk, &s.state, 1);
+	disk_write(s.disk, &s.state, 2);
+	struct rlimit before = no_more_threads();
+	s.seen.last_wanted = 2;
+	bool done = net_fixture_until(&s.f, last_is_done, &s.seen);
+	size_t first_count = s.seen.count;
+	disk_write(s.disk, &s.state, 3);
+	disk_write(s.disk, &s.state, 4);
+	size_t told_within = s.seen.count - first_count;
+	s.seen.last_wanted = 4;
+	bool all_done = done && net_fixture_until(&s.f, last_is_done, &s.seen);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(all_done);
+	assert_int_equal(told_within, 0);
+	assert_int_equal(s.seen.count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(s.seen.seqs[i], i + 1);
+		assert_true(s.seen.oks[i]);
+	}
+	store_close(&s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_the_states_that_wait_only_the_newest_is_written),
 		cmocka_unit_test(a_write_that_fails_is_reported_and_the_next_may_succeed),
 		cmocka_unit_test(a_write_under_way_is_waited_for_at_the_end),
+		cmocka_unit_test(without_a_thread_a_write_is_reported_later_and_in_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
