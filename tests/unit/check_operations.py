@@ -1,5 +1,5 @@
-"""Checks that docs/operations/reference.md explains every event that a node logs, and every setting,
-and no others."""
+"""Checks that docs/operations/reference.md explains every event that a node logs, and every
+setting, and no others."""
 
 import glob
 import os

@@ -160,8 +160,9 @@ static void answer_waiters(struct fake_conn *c, const struct client_request *r) 
 static void answer_group(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	struct core_lock_got got[CORE_LOCKS_MAX];
-	struct core_reply reply = { .op = CORE_ACQUIRE_ALL, .valid = r->core.lease / 1000 *
-		n->valid_permille, .got = got, .count = r->core.lock_count };
+	struct core_reply reply = { .op = CORE_ACQUIRE_ALL,
+		.valid = r->core.lease / 1000 * n->valid_permille, .got = got,
+		.count = r->core.lock_count };
 	for (uint32_t i = 0; i < r->core.lock_count; i++) {
 		got[i] = (struct core_lock_got){ .key = r->core.locks[i].key,
 			.lock_id = r->core.locks[i].lock_id, .token = ++n->token,

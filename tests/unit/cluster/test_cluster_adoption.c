@@ -277,8 +277,8 @@ static void a_master_that_was_away_for_two_epochs_takes_over_from_those_of_the_l
 	assert_true(wait_until_epoch(s, 2, 3, SPAN_S));
 	assert_int_equal(count_of(s, 2, COUNT_config_skipped), 1);
 	assert_true(stage_until_voting(s, 2, SPAN_S));
-	assert_int_equal(count_of(s, 2, COUNT_handover) + count_of(s, 2,
-		COUNT_handover_rejoined), 1);
+	assert_int_equal(count_of(s, 2, COUNT_handover) +
+		count_of(s, 2, COUNT_handover_rejoined), 1);
 	assert_true(knows(s, 2, "k", stage_lock(1)));
 	assert_true(knows(s, 2, "later", stage_lock(2)));
 }

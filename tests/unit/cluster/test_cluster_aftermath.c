@@ -147,9 +147,10 @@ static void a_replica_that_is_started_over_waits_for_no_lease_that_nobody_was_al
 	assert_int_equal(s->nodes[3].node_of[stage_status(s, 3).following], 0);
 	take(s, 0, "k", stage_lock(1));
 	for (uint64_t round = 1; round < 20 && !knows(s, 3, "k", stage_lock(9)); round++) {
-		const struct message m = { .kind = MESSAGE_FEED_RECORD, .round = round, .key =
-			slice_str("k"), .lock_id = stage_lock(9), .token = 1, .left_us = FOR_EVER,
-			.number = stage_status(s, 3).position, .terms = { .of = SHARE_EXCLUSIVE } };
+		const struct message m = { .kind = MESSAGE_FEED_RECORD, .round = round,
+			.key = slice_str("k"), .lock_id = stage_lock(9), .token = 1,
+			.left_us = FOR_EVER, .number = stage_status(s, 3).position,
+			.terms = { .of = SHARE_EXCLUSIVE } };
 		stage_inject(s, 0, 3, &m);
 	}
 	assert_true(knows(s, 3, "k", stage_lock(9)));

@@ -6,7 +6,7 @@
 #define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS)
 
 /* Five masters, of which n4 and n5 are away. n1's disk hangs, and it takes X's commit with a token
- * beyond the ceiling on that disk. n1 promised while its clock was low. n3 had a high clock, of
+ * beyond the reservation on that disk. n1 promised while its clock was low. n3 had a high clock, of
  * which n2 heard with n3's promise. */
 static uint64_t accept_above_the_ceiling(struct stage *s) {
 	stage_isolate(s, 3, true);
@@ -79,9 +79,10 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers
 	stage_mend(s);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct core_status status = stage_status(s, others[i]);
-		frames[i] = (struct frame){ .epoch = status.epoch, .config_hash =
-			status.config_hash + 1, .sender = s->nodes[others[i]].disk.node_id,
-			.boot = status.boot, .clock = status.clock, .flags = FRAME_VOTING };
+		frames[i] = (struct frame){ .epoch = status.epoch,
+			.config_hash = status.config_hash + 1,
+			.sender = s->nodes[others[i]].disk.node_id, .boot = status.boot,
+			.clock = status.clock, .flags = FRAME_VOTING };
 		events[i] = (struct core_event){ .kind = CORE_FRAME,
 			.peer = stage_slot(s, 0, others[i]), .frame = &frames[i] };
 	}

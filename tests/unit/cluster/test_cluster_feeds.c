@@ -241,8 +241,7 @@ static void a_snapshot_whose_master_dies_is_dropped_for_that_of_another(void **s
 	assert_int_equal(stage_status(s, REPLICA).held, 3000);
 }
 
-/* ---- changes of the set: slots keep their order in these, so that nodes and slots are the same
- * ---- */
+/* ---- changes of the set: in these the peer indexes stay the numbers of the nodes ---- */
 
 static void change(struct stage *s, uint32_t node, const struct core_change *c) {
 	struct core_request r = { .op = CORE_CHANGE, .admin = true, .change = c };

@@ -180,8 +180,9 @@ static void a_promise_is_answered_with_the_ballot_of_its_own_attempt(void **stat
 
 static void bring(struct stage *s, enum message_kind kind, uint64_t token, uint64_t ballot) {
 	stage_inject(s, 2, 0, &(struct message){ .kind = kind, .round = 1 << 16, .attempt = 1 << 16,
-		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token, .lease_us =
-		1000000, .value = slice_str("first"), .ballot = { ballot, 1, 1 | BALLOT_FIRST } });
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
+		.lease_us = 1000000, .value = slice_str("first"),
+		.ballot = { ballot, 1, 1 | BALLOT_FIRST } });
 }
 
 static void what_a_promise_has_noted_is_remembered_when_it_has_run_out(void **state) {

@@ -79,8 +79,8 @@ static void the_earlier_ones_are_kept_while_it_waits_for_the_later(void **state)
 	assert_int_equal(r->r.error, PAWL_OK);
 	/* Both have one deadline, so the older one is extended once more. */
 	assert_int_equal(stage_count(s, COUNT_group_extended), before + 1);
-	assert_true(r->r.valid >= r->r.waited * 99 / 100 + span_shrink(LEASE,
-		10000) - 200 * SPAN_MS);
+	assert_true(r->r.valid >= r->r.waited * 99 / 100 +
+		span_shrink(LEASE, 10000) - 200 * SPAN_MS);
 }
 
 static void two_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other(void **state) {

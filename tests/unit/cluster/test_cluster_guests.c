@@ -129,8 +129,8 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
 }
 
-/* Otherwise a node outside could fill the ring. What n1 does not remember it learns from the
- * others. */
+/* Otherwise a node outside could fill the ring of the tombstones. What n1 does not remember it
+ * learns from the others. */
 static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(void **state) {
 	struct stage *s = *state;
 	stage_mend(s);

@@ -284,8 +284,9 @@ static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(v
 	const struct permits zero = stage_last(s)->r.terms.set;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
 		.key = slice_str("s"), .lock_id = stage_lock(1), .token = stage_status(s,
-		0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { stage_status(s,
-		0).clock + 1, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { 2, 0 } } } };
+		0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US),
+		.ballot = { stage_status(s, 0).clock + 1, 1, 1 },
+		.terms = { .of = 2, .count = 1, .set = { { 2, 0 } } } };
 	stage_inject(s, 1, 0, &m);
 	stage_settle(s);
 	for (int i = 0; i < 4; i++) {

@@ -152,7 +152,7 @@ static void at_the_limits_of_waiters_the_answer_is_full(void **state) {
 
 static void the_ring_of_released_lock_ids_may_lose_its_oldest(void **state) {
 	struct stage *s = *state;
-	/* The ring has 64 places. */
+	/* The ring of the tombstones has 64 places. */
 	for (uint32_t i = 0; i < 200; i++) {
 		struct id128 lock = stage_lock((uint8_t)i);
 		lock.b[1] = (uint8_t)(i >> 4);
@@ -261,8 +261,9 @@ static void a_repeat_under_another_identity_is_denied(void **state) {
 	token_of(s, first);
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_EDENIED);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(stage_do(s, i, as(stage_acquire("k", stage_lock(1), LEASE,
-			i ? WAIT : 0), "bob")), PAWL_EDENIED);
+		assert_int_equal(stage_do(s, i,
+			as(stage_acquire("k", stage_lock(1), LEASE, i ? WAIT : 0), "bob")),
+			PAWL_EDENIED);
 	}
 	assert_int_equal(stage_do(s, 1, as(stage_acquire("k", stage_lock(1), LEASE, 0), "alice")),
 		PAWL_OK);

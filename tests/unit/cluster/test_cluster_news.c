@@ -296,8 +296,9 @@ static void news_is_held_back_as_long_as_an_answer(void **state) {
 	/* The clock of n2 is going to be above its clock reservation on disk. */
 	s->nodes[1].disk_held = true;
 	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1,
-		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_status(s, 1).clock +
-		2 * CEILING_BLOCK, .ballot = { stage_status(s, 1).clock + 1, 1, 1 | BALLOT_FIRST },
+		.key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = stage_status(s, 1).clock + 2 * CEILING_BLOCK,
+		.ballot = { stage_status(s, 1).clock + 1, 1, 1 | BALLOT_FIRST },
 		.lease_us = 1000000 });
 	BORDER(1);
 	s->nodes[1].disk_held = false;

@@ -5,8 +5,9 @@
 static void send(struct stage *s, uint32_t node, enum message_kind kind, struct id128 lock,
 	uint64_t numbers, uint64_t token, uint64_t name) {
 	struct message m = { .kind = kind, .round = 1 << 16, .attempt = name, .key = slice_str("k"),
-		.lock_id = lock, .token = token, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot =
-		{ token, 1, 1 }, .terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } };
+		.lock_id = lock, .token = token, .lease_us = (uint64_t)(LEASE / SPAN_US),
+		.ballot = { token, 1, 1 },
+		.terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } };
 	stage_inject(s, node == 1 ? 0 : 1, node, &m);
 	stage_settle(s);
 }

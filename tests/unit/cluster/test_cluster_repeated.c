@@ -106,7 +106,7 @@ static void a_lease_that_is_over_is_told_of_once(void **state) {
 	BORDER(REPLICA);
 }
 
-/* ---- or a gap ---- */
+/* ---- or missed events ---- */
 
 static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(void **state) {
 	struct stage *s = *state;

@@ -11,8 +11,9 @@ static uint64_t token_at(const struct stage *s, uint32_t node) {
 /* Repeats the acquire at node 1. The commit of the repeat has reached node 0 alone so far. */
 static uint64_t repeat_under(struct stage *s, uint64_t token, const struct terms *terms) {
 	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16,
-		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8, .lease_us =
-		(uint64_t)(LEASE / SPAN_US), .ballot = { token + 8, 1, 1 }, .terms = *terms };
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token + 8, 1, 1 },
+		.terms = *terms };
 	stage_inject(s, 1, 0, &commit);
 	stage_settle(s);
 	assert_true(token_at(s, 0) == token + 8 && token_at(s, 1) == token &&

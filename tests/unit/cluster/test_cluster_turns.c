@@ -149,8 +149,9 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 /* Asks n3 for a promise, for a request of n1 or n2 that has a turn with this stamp (0: none). */
 static void asks_n3(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp, bool turn) {
 	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_PROMISE,
-		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"), .lock_id =
-		stage_lock(lock), .ticket = { stamp, lock }, .flags = turn ? FLAG_TURN : 0 });
+		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
+		.lock_id = stage_lock(lock), .ticket = { stamp, lock },
+		.flags = turn ? FLAG_TURN : 0 });
 }
 
 static void refuses(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {

@@ -267,9 +267,10 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	struct stage *s = *state;
 	take_with_value(s, 0, "a");
 	stage_wait(s, 30 * SPAN_MS);
-	struct frame ahead = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
-		1).config_hash, .sender = s->nodes[2].disk.node_id, .boot = stage_status(s, 2).boot,
-		.clock = stage_status(s, 1).clock + 50, .flags = FRAME_VOTING };
+	struct frame ahead = { .epoch = stage_status(s, 1).epoch,
+		.config_hash = stage_status(s, 1).config_hash, .sender = s->nodes[2].disk.node_id,
+		.boot = stage_status(s, 2).boot, .clock = stage_status(s, 1).clock + 50,
+		.flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 2, .frame = &ahead });
 	s->held[1][0] = s->held[1][2] = s->held[2][0] = true;
 	uint64_t second = stage_ask(s, 1, update("n2's", "a"));

@@ -119,9 +119,10 @@ static void a_lease_is_over_when_both_clocks_say_so(void **state) {
 static void a_clock_from_too_far_is_not_adopted(void **state) {
 	struct stage *s = *state;
 	uint64_t clock = stage_status(s, 1).clock;
-	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
-		1).config_hash, .sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot,
-		.clock = clock + 2 * CLOCK_JUMP_MAX, .flags = FRAME_VOTING };
+	struct frame frame = { .epoch = stage_status(s, 1).epoch,
+		.config_hash = stage_status(s, 1).config_hash, .sender = s->nodes[0].disk.node_id,
+		.boot = stage_status(s, 0).boot, .clock = clock + 2 * CLOCK_JUMP_MAX,
+		.flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 0, .frame = &frame });
 	assert_int_equal(stage_status(s, 1).clock, clock);
 	frame.clock = clock + CLOCK_JUMP_MAX;
@@ -134,8 +135,9 @@ static void a_clock_from_too_far_is_not_adopted(void **state) {
 static void nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk(void **state) {
 	struct stage *s = *state;
 	s->nodes[1].disk_held = true;
-	struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s,
-		1).config_hash, .sender = s->nodes[0].disk.node_id, .boot = stage_status(s, 0).boot,
+	struct frame frame = { .epoch = stage_status(s, 1).epoch,
+		.config_hash = stage_status(s, 1).config_hash, .sender = s->nodes[0].disk.node_id,
+		.boot = stage_status(s, 0).boot,
 		.clock = stage_status(s, 1).clock + 4 * CEILING_BLOCK, .flags = FRAME_VOTING };
 	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = 0, .frame = &frame });
 	struct message m = message_of(MESSAGE_PROMISE, stage_lock(1), 0);

@@ -45,8 +45,9 @@ static X509 *read_cert(const struct net_fixture *f, const char *name) {
 static int load(struct net_fixture *f, const char *name, bool list, bool crl,
 	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct files p = files_of(f, name);
-	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .revoked = list
-		? p.revoked : NULL, .crl = crl ? p.crl : NULL, .client_auth = TLS_CLIENT_REQUIRED };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key,
+		.revoked = list ? p.revoked : NULL, .crl = crl ? p.crl : NULL,
+		.client_auth = TLS_CLIENT_REQUIRED };
 	why[0] = '\0';
 	return tls_contexts_load(&files, name, out, why);
 }

@@ -99,10 +99,10 @@ static int call_from(const struct listener *listener, const char *from) {
 	struct address a, source;
 	struct address_socket at, by;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(address_parse(listener_address(listener), &a) + address_parse(from,
-		&source), 0);
-	assert_int_equal(address_resolve(&a, true, &at, 1) + address_resolve(&source, true,
-		&by, 1), 2);
+	assert_int_equal(address_parse(listener_address(listener), &a) +
+		address_parse(from, &source), 0);
+	assert_int_equal(address_resolve(&a, true, &at, 1) +
+		address_resolve(&source, true, &by, 1), 2);
 	assert_int_equal(bind(fd, (struct sockaddr *)&by.addr, by.size), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&at.addr, at.size), 0);
 	return fd;

@@ -72,8 +72,9 @@ static void a_waiter_on_another_node_gets_what_is_released(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	struct embed_rig_answer lock = acquire(&r, 0, 0);
-	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method =
-		PAWL_ACQUIRE, .key = key, .wait_ms = 60000 }, embed_rig_done, &waiter, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[1].node,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 60000 },
+		embed_rig_done, &waiter, NULL), 0);
 	struct embed_rig_answer queue;
 	do {
 		queue = embed_rig_ask(&r, 2,
@@ -153,8 +154,9 @@ static void a_canceled_acquire_is_given_back(void **state) {
 	(void)state;
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){
-		.method = PAWL_ACQUIRE, .key = key }, embed_rig_done, &never, &call), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }, embed_rig_done,
+		&never, &call), 0);
 	pawl_node_cancel(call);
 	assert_int_equal(acquire(&r, 1, 5000).error, 0);
 	assert_int_equal(never.calls, 0);
@@ -168,8 +170,9 @@ static void what_is_under_way_ends_with_the_node(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	acquire(&r, 0, 0);
-	assert_int_equal(pawl_node_ask(r.nodes[1].node, &(struct pawl_request){ .method =
-		PAWL_ACQUIRE, .key = key, .wait_ms = 60000 }, embed_rig_done, &waiter, NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[1].node,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 60000 },
+		embed_rig_done, &waiter, NULL), 0);
 	pawl_node_free(r.nodes[1].node);
 	r.nodes[1].node = NULL;
 	assert_int_equal(waiter.calls, 1);
@@ -195,8 +198,9 @@ static void a_node_may_be_freed_in_a_callback(void **state) {
 	(void)state;
 	embed_rig_open(&r, 1);
 	embed_rig_start_all(&r);
-	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){
-		.method = PAWL_ACQUIRE, .key = key }, free_within, &r.nodes[0], NULL), 0);
+	assert_int_equal(pawl_node_ask(r.nodes[0].node,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }, free_within,
+		&r.nodes[0], NULL), 0);
 	assert_int_equal(pawl_node_ask(r.nodes[0].node, &(struct pawl_request){ .method = PAWL_WAIT,
 		.key = BYTES("other"), .wait_ms = 60000 }, embed_rig_done, &left, NULL), 0);
 	assert_true(net_fixture_until(&r.f, is_gone, &r.nodes[0]));

@@ -97,8 +97,9 @@ static void the_ring_gives_back_what_is_in_it_whatever_the_sizes(void **state) {
 		for (uint64_t at = ring.oldest; n % 97 == 0 && at < ring.next; at++) {
 			const struct core_watch_event *found = watch_event_ring_at(&ring, at);
 			assert_int_equal(found->token, at);
-			assert_true(found->value.size == 0 || (found->value.data[0] == (at &
-				0xff) && found->value.data[found->value.size - 1] == (at & 0xff)));
+			assert_true(found->value.size == 0 ||
+				(found->value.data[0] == (at & 0xff) &&
+				found->value.data[found->value.size - 1] == (at & 0xff)));
 		}
 	}
 	watch_event_ring_done(&ring);

@@ -60,8 +60,9 @@ static void changes_tell_whose_they_are(void **state) {
 		struct core_watch_event watch_event = random_news(t, rows[n % 6].kind, label);
 		struct client_event e = tell(t, &watch_event, show);
 		assert_int_equal(e.type, rows[n % 6].type);
-		assert_true(slice_equal(e.entry.key, watch_event.key) && slice_equal(e.entry.owner,
-			watch_event.owner) && e.entry.token == watch_event.token);
+		assert_true(slice_equal(e.entry.key, watch_event.key) &&
+			slice_equal(e.entry.owner, watch_event.owner) &&
+			e.entry.token == watch_event.token);
 		assert_true(e.entry.label.pid == 5 &&
 			slice_equal(e.entry.identity, watch_event.identity));
 		assert_true(e.entry.mode.mode == client_mode_of(&watch_event.terms).mode);
@@ -151,8 +152,8 @@ static void truncated_and_flipped_events_never_crash(void **state) {
 		assert_int_equal(decode_text((const char *)t->bytes.data, size, &e),
 			PAWL_EPROTOCOL);
 		for (int i = 0; i < 10; i++) {
-			t->bytes.data[prng_below(&t->prng,
-				t->bytes.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+			t->bytes.data[prng_below(&t->prng, t->bytes.size)] ^=
+				(uint8_t)(1u << prng_below(&t->prng, 8));
 		}
 		int error = decode_text((const char *)t->bytes.data, t->bytes.size, &e);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);

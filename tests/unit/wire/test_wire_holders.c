@@ -257,8 +257,8 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 		const struct client_label said = { wire_bytes(&t->prng, 0, CLIENT_HOST_MAX),
 			wire_bytes(&t->prng, 0, CLIENT_LABEL_MAX),
 			(uint32_t)wire_number(&t->prng, UINT32_MAX) };
-		struct client_label got = client_label_unpack(slice_of(bytes,
-			client_label_pack(&said, bytes)));
+		struct client_label got = client_label_unpack(
+			slice_of(bytes, client_label_pack(&said, bytes)));
 		assert_true(slice_equal(said.host, got.host) && slice_equal(said.text, got.text) &&
 			said.pid == got.pid);
 		/* Any bytes may come. */
@@ -269,8 +269,8 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 	assert_int_equal(client_label_pack(&nothing, bytes), 0);
 	const struct client_label much = { wire_bytes(&t->prng, 200, 200),
 		wire_bytes(&t->prng, 300, 300), UINT32_MAX };
-	struct client_label got = client_label_unpack(slice_of(bytes,
-		client_label_pack(&much, bytes)));
+	struct client_label got = client_label_unpack(
+		slice_of(bytes, client_label_pack(&much, bytes)));
 	assert_true(got.host.size == CLIENT_HOST_MAX && got.text.size == CLIENT_LABEL_MAX &&
 		got.pid == UINT32_MAX);
 }

@@ -238,8 +238,8 @@ static void flipped_bytes_never_crash_and_what_is_accepted_is_valid(void **state
 		struct slice body = encode(t, &frame), rewritten;
 		uint8_t *copy = wire_exact(body.data, body.size);
 		for (int i = 0; i < 10; i++) {
-			copy[prng_below(&t->prng,
-				body.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+			copy[prng_below(&t->prng, body.size)] ^=
+				(uint8_t)(1u << prng_below(&t->prng, 8));
 		}
 		int error = peer_frame_decode(&t->decoder, slice_of(copy, body.size), &got);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);

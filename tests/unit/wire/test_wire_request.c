@@ -50,8 +50,9 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND)
 static const struct { enum client_method method; uint64_t needs, may; } methods[] = {
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_MODE },
-	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE | CLIENT_HAS_PERMITS |
-		CLIENT_HAS_OF, OF_TAKER | CLIENT_HAS_LOCK_ID },
+	{ CLIENT_ACQUIRE,
+		CLIENT_HAS_KEY | CLIENT_HAS_LEASE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF,
+		OF_TAKER | CLIENT_HAS_LOCK_ID },
 	{ CLIENT_ACQUIRE, CLIENT_HAS_LOCKS | CLIENT_HAS_LEASE,
 		OF_TAKER | CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE },
 	{ CLIENT_DOWNGRADE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, 0 },
@@ -303,8 +304,9 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	for (size_t i = 0; i < a->lock_count; i++) {
 		assert_true(slice_equal(a->locks[i].key, b->locks[i].key) &&
 			id128_equal(a->locks[i].lock_id, b->locks[i].lock_id));
-		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token ==
-			b->locks[i].token && a->locks[i].binding == b->locks[i].binding);
+		assert_true(a->locks[i].lease == b->locks[i].lease &&
+			a->locks[i].token == b->locks[i].token &&
+			a->locks[i].binding == b->locks[i].binding);
 		assert_memory_equal(&a->locks[i].slots, &b->locks[i].slots,
 			sizeof a->locks[i].slots);
 	}
@@ -379,8 +381,8 @@ static void flipped_bytes_never_crash(void **state) {
 		assert_int_equal(client_request_encode(&sent, &t->bytes), 0);
 		uint8_t *copy = wire_exact(t->bytes.data, t->bytes.size);
 		for (int i = 0; i < 10; i++) {
-			copy[prng_below(&t->prng,
-				t->bytes.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+			copy[prng_below(&t->prng, t->bytes.size)] ^=
+				(uint8_t)(1u << prng_below(&t->prng, 8));
 		}
 		struct slice bytes = slice_of(copy, t->bytes.size);
 		struct client_scanner s = { 0 };

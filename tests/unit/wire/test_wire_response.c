@@ -383,8 +383,8 @@ static void flipped_bytes_never_crash(void **state) {
 			CLIENT_METHODS);
 		encode_some(t, method);
 		for (int i = 0; i < 10; i++) {
-			t->bytes.data[prng_below(&t->prng,
-				t->bytes.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+			t->bytes.data[prng_below(&t->prng, t->bytes.size)] ^=
+				(uint8_t)(1u << prng_below(&t->prng, 8));
 		}
 		int error = decode_text(t, method, (const char *)t->bytes.data, t->bytes.size);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);

@@ -32,9 +32,10 @@ static void a_change_that_is_refused_says_why_in_the_cores_words(void **state) {
 
 static void status_comes_back_as_it_was(void **state) {
 	struct response_test *t = *state;
-	struct core_status core = { .state = CORE_RECOVERING, .waits_for = "a majority", .left = 3 *
-		SPAN_S, .epoch = 1, .config_hash = UINT64_MAX, .clock = 77, .ceiling = 1 << 20,
-		.boot = 3, .quorum = 2, .voting_linked = 2, .keys = 5, .held = 4, .promises = 1,
+	struct core_status core = { .state = CORE_RECOVERING, .waits_for = "a majority",
+		.left = 3 * SPAN_S, .epoch = 1, .config_hash = UINT64_MAX, .clock = 77,
+		.ceiling = 1 << 20, .boot = 3, .quorum = 2, .voting_linked = 2, .keys = 5,
+		.held = 4, .promises = 1,
 		.waiters = 9, .rounds = 2, .memory_bytes = 12345, .settled = true, .complete = true,
 		.following = -1, .peers = { { .master = true, .member = true },
 			{ .linked = true, .voting = true, .round_trip = 250 * SPAN_US,

@@ -69,9 +69,10 @@ static inline void answer(struct response_test *t, enum client_method method,
 
 static inline struct core_entry random_entry(struct response_test *t) {
 	struct prng *p = &t->prng;
-	return (struct core_entry){ .key = wire_bytes(p, 1, KEY_MAX), .owner = wire_bytes(p, 0,
-		OWNER_MAX), .value = wire_bytes(p, 0, 1000), .token = wire_number(p, TOKEN_MAX),
-		.lock_id = wire_id(p), .show_lock_id = prng_chance(p, 1, 2),
+	return (struct core_entry){ .key = wire_bytes(p, 1, KEY_MAX),
+		.owner = wire_bytes(p, 0, OWNER_MAX), .value = wire_bytes(p, 0, 1000),
+		.token = wire_number(p, TOKEN_MAX), .lock_id = wire_id(p),
+		.show_lock_id = prng_chance(p, 1, 2),
 		.remaining = prng_between(p, 0, 1000) * SPAN_MS, .value_seq = wire_ballot(p),
 		.terms = wire_terms(p), .identity = wire_bytes(p, 0, IDENTITY_MAX),
 		.age = prng_between(p, 0, 1000) * SPAN_MS };
