@@ -1,3 +1,4 @@
+/* net_fixture.c: the loop and the certificates of tests of connections, see net_fixture.h. */
 #include "net_fixture.h"
 
 #include <dirent.h>

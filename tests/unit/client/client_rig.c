@@ -1,3 +1,4 @@
+/* client_rig.c: the client with clocks that the test moves, see client_rig.h. */
 #include "client_rig.h"
 
 #include <stdio.h>

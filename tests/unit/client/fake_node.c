@@ -1,3 +1,4 @@
+/* fake_node.c: the node for the tests of the client, see fake_node.h. */
 #include "fake_node.h"
 
 #include <arpa/inet.h>

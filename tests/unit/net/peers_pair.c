@@ -1,3 +1,4 @@
+/* peers_pair.c: two nodes on one loop, see peers_pair.h. */
 #include "peers_pair.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* These tests ask in which order and how much at a time a node serves its connections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

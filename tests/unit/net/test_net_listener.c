@@ -1,3 +1,5 @@
+/* These tests are about listeners: a Unix socket that somebody else has, and a node with enough
+ * handshakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

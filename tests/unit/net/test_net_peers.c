@@ -1,3 +1,4 @@
+/* These tests are about links between nodes: dialling, resets, and who is refused. */
 #include "peers_pair.h"
 
 #include <stdio.h>

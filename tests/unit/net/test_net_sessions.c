@@ -1,3 +1,4 @@
+/* These tests are about the connections of clients: requests, answers, refusals, and their ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* These tests are about streams: bytes with and without TLS, their time, and how a connection
+ * ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

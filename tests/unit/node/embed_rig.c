@@ -1,3 +1,4 @@
+/* embed_rig.c: nodes in this process, see embed_rig.h. */
 #include "embed_rig.h"
 
 #include <arpa/inet.h>

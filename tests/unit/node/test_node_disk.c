@@ -1,3 +1,4 @@
+/* These tests are about the writes of states to the disk, with a thread and without one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

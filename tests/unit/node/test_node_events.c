@@ -1,3 +1,4 @@
+/* These tests ask which watchers are told of which events, and when. */
 #include "events_world.h"
 
 /* ---- who is told ---- */

@@ -1,3 +1,4 @@
+/* These tests are about the table of requests that a node has not answered yet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* These tests are about the table of locks that end with the connection of their client. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
