@@ -107,8 +107,8 @@ static void a_write_under_way_is_waited_for_at_the_end(void **state) {
 	store_close(&s);
 }
 
-/* Without a file descriptor there is no thread: a job reports its end through one. Returns the limit
- * to restore. */
+/* Without a file descriptor there is no thread: a job reports its end through one. Returns the
+ * limit to restore. */
 static struct rlimit no_more_threads(void) {
 	struct rlimit before, none;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
