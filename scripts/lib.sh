@@ -6,9 +6,9 @@ export LC_ALL=C.UTF-8
 
 # Debian 12's names. Building the programs, and what the tests need besides.
 packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libevent-dev libssl-dev
-	libjansson-dev libsystemd-dev)
+	libjansson-dev libmsgpack-dev libsystemd-dev)
 packages_run=(openssl procps)
-packages_test=(clang libclang-rt-dev llvm libcmocka-dev libmsgpack-dev iproute2 nftables mypy postgresql-15
+packages_test=(clang libclang-rt-dev llvm libcmocka-dev iproute2 nftables mypy postgresql-15
 	python3-venv python3-setuptools python3-wheel)
 packages_package=(debhelper dh-python dpkg-dev)
 packages_root=(debootstrap iproute2) # a bare system in a directory

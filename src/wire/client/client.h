@@ -67,11 +67,20 @@ enum client_scan {
 	CLIENT_SCAN_TOO_LARGE /* what it announces is above the limits: as garbage, but too_large */
 };
 #define CLIENT_DEPTH_MAX 8
-/* How far it came; zero it at the start. It goes on where it stopped, so that a message in many pieces is scanned once. */
+/* How far a scan has come. Zero it at the start. The scan goes on where it stopped, so that a message in
+ * many pieces is scanned once. */
 struct client_scanner {
+	/* Bytes that were scanned. */
 	size_t position;
+
+	/* Objects that were found, and containers that are open. */
 	uint32_t items, depth;
-	uint32_t left[CLIENT_DEPTH_MAX]; /* objects still missing at each depth */
+
+	/* Where msgpack-c's parser stands inside of an object, and how many bytes it needs there. */
+	uint32_t state, needs;
+
+	/* Objects that are still missing in each open container. */
+	uint32_t left[CLIENT_DEPTH_MAX];
 };
 /* `in` begins at the message's first byte, with at least what was there at the last call. */
 enum client_scan client_scan(struct client_scanner *s, const struct client_limits *limits, struct slice in,

@@ -1,5 +1,8 @@
-/* unpack.h: the bounded reader of MessagePack. It allocates nothing, builds no tree, and never believes an announced size:
- * bytes must be there, and a count of objects must be possible with the bytes that are left. */
+/* unpack.h: the bounded reader of MessagePack, on top of msgpack-c's parser. It allocates nothing,
+ * builds no tree, and never believes an announced size: bytes must be there, and a count of objects
+ * must be possible with the bytes that are left. What is frequent between nodes (short strings, small
+ * numbers and arrays) is read inline, without the parser: see
+ * docs/decisions/0025-msgpack-c-by-its-templates.md. */
 #ifndef PAWL_WIRE_UNPACK_H
 #define PAWL_WIRE_UNPACK_H
 
@@ -8,7 +11,9 @@
 enum unpack_type {
 	UNPACK_NIL,
 	UNPACK_BOOL,
-	UNPACK_UINT, /* any integer that is not negative, in whatever form */
+
+	/* Any integer that is not negative, in whatever form. */
+	UNPACK_UINT,
 	UNPACK_NEGATIVE,
 	UNPACK_FLOAT,
 	UNPACK_STR,
@@ -21,23 +26,42 @@ enum unpack_type {
 /* What stands at the front of an object. */
 struct unpack_head {
 	enum unpack_type type;
-	uint32_t head_bytes; /* with the number, for those that are one */
-	uint32_t size;       /* bytes that follow: STR, BIN, EXT; objects that follow: ARRAY; pairs: MAP */
-	uint64_t number;     /* UINT; NEGATIVE: in two's complement of 64 bits; BOOL: 0 or 1 */
+
+	/* Bytes of the head, with the number where the object is one. */
+	uint32_t head_bytes;
+
+	/* Bytes that follow a head of STR, BIN or EXT; objects in an ARRAY; pairs in a MAP. */
+	uint32_t size;
+
+	/* The number of UINT; of NEGATIVE, in two's complement of 64 bits; of BOOL, 0 or 1. */
+	uint64_t number;
 };
-enum unpack_found { UNPACK_FOUND, UNPACK_SHORT, UNPACK_INVALID };
+
+enum unpack_found {
+	UNPACK_FOUND,
+
+	/* The head is cut off. */
+	UNPACK_SHORT,
+
+	/* A byte begins nothing (0xc1). */
+	UNPACK_INVALID
+};
+
+/* Reads a head with msgpack-c's parser. */
 enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out);
-/* SHORT: the head is cut off; INVALID: a byte that begins nothing (0xc1). Inline for short strings, the most frequent head. */
+
+/* Reads a head. That of a short string, the most frequent one, is read inline. */
 static inline enum unpack_found unpack_head(struct slice in, struct unpack_head *out) {
 	if (in.size && (*in.data & 0xe0) == 0xa0) {
-		*out = (struct unpack_head){ .type = UNPACK_STR, .head_bytes = 1, .size = *in.data & 0x1fu };
+		*out = (struct unpack_head){
+			.type = UNPACK_STR, .head_bytes = 1, .size = *in.data & 0x1fu };
 		return UNPACK_FOUND;
 	}
 	return unpack_head_long(in, out);
 }
 
-/* A reader over bytes that are all there. The first thing that is wrong makes it bad for good: from then on every call
- * returns zero or nothing, so that a whole message is read before looking. */
+/* A reader over bytes that are all there. The first thing that is wrong makes it bad for good: from
+ * then on every call returns zero or nothing, so that a whole message is read before looking. */
 struct unpack {
 	const uint8_t *p, *end;
 	bool bad;
@@ -52,16 +76,19 @@ static inline size_t unpack_left(const struct unpack *u) {
 }
 
 enum unpack_type unpack_peek_long(struct unpack *u);
-/* The next object's type; bad (and NIL) at the end. */
+
+/* Returns the type of the next object. At the end the reader is bad, and the answer is NIL. */
 static inline enum unpack_type unpack_peek(struct unpack *u) {
 	if (!u->bad && u->p < u->end && *u->p < 0xc0) {
-		return *u->p < 0x80 ? UNPACK_UINT : *u->p >= 0xa0 ? UNPACK_STR : *u->p < 0x90 ? UNPACK_MAP : UNPACK_ARRAY;
+		return *u->p < 0x80 ? UNPACK_UINT : *u->p >= 0xa0 ? UNPACK_STR :
+			*u->p < 0x90 ? UNPACK_MAP : UNPACK_ARRAY;
 	}
 	return unpack_peek_long(u);
 }
 
 uint64_t unpack_uint_long(struct unpack *u);
-/* A whole number in 0 .. max. */
+
+/* Takes a whole number in 0 .. max. */
 static inline uint64_t unpack_uint(struct unpack *u, uint64_t max) {
 	uint64_t value = 0;
 	if (u->p < u->end && *u->p <= 0x7f && !u->bad) {
@@ -76,14 +103,24 @@ static inline uint64_t unpack_uint(struct unpack *u, uint64_t max) {
 	return value;
 }
 
-int64_t unpack_int(struct unpack *u); /* any whole number that fits */
+/* Takes any whole number that fits. */
+int64_t unpack_int(struct unpack *u);
 bool unpack_bool(struct unpack *u);
-struct slice unpack_bin(struct unpack *u, size_t max);   /* bin of at most max bytes */
-struct slice unpack_str(struct unpack *u, size_t max);   /* str of at most max bytes */
-struct slice unpack_bytes(struct unpack *u, size_t max); /* either */
-uint32_t unpack_array(struct unpack *u);                 /* the count; never more than bytes are left */
-uint32_t unpack_map(struct unpack *u);                   /* the pairs; never more than half of the bytes that are left */
-void unpack_skip(struct unpack *u);                      /* one object, nested at most UNPACK_DEPTH_MAX deep */
+
+/* Take a bin, a str, or either, of at most max bytes. The slice points into what is read. */
+struct slice unpack_bin(struct unpack *u, size_t max);
+struct slice unpack_str(struct unpack *u, size_t max);
+struct slice unpack_bytes(struct unpack *u, size_t max);
+
+/* Takes the head of an array and returns its count, which is never more than the bytes that are
+ * left. */
+uint32_t unpack_array(struct unpack *u);
+
+/* Takes the head of a map and returns its pairs: never more than half of the bytes that are left. */
+uint32_t unpack_map(struct unpack *u);
+
+/* Takes one object, whose containers are nested at most UNPACK_DEPTH_MAX deep. */
+void unpack_skip(struct unpack *u);
 #define UNPACK_DEPTH_MAX 16
 
 #endif
