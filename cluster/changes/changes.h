@@ -24,6 +24,10 @@ void counted_epoch_begins(struct core *core);
 /* Others may have accepted what this master refused of the key, or may yet. */
 void counted_key_missed(struct core *core, struct slice name);
 void counted_beat(struct core *core);
+/* This node has begun a commit, and is about to send it to all masters. */
+static inline void counted_commit_begun(struct core *core) {
+	core->changes.commits_begun++;
+}
 
 /* ---- log.c ---- */
 
@@ -38,6 +42,28 @@ void log_new_id(struct core *core);
 void log_seek(const struct core *core, struct log_place *p, uint64_t number);
 /* Reads the entry at *p and moves on. False: *p is at the end. */
 bool log_take(const struct core *core, struct log_place *p, struct log_entry *e);
+/* Return the id of the log; the number of the entry to come; and that of the oldest entry that is
+ * still here. */
+static inline uint64_t log_id(const struct core *core) {
+	return core->changes.log.id;
+}
+static inline uint64_t log_next(const struct core *core) {
+	return core->changes.log.next;
+}
+static inline uint64_t log_oldest(const struct core *core) {
+	return core->changes.log.oldest;
+}
+/* A follower is fed from the log from now on, or no longer. */
+static inline void log_follower_added(struct core *core) {
+	core->changes.feeds++;
+}
+static inline void log_follower_removed(struct core *core) {
+	core->changes.feeds--;
+}
+/* Tells whether any follower is fed from the log. */
+static inline bool log_followed(const struct core *core) {
+	return core->changes.feeds > 0;
+}
 /* Returns the memory of the log in bytes. */
 uint64_t log_bytes(const struct core *core);
 void log_done(struct core *core);
@@ -57,6 +83,37 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
 void watch_events_missed(struct core *core);
 /* Tells that events of this key may have been missed. */
 void watch_events_missed_of(struct core *core, struct slice name);
+/* Tells whether somebody watches at this node. */
+static inline bool watch_event_wanted_here(const struct core *core) {
+	return core->changes.watch_event_wanted;
+}
+/* A follower that is fed wants watch events from now on, or no longer. */
+static inline void watch_event_follower_added(struct core *core) {
+	core->changes.watch_event_feeds++;
+}
+static inline void watch_event_follower_removed(struct core *core) {
+	core->changes.watch_event_feeds--;
+}
+/* Returns how many clients of this node watch the key. */
+static inline uint32_t watch_event_watchers(const struct core *core, struct slice key) {
+	return core->changes.count_watchers
+		? core->changes.count_watchers(core->changes.count_watchers_ctx, key) : 0;
+}
+
+/* ---- when the next comparison of tables is due (repair/) ---- */
+
+/* This master is likely to lack something that others have: the next comparison is due at once. */
+static inline void sync_hurry(struct core *core) {
+	core->changes.sync_hurry = true;
+}
+/* Tells whether somebody has said so since the last comparison began. */
+static inline bool sync_hurries(const struct core *core) {
+	return core->changes.sync_hurry;
+}
+/* A comparison begins. */
+static inline void sync_hurry_ends(struct core *core) {
+	core->changes.sync_hurry = false;
+}
 
 /* ---- record_changed.c ---- */
 

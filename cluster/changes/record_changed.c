@@ -74,7 +74,7 @@ static const struct consequences follows[] = {
 };
 
 void record_changed(struct core *core, struct key *key, struct record *r, enum record_change what) {
-	const bool live = key_table(core, key) == core->store.live;
+	const bool live = key_is_live(core, key);
 	if (follows[what].digest) {
 		digest_record(core, key, r);
 	}

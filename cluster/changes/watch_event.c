@@ -120,7 +120,7 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
  * ended. */
 void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key,
 	struct record *r) {
-	if (!tells(core) || key_table(core, key) != core->store.live) {
+	if (!tells(core) || !key_is_live(core, key)) {
 		return;
 	}
 	if (kind == WATCH_EVENT_ACQUIRED) {

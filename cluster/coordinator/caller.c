@@ -81,7 +81,7 @@ struct caller *op_join(struct core *core, struct op *op, const struct core_reque
 	c->admin = r->admin;
 	list_append(&client->callers, &c->by_client);
 	client->waiters += waits(op);
-	core->engine.caller_count++;
+	out_caller_added(core);
 	return c;
 }
 
@@ -110,7 +110,7 @@ void op_leave(struct core *core, struct caller *c) {
 		}
 		list_remove(&c->by_client);
 		client->waiters -= waits(c->op);
-		core->engine.caller_count--;
+		out_caller_removed(core);
 		client_settle(core, client);
 	}
 	caller_free(core, c);
@@ -180,13 +180,13 @@ static bool forget(struct core *core, struct op *op) {
 
 void op_leaving_go_on(struct core *core) {
 	struct list *n;
-	while (core->engine.left.leaving > 0 &&
+	while (turn_pieces(core)->leaving > 0 &&
 		(n = list_first(&core->coordinator.leaving)) != NULL) {
 		struct client *client = CONTAINER_OF(n, struct client, leaving);
 		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller,
 			by_client);
 		struct op *op = c->op;
-		core->engine.left.leaving--;
+		turn_pieces(core)->leaving--;
 		/* The client is freed with the last of its callers. */
 		op_leave(core, c);
 		if (list_empty(&op->callers)) {

@@ -284,6 +284,11 @@ void restart_all(struct core *core);
 /* Goes on with the operations that waited for q masters of the epoch to vote. */
 void restart_suspended(struct core *core);
 
+/* Tells whether there are such operations. */
+static inline bool restart_has_suspended(const struct core *core) {
+	return !list_empty(&core->coordinator.suspended);
+}
+
 /* A suspended operation has waited long enough and goes on. */
 void restart_timer(struct core *core, struct op *op);
 

@@ -72,6 +72,35 @@ void out_permute(struct core *core, const int from[NODES_MAX]);
 /* Drops what was queued under the epoch before, except for messages of any epoch. */
 void out_drop_epoch(struct core *core);
 struct core *out_core(const struct core_out *out);
+/* Somebody asked for something, or need not be answered any more: there is always room for so many
+ * replies. */
+static inline void out_caller_added(struct core *core) {
+	core->engine.caller_count++;
+}
+static inline void out_caller_removed(struct core *core) {
+	core->engine.caller_count--;
+}
+/* This node counts as not linked with itself from now on: what it says to itself is lost. */
+static inline void out_lose_self(struct core *core) {
+	core->engine.self_lost = true;
+}
+/* This node hears itself again. False: it has heard itself all the time. */
+static inline bool out_find_self(struct core *core) {
+	const bool was_lost = core->engine.self_lost;
+	core->engine.self_lost = false;
+	return was_lost;
+}
+/* Tells whether this node hears what it says to itself. */
+static inline bool out_hears_self(const struct core *core) {
+	return !core->engine.self_lost;
+}
+/* Takes one of the peers for which a message could not be queued in this step. There must be
+ * one. */
+static inline uint32_t out_take_failed(struct core *core) {
+	const uint32_t peer = (uint32_t)__builtin_ctzll(core->engine.failed);
+	core->engine.failed &= core->engine.failed - 1;
+	return peer;
+}
 /* Tells how much waits for the peer, so that those who fill the queue may say less, or nothing. */
 enum out_backlog out_backlog(const struct core *core, uint32_t peer);
 
@@ -95,6 +124,22 @@ void persist_votes_end(struct core *core);
 bool persist_may_leave(const struct core *core);
 /* Gives the driver the state to write, and its number. */
 void persist_take(struct core *core, struct durable *state, uint64_t *seq);
+/* Returns the number of the state that is wanted on disk. */
+static inline uint64_t persist_wanted(const struct core *core) {
+	return core->engine.persist_seq;
+}
+/* Tells whether the state with this number, or a later one, is on disk. */
+static inline bool persist_reached(const struct core *core, uint64_t seq) {
+	return core->engine.persist_done >= seq;
+}
+/* Tells whether the state on disk has this node's pledge. */
+static inline bool persist_has_pledged(const struct core *core) {
+	return core->engine.pledged_on_disk;
+}
+/* Tells whether the state on disk says that this node has voted in its epoch. */
+static inline bool persist_has_voted(const struct core *core) {
+	return core->engine.voted_on_disk;
+}
 /* Notes the largest timing constants under which this node votes. */
 void epoch_seen(struct core *core);
 
@@ -103,5 +148,13 @@ void epoch_seen(struct core *core);
 /* Sets the timer, which may be set already, to `at`. */
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
 void timer_stop(struct core *core, struct timer *t);
+
+/* ---- turns of the loop ---- */
+
+/* Returns how much of the work that is done in pieces may still be done in this turn. Whoever does
+ * a piece takes it off. */
+static inline struct pieces *turn_pieces(struct core *core) {
+	return &core->engine.left;
+}
 
 #endif

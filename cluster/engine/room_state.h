@@ -67,8 +67,8 @@ struct store_state {
 	enum staging_use staging_use;
 	/* STAGING_EMPTYING: the buckets from this one on are empty. */
 	size_t empty_bucket;
-	/* How many promises and queue entries the live table has. */
-	uint64_t promise_count, waiter_count;
+	/* How many promises the live table has. */
+	uint64_t promise_count;
 
 	/* A ring of `tombstones_size` places; tombstones_next is the place that is filled next. */
 	struct tombstone *tombstones;
@@ -151,6 +151,8 @@ struct changes_state {
 /* master/: who waits, and what is bound to which node. */
 struct master_state {
 	struct queues queues;
+	/* How many queue entries there are. */
+	uint64_t waiter_count;
 	/* struct holder: nodes that have bound records of this master to themselves; and how many
 	 * there are. */
 	struct list holders;

@@ -305,8 +305,9 @@ struct core {
 	/* The table of peers, by peer index. */
 	struct peer peers[NODES_MAX];
 
-	/* What one room alone keeps. A room touches its own state and that of the rooms below it;
-	 * node/ sets up all of them (scripts/style checks both). */
+	/* What one room alone keeps. It is touched in that room and in node/, which sets up all of
+	 * them; others call the functions of the room (scripts/style checks that). The three rooms
+	 * of the coordinator share one state. */
 	struct engine_state engine;
 	struct peering_state peering;
 	struct store_state store;
@@ -356,11 +357,6 @@ static inline uint64_t table_hash(const struct core *core, struct slice name) {
 /* Tells whether this node is or was part of a cluster: it has written epoch 1 or a later one. */
 static inline bool core_born(const struct core *core) {
 	return core->config_hash != 0;
-}
-
-/* Returns the table that has the key. */
-static inline struct table *key_table(struct core *core, const struct key *key) {
-	return &core->store.tables[key->table];
 }
 
 static inline bool core_votes(const struct core *core) {

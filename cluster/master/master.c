@@ -68,17 +68,10 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	struct message *answer) {
 	struct promise *p = key->promise;
 	if (p == NULL) {
-		if ((p = alloc_new(&core->alloc, sizeof *p)) == NULL) {
-			COUNT(core, no_memory);
+		if ((p = key_make_promise(core, key, m->lock_id)) == NULL) {
 			answer->status = STATUS_FULL;
 			return;
 		}
-		p->key = key;
-		p->lock_id = m->lock_id;
-		p->noted = core->clock;
-		key->promise = p;
-		core->store.promise_count++;
-		timer_stop(core, &key->timer);
 	}
 	/* A promise that is asked for again keeps what it noted, and takes the name of the attempt
 	 * that asked last and the later end. */
@@ -113,7 +106,7 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find_hashed(core, m->key, hash);
 	answer.status = rule_promise(core, key, m, from);
 	if (answer.status == STATUS_OK) {
-		key = key ? key : table_add(core, core->store.live, m->key, hash);
+		key = key ? key : table_add(core, table_live(core), m->key, hash);
 		if (key) {
 			master_grant(core, key, m, from, &answer);
 		} else {

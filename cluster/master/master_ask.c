@@ -3,8 +3,7 @@
 #include "master.h"
 
 void ask_heard(struct core *core, uint32_t from, const struct message *m) {
-	uint32_t watchers = core->changes.count_watchers
-		? core->changes.count_watchers(core->changes.count_watchers_ctx, m->key) : 0;
+	const uint32_t watchers = watch_event_watchers(core, m->key);
 	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round,
 		.status = STATUS_OK, .number = watchers };
 	if (watchers > 0) {

@@ -45,7 +45,7 @@ static void enter(struct core *core, struct waiter *w) {
 	if (more->waiters++ == 0) {
 		queued_key_enter(core, more);
 	}
-	core->store.waiter_count++;
+	core->master.waiter_count++;
 	queued_enter(core, &core->master.queues.waiters, part_of(w), &w->q);
 	list_append(&core->peers[w->q.peer].waiters, &w->q.by_peer);
 }
@@ -54,7 +54,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
 	queued_leave(core, &core->master.queues.waiters, part_of(w), &w->q);
 	list_remove(&w->q.by_peer);
-	core->store.waiter_count--;
+	core->master.waiter_count--;
 	if (--more->waiters == 0) {
 		queued_key_leave(core, more);
 	}
@@ -121,10 +121,10 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		struct waiter *w;
 		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL && lost(core, w)) {
-			if (core->engine.left.lost == 0) {
+			if (turn_pieces(core)->lost == 0) {
 				return false;
 			}
-			core->engine.left.lost--;
+			turn_pieces(core)->lost--;
 			COUNT(core, waiter_dropped);
 			waiter_free(core, w);
 		}
@@ -199,7 +199,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, const 
 			return STATUS_HELD;
 		}
 	}
-	if (core->store.waiter_count >= core->limits.waiters ||
+	if (core->master.waiter_count >= core->limits.waiters ||
 		(key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
 		COUNT(core, queue_refused_full);
 		return STATUS_FULL;
@@ -395,10 +395,10 @@ static void lose(struct core *core, uint32_t peer) {
 
 void queue_lost_go_on(struct core *core) {
 	struct list *n;
-	while (core->engine.left.lost > 0 && (n = list_first(&core->master.queues.lost)) != NULL) {
+	while (turn_pieces(core)->lost > 0 && (n = list_first(&core->master.queues.lost)) != NULL) {
 		struct waiter *w = waiter_of(CONTAINER_OF(n, struct queued, by_peer));
 		struct key *key = w->q.key;
-		core->engine.left.lost--;
+		turn_pieces(core)->lost--;
 		COUNT(core, waiter_dropped);
 		waiter_free(core, w);
 		queue_give_turn(core, key);
@@ -416,10 +416,10 @@ void queue_forget_all(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		lose(core, i);
 	}
-	const uint32_t left = core->engine.left.lost;
-	core->engine.left.lost = UINT32_MAX;
+	const uint32_t left = turn_pieces(core)->lost;
+	turn_pieces(core)->lost = UINT32_MAX;
 	queue_lost_go_on(core);
-	core->engine.left.lost = left;
+	turn_pieces(core)->lost = left;
 }
 
 void queue_free_all(struct core *core, struct key *key) {

@@ -196,7 +196,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 /* Returns for how long a record of a contested key may not be extended yet. */
 span_ns rule_later(const struct core *core) {
 	return instant_left_long(core->now,
-		instant_add(core->store.vote_began,
+		instant_add(lacked_vote_began(core),
 			span_grow(core->config.request_timeout, core->config.drift_ppm)));
 }
 

@@ -19,7 +19,7 @@ static bool same_config(const struct config *a, const struct config *b) {
 static void tell(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	bool born = core_born(core);
-	if (!born && !(core->durable.pledged && core->engine.pledged_on_disk)) {
+	if (!born && !(core->durable.pledged && persist_has_pledged(core))) {
 		return;
 	}
 	struct message m = { .kind = MESSAGE_PLEDGE, .flags = born ? FLAG_BORN : 0 };
@@ -92,7 +92,7 @@ void birth_go_on(struct core *core) {
 		if (!core->membership.birth_stopped) {
 			pledge(core);
 		}
-	} else if (core->engine.pledged_on_disk && all_equal(core)) {
+	} else if (persist_has_pledged(core) && all_equal(core)) {
 		write_epoch(core);
 	} else {
 		for (uint32_t i = 0; i < core->peer_count; i++) {
@@ -104,7 +104,7 @@ void birth_go_on(struct core *core) {
 }
 
 void birth_persisted(struct core *core) {
-	if (core->state == CORE_UNBORN && core->engine.voted_on_disk) {
+	if (core->state == CORE_UNBORN && persist_has_voted(core)) {
 		COUNT(core, birth);
 		core->state = CORE_RECOVERING;
 		core->config_hash = config_hash(&core->config);
@@ -190,7 +190,7 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	core->peers[from].pledge_equal = true;
-	if (core->engine.pledged_on_disk && !core->durable.voted && (born || all_equal(core))) {
+	if (persist_has_pledged(core) && !core->durable.voted && (born || all_equal(core))) {
 		write_epoch(core);
 	}
 }

@@ -63,7 +63,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 		? COUNT_change_lost : COUNT_change_refused]++;
 	if (g->has_caller) {
 		answer(core, g->id, g->client, error, why, who);
-		core->engine.caller_count--;
+		out_caller_removed(core);
 	}
 	if (g->state == CHANGE_PREPARE) {
 		for (uint32_t i = 0; i < core->peer_count; i++) {
@@ -73,10 +73,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 			}
 		}
 	}
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		core->peering.peers_changed = core->peering.peers_changed || core->peers[i].wanted;
-		core->peers[i].wanted = false;
-	}
+	peer_table_dial_no_more(core);
 	alloc_free(&core->alloc, g->text, g->text_size);
 	uint64_t round = g->round;
 	memset(g, 0, sizeof *g);
@@ -111,7 +108,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 		 * this node. */
 		if (g->ahead[i].asked) {
 			*done += g->ahead[i].number;
-			*total += config_sources(core->masters) * core->store.live->held_count;
+			*total += config_sources(core->masters) * table_live(core)->held_count;
 		}
 	}
 }
@@ -365,7 +362,7 @@ static bool repeated(struct core *core, const struct core_request *r) {
 	g->has_caller = true;
 	g->id = r->id;
 	g->client = r->client;
-	core->engine.caller_count++;
+	out_caller_added(core);
 	return true;
 }
 
@@ -426,7 +423,9 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	g->id = r->id;
 	g->client = r->client;
 	g->anyway = w->anyway;
-	core->engine.caller_count += has_caller;
+	if (has_caller) {
+		out_caller_added(core);
+	}
 	/* A forced start is answered when it is on disk. */
 	if (w->kind == CHANGE_FORCE) {
 		g->forcing = true;
@@ -443,7 +442,7 @@ void change_client_gone(struct core *core, uint64_t client) {
 	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
 		/* The change goes on. */
 		g->has_caller = false;
-		core->engine.caller_count--;
+		out_caller_removed(core);
 	}
 }
 

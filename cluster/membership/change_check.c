@@ -51,14 +51,7 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	memcpy(address, at.data, at.size);
 	int index = peer_table_non_member(core, name, address);
 	if (index >= 0) {
-		struct peer *p = &core->peers[index];
-		core->peering.peers_changed = core->peering.peers_changed || !p->wanted;
-		p->wanted = true;
-		if (p->standing == PEER_NON_MEMBER && address[0] &&
-			strcmp(p->node.address, address) != 0) {
-			memcpy(p->node.address, address, sizeof address);
-			core->peering.peers_changed = true;
-		}
+		peer_table_dial(core, (uint32_t)index, address);
 	}
 	return index >= 0;
 }

@@ -16,7 +16,7 @@ static void answer_later(struct core *core, uint32_t peer, enum message_kind kin
 	const struct message *m) {
 	persist_changed(core);
 	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round,
-		.seq = core->engine.persist_seq, .ballot = m->ballot };
+		.seq = persist_wanted(core), .ballot = m->ballot };
 	if (kind == MESSAGE_DECREE_ACCEPTED) {
 		core->peers[peer].decree.value = config_hash(&core->durable.decree_config);
 	}
@@ -119,7 +119,7 @@ static void answer(struct core *core, uint32_t peer) {
 void decree_persisted(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct decree_answer *a = &core->peers[i].decree;
-		if (a->kind == 0 || a->seq > core->engine.persist_done) {
+		if (a->kind == 0 || !persist_reached(core, a->seq)) {
 			continue;
 		}
 		if (may_answer(core)) {

@@ -85,7 +85,7 @@ static void write_down(struct core *core, const struct config *c) {
 	}
 	core->adopting = true;
 	persist_changed(core);
-	core->membership.adopt_seq = core->engine.persist_seq;
+	core->membership.adopt_seq = persist_wanted(core);
 }
 
 void epoch_adopt(struct core *core, const struct config *c) {
@@ -114,7 +114,7 @@ void epoch_adopt(struct core *core, const struct config *c) {
 }
 
 void epoch_persisted(struct core *core) {
-	if (core->adopting && core->engine.persist_done >= core->membership.adopt_seq) {
+	if (core->adopting && persist_reached(core, core->membership.adopt_seq)) {
 		bool next = core->config.epoch + 1 == core->durable.config.epoch;
 		core->adopting = false;
 		core->remembers = next && core_votes(core);
@@ -170,11 +170,7 @@ static const char *enter_role(struct core *core, bool voted) {
 	}
 	/* The master recovers, or it stopped voting while the configuration was being written. */
 	if (core->durable.voted) {
-		struct instant vote_at = core->recovery.vote_at;
-		bool recovering = core->state == CORE_RECOVERING;
-		recovery_again(core);
-		/* The wait goes on since the node's start, whatever is decided meanwhile. */
-		core->recovery.vote_at = recovering ? vote_at : core->recovery.vote_at;
+		recovery_again_in_epoch(core);
 		return "master, recovering";
 	}
 	core->state = CORE_HANDOVER;
@@ -327,7 +323,7 @@ void epoch_peer_changed(struct core *core) {
 	if (core_born(core) && core->masters > 0 && epoch_missing(core) == 0) {
 		epoch_complete(core);
 	}
-	if (!list_empty(&core->coordinator.suspended) && epoch_voters(core) >= core->quorum) {
+	if (restart_has_suspended(core) && epoch_voters(core) >= core->quorum) {
 		restart_suspended(core);
 	}
 	state_transfer_beat(core);

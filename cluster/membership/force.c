@@ -29,7 +29,7 @@ bool force_done(const struct core *core) {
  * million records are not examined for that, so what has ended since may count as well. */
 static span_ns longest_left(const struct core *core) {
 	const span_ns allowed = span_longer(core->lease_allowed, core->durable.max_lease_seen);
-	span_ns left = instant_left_long(core->now, core->store.live->latest);
+	span_ns left = instant_left_long(core->now, table_live(core)->latest);
 	if (core->self >= core->masters && left > allowed) {
 		/* The master that a replica follows may have told it of any lease. */
 		left = allowed;
@@ -78,7 +78,7 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	core->membership.forced = true;
 	core->adopting = true;
 	persist_changed(core);
-	core->membership.adopt_seq = core->engine.persist_seq;
+	core->membership.adopt_seq = persist_wanted(core);
 	COUNT(core, forced);
 	return PAWL_OK;
 }

@@ -53,7 +53,7 @@ static bool in_doubt(const struct core *core) {
 	const span_ns longest = core->durable.max_lease_seen > core->config.max_lease
 		? core->durable.max_lease_seen : core->config.max_lease;
 	const span_ns waited = request + span_grow(longest, 2 * core->config.drift_ppm);
-	const bool alone = instant_elapsed_short(core->now, core->peering.near_at) > request &&
+	const bool alone = instant_elapsed_short(core->now, peer_table_near_at(core)) > request &&
 		instant_elapsed_short(core->now, core->adopted_at) > request;
 	return alone || instant_elapsed_short(core->now, core->membership.voters_at) > waited;
 }
@@ -106,7 +106,7 @@ static void say_accepted_again(struct core *core, uint64_t hash) {
 	const struct durable *d = &core->durable;
 	if (d->decree_config.epoch != core->config.epoch + 1 ||
 		config_hash(&d->decree_config) != hash ||
-		core->engine.persist_done < core->engine.persist_seq) {
+		!persist_reached(core, persist_wanted(core))) {
 		return;
 	}
 	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK,
@@ -197,7 +197,7 @@ void proof_epoch(struct core *core) {
 	}
 	core->membership.unproven = core->membership.unproven_noted = false;
 	core->membership.voters_at = core->now;
-	core->recovery.announced = (struct announced){ .count = 0 };
+	announced_forget(core);
 }
 
 void proof_beat(struct core *core) {

@@ -61,6 +61,8 @@ static void peer_dropped(struct core *core, uint32_t peer) {
 }
 
 static void table_ends(struct core *core, struct table *old) {
+	/* The entries of queues stand on keys of this table. */
+	CHECK(core->master.waiter_count == 0);
 	feed_stop_all(core);
 	merge_finish_end(core, old);
 }

@@ -153,7 +153,7 @@ static void check_replication(const struct core *core) {
 	CHECK(!f->building || core->store.staging_use == STAGING_BUILDING);
 	/* A replica's state never votes. */
 	CHECK(core->state != CORE_FOLLOWING ||
-		(core->store.promise_count == 0 && core->store.waiter_count == 0));
+		(core->store.promise_count == 0 && core->master.waiter_count == 0));
 }
 
 void core_check(const struct core *core) {
@@ -167,7 +167,7 @@ void core_check(const struct core *core) {
 		}
 	}
 	CHECK(s.held == core->store.live->held_count && s.promises == core->store.promise_count &&
-		s.waiters == core->store.waiter_count);
+		s.waiters == core->master.waiter_count);
 	/* Whoever changed a record has said so. */
 	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0);
 	uint32_t ops = 0, unfinished = 0;

@@ -287,6 +287,23 @@ void peer_table_non_member_lost(struct core *core, uint32_t peer) {
 	}
 }
 
+void peer_table_dial(struct core *core, uint32_t peer, const char *address) {
+	struct peer *p = &core->peers[peer];
+	core->peering.peers_changed = core->peering.peers_changed || !p->wanted;
+	p->wanted = true;
+	if (p->standing == PEER_NON_MEMBER && address[0] && strcmp(p->node.address, address) != 0) {
+		memcpy(p->node.address, address, strlen(address) + 1);
+		core->peering.peers_changed = true;
+	}
+}
+
+void peer_table_dial_no_more(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peering.peers_changed = core->peering.peers_changed || core->peers[i].wanted;
+		core->peers[i].wanted = false;
+	}
+}
+
 /* A node that is not linked with a quorum of its epoch (before birth, of the initial masters) may
  * have missed a change, and those who would have dialled it may no longer know it. So it dials all
  * nodes it knows. */

@@ -3,11 +3,11 @@
 #include "peers.h"
 
 bool peer_reachable(const struct core *core, uint32_t index) {
-	return index == core->self ? !core->engine.self_lost : core->peers[index].linked;
+	return index == core->self ? out_hears_self(core) : core->peers[index].linked;
 }
 
 bool peer_votes(const struct core *core, uint32_t index) {
-	return index == core->self ? core_votes(core) && !core->engine.self_lost
+	return index == core->self ? core_votes(core) && out_hears_self(core)
 		: core->peers[index].linked && core->peers[index].voting;
 }
 
@@ -121,20 +121,18 @@ static void reset(struct core *core, uint32_t peer) {
  * because what is entered again needs memory, too. */
 static void lose_self(struct core *core) {
 	COUNT(core, self_lost);
-	core->engine.self_lost = true;
+	out_lose_self(core);
 	core->observers->self_lost(core);
 }
 
 void peers_self_again(struct core *core) {
-	if (core->engine.self_lost) {
-		core->engine.self_lost = false;
+	if (out_find_self(core)) {
 		core->observers->self_again(core);
 	}
 }
 
 void peers_lose_failed(struct core *core) {
-	const uint32_t peer = (uint32_t)__builtin_ctzll(core->engine.failed);
-	core->engine.failed &= core->engine.failed - 1;
+	const uint32_t peer = out_take_failed(core);
 	if (peer == core->self) {
 		lose_self(core);
 	} else if (core->peers[peer].up) {

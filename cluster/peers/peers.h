@@ -30,7 +30,8 @@ void peer_ping_send(struct core *core, uint32_t peer);
 /* Resets all links. The loop stood still, and what waits unread in the links is old and must not
  * come to life. */
 void peers_reset_all(struct core *core);
-/* Handles the loss of one peer in core->engine.failed, which must not be empty. */
+/* Handles the loss of one of the peers for which a message could not be queued. There must be
+ * one. */
 void peers_lose_failed(struct core *core);
 /* This node hears itself again, if it had lost itself. */
 void peers_self_again(struct core *core);
@@ -59,8 +60,17 @@ void peer_table_rebuild(struct core *core);
 int peer_table_non_member(struct core *core, const char *name, const char *address);
 /* The link of a non-member is gone. */
 void peer_table_non_member_lost(struct core *core, uint32_t peer);
+/* Has the driver dial this peer, whether the configuration has it or not. A non-member is dialled
+ * at `address`, unless that is empty. */
+void peer_table_dial(struct core *core, uint32_t peer, const char *address);
+/* No peer is dialled any more that the configuration does not have. */
+void peer_table_dial_no_more(struct core *core);
 /* Finds out whether this node is isolated. */
 void peer_table_beat(struct core *core);
+/* Returns when this node was last linked with a quorum. */
+static inline struct instant peer_table_near_at(const struct core *core) {
+	return core->peering.near_at;
+}
 /* Returns the index of the node with this name, or -1. */
 int peer_table_find_name(const struct core *core, const char *name);
 /* Returns the index of this node, or of the node with this identity at the other end of a link, or

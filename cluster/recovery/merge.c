@@ -126,9 +126,7 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 
 void merge_finish_begin(struct core *core) {
 	const struct state_transfer *g = &core->recovery.transfer;
-	struct finishing *f = &core->store.finish;
-	CHECK(!f->active);
-	finish_begin(core);
+	struct finishing *f = finish_begin(core);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
 		if (s->done) {

@@ -23,7 +23,7 @@ void recovery_start(struct core *core, bool restored) {
 		recovery_vote(core, "drain");
 		return;
 	}
-	table_clear(core, core->store.live);
+	table_clear(core, table_live(core));
 	begin(core);
 }
 
@@ -39,10 +39,16 @@ void recovery_again(struct core *core) {
 	attempt_rehome_all(core);
 }
 
+void recovery_again_in_epoch(struct core *core) {
+	const struct instant vote_at = core->recovery.vote_at;
+	const bool recovering = core->state == CORE_RECOVERING;
+	recovery_again(core);
+	core->recovery.vote_at = recovering ? vote_at : core->recovery.vote_at;
+}
+
 void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
-	core->store.vote_began = core->now;
-	core->store.clock_began = core->clock;
+	lacked_vote_begins(core);
 	/* What was merged is in no log. */
 	log_new_id(core);
 	ceiling_raise(core);

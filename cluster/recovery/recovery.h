@@ -18,6 +18,11 @@ struct instant announced_until(const struct core *core);
  * nothing is noted. */
 bool announced_goes_first(struct core *core, const struct config *c);
 
+/* Another epoch is in force, so nothing is announced any more. */
+static inline void announced_forget(struct core *core) {
+	core->recovery.announced = (struct announced){ .count = 0 };
+}
+
 /* Tells whether this peer is to be a master of the next epoch, by an announced change or by the
  * value that was accepted here. */
 bool proof_next_master(const struct core *core, uint32_t peer);
@@ -121,6 +126,10 @@ void recovery_start(struct core *core, bool restored);
 
 /* Stops voting and rejoins. */
 void recovery_again(struct core *core);
+
+/* The same for a master of a new epoch. If it was recovering before, the wait goes on that it began
+ * then, whatever is decided meanwhile. */
+void recovery_again_in_epoch(struct core *core);
 
 /* Called with each beat of the node: votes when the wait is over. */
 void recovery_beat(struct core *core);

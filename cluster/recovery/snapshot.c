@@ -12,7 +12,7 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	if (s->active) {
 		s->active = false;
 		core->snapshots--;
-		map_walk_end(&core->store.live->keys);
+		map_walk_end(&table_live(core)->keys);
 	}
 }
 
@@ -65,11 +65,11 @@ static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) 
 static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	size_t bytes = 0;
 	uint32_t records = 0;
-	for (; s->bucket < core->store.live->keys.bucket_count; s->bucket++) {
+	for (; s->bucket < table_live(core)->keys.bucket_count; s->bucket++) {
 		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(&core->store.live->keys, s->bucket), *next; n;
+		for (struct map_node *n = map_bucket(&table_live(core)->keys, s->bucket), *next; n;
 			n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
@@ -89,7 +89,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 }
 
 static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
-	for (uint32_t sent = 0; s->ring_at < core->store.tombstones_size; s->ring_at++) {
+	for (uint32_t sent = 0; s->ring_at < tombstone_places(core); s->ring_at++) {
 		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->ring_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
@@ -145,7 +145,7 @@ static bool may_have(const struct core *core, uint32_t from, const struct snapsh
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch,
 		.handover = (m->flags & FLAG_HANDOVER) != 0,
-		.tombstones_next = core->store.tombstones_next };
+		.tombstones_next = tombstone_next(core) };
 	snapshot_stop(core, from);
 	/* A node that has forgotten is no source to rejoin from, either. */
 	if (!core_born(core) || core->adopting || !may_serve(core, &s)) {
@@ -160,7 +160,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	}
 	core->peers[from].send = s;
 	core->snapshots++;
-	map_walk_begin(&core->store.live->keys);
+	map_walk_begin(&table_live(core)->keys);
 	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
 		/* This node has nothing to tell but what it is. */
 		end(core, from, &core->peers[from].send);

@@ -22,7 +22,7 @@ bool state_transfer_staging(const struct core *core) {
 }
 
 struct table *state_transfer_into(struct core *core) {
-	return state_transfer_staging(core) ? core->store.staging : core->store.live;
+	return state_transfer_staging(core) ? table_staging(core) : table_live(core);
 }
 
 /* ---- the sources ---- */
@@ -70,7 +70,7 @@ void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
 void state_transfer_end_own_walk(struct core *core) {
 	if (core->recovery.transfer.own_walking) {
 		core->recovery.transfer.own_walking = false;
-		map_walk_end(&core->store.live->keys);
+		map_walk_end(&table_live(core)->keys);
 	}
 }
 
@@ -260,7 +260,7 @@ void state_transfer_evaluate(struct core *core) {
 		persist_changed(core);
 	}
 	/* The mark may have been made by a state transfer before this one. */
-	if (core->durable.voted && core->engine.voted_on_disk) {
+	if (core->durable.voted && persist_has_voted(core)) {
 		vote(core);
 	}
 }
@@ -268,7 +268,7 @@ void state_transfer_evaluate(struct core *core) {
 void state_transfer_persisted(struct core *core) {
 	const enum state_transfer_kind kind = core->recovery.transfer.kind;
 	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) &&
-		core->durable.voted && core->engine.voted_on_disk) {
+		core->durable.voted && persist_has_voted(core)) {
 		state_transfer_evaluate(core);
 	}
 }

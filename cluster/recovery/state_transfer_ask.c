@@ -103,14 +103,14 @@ void state_transfer_beat(struct core *core) {
 	if (g->worn) {
 		state_transfer_again(core);
 	}
-	if (g->kind == STATE_TRANSFER_REJOIN && core->store.finish.active) {
+	if (g->kind == STATE_TRANSFER_REJOIN && finish_active(core)) {
 		/* Rejoining would merge into a table that is still being finished, with the bits of
 		 * other sources. */
 		return;
 	}
 	if (state_transfer_staging(core) && !g->taken) {
 		follow_yield(core);
-		g->taken = !core->store.finish.active && table_staging_take(core);
+		g->taken = !finish_active(core) && table_staging_take(core);
 		if (!g->taken) {
 			/* What was in the staging table is still being emptied or finished. */
 			return;

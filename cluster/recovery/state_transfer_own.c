@@ -11,14 +11,14 @@
 static bool copy_own(struct core *core, struct source *s) {
 	struct state_transfer *g = &core->recovery.transfer;
 	for (int i = 0; i < OWN_BUCKETS_A_STEP &&
-		g->self_bucket < core->store.live->keys.bucket_count; i++, g->self_bucket++) {
-		for (struct map_node *n = map_bucket(&core->store.live->keys, g->self_bucket); n;
+		g->self_bucket < table_live(core)->keys.bucket_count; i++, g->self_bucket++) {
+		for (struct map_node *n = map_bucket(&table_live(core)->keys, g->self_bucket); n;
 			n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
 				snapshot_record_message(core, key, r, &m);
-				if (!merge_record(core, core->store.staging, s->bit, &m)) {
+				if (!merge_record(core, table_staging(core), s->bit, &m)) {
 					return false;
 				}
 				g->merged++;
@@ -50,7 +50,7 @@ void state_transfer_go_on(struct core *core) {
 	if (!copy_own(core, s)) {
 		core->recovery.transfer.full = true;
 		state_transfer_break_off(core, s);
-	} else if (core->recovery.transfer.self_bucket >= core->store.live->keys.bucket_count) {
+	} else if (core->recovery.transfer.self_bucket >= table_live(core)->keys.bucket_count) {
 		state_transfer_end_own_walk(core);
 		s->walked = true;
 		if (core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
@@ -73,7 +73,7 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 	if (remembers) {
 		g->self_bucket = 0;
 		g->own_walking = true;
-		map_walk_begin(&core->store.live->keys);
+		map_walk_begin(&table_live(core)->keys);
 		return;
 	}
 	s->walked = s->done = g->kind == STATE_TRANSFER_HANDOVER;
@@ -85,10 +85,10 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 
 void state_transfer_changed(struct core *core, const struct key *key, const struct record *r) {
 	struct source *s = state_transfer_own(core);
-	if (s && s->asked && !s->done && key_table(core, key) == core->store.live) {
+	if (s && s->asked && !s->done && key_is_live(core, key)) {
 		struct message m;
 		snapshot_record_message(core, key, r, &m);
-		if (!merge_record(core, core->store.staging, s->bit, &m)) {
+		if (!merge_record(core, table_staging(core), s->bit, &m)) {
 			state_transfer_break_off(core, s);
 		}
 	}
@@ -97,13 +97,13 @@ void state_transfer_changed(struct core *core, const struct key *key, const stru
 void state_transfer_released(struct core *core, const struct message *m) {
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done) {
-		merge_released(core, core->store.staging, m);
+		merge_released(core, table_staging(core), m);
 	}
 }
 
 void state_transfer_lost(struct core *core, const struct message *m) {
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done) {
-		merge_lost(core, core->store.staging, s->bit, m);
+		merge_lost(core, table_staging(core), s->bit, m);
 	}
 }

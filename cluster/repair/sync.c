@@ -83,9 +83,10 @@ static void begin(struct core *core) {
 	core->repair.sync_round++;
 	core->repair.sync_tick = core->tick;
 	core->repair.sync_beats = 0;
-	core->repair.sync_judged = core->changes.sync_hurry = false;
+	core->repair.sync_judged = false;
+	sync_hurry_ends(core);
 	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->repair.sync_round,
-		.number = digest_root(core->store.live) };
+		.number = digest_root(table_live(core)) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && peer_votes(core, i)) {
 			COUNT(core, sync_compared);
@@ -128,11 +129,13 @@ void sync_beat(struct core *core) {
 	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_judged;
 	core->repair.sync_beats++;
 	if (core->repair.sync_beats >= BEATS_ROUND ||
-		(core->repair.sync_judged && core->changes.sync_hurry)) {
+		(core->repair.sync_judged && sync_hurries(core))) {
 		begin(core);
 	} else if (open && (core->repair.sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
 		core->repair.sync_judged = true;
-		core->changes.sync_hurry = core->changes.sync_hurry || s->capped;
+		if (s->capped) {
+			sync_hurry(core);
+		}
 		sync_evaluate(core);
 	}
 }
@@ -140,12 +143,12 @@ void sync_beat(struct core *core) {
 /* ---- the master that is asked ---- */
 
 static void answer_root(struct core *core, uint32_t from, const struct message *m) {
-	if (m->number == digest_root(core->store.live)) {
+	if (m->number == digest_root(table_live(core))) {
 		return;
 	}
 	uint8_t bytes[8 * DIGEST_GROUPS];
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
-		put_u64(bytes + 8 * g, core->store.live->group_digests[g]);
+		put_u64(bytes + 8 * g, table_live(core)->group_digests[g]);
 	}
 	struct message answer = { .kind = MESSAGE_SYNC_GROUPS, .round = m->round,
 		.blob = slice_of(bytes, sizeof bytes) };
@@ -163,7 +166,7 @@ static void answer_groups(struct core *core, uint32_t from, const struct message
 		s->scratch[size++] = (uint8_t)group;
 		for (uint32_t leaf = 0; leaf < DIGEST_GROUP; leaf++, size += 8) {
 			put_u64(s->scratch + size,
-				digest_leaf(core->store.live, group * DIGEST_GROUP + leaf));
+				digest_leaf(table_live(core), group * DIGEST_GROUP + leaf));
 		}
 	}
 	if (size > 0) {
@@ -212,7 +215,7 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 	uint32_t count = 0, next = 0;
 	for (uint32_t i = 0; s && i < DIGEST_GROUPS && count < SYNC_GROUPS_MAX; i++) {
 		uint32_t g = (s->cursor / DIGEST_GROUP + i) % DIGEST_GROUPS;
-		if (get_u64(m->blob.data + 8 * g) != core->store.live->group_digests[g]) {
+		if (get_u64(m->blob.data + 8 * g) != table_live(core)->group_digests[g]) {
 			groups[count++] = (uint8_t)g;
 			next = (g + 1) % DIGEST_GROUPS * DIGEST_GROUP;
 		}
@@ -229,7 +232,7 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
  * answer for long. */
 static void pull_next(struct core *core, uint32_t from) {
 	struct sync_pull *p = &core->repair.sync->pulls[from];
-	uint64_t average = core->store.live->held_count / DIGEST_LEAVES + 1,
+	uint64_t average = table_live(core)->held_count / DIGEST_LEAVES + 1,
 		most = 1 + 512 / average;
 	uint8_t bytes[2 * 64];
 	size_t size = 0;
@@ -259,7 +262,7 @@ static void stop_at(struct sync *s, uint32_t leaf) {
 static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64_t theirs) {
 	struct sync *s = core->repair.sync;
 	struct sync_pull *p = &s->pulls[from];
-	if (theirs == digest_leaf(core->store.live, leaf)) {
+	if (theirs == digest_leaf(table_live(core), leaf)) {
 		return;
 	}
 	sync_set(s->differs, leaf, true);
@@ -326,7 +329,7 @@ static bool in_the_way(struct core *core, const struct message *m) {
  * and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	/* There may be more, so the next exchange need not wait for its time. */
-	core->changes.sync_hurry = true;
+	sync_hurry(core);
 	if (m->status == STATUS_RELEASED && m->terms.binding) {
 		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id,
 			m->terms.binding);

@@ -125,7 +125,7 @@ static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
 static void ask_releases(struct core *core, uint32_t from) {
 	const struct sync_pull *p = &core->repair.sync->pulls[from];
 	for (uint32_t i = 0; i < p->listed; i++) {
-		for (const struct key *key = digest_first(core->store.live, p->leaves[i]); key;
+		for (const struct key *key = digest_first(table_live(core), p->leaves[i]); key;
 			key = key->leaf_next) {
 			for (const struct record *r = key->held; r; r = r->next) {
 				if (!listed_by(core->repair.sync, key_name(key), r->lock_id,
@@ -221,7 +221,7 @@ static void drop_what_few_have(struct core *core) {
 			 * evaluated, so that it is evaluated once. */
 			struct key *next = enough && masters >> from & 1 &&
 				(masters & ((1u << from) - 1)) == 0
-				? digest_first(core->store.live, p->leaves[i]) : NULL;
+				? digest_first(table_live(core), p->leaves[i]) : NULL;
 			for (struct key *key = next; key; key = next) {
 				next = key->leaf_next;
 				evaluate_own(core, key, masters);

@@ -42,7 +42,7 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 	uint32_t listed = 0;
 	for (size_t i = 0; i + 1 < leaves.size; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->store.live, leaf)
+		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(table_live(core), leaf)
 			: NULL;
 		for (; key; key = key->leaf_next) {
 			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;

@@ -18,6 +18,16 @@ static bool linked_with_quorum(const struct core *core) {
 	return linked >= core->quorum;
 }
 
+/* The follower wants watch events from now on, or no longer. */
+static void want_events(struct core *core, struct feed *f, bool wanted) {
+	if (wanted && !f->watch_event) {
+		watch_event_follower_added(core);
+	} else if (!wanted && f->watch_event) {
+		watch_event_follower_removed(core);
+	}
+	f->watch_event = wanted;
+}
+
 void feed_stop(struct core *core, uint32_t peer) {
 	struct feed *f = &core->peers[peer].feed;
 	if (!f->active) {
@@ -26,20 +36,20 @@ void feed_stop(struct core *core, uint32_t peer) {
 	/* A snapshot that is under way may go on later, as long as the table's buckets stay as they
 	 * are. */
 	if (f->walking) {
-		map_walk_end(&core->store.live->keys);
-		f->log = core->changes.log.id;
-		f->shrinks = core->store.live->keys.shrinks;
+		map_walk_end(&table_live(core)->keys);
+		f->log = log_id(core);
+		f->shrinks = table_live(core)->keys.shrinks;
 	}
-	core->changes.watch_event_feeds -= f->watch_event;
-	f->active = f->walking = f->watch_event = false;
-	core->changes.feeds--;
-	if (core->changes.feeds == 0) {
+	want_events(core, f, false);
+	f->active = f->walking = false;
+	log_follower_removed(core);
+	if (!log_followed(core)) {
 		timer_stop(core, &core->replication.feed_timer);
 	}
 }
 
 void feed_stop_all(struct core *core) {
-	for (uint32_t i = 0; core->changes.feeds && i < core->peer_count; i++) {
+	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
 		feed_stop(core, i);
 	}
 }
@@ -66,7 +76,7 @@ static void hear_echo(struct core *core, struct feed *f, uint64_t echo) {
 	 * newest counts most. */
 	uint32_t i = f->echo_count < FEED_ECHOES ? f->echo_count++ : FEED_ECHOES - 1;
 	f->echoes[i].echo = echo;
-	f->echoes[i].at = core->changes.log.next;
+	f->echoes[i].at = log_next(core);
 	feed_logged(core);
 }
 
@@ -154,12 +164,12 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 		bytes += send_entry(core, peer, &e, number);
 		++*sent;
 	}
-	return f->place.number == core->changes.log.next;
+	return f->place.number == log_next(core);
 }
 
 /* Returns true when the whole table has been sent. */
 static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
-	const struct map *keys = &core->store.live->keys;
+	const struct map *keys = &table_live(core)->keys;
 	size_t bytes = 0;
 	uint32_t records = 0;
 	for (uint32_t buckets = 0; f->bucket < keys->bucket_count; f->bucket++, buckets++) {
@@ -190,14 +200,14 @@ static void send_batch(struct core *core, uint32_t peer) {
 	 * that it changed. */
 	bool log_end = send_log(core, peer, f, &sent);
 	if (table_end && log_end) {
-		map_walk_end(&core->store.live->keys);
+		map_walk_end(&table_live(core)->keys);
 		f->walking = false;
 		m.flags = FLAG_WHOLE;
 		COUNT(core, feed_whole);
 	}
 	if (f->walking) {
 		m.part = (uint32_t)f->bucket;
-		m.parts = (uint32_t)core->store.live->keys.bucket_count + 1;
+		m.parts = (uint32_t)table_live(core)->keys.bucket_count + 1;
 	} else {
 		/* A snapshot gives an echo back only at its end. */
 		m.echo = take_echo(core, f);
@@ -216,8 +226,8 @@ static void send_batch(struct core *core, uint32_t peer) {
 static void go_on(struct core *core, uint32_t peer, bool due) {
 	struct feed *f = &core->peers[peer].feed;
 	while (f->active && f->in_flight < FEED_WINDOW) {
-		uint64_t waiting = core->changes.log.next - f->place.number;
-		if (f->place.number < core->changes.log.oldest) {
+		uint64_t waiting = log_next(core) - f->place.number;
+		if (f->place.number < log_oldest(core)) {
 			/* The log no longer reaches back to the follower's place: it needs a
 			 * snapshot. */
 			COUNT(core, feed_overrun);
@@ -235,7 +245,7 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 }
 
 void feed_timer(struct core *core) {
-	for (uint32_t i = 0; core->changes.feeds && i < core->peer_count; i++) {
+	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
 		go_on(core, i, true);
 	}
 }
@@ -243,17 +253,17 @@ void feed_timer(struct core *core) {
 /* This is called in the middle of whatever changes a record, so nothing is sent before the end of
  * the step. */
 void feed_logged(struct core *core) {
-	if (core->changes.feeds && !wheel_armed(&core->replication.feed_timer.wheel)) {
+	if (log_followed(core) && !wheel_armed(&core->replication.feed_timer.wheel)) {
 		timer_at(core, &core->replication.feed_timer, TIMER_FEED,
 			instant_add(core->now, core->replication.replication_interval));
 	}
 }
 
 void feed_step(struct core *core) {
-	if (core->changes.feeds == 0 || core->changes.log.next < core->replication.feed_full_at) {
+	if (!log_followed(core) || log_next(core) < core->replication.feed_full_at) {
 		return;
 	}
-	core->replication.feed_full_at = core->changes.log.next + BATCH_ENTRIES;
+	core->replication.feed_full_at = log_next(core) + BATCH_ENTRIES;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		go_on(core, i, false);
 	}
@@ -264,7 +274,7 @@ void feed_step(struct core *core) {
 /* Tells whether a snapshot that broke off with its link may go on: nothing has moved since to a
  * bucket that was already sent. */
 static bool may_go_on(const struct core *core, const struct feed *f, const struct message *m) {
-	const struct map *keys = &core->store.live->keys;
+	const struct map *keys = &table_live(core)->keys;
 	return f->round == m->round && f->log == m->log && f->shrinks == keys->shrinks &&
 		m->part <= keys->bucket_count;
 }
@@ -274,8 +284,8 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ANYWAY))) {
 		return STATUS_RECOVERING;
 	}
-	bool reaches = m->log == core->changes.log.id && m->number >= core->changes.log.oldest &&
-		m->number <= core->changes.log.next;
+	bool reaches = m->log == log_id(core) && m->number >= log_oldest(core) &&
+		m->number <= log_next(core);
 	bool partly = m->flags & FLAG_PARTLY;
 	if (partly && !(reaches && may_go_on(core, f, m))) {
 		return STATUS_STALE;
@@ -285,13 +295,13 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 	}
 	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches,
 		.bucket = partly ? m->part : 0 };
-	log_seek(core, &f->place, reaches ? m->number : core->changes.log.next);
+	log_seek(core, &f->place, reaches ? m->number : log_next(core));
 	f->acked = f->place.number;
 	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed
 		: COUNT_feed_snapshot]++;
-	core->changes.feeds++;
+	log_follower_added(core);
 	if (f->walking) {
-		map_walk_begin(&core->store.live->keys);
+		map_walk_begin(&table_live(core)->keys);
 	}
 	return STATUS_OK;
 }
@@ -300,7 +310,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
 	feed_stop(core, from);
 	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round,
-		.log = core->changes.log.id };
+		.log = log_id(core) };
 	answer.status = begin(core, f, m);
 	if (answer.status != STATUS_OK) {
 		COUNT(core, feed_refused);
@@ -311,7 +321,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_STAGING : 0;
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
-	core->replication.feed_full_at = core->changes.log.next;
+	core->replication.feed_full_at = log_next(core);
 	go_on(core, from, true);
 }
 
@@ -325,10 +335,9 @@ static void hear_watch(struct core *core, uint32_t from, const struct message *m
 	if (watch_event == f->watch_event) {
 		return;
 	}
-	core->changes.watch_event_feeds += (uint32_t)watch_event - (uint32_t)f->watch_event;
-	f->watch_event = watch_event;
-	f->watch_event_from = core->changes.log.next;
-	if (watch_event && m->number != core->changes.log.next) {
+	want_events(core, f, watch_event);
+	f->watch_event_from = log_next(core);
+	if (watch_event && m->number != log_next(core)) {
 		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED,
 			.lock_id = core->peers[from].node.id };
 		COUNT(core, feed_watch_events_missed);

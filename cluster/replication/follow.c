@@ -46,7 +46,7 @@ static void arm(struct core *core) {
 
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
-	f->watch_event = core->changes.watch_event_wanted;
+	f->watch_event = watch_event_wanted_here(core);
 	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round,
 		.flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched,
 		.echo = new_echo(core) };
@@ -371,7 +371,7 @@ static void entry_came(struct core *core, const struct message *m) {
 		start_over(core, false);
 		return;
 	}
-	struct table *t = f->building ? core->store.staging : core->store.live;
+	struct table *t = f->building ? table_staging(core) : table_live(core);
 	if (m->kind == MESSAGE_FEED_WATCH_EVENT) {
 		follow_watch_event(core, m);
 	} else if (m->kind == MESSAGE_FEED_GONE) {

@@ -59,7 +59,7 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 	}
 	COUNT(core, follow_gone);
 	key_drop_record(core, key, r);
-	if (t == core->store.live && key->more) {
+	if (t == table_live(core) && key->more) {
 		core->observers->key_changed(core, key);
 	}
 	table_settle(core, key);

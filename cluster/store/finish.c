@@ -104,9 +104,11 @@ void merge_sweep(struct core *core) {
 	}
 }
 
-void finish_begin(struct core *core) {
+struct finishing *finish_begin(struct core *core) {
+	CHECK(!core->store.finish.active);
 	core->store.finish = (struct finishing){ .active = true };
 	map_walk_begin(&core->store.live->keys);
+	return &core->store.finish;
 }
 
 /* Nothing is known of what came between, so everything that was merged counts as noted now. */

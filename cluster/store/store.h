@@ -35,8 +35,13 @@ void merge_note_clock(struct core *core);
 /* Ends a record that nobody believes in. The key stays closed for `closed` nanoseconds, which is
  * the lock delay (section 10). */
 void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed);
-/* Begins to finish the records of the live table. */
-void finish_begin(struct core *core);
+/* Begins to finish the records of the live table, which are not being finished yet. The caller fills
+ * in what the sources said at their ends. */
+struct finishing *finish_begin(struct core *core);
+/* Tells whether there may be records in the live table that are yet to be finished. */
+static inline bool finish_active(const struct core *core) {
+	return core->store.finish.active;
+}
 /* Finishes the records of a key before anybody reads them. */
 void merge_finish_key(struct core *core, struct key *key);
 /* Does the same for a walk over the live table. False: nothing was left of the key, and it is
@@ -60,6 +65,16 @@ uint32_t lacked_place(const struct core *core, struct id128 lock_id);
 /* Returns how long ago `last` was, in microseconds, rounded down. A master does not know what was
  * before it voted, so it is at most the time since then. */
 uint64_t lacked_us_since(const struct core *core, struct instant last);
+
+/* This master begins to vote. It knows nothing of the time before. */
+static inline void lacked_vote_begins(struct core *core) {
+	core->store.vote_began = core->now;
+	core->store.clock_began = core->clock;
+}
+/* Returns when this master began to vote. */
+static inline struct instant lacked_vote_began(const struct core *core) {
+	return core->store.vote_began;
+}
 
 /* ---- numbers.c ---- */
 
@@ -174,8 +189,32 @@ const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uin
 /* Remembers what a SNAPSHOT_RELEASED says. */
 void tombstone_take(struct core *core, const struct message *m);
 
+/* Returns how many places the ring of tombstones has, and the place that is filled next. */
+static inline uint32_t tombstone_places(const struct core *core) {
+	return core->store.tombstones_size;
+}
+static inline uint32_t tombstone_next(const struct core *core) {
+	return core->store.tombstones_next;
+}
+
 /* ---- table.c ---- */
 
+/* Returns the table that is voted and read from. */
+static inline struct table *table_live(const struct core *core) {
+	return core->store.live;
+}
+/* Returns the table that is built from snapshots, or is being emptied, or is empty. */
+static inline struct table *table_staging(const struct core *core) {
+	return core->store.staging;
+}
+/* Returns the table that has the key. */
+static inline struct table *key_table(struct core *core, const struct key *key) {
+	return &core->store.tables[key->table];
+}
+/* Tells whether the key is in the live table. */
+static inline bool key_is_live(const struct core *core, const struct key *key) {
+	return &core->store.tables[key->table] == core->store.live;
+}
 struct slice key_name(const struct key *key);
 /* Returns the key of the live table, without what is past its end. NULL: nothing of it is left. */
 struct key *table_find(struct core *core, struct slice name);
@@ -189,6 +228,9 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
  * memory. */
 struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash);
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash);
+/* Returns the same key as table_find, with what is past its end, and changes nothing. NULL: there
+ * is none. */
+const struct key *table_peek(const struct core *core, struct slice name);
 /* Frees the key with all that stands on it. */
 void table_free_key(struct core *core, struct key *key);
 /* Frees all keys of the table. */
@@ -227,6 +269,9 @@ void key_drop_record(struct core *core, struct key *key, struct record *r);
 void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left);
 /* The records of the key have changed. `before` says whether it was contested before that. */
 void key_note_contested(struct core *core, const struct key *key, bool before);
+/* Makes a promise of the key to this lock_id, which notes the clock. The caller fills in the rest,
+ * links it to its coordinator and settles the key. NULL: no memory. */
+struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
 void key_drop_promise(struct core *core, struct key *key);
 
 /* ---- terms.c ---- */

@@ -38,6 +38,10 @@ struct key *table_find_hashed(struct core *core, struct slice name, uint64_t has
 	return find(core, core->store.live, name, hash);
 }
 
+const struct key *table_peek(const struct core *core, struct slice name) {
+	return find_raw(core->store.live, name, table_hash(core, name));
+}
+
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
 	if (t->keys.count >= core->limits.keys) {
 		COUNT(core, full);
@@ -152,7 +156,7 @@ bool table_expire(struct core *core, struct key *key) {
 			ended = true;
 		}
 	}
-	if (ended && key_table(core, key) == core->store.live) {
+	if (ended && key_is_live(core, key)) {
 		core->observers->key_ended(core, key);
 	}
 	bool left = key->held || key->promise || awaited(key);
@@ -241,8 +245,7 @@ void table_empty_go_on(struct core *core) {
 }
 
 void table_swap(struct core *core) {
-	CHECK(core->store.staging_use == STAGING_BUILDING && core->store.promise_count == 0 &&
-		core->store.waiter_count == 0);
+	CHECK(core->store.staging_use == STAGING_BUILDING && core->store.promise_count == 0);
 	struct table *old = core->store.live;
 	core->observers->table_ends(core, old);
 	core->store.live = core->store.staging;
@@ -302,7 +305,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 		at = &(*at)->next;
 	}
 	*at = r->next;
-	if (key_table(core, key) == core->store.live) {
+	if (key_is_live(core, key)) {
 		core->observers->record_lost(core, key, r,
 			instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}
@@ -323,6 +326,21 @@ void record_shorten(struct core *core, struct key *key, struct record *r, span_n
 	r->end.raw = end.raw < r->end.raw ? end.raw : r->end.raw;
 	/* The end is an earlier one now. The caller settles the key. */
 	timer_stop(core, &key->timer);
+}
+
+struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {
+	struct promise *p = alloc_new(&core->alloc, sizeof *p);
+	if (p == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	p->key = key;
+	p->lock_id = lock_id;
+	p->noted = core->clock;
+	key->promise = p;
+	core->store.promise_count++;
+	timer_stop(core, &key->timer);
+	return p;
 }
 
 void key_drop_promise(struct core *core, struct key *key) {

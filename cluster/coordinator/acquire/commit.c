@@ -60,7 +60,7 @@ void commit_start(struct core *core, struct op *op) {
 	m.token = op->token;
 	commit_put_value(op, &m);
 	m.ticket = op->ticket;
-	core->changes.commits_begun++;
+	counted_commit_begun(core);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }

@@ -106,10 +106,10 @@ void attempt_waits(struct core *core, struct op *op) {
 }
 
 void attempt_rehome_go_on(struct core *core) {
-	while (core->engine.left.homes > 0 && attempt_rehome_left(core)) {
+	while (turn_pieces(core)->homes > 0 && attempt_rehome_left(core)) {
 		struct op *op = CONTAINER_OF(list_first(&core->coordinator.waiting), struct op,
 			waiting);
-		core->engine.left.homes--;
+		turn_pieces(core)->homes--;
 		list_remove(&op->waiting);
 		attempt_waits(core, op);
 		rehome(core, op);

@@ -91,18 +91,9 @@ static bool gone(const struct core *core, const struct op *op, const struct bind
 
 /* Returns until when the record lasts in this node's own table. */
 static struct instant own_end(const struct core *core, const struct op *op) {
-	uint64_t hash = table_hash(core, op->key);
-	for (struct map_node *n = core_votes(core)
-			? map_first(&core->store.live->keys, hash) : NULL;
-		n; n = map_next(n)) {
-		const struct key *key = CONTAINER_OF(n, struct key, node);
-		const struct record *r =
-			slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;
-		if (r) {
-			return r->end;
-		}
-	}
-	return (struct instant){ 0, 0 };
+	const struct key *key = core_votes(core) ? table_peek(core, op->key) : NULL;
+	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	return r ? r->end : (struct instant){ 0, 0 };
 }
 
 static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {

@@ -149,7 +149,7 @@ void local_list_free(struct core *core, struct op *op) {
 	drop_names(core, op->names);
 	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
 	op->names = NULL;
-	map_walk_end(&core->store.live->keys);
+	map_walk_end(&table_live(core)->keys);
 }
 
 void local_list_leave(struct caller *c) {
@@ -173,7 +173,7 @@ void local_list(struct core *core, struct op *op) {
 	}
 	op->names->capacity = capacity;
 	op->state = OP_LOCAL;
-	map_walk_begin(&core->store.live->keys);
+	map_walk_begin(&table_live(core)->keys);
 	struct client *client = CONTAINER_OF(list_first(&op->callers), struct caller, link)->client;
 	list_append(&client->lists, &op->waiting);
 	if (!list_linked(&client->listing)) {
@@ -279,7 +279,7 @@ static bool list_visit(struct core *core, struct op *op, const struct key *key, 
 
 /* Does one slice of a list's walk. False: no memory. */
 static bool list_walk(struct core *core, struct op *op) {
-	const struct map *keys = &core->store.live->keys;
+	const struct map *keys = &table_live(core)->keys;
 	uint32_t work = 0;
 	bool copied = true;
 	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count;
@@ -294,7 +294,7 @@ static bool list_walk(struct core *core, struct op *op) {
 }
 
 static bool list_walked(const struct core *core, const struct op *op) {
-	return op->bucket >= core->store.live->keys.bucket_count || op->names->told > 0;
+	return op->bucket >= table_live(core)->keys.bucket_count || op->names->told > 0;
 }
 
 static void list_slice(struct core *core, struct op *op) {
@@ -318,7 +318,7 @@ void local_list_go_on(struct core *core) {
 
 static void list_begin_again(struct core *core, struct op *op, struct table *old) {
 	map_walk_end(&old->keys);
-	map_walk_begin(&core->store.live->keys);
+	map_walk_begin(&table_live(core)->keys);
 	if (op->names->told == 0) {
 		drop_names(core, op->names);
 		op->bucket = 0;
