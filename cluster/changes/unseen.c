@@ -270,6 +270,7 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 	return u && u->record->attempt == attempt;
 }
 
+/* style: record, because the record is that of a refused commit, and in no table. */
 void unseen_written(struct core *core, const struct message *m) {
 	struct unseen *u = find(core, m->key, m->lock_id);
 	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {

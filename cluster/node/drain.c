@@ -127,6 +127,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 	return true;
 }
 
+/* style: record, because the node restores its table before it votes, and nobody follows it yet. */
 static bool restore_record(struct core *core, const struct message *m) {
 	struct key *key = table_make(core, m->key);
 	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;

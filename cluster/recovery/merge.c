@@ -6,7 +6,8 @@
 #include "first.h"
 
 /* Returns the record that the message is merged into, with its terms merged. NULL: there is no
- * memory. */
+ * memory.
+ * style: record, because merge_record says so when everything is merged. */
 static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
 	struct record *r = key_record(key, m->lock_id);
 	if (r == NULL) {
@@ -38,7 +39,8 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 	return r;
 }
 
-/* Keeps the value with the higher ballot. False: there is no memory. *r may move. */
+/* Keeps the value with the higher ballot. False: there is no memory. *r may move.
+ * style: record, because merge_record says so when everything is merged. */
 static bool merge_value(struct core *core, struct key *key, struct record **r,
 	const struct message *m) {
 	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {

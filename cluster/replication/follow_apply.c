@@ -3,8 +3,8 @@
  * the master. */
 #include "replication.h"
 
-/* Finds or makes the record, with the message's owner, value and terms. NULL: there is no
- * memory. */
+/* Finds or makes the record, with the message's owner, value and terms. NULL: there is no memory.
+ * style: record, because follow_record says so when everything is as the master says. */
 static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
 	struct record **at = key_link(key, m->lock_id), *r = *at;
 	if (r && slice_equal(record_owner(r), m->owner) &&
@@ -51,6 +51,8 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 	return r != NULL;
 }
 
+/* style: record, because the master tells the end itself (follow_watch_event), and nobody follows
+ * or copies a replica. */
 void follow_gone(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;

@@ -9,6 +9,7 @@
 
 #define SWEEP_BUCKETS_A_STEP 1024
 
+/* style: record, because merge_finish_key has said so, or nobody votes from the table yet. */
 void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
 	if (closed > 0) {
 		record_shorten(core, key, r, closed);

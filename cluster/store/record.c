@@ -40,6 +40,7 @@ size_t record_size(const struct record *r) {
 	return sizeof *r + before_value(r) + r->value_size;
 }
 
+/* style: record, because a new record is in no table yet. */
 struct record *record_new(struct core *core, const struct message *m) {
 	const uint8_t rest = terms_rest(&m->terms);
 	struct record *r = alloc_new(&core->alloc,

@@ -35,8 +35,8 @@ void merge_note_clock(struct core *core);
 /* Ends a record that nobody believes in. The key stays closed for `closed` nanoseconds, which is
  * the lock delay (section 10). */
 void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed);
-/* Begins to finish the records of the live table, which are not being finished yet. The caller fills
- * in what the sources said at their ends. */
+/* Begins to finish the records of the live table, which are not being finished yet. The caller
+ * fills in what the sources said at their ends. */
 struct finishing *finish_begin(struct core *core);
 /* Tells whether there may be records in the live table that are yet to be finished. */
 static inline bool finish_active(const struct core *core) {
