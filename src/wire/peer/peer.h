@@ -1,11 +1,15 @@
-/* peer.h: what two nodes say to each other, as bytes (docs/protocol.md, section 1). Pure: no sockets, no clocks.
+/* peer.h: what two nodes say to each other, as bytes (docs/protocol.md, section 1). It knows no
+ * sockets and no clocks.
  *
- * A link carries *packets*: a u32 in network byte order, the size of the body, then the body: one MessagePack object.
- * The first packet each way is a hello (a map); every later one is a frame:
+ * A link carries *packets*. A packet is the size of its body, as a u32 in network byte order, and
+ * then the body, which is one MessagePack object. The first packet in each direction is a hello (a
+ * map). Every later one is a note (a map), or a frame:
  *
  *   [epoch, config_hash, sender (bin 16), boot, clock, flags, [message, ...]]
- *   message = [kind, field, ...]   the kind's fields in the order of their bits (cluster/message.h), flat: a ticket is two
- *                                  elements, a ballot three, a part two; bytes are bin
+ *   message = [kind, field, ...]
+ *
+ * A message has the fields of its kind in the order of their bits (cluster/message.h), and they are
+ * flat: a ticket is two elements, a ballot three, a part two. Bytes are bin.
  *
  * A side file (section 4) is a sequence of the same packets, without a hello.
  */
@@ -16,77 +20,104 @@
 #include "buffer.h"
 #include "message.h"
 
+/* The size of a packet's size. */
 #define PEER_PREFIX_BYTES 4u
-/* The core cuts frames at about FRAME_BYTES_MAX; the last message it puts in may stand out over the edge. */
+/* The largest body. The core ends a frame when it has about FRAME_BYTES_MAX, but the last message
+ * that it puts in may go beyond that. */
 #define PEER_BODY_BYTES_MAX (FRAME_BYTES_MAX + (2u << 20))
+/* The largest body of a hello, and of a note. */
 #define PEER_HELLO_BYTES_MAX 4096u
-#define PEER_MESSAGES_MAX (1u << 17) /* in one frame: what decoding it may take is bounded, about 32 MiB */
+/* The most messages in one frame. It bounds the memory that decoding a frame may take, to about
+ * 32 MiB. */
+#define PEER_MESSAGES_MAX (1u << 17)
 
 /* ---- packets ---- */
 
 enum peer_scan {
-	PEER_SCAN_MORE,     /* the packet is not complete */
-	PEER_SCAN_COMPLETE, /* *out_body is set; the packet takes PEER_PREFIX_BYTES + out_body->size bytes */
-	PEER_SCAN_GARBAGE   /* an announced size of 0 or above the limit: close the link */
+	/* The packet is not complete. */
+	PEER_SCAN_MORE,
+	/* *out_body is set. The packet takes PEER_PREFIX_BYTES + out_body->size bytes. */
+	PEER_SCAN_COMPLETE,
+	/* The packet announces a size of 0, or one above the limit. Close the link. */
+	PEER_SCAN_GARBAGE
 };
-/* Looks at the front of what arrived. body_max: PEER_HELLO_BYTES_MAX until the hello came, then PEER_BODY_BYTES_MAX.
- * *out_need (may be NULL) is set for MORE: the bytes of the whole packet, or PEER_PREFIX_BYTES while the size is unknown.
- * An announced size is not a reason to allocate: grow with what arrives. */
-enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_body, size_t *out_need);
+/* Looks at the beginning of the bytes that have arrived. body_max is PEER_HELLO_BYTES_MAX until the
+ * hello has come, and PEER_BODY_BYTES_MAX from then on. For PEER_SCAN_MORE, *out_need (out_need may
+ * be NULL) is the size of the whole packet, or PEER_PREFIX_BYTES while that is unknown. Do not
+ * allocate memory for a size because it was announced: grow with the bytes that arrive. */
+enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_body,
+	size_t *out_need);
 
 /* ---- frames ---- */
 
-/* Appends one whole packet (prefix and body). 0; PAWL_ENOMEM; PAWL_ETOOLARGE: above the buffer's limit, PEER_BODY_BYTES_MAX
- * or PEER_MESSAGES_MAX; the buffer is unchanged on error. What the core must never send (a field out of range) is a CHECK. */
+/* Appends one whole packet, prefix and body. What the core must never send (a field out of range)
+ * is a CHECK. Returns 0, PAWL_ENOMEM, or PAWL_ETOOLARGE if the frame is above the buffer's limit,
+ * PEER_BODY_BYTES_MAX or PEER_MESSAGES_MAX. After an error the buffer is unchanged. */
 int peer_frame_encode(const struct frame *frame, struct buffer *out);
 
-/* Memory for the messages of one frame, used again for the next. One a link is enough, one for all links too. */
+/* The memory for the messages of one frame, which is used again for the next frame. There may be
+ * one decoder for each link, or one for all of them. */
 struct peer_decoder {
+	/* Borrowed. */
 	const struct allocator *alloc;
 	struct message *messages;
+	/* How many messages there is room for. */
 	size_t capacity;
 };
-void peer_decoder_init(struct peer_decoder *d, const struct allocator *alloc); /* allocator borrowed; takes no memory yet */
-void peer_decoder_done(struct peer_decoder *d);                                /* accepts zeroed memory */
+/* The decoder borrows the allocator, and takes no memory yet. */
+void peer_decoder_init(struct peer_decoder *d, const struct allocator *alloc);
+/* Frees the decoder's memory. A zeroed decoder is allowed. */
+void peer_decoder_done(struct peer_decoder *d);
 
-/* Decodes a packet's body. Slices in *out point into `body`, out->messages into the decoder: both until the next decode
- * with it. Strict: every field in its range as cluster/message.h says, exactly the kind's fields, nothing behind.
- * 0; PAWL_EPROTOCOL: close the link; PAWL_ENOMEM. *out is written only on success. */
+/* Decodes the body of a packet. Slices in *out point into `body`, and out->messages into the
+ * decoder; both are valid until the next decode with it. The reader is strict: every field is in
+ * the range that cluster/message.h gives it, a message has exactly the fields of its kind, and
+ * nothing follows the frame. Returns 0, PAWL_EPROTOCOL (close the link) or PAWL_ENOMEM. *out is
+ * written only on success. */
 int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out);
 
 /* ---- hello ---- */
 
-/* For tests of upgrades tests/integration builds programs that act as if they were the next release.
- * 1: the program also speaks the next version, and its hello has a feature and a key that this
- * release does not know. 2: it speaks the next version only. Of the libraries no other files than
- * those that tests/integration/meson.build compiles again may depend on this. */
+/* For tests of upgrades tests/integration builds programs that act as if they were the next
+ * release. 1: the program also speaks the next version, and its hello has a feature and a key that
+ * this release does not know. 2: it speaks the next version only. Of the libraries no other files
+ * than those that tests/integration/meson.build compiles again may depend on this. */
 #ifndef PAWL_PRETEND_NEXT
 #define PAWL_PRETEND_NEXT 0
 #endif
 
-#define PEER_VERSION_MIN (PAWL_PRETEND_NEXT == 2 ? 2u : 1u) /* versions of this protocol that this program speaks */
+/* The versions of this protocol that this program speaks. */
+#define PEER_VERSION_MIN (PAWL_PRETEND_NEXT == 2 ? 2u : 1u)
 #define PEER_VERSION_MAX (PAWL_PRETEND_NEXT ? 2u : 1u)
-/* Optional things that this program can do; a feature is used when both have its bit. */
+/* Optional things that this program can do. A feature is used if both nodes have its bit. */
 #define PEER_FEATURE_NOTES (UINT64_C(1) << 0)
 #define PEER_FEATURES (PEER_FEATURE_NOTES | (PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0)))
 
-/* Each side sends one as the first packet of a link and reads the other's before anything else:
- * a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; further keys are for later versions. */
+/* Each side sends a hello as the first packet of a link, and reads the other's before anything
+ * else. It is a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; later
+ * versions may add keys. */
 struct peer_hello {
+	/* The versions of the protocol that the sender speaks. */
 	uint32_t version_min, version_max;
+	/* The bits PEER_FEATURE_.... */
 	uint64_t features;
-	char cluster[NODE_NAME_MAX + 1]; /* the cluster's name; 1 .. NODE_NAME_MAX bytes, no control characters */
-	char node[NODE_NAME_MAX + 1];    /* the sender's name, likewise */
-	struct id128 id;                 /* the sender's identity, not zero */
-	uint64_t boot;                   /* the sender's boot, at least 1 */
+	/* The name of the cluster, and the name of the sender: 1 .. NODE_NAME_MAX bytes, without
+	 * control characters. */
+	char cluster[NODE_NAME_MAX + 1];
+	char node[NODE_NAME_MAX + 1];
+	/* The sender's identity, which is not zero. */
+	struct id128 id;
+	/* The sender's boot, which is at least 1. */
+	uint64_t boot;
 };
 
-/* Appends the packet. Errors as peer_frame_encode. */
+/* Appends the packet. Returns the same errors as peer_frame_encode. */
 int peer_hello_encode(const struct peer_hello *hello, struct buffer *out);
-/* Strict about what it knows, ignores keys it does not know. 0 or PAWL_EPROTOCOL; *out only on success. */
+/* Is strict about the keys that it knows, and ignores all others. Returns 0 or PAWL_EPROTOCOL. *out
+ * is written only on success. */
 int peer_hello_decode(struct slice body, struct peer_hello *out);
 
-/* Whether there is a version that both speak. */
+/* Tells whether there is a version that both nodes speak. */
 bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *theirs);
 
 /* What two nodes have in common. */
@@ -94,20 +125,28 @@ struct peer_terms {
 	uint32_t version;
 	uint64_t features;
 };
-/* NULL: they can work together, *out is set. Else a sentence why not, for the log (static storage). Both sides come to the
- * same result. Whether the other is the node that was dialled, and proved it, is for the caller to check. */
-const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs, struct peer_terms *out);
+/* Returns NULL if the two nodes can work together; *out is set then. Otherwise it returns a
+ * sentence for the log that says why not, as static text. Both sides come to the same result.
+ * The caller checks whether the other node is the one that was dialled, and whether it has
+ * proven that. */
+const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs,
+	struct peer_terms *out);
 
 /* ---- notes ---- */
 
-/* What nodes that have PEER_FEATURE_NOTES tell each other beside the frames, for operators: nothing of the protocol depends on it.
- * A packet whose body is a map, between frames; the latest one counts; keys that are not known are for later versions. */
+/* What nodes that have PEER_FEATURE_NOTES tell each other for operators, in addition to the frames.
+ * Nothing of the protocol depends on it. A note is a packet between frames whose body is a map. The
+ * latest note counts. Later versions may add keys. */
 struct peer_note {
-	/* The digest of the file with the access rules in hex digits, or "none"; empty: not told. */
+	/* The digest of the file with the access rules in hex digits, or "none" if there is no such
+	 * file; empty if the node has not told it. */
 	char rights[2 * 32 + 1];
 };
-bool peer_is_note(struct slice body); /* else it is a frame, or garbage */
-int peer_note_encode(const struct peer_note *note, struct buffer *out); /* appends the packet; errors as peer_frame_encode */
-int peer_note_decode(struct slice body, struct peer_note *out);         /* 0 or PAWL_EPROTOCOL; *out only on success */
+/* Tells whether the body is a note. If not, it is a frame, or garbage. */
+bool peer_is_note(struct slice body);
+/* Appends the packet. Returns the same errors as peer_frame_encode. */
+int peer_note_encode(const struct peer_note *note, struct buffer *out);
+/* Returns 0 or PAWL_EPROTOCOL. *out is written only on success. */
+int peer_note_decode(struct slice body, struct peer_note *out);
 
 #endif

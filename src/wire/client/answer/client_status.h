@@ -1,10 +1,11 @@
-/* client_status.h: reading a status. Internal to the codec. */
+/* client_status.h: how the client reads a status. Only the codec includes this header. */
 #ifndef PAWL_WIRE_CLIENT_STATUS_H
 #define PAWL_WIRE_CLIENT_STATUS_H
 
 #include "client_fact.h"
 
-/* One pair of the result: the name has been read, the value comes. What is unknown is skipped. */
+/* Reads one pair of the result, whose name has been read already. A pair of an unknown name is
+ * skipped. */
 void client_status_take(struct unpack *u, struct slice name, struct client_status *out);
 
 #endif
