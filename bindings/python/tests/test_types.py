@@ -1,7 +1,9 @@
-"""The package is typed as it says, as far as mypy is there; and it is written for the oldest Python that it names."""
+"""The package is typed as it says, it is written for the oldest Python that it names, and its two
+layers say the same."""
 
 import ast
 import glob
+import inspect
 import os
 import shutil
 import subprocess
@@ -16,7 +18,8 @@ class Types(unittest.TestCase):
     @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed")
     def test_mypy_finds_nothing(self):
         with tempfile.TemporaryDirectory() as cache:
-            run = subprocess.run(["mypy", "--strict", "--cache-dir", cache, "-p", "pawl"], cwd=PACKAGE, capture_output=True, text=True)
+            run = subprocess.run(["mypy", "--strict", "--cache-dir", cache, "-p", "pawl"],
+                                 cwd=PACKAGE, capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout)
 
     def test_the_syntax_is_that_of_python_3_9(self):
@@ -39,9 +42,51 @@ class Types(unittest.TestCase):
                         self.assertTrue(member.__doc__, "%s.%s" % (name, part))
 
     def test_nothing_but_the_standard_library_is_imported(self):
-        code = "import sys; before = set(sys.modules); import pawl, pawl.aio; print(*{m.split('.')[0] for m in set(sys.modules) - before})"
-        out = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE, capture_output=True, text=True, check=True).stdout.split()
-        self.assertEqual([m for m in out if m != "pawl" and m not in getattr(sys, "stdlib_module_names", out)], [])
+        code = ("import sys; before = set(sys.modules); import pawl, pawl.aio; "
+                "print(*{m.split('.')[0] for m in set(sys.modules) - before})")
+        run = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE, capture_output=True,
+                             text=True, check=True)
+        imported = run.stdout.split()
+        known = {"pawl", *getattr(sys, "stdlib_module_names", imported)}
+        self.assertEqual([m for m in imported if m not in known], [])
+
+
+def parameters(method):
+    return [(p.name, p.kind, p.default, p.annotation)
+            for p in inspect.signature(method).parameters.values() if p.name != "self"]
+
+
+class Layers(unittest.TestCase):
+    """The signatures of the blocking layer are written out, so that editors, mypy and help() show
+    them. These tests keep them like those of the asynchronous layer."""
+
+    def pairs(self):
+        import pawl
+        import pawl.aio
+
+        for name in pawl.aio.__all__:
+            far, here = getattr(pawl.aio, name), getattr(pawl, name, None)
+            if isinstance(far, type) and here not in (None, far):
+                for part in sorted(set(dir(far)) & set(dir(here))):
+                    if not part.startswith("_") and inspect.isfunction(getattr(far, part)):
+                        yield name, part, getattr(far, part), getattr(here, part)
+
+    def test_methods_of_both_layers_have_the_same_parameters(self):
+        seen = set()
+        for name, part, far, here in self.pairs():
+            expected = parameters(far)
+            if part == "wait_lost":  # an await can be given a timeout from outside, a call cannot
+                expected.append(parameters(here)[-1])
+            self.assertEqual(parameters(here), expected, "%s.%s" % (name, part))
+            seen.add(name)
+        self.assertLessEqual({"Client", "Lock", "LockSet", "Watch", "Election"}, seen)
+
+    def test_requests_are_explained_alike_in_both_layers(self):
+        requests = [(part, far, here) for name, part, far, here in self.pairs()
+                    if name == "Client" and inspect.iscoroutinefunction(far)]
+        self.assertGreater(len(requests), 10)
+        for part, far, here in requests:
+            self.assertEqual(inspect.getdoc(here), inspect.getdoc(far), part)
 
 
 if __name__ == "__main__":
