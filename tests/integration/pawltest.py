@@ -190,14 +190,19 @@ _ports_given = set()
 
 
 def free_port():
-    """Not the same one twice: it is free until somebody listens there."""
+    """Returns a port on which nobody listens, and never the same one twice. It is below those that
+    the system gives to connections, so that none of them takes it before a node listens there."""
     while True:
+        port = random.randrange(10000, 32768)
+        if port in _ports_given:
+            continue
         with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port not in _ports_given:
-            _ports_given.add(port)
-            return port
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _ports_given.add(port)
+        return port
 
 
 class Node:

@@ -10,6 +10,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
+import netnode  # noqa: E402
 import netns  # noqa: E402
 import rpc  # noqa: E402
 
@@ -25,11 +26,9 @@ class Broken(Exception):
     """A node did what no node may do: it ended by itself."""
 
 
-class Node:
+class Node(netnode.NetNode):
     def __init__(self, cluster, name):
-        self.cluster, self.name, self.process, self.stopped, self.rate = cluster, name, None, False, 1.0
-        self.state = os.path.join(cluster.folder, "state-" + name)
-        self.config, self.log, self.unix = (os.path.join(cluster.folder, name + end) for end in (".conf", ".log", ".sock"))
+        super().__init__(cluster.net, name, cluster.folder, cluster.pawld, cluster.rates)
         self.host = cluster.net.add(name)
         self.address = "%s:%d" % (self.host, PEER_PORT)
 
@@ -39,22 +38,6 @@ class Node:
                 self.name, self.state, self.address, self.host, rpc.PORT, self.unix))
             f.write("[cluster]\nname = judged\n%s[cluster.masters]\n" % TIMING)
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
-
-    def command(self):
-        clocks = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % self.rate] if self.rate != 1.0 else []
-        return ["setpriv", "--pdeathsig", "KILL", "--", *clocks, self.cluster.pawld, "--config", self.config]
-
-    def start(self, rate=1.0):
-        """rate: of its clocks, against true time. (A node ends at the latest with the thread that started it.)"""
-        self.rate, self.stopped = rate, False
-        with open(self.log, "a") as log:
-            log.write("---- started %.3f, clocks x%.4f\n" % (rpc.now() / 1e9, rate))
-            log.flush()
-            self.process = self.cluster.net.popen(self.name, self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                start_new_session=True)
-
-    def running(self):
-        return self.process is not None
 
     def look(self):
         """Raises Broken where its process has ended although nobody ended it."""
@@ -67,15 +50,6 @@ class Node:
             self.process.kill()
             self.process.wait(END_S)
         self.process, self.stopped = None, False
-
-    def stop(self):
-        self.process.send_signal(signal.SIGSTOP)
-        self.stopped = True
-
-    def go_on(self):
-        if self.process and self.stopped:
-            self.process.send_signal(signal.SIGCONT)
-        self.stopped = False
 
     def end(self):
         """A planned stop, as its operator does it: it writes what it knows."""
@@ -97,7 +71,7 @@ class Node:
 
     def start_in_vain(self):
         """Somebody else listens at its port, so it cannot start. Its status."""
-        with self.cluster.net.inside(self.name):
+        with self.net.inside(self.name):
             rival = socket.socket()
         with rival:
             rival.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

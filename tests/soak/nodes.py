@@ -13,6 +13,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
+import netnode  # noqa: E402
 import netns  # noqa: E402
 import pawltest  # noqa: E402
 
@@ -42,14 +43,14 @@ def mounted(path):
         return any(line.split()[1] == path for line in mounts)
 
 
-class Node:
-    """One pawld, its proxy and its disk. The process may run or not."""
+class Node(netnode.NetNode):
+    """One pawld, its proxy and its disk."""
+
+    CLOCK = time.CLOCK_BOOTTIME
 
     def __init__(self, cluster, name):
-        self.cluster, self.name, self.process = cluster, name, None
-        self.stopped, self.full_at = False, -1e9
-        self.state = os.path.join(cluster.dir, "state-" + name)
-        self.unix = os.path.join(cluster.dir, name + ".sock")
+        super().__init__(cluster.net, name, cluster.dir, cluster.pawld, cluster.rates)
+        self.cluster, self.full_at = cluster, -1e9
         self.address = "%s:%d" % (cluster.net.add(name), PEER_PORT)
         self.endpoint = "%s:%d" % (cluster.net.address(name), CLIENT_PORT)
         os.mkdir(self.state, 0o700)
@@ -69,30 +70,9 @@ class Node:
                 TIMING, "yes" if self.cluster.seed % 2 else "no"))
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
 
-    @property
-    def config(self):
-        return os.path.join(self.cluster.dir, self.name + ".conf")
-
-    @property
-    def log(self):
-        return os.path.join(self.cluster.dir, self.name + ".log")
-
-    def running(self):
-        return self.process is not None
-
     def start(self, rate=1.0):
-        """Starts the process. `rate` is the rate of its clocks compared with true time."""
-        command = [self.cluster.pawld, "--config", self.config]
-        if rate != 1.0:
-            command = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % rate,
-                       *command]
-        with open(self.log, "a") as log:
-            log.write("---- started %.3f, clocks x%.4f\n"
-                      % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
-            log.flush()
-            self.process = spawn(self.cluster.net, self.name, command, stdin=subprocess.DEVNULL,
-                                 stdout=log, stderr=log)
-        self.stopped = self.told_to_end = False
+        super().start(rate)
+        self.told_to_end = False
 
     def ended(self):
         """Returns the exit status, once there is one."""
@@ -123,15 +103,6 @@ class Node:
         self.go_on()
         self.terminate()
         return self.ended()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGSTOP)
-        self.stopped = True
-
-    def go_on(self):
-        if self.process and self.stopped:
-            self.process.send_signal(signal.SIGCONT)
-            self.stopped = False
 
     def client(self, timeout=2.0):
         return pawltest.Client("unix:" + self.unix, timeout=timeout)
