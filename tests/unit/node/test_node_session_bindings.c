@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -122,6 +123,29 @@ static void what_several_keys_were_asked_for_goes_together(void **state) {
 	table_close(&t);
 }
 
+#define GROUPS 5000
+
+/* Requests for several locks that wait while their client gets many others must not make the node
+ * look at all of these when they are refused: 5,000 times 50,000 would take seconds. */
+static void refusing_a_group_costs_only_what_it_asked_for(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	for (unsigned i = 0; i < GROUPS; i++) {
+		put(&t, 1, i + 1, i, 1);
+	}
+	for (unsigned i = GROUPS; i < 60000; i++) {
+		put(&t, 1, 0, i, 1);
+	}
+	clock_t begun = clock();
+	for (unsigned i = 0; i < GROUPS; i++) {
+		session_bindings_refused(&t.session_bindings, 1, i + 1, NULL);
+	}
+	assert_true(clock() - begun < CLOCKS_PER_SEC / 2);
+	assert_int_equal(t.session_bindings.by_lock.count, 60000 - GROUPS);
+	table_close(&t);
+}
+
 static void a_later_bond_counts(void **state) {
 	struct table t;
 	(void)state;
@@ -208,6 +232,7 @@ int main(void) {
 			a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused),
 		cmocka_unit_test(what_is_asked_for_alone_as_well_stays_when_the_group_is_refused),
 		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
+		cmocka_unit_test(refusing_a_group_costs_only_what_it_asked_for),
 		cmocka_unit_test(a_later_bond_counts),
 		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
 		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),

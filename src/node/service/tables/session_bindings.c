@@ -55,7 +55,16 @@ static void session_bindings_client_tidy(struct session_bindings *l,
 	}
 }
 
+/* The request that is to get the lock has been answered. */
+static void session_bindings_settle(struct session_bindings *l, struct session_binding *bound) {
+	if (bound->asked) {
+		map_remove(&l->by_request, &bound->by_request);
+		bound->asked = 0;
+	}
+}
+
 static void session_bindings_free(struct session_bindings *l, struct session_binding *bound) {
+	session_bindings_settle(l, bound);
 	map_remove(&l->by_lock, &bound->by_lock);
 	list_remove(&bound->among);
 	bound->client->count--;
@@ -126,6 +135,9 @@ int session_bindings_put(struct session_bindings *l, const struct allocator *all
 	bound->size = (uint16_t)key.size;
 	memcpy(bound->key, key.size ? key.data : bound->key, key.size);
 	map_insert(&l->by_lock, &bound->by_lock, session_bindings_hash(l, lock_id));
+	if (request) {
+		map_insert(&l->by_request, &bound->by_request, request);
+	}
 	list_insert_before(c->all.next, &bound->among);
 	c->count++;
 	return 0;
@@ -136,7 +148,7 @@ void session_bindings_got(struct session_bindings *l, uint64_t client, struct id
 	struct session_binding *bound = session_bindings_find(l, client, lock_id);
 	if (bound) {
 		bound->until = bound->asked ? until : instant_later(bound->until, until);
-		bound->asked = 0;
+		session_bindings_settle(l, bound);
 	}
 }
 
@@ -145,27 +157,18 @@ void session_bindings_got(struct session_bindings *l, uint64_t client, struct id
 static void session_bindings_refused_one(struct session_bindings *l,
 	struct session_binding *bound) {
 	if (bound->again) {
-		bound->asked = 0;
+		session_bindings_settle(l, bound);
 	} else {
 		session_bindings_free(l, bound);
 	}
 }
 
-/* The bindings that a request for several locks has asked for are next to each other, not far from
- * the front. */
 static void session_bindings_refused_all(struct session_bindings *l,
 	struct session_bindings_client *c, uint64_t request) {
-	struct list *next;
-	bool met = false;
-	for (struct list *at = list_first(&c->all); at; at = next) {
-		struct session_binding *bound = CONTAINER_OF(at, struct session_binding, among);
-		next = list_after(&c->all, at);
-		if (bound->asked == request) {
-			session_bindings_refused_one(l, bound);
-			met = true;
-		} else if (met) {
-			break;
-		}
+	struct map_node *next;
+	for (struct map_node *n = map_first(&l->by_request, request); n; n = next) {
+		next = map_next(n);
+		session_bindings_refused_one(l, CONTAINER_OF(n, struct session_binding, by_request));
 	}
 	session_bindings_client_tidy(l, c);
 }
@@ -244,7 +247,8 @@ int session_bindings_init(struct session_bindings *l, const struct allocator *al
 	struct siphash_key hash_key) {
 	*l = (struct session_bindings){ .alloc = alloc, .hash_key = hash_key };
 	list_init(&l->gone);
-	if (map_init(&l->by_client, alloc) != 0 || map_init(&l->by_lock, alloc) != 0) {
+	if (map_init(&l->by_client, alloc) != 0 || map_init(&l->by_lock, alloc) != 0
+		|| map_init(&l->by_request, alloc) != 0) {
 		session_bindings_done(l);
 		return PAWL_ENOMEM;
 	}
@@ -259,5 +263,6 @@ void session_bindings_done(struct session_bindings *l) {
 	map_drain(&l->by_client, session_bindings_client_drained, l);
 	map_done(&l->by_client);
 	map_done(&l->by_lock);
+	map_done(&l->by_request);
 	*l = (struct session_bindings){ 0 };
 }

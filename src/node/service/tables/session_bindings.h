@@ -17,6 +17,8 @@ struct session_bindings {
 	const struct allocator *alloc;
 	struct siphash_key hash_key;
 	struct map by_client, by_lock;
+	/* The bindings whose request is not answered yet, by the id of that request. */
+	struct map by_request;
 	/* The clients that are gone and still have bindings. */
 	struct list gone;
 };
@@ -24,6 +26,8 @@ struct session_bindings {
 /* The session binding of one lock. */
 struct session_binding {
 	struct map_node by_lock;
+	/* In the map while `asked` is not 0. */
+	struct map_node by_request;
 
 	/* Linked to the other bindings of its client. */
 	struct list among;
