@@ -21,7 +21,9 @@ import os
 import select
 import selectors
 import socket
+import ssl
 import statistics
+import struct
 import sys
 import time
 
@@ -217,8 +219,97 @@ def attack_memory(address):
         time.sleep(0.001)
 
 
+def attack_halves(address):
+    """60 connections that send 4 MiB of a request each, leave before its end, and come again"""
+    size = 4 << 20
+    body = (b"\x94\x00\x01\xa6update\x91\x81\xa5value\xc6" + struct.pack(">I", size - 200)
+            + b"x" * (size - 300))
+    made = {}
+    yield
+    while True:
+        while len(made) < 60:
+            s = connect(address, 1)[0]
+            s.sendall(request("ping"))
+            s.setblocking(False)
+            made[s] = 0
+        for s, at in list(made.items()):
+            try:
+                made[s] = at + s.send(memoryview(body)[at:at + (1 << 18)])
+            except BlockingIOError:
+                pass
+            except OSError:
+                made[s] = len(body)
+            if made[s] >= len(body):
+                del made[s]
+                s.close()
+        yield
+
+
+def in_small_records(address, authority, data, times):
+    """A connection over TLS, and what it is to send: each byte in a record of its own."""
+    s = socket.create_connection(pawltest.split(address))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = authority.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            s.sendall(outgoing.read())
+            incoming.write(s.recv(1 << 16))
+    s.sendall(outgoing.read())
+    for _ in range(times):
+        for at in range(len(data)):
+            tls.write(data[at:at + 1])
+    return s, outgoing.read()
+
+
+def attack_records(address, authority):
+    """16 connections whose TLS records have one byte each (over TLS)"""
+    pings = request("ping") * 300
+    made = dict(in_small_records(address, authority, pings, 8) for _ in range(16))
+    places = dict.fromkeys(made, 0)
+    for s in made:
+        s.setblocking(False)
+    yield
+    while True:
+        for s, data in made.items():
+            try:
+                if places[s] < len(data):
+                    places[s] += s.send(memoryview(data)[places[s]:places[s] + (1 << 20)])
+                s.recv(1 << 20)
+            except BlockingIOError:
+                pass
+        yield
+        time.sleep(0.001)
+
+
+def attack_groups(address):
+    """1,000 requests for two locks wait, 50,000 locks that end with the connection follow"""
+    hold(address, 16)
+    yield
+    while True:
+        c = pawltest.Client(address, timeout=60)
+        for i in range(1000):
+            locks = [{"key": "abuse/%d" % (i % 16), "lock_id": id_of((2 << 32) + 2 * i)},
+                     {"key": "group/%d" % i, "lock_id": id_of((2 << 32) + 2 * i + 1)}]
+            c.send("acquire", locks=locks, lease_ms=5000, wait_ms=4000, release_on_disconnect=True)
+        for at in range(0, 50000, 500):
+            sent = [c.send("acquire", key="single/%d" % i, lock_id=id_of((3 << 32) + i),
+                           lease_ms=20000, release_on_disconnect=True)
+                    for i in range(at, at + 500)]
+            for msgid in sent:
+                try:
+                    c.answer(msgid)
+                except pawltest.Refused:
+                    pass
+            yield
+        c.close()
+
+
 kept = []  # open, never read
-OVER_TLS = {"hellos"}
+OVER_TLS = {"hellos", "records"}
+WITH_CERTIFICATE = {"records"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items()) if name.startswith("attack_")}
 
 
@@ -230,9 +321,9 @@ def write(s, load, at):
         return at
 
 
-def attack(name, address, ready):
+def attack(name, address, ready, authority):
     """Sends as much as the node takes, and reads all that it answers, until it is killed."""
-    loads = ATTACKS[name](address)
+    loads = ATTACKS[name](address, *([authority] if name in WITH_CERTIFICATE else []))
     if not isinstance(loads, dict):
         for _ in loads:
             ready.set()
@@ -324,7 +415,7 @@ def try_attack(name, args, authority):
         measure(victim, SETTLE_S)
         result = {"before": measure_windows(victim, node, args)}
         links = broken_links(cluster)
-        attacker = context.Process(target=attack, args=(name, cluster.clients["a"], ready), daemon=True)
+        attacker = context.Process(target=attack, args=(name, cluster.clients["a"], ready, authority), daemon=True)
         attacker.start()
         try:
             assert ready.wait(60), "the attack has not begun"

@@ -103,6 +103,7 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 			s->ended = s->held ? n : 0;
 			return s->held ? 0 : n;
 		}
+		s->records++;
 		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
 		if (error) {
 			return error;
@@ -161,6 +162,20 @@ static void stream_read(struct stream *s, bool too_late) {
 	stream_leave(s);
 }
 
+/* Whether the owner wants to read later what has arrived. The event is removed only the second
+ * time, because most often the turn comes before the socket is looked at again. */
+static bool stream_comes_later(struct stream *s) {
+	if (s->state != STREAM_OPEN || s->ended || !s->handlers->turn || s->handlers->turn(s->ctx)) {
+		return false;
+	}
+	if (s->late) {
+		s->parked = true;
+		event_del(s->readable);
+	}
+	s->late = true;
+	return true;
+}
+
 static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
@@ -176,6 +191,10 @@ static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 		handshakes_wait(&s->loop->handshakes, &s->turn, s->first);
 		return;
 	}
+	if (!(what & EV_TIMEOUT) && stream_comes_later(s)) {
+		return;
+	}
+	s->late = false;
 	stream_read(s, what & EV_TIMEOUT);
 }
 
@@ -204,16 +223,34 @@ void stream_take(struct stream *s, size_t size) {
 	s->in_done += size;
 }
 
+/* Watches the socket again, where it was parked. */
+static void stream_unpark(struct stream *s) {
+	if (s->parked) {
+		s->parked = false;
+		stream_listen(s);
+	}
+}
+
+void stream_read_late(struct stream *s) {
+	CHECK(s->busy > 0 && !s->held);
+	s->late = false;
+	stream_unpark(s);
+	if (s->state == STREAM_OPEN && !s->doomed) {
+		stream_read(s, false);
+	}
+}
+
+uint64_t stream_records(const struct stream *s) {
+	return s->records;
+}
+
 void stream_release(struct stream *s) {
 	CHECK(s->held);
 	s->held = false;
 	buffer_consume(&s->in, s->in_done);
 	s->in_done = 0;
 	buffer_trim(&s->in, KEEP_HELD_BYTES);
-	if (s->parked) {
-		s->parked = false;
-		stream_listen(s);
-	}
+	stream_unpark(s);
 	if (s->ended) {
 		event_active(s->readable, EV_READ, 0);
 	}

@@ -42,6 +42,9 @@ struct stream_handlers {
 	 * stream_feed. `kept` is the buffer for input that is not taken at once; it doubles its
 	 * size when it is full. NULL means that any amount may be read. */
 	size_t (*room)(void *ctx, const struct buffer *kept);
+	/* False: what has arrived on the open connection is not to be read now. The owner calls
+	 * stream_read_late when its turn has come. NULL: it is read at once. */
+	bool (*turn)(void *ctx);
 };
 
 /* What stream_new needs to know. */
@@ -101,6 +104,11 @@ void stream_release(struct stream *s);
 /* There is room for input again. */
 void stream_feed(struct stream *s);
 /* Returns whether more than pause_above bytes were unsent, and some still are. */
+/* Reads what has arrived, for an owner whose turn() said not now. Between stream_enter and
+ * stream_leave. */
+void stream_read_late(struct stream *s);
+/* How many pieces TLS has made of what arrived: of small records there are many in few bytes. */
+uint64_t stream_records(const struct stream *s);
 bool stream_is_paused(const struct stream *s);
 
 /* Between these two calls, stream_free does not free anything yet. They are for an owner that works

@@ -37,6 +37,8 @@ struct stream {
 	size_t read_max;
 	/* How many bytes have been received and sent so far. */
 	uint64_t received, sent;
+	/* How many pieces TLS has made of what was received. */
+	uint64_t records;
 	/* The number of handlers under way; the stream is freed after the last of them. */
 	unsigned busy;
 
@@ -59,8 +61,10 @@ struct stream {
 
 	/* The owner holds the input. */
 	bool held;
-	/* The input is held and more has arrived, so that the socket is no longer watched for
-	 * input. */
+	/* More has arrived, and the owner said that it is not to be read now. */
+	bool late;
+	/* The input is held or late and more has arrived, so that the socket is no longer watched
+	 * for input. */
 	bool parked;
 	/* Why nothing more comes, or 0. The owner is told when the input is released. */
 	int ended;

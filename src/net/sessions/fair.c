@@ -10,13 +10,23 @@ void fair_init(struct fair_queue *q, int64_t quantum) {
 	q->quantum = quantum;
 }
 
-void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
+/* Its credit with what it has earned in the turns that it did not wait. */
+static int64_t fair_credit(const struct fair_queue *q, const struct fair_flow *flow,
+	uint64_t turn) {
 	uint64_t passed = turn - flow->turn;
 	int64_t earned = passed < DEBT_QUANTA + 1
 		? (int64_t)passed * q->quantum : (DEBT_QUANTA + 1) * q->quantum;
 	int64_t least = -DEBT_QUANTA * q->quantum;
-	flow->credit = (flow->credit > least ? flow->credit : least) + earned;
-	flow->credit = flow->credit < q->quantum ? flow->credit : q->quantum;
+	int64_t credit = (flow->credit > least ? flow->credit : least) + earned;
+	return credit < q->quantum ? credit : q->quantum;
+}
+
+bool fair_owes(const struct fair_queue *q, const struct fair_flow *flow, uint64_t turn) {
+	return (fair_waits(flow) ? flow->credit : fair_credit(q, flow, turn)) < 0;
+}
+
+void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
+	flow->credit = fair_credit(q, flow, turn);
 	flow->turn = turn;
 	list_append(flow->credit > 0 ? &q->fresh : &q->rest, &flow->among);
 }

@@ -39,6 +39,8 @@ void fair_leave(struct fair_flow *flow, uint64_t turn);
 /* Returns the flow that is next, or NULL if none waits. The flow stays in the queue, and stays next
  * until its credit is used up. */
 struct fair_flow *fair_next(struct fair_queue *q);
+/* Returns whether the flow is in debt, or would be if it waited from now on. */
+bool fair_owes(const struct fair_queue *q, const struct fair_flow *flow, uint64_t turn);
 /* Charges work to the flow, whether it waits or not. */
 void fair_charge(struct fair_flow *flow, int64_t cost);
 /* Returns whether the flow waits. */

@@ -16,8 +16,10 @@
  * request. */
 #define SESSIONS_SHARE_QUANTUM 32
 #define SESSIONS_CONNECTION_QUANTUM 8
-/* How many bytes are read from one connection in one turn. */
+/* How many bytes are read from one connection in one turn, without TLS and with it: as records of
+ * one byte, the latter are 700 records, which take most of a millisecond. */
 #define SESSIONS_READ_BYTES (64u << 10)
+#define SESSIONS_READ_TLS_BYTES (16u << 10)
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */
 struct session_batch {
@@ -52,6 +54,10 @@ struct session {
 
 	/* The place of this connection among those of its identity. */
 	struct fair_flow flow;
+	/* More has arrived on the socket, and is read when the turn of the connection comes. */
+	bool unread;
+	/* The bytes and records that the connection was charged for. */
+	uint64_t charged_bytes, charged_records;
 	/* A request that is served in parts, and whose bytes are still in the stream; or NULL. */
 	struct session_batch *batch;
 
@@ -120,6 +126,8 @@ struct sessions {
 	struct fair_queue ready;
 	/* The turn of sessions_serve. */
 	uint64_t turn;
+	/* How many connections were read in this turn although it was not theirs. */
+	uint32_t read_at_once;
 	/* The connection whose request was handed over last. */
 	uint64_t served;
 	/* When a request of another connection than `served` was last handed over. */
@@ -171,7 +179,12 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 /* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
  * lives. They are let through where there is no room for others (sessions_serve.c). */
 bool session_keeps(enum client_method method);
-/* Makes the session, whose stream's input is held, wait for its turn. */
+/* Whether what has arrived for the stream of the session is to be read at once. That is so for a
+ * connection that asks for little, of an identity that does, and while nobody waits. Any other
+ * connection is read when its turn comes, just as its requests are served then; otherwise a thousand
+ * connections that send would all be read before anybody is served. */
+bool session_reads_now(void *session);
+/* Makes the session, whose stream's input is held or unread, wait for its turn. */
 void session_wait(struct session *session);
 /* The session leaves the queue, and so does its share if no other session of it waits. */
 void session_stop_waiting(struct session *session);

@@ -65,14 +65,13 @@ static void session_want(const struct session *session, uint64_t bytes) {
 size_t session_room(void *ctx, const struct buffer *kept) {
 	struct session *session = ctx;
 	struct sessions *s = session->all;
-	if (!s->memory.high
-		&& memory_easy(session->memory, 2 * (kept->size + SESSIONS_READ_BYTES))) {
-		return SESSIONS_READ_BYTES;
+	const size_t piece = session->tls ? SESSIONS_READ_TLS_BYTES : SESSIONS_READ_BYTES;
+	if (!s->memory.high && memory_easy(session->memory, 2 * (kept->size + piece))) {
+		return piece;
 	}
 	bool full = memory_share_full(session->memory, MEMORY_LIMIT)
 		|| session_fills_pool(session, MEMORY_LIMIT);
-	size_t most = full ? LAST_READS_BYTES : SESSIONS_READ_BYTES,
-		left = kept->capacity - kept->size;
+	size_t most = full ? LAST_READS_BYTES : piece, left = kept->capacity - kept->size;
 	uint64_t rest = memory_rest(session->memory);
 	/* A smaller read may do. */
 	if (buffer_growth(kept, most) > rest) {

@@ -29,6 +29,10 @@
 #define DECODE_COST 8
 /* How many bytes of a request or an answer cost as much as a simple request. */
 #define BYTES_A_COST 4096u
+/* How many records of TLS cost as much as a simple request. */
+#define RECORDS_A_COST 4u
+/* How many connections are read in one turn although it is not theirs. */
+#define READS_AT_ONCE 32
 
 /* ---- what a request costs, in simple requests ---- */
 
@@ -75,7 +79,7 @@ void session_charge_written(struct session *session) {
 void session_wait(struct session *session) {
 	struct sessions *s = session->all;
 	struct share *share = session->share.identity;
-	if (!share || session->closing || !stream_is_held(session->stream)
+	if (!share || session->closing || !(session->unread || stream_is_held(session->stream))
 		|| stream_is_paused(session->stream) || fair_waits(&session->flow)) {
 		return;
 	}
@@ -92,6 +96,48 @@ void session_stop_waiting(struct session *session) {
 	fair_leave(&session->flow, turn);
 	if (list_empty(&q->fresh) && list_empty(&q->rest)) {
 		fair_leave(&session->share.identity->flow, turn);
+	}
+}
+
+/* ---- reading ---- */
+
+/* Reading takes time, even if the bytes never become a request, so it is charged for itself. */
+static void session_charge_read(struct session *session) {
+	uint64_t bytes, sent, records = stream_records(session->stream);
+	stream_bytes(session->stream, &bytes, &sent);
+	uint64_t by_bytes = (bytes - session->charged_bytes) / BYTES_A_COST;
+	uint64_t by_records = (records - session->charged_records) / RECORDS_A_COST;
+	session->charged_bytes += by_bytes * BYTES_A_COST;
+	session->charged_records += by_records * RECORDS_A_COST;
+	session_charge(session, (int64_t)(by_bytes + by_records));
+}
+
+bool session_reads_now(void *take_session) {
+	struct session *session = take_session;
+	struct sessions *s = session->all;
+	struct share *share = session->share.identity;
+	if (!share || session->closing) {
+		return true;
+	}
+	session_charge_read(session);
+	bool nobody_waits = list_empty(&s->ready.fresh) && list_empty(&s->ready.rest);
+	session->unread = !nobody_waits && (s->read_at_once >= READS_AT_ONCE
+		|| fair_owes(&share->ready, &session->flow, s->turn)
+		|| fair_owes(&s->ready, &share->flow, s->turn));
+	s->read_at_once += !session->unread;
+	session_wait(session);
+	return !session->unread;
+}
+
+/* The session may be gone afterwards. */
+static void session_read(struct session *session) {
+	struct sessions *s = session->all;
+	uint64_t id = session->id;
+	session->unread = false;
+	stream_read_late(session->stream);
+	session = sessions_find(s, id);
+	if (session) {
+		session_charge_read(session);
 	}
 }
 
@@ -298,6 +344,19 @@ static bool session_serve_one(struct session *session, struct instant now) {
 
 /* ---- a turn ---- */
 
+static void session_end_turn(struct session *session, bool more) {
+	struct sessions *s = session->all;
+	if (fair_waits(&session->flow)) {
+		session_stop_waiting(session);
+	}
+	if (!more && !session->closing && !stream_is_paused(session->stream)) {
+		s->content = s->content || session->flow.credit > 0;
+		if (stream_is_held(session->stream)) {
+			stream_release(session->stream);
+		}
+	}
+}
+
 static void sessions_serve_next(struct sessions *s, struct fair_flow *share, struct instant now) {
 	struct fair_flow *flow = fair_next(&CONTAINER_OF(share, struct share, flow)->ready);
 	struct session *session = CONTAINER_OF(flow, struct session, flow);
@@ -309,14 +368,14 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	}
 	/* The bytes of the request belong to the stream. */
 	stream_enter(stream);
-	bool more = session_serve_one(session, now);
+	if (session->unread && !stream_is_paused(stream)) {
+		session_read(session);
+		session = sessions_find(s, id);
+	}
+	bool more = session && stream_is_held(stream) && session_serve_one(session, now);
 	session = sessions_find(s, id);
-	if (session && (session->closing || stream_is_paused(stream))) {
-		session_stop_waiting(session);
-	} else if (session && !more) {
-		s->content = s->content || session->flow.credit > 0;
-		session_stop_waiting(session);
-		stream_release(stream);
+	if (session && (session->closing || stream_is_paused(stream) || !more)) {
+		session_end_turn(session, more);
 	}
 	stream_leave(stream);
 }
@@ -359,6 +418,7 @@ bool sessions_serve(struct sessions *s) {
 	}
 	struct instant now = time_source_now(), begun = now;
 	s->turn++;
+	s->read_at_once = 0;
 	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
 	while (share && instant_elapsed_short(now, begun) < most) {
 		sessions_serve_next(s, share, now);

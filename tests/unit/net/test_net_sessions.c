@@ -8,6 +8,8 @@
 
 #include "sessions_host.h"
 
+#include <sys/ioctl.h>
+
 static void pipelined_requests_are_answered_with_one_flush(void **state) {
 	struct host h;
 	(void)state;
@@ -147,8 +149,93 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 	assert_false(sessions_crowded(h.sessions, h.client, 0));
 	assert_int_equal(h.drained, 1);
 	close(fd);
-	net_fixture_settle(&h.f);
+	host_serve(&h); /* such a large answer put it into debt, so that its end is read in its turn */
 	assert_null(sessions_notify(h.sessions, h.client));
+	host_done(&h);
+}
+
+#define SENDERS 100
+
+static bool count_read(void *ctx, const struct session_view *view) {
+	*(unsigned *)ctx += view->received > 0;
+	return true;
+}
+
+static unsigned read_so_far(const struct host *h) {
+	unsigned count = 0;
+	sessions_each(h->sessions, 0, count_read, &count);
+	return count;
+}
+
+/* Reading takes time, so of many connections that send, most are read in the time of the turns. */
+static void of_many_connections_that_send_few_are_read_outside_of_the_turns(void **state) {
+	struct host h;
+	int fds[SENDERS];
+	(void)state;
+	host_start(&h, &open_limits);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		fds[i] = host_connect(&h);
+		send_ping(fds[i]);
+		host_run(&h); /* a connection that has made a request is no stranger */
+		assert_int_equal(answers(fds[i]), 1);
+		send_bytes(fds[i], "\x94", 1);
+	}
+	host_run(&h);
+	assert_int_equal(read_so_far(&h), SENDERS);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		send_bytes(fds[i], "\x00\x01\xa4ping\x91\x80", 9);
+	}
+	net_fixture_settle(&h.f);
+	sessions_flush(h.sessions);
+	unsigned waiting = 0;
+	for (unsigned i = 0; i < SENDERS; i++) {
+		int unread = 0;
+		assert_int_equal(ioctl(fds[i], TIOCOUTQ, &unread), 0);
+		waiting += unread > 0;
+	}
+	assert_in_range(waiting, SENDERS / 2, SENDERS - 1);
+	host_run(&h);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		assert_int_equal(answers(fds[i]), 1);
+		close(fds[i]);
+	}
+	host_done(&h);
+}
+
+static bool add_received(void *ctx, const struct session_view *view) {
+	*(uint64_t *)ctx += view->received;
+	return true;
+}
+
+static uint64_t received(const struct host *h) {
+	uint64_t bytes = 0;
+	sessions_each(h->sessions, 0, add_received, &bytes);
+	return bytes;
+}
+
+/* What a connection sends is charged for, although it is no whole request yet: of two that send on
+ * one is read, because nobody waits then, and the other one waits for its turn. */
+static void a_connection_that_has_sent_much_is_read_in_its_turn(void **state) {
+	static uint8_t half[160 * KIB] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3, 'k',
+		'e', 'y', 0xc6, 0x00, 0x30 };
+	struct host h;
+	int fds[2];
+	(void)state;
+	host_start(&h, &open_limits);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = host_connect(&h);
+		send_bytes(fds[i], half, sizeof half);
+	}
+	net_fixture_settle(&h.f);
+	assert_int_equal(received(&h), 2 * 64 * KIB);
+	assert_false(sessions_serve(h.sessions));
+	net_fixture_settle(&h.f);
+	assert_int_equal(received(&h), 3 * 64 * KIB);
+	host_run(&h);
+	assert_int_equal(received(&h), 2 * sizeof half);
+	close(fds[0]);
+	close(fds[1]);
+	host_serve(&h);
 	host_done(&h);
 }
 
@@ -289,6 +376,8 @@ int main(void) {
 			a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed),
 		cmocka_unit_test(
 		a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
+		cmocka_unit_test(of_many_connections_that_send_few_are_read_outside_of_the_turns),
+		cmocka_unit_test(a_connection_that_has_sent_much_is_read_in_its_turn),
 		cmocka_unit_test(connections_above_the_limit_are_closed),
 		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
 		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),
