@@ -165,7 +165,8 @@ static void stream_read(struct stream *s, bool too_late) {
 /* Whether the owner wants to read later what has arrived. The event is removed only the second
  * time, because most often the turn comes before the socket is looked at again. */
 static bool stream_comes_later(struct stream *s) {
-	if (s->state != STREAM_OPEN || s->ended || !s->handlers->turn || s->handlers->turn(s->ctx)) {
+	if (s->state != STREAM_OPEN || s->ended || !s->handlers->turn
+		|| s->handlers->turn(s->ctx)) {
 		return false;
 	}
 	if (s->late) {

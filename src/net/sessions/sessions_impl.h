@@ -181,8 +181,8 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 bool session_keeps(enum client_method method);
 /* Whether what has arrived for the stream of the session is to be read at once. That is so for a
  * connection that asks for little, of an identity that does, and while nobody waits. Any other
- * connection is read when its turn comes, just as its requests are served then; otherwise a thousand
- * connections that send would all be read before anybody is served. */
+ * connection is read when its turn comes, just as its requests are served then; otherwise a
+ * thousand connections that send would all be read before anybody is served. */
 bool session_reads_now(void *session);
 /* Makes the session, whose stream's input is held or unread, wait for its turn. */
 void session_wait(struct session *session);

@@ -149,7 +149,8 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 	assert_false(sessions_crowded(h.sessions, h.client, 0));
 	assert_int_equal(h.drained, 1);
 	close(fd);
-	host_serve(&h); /* such a large answer put it into debt, so that its end is read in its turn */
+	/* Such a large answer put it into debt, so that its end is read in its turn. */
+	host_serve(&h);
 	assert_null(sessions_notify(h.sessions, h.client));
 	host_done(&h);
 }
@@ -216,8 +217,8 @@ static uint64_t received(const struct host *h) {
 /* What a connection sends is charged for, although it is no whole request yet: of two that send on
  * one is read, because nobody waits then, and the other one waits for its turn. */
 static void a_connection_that_has_sent_much_is_read_in_its_turn(void **state) {
-	static uint8_t half[160 * KIB] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3, 'k',
-		'e', 'y', 0xc6, 0x00, 0x30 };
+	static uint8_t half[160 * KIB] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3,
+		'k', 'e', 'y', 0xc6, 0x00, 0x30 };
 	struct host h;
 	int fds[2];
 	(void)state;

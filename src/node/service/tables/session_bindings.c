@@ -168,7 +168,8 @@ static void session_bindings_refused_all(struct session_bindings *l,
 	struct map_node *next;
 	for (struct map_node *n = map_first(&l->by_request, request); n; n = next) {
 		next = map_next(n);
-		session_bindings_refused_one(l, CONTAINER_OF(n, struct session_binding, by_request));
+		session_bindings_refused_one(l,
+			CONTAINER_OF(n, struct session_binding, by_request));
 	}
 	session_bindings_client_tidy(l, c);
 }
