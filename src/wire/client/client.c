@@ -1,4 +1,5 @@
-/* What both sides of the client protocol share: names, limits, memory for lists, lock ids as text. */
+/* client.c: what both sides of the client protocol share, which is names, limits, the memory for
+ * lists, and lock ids as text. */
 #include "client.h"
 
 #include "check.h"

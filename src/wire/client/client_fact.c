@@ -1,3 +1,4 @@
+/* client_fact.c: reads and writes the fields of results by tables. */
 #include "client_fact.h"
 
 #include "check.h"
@@ -50,7 +51,7 @@ struct client_mode_facts client_mode_of(const struct terms *terms) {
 	return (struct client_mode_facts){ .mode = terms->of == SHARE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE };
 }
 
-/* Who waits for permits has no numbers yet. */
+/* A request that waits for permits has no permit numbers yet. */
 uint32_t client_mode_present(const struct client_mode_facts *mode) {
 	uint32_t present = CLIENT_ENTRY_MODE;
 	present |= mode->mode == CLIENT_PERMITS ? CLIENT_ENTRY_PERMITS | CLIENT_ENTRY_OF : 0;
@@ -107,7 +108,7 @@ static struct client_position fact_take_position(struct unpack *u) {
 	return (struct client_position){ fact_be(s.data, 8), fact_be(s.data + 8, 8) };
 }
 
-/* One that a later version knows excludes everything, as far as we know. */
+/* A mode that only a later version knows counts as exclusive, because it may exclude everything. */
 static enum client_mode fact_take_mode(struct unpack *u) {
 	struct slice name = unpack_bytes(u, SIZE_MAX);
 	for (size_t i = 0; i < sizeof fact_modes / sizeof fact_modes[0]; i++) {

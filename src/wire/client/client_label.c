@@ -1,4 +1,5 @@
-/* What a holder says about itself, as one small map: the protocol carries it without looking. */
+/* client_label.c: packs what a holder says about itself into one small map. The protocol carries
+ * the map and does not read it. */
 #include <stddef.h>
 
 #include "client_fact.h"

@@ -1,21 +1,21 @@
-/* client_scan.c: where a message ends. This is the first look at bytes from a stranger, by msgpack-c's
- * parser, which is given them in pieces. Nothing is allocated, and nothing that is announced is
- * believed. */
+/* client_scan.c: finds where a message ends. This is the first look at bytes from a stranger. They
+ * are given to msgpack-c's parser in pieces, as they come. Nothing is allocated, and no announced
+ * size is trusted. */
 #include "client.h"
 #include "unpack.h"
 
-/* The template asserts what its caller passes, in a way of its own. */
+/* The template checks its arguments with assert, which NDEBUG switches off. */
 #define NDEBUG
 #define MSGPACK_EMBED_STACK_SIZE CLIENT_DEPTH_MAX
 #include <msgpack/unpack.h>
 #include <msgpack/unpack_define.h>
 
-/* The answer of a callback that stops the parser. */
+/* A callback returns this to stop the parser. */
 enum { SCAN_STOPS = -3 };
 
-/* What the callbacks know. */
+/* What the callbacks know of the message. */
 struct scan_account {
-	/* Objects that were found, and how many may be. */
+	/* How many objects were found, and how many there may be. */
 	uint32_t items, items_max;
 };
 
@@ -28,19 +28,21 @@ static inline int scan_item(struct scan_account *a) {
 	return 0;
 }
 
-/* Counts an object that holds others. They are counted when they come, but as many have to be allowed. */
+/* Counts an object that holds others. Those are counted when they come, but already now so many
+ * must be allowed. */
 static inline int scan_container(struct scan_account *a, uint64_t objects) {
 	const int result = scan_item(a);
 	return result == 0 && objects > a->items_max - a->items ? SCAN_STOPS : result;
 }
 
-/* Of an ext of 2^32 - 1 bytes the template adds the byte of its kind, and gets none. */
+/* Counts an ext. The template adds 1 to the size, for the byte of the ext's kind; for an ext of
+ * 2^32 - 1 bytes the sum wraps around to 0, and the ext is refused. */
 static inline int scan_ext(struct scan_account *a, uint32_t size) {
 	return size == 0 ? SCAN_STOPS : scan_item(a);
 }
 
-/* What the template calls, by the names that it wants. `o` would be an object of a tree, which we do
- * not build. */
+/* These are the callbacks, by the names that the template gives them. `o` would be an object of a
+ * tree, which we do not build. */
 #define scan_on_root(a) ((void)(a), 0)
 #define scan_on_nil(a, o) (*(o) = 0, scan_item(a))
 #define scan_on_true scan_on_nil
@@ -78,8 +80,8 @@ static bool scan_is_message(struct slice in) {
 		(found == UNPACK_FOUND && h.type == UNPACK_ARRAY && (h.size == 3 || h.size == 4));
 }
 
-/* The parser goes on where it stopped. Of what is open it matters only how many objects are missing, so
- * that a map goes on as if it were an array. */
+/* Sets the parser to where it stopped. For an open container it matters only how many objects are
+ * still missing, so a map goes on as if it were an array. */
 static void scan_resume(struct scan_context *parser, const struct client_scanner *s, uint32_t items_max) {
 	scan_init(parser);
 	parser->user = (struct scan_account){ s->items, items_max };
@@ -92,6 +94,7 @@ static void scan_resume(struct scan_context *parser, const struct client_scanner
 	}
 }
 
+/* Keeps where the parser has stopped. */
 static void scan_suspend(struct client_scanner *s, const struct scan_context *parser, size_t position) {
 	s->position = position;
 	s->items = parser->user.items;

@@ -47,8 +47,8 @@ static inline uint8_t *pack_put_bin(uint8_t *p, struct slice s) {
 	return p;
 }
 
-/* Writes the lowest `bytes` bytes of a number, the highest of them first: for what is not MessagePack
- * itself, such as the length in front of a packet. */
+/* Writes the lowest `bytes` bytes of a number, the highest of them first: for what is not
+ * MessagePack itself, such as the length in front of a packet. */
 static inline uint8_t *pack_put_be(uint8_t *p, uint64_t value, unsigned bytes) {
 	for (unsigned i = bytes; i-- > 0; value >>= 8) {
 		p[i] = (uint8_t)value;

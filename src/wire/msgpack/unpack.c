@@ -1,6 +1,6 @@
-/* unpack.c: reads MessagePack head by head, with msgpack-c's parser. The parser's template is made for
- * one object at a time. It stops at the head of a container, and says how many bytes a string needs
- * also when they are not all there. */
+/* unpack.c: reads MessagePack head by head, with msgpack-c's parser. The parser's template is made
+ * for one object at a time. It stops at the head of a container, and says how many bytes a string
+ * needs also when they are not all there. */
 #include "unpack.h"
 
 /* The template asserts what its caller passes, in a way of its own. */
@@ -39,8 +39,8 @@ static inline int head_container(struct unpack_head *h, enum unpack_type type, u
 	return HEAD_IS_ALL;
 }
 
-/* What the template calls, by the names that it wants. `o` would be an object of a tree, which we do
- * not build. */
+/* What the template calls, by the names that it wants. `o` would be an object of a tree, which we
+ * do not build. */
 #define head_on_root(h) head_root(*(h))
 #define head_on_nil(h, o) (*(o) = 0, 0)
 #define head_on_true(h, o) (*(o) = 0, head_number(*(h), UNPACK_BOOL, 1))
@@ -104,8 +104,8 @@ enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out) {
 	return result == 0 ? UNPACK_SHORT : result == HEAD_IS_ALL ? UNPACK_FOUND : UNPACK_INVALID;
 }
 
-/* Takes the next head. The reader is bad when the head is cut off, or when what it announces cannot be
- * there. */
+/* Takes the next head. The reader is bad when the head is cut off, or when what it announces cannot
+ * be there. */
 static bool unpack_take(struct unpack *u, struct unpack_head *h) {
 	if (u->bad || unpack_head(slice_of(u->p, unpack_left(u)), h) != UNPACK_FOUND) {
 		u->bad = true;

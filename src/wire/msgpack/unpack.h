@@ -1,7 +1,7 @@
 /* unpack.h: the bounded reader of MessagePack, on top of msgpack-c's parser. It allocates nothing,
  * builds no tree, and never believes an announced size: bytes must be there, and a count of objects
- * must be possible with the bytes that are left. What is frequent between nodes (short strings, small
- * numbers and arrays) is read inline, without the parser: see
+ * must be possible with the bytes that are left. What is frequent between nodes (short strings,
+ * small numbers and arrays) is read inline, without the parser: see
  * docs/decisions/0025-msgpack-c-by-its-templates.md. */
 #ifndef PAWL_WIRE_UNPACK_H
 #define PAWL_WIRE_UNPACK_H
@@ -116,7 +116,8 @@ struct slice unpack_bytes(struct unpack *u, size_t max);
  * left. */
 uint32_t unpack_array(struct unpack *u);
 
-/* Takes the head of a map and returns its pairs: never more than half of the bytes that are left. */
+/* Takes the head of a map and returns its pairs: never more than half of the bytes that are
+ * left. */
 uint32_t unpack_map(struct unpack *u);
 
 /* Takes one object, whose containers are nested at most UNPACK_DEPTH_MAX deep. */

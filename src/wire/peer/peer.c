@@ -1,4 +1,4 @@
-/* Packets, and frames inside them. */
+/* peer.c: encodes and decodes packets, and frames as their bodies. */
 #include "peer.h"
 
 #include "check.h"
@@ -8,6 +8,7 @@
 
 #define FRAME_FLAGS (FRAME_VOTING | FRAME_COMPLETE)
 #define FRAME_ELEMENTS 7
+/* The most bytes of a frame before its first message, with the prefix of the packet. */
 #define FRAME_HEAD_MAX (PEER_PREFIX_BYTES + 1 + 4 * 9 + PEER_ID_BYTES + 5 + 5)
 #define PEER_CAPACITY_MIN 64
 
@@ -34,7 +35,7 @@ enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_bod
 
 /* ---- encoding ---- */
 
-/* The prefix is left open until the size is known. */
+/* Appends the head of a frame. The prefix before it is written later, when the size is known. */
 static int peer_head_encode(const struct frame *frame, struct buffer *out) {
 	CHECK((frame->flags & ~FRAME_FLAGS) == 0);
 	if (FRAME_HEAD_MAX > out->max - out->size) {
@@ -86,7 +87,8 @@ void peer_decoder_done(struct peer_decoder *d) {
 	*d = (struct peer_decoder){ 0 };
 }
 
-/* Room for one more than `count`: doubled as messages are really there, whatever was announced. */
+/* Makes room for one message behind the `count` that are there. The room doubles as messages really
+ * come, whatever the frame has announced. */
 static bool peer_decoder_room(struct peer_decoder *d, size_t count) {
 	if (count < d->capacity) {
 		return true;

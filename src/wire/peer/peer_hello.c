@@ -1,4 +1,5 @@
-/* The first packet of a link: who speaks, and which versions. */
+/* peer_hello.c: the first packet of a link, which says who speaks, and in which versions of the
+ * protocol. */
 #include "check.h"
 #include "pack.h"
 #include "pawl/error.h"
@@ -11,9 +12,10 @@ static const char *const hello_keys[HELLO_KEYS] = {
 	[HELLO_NODE] = "node", [HELLO_ID] = "id", [HELLO_BOOT] = "boot",
 };
 #define HELLO_KEY_BYTES_MAX 64
-#define HELLO_KEYS_PRETENDED (PAWL_PRETEND_NEXT ? 1 : 0) /* what those of this version must skip */
+/* How many keys there are that a node of this version must skip. */
+#define HELLO_KEYS_PRETENDED (PAWL_PRETEND_NEXT ? 1 : 0)
 
-/* Names end up in logs and in C strings. */
+/* A name must not have control characters, because it gets into logs and C strings. */
 static bool hello_name_valid(struct slice name) {
 	if (name.size < 1 || name.size > NODE_NAME_MAX) {
 		return false;
@@ -71,7 +73,7 @@ int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
 	return 0;
 }
 
-/* HELLO_KEYS: one that a later version knows. */
+/* Returns HELLO_KEYS for a key that only a later version knows. */
 static enum hello_key hello_key_of(struct slice name) {
 	for (unsigned i = 0; i < HELLO_KEYS; i++) {
 		if (slice_equal(name, slice_str(hello_keys[i]))) {

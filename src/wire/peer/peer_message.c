@@ -1,16 +1,20 @@
-/* One message between peers as bytes: the fields that its kind carries, in the order of their bits. */
+/* peer_message.c: encodes and decodes a message between peers. It has the fields of its kind in the
+ * order of their bits. */
 #include "peer_message.h"
 
 #include "check.h"
 #include "pack.h"
 #include "pawl/error.h"
 
-/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 358 bytes. */
+/* The most bytes of a message without its byte strings. The numbers, the ids and the heads of all
+ * fields add up to 358 bytes. */
 #define MESSAGE_FIXED_MAX 360
 
-/* What a kind carries, and how many elements its array has. */
 struct peer_kind {
+	/* The bits F_... of the fields that a message of this kind has; 0 if there is no such
+	 * kind. */
 	uint32_t fields;
+	/* How many elements its array has. */
 	uint8_t elements;
 };
 
@@ -38,7 +42,7 @@ static uint8_t *peer_put_ballot(uint8_t *p, struct ballot b) {
 	return pack_put_uint(p, b.boot);
 }
 
-/* The priority's sign is folded in, so that small numbers of either sign are short. */
+/* The sign of the priority is its lowest bit, so that small numbers of either sign are short. */
 static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 	p = pack_put_uint(p, t->of);
 	p = pack_put_uint(p, t->count);
@@ -153,7 +157,8 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 	return part < parts || (part == 0 && parts == 0);
 }
 
-/* Everything in the range that cluster/message.h gives it; fields that the kind lacks do not count. */
+/* Checks that every field is in the range that cluster/message.h gives it. Fields that the kind
+ * does not have do not count. */
 static bool peer_message_valid(uint32_t fields, const struct message *m) {
 	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_WATCH_EVENT;
 	return (!(fields & F_KEY) || (m->key.size >= (empty ? 0 : 1) && m->key.size <= KEY_MAX)) &&

@@ -1,4 +1,4 @@
-/* What a node tells another one beside the frames. */
+/* peer_note.c: encodes and decodes notes, which nodes send each other in addition to the frames. */
 #include "pack.h"
 #include "pawl/error.h"
 #include "peer.h"
@@ -7,7 +7,7 @@
 #define NOTE_KEY_BYTES_MAX 64
 #define NOTE_RIGHTS "rights"
 
-/* Words and hex digits: it ends up in logs. */
+/* The text is a word or hex digits. Anything else is refused, because the text gets into logs. */
 static bool note_text_valid(struct slice text) {
 	for (size_t i = 0; i < text.size; i++) {
 		uint8_t c = text.data[i];
@@ -54,7 +54,8 @@ int peer_note_decode(struct slice body, struct peer_note *out) {
 	for (uint32_t i = 0; i < pairs && !u.bad; i++) {
 		struct slice key = unpack_str(&u, NOTE_KEY_BYTES_MAX);
 		if (!slice_equal(key, slice_str(NOTE_RIGHTS))) {
-			unpack_skip(&u); /* a later version knows it */
+			/* A later version may know this key. */
+			unpack_skip(&u);
 			continue;
 		}
 		struct slice text = unpack_str(&u, sizeof note.rights - 1);

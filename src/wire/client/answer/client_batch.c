@@ -1,8 +1,9 @@
-/* The other responses: an extension of many locks, ping, and what has nothing to tell. */
+/* client_batch.c: the responses to an `extend` with `locks` and to `ping`, and the empty
+ * response. */
 #include "client_pieces.h"
 #include "client_reply.h"
 
-/* Of an item that was extended. */
+/* The fields of a lock that was extended. */
 static const struct client_fact batch_facts[] = {
 	{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 0 },
 	{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },

@@ -1,4 +1,5 @@
-/* The answer to `can`: whether a rule allows something, and which. */
+/* client_can.c: encodes the answer to `can`, which says whether a rule allows something, and which
+ * rule. */
 #include "client_reply.h"
 
 #define FACT(member, type) { #member, type, offsetof(struct client_can, member), 0 }

@@ -1,4 +1,5 @@
-/* The answer to `clients`: a page of connections. */
+/* client_connections.c: encodes the answer to `clients`, which is a list of connections or
+ * shares. */
 #include "client_connections.h"
 
 #include "client_reply.h"

@@ -1,4 +1,4 @@
-/* Notifications of what is watched, both ways. */
+/* client_event.c: encodes and decodes watch events. */
 #include "check.h"
 #include "client_fact.h"
 #include "client_reply.h"
@@ -15,14 +15,14 @@ const char *client_event_name(enum client_event_type type) {
 }
 
 #define EVENT_FACT(member, type) { #member, type, offsetof(struct client_event, member), 0 }
-/* Of every event, ... */
+/* The fields of every event. */
 static const struct client_fact event_facts[] = {
 	EVENT_FACT(watch, FACT_U64),
 	EVENT_FACT(position, FACT_POSITION),
 };
-/* ... of all but an overflow of all keys of the watch, ... */
+/* The field of every event but an overflow for all keys of the watch. */
 static const struct client_fact event_key = { "key", FACT_BYTES, offsetof(struct client_event, entry.key), 0 };
-/* ... and of those that ask. */
+/* The fields of an event that asks the holder to let go. */
 static const struct client_fact event_asked_facts[] = {
 	EVENT_FACT(by, FACT_BYTES),
 	EVENT_FACT(to, FACT_BYTES),
@@ -52,7 +52,7 @@ static enum client_event_type event_type(enum core_watch_event_kind kind) {
 	CHECK(false);
 }
 
-/* Whoever let go has no value any more. */
+/* A holder that has let go has no value any more. */
 static bool event_has_value(enum core_watch_event_kind kind) {
 	return kind == WATCH_EVENT_ACQUIRED || kind == WATCH_EVENT_UPDATED || kind == WATCH_EVENT_DOWNGRADED;
 }
@@ -101,7 +101,8 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 	return pack_end(&k);
 }
 
-/* The type comes first, which is one of ours, then the watch: what others wrote stands behind it. */
+/* The first bytes that look like the field are it: before it stands only the type, which is one of
+ * ours, and what clients have written comes after it. */
 void client_event_address(struct slice message, uint64_t watch) {
 	static const uint8_t key[] = { 0xa5, 'w', 'a', 't', 'c', 'h', 0xcf };
 	const uint8_t *at = memmem(message.data, message.size, key, sizeof key);
@@ -124,7 +125,7 @@ static enum client_event_type event_take_type(struct unpack *u) {
 	return CLIENT_EVENT_OTHER;
 }
 
-/* One pair of the map; *got counts what must be there: type, watch, position. */
+/* Reads one pair of the map. Sets *typed if it is the type. */
 static void event_take_pair(struct unpack *u, struct client_event *out, bool *typed) {
 	struct client_fact_set facts = { event_facts, COUNT(event_facts), out, NULL };
 	struct client_fact_set key = { &event_key, 1, out, NULL };

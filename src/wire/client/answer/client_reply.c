@@ -1,9 +1,10 @@
-/* Responses, as the server writes them. */
+/* client_reply.c: the server's side of responses, which encodes what the core replies. */
 #include <string.h>
 
 #include "check.h"
 #include "client_reply.h"
 
+/* How many holders an error lists at most. */
 #define HOLDERS_IN_ERROR_MAX 16
 
 void client_reply_begin(struct pack *k, uint32_t msgid, struct buffer *out) {
@@ -55,7 +56,7 @@ static void reply_put_error_head(struct pack *k, struct pack_open *map, int erro
 	}
 }
 
-/* The names of peers in a bit set. */
+/* Writes a list of the names of the peers in a bit set. */
 static void reply_put_names(struct pack *k, struct pack_open *map, const char *key, uint64_t set, const struct client_facts *facts) {
 	pack_key(k, map, key);
 	struct pack_open names = pack_array_open(k);
@@ -74,14 +75,16 @@ static void reply_put_counts(struct pack *k, struct pack_open *map, uint32_t quo
 	client_reply_put_uint(k, map, "acks", acks);
 }
 
-/* The parts of an entry that reads show: only what is known, and the lock_id only to whom it belongs. */
+/* The entry has the fields that are known. The lock_id is shown only to those to whom it
+ * belongs. */
 struct client_entry client_reply_entry(const struct core_entry *e, uint32_t without) {
 	struct client_entry entry = { .key = e->key, .owner = e->owner, .value = e->value, .identity = e->identity,
 		.value_seq = e->value_seq, .token = e->token, .remaining = e->remaining, .held_for = e->age,
 		.lock_delay = e->terms.delay, .closing = e->closing, .closing_for = e->closed_for, .lock_id = e->lock_id,
 		.holders = e->holders, .mode = client_mode_of(&e->terms), .label = client_label_unpack(e->label) };
 	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ | CLIENT_ENTRY_TOKEN;
-	present |= e->age > 0 ? CLIENT_ENTRY_HELD_FOR : 0; /* refusals do not say it */
+	/* Masters that refuse do not tell the age. */
+	present |= e->age > 0 ? CLIENT_ENTRY_HELD_FOR : 0;
 	present |= e->closing ? CLIENT_ENTRY_CLOSING : CLIENT_ENTRY_REMAINING;
 	present |= e->show_lock_id ? CLIENT_ENTRY_LOCK_ID : 0;
 	present |= e->identity.size ? CLIENT_ENTRY_IDENTITY : 0;
@@ -96,7 +99,8 @@ void client_reply_put_entry(struct pack *k, struct pack_open *map, const struct 
 	client_fact_put_all(k, map, client_entry_facts, client_entry_fact_count, entry, entry->present);
 }
 
-/* Who holds, without the value: whoever wants that reads. Of many holders only some are told. */
+/* Writes who holds the key, without the value, which a caller can read. Of many holders only some
+ * are told. */
 static void reply_put_holder(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
 	const uint32_t without = CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
 	if (reply->contested) {
@@ -116,7 +120,7 @@ static bool reply_is_about(const struct core_reply *reply, int error, const char
 	return reply->error == error && reply->field && strcmp(reply->field, field) == 0;
 }
 
-/* What there is to say beyond the error's own sentence, which nothing stands for. */
+/* Returns the message of an error that has a better one than its own text; "" for all others. */
 static const char *reply_sentence(const struct core_reply *reply) {
 	if (reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND) {
 		return "barred from extending by a break: what is left of the lease may be used, then take a new lock_id";
@@ -196,7 +200,7 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 
 /* ---- results ---- */
 
-/* Its mode, and a semaphore's numbers. */
+/* Writes the mode of the lock, and the permit numbers of a semaphore. */
 static void reply_put_mode(struct pack *k, struct pack_open *map, const struct terms *terms) {
 	struct client_mode_facts mode = client_mode_of(terms);
 	client_fact_put_all(k, map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode, client_mode_present(&mode));
@@ -211,7 +215,7 @@ static void reply_put_acquired(struct pack *k, struct pack_open *map, const stru
 	client_reply_put_uint(k, map, "waited_ms", client_reply_ms_down(reply->waited));
 }
 
-/* Several keys: each with what is its own. */
+/* Writes several locks that were acquired together. */
 static void reply_put_group(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
 	pack_key(k, map, "locks");
 	pack_array(k, (uint32_t)reply->count);
@@ -291,7 +295,8 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	case CORE_ACQUIRE_ALL:
 		reply_put_group(k, &map, reply);
 		break;
-	case CORE_BINDING: /* no method of clients */
+	case CORE_BINDING:
+		/* No method of clients leads to it. */
 		break;
 	case CORE_CHANGE:
 		reply_put_change(k, &map, reply, facts);

@@ -1,11 +1,15 @@
-/* Answers to those who look: holders, lists, queues, what masters say, and where a watch begins. */
+/* client_reply_read.c: the server's side of the answers to reads, which are holders, lists, queues,
+ * what the masters say, and the beginning of a watch. */
 #include "client_pieces.h"
 #include "client_reply.h"
 
-#define REPLY_HEAD_BYTES 64   /* what comes before a list */
-#define REPLY_TAIL_BYTES 1024 /* what may follow a list: more, node, role, age */
+/* The most bytes that come before a list. */
+#define REPLY_HEAD_BYTES 64
+/* The most bytes that come after a list: `more`, node, role and age. */
+#define REPLY_TAIL_BYTES 1024
 
-/* Where it was read. What the core says of itself is newer than the facts. An age that is not known is none. */
+/* Writes where the view comes from, and how old it is. What the core says of itself is newer than
+ * the facts. An age that is not known becomes nil. */
 static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const struct core_reply *reply,
 	const struct client_facts *facts) {
 	span_ns age = reply->replica ? reply->age : facts->age;
@@ -19,14 +23,15 @@ static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const str
 	}
 }
 
-/* How far a list may grow, so that what follows it still fits. */
+/* Returns how far the buffer may grow with a list, so that what follows the list still fits. */
 static size_t reply_list_end(const struct pack *k) {
 	size_t end = k->start + client_response_limits.bytes;
 	end = end < k->out->max ? end : k->out->max;
 	return end > REPLY_TAIL_BYTES ? end - REPLY_TAIL_BYTES : 0;
 }
 
-/* After an item of a list: keep it, or take it back because the list is full. The first one must fit. */
+/* Is called after each item of a list. Returns true and counts the item if it fits. Otherwise the
+ * item is taken back, and the list is full; that the first item does not fit is an error. */
 static bool reply_list_keep(struct pack *k, struct pack_open *list, size_t before, size_t end) {
 	if (k->error == PAWL_ENOMEM || (!k->error && k->out->size <= end)) {
 		list->count += !k->error;
@@ -81,7 +86,7 @@ void client_reply_put_read(struct pack *k, struct pack_open *map, const struct c
 	reply_put_viewpoint(k, map, reply, facts);
 }
 
-/* False: there was no room for all. */
+/* Writes the entries of a reply. Returns false if there was no room for all of them. */
 static bool reply_put_entries(struct pack *k, struct pack_open *list, const struct core_reply *reply, size_t end) {
 	size_t done = 0;
 	for (bool room = true; room && done < reply->count; done += room) {
@@ -212,7 +217,7 @@ static void reply_put_promise(struct pack *k, const struct core_entry *promise) 
 	pack_map_close(k, &map);
 }
 
-/* Records, and who is next; kept requests are only counted. */
+/* Writes the records, and the promise. Parked requests are only counted. */
 static void reply_put_sayings(struct pack *k, struct pack_open *map, const struct core_witness *w) {
 	const struct core_entry *promise = NULL;
 	uint32_t kept = 0;

@@ -1,10 +1,11 @@
-/* Responses, as the client reads them: what a newer server adds is skipped, what an answer needs must be there. */
+/* client_response.c: the client's side of responses, which decodes them. It skips what a newer
+ * server adds, and insists on what an answer needs. */
 #include "client_response.h"
 #include "client_status.h"
 
 #define FACT(member, type, bit) { #member, type, offsetof(struct client_response, member), bit }
 #define FACT_NAMED(name, member, type, bit) { name, type, offsetof(struct client_response, member), bit }
-/* Of any result or error; `held` and the like have one meaning wherever they stand. */
+/* The fields of all results and errors. Each of them means the same everywhere. */
 static const struct client_fact response_facts[] = {
 	FACT(quorum, FACT_U32, CLIENT_GOT_QUORUM),
 	FACT(votes, FACT_U32, CLIENT_GOT_VOTES),
@@ -35,7 +36,8 @@ static const struct client_fact response_facts[] = {
 	FACT(message, FACT_TEXT, 0),
 	FACT(field, FACT_TEXT, 0),
 };
-/* These name the caller's own lock, except in reads and errors, where they belong to the holder. */
+/* These fields are about the caller's own lock, except in reads and errors, where they are about
+ * the holder. */
 static const struct client_fact response_lock_facts[] = {
 	FACT(lock_id, FACT_ID, CLIENT_GOT_LOCK_ID),
 	FACT(token, FACT_U64, CLIENT_GOT_TOKEN),
@@ -56,7 +58,7 @@ static void response_take_map(struct response_reader *r, bool error) {
 	}
 }
 
-/* Names of masters; more than a cluster may have are left out. */
+/* Reads names of masters. Those beyond the largest number of masters are left out. */
 static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILENT_MAX], uint32_t *out_count) {
 	uint32_t count = unpack_array(u);
 	*out_count = 0;
@@ -70,7 +72,7 @@ static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILE
 
 /* ---- the whole ---- */
 
-/* What only errors have; false: it is something else. */
+/* Reads a field that only errors have. Returns false if the name is another one. */
 static bool response_take_error(struct response_reader *r, struct slice name) {
 	if (slice_equal(name, slice_str("code"))) {
 		r->out->error = client_response_take_code(&r->u);
@@ -94,7 +96,7 @@ static void response_take_fact(struct response_reader *r, struct slice name, boo
 	}
 }
 
-/* Reads show the holder of a key among their own facts. */
+/* Tells whether the result of the method has the fields of the holder among its own. */
 static bool response_reads(enum client_method method) {
 	return method == CLIENT_GET || method == CLIENT_WAIT || method == CLIENT_EXPLAIN || method == CLIENT_WATCH;
 }
@@ -116,7 +118,7 @@ static void response_take_pair(struct response_reader *r, bool error) {
 	}
 }
 
-/* Without these the answer means nothing. */
+/* Returns the fields without which the answer means nothing. */
 static uint32_t response_needs(enum client_method method, uint32_t present) {
 	static const uint32_t needs[CLIENT_METHODS] = {
 		[CLIENT_ACQUIRE] = CLIENT_GOT_LOCK_ID | CLIENT_GOT_TOKEN | CLIENT_GOT_VALID,
@@ -150,7 +152,8 @@ static void response_take_outcome(struct response_reader *r) {
 		r->u.bad = r->u.bad || (needs & ~r->out->present) != 0;
 	} else {
 		response_take_map(r, true);
-		unpack_skip(&r->u); /* the result, nil */
+		/* The result is nil. */
+		unpack_skip(&r->u);
 		r->u.bad = r->u.bad || r->out->error == 0;
 	}
 	if (r->out->entry.present) {
@@ -158,7 +161,7 @@ static void response_take_outcome(struct response_reader *r) {
 	}
 }
 
-/* The head of a response or notification; bad if it is neither. */
+/* Reads the head of a response or a notification. u->bad is set if it is neither. */
 static enum client_kind response_take_head(struct unpack *u, uint32_t *out_msgid) {
 	uint32_t parts = unpack_array(u);
 	uint64_t type = unpack_uint(u, 2);
@@ -186,7 +189,8 @@ int client_response_peek(struct slice message, enum client_kind *out_kind, uint3
 
 int client_response_decode(struct client_decoder *d, enum client_method method, struct slice message,
 	struct client_response *out) {
-	memset(out, 0, offsetof(struct client_response, status)); /* the status is large, and seldom asked for */
+	/* The status is large, and seldom asked for. */
+	memset(out, 0, offsetof(struct client_response, status));
 	if (method == CLIENT_STATUS) {
 		memset(&out->status, 0, sizeof out->status);
 	}

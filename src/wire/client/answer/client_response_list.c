@@ -1,12 +1,14 @@
-/* Lists in responses, item by item. */
+/* client_response_list.c: the client's side of the lists in responses, which it decodes item by
+ * item. */
 #include "client_response.h"
 
 #include "client_list.h"
 
+/* The longest code of an error, in bytes. */
 #define CODE_BYTES_MAX 63
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A map of facts of two sets; what is in neither is skipped. */
+/* Reads a map with fields of two sets. What is in neither set is skipped. */
 static void response_take_facts(struct unpack *u, const struct client_fact_set *one, const struct client_fact_set *other) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
@@ -26,7 +28,6 @@ void client_response_take_entry(struct unpack *u, void *item) {
 	response_take_facts(u, &set, &keys);
 }
 
-/* Facts of a waiter that are of a kind with a holder's. */
 #define WAITER_MODE(name, member, type) { name, type, offsetof(struct client_waiter, mode.member), 0 }
 #define WAITER_LABEL(name, member, type) { name, type, offsetof(struct client_waiter, label.member), 0 }
 static void response_take_waiter(struct unpack *u, void *item) {
@@ -54,7 +55,7 @@ static void response_take_waiter(struct unpack *u, void *item) {
 	waiter->has_lock_id = !id128_zero(waiter->lock_id);
 }
 
-/* One of several keys that were acquired together. */
+/* Reads one of several locks that were acquired together. */
 static void response_take_got(struct unpack *u, void *item) {
 	struct client_got *got = item;
 	static const struct client_fact facts[] = {
@@ -74,14 +75,16 @@ int client_response_take_code(struct unpack *u) {
 	char code[CODE_BYTES_MAX + 1] = { 0 };
 	struct slice s = unpack_bytes(u, SIZE_MAX);
 	if (s.size == 0 || s.size > CODE_BYTES_MAX) {
-		return PAWL_EPROTOCOL; /* a later version's */
+		/* A later version may have such a code. */
+		return PAWL_EPROTOCOL;
 	}
 	memcpy(code, s.data, s.size);
 	int error = pawl_error_from_code(code);
 	return error ? error : PAWL_EPROTOCOL;
 }
 
-/* One of an extension's locks: facts of its own, or an error with the same names. */
+/* Reads one of the locks of an extension. It has the fields of a result, or an error, whose map is
+ * read by the same table. */
 static void response_take_extended_map(struct unpack *u, struct client_extended *item, unsigned *got) {
 	static const struct client_fact facts[] = {
 		{ "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 },
@@ -100,7 +103,9 @@ static void response_take_extended_map(struct unpack *u, struct client_extended 
 		if (slice_equal(name, slice_str("code"))) {
 			item->error = client_response_take_code(u);
 		} else if (slice_equal(name, slice_str("error")) && !item->error && unpack_peek(u) == UNPACK_MAP) {
-			item->error = PAWL_EPROTOCOL; /* until its code is known; also keeps errors from nesting */
+			/* This stands until the code is known. It also keeps an error from having
+			 * another one inside. */
+			item->error = PAWL_EPROTOCOL;
 			response_take_extended_map(u, item, got);
 		} else if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u)) {
 			unpack_skip(u);
@@ -118,13 +123,15 @@ static void response_take_extended(struct unpack *u, void *item) {
 
 /* ---- which list where ---- */
 
+/* A list in a response. */
 struct response_list {
+	/* The key in the map of the result. */
 	const char *name;
 	size_t item_bytes;
 	void (*take)(struct unpack *u, void *item);
 };
 
-/* The list of a method's result; NULL: it has none. */
+/* Returns the list of the method's result, or NULL if it has none. */
 static const struct response_list *response_list_of(enum client_method method) {
 	static const struct response_list keys = { "keys", sizeof(struct client_entry), client_response_take_entry };
 	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter), response_take_waiter };
@@ -139,7 +146,7 @@ static const struct response_list *response_list_of(enum client_method method) {
 	return lists[method];
 }
 
-/* Behind the `count` that are there; returns how many there are then. */
+/* Reads a list behind the `count` items that are in the room. Returns how many there are then. */
 static size_t response_take_items(struct response_reader *r, struct client_room *room, size_t count, const struct response_list *list) {
 	uint32_t more = unpack_array(&r->u);
 	for (uint32_t i = 0; i < more && !r->u.bad; i++) {
@@ -171,7 +178,7 @@ static void response_take_holders(struct response_reader *r) {
 
 /* ---- what each master says ---- */
 
-/* nil: none. */
+/* Reads the promise of a master, or nil if it has not given one. */
 static void response_take_promise(struct unpack *u, struct client_witness *w) {
 	static const struct client_fact facts[] = {
 		{ "left_ms", FACT_MS, offsetof(struct client_witness, promise_left), 0 },
@@ -212,7 +219,7 @@ static void response_take_witness(struct response_reader *r, struct client_witne
 	w->count = (uint32_t)r->out->count - w->first;
 }
 
-/* More than a cluster may have are left out. */
+/* Masters beyond the largest number of masters are left out. */
 static void response_take_masters(struct response_reader *r) {
 	uint32_t count = unpack_array(&r->u);
 	r->out->master_count = 0;

@@ -1,4 +1,4 @@
-/* The answer to `status`, both ways by the same tables. */
+/* client_status.c: encodes and decodes the answer to `status` by the same tables. */
 #include "client_status.h"
 
 #include "pawl/error.h"
@@ -44,7 +44,7 @@ static const struct client_fact status_facts[] = {
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Maps of their own inside the result. */
+/* The fields of the maps inside the result. */
 static const struct client_fact replication_facts[] = {
 	FACT(log_next, FACT_U64),
 	FACT(log_oldest, FACT_U64),
@@ -77,19 +77,19 @@ static const struct client_fact peer_facts[] = {
 	{ "round_trip_us", FACT_US, offsetof(struct client_status_peer, round_trip), 0 },
 	PEER_FACT(follows, FACT_BOOL),
 };
-/* Only of one that follows. */
+/* The fields of a peer that follows the node. */
 static const struct client_fact follower_facts[] = {
 	PEER_FACT(position, FACT_U64),
 	PEER_FACT(lag, FACT_U64),
 };
-/* Only where there is TLS. */
+/* The fields of a peer whose certificate is known. */
 static const struct client_fact certificate_facts[] = {
 	PEER_FACT(serial, FACT_TEXT),
 	PEER_FACT(certificate_ends, FACT_U64),
 	PEER_FACT(certificate_role, FACT_TEXT),
 };
 
-/* Only where it is known. */
+/* The field of a peer whose access rules are known. */
 static const struct client_fact rights_facts[] = {
 	PEER_FACT(rights, FACT_TEXT),
 };
@@ -98,7 +98,8 @@ static const char *status_state_name(enum core_state state) {
 	switch (state) {
 	case CORE_UNBORN:
 	case CORE_OUTSIDE:
-		return "unconfigured"; /* waits_for tells which */
+		/* waits_for tells which of the two it is. */
+		return "unconfigured";
 	case CORE_FOLLOWING:
 		return "following";
 	case CORE_HANDOVER:
@@ -188,7 +189,7 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 
 /* ---- writing ---- */
 
-/* The names of all masters, resp. all replicas, as a list. */
+/* Writes a list of the names of the peers that have that role. */
 static void status_put_names(struct pack *k, struct pack_open *map, const char *key, const char *role,
 	const struct client_status *status) {
 	pack_key(k, map, key);
@@ -282,7 +283,7 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 
 /* ---- reading ---- */
 
-/* Each pair goes to the first set that knows its name. */
+/* Reads a map. Each pair goes to the first set that has a field of its name. */
 static void status_take_map(struct unpack *u, const struct client_fact_set *sets, size_t count) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
@@ -305,7 +306,7 @@ static void status_take_peer(struct unpack *u, struct client_status_peer *peer) 
 	status_take_map(u, sets, COUNT(sets));
 }
 
-/* Those beyond NODES_MAX (a newer server may allow more) are left out. */
+/* Peers beyond NODES_MAX are left out; a newer server may allow more. */
 static void status_take_peers(struct unpack *u, struct client_status *out) {
 	uint32_t count = unpack_array(u);
 	out->peer_count = 0;
@@ -330,7 +331,7 @@ static void status_take_missing(struct unpack *u, struct client_status *out) {
 	}
 }
 
-/* A map inside the result, or nil; true: it was there. */
+/* Reads a map inside the result. Returns false if it is nil. */
 static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count, struct client_status *out) {
 	const struct client_fact_set sets[] = { { facts, count, out, NULL }, { &age_fact, facts == following_facts, out, NULL } };
 	if (unpack_peek(u) == UNPACK_NIL) {

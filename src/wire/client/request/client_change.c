@@ -1,4 +1,5 @@
-/* The parameters of changes of the set: what is wrong is said here where it can be, the rest is the core's to know. */
+/* client_change.c: the parameters of the changes of the set of nodes. What can be wrong with them
+ * by themselves is refused here. Whether a change is possible is for the core to decide. */
 #include "client_change.h"
 
 #include "check.h"
@@ -18,7 +19,8 @@ static bool change_name_valid(struct slice s) {
 	return s.size >= 1 && s.size <= NODE_NAME_MAX;
 }
 
-/* host:port, the port 1 to 65535; what the host means is found out when it is dialled. */
+/* Tells whether the text is host:port with a port from 1 to 65535. Whether there is such a host
+ * turns out when it is dialled. */
 static bool change_address_valid(struct slice s) {
 	size_t colon = s.size, port = 0;
 	while (colon > 0 && s.data[colon - 1] != ':') {

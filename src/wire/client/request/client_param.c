@@ -1,10 +1,13 @@
-/* The parameters of requests: which each method takes. */
+/* client_param.c: the tables that say which parameters each method takes, and which of them it
+ * needs. */
 #include "client_change.h"
 #include "client_param.h"
 #include "client_terms.h"
 
 #define METHOD_BIT(method) (1u << (method))
 
+/* Sets of methods: those that take a key, those that take a lease, those that take the mode of a
+ * lock, and those that take a lock_id. */
 #define M_KEYED \
 	(METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE) | \
 		METHOD_BIT(CLIENT_DOWNGRADE) | METHOD_BIT(CLIENT_TRANSFER) | METHOD_BIT(CLIENT_ASK_RELEASE) | METHOD_BIT(CLIENT_EXPLAIN) | \
@@ -15,6 +18,7 @@
 #define M_TERMS (METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_PARAM_GROUP))
 #define M_HELD (M_LEASED | METHOD_BIT(CLIENT_PARAM_GROUP) | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE) | METHOD_BIT(CLIENT_DOWNGRADE) | METHOD_BIT(CLIENT_TRANSFER))
 
+/* The changes of the set that take the name of a node, and those that take `anyway`. */
 #define M_NAMED \
 	(METHOD_BIT(CLIENT_CLUSTER_ADD_REPLICA) | METHOD_BIT(CLIENT_CLUSTER_PROMOTE) | METHOD_BIT(CLIENT_CLUSTER_DEMOTE) | \
 		METHOD_BIT(CLIENT_CLUSTER_REMOVE))
@@ -79,8 +83,10 @@ static const struct client_param_rule param_rules[] = {
 #define PARAM_RULES (sizeof param_rules / sizeof param_rules[0])
 
 struct param_method {
+	/* The bits CLIENT_HAS_... of the parameters that the method needs. */
 	uint64_t required;
-	const char *unknown; /* the answer to a parameter that it does not take */
+	/* The answer to a parameter that the method does not take. */
+	const char *unknown;
 };
 
 static const struct param_method param_methods[CLIENT_PARAM_SETS] = {

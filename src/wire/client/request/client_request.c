@@ -1,4 +1,5 @@
-/* Requests, as the server reads them: what is wrong is refused by its name. */
+/* client_request.c: the server's side of requests, which decodes them. A refusal names what is
+ * wrong. */
 #include <stddef.h>
 #include <string.h>
 
@@ -11,16 +12,20 @@
 _Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE && CHANGE_ADD_REPLICA == 0,
 	"changes of the set come last, in the order of enum change_kind");
 
-#define REQUEST_NAME_MAX 64 /* of a method or a parameter */
+/* How many bytes of the name of an unknown method or parameter a refusal repeats. */
+#define REQUEST_NAME_MAX 64
 
+/* A request that is being read. */
 struct request_reader {
 	struct unpack u;
 	struct client_decoder *d;
 	struct client_refusal *refusal;
-	int error; /* 0, or what client_request_decode returns */
+	/* 0, or the error that client_request_decode returns. */
+	int error;
 };
 
-/* The first refusal stays. Answers on the wire know no PAWL_EPROTOCOL: that is a bad_request. */
+/* Refuses the request. The first refusal counts. PAWL_EPROTOCOL has no code on the wire, so the
+ * client is told bad_request. */
 static void request_refuse(struct request_reader *r, int error, struct slice field, const char *message) {
 	if (!r->error) {
 		r->error = error;
@@ -32,7 +37,8 @@ static void request_refuse_text(struct request_reader *r, const char *field, con
 	request_refuse(r, PAWL_EBADREQUEST, slice_str(field), message);
 }
 
-/* The bytes end before the request does: client_scan was not asked, or nests deeper than anything we know. */
+/* Refuses the request, and returns true, if its bytes ended too early. client_scan was not called
+ * then, or the request is nested deeper than any that we know. */
 static bool request_broken(struct request_reader *r) {
 	if (r->u.bad) {
 		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "this is not a MessagePack-RPC request: [0, msgid, method, [params]]");
@@ -74,14 +80,14 @@ static void request_take_param(struct request_reader *r, unsigned method, struct
 	}
 }
 
-/* A parameter that is missing. */
+/* Refuses the request if a parameter is missing. It names the one with the lowest bit. */
 static void request_require(struct request_reader *r, unsigned method, uint64_t missing) {
 	if (missing && !r->error) {
 		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)), "is missing: this method needs it");
 	}
 }
 
-/* As far as the first piece of a long list. */
+/* Reads the parameters, but stops behind the first piece of a long list. */
 static void request_take_pairs(struct request_reader *r, unsigned method, uint32_t pairs, struct client_request *out) {
 	for (; pairs > 0 && !r->error && r->d->rest.left == 0; pairs--) {
 		request_take_param(r, method, out);
@@ -98,7 +104,7 @@ static void request_take_map(struct request_reader *r, unsigned method, struct c
 	request_take_pairs(r, method, unpack_map(&r->u), out);
 }
 
-/* One of `locks`: a map as of a method of its own. */
+/* Reads an item of `locks`, which is a map with parameters like those of a method. */
 static void request_take_item(struct request_reader *r, unsigned method, struct client_request *item) {
 	memset(item, 0, offsetof(struct client_request, label_bytes));
 	request_take_map(r, method, item);
@@ -123,15 +129,21 @@ static void request_take_group_lock(struct request_reader *r, void *out) {
 	*(struct core_lock *)out = (struct core_lock){ item.core.key, item.core.lock_id, item.core.terms.of, item.core.terms.count };
 }
 
+/* What a list of locks has to be. */
 struct request_list {
-	const char *must_be, *must_have; /* what is said of another type, resp. count */
+	/* The answer to a value of another type, and the answer to a list that is too short or too
+	 * long. */
+	const char *must_be, *must_have;
+	/* The most items that the list may have. */
 	uint32_t max;
 	size_t item_bytes;
 	void (*take)(struct request_reader *r, void *item);
+	/* The list is decoded in pieces if the decoder has `piece` set. */
 	bool in_pieces;
 };
 
-/* From number `done` on; what is left for another time is noted. Returns how many there are in all; 0: refused, or no memory. */
+/* Reads the items from index `done` on, and notes in the decoder what is left for another time.
+ * Returns `count`, or 0 if the request is refused or there is no memory. */
 static uint32_t request_take_piece(struct request_reader *r, const struct request_list *list, uint32_t done, uint32_t count) {
 	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
 	const uint32_t piece = list->in_pieces ? r->d->piece : 0, end = piece && count - done > piece ? done + piece : count;
@@ -147,7 +159,8 @@ static uint32_t request_take_piece(struct request_reader *r, const struct reques
 	return r->error ? 0 : count;
 }
 
-/* Returns how many there are, in the decoder's first room; 0: refused, or no memory. */
+/* Reads a list, or its first piece, into the decoder's first room. Returns how many items the list
+ * has, or 0 if the request is refused or there is no memory. */
 static uint32_t request_take_items(struct request_reader *r, const struct request_list *list) {
 	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
 		request_refuse_text(r, "locks", list->must_be);
@@ -175,7 +188,7 @@ static bool group_names_id_twice(const struct client_request *r) {
 	return false;
 }
 
-/* All of these keys or none. */
+/* Reads the `locks` of an acquire, which are acquired together or not at all. */
 static void request_take_group(struct request_reader *r, struct client_request *out) {
 	_Static_assert(CORE_LOCKS_MAX == 64, "the text below says it");
 	static const struct request_list list = { "must be a list of maps with key, and perhaps lock_id, mode, permits, of",
@@ -197,7 +210,8 @@ static void request_take_locks(struct request_reader *r, struct client_request *
 	out->locks = r->d->rooms[CLIENT_LIST_FIRST].items;
 }
 
-/* One of `masters` and `replicas`; both stand in the decoder's memory, one behind the other. */
+/* Reads `masters` or `replicas`. Both lists stand in the decoder's first room, one behind the
+ * other. */
 static void request_take_nodes(struct request_reader *r, bool masters, struct client_request *out) {
 	const char *field = masters ? "masters" : "replicas";
 	struct core_change *change = &out->change;
@@ -236,7 +250,7 @@ static void request_take_list(struct request_reader *r, const struct client_para
 	}
 }
 
-/* Of a change of the set. */
+/* Checks a change of the set as a whole, and puts its masters before its replicas. */
 static void request_check_change(struct request_reader *r, struct client_request *out) {
 	const char *field = "params";
 	const char *problem = client_change_problem(out, &field);
@@ -248,7 +262,8 @@ static void request_check_change(struct request_reader *r, struct client_request
 	}
 }
 
-/* Which of the required parameters are missing, and what must not stand beside `locks`. */
+/* Returns which of the required parameters are missing. Refuses those that must not go together
+ * with `locks`. */
 static uint64_t request_check_locks(struct request_reader *r, const struct client_request *out) {
 	uint64_t missing = client_param_required(out->method) & ~out->present;
 	if (!(out->present & CLIENT_HAS_LOCKS)) {
@@ -266,11 +281,12 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 	return missing & ~CLIENT_HAS_KEY;
 }
 
-/* Of those that are about one key or all with a prefix. */
+/* Checks a method that takes either a key or a prefix. */
 static void request_check_prefix(struct request_reader *r, struct client_request *out) {
 	uint64_t which = out->present & (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX);
 	if (which == 0 && out->method == CLIENT_CAN) {
-		return; /* it may be about a method that has no key */
+		/* The question may be about a method that has no key. */
+		return;
 	}
 	if (which == 0) {
 		request_refuse_text(r, "key", "is missing: this method needs it, or prefix instead");
@@ -283,7 +299,7 @@ static void request_check_prefix(struct request_reader *r, struct client_request
 	}
 }
 
-/* What the table of parameters cannot say. */
+/* Checks what the table of parameters cannot say. */
 static void request_check_together(struct request_reader *r, struct client_request *out) {
 	const char *field;
 	request_require(r, out->method, request_check_locks(r, out));
@@ -371,7 +387,8 @@ int client_request_decode(struct client_decoder *d, struct slice message, struct
 	d->rest = (struct client_rest){ 0 };
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
 	r.u.bad = unpack_array(&r.u) != 4 || r.u.bad;
-	unpack_uint(&r.u, 0); /* a request's type */
+	/* The type of a request is 0. */
+	unpack_uint(&r.u, 0);
 	out->msgid = (uint32_t)unpack_uint(&r.u, UINT32_MAX);
 	if (request_broken(&r)) {
 		return r.error;

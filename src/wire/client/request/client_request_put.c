@@ -1,4 +1,4 @@
-/* Requests, as the client writes them. */
+/* client_request_put.c: the client's side of requests, which encodes them. */
 #include "check.h"
 #include "client.h"
 #include "client_change.h"

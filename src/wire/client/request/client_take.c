@@ -1,4 +1,5 @@
-/* Readers of parameters: what is wrong is said with the remedy. */
+/* client_take.c: the readers of parameters. Each answer to a wrong value also says what to do about
+ * it. */
 #include "client_param.h"
 
 const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long, struct slice *out, int *error) {
@@ -61,7 +62,8 @@ const char *client_take_key(struct unpack *u, struct client_request *r, int *err
 }
 
 const char *client_take_prefix(struct unpack *u, struct client_request *r, int *error) {
-	r->core.prefix = r->method != CLIENT_LIST; /* which takes nothing else */
+	/* A list takes nothing but a prefix, so the core needs no flag for it. */
+	r->core.prefix = r->method != CLIENT_LIST;
 	return take_key_bytes(u, &r->core.key, error);
 }
 
@@ -104,7 +106,7 @@ static uint64_t param_be(const uint8_t *p, unsigned bytes) {
 	return value;
 }
 
-/* True: the bytes may be a value_seq, and are now also expected as one. */
+/* Returns true if the bytes may be a value_seq; then the request expects it. */
 static bool take_seq(struct slice s, struct client_request *r) {
 	if (s.size != CLIENT_VALUE_SEQ_BYTES) {
 		return false;
@@ -118,7 +120,8 @@ static bool take_seq(struct slice s, struct client_request *r) {
 	return true;
 }
 
-/* The present value, or a value_seq: bytes that may be either are met by either. */
+/* `expect` is the present value, or its value_seq. If the bytes may be either, the update goes
+ * through if either is what is there. */
 const char *client_take_expect(struct unpack *u, struct client_request *r, int *error) {
 	const char *problem = take_value_bytes(u, &r->core.expected, error);
 	r->core.expect_value = true;
@@ -212,7 +215,7 @@ const char *client_take_for(struct unpack *u, struct client_request *r, int *err
 	return choice < 0 ? "must be \"held\" or \"free\"" : NULL;
 }
 
-/* Opaque to callers: any 16 bytes may have been answered. */
+/* A position is opaque to callers, so any 16 bytes may be one that a node has answered. */
 const char *client_take_from(struct unpack *u, struct client_request *r, int *error) {
 	struct slice s = { 0 };
 	if (client_take_bytes(u, SIZE_MAX, NULL, &s, error) || s.size != CLIENT_POSITION_BYTES) {

@@ -1,4 +1,5 @@
-/* The parameters of what a lock excludes, in what order it is given, and what its holder says about itself. */
+/* client_terms.c: the parameters that say what a lock excludes, in which order requests are served,
+ * and what the holder says about itself. */
 #include "client_fact.h"
 #include "client_terms.h"
 
@@ -40,7 +41,8 @@ const char *client_take_priority(struct unpack *u, struct client_request *r, int
 	if (type == UNPACK_NEGATIVE) {
 		priority = unpack_int(u);
 	} else if (type == UNPACK_UINT) {
-		uint64_t number = unpack_uint(u, UINT64_MAX); /* which may be too large for a sign */
+		/* The number may be too large for a type with a sign. */
+		uint64_t number = unpack_uint(u, UINT64_MAX);
 		priority = number <= INT32_MAX ? (int64_t)number : INT64_MAX;
 	}
 	if (priority < INT32_MIN || priority > INT32_MAX) {
@@ -55,7 +57,8 @@ const char *client_take_lock_delay(struct unpack *u, struct client_request *r, i
 	return client_take_ms(u, 0, &r->core.terms.delay);
 }
 
-/* Of an acquire the terms carry it; of an extension the request does. */
+/* Sets the number of the connection that ends the lock. The core reads it in the terms of an
+ * acquire, and in the request of an extension. */
 static void set_bond(struct client_request *r, uint32_t named) {
 	r->core.binding = named;
 	r->core.terms.binding = !r->release_on_disconnect ? 0 : named ? named : 1;
