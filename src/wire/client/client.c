@@ -40,10 +40,18 @@ bool client_method_op(enum client_method method, enum core_op *out) {
 		enum client_method method;
 		enum core_op op;
 	} rows[] = {
-		{ CLIENT_ACQUIRE, CORE_ACQUIRE },     { CLIENT_EXTEND, CORE_EXTEND },     { CLIENT_UPDATE, CORE_UPDATE },
-		{ CLIENT_RELEASE, CORE_RELEASE },     { CLIENT_GET, CORE_GET },           { CLIENT_LIST, CORE_LIST },
-		{ CLIENT_WAIT, CORE_WAIT },           { CLIENT_WAITERS, CORE_WAITERS },   { CLIENT_BREAK, CORE_BREAK },
-		{ CLIENT_DOWNGRADE, CORE_DOWNGRADE }, { CLIENT_TRANSFER, CORE_TRANSFER }, { CLIENT_ASK_RELEASE, CORE_ASK },
+		{ CLIENT_ACQUIRE, CORE_ACQUIRE },
+		{ CLIENT_EXTEND, CORE_EXTEND },
+		{ CLIENT_UPDATE, CORE_UPDATE },
+		{ CLIENT_RELEASE, CORE_RELEASE },
+		{ CLIENT_GET, CORE_GET },
+		{ CLIENT_LIST, CORE_LIST },
+		{ CLIENT_WAIT, CORE_WAIT },
+		{ CLIENT_WAITERS, CORE_WAITERS },
+		{ CLIENT_BREAK, CORE_BREAK },
+		{ CLIENT_DOWNGRADE, CORE_DOWNGRADE },
+		{ CLIENT_TRANSFER, CORE_TRANSFER },
+		{ CLIENT_ASK_RELEASE, CORE_ASK },
 		{ CLIENT_EXPLAIN, CORE_EXPLAIN },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -72,7 +80,8 @@ void client_decoder_done(struct client_decoder *d) {
 	*d = (struct client_decoder){ 0 };
 }
 
-void *client_list_room(const struct allocator *alloc, struct client_room *room, size_t count, size_t item_bytes) {
+void *client_list_room(const struct allocator *alloc, struct client_room *room, size_t count,
+	size_t item_bytes) {
 	if ((count + 1) * item_bytes > room->bytes) {
 		size_t bytes = room->bytes ? room->bytes * 2 : CLIENT_LIST_MIN * item_bytes;
 		bytes = bytes >= (count + 1) * item_bytes ? bytes : (count + 1) * item_bytes;

@@ -4,7 +4,8 @@
 #include "check.h"
 
 #define FACT(member, type_, bit_) { #member, type_, offsetof(struct client_entry, member), bit_ }
-#define FACT_NAMED(name_, member, type_, bit_) { name_, type_, offsetof(struct client_entry, member), bit_ }
+#define FACT_NAMED(name_, member, type_, bit_) \
+	{ name_, type_, offsetof(struct client_entry, member), bit_ }
 const struct client_fact client_entry_facts[] = {
 	FACT(owner, FACT_BYTES, CLIENT_ENTRY_OWNER),
 	FACT(value, FACT_BYTES, CLIENT_ENTRY_VALUE),
@@ -42,13 +43,18 @@ const struct client_fact client_label_facts[CLIENT_LABEL_FACT_COUNT] = {
 	{ "pid", FACT_U32, offsetof(struct client_label, pid), CLIENT_ENTRY_PID },
 };
 
-static const char *const fact_modes[] = { [CLIENT_EXCLUSIVE] = "exclusive", [CLIENT_SHARED] = "shared", [CLIENT_PERMITS] = "permits" };
+static const char *const fact_modes[] = { [CLIENT_EXCLUSIVE] = "exclusive",
+	[CLIENT_SHARED] = "shared",
+	[CLIENT_PERMITS] = "permits" };
 
 struct client_mode_facts client_mode_of(const struct terms *terms) {
 	if (terms_semaphore(terms)) {
-		return (struct client_mode_facts){ CLIENT_PERMITS, terms->count, terms->of, terms->set };
+		return (struct client_mode_facts){ CLIENT_PERMITS, terms->count, terms->of,
+			terms->set };
 	}
-	return (struct client_mode_facts){ .mode = terms->of == SHARE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE };
+	return (struct client_mode_facts){
+		.mode = terms->of == SHARE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE
+	};
 }
 
 /* A request that waits for permits has no permit numbers yet. */
@@ -96,7 +102,8 @@ static struct ballot fact_take_ballot(struct unpack *u) {
 		u->bad = true;
 		return (struct ballot){ 0 };
 	}
-	return (struct ballot){ fact_be(s.data, 8), fact_be(s.data + 8, 8), (uint32_t)fact_be(s.data + 16, 4) };
+	return (struct ballot){ fact_be(s.data, 8), fact_be(s.data + 8, 8),
+		(uint32_t)fact_be(s.data + 16, 4) };
 }
 
 static struct client_position fact_take_position(struct unpack *u) {
@@ -283,13 +290,14 @@ static void fact_put_value(struct pack *k, enum client_fact_type type, const voi
 	}
 }
 
-void client_fact_put(struct pack *k, struct pack_open *map, const struct client_fact *fact, const void *base) {
+void client_fact_put(struct pack *k, struct pack_open *map, const struct client_fact *fact,
+	const void *base) {
 	pack_key(k, map, fact->name);
 	fact_put_value(k, fact->type, (const char *)base + fact->offset);
 }
 
-void client_fact_put_all(struct pack *k, struct pack_open *map, const struct client_fact *facts, size_t count, const void *base,
-	uint32_t present) {
+void client_fact_put_all(struct pack *k, struct pack_open *map, const struct client_fact *facts,
+	size_t count, const void *base, uint32_t present) {
 	for (size_t i = 0; i < count; i++) {
 		if (facts[i].bit == 0 || (present & facts[i].bit)) {
 			client_fact_put(k, map, &facts[i], base);

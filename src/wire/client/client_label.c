@@ -24,8 +24,11 @@ static uint8_t *label_put(uint8_t *p, char name, struct slice s, size_t max) {
 }
 
 uint32_t client_label_pack(const struct client_label *label, uint8_t out[LABEL_MAX]) {
-	_Static_assert(1 + (2 + 2 + CLIENT_HOST_MAX) + (2 + 5) + (2 + 2 + CLIENT_LABEL_MAX) <= LABEL_MAX, "the largest one fits");
-	uint32_t pairs = (label->host.size ? 1u : 0u) + (label->pid ? 1u : 0u) + (label->text.size ? 1u : 0u);
+	_Static_assert(1 + (2 + 2 + CLIENT_HOST_MAX) + (2 + 5) + (2 + 2 + CLIENT_LABEL_MAX) <=
+			LABEL_MAX,
+		"the largest one fits");
+	uint32_t pairs = (label->host.size ? 1u : 0u) + (label->pid ? 1u : 0u) +
+		(label->text.size ? 1u : 0u);
 	if (pairs == 0) {
 		return 0;
 	}

@@ -82,7 +82,8 @@ static bool scan_is_message(struct slice in) {
 
 /* Sets the parser to where it stopped. For an open container it matters only how many objects are
  * still missing, so a map goes on as if it were an array. */
-static void scan_resume(struct scan_context *parser, const struct client_scanner *s, uint32_t items_max) {
+static void scan_resume(struct scan_context *parser, const struct client_scanner *s,
+	uint32_t items_max) {
 	scan_init(parser);
 	parser->user = (struct scan_account){ s->items, items_max };
 	parser->cs = s->state;
@@ -95,7 +96,8 @@ static void scan_resume(struct scan_context *parser, const struct client_scanner
 }
 
 /* Keeps where the parser has stopped. */
-static void scan_suspend(struct client_scanner *s, const struct scan_context *parser, size_t position) {
+static void scan_suspend(struct client_scanner *s, const struct scan_context *parser,
+	size_t position) {
 	s->position = position;
 	s->items = parser->user.items;
 	s->state = parser->cs;
@@ -104,12 +106,14 @@ static void scan_suspend(struct client_scanner *s, const struct scan_context *pa
 	for (uint32_t i = 0; i < s->depth; i++) {
 		const uint32_t count = (uint32_t)parser->stack[i].count;
 		const unsigned part = parser->stack[i].ct;
-		s->left[i] = part == MSGPACK_CT_ARRAY_ITEM ? count : 2 * count - (part == MSGPACK_CT_MAP_VALUE);
+		s->left[i] = part == MSGPACK_CT_ARRAY_ITEM
+			? count
+			: 2 * count - (part == MSGPACK_CT_MAP_VALUE);
 	}
 }
 
-enum client_scan client_scan(struct client_scanner *s, const struct client_limits *limits, struct slice in,
-	size_t *out_size) {
+enum client_scan client_scan(struct client_scanner *s, const struct client_limits *limits,
+	struct slice in, size_t *out_size) {
 	if (in.size <= s->position) {
 		return CLIENT_SCAN_MORE;
 	}
@@ -130,5 +134,7 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 		return CLIENT_SCAN_COMPLETE;
 	}
 	scan_suspend(s, &parser, position);
-	return in.size >= limits->bytes || position + s->needs > limits->bytes ? CLIENT_SCAN_TOO_LARGE : CLIENT_SCAN_MORE;
+	return in.size >= limits->bytes || position + s->needs > limits->bytes
+		? CLIENT_SCAN_TOO_LARGE
+		: CLIENT_SCAN_MORE;
 }

@@ -3,7 +3,7 @@
  * needs also when they are not all there. */
 #include "unpack.h"
 
-/* The template asserts what its caller passes, in a way of its own. */
+/* The template checks its arguments with assert, which NDEBUG switches off. */
 #define NDEBUG
 /* Containers are not entered. */
 #define MSGPACK_EMBED_STACK_SIZE 1
@@ -39,8 +39,8 @@ static inline int head_container(struct unpack_head *h, enum unpack_type type, u
 	return HEAD_IS_ALL;
 }
 
-/* What the template calls, by the names that it wants. `o` would be an object of a tree, which we
- * do not build. */
+/* These are the callbacks, by the names that the template gives them. `o` would be an object of a
+ * tree, which we do not build. */
 #define head_on_root(h) head_root(*(h))
 #define head_on_nil(h, o) (*(o) = 0, 0)
 #define head_on_true(h, o) (*(o) = 0, head_number(*(h), UNPACK_BOOL, 1))
@@ -94,13 +94,15 @@ enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out) {
 	const int result = head_execute(&parser, (const char *)in.data, in.size, &used);
 	out->head_bytes = (uint32_t)used;
 	if (result > 0) {
-		out->head_bytes -= out->type == UNPACK_EXT && out->size == UINT32_MAX ? 0 : out->size;
+		out->head_bytes -=
+			out->type == UNPACK_EXT && out->size == UINT32_MAX ? 0 : out->size;
 		return UNPACK_FOUND;
 	}
 	if (result == 0 && parser.cs >= MSGPACK_ACS_STR_VALUE) {
 		return head_of_string(&parser, in.size, out);
 	}
-	out->head_bytes++; /* The parser stands on the last byte of a container's head. */
+	/* The parser stands on the last byte of a container's head. */
+	out->head_bytes++;
 	return result == 0 ? UNPACK_SHORT : result == HEAD_IS_ALL ? UNPACK_FOUND : UNPACK_INVALID;
 }
 

@@ -14,10 +14,12 @@
 
 /* ---- packets ---- */
 
-enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_body, size_t *out_need) {
+enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_body,
+	size_t *out_need) {
 	size_t need = PEER_PREFIX_BYTES;
 	if (in.size >= need) {
-		size_t size = (size_t)in.data[0] << 24 | (size_t)in.data[1] << 16 | (size_t)in.data[2] << 8 | in.data[3];
+		size_t size = (size_t)in.data[0] << 24 | (size_t)in.data[1] << 16 |
+			(size_t)in.data[2] << 8 | in.data[3];
 		if (size == 0 || size > body_max) {
 			return PEER_SCAN_GARBAGE;
 		}
@@ -59,7 +61,8 @@ static int peer_head_encode(const struct frame *frame, struct buffer *out) {
 
 int peer_frame_encode(const struct frame *frame, struct buffer *out) {
 	size_t start = out->size;
-	int error = frame->count > PEER_MESSAGES_MAX ? PAWL_ETOOLARGE : peer_head_encode(frame, out);
+	int error =
+		frame->count > PEER_MESSAGES_MAX ? PAWL_ETOOLARGE : peer_head_encode(frame, out);
 	for (size_t i = 0; i < frame->count && !error; i++) {
 		error = peer_message_encode(&frame->messages[i], out);
 	}
@@ -94,7 +97,8 @@ static bool peer_decoder_room(struct peer_decoder *d, size_t count) {
 		return true;
 	}
 	size_t capacity = d->capacity ? d->capacity * 2 : PEER_CAPACITY_MIN;
-	struct message *grown = alloc_resize(d->alloc, d->messages, d->capacity * sizeof *grown, capacity * sizeof *grown);
+	struct message *grown = alloc_resize(d->alloc, d->messages, d->capacity * sizeof *grown,
+		capacity * sizeof *grown);
 	if (!grown) {
 		return false;
 	}

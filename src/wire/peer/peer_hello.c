@@ -6,7 +6,15 @@
 #include "peer.h"
 #include "unpack.h"
 
-enum hello_key { HELLO_VERSIONS, HELLO_FEATURES, HELLO_CLUSTER, HELLO_NODE, HELLO_ID, HELLO_BOOT, HELLO_KEYS };
+enum hello_key {
+	HELLO_VERSIONS,
+	HELLO_FEATURES,
+	HELLO_CLUSTER,
+	HELLO_NODE,
+	HELLO_ID,
+	HELLO_BOOT,
+	HELLO_KEYS
+};
 static const char *const hello_keys[HELLO_KEYS] = {
 	[HELLO_VERSIONS] = "pawl", [HELLO_FEATURES] = "features", [HELLO_CLUSTER] = "cluster",
 	[HELLO_NODE] = "node", [HELLO_ID] = "id", [HELLO_BOOT] = "boot",
@@ -29,8 +37,9 @@ static bool hello_name_valid(struct slice name) {
 }
 
 static bool hello_valid(const struct peer_hello *h) {
-	return h->version_min >= 1 && h->version_min <= h->version_max && hello_name_valid(slice_str(h->cluster)) &&
-		hello_name_valid(slice_str(h->node)) && !id128_zero(h->id) && h->boot >= 1;
+	return h->version_min >= 1 && h->version_min <= h->version_max &&
+		hello_name_valid(slice_str(h->cluster)) && hello_name_valid(slice_str(h->node)) &&
+		!id128_zero(h->id) && h->boot >= 1;
 }
 
 int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
@@ -165,20 +174,25 @@ bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *
 	return theirs->version_max >= ours->version_min && theirs->version_min <= ours->version_max;
 }
 
-const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs, struct peer_terms *out) {
+const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs,
+	struct peer_terms *out) {
 	if (!peer_versions_meet(ours, theirs)) {
-		return "the two nodes speak no common version of the peer protocol: upgrade the older one";
+		return "the two nodes speak no common version of the peer protocol: upgrade the "
+			"older one";
 	}
 	if (strcmp(ours->cluster, theirs->cluster) != 0) {
-		return "the two nodes belong to different clusters: compare [cluster] name in their configurations";
+		return "the two nodes belong to different clusters: compare [cluster] name in "
+			"their configurations";
 	}
 	if (strcmp(ours->node, theirs->node) == 0) {
 		return "both nodes have the same name: compare [node] name in their configurations";
 	}
 	if (id128_equal(ours->id, theirs->id)) {
-		return "both nodes have the same identity: one state directory is a copy of the other's";
+		return "both nodes have the same identity: one state directory is a copy of the "
+			"other's";
 	}
-	out->version = ours->version_max < theirs->version_max ? ours->version_max : theirs->version_max;
+	out->version =
+		ours->version_max < theirs->version_max ? ours->version_max : theirs->version_max;
 	out->features = ours->features & theirs->features;
 	return NULL;
 }

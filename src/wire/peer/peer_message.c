@@ -19,10 +19,12 @@ struct peer_kind {
 };
 
 #define PEER_ELEMENTS(fields) \
-	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
-		!!((fields) & F_PART) + 6 * !!((fields) & F_TERMS) + !!((fields) & F_HAD))
+	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + \
+		2 * !!((fields) & F_PREPARED) + !!((fields) & F_PART) + \
+		6 * !!((fields) & F_TERMS) + !!((fields) & F_HAD))
 static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
-#define PEER_KIND(name, number, room, handler, epochs, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
+#define PEER_KIND(name, number, room, handler, epochs, fields) \
+	[number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
 	MESSAGE_TABLE(PEER_KIND)
 #undef PEER_KIND
 };
@@ -46,7 +48,9 @@ static uint8_t *peer_put_ballot(uint8_t *p, struct ballot b) {
 static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 	p = pack_put_uint(p, t->of);
 	p = pack_put_uint(p, t->count);
-	p = pack_put_uint(p, t->priority < 0 ? 2 * (uint64_t)(-(int64_t)t->priority) - 1 : 2 * (uint64_t)t->priority);
+	p = pack_put_uint(p,
+		t->priority < 0 ? 2 * (uint64_t)(-(int64_t)t->priority) - 1
+				: 2 * (uint64_t)t->priority);
 	p = pack_put_uint(p, ((uint64_t)t->delay + 999) / 1000);
 	p = pack_put_uint(p, t->set.w[0]);
 	p = pack_put_uint(p, t->set.w[1]);
@@ -160,17 +164,22 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 /* Checks that every field is in the range that cluster/message.h gives it. Fields that the kind
  * does not have do not count. */
 static bool peer_message_valid(uint32_t fields, const struct message *m) {
-	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_WATCH_EVENT;
+	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER ||
+		m->kind == MESSAGE_FEED_WATCH_EVENT;
 	return (!(fields & F_KEY) || (m->key.size >= (empty ? 0 : 1) && m->key.size <= KEY_MAX)) &&
-		(!(fields & F_TOKEN) || m->token <= TOKEN_MAX) && (!(fields & F_NOTED) || m->noted <= TOKEN_MAX) &&
-		(!(fields & F_CLOCK) || m->clock <= TOKEN_MAX) && (!(fields & F_OWNER) || m->owner.size <= OWNER_MAX) &&
+		(!(fields & F_TOKEN) || m->token <= TOKEN_MAX) &&
+		(!(fields & F_NOTED) || m->noted <= TOKEN_MAX) &&
+		(!(fields & F_CLOCK) || m->clock <= TOKEN_MAX) &&
+		(!(fields & F_OWNER) || m->owner.size <= OWNER_MAX) &&
 		(!(fields & F_IDENTITY) || m->identity.size <= IDENTITY_MAX) &&
-		(!(fields & F_VALUE) || m->value.size <= VALUE_MAX_HARD) && (!(fields & F_BLOB) || m->blob.size <= BLOB_MAX) &&
+		(!(fields & F_VALUE) || m->value.size <= VALUE_MAX_HARD) &&
+		(!(fields & F_BLOB) || m->blob.size <= BLOB_MAX) &&
 		(!(fields & F_BALLOT) || peer_ballot_valid(m->ballot)) &&
 		(!(fields & F_PREPARED) || peer_ballot_valid(m->prepared)) &&
 		(!(fields & F_FLAGS) || (m->flags & ~(uint32_t)MESSAGE_FLAGS) == 0) &&
 		(!(fields & F_STATUS) || (uint64_t)m->status <= STATUS_MAX) &&
-		(!(fields & F_PART) || peer_part_valid(m->part, m->parts)) && (!(fields & F_TERMS) || terms_valid(&m->terms)) &&
+		(!(fields & F_PART) || peer_part_valid(m->part, m->parts)) &&
+		(!(fields & F_TERMS) || terms_valid(&m->terms)) &&
 		(!(fields & F_LABEL) || m->label.size <= LABEL_MAX);
 }
 
@@ -230,7 +239,8 @@ static void peer_take_terms(struct unpack *u, struct terms *t) {
 	t->of = (uint16_t)unpack_uint(u, UINT16_MAX);
 	t->count = (uint16_t)unpack_uint(u, UINT16_MAX);
 	uint64_t priority = unpack_uint(u, UINT32_MAX);
-	t->priority = priority & 1 ? (int32_t)(-(int64_t)(priority / 2) - 1) : (int32_t)(priority / 2);
+	t->priority =
+		priority & 1 ? (int32_t)(-(int64_t)(priority / 2) - 1) : (int32_t)(priority / 2);
 	t->delay = (span_ns)unpack_uint(u, SPAN_MAX / SPAN_US) * SPAN_US;
 	t->set.w[0] = unpack_uint(u, UINT64_MAX);
 	t->set.w[1] = unpack_uint(u, UINT64_MAX);

@@ -11,42 +11,64 @@ static const struct client_fact batch_facts[] = {
 	{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
 };
 #define BATCH_FACTS (sizeof batch_facts / sizeof batch_facts[0])
-static const struct client_fact batch_lock_id = { "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 };
+static const struct client_fact batch_lock_id = { "lock_id", FACT_ID,
+	offsetof(struct client_extended, lock_id), 0 };
 
 struct client_extended client_extended_of(const struct core_reply *reply) {
-	return (struct client_extended){ .error = reply->error, .lock_id = reply->lock_id, .valid = reply->valid,
-		.token = reply->token, .quorum = reply->quorum, .acks = reply->acks, .votes = reply->votes,
-		.limit = reply->limit, .silent = reply->silent, .field = reply->field, .mode = client_mode_of(&reply->terms) };
+	return (struct client_extended){
+		.error = reply->error,
+		.lock_id = reply->lock_id,
+		.valid = reply->valid,
+		.token = reply->token,
+		.quorum = reply->quorum,
+		.acks = reply->acks,
+		.votes = reply->votes,
+		.limit = reply->limit,
+		.silent = reply->silent,
+		.field = reply->field,
+		.mode = client_mode_of(&reply->terms)
+	};
 }
 
-static void batch_put_item(struct pack *k, const struct client_extended *item, const struct client_facts *facts) {
+static void batch_put_item(struct pack *k, const struct client_extended *item,
+	const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
 	if (!id128_zero(item->lock_id)) {
 		client_fact_put(k, &map, &batch_lock_id, item);
 	}
 	if (item->error) {
-		struct core_reply reply = { .op = CORE_EXTEND, .error = item->error, .quorum = item->quorum,
-			.votes = item->votes, .acks = item->acks, .silent = item->silent, .limit = item->limit,
-			.field = item->field };
+		struct core_reply reply = {
+			.op = CORE_EXTEND,
+			.error = item->error,
+			.quorum = item->quorum,
+			.votes = item->votes,
+			.acks = item->acks,
+			.silent = item->silent,
+			.limit = item->limit,
+			.field = item->field
+		};
 		pack_key(k, &map, "error");
 		client_reply_put_error(k, &reply, facts);
 	} else {
 		client_fact_put_all(k, &map, batch_facts, BATCH_FACTS, item, 0);
 		if (item->mode.mode == CLIENT_PERMITS) {
-			client_fact_put_all(k, &map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode, client_mode_present(&item->mode));
+			client_fact_put_all(k, &map, client_mode_facts, CLIENT_MODE_FACT_COUNT,
+				&item->mode, client_mode_present(&item->mode));
 		}
 	}
 	pack_map_close(k, &map);
 }
 
-int client_batch_add(struct buffer *items, const struct client_extended *item, const struct client_facts *facts) {
+int client_batch_add(struct buffer *items, const struct client_extended *item,
+	const struct client_facts *facts) {
 	struct pack k;
 	pack_begin(&k, items);
 	batch_put_item(&k, item, facts);
 	return pack_end(&k);
 }
 
-int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count, struct buffer *out) {
+int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count,
+	struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	pack_nil(&k);

@@ -21,7 +21,8 @@ static const struct client_fact event_facts[] = {
 	EVENT_FACT(position, FACT_POSITION),
 };
 /* The field of every event but an overflow for all keys of the watch. */
-static const struct client_fact event_key = { "key", FACT_BYTES, offsetof(struct client_event, entry.key), 0 };
+static const struct client_fact event_key = { "key", FACT_BYTES,
+	offsetof(struct client_event, entry.key), 0 };
 /* The fields of an event that asks the holder to let go. */
 static const struct client_fact event_asked_facts[] = {
 	EVENT_FACT(by, FACT_BYTES),
@@ -54,11 +55,15 @@ static enum client_event_type event_type(enum core_watch_event_kind kind) {
 
 /* A holder that has let go has no value any more. */
 static bool event_has_value(enum core_watch_event_kind kind) {
-	return kind == WATCH_EVENT_ACQUIRED || kind == WATCH_EVENT_UPDATED || kind == WATCH_EVENT_DOWNGRADED;
+	return kind == WATCH_EVENT_ACQUIRED || kind == WATCH_EVENT_UPDATED ||
+		kind == WATCH_EVENT_DOWNGRADED;
 }
 
 struct client_event client_event_of(const struct core_watch_event *watch_event, bool show_lock_id) {
-	struct client_event event = { .type = event_type(watch_event->kind), .entry.key = watch_event->key };
+	struct client_event event = {
+		.type = event_type(watch_event->kind),
+		.entry.key = watch_event->key
+	};
 	if (watch_event->kind == WATCH_EVENT_MISSED) {
 		return event;
 	}
@@ -68,11 +73,22 @@ struct client_event client_event_of(const struct core_watch_event *watch_event, 
 		event.priority = watch_event->terms.priority;
 		return event;
 	}
-	const struct core_entry core = { .key = watch_event->key, .owner = watch_event->owner, .value = watch_event->value, .identity = watch_event->identity,
-		.token = watch_event->token, .lock_id = watch_event->lock_id, .show_lock_id = show_lock_id, .value_seq = watch_event->value_seq,
-		.terms = watch_event->terms, .label = watch_event->label };
+	const struct core_entry core = {
+		.key = watch_event->key,
+		.owner = watch_event->owner,
+		.value = watch_event->value,
+		.identity = watch_event->identity,
+		.token = watch_event->token,
+		.lock_id = watch_event->lock_id,
+		.show_lock_id = show_lock_id,
+		.value_seq = watch_event->value_seq,
+		.terms = watch_event->terms,
+		.label = watch_event->label
+	};
 	uint32_t without = CLIENT_ENTRY_REMAINING | CLIENT_ENTRY_HELD_FOR;
-	without |= event_has_value(watch_event->kind) ? 0 : CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
+	without |= event_has_value(watch_event->kind)
+		? 0
+		: CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
 	event.entry = client_reply_entry(&core, without);
 	return event;
 }
@@ -95,7 +111,8 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 		client_reply_put_entry(&k, &map, &event->entry);
 	}
 	if (event->type == CLIENT_EVENT_ASKED) {
-		client_fact_put_all(&k, &map, event_asked_facts, COUNT(event_asked_facts), event, 0);
+		client_fact_put_all(&k, &map, event_asked_facts, COUNT(event_asked_facts), event,
+			0);
 	}
 	pack_map_close(&k, &map);
 	return pack_end(&k);
@@ -130,13 +147,14 @@ static void event_take_pair(struct unpack *u, struct client_event *out, bool *ty
 	struct client_fact_set facts = { event_facts, COUNT(event_facts), out, NULL };
 	struct client_fact_set key = { &event_key, 1, out, NULL };
 	struct client_fact_set asked = { event_asked_facts, COUNT(event_asked_facts), out, NULL };
-	struct client_fact_set entry = { client_entry_facts, client_entry_fact_count, &out->entry, &out->entry.present };
+	struct client_fact_set entry = { client_entry_facts, client_entry_fact_count, &out->entry,
+		&out->entry.present };
 	struct slice name = unpack_bytes(u, SIZE_MAX);
 	if (slice_equal(name, slice_str("type"))) {
 		out->type = event_take_type(u);
 		*typed = true;
-	} else if (!client_fact_take(&facts, name, u) && !client_fact_take(&key, name, u) && !client_fact_take(&asked, name, u) &&
-		!client_fact_take(&entry, name, u)) {
+	} else if (!client_fact_take(&facts, name, u) && !client_fact_take(&key, name, u) &&
+		!client_fact_take(&asked, name, u) && !client_fact_take(&entry, name, u)) {
 		unpack_skip(u);
 	}
 }
@@ -154,6 +172,8 @@ int client_event_decode(struct slice message, struct client_event *out) {
 	for (uint32_t i = 0; i < pairs && !u.bad; i++) {
 		event_take_pair(&u, out, &typed);
 	}
-	bool whole = typed && out->watch && (out->type == CLIENT_EVENT_OVERFLOW || out->entry.key.size || out->type == CLIENT_EVENT_OTHER);
+	bool whole = typed && out->watch &&
+		(out->type == CLIENT_EVENT_OVERFLOW || out->entry.key.size ||
+			out->type == CLIENT_EVENT_OTHER);
 	return u.bad || unpack_left(&u) != 0 || !whole ? PAWL_EPROTOCOL : 0;
 }

@@ -24,7 +24,8 @@ void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *ke
 	pack_bool(k, value);
 }
 
-void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key, const char *value) {
+void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
+	const char *value) {
 	pack_key(k, map, key);
 	pack_text(k, value);
 }
@@ -46,7 +47,8 @@ void client_reply_put_lock_id(struct pack *k, struct pack_open *map, struct id12
 
 /* ---- errors ---- */
 
-static void reply_put_error_head(struct pack *k, struct pack_open *map, int error, struct slice field, struct slice message) {
+static void reply_put_error_head(struct pack *k, struct pack_open *map, int error,
+	struct slice field, struct slice message) {
 	client_reply_put_text(k, map, "code", pawl_error_code(error));
 	pack_key(k, map, "message");
 	pack_str(k, message.size ? message : slice_str(pawl_error_message(error)));
@@ -57,7 +59,8 @@ static void reply_put_error_head(struct pack *k, struct pack_open *map, int erro
 }
 
 /* Writes a list of the names of the peers in a bit set. */
-static void reply_put_names(struct pack *k, struct pack_open *map, const char *key, uint64_t set, const struct client_facts *facts) {
+static void reply_put_names(struct pack *k, struct pack_open *map, const char *key, uint64_t set,
+	const struct client_facts *facts) {
 	pack_key(k, map, key);
 	struct pack_open names = pack_array_open(k);
 	for (uint32_t i = 0; i < facts->peer_count && i < NODES_MAX; i++) {
@@ -69,7 +72,8 @@ static void reply_put_names(struct pack *k, struct pack_open *map, const char *k
 	pack_array_close(k, &names);
 }
 
-static void reply_put_counts(struct pack *k, struct pack_open *map, uint32_t quorum, uint32_t votes, uint32_t acks) {
+static void reply_put_counts(struct pack *k, struct pack_open *map, uint32_t quorum, uint32_t votes,
+	uint32_t acks) {
 	client_reply_put_uint(k, map, "quorum", quorum);
 	client_reply_put_uint(k, map, "votes", votes);
 	client_reply_put_uint(k, map, "acks", acks);
@@ -78,11 +82,25 @@ static void reply_put_counts(struct pack *k, struct pack_open *map, uint32_t quo
 /* The entry has the fields that are known. The lock_id is shown only to those to whom it
  * belongs. */
 struct client_entry client_reply_entry(const struct core_entry *e, uint32_t without) {
-	struct client_entry entry = { .key = e->key, .owner = e->owner, .value = e->value, .identity = e->identity,
-		.value_seq = e->value_seq, .token = e->token, .remaining = e->remaining, .held_for = e->age,
-		.lock_delay = e->terms.delay, .closing = e->closing, .closing_for = e->closed_for, .lock_id = e->lock_id,
-		.holders = e->holders, .mode = client_mode_of(&e->terms), .label = client_label_unpack(e->label) };
-	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ | CLIENT_ENTRY_TOKEN;
+	struct client_entry entry = {
+		.key = e->key,
+		.owner = e->owner,
+		.value = e->value,
+		.identity = e->identity,
+		.value_seq = e->value_seq,
+		.token = e->token,
+		.remaining = e->remaining,
+		.held_for = e->age,
+		.lock_delay = e->terms.delay,
+		.closing = e->closing,
+		.closing_for = e->closed_for,
+		.lock_id = e->lock_id,
+		.holders = e->holders,
+		.mode = client_mode_of(&e->terms),
+		.label = client_label_unpack(e->label)
+	};
+	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ |
+		CLIENT_ENTRY_TOKEN;
 	/* Masters that refuse do not tell the age. */
 	present |= e->age > 0 ? CLIENT_ENTRY_HELD_FOR : 0;
 	present |= e->closing ? CLIENT_ENTRY_CLOSING : CLIENT_ENTRY_REMAINING;
@@ -95,13 +113,16 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 	return entry;
 }
 
-void client_reply_put_entry(struct pack *k, struct pack_open *map, const struct client_entry *entry) {
-	client_fact_put_all(k, map, client_entry_facts, client_entry_fact_count, entry, entry->present);
+void client_reply_put_entry(struct pack *k, struct pack_open *map,
+	const struct client_entry *entry) {
+	client_fact_put_all(k, map, client_entry_facts, client_entry_fact_count, entry,
+		entry->present);
 }
 
 /* Writes who holds the key, without the value, which a caller can read. Of many holders only some
  * are told. */
-static void reply_put_holder(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
+static void reply_put_holder(struct pack *k, struct pack_open *map,
+	const struct core_reply *reply) {
 	const uint32_t without = CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
 	if (reply->contested) {
 		client_reply_put_bool(k, map, "contested", true);
@@ -123,7 +144,8 @@ static bool reply_is_about(const struct core_reply *reply, int error, const char
 /* Returns the message of an error that has a better one than its own text; "" for all others. */
 static const char *reply_sentence(const struct core_reply *reply) {
 	if (reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND) {
-		return "barred from extending by a break: what is left of the lease may be used, then take a new lock_id";
+		return "barred from extending by a break: what is left of the lease may be used, "
+			"then take a new lock_id";
 	}
 	if (reply_is_about(reply, PAWL_EBADREQUEST, "lease_ms")) {
 		return "is shorter than this cluster allows ([limits] lease_min of its nodes)";
@@ -132,13 +154,15 @@ static const char *reply_sentence(const struct core_reply *reply) {
 		return "the lock delay is longer than the cluster allows a lease to be";
 	}
 	if (reply_is_about(reply, PAWL_ETOOLARGE, "value")) {
-		return "is larger than [limits] value_bytes of this node: keep larger data elsewhere and its name here";
+		return "is larger than [limits] value_bytes of this node: keep larger data "
+			"elsewhere and its name here";
 	}
 	if (reply_is_about(reply, PAWL_EMISMATCH, "mode") && reply->op == CORE_DOWNGRADE) {
 		return "is permits of a semaphore: only an exclusive lock can become a shared one";
 	}
 	if (reply_is_about(reply, PAWL_EMISMATCH, "mode")) {
-		return "is another one than this lock_id has here: release it first, or take a new lock_id";
+		return "is another one than this lock_id has here: "
+			"release it first, or take a new lock_id";
 	}
 	if (reply->error == PAWL_ENOTFOUND && reply->op == CORE_TRANSFER) {
 		return "nobody of this name waits for the key: nothing was released";
@@ -154,10 +178,12 @@ static void reply_put_change(struct pack *k, struct pack_open *map, const struct
 	reply_put_names(k, map, "missing", reply->missing, facts);
 }
 
-void client_reply_put_error(struct pack *k, const struct core_reply *reply, const struct client_facts *facts) {
+void client_reply_put_error(struct pack *k, const struct core_reply *reply,
+	const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
 	struct slice message = reply->why.size ? reply->why : slice_str(reply_sentence(reply));
-	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), message);
+	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""),
+		message);
 	if (reply->failed_key.size) {
 		pack_key(k, &map, "key");
 		pack_bin(k, reply->failed_key);
@@ -173,7 +199,8 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply, cons
 	} else if (reply->error == PAWL_EHELD) {
 		reply_put_holder(k, &map, reply);
 	} else if (reply->error == PAWL_EMISMATCH && reply->op == CORE_UPDATE) {
-		struct client_entry entry = client_reply_entry(&reply->entry, ~(uint32_t)(CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ));
+		struct client_entry entry = client_reply_entry(&reply->entry,
+			~(uint32_t)(CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ));
 		client_reply_put_entry(k, &map, &entry);
 	} else if (reply->error == PAWL_ETOOLONG) {
 		client_reply_put_uint(k, &map, "limit_ms", client_reply_ms_down(reply->limit));
@@ -183,7 +210,8 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply, cons
 	pack_map_close(k, &map);
 }
 
-int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out) {
+int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal,
+	struct buffer *out) {
 	CHECK(refusal->error != 0);
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
@@ -191,7 +219,8 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 	reply_put_error_head(&k, &map, refusal->error, refusal->field,
 		slice_str(refusal->message ? refusal->message : ""));
 	if (refusal->retry_after > 0) {
-		client_reply_put_uint(&k, &map, "retry_after_ms", client_reply_ms_up(refusal->retry_after));
+		client_reply_put_uint(&k, &map, "retry_after_ms",
+			client_reply_ms_up(refusal->retry_after));
 	}
 	pack_map_close(&k, &map);
 	pack_nil(&k);
@@ -203,10 +232,12 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 /* Writes the mode of the lock, and the permit numbers of a semaphore. */
 static void reply_put_mode(struct pack *k, struct pack_open *map, const struct terms *terms) {
 	struct client_mode_facts mode = client_mode_of(terms);
-	client_fact_put_all(k, map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode, client_mode_present(&mode));
+	client_fact_put_all(k, map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode,
+		client_mode_present(&mode));
 }
 
-static void reply_put_acquired(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
+static void reply_put_acquired(struct pack *k, struct pack_open *map,
+	const struct core_reply *reply) {
 	client_reply_put_lock_id(k, map, reply->lock_id);
 	client_reply_put_uint(k, map, "token", reply->token);
 	reply_put_mode(k, map, &reply->terms);
@@ -233,19 +264,25 @@ static void reply_put_group(struct pack *k, struct pack_open *map, const struct 
 	client_reply_put_uint(k, map, "waited_ms", client_reply_ms_down(reply->waited));
 }
 
-static void reply_put_value_seq(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
-	static const struct client_fact fact = { "value_seq", FACT_BALLOT, offsetof(struct core_reply, value_seq), 0 };
+static void reply_put_value_seq(struct pack *k, struct pack_open *map,
+	const struct core_reply *reply) {
+	static const struct client_fact fact = { "value_seq", FACT_BALLOT,
+		offsetof(struct core_reply, value_seq), 0 };
 	client_fact_put(k, map, &fact, reply);
 }
 
-static void reply_put_broken(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
+static void reply_put_broken(struct pack *k, struct pack_open *map,
+	const struct core_reply *reply) {
 	client_reply_put_bool(k, map, "broken", reply->released);
 	if (reply->released && reply->forced) {
-		client_reply_put_text(k, map, "warning", "the holder may go on believing that it holds the key until its lease ends");
+		client_reply_put_text(k, map, "warning",
+			"the holder may go on believing that it holds the key "
+			"until its lease ends");
 	}
 }
 
-static void reply_put_result(struct pack *k, const struct core_reply *reply, const struct client_facts *facts) {
+static void reply_put_result(struct pack *k, const struct core_reply *reply,
+	const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
 	switch (reply->op) {
 	case CORE_ACQUIRE:
@@ -309,7 +346,8 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	pack_map_close(k, &map);
 }
 
-int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out) {
+int client_reply_encode(uint32_t msgid, const struct core_reply *reply,
+	const struct client_facts *facts, struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	if (reply->error) {

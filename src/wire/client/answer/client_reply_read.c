@@ -10,8 +10,8 @@
 
 /* Writes where the view comes from, and how old it is. What the core says of itself is newer than
  * the facts. An age that is not known becomes nil. */
-static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+static void reply_put_viewpoint(struct pack *k, struct pack_open *map,
+	const struct core_reply *reply, const struct client_facts *facts) {
 	span_ns age = reply->replica ? reply->age : facts->age;
 	client_reply_put_text(k, map, "node", facts->node);
 	client_reply_put_text(k, map, "role", reply->replica ? "replica" : facts->role);
@@ -42,8 +42,8 @@ static bool reply_list_keep(struct pack *k, struct pack_open *list, size_t befor
 	return false;
 }
 
-void client_reply_put_holders(struct pack *k, struct pack_open *map, const struct core_reply *reply, uint32_t without,
-	uint32_t max) {
+void client_reply_put_holders(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	uint32_t without, uint32_t max) {
 	size_t end = reply_list_end(k), done = 0;
 	max = reply->holder_count < max ? reply->holder_count : max;
 	if (reply->holder_count < 2) {
@@ -87,7 +87,8 @@ void client_reply_put_read(struct pack *k, struct pack_open *map, const struct c
 }
 
 /* Writes the entries of a reply. Returns false if there was no room for all of them. */
-static bool reply_put_entries(struct pack *k, struct pack_open *list, const struct core_reply *reply, size_t end) {
+static bool reply_put_entries(struct pack *k, struct pack_open *list,
+	const struct core_reply *reply, size_t end) {
 	size_t done = 0;
 	for (bool room = true; room && done < reply->count; done += room) {
 		size_t before = k->out->size;
@@ -119,14 +120,15 @@ int client_list_add(struct client_list *list, const struct core_reply *reply) {
 	pack_begin(&k, &list->items);
 	struct pack_open items = { .count = list->count };
 	if (!list->full) {
-		list->full = !reply_put_entries(&k, &items, reply, client_response_limits.bytes - REPLY_TAIL_BYTES - REPLY_HEAD_BYTES);
+		list->full = !reply_put_entries(&k, &items, reply,
+			client_response_limits.bytes - REPLY_TAIL_BYTES - REPLY_HEAD_BYTES);
 	}
 	list->count = items.count;
 	return pack_end(&k);
 }
 
-int client_list_encode(uint32_t msgid, const struct client_list *list, const struct core_reply *last, const struct client_facts *facts,
-	struct buffer *out) {
+int client_list_encode(uint32_t msgid, const struct client_list *list,
+	const struct core_reply *last, const struct client_facts *facts, struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	pack_nil(&k);
@@ -151,7 +153,8 @@ static const char *reply_node_name(const struct client_facts *facts, struct id12
 	return "";
 }
 
-static void reply_put_waiter(struct pack *k, const struct core_waiter *w, const struct client_facts *facts) {
+static void reply_put_waiter(struct pack *k, const struct core_waiter *w,
+	const struct client_facts *facts) {
 	struct client_mode_facts mode = client_mode_of(&w->terms);
 	struct client_label label = client_label_unpack(w->label);
 	struct pack_open item = pack_map_open(k);
@@ -165,8 +168,10 @@ static void reply_put_waiter(struct pack *k, const struct core_waiter *w, const 
 	client_reply_put_text(k, &item, "node", reply_node_name(facts, w->node));
 	pack_key(k, &item, "priority");
 	pack_int(k, w->terms.priority);
-	client_fact_put_all(k, &item, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode, client_mode_present(&mode));
-	client_fact_put_all(k, &item, client_label_facts, CLIENT_LABEL_FACT_COUNT, &label, client_label_present(&label));
+	client_fact_put_all(k, &item, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode,
+		client_mode_present(&mode));
+	client_fact_put_all(k, &item, client_label_facts, CLIENT_LABEL_FACT_COUNT, &label,
+		client_label_present(&label));
 	if (w->identity.size) {
 		pack_key(k, &item, "identity");
 		pack_bin(k, w->identity);
@@ -195,12 +200,15 @@ void client_reply_put_waiters(struct pack *k, struct pack_open *map, const struc
 /* ---- what each master says ---- */
 
 static const char *reply_state(const struct core_witness *w) {
-	return w->status == STATUS_OK ? "voting" : w->status == STATUS_RECOVERING ? "recovering" : w->status == STATUS_EPOCH ? "other_epoch"
+	return w->status == STATUS_OK ? "voting"
+		: w->status == STATUS_RECOVERING ? "recovering"
+		: w->status == STATUS_EPOCH ? "other_epoch"
 		: "silent";
 }
 
 static void reply_put_record(struct pack *k, const struct core_saying *saying) {
-	struct client_entry entry = client_reply_entry(&saying->entry, CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ);
+	struct client_entry entry =
+		client_reply_entry(&saying->entry, CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ);
 	entry.barred = true;
 	entry.present |= saying->barred ? CLIENT_ENTRY_BARRED : 0;
 	struct pack_open item = pack_map_open(k);
@@ -258,7 +266,8 @@ void client_reply_put_masters(struct pack *k, struct pack_open *map, const struc
 		const struct core_witness *w = &reply->witnesses[i];
 		pack_item(&list);
 		struct pack_open item = pack_map_open(k);
-		client_reply_put_text(k, &item, "node", w->peer < facts->peer_count ? facts->peers[w->peer]->name : "");
+		client_reply_put_text(k, &item, "node",
+			w->peer < facts->peer_count ? facts->peers[w->peer]->name : "");
 		client_reply_put_text(k, &item, "state", reply_state(w));
 		client_reply_put_bool(k, &item, "home", w->home);
 		if (w->home) {
@@ -274,8 +283,8 @@ void client_reply_put_masters(struct pack *k, struct pack_open *map, const struc
 
 /* ---- a watch ---- */
 
-int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position, const struct core_reply *view,
-	const struct client_facts *facts, struct buffer *out) {
+int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position,
+	const struct core_reply *view, const struct client_facts *facts, struct buffer *out) {
 	static const struct client_fact fact = { "position", FACT_POSITION, 0, 0 };
 	struct pack k;
 	client_reply_begin(&k, msgid, out);

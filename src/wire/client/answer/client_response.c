@@ -4,7 +4,8 @@
 #include "client_status.h"
 
 #define FACT(member, type, bit) { #member, type, offsetof(struct client_response, member), bit }
-#define FACT_NAMED(name, member, type, bit) { name, type, offsetof(struct client_response, member), bit }
+#define FACT_NAMED(name, member, type, bit) \
+	{ name, type, offsetof(struct client_response, member), bit }
 /* The fields of all results and errors. Each of them means the same everywhere. */
 static const struct client_fact response_facts[] = {
 	FACT(quorum, FACT_U32, CLIENT_GOT_QUORUM),
@@ -59,7 +60,8 @@ static void response_take_map(struct response_reader *r, bool error) {
 }
 
 /* Reads names of masters. Those beyond the largest number of masters are left out. */
-static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILENT_MAX], uint32_t *out_count) {
+static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILENT_MAX],
+	uint32_t *out_count) {
 	uint32_t count = unpack_array(u);
 	*out_count = 0;
 	for (uint32_t i = 0; i < count && !u->bad; i++) {
@@ -88,17 +90,22 @@ static bool response_take_error(struct response_reader *r, struct slice name) {
 
 static void response_take_fact(struct response_reader *r, struct slice name, bool of_holder) {
 	struct client_response *out = r->out;
-	struct client_fact_set facts = { response_facts, COUNT(response_facts), out, &out->present };
-	struct client_fact_set own = { response_lock_facts, COUNT(response_lock_facts), out, &out->present };
-	struct client_fact_set holder = { client_entry_facts, client_entry_fact_count, &out->entry, &out->entry.present };
-	if (!client_fact_take(&facts, name, &r->u) && !client_fact_take(of_holder ? &holder : &own, name, &r->u)) {
+	struct client_fact_set facts = { response_facts, COUNT(response_facts), out,
+		&out->present };
+	struct client_fact_set own = { response_lock_facts, COUNT(response_lock_facts), out,
+		&out->present };
+	struct client_fact_set holder = { client_entry_facts, client_entry_fact_count, &out->entry,
+		&out->entry.present };
+	if (!client_fact_take(&facts, name, &r->u) &&
+		!client_fact_take(of_holder ? &holder : &own, name, &r->u)) {
 		unpack_skip(&r->u);
 	}
 }
 
 /* Tells whether the result of the method has the fields of the holder among its own. */
 static bool response_reads(enum client_method method) {
-	return method == CLIENT_GET || method == CLIENT_WAIT || method == CLIENT_EXPLAIN || method == CLIENT_WATCH;
+	return method == CLIENT_GET || method == CLIENT_WAIT || method == CLIENT_EXPLAIN ||
+		method == CLIENT_WATCH;
 }
 
 static void response_take_pair(struct response_reader *r, bool error) {
@@ -139,7 +146,9 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 		[CLIENT_CAN] = CLIENT_GOT_NODE,
 	};
 	if (present & CLIENT_GOT_LIST) {
-		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID : method == CLIENT_EXTEND ? 0 : needs[method];
+		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID
+			: method == CLIENT_EXTEND ? 0
+			: needs[method];
 	}
 	return client_method_changes(method) ? (uint32_t)CLIENT_GOT_EPOCH : needs[method];
 }
@@ -187,14 +196,19 @@ int client_response_peek(struct slice message, enum client_kind *out_kind, uint3
 	return 0;
 }
 
-int client_response_decode(struct client_decoder *d, enum client_method method, struct slice message,
-	struct client_response *out) {
+int client_response_decode(struct client_decoder *d, enum client_method method,
+	struct slice message, struct client_response *out) {
 	/* The status is large, and seldom asked for. */
 	memset(out, 0, offsetof(struct client_response, status));
 	if (method == CLIENT_STATUS) {
 		memset(&out->status, 0, sizeof out->status);
 	}
-	struct response_reader r = { .u = unpack_of(message), .d = d, .method = method, .out = out };
+	struct response_reader r = {
+		.u = unpack_of(message),
+		.d = d,
+		.method = method,
+		.out = out
+	};
 	if (response_take_head(&r.u, &out->msgid) != CLIENT_RESPONSE) {
 		return PAWL_EPROTOCOL;
 	}

@@ -9,7 +9,8 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Reads a map with fields of two sets. What is in neither set is skipped. */
-static void response_take_facts(struct unpack *u, const struct client_fact_set *one, const struct client_fact_set *other) {
+static void response_take_facts(struct unpack *u, const struct client_fact_set *one,
+	const struct client_fact_set *other) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
@@ -21,15 +22,19 @@ static void response_take_facts(struct unpack *u, const struct client_fact_set *
 
 void client_response_take_entry(struct unpack *u, void *item) {
 	struct client_entry *entry = item;
-	static const struct client_fact key = { "key", FACT_BYTES, offsetof(struct client_entry, key), 0 };
-	struct client_fact_set set = { client_entry_facts, client_entry_fact_count, entry, &entry->present };
+	static const struct client_fact key = { "key", FACT_BYTES,
+		offsetof(struct client_entry, key), 0 };
+	struct client_fact_set set = { client_entry_facts, client_entry_fact_count, entry,
+		&entry->present };
 	struct client_fact_set keys = { &key, 1, entry, NULL };
 	*entry = (struct client_entry){ 0 };
 	response_take_facts(u, &set, &keys);
 }
 
-#define WAITER_MODE(name, member, type) { name, type, offsetof(struct client_waiter, mode.member), 0 }
-#define WAITER_LABEL(name, member, type) { name, type, offsetof(struct client_waiter, label.member), 0 }
+#define WAITER_MODE(name, member, type) \
+	{ name, type, offsetof(struct client_waiter, mode.member), 0 }
+#define WAITER_LABEL(name, member, type) \
+	{ name, type, offsetof(struct client_waiter, label.member), 0 }
 static void response_take_waiter(struct unpack *u, void *item) {
 	struct client_waiter *waiter = item;
 	static const struct client_fact facts[] = {
@@ -44,11 +49,14 @@ static void response_take_waiter(struct unpack *u, void *item) {
 	struct client_fact_set set = { facts, COUNT(facts), waiter, NULL };
 	uint32_t pairs = unpack_map(u);
 	*waiter = (struct client_waiter){ 0 };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &waiter->mode, NULL };
-	struct client_fact_set label = { client_label_facts, CLIENT_LABEL_FACT_COUNT, &waiter->label, NULL };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &waiter->mode,
+		NULL };
+	struct client_fact_set label = { client_label_facts, CLIENT_LABEL_FACT_COUNT,
+		&waiter->label, NULL };
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u) && !client_fact_take(&label, name, u)) {
+		if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u) &&
+			!client_fact_take(&label, name, u)) {
 			unpack_skip(u);
 		}
 	}
@@ -66,7 +74,8 @@ static void response_take_got(struct unpack *u, void *item) {
 	uint32_t present = 0;
 	*got = (struct client_got){ 0 };
 	struct client_fact_set set = { facts, COUNT(facts), got, &present };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &got->mode, NULL };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &got->mode,
+		NULL };
 	response_take_facts(u, &set, &mode);
 	u->bad = u->bad || (present & 6) != 6;
 }
@@ -85,7 +94,8 @@ int client_response_take_code(struct unpack *u) {
 
 /* Reads one of the locks of an extension. It has the fields of a result, or an error, whose map is
  * read by the same table. */
-static void response_take_extended_map(struct unpack *u, struct client_extended *item, unsigned *got) {
+static void response_take_extended_map(struct unpack *u, struct client_extended *item,
+	unsigned *got) {
 	static const struct client_fact facts[] = {
 		{ "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 },
 		{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 1 },
@@ -96,13 +106,15 @@ static void response_take_extended_map(struct unpack *u, struct client_extended 
 		{ "limit_ms", FACT_MS, offsetof(struct client_extended, limit), 0 },
 	};
 	struct client_fact_set set = { facts, COUNT(facts), item, got };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode, NULL };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode,
+		NULL };
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
 		if (slice_equal(name, slice_str("code"))) {
 			item->error = client_response_take_code(u);
-		} else if (slice_equal(name, slice_str("error")) && !item->error && unpack_peek(u) == UNPACK_MAP) {
+		} else if (slice_equal(name, slice_str("error")) && !item->error &&
+			unpack_peek(u) == UNPACK_MAP) {
 			/* This stands until the code is known. It also keeps an error from having
 			 * another one inside. */
 			item->error = PAWL_EPROTOCOL;
@@ -133,10 +145,14 @@ struct response_list {
 
 /* Returns the list of the method's result, or NULL if it has none. */
 static const struct response_list *response_list_of(enum client_method method) {
-	static const struct response_list keys = { "keys", sizeof(struct client_entry), client_response_take_entry };
-	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter), response_take_waiter };
-	static const struct response_list extended = { "locks", sizeof(struct client_extended), response_take_extended };
-	static const struct response_list got = { "locks", sizeof(struct client_got), response_take_got };
+	static const struct response_list keys = { "keys", sizeof(struct client_entry),
+		client_response_take_entry };
+	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter),
+		response_take_waiter };
+	static const struct response_list extended = { "locks", sizeof(struct client_extended),
+		response_take_extended };
+	static const struct response_list got = { "locks", sizeof(struct client_got),
+		response_take_got };
 	static const struct response_list *const lists[CLIENT_METHODS] = {
 		[CLIENT_LIST] = &keys,
 		[CLIENT_WAITERS] = &waiters,
@@ -147,7 +163,8 @@ static const struct response_list *response_list_of(enum client_method method) {
 }
 
 /* Reads a list behind the `count` items that are in the room. Returns how many there are then. */
-static size_t response_take_items(struct response_reader *r, struct client_room *room, size_t count, const struct response_list *list) {
+static size_t response_take_items(struct response_reader *r, struct client_room *room, size_t count,
+	const struct response_list *list) {
 	uint32_t more = unpack_array(&r->u);
 	for (uint32_t i = 0; i < more && !r->u.bad; i++) {
 		void *item = client_list_room(r->d->alloc, room, count + i, list->item_bytes);
@@ -171,8 +188,10 @@ static void response_take_list(struct response_reader *r, const struct response_
 }
 
 static void response_take_holders(struct response_reader *r) {
-	static const struct response_list holders = { "holders", sizeof(struct client_entry), client_response_take_entry };
-	r->out->holder_count = response_take_items(r, &r->d->rooms[CLIENT_LIST_SECOND], 0, &holders);
+	static const struct response_list holders = { "holders", sizeof(struct client_entry),
+		client_response_take_entry };
+	r->out->holder_count =
+		response_take_items(r, &r->d->rooms[CLIENT_LIST_SECOND], 0, &holders);
 	r->out->holders = r->d->rooms[CLIENT_LIST_SECOND].items;
 }
 
@@ -194,7 +213,8 @@ static void response_take_promise(struct unpack *u, struct client_witness *w) {
 }
 
 static void response_take_witness(struct response_reader *r, struct client_witness *w) {
-	static const struct response_list records = { "records", sizeof(struct client_entry), client_response_take_entry };
+	static const struct response_list records = { "records", sizeof(struct client_entry),
+		client_response_take_entry };
 	static const struct client_fact facts[] = {
 		{ "node", FACT_TEXT, offsetof(struct client_witness, node), 0 },
 		{ "state", FACT_TEXT, offsetof(struct client_witness, state), 0 },
@@ -209,7 +229,8 @@ static void response_take_witness(struct response_reader *r, struct client_witne
 	for (uint32_t i = 0; i < pairs && !r->u.bad; i++) {
 		struct slice name = unpack_bytes(&r->u, SIZE_MAX);
 		if (slice_equal(name, slice_str(records.name))) {
-			r->out->count = response_take_items(r, &r->d->rooms[CLIENT_LIST_FIRST], r->out->count, &records);
+			r->out->count = response_take_items(r, &r->d->rooms[CLIENT_LIST_FIRST],
+				r->out->count, &records);
 		} else if (slice_equal(name, slice_str("promise"))) {
 			response_take_promise(&r->u, w);
 		} else if (!client_fact_take(&set, name, &r->u)) {
@@ -241,7 +262,8 @@ bool client_response_take_lists(struct response_reader *r, struct slice name, bo
 		response_take_list(r, list);
 	} else if (slice_equal(name, slice_str("holders"))) {
 		response_take_holders(r);
-	} else if (!error && r->method == CLIENT_EXPLAIN && slice_equal(name, slice_str("masters"))) {
+	} else if (!error && r->method == CLIENT_EXPLAIN &&
+		slice_equal(name, slice_str("masters"))) {
 		response_take_masters(r);
 	} else {
 		return false;

@@ -114,11 +114,19 @@ static const char *status_state_name(enum core_state state) {
 	return "unknown";
 }
 
-static void status_of_peer(struct client_status_peer *out, const struct core_status *core, uint32_t at, const struct client_facts *facts) {
+static void status_of_peer(struct client_status_peer *out, const struct core_status *core,
+	uint32_t at, const struct client_facts *facts) {
 	const struct config_node *node = facts->peers[at];
 	const struct core_peer_status *peer = &core->peers[at];
-	*out = (struct client_status_peer){ .node = slice_str(node->name), .address = slice_str(node->address), .linked = peer->linked,
-		.voting = peer->voting, .stranger = peer->stranger, .other_epoch = peer->other_epoch, .round_trip = peer->round_trip };
+	*out = (struct client_status_peer){
+		.node = slice_str(node->name),
+		.address = slice_str(node->address),
+		.linked = peer->linked,
+		.voting = peer->voting,
+		.stranger = peer->stranger,
+		.other_epoch = peer->other_epoch,
+		.round_trip = peer->round_trip
+	};
 	out->role = slice_str(!peer->member ? "guest" : peer->master ? "master" : "replica");
 	out->self = strcmp(node->name, facts->node) == 0;
 	if (peer->follows) {
@@ -128,7 +136,8 @@ static void status_of_peer(struct client_status_peer *out, const struct core_sta
 	}
 }
 
-static void status_of_peers(struct client_status *out, const struct core_status *core, const struct client_facts *facts) {
+static void status_of_peers(struct client_status *out, const struct core_status *core,
+	const struct client_facts *facts) {
 	out->role = slice_str(facts->role);
 	out->peer_count = facts->peer_count < NODES_MAX ? facts->peer_count : NODES_MAX;
 	for (uint32_t i = 0; i < out->peer_count; i++) {
@@ -149,13 +158,15 @@ static void status_of_replication(struct client_status *out, const struct core_s
 	out->replica = core->state == CORE_FOLLOWING;
 	if (out->replica) {
 		bool follows = core->following >= 0 && (uint32_t)core->following < out->peer_count;
-		out->following = (struct client_status_following){ follows ? out->peers[core->following].node : slice_str(""),
+		out->following = (struct client_status_following){ follows
+				? out->peers[core->following].node
+				: slice_str(""),
 			core->catching_up, core->snapshot_done, core->position, core->age };
 	}
 }
 
-void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
-	const struct client_facts *facts) {
+void client_status_of_core(struct client_status *out, const struct core_status *core,
+	const struct config *config, const struct client_facts *facts) {
 	out->node = slice_str(facts->node);
 	out->cluster = slice_str(config->cluster);
 	out->state = slice_str(status_state_name(core->state));
@@ -181,8 +192,10 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 	out->promise_timeout = config->promise_timeout;
 	out->drift_ppm = config->drift_ppm;
 	out->missing_count = 0;
-	out->change = (struct client_status_change){ slice_str(core->change.step ? core->change.step : ""), core->change.done,
-		core->change.total, core->change.epoch };
+	out->change = (struct client_status_change){
+		slice_str(core->change.step ? core->change.step : ""),
+		core->change.done, core->change.total, core->change.epoch
+	};
 	status_of_peers(out, core, facts);
 	status_of_replication(out, core);
 }
@@ -190,8 +203,8 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 /* ---- writing ---- */
 
 /* Writes a list of the names of the peers that have that role. */
-static void status_put_names(struct pack *k, struct pack_open *map, const char *key, const char *role,
-	const struct client_status *status) {
+static void status_put_names(struct pack *k, struct pack_open *map, const char *key,
+	const char *role, const struct client_status *status) {
 	pack_key(k, map, key);
 	struct pack_open names = pack_array_open(k);
 	for (uint32_t i = 0; i < status->peer_count; i++) {
@@ -203,7 +216,8 @@ static void status_put_names(struct pack *k, struct pack_open *map, const char *
 	pack_array_close(k, &names);
 }
 
-static void status_put_missing(struct pack *k, struct pack_open *map, const struct client_status *status) {
+static void status_put_missing(struct pack *k, struct pack_open *map,
+	const struct client_status *status) {
 	pack_key(k, map, "missing");
 	pack_array(k, status->missing_count);
 	for (uint32_t i = 0; i < status->missing_count; i++) {
@@ -226,7 +240,8 @@ static void status_put_peer(struct pack *k, const struct client_status_peer *pee
 	pack_map_close(k, &map);
 }
 
-static void status_put_following(struct pack *k, struct pack_open *map, const struct client_status *status) {
+static void status_put_following(struct pack *k, struct pack_open *map,
+	const struct client_status *status) {
 	pack_key(k, map, "following");
 	if (!status->replica) {
 		pack_nil(k);
@@ -243,7 +258,8 @@ static void status_put_following(struct pack *k, struct pack_open *map, const st
 	pack_map_close(k, &inner);
 }
 
-static void status_put_change(struct pack *k, struct pack_open *map, const struct client_status *status) {
+static void status_put_change(struct pack *k, struct pack_open *map,
+	const struct client_status *status) {
 	pack_key(k, map, "change");
 	if (status->change.step.size == 0) {
 		pack_nil(k);
@@ -300,7 +316,8 @@ static void status_take_map(struct unpack *u, const struct client_fact_set *sets
 
 static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
 	const struct client_fact_set sets[] = { { peer_facts, COUNT(peer_facts), peer, NULL },
-		{ follower_facts, COUNT(follower_facts), peer, NULL }, { certificate_facts, COUNT(certificate_facts), peer, NULL },
+		{ follower_facts, COUNT(follower_facts), peer, NULL },
+		{ certificate_facts, COUNT(certificate_facts), peer, NULL },
 		{ rights_facts, COUNT(rights_facts), peer, NULL } };
 	*peer = (struct client_status_peer){ 0 };
 	status_take_map(u, sets, COUNT(sets));
@@ -332,8 +349,10 @@ static void status_take_missing(struct unpack *u, struct client_status *out) {
 }
 
 /* Reads a map inside the result. Returns false if it is nil. */
-static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count, struct client_status *out) {
-	const struct client_fact_set sets[] = { { facts, count, out, NULL }, { &age_fact, facts == following_facts, out, NULL } };
+static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count,
+	struct client_status *out) {
+	const struct client_fact_set sets[] = { { facts, count, out, NULL },
+		{ &age_fact, facts == following_facts, out, NULL } };
 	if (unpack_peek(u) == UNPACK_NIL) {
 		unpack_skip(u);
 		return false;

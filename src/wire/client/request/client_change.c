@@ -7,7 +7,8 @@
 /* ---- readers ---- */
 
 static bool change_name_letter(uint8_t c) {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		c == '-' || c == '.' || c == '_';
 }
 
 static bool change_name_valid(struct slice s) {
@@ -136,7 +137,9 @@ const char *client_take_node(struct unpack *u, struct core_change_node *out, int
 		out->name.size = (size_t)(at - s.data);
 		out->address = slice_of(at + 1, s.size - out->name.size - 1);
 	}
-	return change_name_valid(out->name) && (!at || change_address_valid(out->address)) ? NULL : wrong;
+	return change_name_valid(out->name) && (!at || change_address_valid(out->address))
+		? NULL
+		: wrong;
 }
 
 void client_change_order(struct core_change_node *nodes, uint32_t count) {
@@ -167,11 +170,12 @@ static bool change_names_twice(const struct core_change *c) {
 }
 
 const char *client_change_problem(const struct client_request *r, const char **out_field) {
-	const uint64_t timing =
-		CLIENT_HAS_MAX_LEASE | CLIENT_HAS_REQUEST_TIMEOUT | CLIENT_HAS_PROMISE_TIMEOUT | CLIENT_HAS_DRIFT;
+	const uint64_t timing = CLIENT_HAS_MAX_LEASE | CLIENT_HAS_REQUEST_TIMEOUT |
+		CLIENT_HAS_PROMISE_TIMEOUT | CLIENT_HAS_DRIFT;
 	if (r->method == CLIENT_CLUSTER_SET_TIMING && !(r->present & timing)) {
 		*out_field = "params";
-		return "must name at least one of max_lease_ms, request_timeout_ms, promise_timeout_ms, clock_drift_ppm";
+		return "must name at least one of max_lease_ms, request_timeout_ms, "
+			"promise_timeout_ms, clock_drift_ppm";
 	}
 	if (r->method == CLIENT_CLUSTER_FORCE && !r->change.anyway) {
 		*out_field = "yes";

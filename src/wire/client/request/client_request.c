@@ -9,7 +9,8 @@
 #include "client_param.h"
 #include "client_terms.h"
 
-_Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE && CHANGE_ADD_REPLICA == 0,
+_Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE &&
+		CHANGE_ADD_REPLICA == 0,
 	"changes of the set come last, in the order of enum change_kind");
 
 /* How many bytes of the name of an unknown method or parameter a refusal repeats. */
@@ -26,10 +27,15 @@ struct request_reader {
 
 /* Refuses the request. The first refusal counts. PAWL_EPROTOCOL has no code on the wire, so the
  * client is told bad_request. */
-static void request_refuse(struct request_reader *r, int error, struct slice field, const char *message) {
+static void request_refuse(struct request_reader *r, int error, struct slice field,
+	const char *message) {
 	if (!r->error) {
 		r->error = error;
-		*r->refusal = (struct client_refusal){ .error = error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error, .field = field, .message = message };
+		*r->refusal = (struct client_refusal){
+			.error = error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error,
+			.field = field,
+			.message = message
+		};
 	}
 }
 
@@ -41,14 +47,17 @@ static void request_refuse_text(struct request_reader *r, const char *field, con
  * then, or the request is nested deeper than any that we know. */
 static bool request_broken(struct request_reader *r) {
 	if (r->u.bad) {
-		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "this is not a MessagePack-RPC request: [0, msgid, method, [params]]");
+		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0),
+			"this is not a MessagePack-RPC request: [0, msgid, method, [params]]");
 	}
 	return r->u.bad;
 }
 
-static void request_take_list(struct request_reader *r, const struct client_param_rule *rule, struct client_request *out);
+static void request_take_list(struct request_reader *r, const struct client_param_rule *rule,
+	struct client_request *out);
 
-static void request_take_param(struct request_reader *r, unsigned method, struct client_request *out) {
+static void request_take_param(struct request_reader *r, unsigned method,
+	struct client_request *out) {
 	struct slice name = slice_of(NULL, 0);
 	if (unpack_peek(&r->u) == UNPACK_STR) {
 		name = unpack_str(&r->u, SIZE_MAX);
@@ -83,12 +92,14 @@ static void request_take_param(struct request_reader *r, unsigned method, struct
 /* Refuses the request if a parameter is missing. It names the one with the lowest bit. */
 static void request_require(struct request_reader *r, unsigned method, uint64_t missing) {
 	if (missing && !r->error) {
-		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)), "is missing: this method needs it");
+		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)),
+			"is missing: this method needs it");
 	}
 }
 
 /* Reads the parameters, but stops behind the first piece of a long list. */
-static void request_take_pairs(struct request_reader *r, unsigned method, uint32_t pairs, struct client_request *out) {
+static void request_take_pairs(struct request_reader *r, unsigned method, uint32_t pairs,
+	struct client_request *out) {
 	for (; pairs > 0 && !r->error && r->d->rest.left == 0; pairs--) {
 		request_take_param(r, method, out);
 	}
@@ -96,16 +107,19 @@ static void request_take_pairs(struct request_reader *r, unsigned method, uint32
 	request_broken(r);
 }
 
-static void request_take_map(struct request_reader *r, unsigned method, struct client_request *out) {
+static void request_take_map(struct request_reader *r, unsigned method,
+	struct client_request *out) {
 	if (unpack_peek(&r->u) != UNPACK_MAP && !r->u.bad) {
-		request_refuse_text(r, "params", "must be one map with the parameters by name, in an array: [{...}]");
+		request_refuse_text(r, "params",
+			"must be one map with the parameters by name, in an array: [{...}]");
 		return;
 	}
 	request_take_pairs(r, method, unpack_map(&r->u), out);
 }
 
 /* Reads an item of `locks`, which is a map with parameters like those of a method. */
-static void request_take_item(struct request_reader *r, unsigned method, struct client_request *item) {
+static void request_take_item(struct request_reader *r, unsigned method,
+	struct client_request *item) {
 	memset(item, 0, offsetof(struct client_request, label_bytes));
 	request_take_map(r, method, item);
 	request_require(r, method, client_param_required(method) & ~item->present);
@@ -114,8 +128,8 @@ static void request_take_item(struct request_reader *r, unsigned method, struct 
 static void request_take_lock(struct request_reader *r, void *out) {
 	struct client_request item;
 	request_take_item(r, CLIENT_PARAM_LOCK, &item);
-	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id, item.core.lease, item.core.token,
-		item.core.binding, item.core.terms.set };
+	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id,
+		item.core.lease, item.core.token, item.core.binding, item.core.terms.set };
 }
 
 static void request_take_group_lock(struct request_reader *r, void *out) {
@@ -126,7 +140,8 @@ static void request_take_group_lock(struct request_reader *r, void *out) {
 	if (problem) {
 		request_refuse_text(r, field, problem);
 	}
-	*(struct core_lock *)out = (struct core_lock){ item.core.key, item.core.lock_id, item.core.terms.of, item.core.terms.count };
+	*(struct core_lock *)out = (struct core_lock){ item.core.key, item.core.lock_id,
+		item.core.terms.of, item.core.terms.count };
 }
 
 /* What a list of locks has to be. */
@@ -144,9 +159,11 @@ struct request_list {
 
 /* Reads the items from index `done` on, and notes in the decoder what is left for another time.
  * Returns `count`, or 0 if the request is refused or there is no memory. */
-static uint32_t request_take_piece(struct request_reader *r, const struct request_list *list, uint32_t done, uint32_t count) {
+static uint32_t request_take_piece(struct request_reader *r, const struct request_list *list,
+	uint32_t done, uint32_t count) {
 	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
-	const uint32_t piece = list->in_pieces ? r->d->piece : 0, end = piece && count - done > piece ? done + piece : count;
+	const uint32_t piece = list->in_pieces ? r->d->piece : 0,
+		end = piece && count - done > piece ? done + piece : count;
 	for (; done < end && !r->error; done++) {
 		void *item = client_list_room(r->d->alloc, room, done, list->item_bytes);
 		if (!item) {
@@ -191,19 +208,26 @@ static bool group_names_id_twice(const struct client_request *r) {
 /* Reads the `locks` of an acquire, which are acquired together or not at all. */
 static void request_take_group(struct request_reader *r, struct client_request *out) {
 	_Static_assert(CORE_LOCKS_MAX == 64, "the text below says it");
-	static const struct request_list list = { "must be a list of maps with key, and perhaps lock_id, mode, permits, of",
-		"must have 1 to 64 items", CORE_LOCKS_MAX, sizeof(struct core_lock), request_take_group_lock, false };
+	static const struct request_list list = {
+		"must be a list of maps with key, and perhaps lock_id, mode, permits, of",
+		"must have 1 to 64 items", CORE_LOCKS_MAX, sizeof(struct core_lock),
+		request_take_group_lock, false
+	};
 	out->core.lock_count = request_take_items(r, &list);
 	out->core.locks = out->group = r->d->rooms[CLIENT_LIST_FIRST].items;
 	out->core.op = CORE_ACQUIRE_ALL;
 	if (!r->error && group_names_id_twice(out)) {
-		request_refuse_text(r, "lock_id", "is given to two keys: each lock has one of its own");
+		request_refuse_text(r, "lock_id",
+			"is given to two keys: each lock has one of its own");
 	}
 }
 
 _Static_assert(CLIENT_LOCKS_MAX == 4096, "the text below says it");
-static const struct request_list request_locks = { "must be a list of maps with key, lock_id, lease_ms",
-	"must have 1 to 4096 items: send several requests", CLIENT_LOCKS_MAX, sizeof(struct client_lock), request_take_lock, true };
+static const struct request_list request_locks = {
+	"must be a list of maps with key, lock_id, lease_ms",
+	"must have 1 to 4096 items: send several requests", CLIENT_LOCKS_MAX,
+	sizeof(struct client_lock), request_take_lock, true
+};
 
 static void request_take_locks(struct request_reader *r, struct client_request *out) {
 	out->lock_count = request_take_items(r, &request_locks);
@@ -216,15 +240,20 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 	const char *field = masters ? "masters" : "replicas";
 	struct core_change *change = &out->change;
 	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
-		request_refuse_text(r, field, "must be a list of names, each alone or as name=host:port");
+		request_refuse_text(r, field,
+			"must be a list of names, each alone or as name=host:port");
 		return;
 	}
 	uint32_t count = unpack_array(&r->u);
-	if (!request_broken(r) && ((masters && count == 0) || count > (masters ? MASTERS_MAX : CONFIG_NODES_MAX - MASTERS_MAX))) {
-		request_refuse_text(r, field, masters ? "must name 1 to 9 nodes" : "must name at most 39 nodes");
+	if (!request_broken(r) &&
+		((masters && count == 0) ||
+			count > (masters ? MASTERS_MAX : CONFIG_NODES_MAX - MASTERS_MAX))) {
+		request_refuse_text(r, field,
+			masters ? "must name 1 to 9 nodes" : "must name at most 39 nodes");
 	}
 	for (uint32_t i = 0; i < count && !r->error; i++) {
-		struct core_change_node *node = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], change->node_count, sizeof *node);
+		struct core_change_node *node = client_list_room(r->d->alloc,
+			&r->d->rooms[CLIENT_LIST_FIRST], change->node_count, sizeof *node);
 		if (!node) {
 			r->error = PAWL_ENOMEM;
 			return;
@@ -240,7 +269,8 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 	}
 }
 
-static void request_take_list(struct request_reader *r, const struct client_param_rule *rule, struct client_request *out) {
+static void request_take_list(struct request_reader *r, const struct client_param_rule *rule,
+	struct client_request *out) {
 	if (rule->bit != CLIENT_HAS_LOCKS) {
 		request_take_nodes(r, rule->bit == CLIENT_HAS_MASTERS, out);
 	} else if (out->method == CLIENT_ACQUIRE) {
@@ -271,12 +301,18 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 	}
 	if (out->method == CLIENT_EXTEND) {
 		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
-			request_refuse_text(r, "locks", "names each lock with its lease_ms: only deadline_kept goes beside it");
+			request_refuse_text(r, "locks",
+				"names each lock with its lease_ms: "
+				"only deadline_kept goes beside it");
 		}
 		return 0;
 	}
-	if (out->present & (CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF)) {
-		request_refuse_text(r, "locks", "names each key with its lock_id, mode, permits, of: they do not go beside it");
+	if (out->present &
+		(CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_MODE | CLIENT_HAS_PERMITS |
+			CLIENT_HAS_OF)) {
+		request_refuse_text(r, "locks",
+			"names each key with its lock_id, mode, permits, of: "
+			"they do not go beside it");
 	}
 	return missing & ~CLIENT_HAS_KEY;
 }
@@ -289,12 +325,14 @@ static void request_check_prefix(struct request_reader *r, struct client_request
 		return;
 	}
 	if (which == 0) {
-		request_refuse_text(r, "key", "is missing: this method needs it, or prefix instead");
+		request_refuse_text(r, "key",
+			"is missing: this method needs it, or prefix instead");
 	} else if (which == (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX)) {
 		request_refuse_text(r, "prefix", "must not be given together with key: choose one");
 	} else if ((out->present & CLIENT_HAS_LIMIT) && which == CLIENT_HAS_KEY) {
 		request_refuse_text(r, "limit", "goes with prefix: of one key all are told");
-	} else if (out->method == CLIENT_WAITERS && which == CLIENT_HAS_PREFIX && !out->core.limit) {
+	} else if (out->method == CLIENT_WAITERS && which == CLIENT_HAS_PREFIX &&
+		!out->core.limit) {
 		out->core.limit = CLIENT_LIST_DEFAULT;
 	}
 }
@@ -304,19 +342,22 @@ static void request_check_together(struct request_reader *r, struct client_reque
 	const char *field;
 	request_require(r, out->method, request_check_locks(r, out));
 	if ((out->present & CLIENT_HAS_EXPECT) && (out->present & CLIENT_HAS_VALUE_SEQ)) {
-		request_refuse_text(r, "value_seq", "must not be given together with expect: choose one");
+		request_refuse_text(r, "value_seq",
+			"must not be given together with expect: choose one");
 	}
 	const char *problem = client_terms_problem(out, &field);
 	if (problem) {
 		request_refuse_text(r, field, problem);
 	}
-	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH || out->method == CLIENT_CAN) {
+	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH ||
+		out->method == CLIENT_CAN) {
 		request_check_prefix(r, out);
 	}
 	if (client_method_changes(out->method)) {
 		request_check_change(r, out);
 	}
-	out->core.label = slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
+	out->core.label =
+		slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
 }
 
 static void request_finish(struct request_reader *r, struct client_request *out) {
@@ -363,8 +404,10 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	}
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
-		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain, "
-		"downgrade, transfer, ask_release, explain, watch, unwatch, clients, kick, can, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
+		"unknown method: there are acquire, extend, update, release, get, list, wait, "
+		"waiters, break, status, ping, drain, downgrade, transfer, ask_release, explain, "
+		"watch, unwatch, clients, kick, can, cluster_add_replica, cluster_promote, "
+		"cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
 		"cluster_set_timing, cluster_force");
 }
 
@@ -382,7 +425,8 @@ static void request_defaults(struct client_request *out) {
 	}
 }
 
-int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal) {
+int client_request_decode(struct client_decoder *d, struct slice message,
+	struct client_request *out, struct client_refusal *refusal) {
 	memset(out, 0, offsetof(struct client_request, label_bytes));
 	d->rest = (struct client_rest){ 0 };
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
@@ -401,7 +445,8 @@ int client_request_decode(struct client_decoder *d, struct slice message, struct
 	return r.error;
 }
 
-int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal) {
+int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out,
+	struct client_refusal *refusal) {
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
 	const struct client_rest before = d->rest;
 	r.u.p = before.at;

@@ -27,7 +27,9 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 	pack_array(k, (uint32_t)r->lock_count);
 	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
 		const struct client_lock *lock = &r->locks[i];
-		pack_map(k, 3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) + (permits_none(lock->slots) ? 0u : 1u));
+		pack_map(k,
+			3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) +
+				(permits_none(lock->slots) ? 0u : 1u));
 		pack_text(k, "key");
 		pack_bin(k, lock->key);
 		pack_text(k, "lock_id");
@@ -62,8 +64,9 @@ static void request_put_position(struct pack *k, struct client_position p) {
 }
 
 #define PARAMS_OF_TERMS \
-	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | \
-		CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND | CLIENT_HAS_SLOTS)
+	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | \
+		CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | \
+		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND | CLIENT_HAS_SLOTS)
 
 static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;

@@ -2,7 +2,8 @@
  * it. */
 #include "client_param.h"
 
-const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long, struct slice *out, int *error) {
+const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long, struct slice *out,
+	int *error) {
 	enum unpack_type type = unpack_peek(u);
 	if (type != UNPACK_STR && type != UNPACK_BIN) {
 		return "must be a byte string (str or bin)";
@@ -23,14 +24,18 @@ static const char *take_key_bytes(struct unpack *u, struct slice *out, int *erro
 
 static const char *take_value_bytes(struct unpack *u, struct slice *out, int *error) {
 	_Static_assert(VALUE_MAX_HARD == 1 << 20, "the text below says it");
-	return client_take_bytes(u, VALUE_MAX_HARD, "must be at most 1048576 bytes: keep larger data elsewhere and its name here", out, error);
+	return client_take_bytes(u, VALUE_MAX_HARD,
+		"must be at most 1048576 bytes: keep larger data elsewhere and its name here", out,
+		error);
 }
 
 const char *client_take_ms(struct unpack *u, uint64_t min, span_ns *out) {
 	uint64_t ms = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : UINT64_MAX;
 	if (ms < min || ms > CLIENT_MS_MAX) {
-		return min ? "must be a whole number of milliseconds, at least 1 and at most 1000000000000"
-			   : "must be a whole number of milliseconds, 0 to 1000000000000";
+		return min
+			? "must be a whole number of milliseconds, "
+				"at least 1 and at most 1000000000000"
+			: "must be a whole number of milliseconds, 0 to 1000000000000";
 	}
 	*out = (span_ns)ms * SPAN_MS;
 	return NULL;
@@ -111,7 +116,8 @@ static bool take_seq(struct slice s, struct client_request *r) {
 	if (s.size != CLIENT_VALUE_SEQ_BYTES) {
 		return false;
 	}
-	struct ballot b = { param_be(s.data, 8), param_be(s.data + 8, 8), (uint32_t)param_be(s.data + 16, 4) };
+	struct ballot b = { param_be(s.data, 8), param_be(s.data + 8, 8),
+		(uint32_t)param_be(s.data + 16, 4) };
 	if (b.clock > TOKEN_MAX) {
 		return false;
 	}
@@ -140,7 +146,8 @@ const char *client_take_value_seq(struct unpack *u, struct client_request *r, in
 }
 
 const char *client_take_lock_id(struct unpack *u, struct client_request *r, int *error) {
-	static const char *const wrong = "must be 16 random bytes (bin) or 32 hex digits (str), not all zero";
+	static const char *const wrong =
+		"must be 16 random bytes (bin) or 32 hex digits (str), not all zero";
 	bool text = unpack_peek(u) == UNPACK_STR;
 	struct slice s = { 0 };
 	if (client_take_bytes(u, SIZE_MAX, NULL, &s, error)) {
@@ -170,7 +177,8 @@ const char *client_take_token(struct unpack *u, struct client_request *r, int *e
 	(void)error;
 	uint64_t token = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
 	if (token == 0 || token > TOKEN_MAX) {
-		return "must be a token as it was answered (a whole number above 0); leave it out if there is none";
+		return "must be a token as it was answered (a whole number above 0); "
+			"leave it out if there is none";
 	}
 	r->core.token = token;
 	return NULL;

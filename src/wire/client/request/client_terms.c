@@ -11,7 +11,10 @@ const char *client_take_mode(struct unpack *u, struct client_request *r, int *er
 	(void)error;
 	int choice = client_take_choice(u, "exclusive", "shared");
 	r->core.terms.of = choice == 1 ? (uint16_t)SHARE_SHARED : (uint16_t)SHARE_EXCLUSIVE;
-	return choice < 0 ? "must be \"exclusive\" or \"shared\"; permits of a semaphore are asked for with permits and of" : NULL;
+	return choice < 0
+		? "must be \"exclusive\" or \"shared\"; "
+			"permits of a semaphore are asked for with permits and of"
+		: NULL;
 }
 
 static const char *terms_take_permits(struct unpack *u, uint16_t *out) {
@@ -64,7 +67,8 @@ static void set_bond(struct client_request *r, uint32_t named) {
 	r->core.terms.binding = !r->release_on_disconnect ? 0 : named ? named : 1;
 }
 
-const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r, int *error) {
+const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r,
+	int *error) {
 	(void)error;
 	const char *problem = client_take_bool(u, &r->release_on_disconnect);
 	set_bond(r, r->core.binding);
@@ -75,18 +79,22 @@ const char *client_take_bond(struct unpack *u, struct client_request *r, int *er
 	(void)error;
 	uint64_t binding = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
 	if (binding < 1 || binding > UINT32_MAX) {
-		return "must be a whole number from 1 to 4294967295: which of the holder's connections this is";
+		return "must be a whole number from 1 to 4294967295: which of the holder's "
+			"connections this is";
 	}
 	set_bond(r, (uint32_t)binding);
 	return NULL;
 }
 
 const char *client_take_slots(struct unpack *u, struct client_request *r, int *error) {
-	static const char *const wrong = "must be a list of the permits that the lock has: different whole numbers from 0 to 127, as its answer named them";
+	static const char *const wrong =
+		"must be a list of the permits that the lock has: different whole numbers from 0 "
+		"to 127, as its answer named them";
 	(void)error;
 	uint32_t count = unpack_peek(u) == UNPACK_ARRAY ? unpack_array(u) : 0;
 	for (uint32_t i = 0; i < count && i < PERMITS_MAX; i++) {
-		uint64_t n = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : PERMITS_MAX;
+		uint64_t n =
+			unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : PERMITS_MAX;
 		if (n >= PERMITS_MAX || permits_has(r->core.terms.set, (uint32_t)n)) {
 			return wrong;
 		}
@@ -97,12 +105,14 @@ const char *client_take_slots(struct unpack *u, struct client_request *r, int *e
 
 const char *client_take_label(struct unpack *u, struct client_request *r, int *error) {
 	_Static_assert(CLIENT_LABEL_MAX == 128, "the text below says it");
-	return client_take_bytes(u, CLIENT_LABEL_MAX, "must be at most 128 bytes", &r->label.text, error);
+	return client_take_bytes(u, CLIENT_LABEL_MAX, "must be at most 128 bytes", &r->label.text,
+		error);
 }
 
 const char *client_take_host(struct unpack *u, struct client_request *r, int *error) {
 	_Static_assert(CLIENT_HOST_MAX == 64, "the text below says it");
-	return client_take_bytes(u, CLIENT_HOST_MAX, "must be at most 64 bytes", &r->label.host, error);
+	return client_take_bytes(u, CLIENT_HOST_MAX, "must be at most 64 bytes", &r->label.host,
+		error);
 }
 
 const char *client_take_pid(struct unpack *u, struct client_request *r, int *error) {
@@ -116,11 +126,13 @@ const char *client_take_pid(struct unpack *u, struct client_request *r, int *err
 }
 
 const char *client_terms_problem(const struct client_request *r, const char **out_field) {
-	bool permits = (r->present & CLIENT_HAS_PERMITS) != 0, of = (r->present & CLIENT_HAS_OF) != 0;
+	bool permits = (r->present & CLIENT_HAS_PERMITS) != 0,
+		of = (r->present & CLIENT_HAS_OF) != 0;
 	*out_field = "permits";
 	if ((permits || of) && (r->present & CLIENT_HAS_MODE)) {
 		*out_field = "mode";
-		return "must not be given together with permits and of: a lock is exclusive, shared, or permits of a semaphore";
+		return "must not be given together with permits and of: a lock is exclusive, "
+			"shared, or permits of a semaphore";
 	}
 	if (permits && !of) {
 		*out_field = "of";
