@@ -13,8 +13,10 @@
 #include "log_limit.h"
 #include "log_writer.h"
 
-/* How many bytes of one value are shown. */
+/* How many bytes of one value are shown: of bytes that others chose, and of a sentence, which would
+ * lose its remedy if its end were cut off. */
 #define LOG_BYTES_SHOWN 256
+#define LOG_TEXT_SHOWN 512
 
 static _Atomic int log_level_now = LEVEL_INFO;
 static atomic_bool log_priorities;
@@ -68,8 +70,8 @@ static bool log_plain_byte(uint8_t c) {
 
 /* Writes a value as it is if nothing in it could be mistaken; otherwise in quotes, with \xNN for
  * bytes that are not printable. So a stranger's key cannot make a line of its own. */
-static void log_bytes(struct log_text *t, struct slice s) {
-	size_t shown = s.size < LOG_BYTES_SHOWN ? s.size : LOG_BYTES_SHOWN;
+static void log_bytes(struct log_text *t, struct slice s, size_t max) {
+	size_t shown = s.size < max ? s.size : max;
 	bool bare = shown > 0 && shown == s.size;
 	for (size_t i = 0; i < shown; i++) {
 		bare = bare && log_plain_byte(s.data[i]);
@@ -97,8 +99,10 @@ static void log_bytes(struct log_text *t, struct slice s) {
 static void log_value(struct log_text *t, const struct log_field *f) {
 	switch (f->kind) {
 	case LOG_KIND_TEXT:
+		log_bytes(t, f->bytes, LOG_TEXT_SHOWN);
+		return;
 	case LOG_KIND_BYTES:
-		log_bytes(t, f->bytes);
+		log_bytes(t, f->bytes, LOG_BYTES_SHOWN);
 		return;
 	case LOG_KIND_NUMBER:
 		log_number(t, f->number);
@@ -222,7 +226,8 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 static size_t log_lost_line(uint64_t lost, char out[LOG_LINE_MAX]) {
 	struct log_text t = { out, LOG_LINE_MAX, 0 };
 	const struct log_field fields[] = { LOG_NUMBER("lines", lost),
-		LOG_TEXT("why", "whatever reads this log was too slow, or could not write it"),
+		LOG_TEXT("why", "the reader of this log was too slow, or the log "
+			"could not be written"),
 		{ .kind = LOG_KIND_END } };
 	log_prefix(&t, LEVEL_WARNING);
 	log_fields(&t, "log_lines_lost", fields);

@@ -47,6 +47,14 @@ static void long_values_are_cut_and_say_so(void **state) {
 	assert_int_equal(FORMAT(small, "e", LOG_BYTES("key", slice_of(key, sizeof key))), 15);
 }
 
+static void a_sentence_keeps_its_end(void **state) {
+	(void)state;
+	char line[1024], why[501];
+	memset(why, 'w', sizeof why - 1);
+	why[sizeof why - 1] = '\0';
+	assert_int_equal(FORMAT(line, "e", LOG_TEXT("why", why)), strlen("e why=") + strlen(why));
+}
+
 static void a_lock_id_is_never_shown_whole(void **state) {
 	(void)state;
 	char line[256];
@@ -86,6 +94,7 @@ int main(void) {
 		cmocka_unit_test(values_that_could_be_mistaken_are_quoted),
 		cmocka_unit_test(a_key_cannot_forge_a_line),
 		cmocka_unit_test(long_values_are_cut_and_say_so),
+		cmocka_unit_test(a_sentence_keeps_its_end),
 		cmocka_unit_test(a_lock_id_is_never_shown_whole),
 		cmocka_unit_test(a_flood_of_one_event_is_counted_not_written),
 		cmocka_unit_test(levels_below_the_wanted_one_are_not_written),
