@@ -13,9 +13,9 @@
 	X(WAITS, "waits", "requests that wait for others") \
 	X(WATCHES, "watches", "watches") \
 	X(LOCKS, "locks", "locks, or requests for them") \
-	X(VALUES, "value_bytes", "bytes of values beside its locks") \
-	X(MEMORY, "client_memory", "bytes of memory for its connections") \
-	X(RATE, "rate", "requests a second")
+	X(VALUES, "value_bytes", "bytes of lock values") \
+	X(MEMORY, "client_memory", "bytes of memory for connections") \
+	X(RATE, "rate", "requests per second")
 
 enum share_kind {
 #define SHARE_ENUM(name, text, what) SHARE_##name,

@@ -49,14 +49,15 @@ static void listeners_tell_ends(const struct listeners *l) {
 		log_to(l->service->driver->log, LEVEL_WARNING, "certificate_ends",
 			LOG_TEXT("file", l->config->tls.cert), LOG_NUMBER("days", certificate),
 			LOG_TEXT("remedy",
-				"make a new one, pawl cert node, put it there and reload"));
+				"make a new certificate with pawl cert node, replace the "
+				"file, and reload"));
 	}
 	if (crl >= 0) {
 		log_to(l->service->driver->log, LEVEL_WARNING, "crl_ends",
 			LOG_TEXT("file", l->config->tls.crl), LOG_NUMBER("days", crl),
 			LOG_TEXT("remedy",
-				"make it anew, pawl cert revoke, put it there and reload: with one "
-				"that has ended no node starts"));
+				"make a new CRL with pawl cert revoke, replace the file, and "
+				"reload; no node starts with an expired CRL"));
 	}
 }
 
@@ -85,9 +86,9 @@ static int listeners_check_role(const struct listeners *l, const struct node_con
 		return 0;
 	}
 	snprintf(why, NODE_WHY_BYTES,
-		"[tls] cert: %.120s lets node %s be a %s only, and it is a master of the cluster: "
-		"give it one without a role (pawl cert node %s), or make another node the master "
-		"first (pawl cluster demote %s)", config->tls.cert, config->name,
+		"[tls] cert: with %.120s, node %s may only be a %s, but it is a master of the "
+		"cluster: make a certificate without a role (pawl cert node %s), or first demote "
+		"the node (pawl cluster demote %s)", config->tls.cert, config->name,
 		node_role_name(own->role), config->name, config->name);
 	return PAWL_ETLS;
 }

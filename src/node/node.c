@@ -255,7 +255,8 @@ static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 	const char *dir = node->config->state_dir;
 	if (node->side && side_file_use(node->side) != 0) {
 		return node_fail(PAWL_EIO, why,
-			"cannot rename the file \"drained\" in %s: may it be written?", dir);
+			"cannot rename the file \"drained\" in %s: is the "
+			"directory writable?", dir);
 	}
 	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
 		int error = state_file_write(node->state_file, &state);

@@ -61,7 +61,7 @@ static bool ini_has_comment(struct slice value) {
 static enum ini_kind ini_section(struct slice line, struct ini_item *out) {
 	if (line.data[line.size - 1] != ']') {
 		return ini_wrong(out,
-			"a section without its end: write [section] alone on the line");
+			"a section without its closing ]: write [section] alone on the line");
 	}
 	out->where = ini_trim(slice_of(line.data + 1, line.size - 2));
 	if (!ini_copy(out->where, out->name, INI_NAME_MAX)) {
@@ -81,16 +81,15 @@ static enum ini_kind ini_value(struct slice line, struct ini_item *out) {
 	size_t at = (size_t)(equals - line.data);
 	if (!ini_copy(ini_trim(slice_of(line.data, at)), out->name, INI_NAME_MAX)) {
 		return ini_wrong(out,
-			"no name in front of the =, or one that is too long: write `name = value`");
+			"no name before the =, or one that is too long: write `name = value`");
 	}
 	struct slice value = ini_trim(slice_of(equals + 1, line.size - at - 1));
 	if (value.size == 0) {
 		return ini_wrong(out,
-			"no value behind the =: give one, or take the line away to get the "
-			"default");
+			"no value after the =: give one, or remove the line to get the default");
 	}
 	if (ini_has_comment(value)) {
-		return ini_wrong(out, "a comment behind a value: put it on a line of its own");
+		return ini_wrong(out, "a comment after a value: put it on a line of its own");
 	}
 	if (value.data[0] == '"' || value.data[0] == '\'') {
 		return ini_wrong(out, "a value in quotes: write it without");

@@ -195,7 +195,7 @@ void rights_explain(const struct rights *r, const struct rights_caller *caller,
 	const char *right = right_name(question->right);
 	if (!verdict->line) {
 		snprintf(out, RIGHTS_WHY_BYTES, verdict->allowed
-			? "nothing is needed for it: whoever is connected may do that"
+			? "this requires no right: every client that is connected may do it"
 			: "no rule of %.300s gives %.*s the right %s%s",
 			r->file, (int)who.size, (const char *)who.data, right,
 			RIGHT_HAS_KEY(question->right)

@@ -185,8 +185,8 @@ int rights_section_line(struct rights_reading *r, unsigned line, struct slice na
 	for (uint32_t i = 0; i < all->section_count; i++) {
 		if (slice_equal(all->sections[i].name, name)) {
 			return rights_wrong(r, line,
-				"[%.*s] stands here a second time, first on line %u: move its "
-				"lines there", (int)name.size, (const char *)name.data,
+				"section [%.*s] is given twice: move these lines to the "
+				"first one, on line %u", (int)name.size, (const char *)name.data,
 				all->sections[i].line);
 		}
 	}

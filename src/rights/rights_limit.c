@@ -24,11 +24,11 @@ static int limit_take(struct rights_reading *r, unsigned line, enum share_kind k
 	uint64_t n;
 	if (s->limited >> kind & 1) {
 		return rights_wrong(r, line,
-			"%s stands in this section a second time: take one of them away",
+			"%s is given twice in this section: remove one of them",
 			share_kind_name[kind]);
 	}
 	if (!limit_number(value, bytes, &n)) {
-		return rights_wrong(r, line, "%s = %.64s: write %s, or 0: no limit",
+		return rights_wrong(r, line, "%s = %.64s: write %s, or 0 for no limit",
 			share_kind_name[kind], value,
 			bytes ? "a size from 1 byte to 16384g, such as 64m"
 				: "a number from 1 to 1000000000");

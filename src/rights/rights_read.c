@@ -48,7 +48,7 @@ static int read_value(struct rights_reading *r, unsigned line, const struct ini_
 	int error = 0;
 	if (r->rights->section_count == 0) {
 		return rights_wrong(r, line,
-			"%s stands in front of the first section: write whom it is about above it, "
+			"%s comes before the first section: write above it whom it is about, "
 			"such as [billing]", item->name);
 	}
 	if (strcmp(item->name, "allow") == 0 || strcmp(item->name, "deny") == 0) {
@@ -61,8 +61,9 @@ static int read_value(struct rights_reading *r, unsigned line, const struct ini_
 		return error;
 	}
 	return rights_wrong(r, line,
-		"%s is no setting: there are allow, deny, in [group:NAME] members, and the limits "
-		"clients, requests, waits, watches, locks, value_bytes, client_memory and rate",
+		"unknown setting %s; the settings are allow, deny, in [group:NAME] members, and "
+		"the limits clients, requests, waits, watches, locks, value_bytes, "
+		"client_memory and rate",
 		item->name);
 }
 
@@ -100,7 +101,8 @@ static int read_finish(struct rights_reading *r) {
 		if (slice_has_prefix(s->name, slice_str("group:")) && s->members == 0) {
 			return rights_wrong(r, s->line,
 				"[%.*s] has no members: write members = NAME, NAME below it, or "
-				"take it away", (int)s->name.size, (const char *)s->name.data);
+				"remove "
+				"the section", (int)s->name.size, (const char *)s->name.data);
 		}
 	}
 	if (all->holder_count > 0) {
@@ -140,11 +142,13 @@ static int read_problem(const char *path, FILE *file, size_t size, struct proble
 		return PAWL_EIO;
 	}
 	if (size > RIGHTS_FILE_BYTES_MAX) {
-		problem_set(problem, "%s: larger than 1 MiB: this is not a file of rules", path);
+		problem_set(problem, "%s is larger than 1 MiB, the limit for a "
+			"file of access rules", path);
 		return PAWL_EINVAL;
 	}
 	if (S_ISREG(about.st_mode) && (about.st_mode & S_IWOTH)) {
-		problem_set(problem, "%s: everybody on this machine may change it: chmod o-w %s",
+		problem_set(problem, "%s can be changed by everybody on this machine: "
+			"run chmod o-w %s",
 			path, path);
 		return PAWL_EINVAL;
 	}
@@ -192,17 +196,17 @@ static bool warns_nobody(const struct rights *r) {
 bool rights_warning(const struct rights *r, unsigned n, struct problem *out) {
 	if (warns_nobody(r) && n-- == 0) {
 		problem_set(out,
-			"%s: nobody has the right cluster: no change of the cluster and no drain "
-			"is possible until a rule gives it, such as allow = all on * in "
-			"[unix:uid:0]", r->file);
+			"%s: nobody has the right 'cluster', so no change of the cluster and no "
+			"drain is possible until a rule gives it, such as allow = all on "
+			"* in [unix:uid:0]", r->file);
 		return true;
 	}
 	for (uint32_t i = 0; i < r->holder_count; i++) {
 		const struct rights_holder *h = &r->holders[i];
 		if (h->kind == RIGHTS_NOBODY && n-- == 0) {
 			problem_set(out,
-				"%s:%u: this machine has no %.*s: the rules for it are about "
-				"nobody here", r->file, h->line, (int)h->name.size,
+				"%s:%u: this machine has no %.*s, so these rules "
+				"apply to nobody here", r->file, h->line, (int)h->name.size,
 				(const char *)h->name.data);
 			return true;
 		}

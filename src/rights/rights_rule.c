@@ -103,9 +103,9 @@ static int rule_right(struct rights_reading *r, unsigned line, struct slice word
 			rule);
 	}
 	return rights_wrong(r, line,
-		"'%.*s' is no right: there are read, acquire, wait, watch, break, priority N, "
-		"status, cluster and all; write them with commas between them, and on which keys: "
-		"%s = read, acquire on PREFIX", (int)(word.size < 64 ? word.size : 64),
+		"'%.*s' is not a right; the rights are read, acquire, wait, watch, break, priority "
+		"N, status, cluster and all. Write them with commas between them, and on which "
+		"keys: %s = read, acquire on PREFIX", (int)(word.size < 64 ? word.size : 64),
 		(const char *)word.data, rule->deny ? "deny" : "allow");
 }
 
@@ -115,14 +115,14 @@ static int rule_keys(struct rights_reading *r, unsigned line, bool on,
 	const char *what = rule->deny ? "deny" : "allow";
 	if (!on && (rule->rights & ~KEYLESS_RIGHTS)) {
 		return rights_wrong(r, line,
-			"%s: on which keys? Write `on PREFIX` behind the rights, or `on *` for "
-			"every key", what);
+			"%s: on which keys? Write `on PREFIX` after the rights, or `on "
+			"*` for every key", what);
 	}
 	if (on && rule->prefix.size > 0 && rule->rights != ALL_RIGHTS &&
 		(rule->rights & KEYLESS_RIGHTS)) {
 		return rights_wrong(r, line,
-			"%s: status and cluster are about no keys: give them a line of their own "
-			"without `on`", what);
+			"%s: status and cluster do not concern keys: give them a line of their "
+			"own without `on`", what);
 	}
 	return 0;
 }
@@ -141,8 +141,8 @@ int rights_rule_line(struct rights_reading *r, unsigned line, bool deny, struct 
 	}
 	if (on && rule.prefix.size == 0) {
 		return rights_wrong(r, line,
-			"a prefix is missing behind `on`: write the beginning of the keys, or * "
-			"for every key");
+			"a prefix is missing after `on`: write the beginning of the keys, "
+			"or * for every key");
 	}
 	if (slice_equal(rule.prefix, slice_str("*"))) {
 		rule.prefix.size = 0;

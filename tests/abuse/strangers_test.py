@@ -57,7 +57,7 @@ class Strangers(Nodes):
         self.assertLess(attack.resident_kilobytes(node) - before, 48 * 1024)
         self.assertLessEqual(now["handshakes"], 256)  # 128 from each address
         self.assertGreater(now["handshakes_evicted"] - evicted, 1900)
-        node.wait_log(" client_refused ", " from=127.0.0.1:", "took its place", start=lines)
+        node.wait_log(" client_refused ", " from=127.0.0.1:", "it was closed for a newer connection", start=lines)
         time.sleep(1)  # of so many a second a few are logged, and the next line says how many were not
         held += attack.open_sockets(self.cluster.clients["a"], 140, b"\x16")
         node.wait_log(" client_refused ", " suppressed=", start=lines)

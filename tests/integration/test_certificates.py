@@ -161,8 +161,8 @@ class Revoking(Certified):
         self.succeeds(pawl("cert", "ca", "--dir", other, "--name", "Another"))
         self.succeeds(pawl("cert", "revoke", "--dir", other))
         self.write("garbage", "nothing\n")
-        for path, words in ((self.path("garbage"), "holds no CRL in PEM format"), (os.path.join(other, "ca.crl"), "not of an authority in the ca file"),
-                            (self.old_crl(), "ended at 2020-01-02"), (None, "cannot read")):
+        for path, words in ((self.path("garbage"), "contains no CRL in PEM format"), (os.path.join(other, "ca.crl"), "not from an authority in"),
+                            (self.old_crl(), "expired on 2020-01-02"), (None, "cannot read")):
             os.remove(self.path("ca.crl"))
             if path:
                 shutil.copy(path, self.path("ca.crl"))
@@ -211,7 +211,7 @@ class Keeping(Certified):
         cluster = self.cluster(masters=1)
         cluster.write_configs()
         os.chmod(self.path("a.key"), 0o644)
-        self.fails("a", "a.key may be read or changed by others (mode 0644): chmod ")
+        self.fails("a", "a.key can be read or changed by others (mode 0644): run chmod ")
         with open(cluster.config("a")) as f:
             text = f.read()
         with open(cluster.config("a"), "w") as f:
@@ -269,7 +269,7 @@ class Roles(Certified):
             for at in "ar":
                 run = self.ask(at, "cluster", *change)
                 self.assertEqual(run.status, 1, run.out)
-                self.assertIn("r cannot be a master: its certificate (serial %s) lets it be a replica only" % self.serial("r"), run.err)
+                self.assertIn("r cannot be a master: its certificate (serial %s) only allows it to be a replica." % self.serial("r"), run.err)
         cluster.nodes["a"].wait_log(" role_refused ", "peer=r")
         # Another certificate, and it may. While it is a master it does not take the first one back.
         self.node("r")
@@ -277,14 +277,14 @@ class Roles(Certified):
         cluster.start("r").wait_log(" following ")
         self.succeeds(self.ask("a", "cluster", "replace", "c", "r"))
         self.node("r", "--role", "replica")
-        self.reload("r", " reload_refused ", "lets node r be a replica only, and it is a master of the cluster")
+        self.reload("r", " reload_refused ", "node r may only be a replica, but it is a master of the cluster")
         cluster.nodes["r"].terminate()
-        self.fails("r", "lets node r be a replica only, and it is a master of the cluster")
+        self.fails("r", "node r may only be a replica, but it is a master of the cluster")
         # Nor do the others take it for one.
         for at in "ab":
             lines = len(cluster.nodes[at].lines)
             self.hello(at, "r", "r")
-            cluster.nodes[at].wait_log("the configuration makes r a master, and its certificate", start=lines)
+            cluster.nodes[at].wait_log("r is a master in the configuration, but its certificate", start=lines)
 
     def test_a_certificate_for_a_program_and_one_of_an_unknown_role_start_no_node(self):
         cluster = self.cluster(masters=1)
@@ -292,7 +292,7 @@ class Roles(Certified):
         self.cert("node", "a", "--role", "embedded")
         self.fails("a", "is for a node inside a program", "pawl cert node a --role replica")
         self.node("a", "--role", "replica")
-        self.fails("a", "lets node a be a replica only, and it is a master of the cluster")
+        self.fails("a", "node a may only be a replica, but it is a master of the cluster")
         self.assertEqual(pawl("cert", "node", "a", "--host", "a", "--role", "king", "--dir", self.folder).status, 2)
         self.assertEqual(pawl("cert", "client", "a", "--role", "replica", "--dir", self.folder).status, 2)
 

@@ -79,7 +79,7 @@ class Commands(unittest.TestCase):
             for arguments in (["--check-config", f.name], ["--check-config", "--config", f.name], ["--config", f.name]):
                 status, _, err = run(*arguments)
                 self.assertEqual(status, 2)
-                self.assertIn(f.name + ":3: [node] nonsense is no setting", err)
+                self.assertIn(f.name + ":3: [node] has no setting nonsense", err)
 
     def test_check_config_reads_the_certificates(self):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
@@ -206,7 +206,7 @@ class OneMaster(unittest.TestCase):
             with open(cluster.config("a"), "a") as f:
                 f.write("nonsense = 1\n")
             node.signal(signal.SIGHUP)
-            self.assertIn("nonsense is no setting", node.wait_log(" reload_refused "))
+            self.assertIn("has no setting nonsense", node.wait_log(" reload_refused "))
             with cluster.client("a") as client:
                 self.assertEqual(client.call("ping")["node"], "a")
 
@@ -225,7 +225,7 @@ class OneMaster(unittest.TestCase):
             node.wait_log(" reloaded ")
             with open(rules, "w") as again:  # it was asked for once more meanwhile
                 again.write("[nobody]\nallow = nothing\n")
-            self.assertIn("'nothing' is no right", node.wait_log(" reload_refused "))
+            self.assertIn("'nothing' is not a right", node.wait_log(" reload_refused "))
 
     def test_systemd_hears_what_happens(self):
         with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:

@@ -135,11 +135,11 @@ class Strangers(Case):
                 node.wait_log(" stranger_refused ", "suppressed=", "from=127.0.0.1:")
                 with socket.create_server(split(cluster.peers["c"])) as impostor:
                     impostor.settimeout(PATIENCE)
-                    while not re.search("peer_link_failed peer=c .*it sent what is not a packet", node.log()):
+                    while not re.search("peer_link_failed peer=c .*it sent something that is not a packet", node.log()):
                         with impostor.accept()[0] as connection:  # a's, or b's
                             connection.sendall(b"\xff" * 64)
                             time.sleep(0.1)
-                    node.wait_log(" peer_link_failed ", "peer=c ", "it sent what is not a packet")
+                    node.wait_log(" peer_link_failed ", "peer=c ", "it sent something that is not a packet")
             finally:
                 over.set()
                 knocking.join()

@@ -148,7 +148,7 @@ class Rights(Case):
             with self.assertRaises(REFUSED + (Refused, AssertionError)):
                 with cluster.client("a", tls=self.certificates.context("wrong")) as client:
                     client.call("status")
-            cluster.nodes["a"].wait_log(" client_refused identity=%s " % name, "stand for clients without a certificate")
+            cluster.nodes["a"].wait_log(" client_refused identity=%s " % name, "reserved for clients without a certificate")
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     def test_clients_on_a_unix_socket_are_known_by_their_account(self):
@@ -184,7 +184,7 @@ class Rights(Case):
                 cluster.nodes["a"].wait_log(" denied what=get key=k identity=plain ")
                 self.write("[plain]\nallow = read on *\n")
                 cluster.nodes["a"].signal(signal.SIGHUP)
-                cluster.nodes["a"].wait_log(" rights_warning ", "nobody has the right cluster")
+                cluster.nodes["a"].wait_log(" rights_warning ", "nobody has the right 'cluster'")
                 plain.call("get", key="k")
                 self.denied(plain, "drain")
 
@@ -218,7 +218,7 @@ class Rights(Case):
         node, billing = cluster.nodes["a"], self.connect(cluster, "billing")
         self.write("[billing]\nallow = reed on billing/\n")
         node.signal(signal.SIGHUP)
-        node.wait_log(" reload_refused ", "rights.conf:2: 'reed' is no right")
+        node.wait_log(" reload_refused ", "rights.conf:2: 'reed' is not a right")
         billing.call("acquire", key="billing/1", lease_ms=1000)
         self.write("[billing]\nallow = read on billing/\n")
         node.signal(signal.SIGHUP)
@@ -226,7 +226,7 @@ class Rights(Case):
         self.denied(billing, "acquire", key="billing/2", lease_ms=1000)
         checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0)
-        self.assertIn("warning: %s: nobody has the right cluster" % self.path(), checked.stdout)
+        self.assertIn("warning: %s: nobody has the right 'cluster'" % self.path(), checked.stdout)
         self.write("[billing]\nallow = read\n")
         checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
         self.assertEqual(checked.returncode, 2)

@@ -128,7 +128,7 @@ class Tls(unittest.TestCase):
                         pass
                 except (ConnectionResetError, ssl.SSLError):
                     pass
-            cluster.nodes["b"].wait_log("its certificate is not the one of the node", start=lines)
+            cluster.nodes["b"].wait_log("but it shows the certificate of", start=lines)
             self.assertEqual(self.connect(cluster, "b", "bob").call("status")["voting"], voting)
 
     def test_a_node_does_not_start_with_anothers_certificate(self):

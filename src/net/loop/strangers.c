@@ -11,7 +11,8 @@
  * them. */
 #define NETWORK_BYTES 8
 
-const char strangers_evicted[] = "a newer connection took its place: it had not said who it is";
+const char strangers_evicted[] = "it was closed for a newer connection, because it had not "
+	"identified itself yet";
 
 struct stranger_address stranger_address_of(int fd) {
 	struct stranger_address out = { { 0 } };

@@ -143,7 +143,7 @@ static int stream_receive(struct stream *s) {
 	}
 	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
 	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
-		stream_over(s, PAWL_ETLS, "its handshake is too large");
+		stream_over(s, PAWL_ETLS, "the TLS handshake is too large");
 		return 0;
 	}
 	return s->tls ? stream_deliver_tls(s, bytes, now) : stream_deliver(s, bytes, now);

@@ -36,10 +36,10 @@ static const char *peer_link_versions(struct peer_link *link, const struct peer_
 	const struct peer_hello *ours = link->hello;
 	bool they_are_older = theirs->version_max < ours->version_min;
 	snprintf(link->why, sizeof link->why,
-		"node %s speaks versions %u to %u of the protocol between nodes, this one %u to "
-		"%u: upgrade %s (not more than one release at a time)",
+		"node %s speaks versions %u to %u of the protocol between nodes, and this node %u "
+		"to %u: upgrade %s (at most one release at a time)",
 		theirs->node, theirs->version_min, theirs->version_max, ours->version_min,
-		ours->version_max, they_are_older ? theirs->node : "this one");
+		ours->version_max, they_are_older ? theirs->node : "this node");
 	return link->why;
 }
 
@@ -56,8 +56,8 @@ static bool peer_link_certified(struct peer_link *link, const struct peer_hello 
 	char who[TLS_WHO_BYTES];
 	tls_peer_describe(ssl, who);
 	snprintf(link->why, sizeof link->why,
-		"its certificate is not the one of the node that it says it is: it says %s and "
-		"shows that of %.160s; give it its own: pawl cert node %s",
+		"it says it is node %s, but it shows the certificate of %.160s: give it its own "
+		"certificate (pawl cert node %s)",
 		theirs->node, who, theirs->node);
 	return false;
 }
@@ -66,7 +66,7 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body,
 	struct peer_hello *theirs) {
 	struct peer_terms terms;
 	if (peer_hello_decode(body, theirs) != 0) {
-		return "its first packet is no hello";
+		return "its first packet is not a hello";
 	}
 	if (!peer_versions_meet(link->hello, theirs)) {
 		return peer_link_versions(link, theirs);
@@ -105,7 +105,7 @@ static int peer_link_on_packet(struct peer_link *link, struct slice body, struct
 	}
 	int error = link->handlers->frame(link->ctx, link, body, now);
 	if (error) {
-		peer_link_close(link, "it sent what is not a frame");
+		peer_link_close(link, "it sent something that is not a frame");
 		return error;
 	}
 	return link->doomed ? PAWL_ECLOSED : 0;
@@ -126,7 +126,7 @@ static ssize_t peer_link_take(struct peer_link *link, struct slice bytes, struct
 			}
 			break;
 		case PEER_SCAN_GARBAGE:
-			peer_link_close(link, "it sent what is not a packet");
+			peer_link_close(link, "it sent something that is not a packet");
 			return (ssize_t)bytes.size;
 		}
 	}
@@ -167,7 +167,7 @@ static void peer_link_on_closed(void *ctx, int error, const char *why) {
 static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
 	(void)what;
-	peer_link_close(ctx, "it did not say hello in time");
+	peer_link_close(ctx, "no hello came in time");
 }
 
 static const struct stream_handlers peer_link_stream_handlers = { .ready = peer_link_on_ready,

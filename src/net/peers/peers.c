@@ -18,8 +18,8 @@
 static const char peers_crossed[] = "another link to it stays";
 
 /* A name is used twice. The owner is told once, under that name. */
-static const char peers_namesake[] = "a second node uses its name, with another identity: "
-	"stop that one";
+static const char peers_namesake[] = "a second node with another identity uses this "
+	"name: stop that node";
 
 /* Returns true if `why` differs from the last trouble, and remembers it. */
 static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
@@ -83,7 +83,8 @@ static void peers_on_dialled(void *ctx, int take_fd) {
 	dialer_free(slot->dialer);
 	slot->dialer = NULL;
 	if (take_fd < 0) {
-		peers_tell(slot, slot->address, "its address cannot be found or reached");
+		peers_tell(slot, slot->address, "its address cannot be resolved, or "
+			"cannot be reached");
 	} else {
 		peers_link_new(slot->peers, take_fd, slot, slot->address, false, &slot->dialling);
 	}
@@ -146,7 +147,7 @@ static const char *peers_welcome(struct peers *p, const struct peer_hello *their
 	int index = p->handlers->welcome ? p->handlers->welcome(p->ctx, theirs) : PAWL_ENOTFOUND;
 	if (index < 0) {
 		return index == PAWL_EFULL
-			? "no room for another node" : "it is no node of this cluster";
+			? "no room for another node" : "it is not a node of this cluster";
 	}
 	CHECK((uint32_t)index < p->count && strcmp(p->table[index]->name, theirs->node) == 0);
 	*out = p->table[index];
@@ -181,9 +182,9 @@ static bool peers_role_forbidden(const struct peers_slot *slot,
 		return false;
 	}
 	snprintf(why, size,
-		"the configuration makes %s a master, and its certificate (serial %s) lets it be a "
-		"%s only: give it another one (pawl cert node %s) and reload it, or let another "
-		"node be the master (pawl cluster demote %s)", slot->name, certificate->serial,
+		"%s is a master in the configuration, but its certificate (serial %s) only allows "
+		"it to be a %s: make another certificate (pawl cert node %s) and reload that node, "
+		"or demote it (pawl cluster demote %s)", slot->name, certificate->serial,
 		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica",
 		slot->name, slot->name);
 	return true;
@@ -194,7 +195,7 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link,
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_find(p, theirs->node);
 	if (strcmp(theirs->node, p->hello.node) == 0) {
-		return "it has our own name";
+		return "it has the same name as this node";
 	}
 	if (link->peer >= 0 && slot != peers_slot_of(p, link)) {
 		return "another node answers at its address";
@@ -212,7 +213,7 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link,
 		}
 		uint32_t peer = slot->index;
 		peers_forget(p, slot->link);
-		p->handlers->down(p->ctx, peer, "another connection took its place", false);
+		p->handlers->down(p->ctx, peer, "a newer connection replaced it", false);
 		/* A non-member leaves the table with its link. Then this link is gone, too, if it
 		 * was dialled. */
 		slot = peers_find(p, theirs->node);

@@ -133,11 +133,11 @@ static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now
  * stolen from a disk, is refused. */
 static void session_on_ready(void *ctx) {
 	static const struct client_refusal denied = { .error = PAWL_EDENIED,
-		.message = "the certificate is not a client's: it lacks the alternative name "
+		.message = "this is not a client's certificate: it lacks the alternative name "
 			"URI:pawl:client:NAME" };
 	static const struct client_refusal reserved = { .error = PAWL_EDENIED,
-		.message = "the name in the certificate is one of those that stand for clients "
-			"without a certificate: make another one" };
+		.message = "the name in the certificate is reserved for clients without a "
+			"certificate: make one with another name" };
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
@@ -206,7 +206,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 		if (!session->greeted && silent > OPENING_MAX) {
 			session_end(session, "the handshake took too long");
 		} else if (session_is_stuck(session, now)) {
-			session_end(session, "it does not read what is written to it");
+			session_end(session, "the client does not read what this node sends");
 		} else if (session->open == 0 && !session->watches && s->limits.idle > 0
 			&& silent > s->limits.idle) {
 			session_end(session, NULL);
@@ -363,7 +363,8 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now) {
 		if (ssl && tls_peer_objection(ssl, now, why)) {
 			session_end(session, why);
 		} else if (ssl && !session->greeted) {
-			session_end(session, "it began before the certificates were reloaded");
+			session_end(session, "the connection began before the "
+				"certificates were reloaded");
 		}
 	}
 }

@@ -14,19 +14,19 @@
  * that a release gets through. */
 #define LAST_READS_BYTES 4096u
 
-static const char share_why[] = "its identity or its address has more memory for its connections "
-	"than it may (client_memory_per_identity, _per_address), "
-	"and this connection has most of it";
-static const char pool_why[] = "the memory of this node for connections is full (client_memory): "
-	"its identity has most of it, and this connection most of that";
+static const char share_why[] = "the connections of this identity or address use more memory than "
+	"allowed (client_memory_per_identity, client_memory_per_address), and this "
+	"connection uses most of it";
+static const char pool_why[] = "this node's memory for connections is full (client_memory): this "
+	"identity uses most of it, and this connection most of that";
 
 static const struct client_refusal pool_refusal = { .error = PAWL_EFULL,
 	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
-	.message = "the memory of this node for connections is full (client_memory), and this "
-		"identity has most of it" };
+	.message = "this node's memory for connections is full (client_memory), and this "
+		"identity uses most of it" };
 static const struct client_refusal answer_refusal = { .error = PAWL_EFULL,
 	.field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
-	.message = "the memory of this node for connections is full (client_memory): there is no "
+	.message = "this node's memory for connections is full (client_memory): there is no "
 		"room for this answer" };
 
 static void sessions_on_high(void *ctx) {

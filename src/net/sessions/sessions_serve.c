@@ -173,7 +173,7 @@ static int session_dispatch(struct session *session, const struct client_request
 	struct share_quota quota;
 	if (progress->done == 0 && session_is_full(session, request->method)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
-			.message = "too many requests of this connection are under way" };
+			.message = "too many requests are under way on this connection" };
 		progress->done = request->lock_count;
 		return session_refuse(session, request->msgid, &busy);
 	}
@@ -222,7 +222,7 @@ static void session_refuse_message(struct session *session, uint32_t msgid, size
 	}
 	if (error == PAWL_ENOMEM) {
 		*refusal = (struct client_refusal){ .error = PAWL_EBUSY,
-			.message = "the node has no memory left for this request" };
+			.message = "this node has no memory left for this request" };
 	}
 	error = session_refuse(session, msgid, refusal);
 	/* The bytes are taken only now, because the refusal may have borrowed from them. */
@@ -286,7 +286,7 @@ static void session_on_request(struct session *session, struct slice message,
 	session_charge(session, serve_cost(request, message.size) + (int64_t)request->lock_count);
 	if (error) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
-			.message = "the node has no memory left for this request" };
+			.message = "this node has no memory left for this request" };
 		error = session_refuse(session, request->msgid, &busy);
 	} else {
 		error = session_dispatch(session, request, &whole, now);

@@ -103,8 +103,8 @@ static bool session_has_place(struct session *session) {
 bool session_join(struct session *session) {
 	static const struct client_refusal full = { .error = PAWL_EFULL,
 		.field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
-		.message = "this node has as many connections as it may: the places above that are "
-			"kept for administrators" };
+		.message = "this node has reached its limit of connections (clients); the "
+			"remaining places are for administrators" };
 	struct sessions *s = session->all;
 	struct share_quota quota;
 	if (!share_find(session)) {

@@ -125,15 +125,17 @@ static span_ns share_retry(enum share_kind kind) {
 
 static void share_refuse(const struct share *share, enum share_kind kind, span_ns retry,
 	struct share_quota *out) {
-	bool address = share->name[0] == '#';
-	const char *who = share->name[0] == '=' ? "the identity" : address
-		? "the address" : "without a certificate, the address";
+	bool address = share->name[0] == '#', several = share->name[0] == '@';
+	const char *who = several ? "clients without a certificate at the address"
+		: address ? "the address" : "the identity";
+	const char *does = kind == SHARE_RATE ? several ? "make" : "makes"
+		: several ? "have" : "has";
 	const char *field = share_settings[kind][address];
 	snprintf(out->message, sizeof out->message,
-		"%s %.*s %s %llu %s, which is all that it may (%s of this node, or %s)", who,
-		(int)share->name_size - 1, (const char *)share->name + 1, kind == SHARE_RATE
-		? "makes" : "has", (unsigned long long)share->limits.most[kind], share_whats[kind],
-		field, address ? "of [limits]" : "a limit of its own in the rules");
+		"%s %.*s %s %llu %s, which is the limit (%s in [limits]%s)", who,
+		(int)share->name_size - 1, (const char *)share->name + 1, does,
+		(unsigned long long)share->limits.most[kind], share_whats[kind], field,
+		address ? "" : ", or a limit of its own in the access rules");
 	out->refusal = (struct client_refusal){ .error = PAWL_EQUOTA, .field = slice_str(field),
 		.message = out->message, .retry_after = retry };
 }

@@ -115,14 +115,14 @@ static void tls_explain(X509 *cert, long error, char why[TLS_WHY_BYTES]) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		tls_time_text(X509_get0_notAfter(cert), at);
 		snprintf(why, TLS_WHY_BYTES,
-			"the certificate of %.160s ended at %s: make a new one, %.160s, and reload "
-			"there", who, at, remake);
+			"the certificate of %.160s expired on %s: make a new one (%.160s), and "
+			"reload that node or client", who, at, remake);
 		return;
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		tls_time_text(X509_get0_notBefore(cert), at);
 		snprintf(why, TLS_WHY_BYTES,
-			"the certificate of %.160s begins only at %s: are the clocks of both "
-			"machines right?", who, at);
+			"the certificate of %.160s is not valid before %s: check the clocks "
+			"of both machines", who, at);
 		return;
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
@@ -131,14 +131,14 @@ static void tls_explain(X509 *cert, long error, char why[TLS_WHY_BYTES]) {
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
 		snprintf(why, TLS_WHY_BYTES,
-			"the certificate of %.120s is not of an authority in the ca file here "
-			"(%.60s; it says %.80s): make one with this cluster's authority, %.80s, or "
-			"add the other one to the ca file", who,
+			"the certificate of %.120s is not from an authority in this node's ca file "
+			"(%.60s; its issuer is %.80s): make one with this cluster's authority "
+			"(%.80s), or add that issuer there", who,
 			X509_verify_cert_error_string(error), issuer, remake);
 		return;
 	default:
 		snprintf(why, TLS_WHY_BYTES,
-			"the certificate of %.160s is refused: %s; make a new one: %.160s", who,
+			"the certificate of %.160s is refused: %s; make a new one (%.160s)", who,
 			X509_verify_cert_error_string(error), remake);
 		return;
 	}
@@ -178,19 +178,19 @@ static int tls_check_key_file(const struct tls_files *f, char why[TLS_WHY_BYTES]
 	}
 	unsigned mode = st.st_mode & 0777;
 	const unsigned others = st.st_uid == 0 ? 027 : 077;
-	static const char instead[] = "if that is meant: any_key_mode = yes";
+	static const char instead[] = "or write any_key_mode = yes if this is intended";
 	ERR_clear_error();
 	bool by_root = f->only_checked && geteuid() == 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid() && !by_root) {
 		return tls_fail(why,
 			"[tls] key: %s belongs to another user (%u), who can read and change it: "
-			"chown %u %s; %s", f->key, (unsigned)st.st_uid, (unsigned)geteuid(),
+			"run chown %u %s, %s", f->key, (unsigned)st.st_uid, (unsigned)geteuid(),
 			f->key, instead);
 	}
 	if (mode & others) {
 		return tls_fail(why,
-			"[tls] key: %s may be read or changed by others (mode %04o): chmod %04o "
-			"%s; %s", f->key, mode, mode & ~others & 0777, f->key, instead);
+			"[tls] key: %s can be read or changed by others (mode %04o): run "
+			"chmod %04o %s, %s", f->key, mode, mode & ~others & 0777, f->key, instead);
 	}
 	return 0;
 }
@@ -233,7 +233,7 @@ static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_W
 	X509_STORE_CTX_free(verify);
 	ERR_clear_error();
 	if (!valid) {
-		return tls_fail(why, "[tls] cert: peers with ca %s would refuse %s: %s", f->ca,
+		return tls_fail(why, "[tls] cert: nodes that trust %s would refuse %s: %s", f->ca,
 			f->cert, reason);
 	}
 	return 0;
@@ -247,8 +247,8 @@ static int tls_check_identity(X509 *cert, const struct tls_files *f, const char 
 	tls_certificate_identity(cert, node_name, own);
 	if (own->role == NODE_ROLE_NONE && tls_certificate_has_name(cert, TLS_NODE, node_name)) {
 		return tls_fail(why,
-			"[tls] cert: %s gives node %s a role that this version does not know: "
-			"there are master, replica and embedded (make one with: pawl cert node %s)",
+			"[tls] cert: %s gives node %s an unknown role; the roles are master, "
+			"replica and embedded (make a new certificate: pawl cert node %s)",
 			f->cert, node_name, node_name);
 	}
 	if (own->role == NODE_ROLE_NONE) {
@@ -259,8 +259,9 @@ static int tls_check_identity(X509 *cert, const struct tls_files *f, const char 
 	}
 	if (own->role == NODE_ROLE_EMBEDDED && !f->embedded) {
 		return tls_fail(why,
-			"[tls] cert: %s is for a node inside a program (role embedded), which this "
-			"is not: make another one with: pawl cert node %s --role replica",
+			"[tls] cert: %s is for a node inside a program (role embedded), but this "
+			"node is a process of its own: make another certificate with pawl cert "
+			"node %s --role replica",
 			f->cert, node_name);
 	}
 	return tls_revoked_has(revoked, cert, refusal)
@@ -284,7 +285,7 @@ static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX *
 	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
 	if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1) {
 		SSL_CTX_free(ctx);
-		return tls_fail(why, "[tls] cannot be set up");
+		return tls_fail(why, "[tls] OpenSSL cannot be set up for TLS 1.3");
 	}
 	SSL_CTX_set_verify(ctx, verify_mode, tls_on_verify);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

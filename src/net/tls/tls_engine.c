@@ -66,14 +66,14 @@ static const char *tls_engine_alert(unsigned long cause) {
 			"still wanted, give it a new one (pawl cert node)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
 		return "the other side refuses this node's certificate as expired: make a new one "
-			"(pawl cert node) and reload; or the clock there is wrong";
+			"(pawl cert node) and reload, or check the clock on the other side";
 	case SSL_AD_UNKNOWN_CA:
 		return "the other side does not know the authority of this node's certificate "
-			"(unknown ca): its ca file must hold it";
+			"(unknown ca): add the authority to the ca file there";
 	case SSL_AD_BAD_CERTIFICATE:
 	case SSL_AD_UNSUPPORTED_CERTIFICATE:
 	case SSL_AD_CERTIFICATE_UNKNOWN:
-		return "the other side refuses this node's certificate: its log says why";
+		return "the other side refuses this node's certificate: see the log there";
 	default:
 		return NULL;
 	}

@@ -127,13 +127,13 @@ static int revoked_read_lines(struct tls_revoked *r, FILE *file, char why[TLS_WH
 		}
 		if (!whole || !revoked_read_line(line, &entry)) {
 			return revoked_fail(why,
-				"%s:%u: '%.80s' says nothing about a certificate: write node:NAME, "
-				"client:NAME or serial:HEX, one a line", r->list, number, line);
+				"%s:%u: '%.80s' does not name a certificate: write node:NAME, "
+				"client:NAME or serial:HEX, one per line", r->list, number, line);
 		}
 		if (total > LIST_BYTES_MAX) {
 			return revoked_fail(why,
-				"[tls] revoked: %s is larger than 1 MiB: is it a list? A long one "
-				"is better as a CRL", r->list);
+				"[tls] revoked: %s is larger than 1 MiB. Is this the right file? "
+				"For a long list use a CRL", r->list);
 		}
 		if (revoked_add(r, &entry) != 0) {
 			return revoked_no_memory(why);
@@ -185,26 +185,26 @@ static int revoked_check_crl(struct tls_revoked *r, X509_CRL *crl, X509_STORE *a
 	X509_NAME_oneline(X509_CRL_get_issuer(crl), issuer, sizeof issuer);
 	if (!revoked_signed(crl, authorities, &known)) {
 		return revoked_fail(why, "[tls] crl: the CRL of %s in %s is %s", issuer, r->crl,
-			known ? "not signed by that authority's key: make it anew, pawl cert "
-				"revoke" : "not of an authority in the ca file: take it out, or "
-				"add that authority");
+			known ? "not signed by that authority's key: make a new one with "
+				"pawl cert revoke" : "not from an authority in the ca file: remove "
+					"the CRL, or add that authority");
 	}
 	if (X509_CRL_get_ext_by_critical(crl, 1, -1) >= 0) {
 		return revoked_fail(why,
-			"[tls] crl: the CRL of %s in %s is a partial one, or has another extension "
-			"that this version does not know: give a complete one", issuer, r->crl);
+			"[tls] crl: the CRL of %s in %s is partial, or has an extension that this "
+			"version does not know: use a complete CRL", issuer, r->crl);
 	}
 	if (X509_cmp_current_time(from) >= 0) {
 		tls_time_text(from, at);
 		return revoked_fail(why,
-			"[tls] crl: the CRL of %s in %s begins only at %s: is the clock of this "
-			"machine right?", issuer, r->crl, at);
+			"[tls] crl: the CRL of %s in %s is not valid before %s: check the "
+			"clock of this machine", issuer, r->crl, at);
 	}
 	if (until && X509_cmp_current_time(until) <= 0) {
 		tls_time_text(until, at);
 		return revoked_fail(why,
-			"[tls] crl: the CRL of %s in %s ended at %s: make it anew, pawl cert "
-			"revoke, and copy it here", issuer, r->crl, at);
+			"[tls] crl: the CRL of %s in %s expired on %s: make a new one with pawl "
+			"cert revoke, and copy it here", issuer, r->crl, at);
 	}
 	int64_t ends = tls_time_seconds(until);
 	r->ends = ends && (!r->ends || ends < r->ends) ? ends : r->ends;
@@ -228,8 +228,8 @@ static int revoked_read_crls(struct tls_revoked *r, BIO *file, X509_STORE *autho
 	bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 	if (!end || sk_X509_CRL_num(r->crls) == 0) {
 		return revoked_fail(why,
-			"[tls] crl: %s holds no CRL in PEM format, or a damaged one (of one in "
-			"DER: openssl crl -inform DER -in FILE makes PEM)", r->crl);
+			"[tls] crl: %s contains no CRL in PEM format, or a damaged one (to convert "
+			"one from DER: openssl crl -inform DER -in FILE)", r->crl);
 	}
 	ERR_clear_error();
 	return 0;

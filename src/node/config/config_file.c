@@ -76,16 +76,16 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 		}
 		if (r->section_line[s]) {
 			return config_wrong(r, line,
-				"[%s] stands here a second time, first on line %u: move its lines "
-				"there", name, r->section_line[s]);
+				"section [%s] is given twice: move these lines to the "
+				"first one, on line %u", name, r->section_line[s]);
 		}
 		r->section_line[s] = line;
 		*section = s;
 		return 0;
 	}
 	return config_wrong(r, line,
-		"[%s] is no section: there are [node], [cluster], [cluster.masters], [tls], "
-		"[admin], [limits] and [acl]", name);
+		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
+		"[tls], [admin], [limits] and [acl]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -99,26 +99,26 @@ int config_master_line(struct config_reading *r, unsigned line, const char *name
 	for (uint32_t i = 0; i < birth->node_count; i++) {
 		if (strcmp(birth->nodes[i].name, name) == 0) {
 			return config_wrong(r, line,
-				"[cluster.masters] %s stands here a second time, first on line %u: "
-				"one line a master", name, r->master_line[i]);
+				"[cluster.masters] %s is listed twice, first on line %u: give "
+				"each master one line", name, r->master_line[i]);
 		}
 		if (strcmp(birth->nodes[i].address, value) == 0) {
 			return config_wrong(r, line,
-				"[cluster.masters] %s has the address of %s on line %u: every "
-				"master has its own", name, birth->nodes[i].name,
+				"[cluster.masters] %s has the same address as %s on line %u: every "
+				"master needs its own", name, birth->nodes[i].name,
 				r->master_line[i]);
 		}
 	}
 	if (birth->node_count == MASTERS_MAX) {
 		return config_wrong(r, line,
-			"[cluster.masters] more than %d masters: 3 or 5 are usual", MASTERS_MAX);
+			"[cluster.masters] has more than %d masters: use 3 or 5", MASTERS_MAX);
 	}
 	wrong = listen_address_parse(value, true, &address);
 	if (wrong || address.kind != LISTEN_TLS || address.port == 0
 		|| strlen(value) > ADDRESS_MAX) {
 		return config_wrong(r, line,
-			"[cluster.masters] %s = %s: write %s = host:port, where the other masters "
-			"reach it", name, value, name);
+			"[cluster.masters] %s = %s: write %s = host:port, the address at which the "
+			"other masters reach it", name, value, name);
 	}
 	struct config_node *node = &birth->nodes[birth->node_count];
 	text_copy(node->name, sizeof node->name, name);
@@ -133,20 +133,20 @@ static int config_setting_line(struct config_reading *r, unsigned line, enum con
 	int setting = config_setting_find(section, name);
 	if (setting < 0 && section == SECTION_ACL) {
 		return config_wrong(r, line,
-			"[acl] %s is no setting: the rules stand in a file of their own: write "
-			"file = /etc/pawl/rights.conf here, and there [%s] with allow = ... below "
-			"it", name, name);
+			"[acl] has no setting %s. The rules go into a separate file: write file = "
+			"/etc/pawl/rights.conf here, and in that file [%s] "
+			"followed by allow = ...", name, name);
 	}
 	if (setting < 0) {
 		char known[512];
 		config_setting_names(section, known, sizeof known);
-		return config_wrong(r, line, "[%s] %s is no setting: there are %s",
+		return config_wrong(r, line, "[%s] has no setting %s; its settings are %s",
 			config_section_name[section], name, known);
 	}
 	if (r->setting_line[setting]) {
 		return config_wrong(r, line,
-			"[%s] %s stands here a second time, first on line %u: take one of them "
-			"away", config_section_name[section], name, r->setting_line[setting]);
+			"[%s] %s is given twice, first on line %u: remove one of them",
+			config_section_name[section], name, r->setting_line[setting]);
 	}
 	r->setting_line[setting] = line;
 	const char *wrong = config_setting_set(r, (enum setting)setting, value);
@@ -170,7 +170,7 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 		break;
 	}
 	return config_wrong(r, line,
-		"%s stands in front of the first section: write [node] above it", item->name);
+		"%s comes before the first section: write [node] above it", item->name);
 }
 
 static int config_read_lines(struct config_reading *r, struct slice text) {
@@ -229,7 +229,7 @@ static int config_load(const char *path, char *bytes, size_t *size, struct probl
 		problem_set(problem, "%s: cannot be read: %s", path, strerror(errno));
 	} else if (error) {
 		problem_set(problem,
-			"%s: larger than 1 MiB: this is not a configuration file of pawld", path);
+			"%s is larger than 1 MiB, the limit for a configuration file", path);
 	}
 	fclose(file);
 	return error;

@@ -10,8 +10,8 @@ static int finish_names(struct config_reading *r) {
 	const struct node_config *c = r->config;
 	if (c->name[0] == '\0') {
 		return config_wrong(r, r->section_line[SECTION_NODE],
-			"[node] name is missing: write `name = a`: a name out of "
-			"[cluster.masters], or a new one for a node that is to be added");
+			"[node] name is missing. Write `name = a`, with a name from "
+			"[cluster.masters], or a new name for a node that will be added");
 	}
 	if (c->birth.cluster[0] == '\0') {
 		return config_wrong(r, r->section_line[SECTION_CLUSTER],
@@ -19,7 +19,8 @@ static int finish_names(struct config_reading *r) {
 	}
 	if (c->birth.node_count == 0) {
 		return config_wrong(r, r->section_line[SECTION_MASTERS],
-			"[cluster.masters] names nobody: write one `name = host:port` a line");
+			"[cluster.masters] is empty: write one line `name = "
+			"host:port` for each master");
 	}
 	return 0;
 }
@@ -64,8 +65,8 @@ static int finish_tls(struct config_reading *r) {
 		? "key" : NULL;
 	if (missing) {
 		return config_wrong(r, line,
-			"[tls] %s is missing: ca, cert and key belong together; without TLS take "
-			"the section away", missing);
+			"[tls] %s is missing: ca, cert and key are needed together. To run without "
+			"TLS, remove the section", missing);
 	}
 	tls->on = true;
 	return 0;
@@ -84,11 +85,12 @@ static int finish_listen(struct config_reading *r, enum setting setting, const c
 	}
 	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_UNIX) {
 		return config_wrong(r, line,
-			"%s = %s: peers are on other machines: write host:port", key, text);
+			"%s = %s: other nodes cannot reach a Unix "
+			"socket: write host:port", key, text);
 	}
 	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_PLAIN && r->config->tls.on) {
 		return config_wrong(r, line,
-			"%s = %s: peers speak TLS or all of them do not: take `plain:` away", key,
+			"%s = %s: with [tls], all nodes use TLS: remove `plain:`", key,
 			text);
 	}
 	if (out->kind == LISTEN_PLAIN && !listen_address_loopback(out) && !r->config->insecure) {
@@ -111,14 +113,15 @@ static int finish_advertise(struct config_reading *r) {
 		if (wrong
 			|| (c->advertise[0] && (address.kind != LISTEN_TLS || address.port == 0))) {
 			return config_wrong(r, r->setting_line[SETTING_ADVERTISE],
-				"[node] advertise = %s: write host:port, where the others reach "
-				"this node", c->advertise);
+				"[node] advertise = %s: write the host:port at which the other "
+				"nodes reach this node", c->advertise);
 		}
 		if (!c->advertise[0] && !r->listen_peer[0]) {
 			return config_wrong(r, r->setting_line[SETTING_NODE_NAME],
-				"[node] name = %s is not in [cluster.masters]: write listen_peer = "
-				"host:port below it for a node that is to be added, or a line `%s "
-				"= host:port` there, on every node, for an initial master",
+				"[node] name = %s is not in [cluster.masters]. If this node will "
+				"be added later, write listen_peer = host:port below it; if it is "
+				"an initial master, add the line `%s = host:port` to "
+				"[cluster.masters] on every node",
 				c->name, c->name);
 		}
 		return 0;
@@ -130,7 +133,7 @@ static int finish_advertise(struct config_reading *r) {
 	if (strcmp(c->advertise, own) != 0) {
 		return config_wrong(r, r->setting_line[SETTING_ADVERTISE],
 			"[node] advertise = %s differs from this node's address in "
-			"[cluster.masters], %s: write the same, or take advertise away",
+			"[cluster.masters], %s: make them the same, or remove advertise",
 			c->advertise, own);
 	}
 	return 0;
@@ -175,7 +178,8 @@ static int finish_client(struct config_reading *r) {
 	}
 	if (c->listen_client_count == 0) {
 		return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT],
-			"[node] listen_client: write host:port, several with commas");
+			"[node] listen_client: write host:port; separate several "
+			"addresses with commas");
 	}
 	return 0;
 }
@@ -184,13 +188,13 @@ static int finish_limits(struct config_reading *r) {
 	const struct node_config *c = r->config;
 	if (c->limits.core.lease_min > c->birth.max_lease) {
 		return config_wrong(r, r->setting_line[SETTING_LIMIT_LEASE_MIN],
-			"[limits] lease_min is longer than [cluster] max_lease: no lease would be "
-			"possible; shorten it");
+			"[limits] lease_min is longer than [cluster] max_lease, so no lease would "
+			"be possible: shorten lease_min");
 	}
 	if (r->section_line[SECTION_ACL] && !c->acl_file[0]) {
 		return config_wrong(r, r->section_line[SECTION_ACL],
-			"[acl] file is missing: write file = /etc/pawl/rights.conf, or take "
-			"[acl] away");
+			"[acl] file is missing: write file = "
+			"/etc/pawl/rights.conf, or remove [acl]");
 	}
 	return 0;
 }
@@ -237,25 +241,26 @@ const char *node_config_reload_problem(const struct node_config *running,
 	const struct node_config *wanted) {
 	if (strcmp(running->name, wanted->name) != 0
 		|| strcmp(running->state_dir, wanted->state_dir) != 0) {
-		return "[node] name and state_dir change with a restart only";
+		return "[node] name and state_dir can only be changed by a restart";
 	}
 	if (!listen_same(&running->listen_peer, &wanted->listen_peer)
 		|| !clients_same(running, wanted)) {
-		return "[node] listen_peer and listen_client change with a restart only";
+		return "[node] listen_peer and listen_client can only be changed by a restart";
 	}
 	if (running->tls.on != wanted->tls.on) {
-		return "[tls] is turned on or off with a restart only";
+		return "[tls] can only be turned on or off by a restart";
 	}
 	if (running->auto_replace != wanted->auto_replace
 		|| running->replication_interval != wanted->replication_interval) {
-		return "[cluster] auto_replace and replication_interval change with a restart only";
+		return "[cluster] auto_replace and replication_interval can only be "
+			"changed by a restart";
 	}
 	if (strcmp(running->birth.cluster, wanted->birth.cluster) != 0) {
-		return "[cluster] name never changes";
+		return "[cluster] name cannot be changed";
 	}
 	if (!limits_same(&running->limits.core, &wanted->limits.core)) {
 		return "[limits] keys, memory, log, value_bytes, waiters*, released, rounds, "
-			"lingering and lease_min change with a restart only";
+			"lingering and lease_min can only be changed by a restart";
 	}
 	return NULL;
 }

@@ -99,8 +99,8 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 	}
 	if (section == SECTION_LIMITS && used < size) {
 		snprintf(out + used, size - used,
-			"; and clients, requests, waits, watches, locks, value_bytes, "
-			"client_memory and rate with _per_identity or _per_address");
+			"; and clients_per_identity, clients_per_address, and the same for "
+			"requests, waits, watches, locks, value_bytes, client_memory and rate");
 	}
 }
 
@@ -201,7 +201,7 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 		return set_client_auth(to, value);
 	case KIND_SPAN:
 		return set_span(to, value, 1,
-			"0 is not possible here: write a duration, such as 300ms, 5s or 2m");
+			"must not be 0: write a duration such as 300ms, 5s or 2m");
 	case KIND_SPAN_OR_0:
 		return set_span(to, value, 0, "");
 	case KIND_PERCENT:
@@ -217,13 +217,13 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 			"write a number from 1 to 1000000000");
 	case KIND_COUNT_OR_0:
 		return set_u64(to, value, false, 0, 1000ull * 1000 * 1000,
-			"write a number from 1 to 1000000000, or 0: no limit");
+			"write a number from 1 to 1000000000, or 0 for no limit");
 	case KIND_SIZE64:
 		return set_u64(to, value, true, 1, (uint64_t)1 << 44,
 			"write a size from 1 byte to 16384g");
 	case KIND_SIZE_OR_0:
 		return set_u64(to, value, true, 0, (uint64_t)1 << 44,
-			"write a size from 1 byte to 16384g, or 0: no limit");
+			"write a size from 1 byte to 16384g, or 0 for no limit");
 	case KIND_SIZE_16M:
 		return set_u64(to, value, true, 16u << 20, (uint64_t)1 << 44,
 			"write a size from 16m to 16384g");

@@ -131,7 +131,8 @@ void driver_check_links(struct driver *d) {
 			log_to(d->log, LEVEL_WARNING, "peer_link_failed",
 				LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
 			peers_reset(d->peers, peer);
-			driver_on_peer_down(d, peer, "its certificate", false);
+			driver_on_peer_down(d, peer, "its certificate does "
+				"not allow this link", false);
 		}
 	}
 }
@@ -274,8 +275,8 @@ static bool driver_tell_lost_links(struct driver *d) {
 		d->lost_links &= d->lost_links - 1;
 		d->closed_links &= ~((uint64_t)1 << peer);
 		driver_on_peer_down(d, peer,
-			closed ? "it closed the connection" : "it does not read, or the connection "
-				"broke", closed);
+			closed ? "it closed the connection" : "it stopped reading, or the "
+				"connection broke", closed);
 	}
 	return any;
 }

@@ -32,8 +32,8 @@ static void rights_compare_with(struct driver *d, uint32_t peer) {
 		log_outside(d->log, "rights_differ", LOG_TEXT("peer", d->nodes[peer]->name),
 			LOG_TEXT("here", d->rights), LOG_TEXT("there", note->rights),
 			LOG_TEXT("remedy",
-				"put the same file of rules ([acl] file) on all nodes, and reload "
-				"them"));
+				"put the same access rules ([acl] file) on all "
+				"nodes, and reload them"));
 	}
 }
 

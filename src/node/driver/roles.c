@@ -34,8 +34,9 @@ static bool roles_forbid_master(const struct driver *d, int peer, char why[ROLES
 	}
 	const char *name = core_peer(d->core, (uint32_t)peer)->name;
 	snprintf(why, ROLES_WHY_BYTES,
-		"%s cannot be a master: its certificate (serial %s) lets it be a %s only. Give it "
-		"one without a role (pawl cert node %s), reload it, and try again", name,
+		"%s cannot be a master: its certificate (serial %s) only allows it to be a %s. "
+		"Make one without a role (pawl cert node %s), reload that "
+		"node, and try again", name,
 		certificate->serial, certificate->role == NODE_ROLE_EMBEDDED
 		? "replica inside a program" : "replica", name);
 	return true;
@@ -86,11 +87,11 @@ void roles_check_own(struct driver *d) {
 		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node),
 			LOG_TEXT("role", node_role_name(own->role)),
 			LOG_TEXT("why",
-				"the configuration makes this node a master, and its certificate "
-				"does not let it be one"),
+				"this node is a master in the configuration, but its certificate "
+				"does not allow that"),
 			LOG_TEXT("remedy",
-				"give it a certificate without a role (pawl cert node) and reload, "
-				"or demote it (pawl cluster demote)"));
+				"give this node a certificate without a role (pawl cert node) and "
+				"reload, or demote it (pawl cluster demote)"));
 	}
 	d->role_told = forbidden;
 }

@@ -127,7 +127,8 @@ int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **ou
 	char why[PAWL_NODE_WHY]) {
 	if (!options || !options->base || !out_node
 		|| (!options->masters && options->master_count)) {
-		return embed_fail(PAWL_EINVAL, why, "options: base and masters are needed");
+		return embed_fail(PAWL_EINVAL, why, "options: base is missing, or master_count is "
+			"set without masters");
 	}
 	struct pawl_node *node = calloc(1, sizeof *node);
 	if (!node) {
@@ -156,7 +157,7 @@ int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **ou
 int pawl_node_start(struct pawl_node *node, char why[PAWL_NODE_WHY]) {
 	char text[NODE_WHY_BYTES] = "";
 	if (node->started || node->doomed) {
-		return embed_fail(PAWL_EINVAL, why, "the node has been started");
+		return embed_fail(PAWL_EINVAL, why, "the node has already been started");
 	}
 	node->started = true;
 	int error = node_start(node->node, text);

@@ -48,7 +48,8 @@ static int options_files(struct config_reading *r, const struct pawl_node_option
 	struct node_config *c = r->config;
 	if (!o->state_dir) {
 		return config_wrong(r, 0,
-			"state_dir is missing: write the path of a directory of this node's own");
+			"state_dir is missing: give the path of a directory that "
+			"only this node uses");
 	}
 	int error = options_path(r, "state_dir", o->state_dir, c->state_dir);
 	error = error ? error : options_path(r, "ca_file", o->ca_file, c->tls.ca);

@@ -11,8 +11,8 @@ static void note_of_the_set(struct log *log, const struct core_note *note, const
 	if (note->kind == NOTE_OUTSIDE) {
 		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value),
 			LOG_TEXT("remedy",
-				"pawl cluster add-replica adds it, pawl cluster replace NAME NAME "
-				"gives it its place back"));
+				"add this node with pawl cluster add-replica, or give it back its "
+				"place with pawl cluster replace NAME NAME"));
 	} else if (note->kind == NOTE_FOLLOWING) {
 		log_to(log, LEVEL_INFO, "following", LOG_TEXT("peer", peer));
 	} else if (note->kind == NOTE_ADOPTED) {
@@ -22,23 +22,25 @@ static void note_of_the_set(struct log *log, const struct core_note *note, const
 		log_to(log, LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer),
 			LOG_NUMBER("epoch", note->value),
 			LOG_TEXT("remedy",
-				"two clusters have been made from one, or that node lies: look at "
-				"'pawl cluster show' on both, and stop the wrong one"));
+				"one cluster has become two (after pawl cluster force?), or that "
+				"peer lies: compare 'pawl cluster show' on both nodes, and "
+				"stop the wrong one"));
 	} else if (note->kind == NOTE_UNPROVEN) {
 		log_to(log, LEVEL_WARNING, "epoch_unproven", LOG_NUMBER("epoch", note->value),
 			LOG_TEXT("remedy",
-				"a later configuration is told of, but too few masters of this "
-				"node's own say so: start those again; if they are gone for good, "
-				"empty this node's state_dir, name present masters in its file, "
-				"and pawl cluster replace NAME NAME"));
+				"peers report a later configuration, but too few of the masters "
+				"that this node knows confirm it. Start those masters again; if "
+				"they are gone for good, empty this node's state_dir, list the "
+				"present masters in its configuration file, and run pawl cluster "
+				"replace NAME NAME"));
 	} else if (note->kind == NOTE_COMPLETE) {
 		log_to(log, LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
 	} else if (note->kind == NOTE_ROLE_REFUSED) {
 		log_to(log, LEVEL_WARNING, "role_refused", LOG_TEXT("peer", peer),
-			LOG_TEXT("why", "its certificate does not let it be a master"),
+			LOG_TEXT("why", "its certificate does not allow it to be a master"),
 			LOG_TEXT("remedy",
-				"give it a certificate without a role (pawl cert node) and "
-				"reload it"));
+				"give that node a certificate without a role (pawl cert "
+				"node), and reload it"));
 	} else if (note->kind == NOTE_CHANGE) {
 		log_to(log, LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value),
 			LOG_TEXT("step", note->text));
@@ -58,17 +60,18 @@ static void note_of_birth(struct log *log, const struct core *core, const struct
 		log_to(log, LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer),
 			LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy",
-				note->value ? "the cluster was born before: put back this node's "
-					"own state_dir, and [cluster] as on the others; touch "
-					"nothing there"
+				note->value ? "the cluster already exists: restore this node's own "
+					"state_dir, and make [cluster] the same as on the other "
+					"nodes; change nothing on those"
 				: "make [cluster] and [cluster.masters] the same on all nodes, "
-					"empty every state_dir, start again: nothing was granted"));
+					"empty every state_dir, and start again; nothing has "
+					"been granted yet"));
 	} else if (note->kind == NOTE_BIRTH_STRANGER) {
 		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer),
 			LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy",
-				"if its state_dir was lost: pawl cluster replace NAME NAME; if it "
-				"is another's: put back its own"));
+				"if its state_dir was lost, run pawl cluster replace NAME NAME; if "
+				"it has another node's state_dir, restore its own"));
 	}
 }
 

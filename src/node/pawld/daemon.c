@@ -78,11 +78,11 @@ static void daemon_log_rights(const struct node_config *c) {
 				c->tls.client_auth == CLIENT_AUTH_REQUIRED
 				? "everybody with a certificate of this authority may do "
 					"everything with every key"
-				: "everybody who reaches a listener for clients may do "
+				: "everybody who can reach a client listener may do "
 					"everything with every key"),
 			LOG_TEXT("remedy",
-				"say who may do what in a file, and name it in [acl] file: "
-				"docs/security.md, Rights"));
+				"write access rules, and name their file in [acl] file "
+				"(docs/security.md, Rights)"));
 	}
 }
 
@@ -136,7 +136,7 @@ static void reading_done(void *ctx, void *data) {
 	}
 	if (daemon_take(d, data, why)) {
 		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why),
-			LOG_TEXT("effect", "everything stays as it was"));
+			LOG_TEXT("effect", "the previous configuration stays in effect"));
 	} else {
 		log_plain(LEVEL_NOTICE, "reloaded");
 		daemon_log_rights(d->config);
@@ -158,7 +158,7 @@ static void daemon_read(struct daemon *d) {
 	if (!r || job_start(d->base, &work, r, d, &d->reading) != 0) {
 		free(r);
 		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", "out of memory"),
-			LOG_TEXT("effect", "everything stays as it was"));
+			LOG_TEXT("effect", "the previous configuration stays in effect"));
 		notify_ready();
 	}
 }
@@ -180,7 +180,8 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 static void daemon_announce_dev(struct daemon *d) {
 	const char *address = node_client_address(d->node, 0);
 	d->announced = true;
-	printf("one master for looking around: loopback, no TLS, nothing is kept after it stops\n"
+	printf("a single master for a try-out: loopback only, no TLS, nothing is kept when it "
+		"stops\n"
 		"endpoint: %s\n"
 		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
 		address, address);
@@ -211,13 +212,13 @@ static void daemon_log_start(const struct daemon *d) {
 	if (c->insecure) {
 		log_event(LEVEL_WARNING, "insecure",
 			LOG_TEXT("what",
-				"listeners without TLS may be reached from other machines"));
+				"listeners without TLS can be reached from other machines"));
 	}
 	daemon_log_rights(c);
 	if (c->admin_listen.kind != LISTEN_NONE) {
 		log_event(LEVEL_WARNING, "admin_not_served",
 			LOG_TEXT("what",
-				"[admin] listen is for a later version; nothing listens there"));
+				"[admin] listen has no effect in this version"));
 	}
 }
 
@@ -225,7 +226,7 @@ static int daemon_start(struct daemon *d, struct problem *problem) {
 	/* The driver has a timer of its own for precise time. A precise timer of the loop would
 	 * cost a system call in each turn. */
 	d->base = event_base_new();
-	problem_set(problem, "the event loop cannot be made: out of memory or files");
+	problem_set(problem, "cannot create the event loop: out of memory, or too many open files");
 	if (!d->base) {
 		return PAWL_ENOMEM;
 	}
@@ -276,14 +277,15 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 	log_level_set(d.config->log_level);
 	daemon_raise_files();
 	problem_set(problem,
-		"the thread that writes the log cannot be started: out of memory or processes");
+		"cannot start the thread that writes the log: out of memory, or "
+		"too many processes");
 	int error = log_begin();
 	error = error ? error : daemon_start(&d, problem);
 	if (!error) {
 		daemon_log_start(&d);
 		notify_ready();
 		if (event_base_dispatch(d.base) != 0 || d.state != DAEMON_STOPPED) {
-			problem_set(problem, "the event loop ended by itself");
+			problem_set(problem, "the event loop ended unexpectedly");
 			error = PAWL_EIO;
 		}
 		if (d.error) {

@@ -15,8 +15,8 @@ int dev_dir_make(char out[CONFIG_PATH_MAX], struct problem *problem) {
 		&& tmp[0] == '/' ? tmp : "/tmp");
 	if (size >= CONFIG_PATH_MAX || !mkdtemp(out)) {
 		problem_set(problem,
-			"no temporary directory %s can be made: %s; set TMPDIR to a directory that "
-			"can be written to", out, strerror(errno));
+			"cannot create the temporary directory %s: %s; set TMPDIR to a "
+			"writable directory", out, strerror(errno));
 		return PAWL_EIO;
 	}
 	return 0;

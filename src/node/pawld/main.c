@@ -40,7 +40,7 @@ static enum pawld_exit pawld_check(const char *path) {
 		}
 	}
 	if (!error) {
-		printf("%s: good: node %s of cluster %s, %u master%s, %s\n", path, c->name,
+		printf("%s: ok: node %s of cluster %s, %u master%s, %s\n", path, c->name,
 			c->birth.cluster, c->birth.node_count, c->birth.node_count == 1 ? "" : "s",
 			c->tls.on ? "TLS" : "no TLS");
 		struct problem warning;
@@ -48,8 +48,7 @@ static enum pawld_exit pawld_check(const char *path) {
 			printf("warning: %s\n", warning.text);
 		}
 		if (c->admin_listen.kind != LISTEN_NONE) {
-			printf("%s: note: [admin] listen is for a later version; nothing listens "
-				"there yet\n", path);
+			printf("%s: note: [admin] listen has no effect in this version\n", path);
 		}
 	}
 	node_config_free(c);
@@ -77,7 +76,8 @@ static enum pawld_exit pawld_dev(const char *listen) {
 		status = pawld_fail(&problem, EXIT_USAGE);
 	} else if (daemon_run(&options, &problem)) {
 		status = pawld_fail(&problem, EXIT_FAILED);
-		fprintf(stderr, "pawld: --listen 127.0.0.1:0 takes a port that is free\n");
+		fprintf(stderr, "pawld: if the port is taken, --listen 127.0.0.1:0 "
+			"uses any free one\n");
 	}
 	dev_dir_remove(dir);
 	return status;

@@ -12,29 +12,30 @@ const char *pawld_help(void) {
 	return "pawld, a node of Pawl: leases and locks that a majority of masters agrees on.\n"
 		"\n"
 		"  pawld --config FILE          run the node that FILE describes\n"
-		"  pawld --dev                  one master to look around with: "
-		"loopback, no TLS, nothing kept after it stops\n"
-		"  pawld --check-config [FILE]  read FILE (" PAWLD_CONFIG_DEFAULT ") "
-		"as a start would, certificates included\n"
+		"  pawld --dev                  run a single master for a try-out: loopback\n"
+		"                               only, no TLS, nothing is kept when it stops\n"
+		"  pawld --check-config [FILE]  check FILE (default: " PAWLD_CONFIG_DEFAULT ")\n"
+		"                               and the certificates it names, without starting\n"
 		"  pawld --version, --help\n"
 		"\n"
 		"With --dev:\n"
-		"  --listen ADDRESS             where clients connect: "
-		"127.0.0.1:7117 unless told otherwise; port 0 takes a free one,\n"
-		"                               unix:/path a socket in the file system\n"
+		"  --listen ADDRESS             address for clients (default: 127.0.0.1:7117);\n"
+		"                               port 0 means any free port, unix:/path a socket\n"
+		"                               in the file system\n"
 		"\n"
-		"A first minute:  pawld --dev &\n"
+		"To try it:       pawld --dev &\n"
 		"                 export PAWL_ENDPOINTS=127.0.0.1:7117\n"
 		"                 pawl run my-job -- echo \"nobody else runs my-job now\"\n"
 		"\n"
-		"A cluster is three files that differ in [node] name; "
-		"share/pawld.conf explains every setting.\n"
-		"SIGTERM, SIGINT  hand over what is known and stop; "
-		"the next start goes on from there. A second one stops at once.\n"
-		"SIGHUP           read the certificates, access rules, "
-		"client limits and log level again.\n"
-		"Exit status      0 stopped as asked; 1 could not start or go on; "
-		"2 the command line or the configuration is wrong.\n";
+		"For a cluster of three, use three configuration files that differ only in\n"
+		"[node] name; share/pawld.conf explains every setting.\n"
+		"\n"
+		"SIGTERM, SIGINT  save what this node knows, then stop; the next start continues\n"
+		"                 from there. A second signal stops at once.\n"
+		"SIGHUP           reload the certificates, access rules, limits for clients, and\n"
+		"                 the log level.\n"
+		"Exit status      0 stopped on request; 1 could not start or could not continue;\n"
+		"                 2 error in the command line or the configuration.\n";
 }
 
 struct pawld_given {
@@ -43,7 +44,7 @@ struct pawld_given {
 };
 
 static int pawld_options_wrong(struct problem *problem, const char *what) {
-	problem_set(problem, "%s; pawld --help explains", what);
+	problem_set(problem, "%s (see pawld --help)", what);
 	return PAWL_EINVAL;
 }
 
@@ -56,14 +57,14 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 	}
 	if (given->listen && !given->dev) {
 		return pawld_options_wrong(problem,
-			"--listen goes with --dev; otherwise it is [node] listen_client of the "
-			"configuration");
+			"--listen needs --dev; with a configuration file, set [node] "
+			"listen_client there");
 	}
 	if (given->dev) {
 		out->mode = PAWLD_DEV;
 		return given->config || given->check
 			? pawld_options_wrong(problem,
-				"--dev has no configuration file: take one of the two away") : 0;
+				"--dev cannot be combined with --config or --check-config") : 0;
 	}
 	if (given->check) {
 		out->mode = PAWLD_CHECK;
@@ -72,7 +73,7 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 	}
 	out->mode = PAWLD_RUN;
 	return given->config
-		? 0 : pawld_options_wrong(problem, "say --config FILE, or --dev to look around");
+		? 0 : pawld_options_wrong(problem, "give --config FILE, or --dev to try Pawl out");
 }
 
 int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct problem *problem) {
@@ -110,8 +111,9 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 			given.help = true;
 			break;
 		default:
-			problem_set(problem, "%s %s; pawld --help explains", argv[optind - 1],
-				option == ':' ? "needs a value" : "is no option");
+			problem_set(problem, option == ':'
+				? "%s needs a value (see pawld --help)"
+				: "unknown option %s (see pawld --help)", argv[optind - 1]);
 			return PAWL_EINVAL;
 		}
 	}
@@ -119,7 +121,7 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 		given.config = argv[optind++];
 	}
 	if (optind < argc) {
-		problem_set(problem, "%s is too much; pawld --help explains", argv[optind]);
+		problem_set(problem, "unexpected argument %s (see pawld --help)", argv[optind]);
 		return PAWL_EINVAL;
 	}
 	return pawld_options_decide(&given, out, problem);

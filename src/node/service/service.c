@@ -71,8 +71,8 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 	requests_close(&s->requests, request);
 	if (error) {
 		service_refuse(s, client, msgid, error, NULL,
-			"what this node knows could not be written: its next start recovers as "
-			"after a crash");
+			"this node could not save its state; its next start recovers "
+			"as after a crash");
 		return;
 	}
 	struct buffer *to = sessions_answer(s->sessions, client);

@@ -21,8 +21,8 @@ struct service_view service_view_begin(const struct service *s, uint64_t client,
 int service_view_end(struct service *s, uint64_t client, const struct service_view *view,
 	uint32_t msgid, int error) {
 	static const struct client_refusal crowded = { .error = PAWL_EBUSY,
-		.message = "more answers wait on this connection than it takes: ask for "
-			"fewer at once" };
+		.message = "too many answers are waiting on this connection: ask "
+			"for less at once" };
 	struct share_quota quota;
 	view->to->max = view->max;
 	if (error != PAWL_ETOOLARGE) {
@@ -78,7 +78,7 @@ static bool service_list_goes_on(struct service *s, struct request *request,
 	if (error) {
 		requests_close(&s->requests, request);
 		service_refuse(s, client, msgid, PAWL_EBUSY, NULL,
-			"the node has no memory left for this list");
+			"this node has no memory left for this list");
 	}
 	return error || reply->goes_on;
 }

@@ -51,9 +51,10 @@ static struct rights_verdict can_judge_open(struct can *can) {
 	service_judge(can->call->service, &who, &can->question, &verdict);
 	snprintf(can->why, sizeof can->why,
 		verdict.allowed
-		? "this node has no file of rules ([acl] file): everybody who gets in may do that"
-		: "this node has no file of rules ([acl] file): only clients on its own machine, "
-			"on a listener without TLS, may do that");
+		? "this node has no access rules ([acl] file), so everybody who can "
+			"connect may do this"
+		: "this node has no access rules ([acl] file), so only clients on the same "
+			"machine, on a listener without TLS, may do this");
 	return verdict;
 }
 
@@ -96,12 +97,12 @@ void service_can(const struct service_call *call) {
 	bool prefix;
 	if (!rights_of_method(r->core.to, &can.question.right, &prefix)) {
 		service_refuse(call->service, call->client, r->msgid, PAWL_EBADREQUEST, "method",
-			"is none of the methods that a client can call");
+			"this is not a method that clients can call");
 		return;
 	}
 	if (can_other(call) && !service_has(call->service, call->who, RIGHT_CLUSTER)) {
 		service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, "identity",
-			"to ask about others needs the right cluster");
+			"asking about another identity requires the right 'cluster'");
 		return;
 	}
 	can.question.key = RIGHT_HAS_KEY(can.question.right) ? r->core.key : slice_of(NULL, 0);

@@ -135,10 +135,10 @@ void service_kick(const struct service_call *call) {
 	struct session_who kicked;
 	if (client == call->client) {
 		service_refuse(s, client, msgid, PAWL_EBADREQUEST, "client",
-			"is the connection that asks: simply close it");
+			"this is your own connection: just close it");
 	} else if (!sessions_who(s->sessions, client, &kicked)) {
 		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "client",
-			"this node has no such connection (any more)");
+			"this node has no such connection; it may have ended");
 	} else {
 		clients_kick(call, client, &kicked);
 	}

@@ -9,7 +9,7 @@
 /* How many watches, or requests that wait, are judged before the clock is read again. */
 #define REVIEW_AT_ONCE 8
 
-#define REVIEW_WHY "the new access rules do not allow it"
+#define REVIEW_WHY "the new access rules no longer allow this"
 
 /* Ends the connection, and with it everything that it watches and waits for. The client then asks
  * again, and each request gets an answer of its own. */

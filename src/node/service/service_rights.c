@@ -120,17 +120,18 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
 	if (!s->driver->config->rights) {
 		snprintf(message, sizeof message,
-			"this needs the right %s: without [acl] file only clients on the node's "
-			"own machine, on a listener without TLS, have it", right_name(right));
+			"this requires the right %s. Without access rules ([acl] file), only "
+			"clients on the node's machine, on a listener "
+			"without TLS, have it", right_name(right));
 	} else if (right == RIGHT_PRIORITY && denial->verdict.priority > 0) {
 		snprintf(message, sizeof message,
-			"the access rules allow you priorities up to %lld here: pawl can says "
-			"which rule it is", (long long)denial->verdict.priority);
+			"the access rules allow you priorities up to %lld here ('pawl can' "
+			"shows which rule)", (long long)denial->verdict.priority);
 	} else {
 		snprintf(message, sizeof message,
-			"the access rules do not give you the right %s%s: pawl can says why",
+			"the access rules do not give you the right %s%s ('pawl can' shows why)",
 			right_name(right),
-			denial->verdict.part ? " to all of these keys (ask for a narrower prefix)"
+			denial->verdict.part ? " to all of these keys; ask for a narrower prefix"
 			: RIGHT_HAS_KEY(right) ? " to this key" : "");
 	}
 	service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED,

@@ -131,7 +131,8 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	if (error) {
 		service_refuse(s, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY,
 			error == PAWL_EFULL ? "watches_per_client" : NULL,
-			error == PAWL_EFULL ? "this connection watches as much as it may" : NULL);
+			error == PAWL_EFULL ? "this connection has reached its limit of watches "
+				"(watches_per_client)" : NULL);
 		return;
 	}
 	struct buffer *to = sessions_answer(s->sessions, client);

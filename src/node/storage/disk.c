@@ -20,8 +20,7 @@ struct disk {
 	struct event_base *base;
 	disk_done *done;
 	void *ctx;
-	/* A write that has not been reported yet: `job` is its thread, or NULL if it was done without
-	 * one. */
+	/* A write has not been reported yet: `job` is its thread, or NULL if there is none. */
 	bool busy;
 	struct job *job;
 	struct disk_job now;

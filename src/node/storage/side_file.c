@@ -191,7 +191,7 @@ static const char *side_check(struct side_file *f, struct id128 node_id, uint64_
 	}
 	side_header(wanted, node_id, boot);
 	if (memcmp(header, wanted, sizeof wanted) != 0) {
-		return "it is not of this node's last run";
+		return "it was not written by this node's last run";
 	}
 	checksum = side_checksum(0, slice_of(header, sizeof header));
 	while ((more = side_read(f, &frame, &count_said, &checksum_said)) == 1) {
@@ -218,7 +218,7 @@ static enum side_found side_bad(struct side_file *f, const char *path, const cha
 static enum side_found side_failed(struct side_file *f, const char *path, const char *why,
 	struct problem *problem) {
 	problem_set(problem,
-		"%s cannot be read: %s; mend that and start again, or remove the file to recover "
+		"%s cannot be read: %s. Fix this and start again, or remove the file to recover "
 		"as after a crash", path, why);
 	side_file_free(f);
 	return SIDE_FAILED;

@@ -70,8 +70,8 @@ static int state_make_dir(struct state_file *f, struct problem *problem) {
 		return synced_dir(parent) == 0 ? 0
 			: state_problem(f, problem, "the directory above it cannot be synced", "");
 	}
-	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be made",
-		"make it, owned by the user who runs pawld, mode 0700");
+	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be created",
+		"create it with mode 0700, owned by the user who runs pawld");
 }
 
 static int state_lock(struct state_file *f, struct problem *problem) {
@@ -112,7 +112,7 @@ static int state_create(struct state_file *f, struct problem *problem) {
 	synced_path(made, f->dir, "state.new");
 	f->fd = open(made, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->fd < 0) {
-		return state_problem(f, problem, "a file cannot be made in it", "");
+		return state_problem(f, problem, "no file can be created in it", "");
 	}
 	struct durable fresh = { .boot = 0 };
 	bool ok = state_draw_id(&fresh.node_id) == 0
@@ -161,9 +161,9 @@ static int state_load(struct state_file *f, struct state_slot *out, struct probl
 		return 0;
 	}
 	problem_set(problem,
-		"state_dir %s: both slots of the state file are damaged, or it is not one of this "
-		"version: put back a copy of it; only if there is none, move the file away, so "
-		"that this node starts with a new identity and must be admitted again", f->dir);
+		"state_dir %s: the state file is damaged in both slots, or was written by another "
+		"version. Restore a copy of it. Only if there is none, move the file away: then "
+		"this node starts with a new identity, and must be admitted again", f->dir);
 	return PAWL_EINVAL;
 }
 
@@ -183,15 +183,17 @@ static int state_check_owner(struct state_file *f, const struct state_slot *slot
 	struct problem *problem) {
 	if (strcmp(slot->cluster, f->now.cluster) != 0) {
 		problem_set(problem,
-			"state_dir %s belongs to cluster %s, the configuration says [cluster] name "
-			"= %s: use another state_dir, or mend the name", f->dir, slot->cluster,
+			"state_dir %s belongs to cluster %s, but the configuration says [cluster] "
+			"name = %s: use another state_dir, or "
+			"correct the name", f->dir, slot->cluster,
 			f->now.cluster);
 		return PAWL_EINVAL;
 	}
 	if (strcmp(slot->node, f->now.node) != 0) {
 		problem_set(problem,
-			"state_dir %s belongs to node %s, the configuration says [node] name = %s: "
-			"every node has a state_dir of its own, never a copy of another's", f->dir,
+			"state_dir %s belongs to node %s, but the configuration says [node] name = "
+			"%s: every node needs a state_dir of its own, never a copy "
+			"of another node's", f->dir,
 			slot->node, f->now.node);
 		return PAWL_EINVAL;
 	}

@@ -122,7 +122,7 @@ static void a_certificate_for_a_program_is_not_for_pawld(void **state) {
 	tls_contexts_free(&c);
 	net_fixture_certificate(&f, "x", "pawl:node:x?role=king");
 	assert_int_equal(load(&f, "x", false, false, &c, why), PAWL_ETLS);
-	assert_non_null(strstr(why, "a role that this version does not know"));
+	assert_non_null(strstr(why, "an unknown role"));
 	net_fixture_done(&f);
 }
 
@@ -264,26 +264,26 @@ static void a_crl_that_cannot_be_relied_on_is_refused(void **state) {
 	net_fixture_certificate(&other, "b", "pawl:node:b");
 	refuses_crl(&f, "cannot read");
 	write_text(files_of(&f, "b").crl, "garbage\n");
-	refuses_crl(&f, "holds no CRL in PEM format");
+	refuses_crl(&f, "contains no CRL in PEM format");
 	write_text(files_of(&f, "b").crl,
 		"-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n");
-	refuses_crl(&f, "holds no CRL in PEM format");
+	refuses_crl(&f, "contains no CRL in PEM format");
 	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "w");
-	refuses_crl(&f, "ended at");
+	refuses_crl(&f, "expired on");
 	write_crl(&f, f.ca, f.ca_key, 2 * DAY, 3 * DAY, NULL, "w");
-	refuses_crl(&f, "begins only at");
+	refuses_crl(&f, "is not valid before");
 	/* The CRL has the authority's name, but is signed with another key. */
 	write_crl(&f, f.ca, other.ca_key, -60, DAY, NULL, "w");
 	refuses_crl(&f, "not signed by that authority's key");
 	X509 *leaf = read_cert(&f, "b");
 	/* The CRL has another name. */
 	write_crl(&f, leaf, f.ca_key, -60, DAY, NULL, "w");
-	refuses_crl(&f, "not of an authority in the ca file");
+	refuses_crl(&f, "not from an authority in the ca file");
 	X509_free(leaf);
 	write_crl(&f, f.ca, f.ca_key, -60, DAY, NULL, "w");
 	/* This is the second of two. */
 	write_crl(&f, f.ca, f.ca_key, -60, -30, NULL, "a");
-	refuses_crl(&f, "ended at");
+	refuses_crl(&f, "expired on");
 	net_fixture_done(&other);
 	net_fixture_done(&f);
 }
@@ -382,8 +382,8 @@ static void a_master_must_have_a_masters_certificate(void **state) {
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
 	assert_non_null(strstr(p.b.why,
-		"the configuration makes a a master, and its certificate (serial "));
-	assert_non_null(strstr(p.b.why, "replica only"));
+		"a is a master in the configuration, but its certificate (serial "));
+	assert_non_null(strstr(p.b.why, "only allows it to be a replica"));
 	/* The node has proven who it is. */
 	assert_false(p.b.stranger);
 	assert_int_equal(p.b.ups, 0);

@@ -185,7 +185,7 @@ static void a_handshake_may_not_bring_more_than_certificates_need(void **state) 
 	}
 	assert_int_equal(send(fds[1], hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
 	assert_true(net_fixture_until(&f, server_is_closed, &server));
-	assert_string_equal(server.why, "its handshake is too large");
+	assert_string_equal(server.why, "the TLS handshake is too large");
 	assert_int_equal(f.loop.handshakes.waiting, 0);
 	close(fds[1]);
 	tls_contexts_free(&c);

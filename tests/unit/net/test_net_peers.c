@@ -140,14 +140,14 @@ static void refused_by_b(const char *uri, const char *expected, bool stranger) {
 
 static void a_peer_under_anothers_name_is_refused(void **state) {
 	(void)state;
-	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and "
-		"shows that of node c (serial ", true);
+	refused_by_b("pawl:node:c", "it says it is node a, but it shows the certificate of node c "
+		"(serial ", true);
 }
 
 static void a_clients_certificate_cannot_speak_as_a_peer(void **state) {
 	(void)state;
-	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and "
-		"shows that of client a (serial ", true);
+	refused_by_b("pawl:client:a", "it says it is node a, but it shows the certificate of "
+		"client a (serial ", true);
 }
 
 static void a_peer_without_a_certificate_is_refused(void **state) {
@@ -159,7 +159,8 @@ static void a_peer_without_a_certificate_is_refused(void **state) {
  * So that node is in trouble. */
 static void a_node_of_the_configuration_is_no_stranger_whatever_it_says(void **state) {
 	(void)state;
-	refused_by_b("pawl:node:b", "it says a and shows that of node b (serial ", false);
+	refused_by_b("pawl:node:b", "it says it is node a, but it shows the certificate of node b "
+		"(serial ", false);
 }
 
 /* Where the versions do not meet, the name is not even compared with the certificate. */
@@ -262,9 +263,9 @@ static void nodes_of_versions_that_do_not_meet_say_so_on_both_sides_once(void **
 	assert_int_equal(p.a.troubles, 1);
 	assert_int_equal(p.b.troubles, 1);
 	assert_string_equal(p.a.why, "node b speaks versions 2 to 2 of the protocol between "
-		"nodes, this one 1 to 1: upgrade this one (not more than one release at a time)");
+		"nodes, and this node 1 to 1: upgrade this node (at most one release at a time)");
 	assert_string_equal(p.b.why, "node a speaks versions 1 to 1 of the protocol between "
-		"nodes, this one 2 to 2: upgrade a (not more than one release at a time)");
+		"nodes, and this node 2 to 2: upgrade a (at most one release at a time)");
 	assert_int_equal(p.a.ups + p.b.ups, 0);
 	pair_close(&p);
 }
@@ -307,7 +308,7 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	party_make_with(&p.f, &second, "a", nodes);
 	peers_start(second.peers);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
-	assert_non_null(strstr(p.b.why, "a second node uses its name"));
+	assert_non_null(strstr(p.b.why, "a second node with another identity"));
 	send_frames(&p.a, 1, 2);
 	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
 	assert_int_equal(p.b.downs + p.a.downs, 0);

@@ -294,12 +294,12 @@ static void options_that_do_not_fit_are_refused_with_a_sentence(void **state) {
 	refused(&r, o, PAWL_EINVAL, "insecure");
 	o.listen_peer = "127.0.0.1:0";
 	o.cert_file = "/c";
-	refused(&r, o, PAWL_EINVAL, "belong together");
+	refused(&r, o, PAWL_EINVAL, "are needed together");
 	o.cert_file = NULL;
 	o.request_timeout_ms = 5000;
 	refused(&r, o, PAWL_EINVAL, "promise_timeout");
 	o.master_count = 0;
-	refused(&r, o, PAWL_EINVAL, "names nobody");
+	refused(&r, o, PAWL_EINVAL, "is empty");
 	embed_rig_close(&r);
 }
 

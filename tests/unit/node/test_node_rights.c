@@ -162,7 +162,7 @@ static void a_reload_counts_for_the_next_request_and_a_wrong_file_not_at_all(voi
 	assert_int_equal(try_acquire(&r, client, "a/1", 0), 0);
 	embed_rig_rules(&r, 0, "[x]\nallow = nothing\n");
 	assert_int_equal(pawl_node_reload(r.nodes[0].node, why), PAWL_EINVAL);
-	assert_non_null(strstr(why, ":2: 'nothing' is no right"));
+	assert_non_null(strstr(why, ":2: 'nothing' is not a right"));
 	assert_int_equal(try_acquire(&r, client, "a/2", 0), 0);
 	reload(&r, "allow = acquire on b/\n");
 	assert_int_equal(try_acquire(&r, client, "a/3", 0), PAWL_EDENIED);

@@ -51,12 +51,12 @@ static void what_does_not_fit_is_named(void **state) {
 	static const struct {
 		const char *words, *says;
 	} rows[] = {
-		{ "", "say --config FILE, or --dev" },
+		{ "", "give --config FILE, or --dev" },
 		{ "--config", "--config needs a value" },
-		{ "--frobnicate", "--frobnicate is no option" },
-		{ "--dev --config f", "take one of the two away" },
-		{ "--config f --listen x", "--listen goes with --dev" },
-		{ "--config f g", "g is too much" },
+		{ "--frobnicate", "unknown option --frobnicate" },
+		{ "--dev --config f", "cannot be combined with" },
+		{ "--config f --listen x", "--listen needs --dev" },
+		{ "--config f g", "unexpected argument g" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct pawld_options o;

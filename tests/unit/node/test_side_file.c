@@ -132,9 +132,9 @@ static void assert_ignored(struct id128 id, uint64_t boot, const char *why) {
 static void one_of_another_node_or_boot_is_ignored(void **state) {
 	(void)state;
 	write_frames(3);
-	assert_ignored(me, 6, "not of this node's last run");
+	assert_ignored(me, 6, "not written by this node's last run");
 	write_frames(3);
-	assert_ignored(other, 5, "not of this node's last run");
+	assert_ignored(other, 5, "not written by this node's last run");
 }
 
 static void one_cut_at_any_byte_is_ignored(void **state) {

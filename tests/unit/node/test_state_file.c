@@ -193,8 +193,8 @@ static void one_damaged_slot_is_survived_and_two_are_reported(void **state) {
 	assert_same(&one, &found);
 	spoil(40);
 	struct problem problem = open_bad("c", "a");
-	assert_non_null(strstr(problem.text, "both slots of the state file are damaged"));
-	assert_non_null(strstr(problem.text, "put back a copy"));
+	assert_non_null(strstr(problem.text, "the state file is damaged in both slots"));
+	assert_non_null(strstr(problem.text, "Restore a copy"));
 }
 
 static void an_empty_file_is_damage_not_a_new_node(void **state) {
@@ -235,7 +235,7 @@ static void a_directory_that_cannot_be_made_is_named(void **state) {
 	snprintf(missing, sizeof missing, "%s/x", dir);
 	assert_int_equal(state_file_open(missing, "c", "a", &f, &d, &problem), PAWL_EIO);
 	assert_non_null(strstr(problem.text, missing));
-	assert_non_null(strstr(problem.text, "cannot be made: No such file"));
+	assert_non_null(strstr(problem.text, "cannot be created: No such file"));
 }
 
 /* The disk is really full. The room was taken when the file was made, so that later writes go

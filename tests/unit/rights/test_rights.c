@@ -289,7 +289,7 @@ static void a_verdict_names_the_rule(void **state) {
 			"f:6, in [group:g]: deny = watch on a/b/: this denies some of these keys; "
 			"ask for a narrower prefix" },
 		{ { .right = RIGHT_NONE },
-			"nothing is needed for it: whoever is connected may do that" },
+			"this requires no right: every client that is connected may do it" },
 	};
 	const struct rights_caller x = { .identity = slice_str("x") };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -30,16 +30,19 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 	static const struct {
 		const char *text, *where, *what, *remedy;
 	} rows[] = {
-		{ "allow = read on *\n", "f:1:", "in front of the first section", "[billing]" },
-		{ "[x]\nread = *\n", "f:2:", "read is no setting", "there are allow, deny" },
+		{ "allow = read on *\n", "f:1:", "before the first section", "[billing]" },
+		{ "[x]\nread = *\n", "f:2:", "unknown setting read",
+			"the settings are allow, deny" },
 		{ "[x]\nallow = read\n", "f:2:", "on which keys?", "on *" },
 		{ "[x]\nallow = read on\n", "f:2:", "a prefix is missing", "* for every key" },
-		{ "[x]\nallow = reed on a/\n", "f:2:", "'reed' is no right", "there are read" },
-		{ "[x]\ndeny = read a/\n", "f:2:", "'read a/' is no right",
+		{ "[x]\nallow = reed on a/\n", "f:2:", "'reed' is not a right",
+			"the rights are read" },
+		{ "[x]\ndeny = read a/\n", "f:2:", "'read a/' is not a right",
 			"deny = read, acquire on PREFIX" },
-		{ "[x]\nallow = read, on a/\n", "f:2:", "'' is no right", "there are read" },
+		{ "[x]\nallow = read, on a/\n", "f:2:", "'' is not a right",
+			"the rights are read" },
 		{ "[x]\nallow = read on a*\n", "f:2:", "has no *", "begins with it" },
-		{ "[x]\nallow = read, cluster on a/\n", "f:2:", "about no keys",
+		{ "[x]\nallow = read, cluster on a/\n", "f:2:", "do not concern keys",
 			"a line of their own" },
 		{ "[x]\nallow = priority ten on a/\n", "f:2:", "priority ten",
 			"such as priority 10" },
@@ -64,19 +67,19 @@ static void every_problem_names_line_culprit_and_remedy(void **state) {
 			"unix:gid:NUMBER" },
 		{ "[unix:user:]\nallow = all on *\n", "f:1:", "unix:user:", "unix:user:NAME" },
 		{ "[x]\nlocks = many\n", "f:2:", "locks = many", "a number from 1" },
-		{ "[x]\nlocks = 1000000001\n", "f:2:", "locks = 1000000001", "0: no limit" },
+		{ "[x]\nlocks = 1000000001\n", "f:2:", "locks = 1000000001", "0 for no limit" },
 		{ "[x]\nlocks = 1k\n", "f:2:", "locks = 1k", "a number from 1" },
 		{ "[x]\nvalue_bytes = 16385g\n", "f:2:", "value_bytes = 16385g", "16384g" },
 		{ "[x]\nvalue_bytes = 1kb\n", "f:2:", "value_bytes = 1kb", "such as 64m" },
 		{ "[x]\nvalue_bytes = k\n", "f:2:", "value_bytes = k", "such as 64m" },
 		{ "[x]\nwaits = 1\nwaits = 2\n", "f:3:",
-			"waits stands in this section a second time", "take one of them away" },
-		{ "waits = 1\n", "f:1:", "in front of the first section", "[billing]" },
+			"waits is given twice in this section", "remove one of them" },
+		{ "waits = 1\n", "f:1:", "before the first section", "[billing]" },
 		{ "[x]\nallow = read on *\n\n[x]\n", "f:4:",
-			"[x] stands here a second time, first on line 1", "move its lines" },
-		{ "[x]\nallow = read on * # all\n", "f:2:", "a comment behind a value",
+			"section [x] is given twice", "to the first one, on line 1" },
+		{ "[x]\nallow = read on * # all\n", "f:2:", "a comment after a value",
 			"line of its own" },
-		{ "[x\n", "f:1:", "a section without its end", "[section]" },
+		{ "[x\n", "f:1:", "a section without its closing ]", "[section]" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct rights *r = NULL;
@@ -135,7 +138,7 @@ static void what_is_probably_not_meant_is_told(void **state) {
 	assert_int_equal(parse("[unix:user:gone]\nallow = all on *\n[x]\nallow = all on a/\n", &r,
 		&problem), 0);
 	assert_true(rights_warning(r, 0, &warning));
-	assert_non_null(strstr(warning.text, "nobody has the right cluster"));
+	assert_non_null(strstr(warning.text, "nobody has the right 'cluster'"));
 	assert_true(rights_warning(r, 1, &warning));
 	assert_non_null(strstr(warning.text, "f:1: this machine has no unix:user:gone"));
 	assert_false(rights_warning(r, 2, &warning));
