@@ -18,6 +18,8 @@ struct peer_kind {
 	uint8_t elements;
 };
 
+/* How many elements the array of a message has: one for its kind and one for each field, and the
+ * further ones of the fields that have several. */
 #define PEER_ELEMENTS(fields) \
 	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + \
 		2 * !!((fields) & F_PREPARED) + !!((fields) & F_PART) + \
@@ -49,8 +51,9 @@ static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 	p = pack_put_uint(p, t->of);
 	p = pack_put_uint(p, t->count);
 	p = pack_put_uint(p,
-		t->priority < 0 ? 2 * (uint64_t)(-(int64_t)t->priority) - 1
-				: 2 * (uint64_t)t->priority);
+		t->priority < 0
+			? 2 * (uint64_t)(-(int64_t)t->priority) - 1
+			: 2 * (uint64_t)t->priority);
 	p = pack_put_uint(p, ((uint64_t)t->delay + 999) / 1000);
 	p = pack_put_uint(p, t->set.w[0]);
 	p = pack_put_uint(p, t->set.w[1]);
