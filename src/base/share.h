@@ -26,7 +26,7 @@ enum share_kind {
 
 /* The greatest number of each kind; 0: any number is allowed. */
 struct share_limits {
-	uint64_t most[SHARE_KINDS];
+	uint64_t max[SHARE_KINDS];
 };
 
 extern const char *const share_kind_name[SHARE_KINDS];

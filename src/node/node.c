@@ -207,16 +207,16 @@ static int node_restore(struct node *node, bool *out_restored, char why[NODE_WHY
 	struct slice bytes;
 	struct frame frame;
 	int more = 0;
-	enum side_found found = side_file_open(node->config->state_dir, node->durable.node_id,
+	enum side_status status = side_file_open(node->config->state_dir, node->durable.node_id,
 		node->durable.boot, &node->side, &problem);
-	if (found == SIDE_FAILED) {
+	if (status == SIDE_FAILED) {
 		return node_fail(PAWL_EIO, why, "%s", problem.text);
 	}
-	if (found == SIDE_BAD) {
+	if (status == SIDE_BAD) {
 		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored",
 			LOG_TEXT("why", problem.text));
 	}
-	if (found != SIDE_OPEN) {
+	if (status != SIDE_OPEN) {
 		return 0;
 	}
 	while ((more = side_file_next(node->side, &bytes)) == 1) {

@@ -34,7 +34,7 @@ static int limit_take(struct rights_reading *r, unsigned line, enum share_kind k
 				: "a number from 1 to 1000000000");
 	}
 	s->limited |= (uint8_t)(1u << kind);
-	s->limits.most[kind] = n;
+	s->limits.max[kind] = n;
 	return 0;
 }
 
@@ -66,12 +66,12 @@ static bool limit_greater(uint64_t a, uint64_t b) {
 static void limit_of_section(struct limit_search *search, const struct rights_section *s,
 	unsigned level) {
 	for (unsigned kind = 0; kind < SHARE_KINDS; kind++) {
-		uint64_t n = s->limits.most[kind];
+		uint64_t n = s->limits.max[kind];
 		bool nearer = level > search->level[kind];
 		bool greater = level == search->level[kind] &&
-			limit_greater(n, search->limits->most[kind]);
+			limit_greater(n, search->limits->max[kind]);
 		if ((s->limited >> kind & 1) && (nearer || greater)) {
-			search->limits->most[kind] = n;
+			search->limits->max[kind] = n;
 			search->level[kind] = level;
 		}
 	}

@@ -19,7 +19,7 @@ def main():
     source = "".join(read(path) for path in sources)
     docs = read("docs", "operations", "reference.md")
     log = docs[docs.index("## The log"):docs.index("## Fields of")]
-    logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)'
+    logged = set(re.findall(r'log_(?:event|plain|to|plain_to|untrusted)'
                             r'\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
     logged |= set(re.findall(r'(?:log_fields\(&t|review_withdraw\([^"]*), "(\w+)"', source))
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", log, re.M)

@@ -19,7 +19,7 @@ static void handshakes_on_turn(evutil_socket_t fd, short what, void *ctx) {
 	struct handshakes *h = ctx;
 	(void)fd;
 	(void)what;
-	struct list *next = list_first(&h->first);
+	struct list *next = list_first(&h->urgent);
 	next = next ? next : list_first(&h->others);
 	if (next) {
 		struct handshake *handshake = CONTAINER_OF(next, struct handshake, in);
@@ -31,9 +31,9 @@ static void handshakes_on_turn(evutil_socket_t fd, short what, void *ctx) {
 	}
 }
 
-void handshakes_wait(struct handshakes *h, struct handshake *handshake, bool first) {
+void handshakes_wait(struct handshakes *h, struct handshake *handshake, bool urgent) {
 	if (!list_linked(&handshake->in)) {
-		list_append(first ? &h->first : &h->others, &handshake->in);
+		list_append(urgent ? &h->urgent : &h->others, &handshake->in);
 		h->waiting++;
 		handshakes_next_turn(h);
 	}
@@ -54,7 +54,7 @@ span_ns handshakes_take_owed(struct handshakes *h) {
 
 int handshakes_init(struct handshakes *h, struct event_base *base) {
 	*h = (struct handshakes){ .turn = event_new(base, -1, 0, handshakes_on_turn, h) };
-	list_init(&h->first);
+	list_init(&h->urgent);
 	list_init(&h->others);
 	return h->turn ? 0 : PAWL_ENOMEM;
 }

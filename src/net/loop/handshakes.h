@@ -36,7 +36,7 @@ struct handshake {
 struct handshakes {
 	struct event *turn;
 	/* The handshakes that wait, the oldest first. */
-	struct list first, others;
+	struct list urgent, others;
 	uint32_t waiting;
 	/* How long the latest step took; 0 once it has been taken (handshakes_take_owed). */
 	span_ns owed;
@@ -47,9 +47,9 @@ int handshakes_init(struct handshakes *h, struct event_base *base);
 /* Accepts zeroed memory. */
 void handshakes_done(struct handshakes *h);
 
-/* Calls step() once, in a later turn of the loop. With `first`, the handshake goes before all that
+/* Calls step() once, in a later turn of the loop. With `urgent`, the handshake goes before all that
  * lack it. A handshake that waits already keeps its place. */
-void handshakes_wait(struct handshakes *h, struct handshake *handshake, bool first);
+void handshakes_wait(struct handshakes *h, struct handshake *handshake, bool urgent);
 /* Also accepts a handshake that does not wait. */
 void handshakes_leave(struct handshakes *h, struct handshake *handshake);
 /* Returns how long the latest step took, and sets that time to 0. */

@@ -170,7 +170,7 @@ static bool stream_comes_later(struct stream *s) {
 		return false;
 	}
 	if (s->late) {
-		s->parked = true;
+		s->unwatched = true;
 		event_del(s->readable);
 	}
 	s->late = true;
@@ -183,13 +183,13 @@ static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	/* The event is removed only now, because most often the input is released before more
 	 * arrives. */
 	if (s->held) {
-		s->parked = true;
+		s->unwatched = true;
 		event_del(s->readable);
 		return;
 	}
 	if (s->accepted && s->state == STREAM_SHAKING && !(what & EV_TIMEOUT)) {
 		event_del(s->readable);
-		handshakes_wait(&s->loop->handshakes, &s->turn, s->first);
+		handshakes_wait(&s->loop->handshakes, &s->turn, s->urgent);
 		return;
 	}
 	if (!(what & EV_TIMEOUT) && stream_comes_later(s)) {
@@ -224,10 +224,10 @@ void stream_take(struct stream *s, size_t size) {
 	s->in_done += size;
 }
 
-/* Watches the socket again, where it was parked. */
-static void stream_unpark(struct stream *s) {
-	if (s->parked) {
-		s->parked = false;
+/* Watches the socket again, where it was unwatched. */
+static void stream_watch_again(struct stream *s) {
+	if (s->unwatched) {
+		s->unwatched = false;
 		stream_listen(s);
 	}
 }
@@ -235,7 +235,7 @@ static void stream_unpark(struct stream *s) {
 void stream_read_late(struct stream *s) {
 	CHECK(s->busy > 0 && !s->held);
 	s->late = false;
-	stream_unpark(s);
+	stream_watch_again(s);
 	if (s->state == STREAM_OPEN && !s->doomed) {
 		stream_read(s, false);
 	}
@@ -251,7 +251,7 @@ void stream_release(struct stream *s) {
 	buffer_consume(&s->in, s->in_done);
 	s->in_done = 0;
 	buffer_trim(&s->in, KEEP_HELD_BYTES);
-	stream_unpark(s);
+	stream_watch_again(s);
 	if (s->ended) {
 		event_active(s->readable, EV_READ, 0);
 	}
@@ -319,7 +319,7 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 	*s = (struct stream){ .loop = o->loop, .alloc = alloc, .handlers = o->handlers,
 		.ctx = o->ctx, .fd = o->take_fd, .accepted = o->role == TLS_SERVER,
 		.read_max = o->read_max ? o->read_max : NET_SCRATCH_BYTES,
-		.pause_above = o->pause_above, .first = o->first };
+		.pause_above = o->pause_above, .urgent = o->urgent };
 	s->turn = (struct handshake){ .step = stream_on_turn, .ctx = s };
 	buffer_init(&s->in, alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, alloc, o->out_max);

@@ -61,7 +61,7 @@ struct stream_options {
 	/* The handshake of a server takes turns with others (handshakes.h). */
 	enum tls_role role;
 	/* The handshake has its turn before those without this flag. */
-	bool first;
+	bool urgent;
 	/* How many bytes incomplete input and unsent output may grow to. */
 	size_t in_max, out_max;
 	/* How many bytes are read from the socket in one turn of the loop; 0 means

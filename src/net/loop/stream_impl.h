@@ -48,9 +48,9 @@ struct stream {
 	unsigned dropped;
 	size_t pause_above;
 
-	/* `accepted`: the other side connected, so the handshake takes turns with others. `first`:
+	/* `accepted`: the other side connected, so the handshake takes turns with others. `urgent`:
 	 * its turn is before the turns of those without this flag. */
-	bool accepted, first;
+	bool accepted, urgent;
 	/* `doomed`: the stream is to be freed as soon as no handler is under way. `shut`: nothing
 	 * more is sent. `closed_there`: the other side ended the connection. */
 	bool doomed, shut, closed_there;
@@ -65,7 +65,7 @@ struct stream {
 	bool late;
 	/* The input is held or late and more has arrived, so that the socket is no longer watched
 	 * for input. */
-	bool parked;
+	bool unwatched;
 	/* Why nothing more comes, or 0. The owner is told when the input is released. */
 	int ended;
 	/* How many bytes the handshake has received. */

@@ -10,7 +10,7 @@
 /* How many bytes are encrypted at a time; more would hold a long backlog in memory twice. */
 #define ENCRYPT_BYTES (256u * 1024)
 /* How long a stream that closes waits for its last bytes to leave, in milliseconds. */
-#define LAST_WORDS_MS 1000
+#define CLOSING_MS 1000
 /* What the output buffer of an idle connection keeps, in bytes. */
 #define IDLE_KEEP_BYTES 4096u
 /* What the buffers of TLS keep in an idle connection, in bytes, in both directions together. */
@@ -53,7 +53,7 @@ static int stream_next_bytes(struct stream *s, struct slice *bytes) {
 }
 
 void stream_listen(struct stream *s) {
-	if (!s->paused && !s->parked && !s->starved && s->state != STREAM_OVER) {
+	if (!s->paused && !s->unwatched && !s->starved && s->state != STREAM_OVER) {
 		event_add(s->readable, NULL);
 	}
 }
@@ -132,8 +132,8 @@ size_t stream_tls_bytes(const struct stream *s) {
 }
 
 void stream_close(struct stream *s) {
-	static const struct timeval last_words = { LAST_WORDS_MS / 1000,
-		LAST_WORDS_MS % 1000 * 1000 };
+	static const struct timeval closing =
+		{ CLOSING_MS / 1000, CLOSING_MS % 1000 * 1000 };
 	if (s->state != STREAM_OPEN) {
 		s->state = STREAM_CLOSING;
 		s->shut = true;
@@ -154,5 +154,5 @@ void stream_close(struct stream *s) {
 	if (stream_push(s) != 0) {
 		event_active(s->writable, EV_TIMEOUT, 0);
 	}
-	event_add(s->readable, &last_words);
+	event_add(s->readable, &closing);
 }

@@ -178,7 +178,7 @@ int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
 		PEER_LINK_GREETING_MS % 1000 * 1000 };
 	struct peer_link *link = alloc_new(o->loop->alloc, sizeof *link);
 	struct stream_options stream = { .loop = o->loop, .take_fd = o->take_fd, .tls = o->tls,
-		.role = o->role, .first = o->first,
+		.role = o->role, .urgent = o->urgent,
 		.in_max = PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX, .out_max = OUT_BYTES_MAX,
 		.handlers = &peer_link_stream_handlers, .ctx = link };
 	struct stream *made;

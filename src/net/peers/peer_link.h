@@ -89,7 +89,7 @@ struct peer_link_options {
 	SSL_CTX *tls;
 	enum tls_role role;
 	/* As in struct stream_options. */
-	bool first;
+	bool urgent;
 	const struct peer_hello *hello;
 	const struct peer_link_handlers *handlers;
 	void *ctx;

@@ -22,15 +22,15 @@ static const char peers_namesake[] = "a second node with another identity uses t
 	"name: stop that node";
 
 /* Returns true if `why` differs from the last trouble, and remembers it. */
-static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
-	char last[PEER_LINK_WHY_BYTES];
-	memcpy(last, told, sizeof last);
-	snprintf(told, sizeof last, "%s", why);
-	return strcmp(last, told) != 0;
+static bool peers_trouble_is_new(char last[PEER_LINK_WHY_BYTES], const char *why) {
+	char before[PEER_LINK_WHY_BYTES];
+	memcpy(before, last, sizeof before);
+	snprintf(last, sizeof before, "%s", why);
+	return strcmp(before, last) != 0;
 }
 
 static void peers_tell(struct peers_slot *slot, const char *from, const char *why) {
-	if (peers_is_news(slot->told, why)) {
+	if (peers_trouble_is_new(slot->last_trouble, why)) {
 		slot->peers->handlers->trouble(slot->peers->ctx, slot->name, from, why);
 	}
 }
@@ -52,7 +52,7 @@ static struct peers_slot *peers_proven(struct peers *p, const struct peer_link *
 
 static void peers_tell_stranger(struct peers *p, bool comes_again, const char *from,
 	const char *why) {
-	if (!comes_again || peers_is_news(p->stranger_told, why)) {
+	if (!comes_again || peers_trouble_is_new(p->last_stranger_trouble, why)) {
 		p->handlers->trouble(p->ctx, NULL, from, why);
 	}
 }
@@ -241,7 +241,7 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 	slot->link = link;
 	slot->id = theirs->id;
 	slot->boot = theirs->boot;
-	slot->told[0] = p->stranger_told[0] = '\0';
+	slot->last_trouble[0] = p->last_stranger_trouble[0] = '\0';
 	p->handlers->up(p->ctx, slot->index, theirs);
 }
 
@@ -289,11 +289,11 @@ static const struct peer_link_handlers peers_link_handlers = {
 };
 
 int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from,
-	bool first, struct peer_link **out) {
+	bool urgent, struct peer_link **out) {
 	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls,
 		.role = slot ? TLS_CLIENT : TLS_SERVER, .hello = &p->hello,
 		.handlers = &peers_link_handlers, .ctx = p, .peer = slot ? peers_place(slot) : -1,
-		.from = from, .first = first };
+		.from = from, .urgent = urgent };
 	return peer_link_new(&link, out);
 }
 

@@ -63,7 +63,7 @@ struct peers_slot {
 	struct stranger_address linked_from;
 
 	/* The last trouble that the owner was told of. */
-	char told[PEER_LINK_WHY_BYTES];
+	char last_trouble[PEER_LINK_WHY_BYTES];
 };
 
 struct peers {
@@ -85,7 +85,7 @@ struct peers {
 	struct instant looked_up;
 	/* The last refusal of a stranger that the owner was told of and that comes again with every
 	 * attempt. */
-	char stranger_told[PEER_LINK_WHY_BYTES];
+	char last_stranger_trouble[PEER_LINK_WHY_BYTES];
 
 	uint32_t count;
 	/* The peers by index; they point into `slots`. */
@@ -101,10 +101,10 @@ void peers_stop_dialling(struct peers_slot *slot);
 /* Drops the peer's link and its place. */
 void peers_drop(struct peers_slot *slot);
 /* Makes a link. A `slot` of NULL means that the connection was accepted. `from` is the address of
- * the other end. With `first`, its handshake has its turn before others. Returns 0 or
+ * the other end. With `urgent`, its handshake has its turn before others. Returns 0 or
  * PAWL_ENOMEM. */
 int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from,
-	bool first, struct peer_link **out);
+	bool urgent, struct peer_link **out);
 /* Frees a link, after removing it from its slot and from the strangers. */
 void peers_forget(struct peers *p, struct peer_link *link);
 

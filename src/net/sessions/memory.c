@@ -16,15 +16,15 @@ uint64_t memory_above(uint64_t limit, enum memory_step step) {
 /* ---- whether there is room ---- */
 
 uint64_t memory_share_room(const struct share *share, enum memory_step step) {
-	uint64_t most = share ? share->limits.most[SHARE_MEMORY] : 0;
+	uint64_t most = share ? share->limits.max[SHARE_MEMORY] : 0;
 	uint64_t end = memory_above(most, step);
 	return !most ? UINT64_MAX : end > share->used[SHARE_MEMORY]
 		? end - share->used[SHARE_MEMORY] : 0;
 }
 
 static uint64_t pool_room(const struct memory_pool *pool, enum memory_step step) {
-	uint64_t end = memory_above(pool->most, step);
-	return !pool->most || !pool->counter ? UINT64_MAX : end > pool->counter->used
+	uint64_t end = memory_above(pool->limit, step);
+	return !pool->limit || !pool->counter ? UINT64_MAX : end > pool->counter->used
 		? end - pool->counter->used : 0;
 }
 

@@ -31,7 +31,7 @@ struct memory_pool {
 	/* Borrowed. It counts what `alloc` has given. NULL means that the pool has no limit. */
 	struct alloc_counter *counter;
 	/* The limit in bytes; 0 means no limit. */
-	uint64_t most;
+	uint64_t limit;
 	/* Since the last turn, the pool or a share has come to MEMORY_HIGH. The owner resets it. */
 	bool high;
 	/* Called once when `high` is set. */
@@ -80,13 +80,13 @@ void memory_claim(struct memory_account *account, enum memory_claim what, size_t
 /* Returns whether `count` bytes more would bring the pool above that step of its limit. */
 static inline bool memory_pool_full(const struct memory_pool *pool, uint64_t count,
 	enum memory_step step) {
-	return pool->counter && pool->most && pool->counter->used + count > pool->most
-		&& pool->counter->used + count > memory_above(pool->most, step);
+	return pool->counter && pool->limit && pool->counter->used + count > pool->limit
+		&& pool->counter->used + count > memory_above(pool->limit, step);
 }
 /* Returns whether the share would stay below its limit with that many bytes more. */
 static inline bool memory_share_easy(const struct share *share, uint64_t bytes) {
-	return !share || share->limits.most[SHARE_MEMORY] == 0
-		|| share->used[SHARE_MEMORY] + bytes < share->limits.most[SHARE_MEMORY];
+	return !share || share->limits.max[SHARE_MEMORY] == 0
+		|| share->used[SHARE_MEMORY] + bytes < share->limits.max[SHARE_MEMORY];
 }
 
 /* Returns whether no limit is near: even with that many bytes more, none would be reached. Every

@@ -46,7 +46,7 @@ void session_free(struct session *session) {
 	list_remove(&session->leaving);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
-	session_part(session);
+	session_give_back(session);
 	session_batch_free(session);
 	stream_free(session->stream);
 	struct memory_account *memory = session->memory;
@@ -143,7 +143,7 @@ static void session_on_ready(void *ctx) {
 	session->greeted = true;
 	bool shown = ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl);
 	if (shown) {
-		bool named = tls_peer_name(ssl, TLS_PERSON, session->identity);
+		bool named = tls_peer_name(ssl, TLS_NAME_CLIENT, session->identity);
 		if (!named || rights_name_reserved(slice_str(session->identity))) {
 			session_refuse_and_close(session, 0, named ? &reserved : &denied);
 			return;
@@ -382,7 +382,7 @@ void sessions_init_decoder(struct sessions *s) {
 
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
 	s->limits = *limits;
-	s->memory.most = limits->memory;
+	s->memory.limit = limits->memory;
 	s->rules++;
 }
 

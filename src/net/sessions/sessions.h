@@ -78,7 +78,7 @@ struct sessions_handlers {
 
 	/* Changes `limits`, which apply to the identity of `who`, to its own limits where it has
 	 * any. Returns true for an administrator, who gets in where others do not. */
-	bool (*terms)(void *ctx, const struct session_who *who, struct share_limits *limits);
+	bool (*own_limits)(void *ctx, const struct session_who *who, struct share_limits *limits);
 
 	/* A request was refused because its identity or address has reached a limit. */
 	void (*over)(void *ctx, const struct session_who *who,

@@ -178,7 +178,7 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 
 /* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
  * lives. They are let through where there is no room for others (sessions_serve.c). */
-bool session_keeps(enum client_method method);
+bool session_is_urgent(enum client_method method);
 /* Whether what has arrived for the stream of the session is to be read at once. That is so for a
  * connection that asks for little, of an identity that does, and while nobody waits. Any other
  * connection is read when its turn comes, just as its requests are served then; otherwise a
@@ -206,10 +206,10 @@ const struct client_refusal *session_over_quota(struct session *session,
 
 /* Returns whether this is a request with which an administrator sees or stops what somebody does to
  * the node. */
-bool session_mends(const struct session *session, enum client_method method);
+bool session_is_remedy(const struct session *session, enum client_method method);
 
 /* Gives back what the session counts for. */
-void session_part(struct session *session);
+void session_give_back(struct session *session);
 
 /* The functions below are in sessions_memory.c. */
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter);

@@ -36,7 +36,7 @@ static void sessions_on_high(void *ctx) {
 
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter) {
 	s->memory = (struct memory_pool){ .alloc = s->loop->alloc, .counter = counter,
-		.most = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
+		.limit = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
 }
 
 /* Returns whether this session belongs to the identity that is refused when the memory of all is
@@ -88,7 +88,7 @@ size_t session_room(void *ctx, const struct buffer *kept) {
 
 const struct client_refusal *session_over_memory(struct session *session, enum client_method method,
 	struct share_quota *room) {
-	enum memory_step step = session_mends(session, method) ? MEMORY_END : MEMORY_LIMIT;
+	enum memory_step step = session_is_remedy(session, method) ? MEMORY_END : MEMORY_LIMIT;
 	if (memory_share_full(session->memory, step)) {
 		shares_full(&session->share, SHARE_MEMORY, 1, 0, room);
 		return &room->refusal;
@@ -134,7 +134,7 @@ static struct memory_culprit sessions_culprit_wanted(const struct sessions *s,
 
 static struct memory_culprit memory_culprit_of_share(const struct share *share) {
 	return (struct memory_culprit){ share, share_why,
-		share->used[SHARE_MEMORY] - share->limits.most[SHARE_MEMORY] };
+		share->used[SHARE_MEMORY] - share->limits.max[SHARE_MEMORY] };
 }
 
 static struct memory_culprit sessions_culprit(const struct sessions *s) {
@@ -150,7 +150,7 @@ static struct memory_culprit sessions_culprit(const struct sessions *s) {
 		return (struct memory_culprit){ 0 };
 	}
 	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why,
-		s->memory.counter->used - s->memory.most };
+		s->memory.counter->used - s->memory.limit };
 }
 
 static bool session_is_of(const struct session *session, const struct share *share) {

@@ -154,16 +154,16 @@ void session_batch_free(struct session *session) {
 
 /* The methods that let others go on, or keep a lock, and the one that asks whether the node
  * lives. */
-bool session_keeps(enum client_method method) {
+bool session_is_urgent(enum client_method method) {
 	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH
 		|| method == CLIENT_PING;
 }
 
-/* Requests that session_keeps names are let through even if a connection has too many under way,
+/* Requests that session_is_urgent names are let through even if a connection has too many under way,
  * but not without a bound. */
 static bool session_is_full(const struct session *session, enum client_method method) {
 	uint64_t most = session->all->limits.requests_per_client;
-	return method != CLIENT_PING && session->open >= most * (session_keeps(method) ? 2 : 1);
+	return method != CLIENT_PING && session->open >= most * (session_is_urgent(method) ? 2 : 1);
 }
 
 /* Returns 0, or an error if a refusal could not be written. The session may be gone. */
@@ -400,7 +400,7 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-static void sessions_part_with_one(struct sessions *s) {
+static void sessions_end_one_leaving(struct sessions *s) {
 	struct list *first = list_first(&s->leaving);
 	if (first) {
 		session_end(CONTAINER_OF(first, struct session, leaving), NULL);
@@ -411,7 +411,7 @@ bool sessions_serve(struct sessions *s) {
 	if (s->memory.high) {
 		sessions_make_memory(s);
 	}
-	sessions_part_with_one(s);
+	sessions_end_one_leaving(s);
 	struct fair_flow *share = fair_next(&s->ready);
 	if (!share) {
 		return !list_empty(&s->leaving);

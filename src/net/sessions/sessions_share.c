@@ -80,7 +80,7 @@ static void share_look_up(struct session *session) {
 	if (session->share.address) {
 		session->share.address->limits = s->limits.address;
 	}
-	session->admin = s->handlers->terms(s->ctx, &who, &session->share.identity->limits);
+	session->admin = s->handlers->own_limits(s->ctx, &who, &session->share.identity->limits);
 	session->memory->admin = session->admin;
 }
 
@@ -132,7 +132,7 @@ bool session_join(struct session *session) {
 	return true;
 }
 
-bool session_mends(const struct session *session, enum client_method method) {
+bool session_is_remedy(const struct session *session, enum client_method method) {
 	enum right right = client_method_right(method);
 	return session->admin
 		&& (right == RIGHT_STATUS || right == RIGHT_CLUSTER || right == RIGHT_BREAK);
@@ -140,14 +140,14 @@ bool session_mends(const struct session *session, enum client_method method) {
 
 static bool share_over(const struct session *session, const struct client_request *request,
 	struct instant now, struct share_quota *room) {
-	bool keeps = session_keeps(request->method);
-	if (!keeps && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
-		&& (!session_mends(session, request->method)
+	bool urgent = session_is_urgent(request->method);
+	if (!urgent && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
+		&& (!session_is_remedy(session, request->method)
 		|| shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
 		return true;
 	}
-	return shares_rated(&session->share) && shares_hurried(&session->share, keeps, now, room)
-		&& !session_mends(session, request->method);
+	return shares_rated(&session->share) && shares_hurried(&session->share, urgent, now, room)
+		&& !session_is_remedy(session, request->method);
 }
 
 const struct client_refusal *session_over_quota(struct session *session,
@@ -158,21 +158,21 @@ const struct client_refusal *session_over_quota(struct session *session,
 	if (request->method == CLIENT_PING) {
 		return NULL;
 	}
-	bool easy = memory_easy(session->memory, 1) || session_keeps(request->method);
+	bool easy = memory_easy(session->memory, 1) || session_is_urgent(request->method);
 	const struct client_refusal *full = easy
 		? NULL : session_over_memory(session, request->method, room);
 	if (full || share_over(session, request, now, room)) {
 		session->all->shares.refused++;
 		return full ? full : &room->refusal;
 	}
-	if (shares_rated(&session->share) && !session_mends(session, request->method)) {
+	if (shares_rated(&session->share) && !session_is_remedy(session, request->method)) {
 		size_t parts = request->lock_count + request->core.lock_count;
 		shares_charge(&session->share, parts ? parts : 1, now);
 	}
 	return NULL;
 }
 
-void session_part(struct session *session) {
+void session_give_back(struct session *session) {
 	if (fair_waits(&session->flow)) {
 		session_stop_waiting(session);
 	}

@@ -134,7 +134,7 @@ static void share_refuse(const struct share *share, enum share_kind kind, span_n
 	snprintf(out->message, sizeof out->message,
 		"%s %.*s %s %llu %s, which is the limit (%s in [limits]%s)", who,
 		(int)share->name_size - 1, (const char *)share->name + 1, does,
-		(unsigned long long)share->limits.most[kind], share_whats[kind], field,
+		(unsigned long long)share->limits.max[kind], share_whats[kind], field,
 		address ? "" : ", or a limit of its own in the access rules");
 	out->refusal = (struct client_refusal){ .error = PAWL_EQUOTA, .field = slice_str(field),
 		.message = out->message, .retry_after = retry };
@@ -144,7 +144,7 @@ static void share_refuse(const struct share *share, enum share_kind kind, span_n
 
 static bool share_full(const struct share *share, enum share_kind kind, uint64_t count,
 	uint64_t spare) {
-	uint64_t most = share->limits.most[kind];
+	uint64_t most = share->limits.max[kind];
 	return most && share->used[kind] + count > most + spare;
 }
 
@@ -195,13 +195,13 @@ void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t c
 /* ---- requests a second ---- */
 
 static span_ns share_each(const struct share *share) {
-	span_ns each = SPAN_S / (span_ns)share->limits.most[SHARE_RATE];
+	span_ns each = SPAN_S / (span_ns)share->limits.max[SHARE_RATE];
 	return each ? each : 1;
 }
 
 /* Returns how long another request has to wait. */
 static span_ns share_wait(const struct share *share, span_ns at_once, struct instant now) {
-	if (!share->limits.most[SHARE_RATE] || share->paid <= now.boot) {
+	if (!share->limits.max[SHARE_RATE] || share->paid <= now.boot) {
 		return 0;
 	}
 	span_ns wait = share->paid - now.boot + share_each(share) - at_once;
@@ -224,7 +224,7 @@ bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant n
 /* Charges requests, but no more than what urgent requests may come to. Otherwise one large batch
  * would keep its share out for long. */
 static void share_charge(struct share *share, uint64_t requests, struct instant now) {
-	if (share->limits.most[SHARE_RATE]) {
+	if (share->limits.max[SHARE_RATE]) {
 		int64_t from = share->paid > now.boot ? share->paid : now.boot,
 			most = now.boot + 2 * AT_ONCE;
 		int64_t paid = from + (int64_t)requests * share_each(share);

@@ -12,7 +12,7 @@
 #include "slice.h"
 
 #define NODE_PREFIX "pawl:node:"
-#define PERSON_PREFIX "pawl:client:"
+#define CLIENT_PREFIX "pawl:client:"
 #define ROLE_PREFIX "role="
 
 const char *node_role_name(enum node_role role) {
@@ -47,13 +47,13 @@ static bool certificate_read_name(const GENERAL_NAME *general, struct certificat
 	const ASN1_IA5STRING *uri = general->d.uniformResourceIdentifier;
 	struct slice text = slice_of(ASN1_STRING_get0_data(uri), (size_t)ASN1_STRING_length(uri));
 	bool node = slice_has_prefix(text, slice_str(NODE_PREFIX));
-	if ((!node && !slice_has_prefix(text, slice_str(PERSON_PREFIX)))
+	if ((!node && !slice_has_prefix(text, slice_str(CLIENT_PREFIX)))
 		|| memchr(text.data, 0, text.size)) {
 		return false;
 	}
-	size_t prefix = node ? strlen(NODE_PREFIX) : strlen(PERSON_PREFIX);
+	size_t prefix = node ? strlen(NODE_PREFIX) : strlen(CLIENT_PREFIX);
 	struct slice rest = slice_of(text.data + prefix, text.size - prefix);
-	*out = (struct certificate_name){ .kind = node ? TLS_NODE : TLS_PERSON, .name = rest };
+	*out = (struct certificate_name){ .kind = node ? TLS_NAME_NODE : TLS_NAME_CLIENT, .name = rest };
 	const uint8_t *mark = node && rest.size > 0 ? memchr(rest.data, '?', rest.size) : NULL;
 	/* No name of a node contains a question mark. */
 	if (mark) {
@@ -128,7 +128,7 @@ static bool certificate_ask_first(void *ctx, const struct certificate_name *name
 }
 
 enum node_role tls_certificate_role(X509 *cert, const char *node_name) {
-	struct certificate_question q = { .kind = TLS_NODE, .wanted = slice_str(node_name),
+	struct certificate_question q = { .kind = TLS_NAME_NODE, .wanted = slice_str(node_name),
 		.role = NODE_ROLE_NONE };
 	certificate_each_name(cert, certificate_ask_role, &q);
 	return q.role;
@@ -161,9 +161,9 @@ void tls_certificate_serial(X509 *cert, char out[TLS_SERIAL_BYTES]) {
 void tls_certificate_describe(X509 *cert, char out[TLS_WHO_BYTES]) {
 	char serial[TLS_SERIAL_BYTES], name[TLS_NAME_MAX + 1];
 	tls_certificate_serial(cert, serial);
-	if (tls_certificate_name(cert, TLS_NODE, name)) {
+	if (tls_certificate_name(cert, TLS_NAME_NODE, name)) {
 		snprintf(out, TLS_WHO_BYTES, "node %s (serial %s)", name, serial);
-	} else if (tls_certificate_name(cert, TLS_PERSON, name)) {
+	} else if (tls_certificate_name(cert, TLS_NAME_CLIENT, name)) {
 		snprintf(out, TLS_WHO_BYTES, "client %s (serial %s)", name, serial);
 	} else {
 		char subject[192] = "";
@@ -174,12 +174,12 @@ void tls_certificate_describe(X509 *cert, char out[TLS_WHO_BYTES]) {
 
 void tls_certificate_remake(X509 *cert, char out[TLS_WHO_BYTES]) {
 	char name[TLS_NAME_MAX + 1];
-	if (tls_certificate_name(cert, TLS_NODE, name)) {
+	if (tls_certificate_name(cert, TLS_NAME_NODE, name)) {
 		enum node_role role = tls_certificate_role(cert, name);
 		bool restricted = role == NODE_ROLE_REPLICA || role == NODE_ROLE_EMBEDDED;
 		snprintf(out, TLS_WHO_BYTES, "pawl cert node %s%s%s", name,
 			restricted ? " --role " : "", restricted ? node_role_name(role) : "");
-	} else if (tls_certificate_name(cert, TLS_PERSON, name)) {
+	} else if (tls_certificate_name(cert, TLS_NAME_CLIENT, name)) {
 		snprintf(out, TLS_WHO_BYTES, "pawl cert client %s", name);
 	} else {
 		snprintf(out, TLS_WHO_BYTES, "pawl cert");

@@ -31,7 +31,7 @@
 #define TLS_ENDS_SOON_S ((int64_t)30 * 24 * 3600)
 
 /* What a certificate stands for: nobody, a node, or a client. */
-enum tls_kind { TLS_NOBODY, TLS_NODE, TLS_PERSON };
+enum tls_kind { TLS_NAME_NONE, TLS_NAME_NODE, TLS_NAME_CLIENT };
 
 /* The most that a node may be. Each role includes those before it. */
 enum node_role {

@@ -291,9 +291,9 @@ void tls_revoked_free(struct tls_revoked *r) {
 static bool revoked_matches(const struct revoked_entry *entry, X509 *cert, const char *serial) {
 	switch (entry->kind) {
 	case REVOKED_NODE:
-		return tls_certificate_has_name(cert, TLS_NODE, entry->text);
+		return tls_certificate_has_name(cert, TLS_NAME_NODE, entry->text);
 	case REVOKED_CLIENT:
-		return tls_certificate_has_name(cert, TLS_PERSON, entry->text);
+		return tls_certificate_has_name(cert, TLS_NAME_CLIENT, entry->text);
 	case REVOKED_SERIAL:
 		return strcmp(entry->text, serial) == 0;
 	}

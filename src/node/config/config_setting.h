@@ -51,36 +51,36 @@
 	X(LIMIT_ADMIN_CLIENTS, "limits", "admin_clients", COUNT32_OR_0, limits.admin_clients) \
 	X(LIMIT_CLIENT_MEMORY, "limits", "client_memory", SIZE_16M, limits.client_memory) \
 	X(CLIENTS_IDENTITY, "limits", "clients_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_CLIENTS]) \
+		limits.identity.max[SHARE_CLIENTS]) \
 	X(REQUESTS_IDENTITY, "limits", "requests_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_REQUESTS]) \
+		limits.identity.max[SHARE_REQUESTS]) \
 	X(WAITS_IDENTITY, "limits", "waits_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_WAITS]) \
+		limits.identity.max[SHARE_WAITS]) \
 	X(WATCHES_IDENTITY, "limits", "watches_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_WATCHES]) \
+		limits.identity.max[SHARE_WATCHES]) \
 	X(LOCKS_IDENTITY, "limits", "locks_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_LOCKS]) \
+		limits.identity.max[SHARE_LOCKS]) \
 	X(VALUES_IDENTITY, "limits", "value_bytes_per_identity", SIZE_OR_0, \
-		limits.identity.most[SHARE_VALUES]) \
+		limits.identity.max[SHARE_VALUES]) \
 	X(MEMORY_IDENTITY, "limits", "client_memory_per_identity", SIZE_OR_0, \
-		limits.identity.most[SHARE_MEMORY]) \
+		limits.identity.max[SHARE_MEMORY]) \
 	X(RATE_IDENTITY, "limits", "rate_per_identity", COUNT_OR_0, \
-		limits.identity.most[SHARE_RATE]) \
+		limits.identity.max[SHARE_RATE]) \
 	X(CLIENTS_ADDRESS, "limits", "clients_per_address", COUNT_OR_0, \
-		limits.address.most[SHARE_CLIENTS]) \
+		limits.address.max[SHARE_CLIENTS]) \
 	X(REQUESTS_ADDRESS, "limits", "requests_per_address", COUNT_OR_0, \
-		limits.address.most[SHARE_REQUESTS]) \
+		limits.address.max[SHARE_REQUESTS]) \
 	X(WAITS_ADDRESS, "limits", "waits_per_address", COUNT_OR_0, \
-		limits.address.most[SHARE_WAITS]) \
+		limits.address.max[SHARE_WAITS]) \
 	X(WATCHES_ADDRESS, "limits", "watches_per_address", COUNT_OR_0, \
-		limits.address.most[SHARE_WATCHES]) \
+		limits.address.max[SHARE_WATCHES]) \
 	X(LOCKS_ADDRESS, "limits", "locks_per_address", COUNT_OR_0, \
-		limits.address.most[SHARE_LOCKS]) \
+		limits.address.max[SHARE_LOCKS]) \
 	X(VALUES_ADDRESS, "limits", "value_bytes_per_address", SIZE_OR_0, \
-		limits.address.most[SHARE_VALUES]) \
+		limits.address.max[SHARE_VALUES]) \
 	X(MEMORY_ADDRESS, "limits", "client_memory_per_address", SIZE_OR_0, \
-		limits.address.most[SHARE_MEMORY]) \
-	X(RATE_ADDRESS, "limits", "rate_per_address", COUNT_OR_0, limits.address.most[SHARE_RATE]) \
+		limits.address.max[SHARE_MEMORY]) \
+	X(RATE_ADDRESS, "limits", "rate_per_address", COUNT_OR_0, limits.address.max[SHARE_RATE]) \
 	X(LIMIT_REQUESTS, "limits", "requests_per_client", COUNT32, limits.requests_per_client) \
 	X(LIMIT_WATCHES, "limits", "watches_per_client", COUNT32, limits.watches_per_client) \
 	X(LIMIT_HANDSHAKES, "limits", "handshakes", COUNT32, limits.handshakes) \

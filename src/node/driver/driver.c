@@ -160,7 +160,7 @@ static void driver_on_peer_trouble(void *ctx, const char *peer, const char *from
 		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", peer),
 			LOG_TEXT("from", from), LOG_TEXT("why", why));
 	} else {
-		log_outside(d->log, "stranger_refused", LOG_TEXT("from", from),
+		log_untrusted(d->log, "stranger_refused", LOG_TEXT("from", from),
 			LOG_TEXT("why", why));
 	}
 }

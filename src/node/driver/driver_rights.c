@@ -10,7 +10,7 @@
 
 /* A node that no client can reach has no use for rules. It tells the others nothing, and compares
  * nothing. */
-static bool rights_count(const struct driver *d) {
+static bool rights_matter(const struct driver *d) {
 	return d->config->listen_client_count > 0;
 }
 
@@ -28,8 +28,8 @@ static void rights_print(const struct rights *rules, char out[2 * RIGHTS_DIGEST_
 
 static void rights_compare_with(struct driver *d, uint32_t peer) {
 	const struct peer_note *note = d->peers ? peers_note(d->peers, peer) : NULL;
-	if (note && note->rights[0] && rights_count(d) && strcmp(note->rights, d->rights) != 0) {
-		log_outside(d->log, "rights_differ", LOG_TEXT("peer", d->nodes[peer]->name),
+	if (note && note->rights[0] && rights_matter(d) && strcmp(note->rights, d->rights) != 0) {
+		log_untrusted(d->log, "rights_differ", LOG_TEXT("peer", d->nodes[peer]->name),
 			LOG_TEXT("here", d->rights), LOG_TEXT("there", note->rights),
 			LOG_TEXT("remedy",
 				"put the same access rules ([acl] file) on all "
@@ -60,9 +60,9 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 	if (error || !known) {
 		return error;
 	}
-	bool watch_event = strcmp(known->rights, note.rights) != 0;
+	bool changed = strcmp(known->rights, note.rights) != 0;
 	*known = note;
-	if (watch_event) {
+	if (changed) {
 		rights_compare_with(d, peer);
 	}
 	return 0;
@@ -70,7 +70,7 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to) {
 	struct peer_note note = { .rights = "" };
-	if (!rights_count(d) || !peers_note_due(d->peers, peer)) {
+	if (!rights_matter(d) || !peers_note_due(d->peers, peer)) {
 		return false;
 	}
 	snprintf(note.rights, sizeof note.rights, "%s", d->rights);

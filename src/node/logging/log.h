@@ -87,7 +87,7 @@ struct log {
 		(const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
 /* Writes a warning that anybody who reaches a listener can cause. Fewer of these are written per
  * second. */
-#define log_outside(log, event, ...) \
+#define log_untrusted(log, event, ...) \
 	log_write_limited((log), LEVEL_WARNING, LOG_LIMIT_OUTSIDE, (event), \
 		(const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
 void log_plain_to(struct log *log, enum log_level level, const char *event);

@@ -43,7 +43,7 @@ void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int erro
 static void service_on_over(void *ctx, const struct session_who *who,
 	const struct client_refusal *refusal) {
 	struct service *s = ctx;
-	log_outside(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who),
+	log_untrusted(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who),
 		LOG_TEXT("why", refusal->message));
 }
 
@@ -339,7 +339,7 @@ static void service_on_gone(void *ctx, uint64_t client, bool closed_there) {
 
 static void service_on_trouble(void *ctx, const struct session_who *who, const char *why) {
 	struct service *s = ctx;
-	log_outside(s->driver->log, "client_refused", LOG_WHO(who), LOG_TEXT("why", why));
+	log_untrusted(s->driver->log, "client_refused", LOG_WHO(who), LOG_TEXT("why", why));
 }
 
 static void service_on_refused(void *ctx) {
@@ -347,9 +347,9 @@ static void service_on_refused(void *ctx) {
 	driver_flush_later(s->driver);
 }
 
-static bool service_on_terms(void *ctx, const struct session_who *who,
+static bool service_on_own_limits(void *ctx, const struct session_who *who,
 	struct share_limits *limits) {
-	return service_terms(ctx, who, limits);
+	return service_own_limits(ctx, who, limits);
 }
 
 static void service_on_drained(void *ctx, uint64_t client) {
@@ -360,4 +360,4 @@ static void service_on_drained(void *ctx, uint64_t client) {
 
 const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request,
 	service_on_gone, service_on_trouble, service_on_refused, service_on_drained,
-	service_on_terms, service_on_over };
+	service_on_own_limits, service_on_over };

@@ -68,8 +68,8 @@ static struct client_share shares_describe(const struct share *share) {
 	c.present |= share->name[0] == '#' ? 0 : CLIENT_SHARE_IDENTITY;
 	for (unsigned kind = 0; kind < SHARE_KINDS; kind++) {
 		c.used[kind] = share->used[kind];
-		c.most[kind] = share->limits.most[kind];
-		c.present |= c.most[kind] ? CLIENT_SHARE_LIMITED(kind) : 0;
+		c.max[kind] = share->limits.max[kind];
+		c.present |= c.max[kind] ? CLIENT_SHARE_LIMITED(kind) : 0;
 	}
 	return c;
 }

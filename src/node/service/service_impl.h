@@ -94,8 +94,8 @@ void service_log_refusal(struct service *s, uint64_t client, const struct core_r
 /* The functions below are in service_shares.c. service_shares_init returns 0 or PAWL_ENOMEM. */
 int service_shares_init(struct service *s, const struct allocator *alloc,
 	struct siphash_key hash_key);
-/* The handler `terms` of the sessions (sessions.h). */
-bool service_terms(const struct service *s, const struct session_who *who,
+/* The handler `own_limits` of the sessions (sessions.h). */
+bool service_own_limits(const struct service *s, const struct session_who *who,
 	struct share_limits *limits);
 
 /* Returns true if the caller has as much as it may, and the request was refused. */
@@ -119,7 +119,7 @@ void service_kick(const struct service_call *call);
 /* The functions below are in service_watch.c. The ctx of the port is the service. */
 extern const struct events_port service_events_port;
 /* Takes the events from the core to those who watch. */
-void service_take_news(struct service *s);
+void service_take_events(struct service *s);
 /* Serves the watchers that are behind. To be called after a flush of the sessions. */
 void service_serve_watches(struct service *s);
 /* The timer `unwatched` of the service has gone off. */

@@ -22,7 +22,7 @@ static void service_on_reply(void *ctx, const struct core_reply *reply) {
 static void service_on_events(void *ctx) {
 	struct service *s = ctx;
 	events_turn(&s->events);
-	service_take_news(s);
+	service_take_events(s);
 }
 
 static void service_flushed(void *ctx) {

@@ -115,7 +115,7 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 	char message[256];
 	struct slice what = client_method_changes(r->method)
 		? r->change.name : denial->question.key;
-	log_outside(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)),
+	log_untrusted(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)),
 		LOG_BYTES("key", what), LOG_WHO(call->who), LOG_TEXT("right", right_name(right)),
 		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
 	if (!s->driver->config->rights) {
@@ -167,10 +167,10 @@ void service_log_refusal(struct service *s, uint64_t client, const struct core_r
 		return;
 	}
 	if (denied) {
-		log_outside(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)),
+		log_untrusted(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)),
 			LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who));
 	} else {
-		log_outside(s->driver->log, "no_room",
+		log_untrusted(s->driver->log, "no_room",
 			LOG_TEXT("what", rights_method_of(reply->op)),
 			LOG_TEXT("limit", reply->field ? reply->field : ""), LOG_WHO(&who));
 	}

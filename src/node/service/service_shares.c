@@ -13,7 +13,7 @@
 
 /* ---- who may have how much ---- */
 
-bool service_terms(const struct service *s, const struct session_who *who,
+bool service_own_limits(const struct service *s, const struct session_who *who,
 	struct share_limits *limits) {
 	const struct rights_caller caller = service_caller(who);
 	if (s->driver->config->rights) {

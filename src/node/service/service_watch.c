@@ -92,7 +92,7 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 	}
 }
 
-void service_take_news(struct service *s) {
+void service_take_events(struct service *s) {
 	const struct core_watch_event *watch_event;
 	while ((watch_event = core_out_watch_event(s->driver->out)) != NULL) {
 		events_add(&s->events, watch_event);
@@ -191,7 +191,7 @@ void service_watch(const struct service_call *call) {
 		return;
 	}
 	/* What is already known is not for the new watch. */
-	service_take_news(s);
+	service_take_events(s);
 	const struct events_position now = events_position(&s->events);
 	const struct events_position wanted = { r->from.log, r->from.sequence };
 	const struct events_position *from = r->present & CLIENT_HAS_FROM ? &wanted : &now;

@@ -206,7 +206,7 @@ static const char *side_check(struct side_file *f, struct id128 node_id, uint64_
 }
 
 /* Removes a file that will never be of use. */
-static enum side_found side_bad(struct side_file *f, const char *path, const char *why,
+static enum side_status side_bad(struct side_file *f, const char *path, const char *why,
 	struct problem *problem) {
 	problem_set(problem, "%s is not used: %s", path, why);
 	side_file_free(f);
@@ -215,7 +215,7 @@ static enum side_found side_bad(struct side_file *f, const char *path, const cha
 }
 
 /* Leaves a file that may be good where it is, for a later start. */
-static enum side_found side_failed(struct side_file *f, const char *path, const char *why,
+static enum side_status side_failed(struct side_file *f, const char *path, const char *why,
 	struct problem *problem) {
 	problem_set(problem,
 		"%s cannot be read: %s. Fix this and start again, or remove the file to recover "
@@ -224,7 +224,7 @@ static enum side_found side_failed(struct side_file *f, const char *path, const 
 	return SIDE_FAILED;
 }
 
-enum side_found side_file_open(const char *dir, struct id128 node_id, uint64_t boot,
+enum side_status side_file_open(const char *dir, struct id128 node_id, uint64_t boot,
 	struct side_file **out, struct problem *problem) {
 	char path[SYNCED_PATH_MAX];
 	synced_path(path, dir, SIDE_NAME);

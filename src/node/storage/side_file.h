@@ -35,7 +35,7 @@ int side_writer_finish(struct side_writer *take_w);
 void side_writer_abort(struct side_writer *take_w);
 
 /* ---- at start ---- */
-enum side_found {
+enum side_status {
 	/* There is no file: the node did not drain. */
 	SIDE_NONE,
 	/* The file is incomplete or damaged, or belongs to another node or another boot. It has
@@ -50,7 +50,7 @@ enum side_found {
 
 struct side_file;
 /* Opens and checks the file. node_id and boot are those of the state file as it was loaded. */
-enum side_found side_file_open(const char *dir, struct id128 node_id, uint64_t boot,
+enum side_status side_file_open(const char *dir, struct id128 node_id, uint64_t boot,
 	struct side_file **out, struct problem *problem);
 /* Renames the file away and syncs the directory; from now on no other start can use it. Blocks.
  * Returns 0; or PAWL_EIO, and then the file still has its name. */

@@ -32,11 +32,11 @@ void state_file_fail_after(struct state_file *f, long bytes) {
 
 static int state_put(struct state_file *f, const uint8_t *bytes, size_t size, uint64_t offset) {
 	if (f->fail_after >= 0 && (size_t)f->fail_after < size) {
-		synced_write(f->fd, bytes, (size_t)f->fail_after, offset);
+		write_all_at(f->fd, bytes, (size_t)f->fail_after, offset);
 		errno = ENOSPC;
 		return PAWL_EIO;
 	}
-	int error = synced_write(f->fd, bytes, size, offset);
+	int error = write_all_at(f->fd, bytes, size, offset);
 	return error ? error : fdatasync(f->fd) == 0 ? 0 : PAWL_EIO;
 }
 
@@ -116,8 +116,8 @@ static int state_create(struct state_file *f, struct problem *problem) {
 	}
 	struct durable fresh = { .boot = 0 };
 	bool ok = state_draw_id(&fresh.node_id) == 0
-		&& synced_write(f->fd, zeros, sizeof zeros, 0) == 0
-		&& synced_write(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0
+		&& write_all_at(f->fd, zeros, sizeof zeros, 0) == 0
+		&& write_all_at(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0
 		&& state_file_write(f, &fresh) == 0 && fsync(f->fd) == 0 && rename(made, path) == 0
 		&& synced_dir(f->dir) == 0;
 	return ok ? 0 : state_problem(f, problem, "the state file cannot be written",

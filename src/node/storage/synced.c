@@ -14,7 +14,7 @@ void synced_path(char out[SYNCED_PATH_MAX], const char *dir, const char *name) {
 	CHECK(size > 0 && size < SYNCED_PATH_MAX);
 }
 
-int synced_write(int fd, const void *data, size_t size, uint64_t offset) {
+int write_all_at(int fd, const void *data, size_t size, uint64_t offset) {
 	const uint8_t *from = data;
 	while (size > 0) {
 		ssize_t n = pwrite(fd, from, size, (off_t)offset);

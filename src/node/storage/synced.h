@@ -13,7 +13,7 @@
 /* Writes "dir/name", and CHECKs that it fits. */
 void synced_path(char out[SYNCED_PATH_MAX], const char *dir, const char *name);
 /* Writes all bytes at the offset. The caller syncs the file. */
-int synced_write(int fd, const void *data, size_t size, uint64_t offset);
+int write_all_at(int fd, const void *data, size_t size, uint64_t offset);
 /* Makes renames and new names in the directory last. */
 int synced_dir(const char *dir);
 

@@ -142,7 +142,7 @@ static inline void host_ready(void *ctx) {
 }
 
 /* The test says whose limits are its own, and who is an administrator. */
-static inline bool host_terms(void *ctx, const struct session_who *who,
+static inline bool host_own_limits(void *ctx, const struct session_who *who,
 	struct share_limits *limits) {
 	const struct host *h = ctx;
 	(void)who;
@@ -163,7 +163,7 @@ static inline void host_over(void *ctx, const struct session_who *who,
 }
 
 static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone,
-	host_trouble, host_refused, host_drained, host_terms, host_over };
+	host_trouble, host_refused, host_drained, host_own_limits, host_over };
 
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);

@@ -97,9 +97,9 @@ static void a_client_may_have_a_question_mark_in_its_name(void **state) {
 	net_fixture_init(&f);
 	net_fixture_certificate(&f, "x", "pawl:client:who?");
 	X509 *cert = read_cert(&f, "x");
-	assert_true(tls_certificate_name(cert, TLS_PERSON, name));
+	assert_true(tls_certificate_name(cert, TLS_NAME_CLIENT, name));
 	assert_string_equal(name, "who?");
-	assert_false(tls_certificate_name(cert, TLS_NODE, name));
+	assert_false(tls_certificate_name(cert, TLS_NAME_NODE, name));
 	assert_string_equal(name, "");
 	X509_free(cert);
 	net_fixture_done(&f);

@@ -127,7 +127,7 @@ static void connections_that_were_refused_with_their_certificate_take_few_places
 	char why[TLS_WHY_BYTES];
 	(void)state;
 	struct sessions_limits limits = open_limits;
-	limits.identity.most[SHARE_CLIENTS] = 1;
+	limits.identity.max[SHARE_CLIENTS] = 1;
 	limits.strangers = (struct strangers_limits){ .count = 2, .per_address = 2,
 		.bytes = 1 << 20 };
 	host_start(&h, &limits);

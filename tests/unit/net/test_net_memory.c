@@ -30,7 +30,7 @@ static void accounts_init(struct accounts *a, uint64_t most) {
 	memset(a, 0, sizeof *a);
 	a->libc = alloc_libc(&a->counter);
 	assert_int_equal(shares_init(&a->all, &a->libc, (struct siphash_key){ 1, 2 }), 0);
-	a->pool = (struct memory_pool){ .alloc = &a->libc, .counter = &a->counter, .most = most,
+	a->pool = (struct memory_pool){ .alloc = &a->libc, .counter = &a->counter, .limit = most,
 		.on_high = accounts_on_high, .ctx = a };
 }
 
@@ -44,7 +44,7 @@ static struct share_pair accounts_pair(struct accounts *a, const char *identity,
 	const char *address, uint64_t most) {
 	const struct share_pair p = { shares_find(&a->all, '=', slice_str(identity), 8),
 		shares_find(&a->all, '#', slice_str(address), 8) };
-	p.identity->limits.most[SHARE_MEMORY] = most;
+	p.identity->limits.max[SHARE_MEMORY] = most;
 	return p;
 }
 
@@ -130,9 +130,9 @@ static void an_address_has_a_limit_too_and_the_pool(void **state) {
 	const struct share_pair p = accounts_pair(&a, "one", "here", 0);
 	struct memory_account *account = memory_open(&a.pool);
 	memory_join(account, &p);
-	p.address->limits.most[SHARE_MEMORY] = 64 * KIB;
+	p.address->limits.max[SHARE_MEMORY] = 64 * KIB;
 	assert_int_equal(memory_room(account), 64 * KIB);
-	p.address->limits.most[SHARE_MEMORY] = 0;
+	p.address->limits.max[SHARE_MEMORY] = 0;
 	assert_int_equal(memory_room(account), memory_above(1 << 20, MEMORY_HIGH) - a.counter.used);
 	assert_false(memory_pool_full(&a.pool, 1, MEMORY_LIMIT));
 	void *most = alloc_new(&account->alloc, 1 << 20);
@@ -159,7 +159,7 @@ static void who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_MEMORY] = 128 * KIB;
+	limits.identity.max[SHARE_MEMORY] = 128 * KIB;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h), other = host_connect_from(&h, "other");
 	/* It has a buffer of 128 KiB. */
@@ -191,8 +191,8 @@ static void the_connection_that_has_most_of_a_share_ends(void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.address.most[SHARE_MEMORY] = 256 * KIB;
-	limits.identity.most[SHARE_MEMORY] = 300 * KIB;
+	limits.address.max[SHARE_MEMORY] = 256 * KIB;
+	limits.identity.max[SHARE_MEMORY] = 300 * KIB;
 	host_start(&h, &limits);
 	int other = host_connect_from(&h, "other"), one = host_connect(&h), two = host_connect(&h);
 	send_half(&h, other, 140 * KIB);
@@ -217,7 +217,7 @@ static void a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go(v
 	struct sessions_limits limits = open_limits;
 	(void)state;
 	/* The loop has 56 KiB to read in, and 56 more. */
-	limits.identity.most[SHARE_MEMORY] = 900 * KIB;
+	limits.identity.max[SHARE_MEMORY] = 900 * KIB;
 	host_start(&h, &limits);
 	int large = host_connect(&h), small = host_connect(&h);
 	/* It has a buffer of 512 KiB. */
@@ -280,7 +280,7 @@ static void what_the_owner_keeps_for_a_client_counts_until_it_is_given_back(void
 	struct share_quota quota;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_MEMORY] = 64 * KIB;
+	limits.identity.max[SHARE_MEMORY] = 64 * KIB;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
 	const struct allocator *alloc = sessions_alloc(h.sessions, 1);
@@ -304,7 +304,7 @@ static void an_administrator_looks_where_its_own_identity_has_too_much(void **st
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_MEMORY] = 128 * KIB;
+	limits.identity.max[SHARE_MEMORY] = 128 * KIB;
 	host_start(&h, &limits);
 	int one = host_connect(&h);
 	send_half(&h, one, 66 * KIB);

@@ -43,8 +43,8 @@ static void each_kind_is_counted_for_the_identity_and_for_its_address(void **sta
 	for (unsigned kind = 0; kind < SHARE_RATE; kind++) {
 		struct share_pair one = pair_of(&c, "one", "here"),
 			two = pair_of(&c, "two", "here"), three = pair_of(&c, "one", "there");
-		one.identity->limits.most[kind] = 3;
-		one.address->limits.most[kind] = 4;
+		one.identity->limits.max[kind] = 3;
+		one.address->limits.max[kind] = 4;
 		shares_take(&one, (enum share_kind)kind, 2);
 		assert_false(shares_full(&one, (enum share_kind)kind, 1, 0, &quota));
 		assert_true(shares_full(&one, (enum share_kind)kind, 2, 0, &quota));
@@ -72,7 +72,7 @@ static void a_share_of_which_nothing_is_used_is_forgotten_when_its_debt_has_melt
 	(void)state;
 	counted_init(&c);
 	struct share_pair p = pair_of(&c, "one", NULL);
-	p.identity->limits.most[SHARE_RATE] = 10;
+	p.identity->limits.max[SHARE_RATE] = 10;
 	shares_take(&p, SHARE_LOCKS, 1);
 	shares_charge(&p, 5, (struct instant){ SPAN_S, SPAN_S });
 	shares_sweep(&c.all, (struct instant){ 9 * SPAN_S, 9 * SPAN_S });
@@ -95,7 +95,7 @@ static void a_seconds_worth_of_requests_may_come_at_once_and_then_as_many_as_tim
 	(void)state;
 	counted_init(&c);
 	struct share_pair p = pair_of(&c, "one", "here");
-	p.identity->limits.most[SHARE_RATE] = 10;
+	p.identity->limits.max[SHARE_RATE] = 10;
 	for (int i = 0; i < 10; i++) {
 		assert_false(shares_hurried(&p, false, now, &quota));
 		shares_charge(&p, 1, now);
@@ -117,7 +117,7 @@ static void half_of_what_may_come_at_once_is_for_urgent_requests(void **state) {
 	(void)state;
 	counted_init(&c);
 	struct share_pair p = pair_of(&c, "one", "here");
-	p.address->limits.most[SHARE_RATE] = 10;
+	p.address->limits.max[SHARE_RATE] = 10;
 	shares_charge(&p, 10, now);
 	assert_true(shares_hurried(&p, false, now, &quota));
 	assert_true(slice_equal(quota.refusal.field, slice_str("rate_per_address")));
@@ -135,7 +135,7 @@ static void requests_above_the_rate_are_told_when_to_come_again(void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_RATE] = 1;
+	limits.identity.max[SHARE_RATE] = 1;
 	host_start(&h, &limits);
 	int fd = host_connect(&h);
 	send_status(fd);
@@ -165,7 +165,7 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.address.most[SHARE_CLIENTS] = 1;
+	limits.address.max[SHARE_CLIENTS] = 1;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
 	host_run(&h);
@@ -182,7 +182,7 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 static unsigned count_of_two(const char *one, const char *two) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
-	limits.address.most[SHARE_CLIENTS] = 1;
+	limits.address.max[SHARE_CLIENTS] = 1;
 	host_start(&h, &limits);
 	int fds[] = { host_connect_from(&h, one), host_connect_from(&h, two) };
 	send_status(fds[0]);
@@ -238,7 +238,7 @@ static void what_is_watched_counts_until_the_connection_is_gone(void **state) {
 	struct share_quota quota;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_WATCHES] = 3;
+	limits.identity.max[SHARE_WATCHES] = 3;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
 	sessions_watches(h.sessions, 1, 2, 0);
@@ -294,8 +294,8 @@ static void an_administrator_looks_and_mends_above_the_limits_of_its_share(void 
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_REQUESTS] = limits.identity.most[SHARE_CLIENTS] =
-		limits.identity.most[SHARE_RATE] = 1;
+	limits.identity.max[SHARE_REQUESTS] = limits.identity.max[SHARE_CLIENTS] =
+		limits.identity.max[SHARE_RATE] = 1;
 	host_start(&h, &limits);
 	h.hold = true;
 	int one = host_connect(&h);
@@ -321,7 +321,7 @@ static void what_an_administrator_needs_to_look_is_not_held_against_its_rate(voi
 	struct host h;
 	struct sessions_limits limits = open_limits;
 	(void)state;
-	limits.identity.most[SHARE_RATE] = 1;
+	limits.identity.max[SHARE_RATE] = 1;
 	host_start(&h, &limits);
 	h.admin = true;
 	int fd = host_connect(&h);

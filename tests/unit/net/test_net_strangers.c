@@ -245,7 +245,7 @@ static void on_refused(void *ctx) {
 	(void)ctx;
 }
 
-static bool on_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+static bool on_own_limits(void *ctx, const struct session_who *who, struct share_limits *limits) {
 	(void)ctx;
 	(void)who;
 	(void)limits;
@@ -253,7 +253,7 @@ static bool on_terms(void *ctx, const struct session_who *who, struct share_limi
 }
 
 static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble,
-	on_refused, NULL, on_terms, NULL };
+	on_refused, NULL, on_own_limits, NULL };
 
 static int connect_client(struct net_fixture *f, struct sessions *s, const void *words,
 	size_t size) {

@@ -136,7 +136,7 @@ static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
 	assert_true(tls_peer_identity(stream_ssl(e[0].stream), "b", &identity));
 	assert_true(identity.role == NODE_ROLE_MASTER && identity.serial[0] && identity.ends > 0);
 	assert_false(tls_peer_identity(stream_ssl(e[0].stream), "a", &identity));
-	assert_false(tls_peer_name(stream_ssl(e[0].stream), TLS_PERSON, name));
+	assert_false(tls_peer_name(stream_ssl(e[0].stream), TLS_NAME_CLIENT, name));
 	assert_string_equal(SSL_get_version(stream_ssl(e[0].stream)), "TLSv1.3");
 	send_five_million(&f, e);
 	stream_free(e[0].stream);

@@ -85,16 +85,16 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.clients, 7);
 	assert_int_equal(c->limits.idle_timeout, 0);
 	assert_int_equal(c->limits.admin_clients, 0);
-	assert_int_equal(c->limits.identity.most[SHARE_LOCKS], 9);
-	assert_int_equal(c->limits.identity.most[SHARE_WAITS], 0);
-	assert_int_equal(c->limits.identity.most[SHARE_RATE], 0);
-	assert_int_equal(c->limits.address.most[SHARE_VALUES], 2 << 20);
+	assert_int_equal(c->limits.identity.max[SHARE_LOCKS], 9);
+	assert_int_equal(c->limits.identity.max[SHARE_WAITS], 0);
+	assert_int_equal(c->limits.identity.max[SHARE_RATE], 0);
+	assert_int_equal(c->limits.address.max[SHARE_VALUES], 2 << 20);
 	assert_int_equal(c->limits.client_memory, 64 << 20);
-	assert_int_equal(c->limits.identity.most[SHARE_MEMORY], 10 << 20);
-	assert_int_equal(c->limits.address.most[SHARE_MEMORY], 384 << 20);
+	assert_int_equal(c->limits.identity.max[SHARE_MEMORY], 10 << 20);
+	assert_int_equal(c->limits.address.max[SHARE_MEMORY], 384 << 20);
 	/* The others have their defaults. */
-	assert_int_equal(c->limits.identity.most[SHARE_CLIENTS], 5000);
-	assert_int_equal(c->limits.address.most[SHARE_CLIENTS], 7500);
+	assert_int_equal(c->limits.identity.max[SHARE_CLIENTS], 5000);
+	assert_int_equal(c->limits.address.max[SHARE_CLIENTS], 7500);
 	assert_int_equal(c->admin_listen.port, 10);
 	node_config_free(c);
 }

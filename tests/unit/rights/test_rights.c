@@ -211,7 +211,7 @@ static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid,
 	struct share_limits limits = { { [SHARE_WAITS] = 5, [SHARE_LOCKS] = 5,
 		[SHARE_VALUES] = 5 } };
 	rights_limits(r, &caller, &limits);
-	return limits.most[kind];
+	return limits.max[kind];
 }
 
 static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(void **state) {

@@ -250,7 +250,7 @@ static void connections_are_told_with_what_is_known_of_them(void **state) {
 	assert_true(t->got.more && slice_equal(t->got.node, slice_str("n1")));
 	const struct client_share share = { .present = CLIENT_SHARE_USED | CLIENT_SHARE_IDENTITY |
 		CLIENT_SHARE_LIMITED(SHARE_RATE), .share = 3, .identity = slice_str("alice"),
-		.used = { [SHARE_MEMORY] = 77 }, .most = { [SHARE_RATE] = 5, [SHARE_LOCKS] = 6 } };
+		.used = { [SHARE_MEMORY] = 77 }, .max = { [SHARE_RATE] = 5, [SHARE_LOCKS] = 6 } };
 	buffer_clear(&t->bytes);
 	client_shares_begin(&page, 5, &t->bytes);
 	client_shares_put(&page, &share);

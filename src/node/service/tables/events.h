@@ -15,7 +15,7 @@
 
 #include "list.h"
 #include "map.h"
-#include "news_ring.h"
+#include "watch_event_ring.h"
 
 /* The size of the ring, in bytes. */
 #define EVENTS_RING_BYTES ((size_t)4 << 20)

@@ -22,8 +22,10 @@ struct events_telling {
 	const struct core_watch_event *watch_event;
 };
 
-static bool events_shows_lock_id(const struct events_client *c, const struct core_watch_event *n) {
-	return c->admin || slice_equal(slice_of(c->identity, c->identity_size), n->identity);
+static bool events_shows_lock_id(const struct events_client *c,
+	const struct core_watch_event *watch_event) {
+	return c->admin
+		|| slice_equal(slice_of(c->identity, c->identity_size), watch_event->identity);
 }
 
 /* An event that says that others were missed, and that names no key, concerns everybody. */
@@ -34,9 +36,10 @@ static bool events_is_global(const struct core_watch_event *watch_event) {
 /* Returns what it costs to tell the client. A write of its own for each client in each turn costs
  * most. */
 static int64_t events_cost(struct events *e, struct events_client *c,
-	const struct core_watch_event *n) {
-	size_t size = n
-		? n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size
+	const struct core_watch_event *watch_event) {
+	size_t size = watch_event
+		? watch_event->key.size + watch_event->owner.size + watch_event->identity.size
+			+ watch_event->value.size + watch_event->label.size
 		: 0;
 	int64_t write = c->turn == e->turn ? 0 : COST_WRITE;
 	c->turn = e->turn;

@@ -35,7 +35,7 @@ static const struct client_fact share_facts[] = {
 #define SHARE_FACTS(kind, text, what) \
 	SHARE_FACT(text, FACT_U64, used[SHARE_##kind], \
 		SHARE_##kind == SHARE_RATE ? 1u << 31 : CLIENT_SHARE_USED), \
-		SHARE_FACT(text "_limit", FACT_U64, most[SHARE_##kind], \
+		SHARE_FACT(text "_limit", FACT_U64, max[SHARE_##kind], \
 			CLIENT_SHARE_LIMITED(SHARE_##kind)),
 	SHARE_TABLE(SHARE_FACTS)
 #undef SHARE_FACTS

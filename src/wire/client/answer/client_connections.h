@@ -52,7 +52,7 @@ struct client_share {
 	uint64_t share;
 	struct slice identity, address;
 	/* For each kind, how much is used, and the limit. */
-	uint64_t used[SHARE_KINDS], most[SHARE_KINDS];
+	uint64_t used[SHARE_KINDS], max[SHARE_KINDS];
 };
 
 /* An answer that is being written. */

@@ -1,4 +1,4 @@
-/* news_ring.c: events of different sizes, one after the other. An event that does not fit before
+/* watch_event_ring.c: events of different sizes, one after the other. An event that does not fit before
  * the end of the memory begins at its start:
  *
  *   not wrapped:  ....[head ... oldest to newest ... tail)..........      wrap = size
@@ -6,7 +6,7 @@
  *
  * If tail == head and there are events, the ring is full, and counts as wrapped.
  */
-#include "news_ring.h"
+#include "watch_event_ring.h"
 
 #include "check.h"
 #include "pawl/error.h"
@@ -51,9 +51,10 @@ static size_t ring_round(size_t size) {
 	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t ring_bytes(const struct core_watch_event *n) {
-	return ring_round(sizeof *n + n->key.size + n->owner.size + n->identity.size + n->value.size
-		+ n->label.size);
+static size_t ring_bytes(const struct core_watch_event *watch_event) {
+	return ring_round(sizeof *watch_event + watch_event->key.size
+		+ watch_event->owner.size + watch_event->identity.size + watch_event->value.size
+		+ watch_event->label.size);
 }
 
 const struct core_watch_event *watch_event_ring_at(const struct watch_event_ring *r,

@@ -1,8 +1,8 @@
-/* news_ring.h: the latest events of the core, numbered, in a bounded piece of memory. What a
+/* watch_event_ring.h: the latest events of the core, numbered, in a bounded piece of memory. What a
  * watcher has missed is looked up here.
  */
-#ifndef PAWL_NODE_NEWS_RING_H
-#define PAWL_NODE_NEWS_RING_H
+#ifndef PAWL_NODE_WATCH_EVENT_RING_H
+#define PAWL_NODE_WATCH_EVENT_RING_H
 
 #include "core.h"
 
