@@ -97,7 +97,7 @@ void service_can(const struct service_call *call) {
 	bool prefix;
 	if (!rights_of_method(r->core.to, &can.question.right, &prefix)) {
 		service_refuse(call->service, call->client, r->msgid, PAWL_EBADREQUEST, "method",
-			"this is not a method that clients can call");
+			"is not a method that clients can call");
 		return;
 	}
 	if (can_other(call) && !service_has(call->service, call->who, RIGHT_CLUSTER)) {

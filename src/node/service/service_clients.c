@@ -135,7 +135,7 @@ void service_kick(const struct service_call *call) {
 	struct session_who kicked;
 	if (client == call->client) {
 		service_refuse(s, client, msgid, PAWL_EBADREQUEST, "client",
-			"this is your own connection: just close it");
+			"is your own connection: just close it");
 	} else if (!sessions_who(s->sessions, client, &kicked)) {
 		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "client",
 			"this node has no such connection; it may have ended");

@@ -167,7 +167,8 @@ void service_log_refusal(struct service *s, uint64_t client, const struct core_r
 		return;
 	}
 	if (denied) {
-		log_untrusted(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)),
+		log_untrusted(s->driver->log, "denied",
+			LOG_TEXT("what", rights_method_of(reply->op)),
 			LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who));
 	} else {
 		log_untrusted(s->driver->log, "no_room",

@@ -1,5 +1,5 @@
-/* watch_event_ring.c: events of different sizes, one after the other. An event that does not fit before
- * the end of the memory begins at its start:
+/* watch_event_ring.c: events of different sizes, one after the other. An event that does not fit
+ * before the end of the memory begins at its start:
  *
  *   not wrapped:  ....[head ... oldest to newest ... tail)..........      wrap = size
  *   wrapped:      newest ... tail)....[head ... older ... wrap)....
