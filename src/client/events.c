@@ -39,7 +39,7 @@ static void client_core_turn(struct pawl *client) {
 static void connection_closed(struct pawl *client) {
 	watches_connection_lost(client);
 	calls_connection_lost(client);
-	session_binding_anew(client);
+	session_binding_rebind(client);
 }
 
 static void unreachable(struct pawl *client, int error) {
@@ -65,5 +65,5 @@ const struct client_core_handlers client_handlers = {
 	.lease_shortest = locks_shortest,
 	.call_asked = entering_asked,
 	.call_updated = reclaim_note_update,
-	.lock_believed = lock_believed,
+	.lock_trusted = lock_trusted,
 };

@@ -7,41 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session_binding.h"
 #include "election.h"
+#include "kept_bytes.h"
+#include "session_binding.h"
 
 #define TIMEOUT_MS_DEFAULT 5000
 #define CONNECT_TIMEOUT_MS_DEFAULT 1000
 #define SILENCE_MS_DEFAULT 2000
-
-static void bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
-	if (b.data) {
-		union { const void *from; void *to; } owned = { .from = b.data };
-		alloc_free(alloc, owned.to, b.size);
-	}
-}
-
-static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from,
-	struct pawl_bytes *out) {
-	if (!from.size) {
-		return 0;
-	}
-	void *copy = alloc_new(alloc, from.size);
-	if (!copy) {
-		return PAWL_ENOMEM;
-	}
-	memcpy(copy, from.data, from.size);
-	*out = (struct pawl_bytes){ copy, from.size };
-	return 0;
-}
 
 void client_core_destroy(struct pawl *client) {
 	const struct allocator *alloc = client->env.alloc;
 	/* Nothing destroys the client a second time meanwhile. */
 	client->inside++;
 	if (client->state == CLIENT_CORE_READY) {
-		calls_part(client);
-		elections_part(client);
+		calls_release_on_close(client);
+		elections_release_on_close(client);
 		/* This writes as much as the socket takes. */
 		(void)connection_flush(&client->connection);
 	}
@@ -63,8 +43,8 @@ void client_core_destroy(struct pawl *client) {
 	if (client->own_base && client->base) {
 		event_base_free(client->base);
 	}
-	bytes_free(alloc, client->self.owner);
-	bytes_free(alloc, client->self.label);
+	kept_bytes_free(alloc, client->self.owner);
+	kept_bytes_free(alloc, client->self.label);
 	alloc_free(alloc, client, sizeof(*client));
 }
 
@@ -89,9 +69,10 @@ static int set_self(struct pawl *client, const struct pawl_options *o) {
 	(void)snprintf(text, sizeof(text), "%s:%ld", host, (long)getpid());
 	client->self.host = client->host;
 	client->self.pid = (uint32_t)getpid();
-	int error = bytes_copy(client->env.alloc, o->owner.size ? o->owner : pawl_str(text),
+	const struct allocator *alloc = client->env.alloc;
+	int error = kept_bytes_copy(alloc, o->owner.size ? o->owner : pawl_str(text),
 		&client->self.owner);
-	return error ? error : bytes_copy(client->env.alloc, o->label, &client->self.label);
+	return error ? error : kept_bytes_copy(alloc, o->label, &client->self.label);
 }
 
 static int set_tls(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
@@ -121,7 +102,7 @@ static int set_up_loop(struct pawl *client, const struct pawl_options *o,
 	const char **out_problem) {
 	client->own_base = o->base == NULL;
 	client->base = o->base ? o->base : event_base_new();
-	int error = client->base ? client_core_start_clockwork(client) : PAWL_EIO;
+	int error = client->base ? client_core_start_timers(client) : PAWL_EIO;
 	if (error) {
 		*out_problem = "cannot create an event loop or a timer";
 		return error;

@@ -345,7 +345,7 @@ static void explain_force(const struct view *v) {
 
 /* A node that is to leave and is not in the cluster may have left already, or its name may be
  * mistyped. */
-static void note_strangers(struct changing *c, const struct view *v) {
+static void note_missing_nodes(struct changing *c, const struct view *v) {
 	const struct pawl_change *change = &c->wanted->change;
 	bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
 	if (leaves && !view_find(v, change->name)) {
@@ -395,7 +395,7 @@ static bool prepare(struct changing *c, int *out_status) {
 	if (good && force) {
 		explain_force(&v);
 	} else if (good) {
-		note_strangers(c, &v);
+		note_missing_nodes(c, &v);
 		note_certificate(c, &v);
 	}
 	pawl_result_free(status);

@@ -29,7 +29,7 @@
 #define ORPHAN_GRACE_NS 500000000
 /* The guardian keeps this many connections, the latest ones, because what is held may be tied to
  * one before the last. */
-#define TIES_MAX 4
+#define CONNECTIONS_MAX 4
 /* The guardian never sleeps for longer than this, because the timer follows one clock and the
  * deadline two. */
 #define LOOK_NS 1000000000
@@ -64,10 +64,10 @@ struct guard {
 	int64_t kill_wait_ns;
 
 	/* The connections; -1 means that the place is free. */
-	int ties[TIES_MAX];
+	int connections[CONNECTIONS_MAX];
 
 	/* How many connections there have been in all. */
-	size_t tie_count;
+	size_t connection_count;
 };
 
 static void say(const struct guard *g, enum guardian_word word, int value) {
@@ -143,7 +143,7 @@ static void begin_end(struct guard *g, int64_t grace_ns) {
 }
 
 /* Makes the moves that time brings. */
-static void look_at_time(struct guard *g) {
+static void check_deadlines(struct guard *g) {
 	int64_t left = trust_left(&g->link->shared->trust), margin = g->options->margin_ns,
 		grace = g->options->grace_ns;
 	if (g->state == GUARD_RUNNING && left <= margin + grace) {
@@ -216,8 +216,8 @@ static void hear_message(struct guard *g, const struct guardian_message *m) {
 	}
 }
 
-static void take_tie(struct guard *g, int fd) {
-	int *place = &g->ties[g->tie_count++ % TIES_MAX];
+static void keep_connection(struct guard *g, int fd) {
+	int *place = &g->connections[g->connection_count++ % CONNECTIONS_MAX];
 	if (*place >= 0) {
 		close(*place);
 	}
@@ -239,7 +239,7 @@ static ssize_t receive(struct guard *g, struct guardian_message *out) {
 	if (header && header->cmsg_type == SCM_RIGHTS) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(header), sizeof fd);
-		take_tie(g, fd);
+		keep_connection(g, fd);
 	}
 	return n;
 }
@@ -364,8 +364,8 @@ static void guard_init(struct guard *g) {
 
 void guard_main(const struct guardian *link, const struct guardian_options *options) {
 	struct guard g = { .link = link, .options = options };
-	for (size_t i = 0; i < TIES_MAX; i++) {
-		g.ties[i] = -1;
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+		g.connections[i] = -1;
 	}
 	guard_init(&g);
 	for (;;) {
@@ -379,7 +379,7 @@ void guard_main(const struct guardian *link, const struct guardian_options *opti
 			/* CMD dies with the guardian. */
 			abort();
 		}
-		look_at_time(&g);
+		check_deadlines(&g);
 		collect(&g);
 		if (fds[2].fd >= 0) {
 			hear(&g);

@@ -79,7 +79,7 @@ void guardian_send(struct guardian *g, enum guardian_word word, int value) {
 	(void)send(g->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void guardian_tie(struct guardian *g, int fd) {
+void guardian_keep_connection(struct guardian *g, int fd) {
 	struct guardian_message m = { GUARDIAN_TIE, 0 };
 	union {
 		struct cmsghdr header;

@@ -103,7 +103,7 @@ int guardian_start(struct guardian *g, const struct guardian_options *options);
 void guardian_send(struct guardian *g, enum guardian_word word, int value);
 /* Makes the guardian keep this connection open, too, so that what ends with the connection lasts
  * until CMD is gone. */
-void guardian_tie(struct guardian *g, int fd);
+void guardian_keep_connection(struct guardian *g, int fd);
 /* Returns 1 and a message, 0 if there is none now, or -1 if the guardian is gone. */
 int guardian_receive(struct guardian *g, struct guardian_message *out);
 /* Continues a guardian that somebody has stopped. Call this when a child has changed its state

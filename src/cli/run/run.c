@@ -243,7 +243,7 @@ static void start_when_ready(struct run *r) {
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
 	hold_slots(r, s->slots, sizeof s->slots);
 	if (r->connection >= 0) {
-		guardian_tie(&r->guardian, r->connection);
+		guardian_keep_connection(&r->guardian, r->connection);
 	}
 	guardian_send(&r->guardian, GUARDIAN_START, 0);
 	if (r->wanted.announces) {
@@ -257,7 +257,7 @@ static void on_connected(int fd, void *arg) {
 	struct run *r = arg;
 	r->connection = fd;
 	if (r->started && !r->gone) {
-		guardian_tie(&r->guardian, fd);
+		guardian_keep_connection(&r->guardian, fd);
 	}
 }
 
@@ -397,7 +397,7 @@ const struct cli_command cli_run = { "run", "hold a lock while a command runs", 
 
 /* Becomes a candidate again: executes this program from its beginning, with the arguments that it
  * was given. */
-static int begin_anew(void) {
+static int start_over(void) {
 	/* The kernel allows no argument that is longer than this. */
 	static char bytes[1 << 17];
 	static char *words[4096];
@@ -424,7 +424,7 @@ static int elect_run(struct cli_command_line *line) {
 	struct run r = { .line = line, .exit_status = CLI_REFUSED, .connection = -1 };
 	elect_read_line(line, &r.wanted);
 	int status = run_wanted(&r);
-	return r.again && !r.ends ? begin_anew() : status;
+	return r.again && !r.ends ? start_over() : status;
 }
 
 const struct cli_command cli_elect = { "elect",

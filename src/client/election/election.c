@@ -1,40 +1,17 @@
 /* election.c: the life of an election, and the functions that a program calls on it. */
 #include "election.h"
 
-#include <string.h>
-
 #include "check.h"
+#include "kept_bytes.h"
 
 /* ---- its options ---- */
 
-void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
-	if (b.data) {
-		union { const void *from; void *to; } owned = { .from = b.data };
-		alloc_free(alloc, owned.to, b.size);
-	}
-}
-
-int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from,
-	struct pawl_bytes *out) {
-	*out = (struct pawl_bytes){ NULL, 0 };
-	if (from.size == 0) {
-		return 0;
-	}
-	void *copy = alloc_new(alloc, from.size);
-	if (!copy) {
-		return PAWL_ENOMEM;
-	}
-	memcpy(copy, from.data, from.size);
-	*out = (struct pawl_bytes){ copy, from.size };
-	return 0;
-}
-
 static void options_free(struct pawl_election *e) {
 	const struct allocator *alloc = e->client->env.alloc;
-	election_bytes_free(alloc, e->options.name);
-	election_bytes_free(alloc, e->options.owner);
-	election_bytes_free(alloc, e->options.value);
-	election_bytes_free(alloc, e->options.label);
+	kept_bytes_free(alloc, e->options.name);
+	kept_bytes_free(alloc, e->options.owner);
+	kept_bytes_free(alloc, e->options.value);
+	kept_bytes_free(alloc, e->options.label);
 }
 
 static int options_keep(struct pawl_election *e, const struct pawl_election_options *from) {
@@ -42,12 +19,12 @@ static int options_keep(struct pawl_election *e, const struct pawl_election_opti
 	struct pawl_election_options *to = &e->options;
 	*to = *from;
 	to->owner = to->value = to->label = (struct pawl_bytes){ NULL, 0 };
-	int error = election_bytes_keep(alloc, from->name, &to->name);
+	int error = kept_bytes_copy(alloc, from->name, &to->name);
 	error = error ? error
-		: election_bytes_keep(alloc,
+		: kept_bytes_copy(alloc,
 			from->owner.size ? from->owner : e->client->self.owner, &to->owner);
-	error = error ? error : election_bytes_keep(alloc, from->value, &to->value);
-	return error ? error : election_bytes_keep(alloc, from->label, &to->label);
+	error = error ? error : kept_bytes_copy(alloc, from->value, &to->value);
+	return error ? error : kept_bytes_copy(alloc, from->label, &to->label);
 }
 
 static bool bytes_valid(struct pawl_bytes b) {
@@ -76,9 +53,9 @@ static void election_destroy(struct pawl_election *e) {
 		leave_silently(e->lock->leave);
 	}
 	pawl_lock_free(e->lock);
-	pawl_lock_free(e->past);
+	pawl_lock_free(e->previous_lock);
 	pawl_watch_free(e->watch);
-	election_part_with_proclamations(e);
+	election_detach_proclamations(e);
 	election_leader_free(e);
 	options_free(e);
 	list_remove(&e->link);
@@ -114,8 +91,8 @@ int pawl_election_new(struct pawl *client, const struct pawl_election_options *o
 /* Releases the lock that the election holds, and the one that it held before and may still hold.
  * Only the release of the first one calls `done`. */
 static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
-	struct pawl_lock *lock = e->lock, *past = e->past;
-	e->lock = e->past = NULL;
+	struct pawl_lock *lock = e->lock, *previous_lock = e->previous_lock;
+	e->lock = e->previous_lock = NULL;
 	bool busy = lock && lock->leave;
 	int error = 0;
 	if (busy) {
@@ -125,9 +102,9 @@ static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
 	} else if (lock) {
 		error = pawl_lock_release_start(lock, done, arg);
 	}
-	if (past) {
+	if (previous_lock) {
 		/* If this fails, the lease runs out by itself. */
-		(void)pawl_lock_release_start(past, NULL, NULL);
+		(void)pawl_lock_release_start(previous_lock, NULL, NULL);
 	}
 	return error;
 }
@@ -141,14 +118,15 @@ void pawl_election_free(struct pawl_election *take_election) {
 	}
 }
 
-void elections_part(struct pawl *client) {
+void elections_release_on_close(struct pawl *client) {
 	for (struct list *at = list_first(&client->elections); at;
 		at = list_after(&client->elections, at)) {
 		const struct pawl_election *e = CONTAINER_OF(at, struct pawl_election, link);
-		const struct pawl_lock *const held[] = { e->lock, e->past };
+		const struct pawl_lock *const held[] = { e->lock, e->previous_lock };
 		for (size_t i = 0; i < 2; i++) {
 			if (held[i]) {
-				call_part(client, e->options.name, pawl_lock_id(held[i]));
+				call_release_on_close(client, e->options.name,
+					pawl_lock_id(held[i]));
 			}
 		}
 	}
@@ -201,17 +179,17 @@ bool pawl_election_campaigns(const struct pawl_election *election) {
 }
 
 int64_t pawl_election_valid_ms(const struct pawl_election *election) {
-	const struct pawl_lock *lock = election->lock ? election->lock : election->past;
+	const struct pawl_lock *lock = election->lock ? election->lock : election->previous_lock;
 	return lock ? pawl_lock_valid_ms(lock) : 0;
 }
 
 uint64_t pawl_election_token(const struct pawl_election *election) {
-	const struct pawl_lock *lock = election->lock ? election->lock : election->past;
+	const struct pawl_lock *lock = election->lock ? election->lock : election->previous_lock;
 	return lock ? pawl_lock_token(lock) : 0;
 }
 
 const struct pawl_lock *pawl_election_lock(const struct pawl_election *election) {
-	return election->lock ? election->lock : election->past;
+	return election->lock ? election->lock : election->previous_lock;
 }
 
 bool pawl_election_leader(const struct pawl_election *election, struct pawl_leader *out_leader) {

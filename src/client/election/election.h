@@ -25,12 +25,12 @@ enum election_state {
 	ELECTION_LEADING,
 
 	/* The program leads, and asks a node whether the successor waits. */
-	ELECTION_LOOKING,
+	ELECTION_ASKING_WAITERS,
 	ELECTION_LEAVING
 };
 
 /* A leader that was observed. */
-struct election_known {
+struct observed_leader {
 	bool known;
 	uint64_t token;
 	int64_t pid;
@@ -54,7 +54,7 @@ struct pawl_election {
 
 	/* The lock by which this led before. on_stepped_down was called for it, and its time may
 	 * not be over. */
-	struct pawl_lock *past;
+	struct pawl_lock *previous_lock;
 
 	/* CANDIDATE: the acquire. LOOKING: the request for the waiters. */
 	struct pawl_call *call;
@@ -88,7 +88,7 @@ struct pawl_election {
 
 	/* NULL if the watch has failed for good. */
 	struct pawl_watch *watch;
-	struct election_known leader;
+	struct observed_leader leader;
 
 	/* The highest token of a leader that was observed. */
 	uint64_t token_highest;
@@ -105,13 +105,8 @@ struct pawl_election {
 	bool *gone;
 };
 
-void elections_part(struct pawl *client);
+void elections_release_on_close(struct pawl *client);
 void elections_free_all(struct pawl *client);
-
-/* Copies bytes for the election. Returns 0 or PAWL_ENOMEM. Free them with election_bytes_free. */
-int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from,
-	struct pawl_bytes *out);
-void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b);
 
 /* ---- election_lead.c ---- */
 
@@ -138,7 +133,7 @@ void election_ask(struct pawl_election *e);
 
 /* ---- election_proclaim.c ---- */
 
-void election_part_with_proclamations(struct pawl_election *e);
+void election_detach_proclamations(struct pawl_election *e);
 
 /* Call these before and after a callback of the program. election_left returns false in the same
  * cases as election_tell_failed. */

@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "election.h"
+#include "kept_bytes.h"
 #include "result.h"
 
 #define REST_FIRST (100 * SPAN_MS)
@@ -12,7 +13,7 @@
 #define WAIT_MS UINT32_MAX
 
 bool election_leads(const struct pawl_election *e) {
-	bool held = e->state == ELECTION_LEADING || e->state == ELECTION_LOOKING;
+	bool held = e->state == ELECTION_LEADING || e->state == ELECTION_ASKING_WAITERS;
 	return held && pawl_lock_valid_ms(e->lock) > 0;
 }
 
@@ -44,11 +45,7 @@ static bool tell_stepped_down(struct pawl_election *e, int cause) {
 /* ---- leading ---- */
 
 static void forget_successor(struct pawl_election *e) {
-	const struct allocator *alloc = e->client->env.alloc;
-	if (e->successor.data) {
-		union { const void *from; void *to; } owned = { .from = e->successor.data };
-		alloc_free(alloc, owned.to, e->successor.size);
-	}
+	kept_bytes_free(e->client->env.alloc, e->successor);
 	e->successor = (struct pawl_bytes){ NULL, 0 };
 	e->done = NULL;
 	e->yields = false;
@@ -57,8 +54,8 @@ static void forget_successor(struct pawl_election *e) {
 /* Frees the previous lock. It does not matter any more once there is another one, or when the
  * candidacy is over. */
 static void forget_past(struct pawl_election *e) {
-	pawl_lock_free(e->past);
-	e->past = NULL;
+	pawl_lock_free(e->previous_lock);
+	e->previous_lock = NULL;
 }
 
 static void on_lock_lost(struct pawl_lock *lock, int cause, void *arg) {
@@ -66,14 +63,14 @@ static void on_lock_lost(struct pawl_lock *lock, int cause, void *arg) {
 	if (lock != e->lock || e->state == ELECTION_LEAVING) {
 		return;
 	}
-	if (e->state == ELECTION_LOOKING) {
+	if (e->state == ELECTION_ASKING_WAITERS) {
 		/* The look-up goes on for whoever waits for its outcome. */
 		e->state = ELECTION_LEAVING;
 	} else {
 		e->state = ELECTION_OBSERVING;
 	}
 	forget_past(e);
-	e->past = e->lock;
+	e->previous_lock = e->lock;
 	e->lock = NULL;
 	if (tell_stepped_down(e, cause) && e->options.again && e->state == ELECTION_OBSERVING) {
 		/* If the request cannot be made, the election rests and tries again later. */
@@ -300,23 +297,23 @@ int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yield
 	if (e->state != ELECTION_LEADING || !election_leads(e) || to.size == 0) {
 		return PAWL_EINVAL;
 	}
-	void *copy = alloc_new(client->env.alloc, to.size);
-	if (!copy) {
-		return PAWL_ENOMEM;
-	}
-	memcpy(copy, to.data, to.size);
-	struct pawl_request request = { .method = PAWL_WAITERS, .key = e->options.name,
-		.timeout_ms = e->options.timeout_ms };
-	int error = pawl_start(client, &request, on_looked_up, e, &e->call);
+	struct pawl_bytes successor;
+	int error = kept_bytes_copy(client->env.alloc, to, &successor);
 	if (error) {
-		e->call = NULL;
-		alloc_free(client->env.alloc, copy, to.size);
 		return error;
 	}
-	e->successor = (struct pawl_bytes){ copy, to.size };
+	struct pawl_request request = { .method = PAWL_WAITERS, .key = e->options.name,
+		.timeout_ms = e->options.timeout_ms };
+	error = pawl_start(client, &request, on_looked_up, e, &e->call);
+	if (error) {
+		e->call = NULL;
+		kept_bytes_free(client->env.alloc, successor);
+		return error;
+	}
+	e->successor = successor;
 	e->yields = yields;
 	e->done = done;
 	e->done_arg = arg;
-	e->state = ELECTION_LOOKING;
+	e->state = ELECTION_ASKING_WAITERS;
 	return 0;
 }

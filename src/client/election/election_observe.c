@@ -11,7 +11,7 @@
 
 void election_leader_free(struct pawl_election *e) {
 	alloc_free(e->client->env.alloc, e->leader.block, e->leader.size);
-	e->leader = (struct election_known){ 0 };
+	e->leader = (struct observed_leader){ 0 };
 }
 
 static size_t put(uint8_t **at, const void *data, size_t size) {
@@ -25,7 +25,7 @@ static size_t put(uint8_t **at, const void *data, size_t size) {
 
 static int remember(struct pawl_election *e, const struct pawl_entry *entry) {
 	size_t label = strlen(entry->label), host = strlen(entry->host);
-	struct election_known known = { .known = true, .token = entry->token, .pid = entry->pid };
+	struct observed_leader known = { .known = true, .token = entry->token, .pid = entry->pid };
 	known.size = entry->owner.size + entry->value.size + label + host + 4;
 	known.block = alloc_new(e->client->env.alloc, known.size);
 	if (!known.block) {
@@ -46,7 +46,7 @@ static bool same(struct pawl_bytes a, struct pawl_bytes b) {
 }
 
 struct pawl_leader election_leader(const struct pawl_election *e) {
-	const struct election_known *k = &e->leader;
+	const struct observed_leader *k = &e->leader;
 	const uint8_t *value = k->block + k->owner_size + 1, *label = value + k->value_size + 1;
 	struct pawl_leader leader = { .owner = { k->block, k->owner_size },
 		.value = { value, k->value_size }, .token = k->token, .label = (const char *)label,

@@ -2,6 +2,7 @@
  * not become the election's own: the next election would be refused because of it, and the program
  * would no longer be a candidate. */
 #include "election.h"
+#include "kept_bytes.h"
 
 /* A proclamation under way. */
 struct proclamation {
@@ -22,7 +23,7 @@ struct proclamation {
 static void proclamation_free(struct proclamation *p) {
 	const struct allocator *alloc = p->client->env.alloc;
 	list_remove(&p->link);
-	election_bytes_free(alloc, p->value);
+	kept_bytes_free(alloc, p->value);
 	alloc_free(alloc, p, sizeof(*p));
 }
 
@@ -36,7 +37,7 @@ static int proclamation_new(struct pawl_election *e, struct pawl_bytes value,
 	*p = (struct proclamation){ .election = e, .client = e->client,
 		.number = ++e->proclamations };
 	list_append(&e->proclaimed, &p->link);
-	int error = election_bytes_keep(alloc, value, &p->value);
+	int error = kept_bytes_copy(alloc, value, &p->value);
 	if (error) {
 		proclamation_free(p);
 		return error;
@@ -51,7 +52,7 @@ static void adopt(struct proclamation *p, bool to_tell) {
 	struct pawl_election *e = p->election;
 	if (p->number > e->adopted) {
 		e->value_changed = e->value_changed || to_tell;
-		election_bytes_free(p->client->env.alloc, e->options.value);
+		kept_bytes_free(p->client->env.alloc, e->options.value);
 		e->options.value = p->value;
 		e->adopted = p->number;
 		p->value = (struct pawl_bytes){ NULL, 0 };
@@ -104,7 +105,7 @@ int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes val
 }
 
 /* Proclamations under way go on, and their `done` is called. */
-void election_part_with_proclamations(struct pawl_election *e) {
+void election_detach_proclamations(struct pawl_election *e) {
 	struct list *at;
 	while ((at = list_first(&e->proclaimed)) != NULL) {
 		CONTAINER_OF(at, struct proclamation, link)->election = NULL;

@@ -106,12 +106,12 @@ static int record(struct pawl_fence *f, struct fence_mark *mark, uint64_t token,
 	if (mode == PAWL_EXCLUSIVE) {
 		raise(&exclusive, token);
 	}
-	bool watch_event = exclusive != mark->exclusive || highest != mark->highest;
+	bool changes = exclusive != mark->exclusive || highest != mark->highest;
 	int error = 0;
 	if (f->in_file) {
 		struct fence_record r = { .name = slice_of(mark->name, mark->size),
 			.exclusive = exclusive, .highest = highest };
-		error = watch_event ? fence_file_append(&f->file, &r) : fence_file_sync(&f->file);
+		error = changes ? fence_file_append(&f->file, &r) : fence_file_sync(&f->file);
 	}
 	if (!error) {
 		mark->exclusive = exclusive;

@@ -60,7 +60,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx) {
 	client_core_tick(ctx);
 }
 
-int client_core_start_clockwork(struct pawl *client) {
+int client_core_start_timers(struct pawl *client) {
 	int error = agenda_init(&client->agenda, &client->env, client->base, on_timer, client);
 	if (!error) {
 		CHECK(event_assign(&client->kick, client->base, -1, 0, on_kick, client) == 0);

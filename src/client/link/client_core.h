@@ -23,7 +23,7 @@
 #define RETAINED_MAX 64
 /* Once this many connections are retained, none is given up any more only because its node does not
  * reach a quorum: the other nodes do not reach one either. */
-#define RETAINED_FOR_ANOTHER 8
+#define RETAINED_BEFORE_STAYING 8
 #define LEASE_MS_DEFAULT 30000
 
 struct request_copy;
@@ -68,7 +68,7 @@ struct client_core_handlers {
 	void (*call_updated)(struct pawl *client, const struct request_copy *request);
 
 	/* Returns whether this client trusts a lock with this lock_id, or may trust one again. */
-	bool (*lock_believed)(const struct pawl *client, struct pawl_id lock_id);
+	bool (*lock_trusted)(const struct pawl *client, struct pawl_id lock_id);
 };
 
 /* What acquires say about the caller where the request itself says nothing. */
@@ -226,7 +226,7 @@ static inline struct instant client_core_now(const struct pawl *client) {
 }
 
 /* Sets up the agenda and the turns on client->base. Returns 0, or an error of agenda_init. */
-int client_core_start_clockwork(struct pawl *client);
+int client_core_start_timers(struct pawl *client);
 
 /* Call these before and after everything that the loop calls, because callbacks of the program may
  * free the client meanwhile. client_core_leave may destroy the client. */
@@ -254,7 +254,7 @@ void failover_stop(struct pawl *client);
 /* Call this when something was sent: silence is counted from now on. */
 void failover_watch_silence(struct pawl *client);
 /* Resets the silence alarm, because the limit may be shorter now. */
-void failover_silence_anew(struct pawl *client);
+void failover_reset_silence_alarm(struct pawl *client);
 /* This node is of no use: goes on to the next one, if there is one. */
 void failover_move_on(struct pawl *client, int error);
 

@@ -203,13 +203,13 @@ static bool awaits_anything(const struct pawl *client) {
  * between. */
 static void on_data(void *ctx) {
 	struct pawl *client = ctx;
-	struct connection *l = &client->connection;
+	struct connection *c = &client->connection;
 	size_t used = 0;
 	client->heard = client_core_now(client);
 	client->pinged = false;
 	enum client_scan found = CLIENT_SCAN_COMPLETE;
-	while (l->state == CONNECTION_UP && !client->dying && found == CLIENT_SCAN_COMPLETE) {
-		struct slice rest = slice_of(l->in.data + used, l->in.size - used);
+	while (c->state == CONNECTION_UP && !client->dying && found == CLIENT_SCAN_COMPLETE) {
+		struct slice rest = slice_of(c->in.data + used, c->in.size - used);
 		size_t size;
 		found = rest.size
 			? client_scan(&client->scanner, &client_response_limits, rest, &size)
@@ -225,8 +225,8 @@ static void on_data(void *ctx) {
 		/* Nothing is awaited, so the node may be silent. */
 		agenda_clear(&client->agenda, &client->silence_alarm);
 	}
-	if (l->state == CONNECTION_UP) {
-		buffer_consume(&l->in, used);
+	if (c->state == CONNECTION_UP) {
+		buffer_consume(&c->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
 			connection_lost(client, PAWL_EPROTOCOL,
 				"the answer does not follow Pawl's protocol: is this the client "
@@ -251,11 +251,11 @@ void failover_watch_silence(struct pawl *client) {
 	if (!wheel_armed(&client->silence_alarm.timer) || client->only_watching) {
 		client->heard = client_core_now(client);
 		client->pinged = false;
-		failover_silence_anew(client);
+		failover_reset_silence_alarm(client);
 	}
 }
 
-void failover_silence_anew(struct pawl *client) {
+void failover_reset_silence_alarm(struct pawl *client) {
 	if (awaits_anything(client)) {
 		client->only_watching = list_empty(&client->flight);
 		struct instant since = client->pinged ? client->ping_at : client->heard;
@@ -293,7 +293,7 @@ static void on_silence_alarm(struct alarm *alarm) {
 	if (!client->pinged && instant_elapsed_short(now, client->heard) >= half) {
 		ping(client, now);
 	}
-	failover_silence_anew(client);
+	failover_reset_silence_alarm(client);
 }
 
 void failover_move_on(struct pawl *client, int error) {

@@ -18,15 +18,15 @@ static bool is_under(const struct pawl_lock *lock, struct pawl_bytes key, struct
 
 /* Returns whether somebody trusts the lock, or may trust it again: a transfer that finds no
  * successor leaves the lock as it was. */
-static bool believed(const struct pawl_lock *lock) {
+static bool trusted(const struct pawl_lock *lock) {
 	return pawl_lock_valid_ms(lock) > 0 || (lock->leave && lock->cause == 0);
 }
 
-bool lock_believed(const struct pawl *client, struct pawl_id lock_id) {
+bool lock_trusted(const struct pawl *client, struct pawl_id lock_id) {
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && believed(lock)) {
+		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && trusted(lock)) {
 			return true;
 		}
 	}
@@ -35,12 +35,12 @@ bool lock_believed(const struct pawl *client, struct pawl_id lock_id) {
 
 /* ---- before it is asked ---- */
 
-static const struct pawl_lock *find_believed(const struct pawl *client, struct pawl_bytes key,
+static const struct pawl_lock *find_trusted(const struct pawl *client, struct pawl_bytes key,
 	struct pawl_id lock_id) {
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (is_under(lock, key, lock_id) && believed(lock)) {
+		if (is_under(lock, key, lock_id) && trusted(lock)) {
 			return lock;
 		}
 	}
@@ -50,7 +50,7 @@ static const struct pawl_lock *find_believed(const struct pawl *client, struct p
 void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,
 	struct pawl_terms *terms) {
 	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL
-		: find_believed(client, key, lock_id);
+		: find_trusted(client, key, lock_id);
 	if (held) {
 		terms->release_on_disconnect = held->binding;
 		terms->priority = held->terms.priority;

@@ -249,7 +249,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	span_ns shortest = locks_shortest(client);
 	if (shortest == 0 || lock->lease < shortest) {
 		client->lease_shortest = lock->lease;
-		failover_silence_anew(client);
+		failover_reset_silence_alarm(client);
 	}
 	/* docs/protocol.md, What the holder may count on: a client that has waited long extends at
 	 * once. */

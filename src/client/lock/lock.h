@@ -16,7 +16,7 @@ struct leave;
 
 /* What the lock was acquired with, in one block; the value is the one that was written last. If
  * there are no bytes, it is not known. */
-struct lock_own {
+struct lock_inputs {
 	uint8_t *bytes;
 	size_t size, owner, label, value;
 };
@@ -93,7 +93,7 @@ struct pawl_lock {
 	struct pawl_terms terms;
 
 	/* Kept for release_on_disconnect. */
-	struct lock_own own;
+	struct lock_inputs inputs;
 
 	/* leave.c: the transfer, while `leaving`. */
 	struct leave *leave;
@@ -153,7 +153,7 @@ span_ns locks_shortest(struct pawl *client);
 /* entering.c: notes that a call was made, which will be sent. */
 void entering_asked(struct pawl_call *call);
 /* Returns whether this client trusts a lock with that lock_id now, or may trust it again. */
-bool lock_believed(const struct pawl *client, struct pawl_id lock_id);
+bool lock_trusted(const struct pawl *client, struct pawl_id lock_id);
 /* Changes the terms to those with which the lock has to be acquired: if it is held already, these
  * are the terms with which it is held. */
 void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,

@@ -11,39 +11,44 @@
 
 /* ---- what it was acquired with ---- */
 
-static void own_free(const struct allocator *alloc, struct lock_own *own) {
-	if (own->bytes) {
-		alloc_free(alloc, own->bytes, own->size);
+static void inputs_free(const struct allocator *alloc, struct lock_inputs *inputs) {
+	if (inputs->bytes) {
+		alloc_free(alloc, inputs->bytes, inputs->size);
 	}
-	*own = (struct lock_own){ 0 };
+	*inputs = (struct lock_inputs){ 0 };
 }
 
-static uint8_t *own_put(uint8_t *at, struct pawl_bytes from) {
+static uint8_t *inputs_put(uint8_t *at, struct pawl_bytes from) {
 	if (from.size) {
 		memcpy(at, from.data, from.size);
 	}
 	return at + from.size;
 }
 
-static int own_make(const struct allocator *alloc, struct pawl_bytes owner, struct pawl_bytes label,
-	struct pawl_bytes value, struct lock_own *out) {
-	struct lock_own own = { .owner = owner.size, .label = label.size, .value = value.size };
-	own.size = own.owner + own.label + own.value + 1;
-	own.bytes = alloc_new(alloc, own.size);
-	if (!own.bytes) {
+static struct pawl_bytes inputs_owner(const struct lock_inputs *inputs) {
+	return (struct pawl_bytes){ inputs->bytes, inputs->owner };
+}
+
+static struct pawl_bytes inputs_label(const struct lock_inputs *inputs) {
+	return (struct pawl_bytes){ inputs->bytes + inputs->owner, inputs->label };
+}
+
+static struct pawl_bytes inputs_value(const struct lock_inputs *inputs) {
+	return (struct pawl_bytes){ inputs->bytes + inputs->owner + inputs->label, inputs->value };
+}
+
+static int inputs_make(const struct allocator *alloc, struct pawl_bytes owner,
+	struct pawl_bytes label, struct pawl_bytes value, struct lock_inputs *out) {
+	struct lock_inputs inputs =
+		{ .owner = owner.size, .label = label.size, .value = value.size };
+	inputs.size = inputs.owner + inputs.label + inputs.value + 1;
+	inputs.bytes = alloc_new(alloc, inputs.size);
+	if (!inputs.bytes) {
 		return PAWL_ENOMEM;
 	}
-	(void)own_put(own_put(own_put(own.bytes, owner), label), value);
-	*out = own;
+	(void)inputs_put(inputs_put(inputs_put(inputs.bytes, owner), label), value);
+	*out = inputs;
 	return 0;
-}
-
-static struct pawl_bytes own_owner(const struct lock_own *own) {
-	return (struct pawl_bytes){ own->bytes, own->owner };
-}
-
-static struct pawl_bytes own_label(const struct lock_own *own) {
-	return (struct pawl_bytes){ own->bytes + own->owner, own->label };
 }
 
 int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options) {
@@ -51,23 +56,23 @@ int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *opti
 	if (!options->terms.release_on_disconnect) {
 		return 0;
 	}
-	return own_make(lock->client->env.alloc, options->owner, options->label, options->value,
-		&lock->own);
+	return inputs_make(lock->client->env.alloc, options->owner, options->label, options->value,
+		&lock->inputs);
 }
 
 void reclaim_done(struct pawl_lock *lock) {
 	reclaim_forget(lock);
-	own_free(lock->client->env.alloc, &lock->own);
+	inputs_free(lock->client->env.alloc, &lock->inputs);
 }
 
 static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 	const struct allocator *alloc = lock->client->env.alloc;
-	struct lock_own before = lock->own, now = { 0 };
+	struct lock_inputs before = lock->inputs, now = { 0 };
 	/* If there is no memory for the value, the lock cannot be acquired again, and it runs
 	 * out. */
-	(void)own_make(alloc, own_owner(&before), own_label(&before), value, &now);
-	own_free(alloc, &before);
-	lock->own = now;
+	(void)inputs_make(alloc, inputs_owner(&before), inputs_label(&before), value, &now);
+	inputs_free(alloc, &before);
+	lock->inputs = now;
 }
 
 void reclaim_note_update(struct pawl *client, const struct request_copy *request) {
@@ -75,7 +80,7 @@ void reclaim_note_update(struct pawl *client, const struct request_copy *request
 	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at;
 		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
+		if (lock->inputs.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
 			note_value(lock,
 				(struct pawl_bytes){ request->wire.core.value.data,
 					request->wire.core.value.size });
@@ -116,15 +121,15 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 bool reclaim_start(struct pawl_lock *lock) {
 	unsigned connection = lock->client->connection_number;
 	bool again = lock->reclaim_connection == connection;
-	if (!session_binding_wanted(lock) || !lock->own.bytes || lock->reclaim_failed
+	if (!session_binding_wanted(lock) || !lock->inputs.bytes || lock->reclaim_failed
 		|| (again && lock->failures == 0)) {
 		lock->reclaim_failed = false;
 		return false;
 	}
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_lock_key(lock),
 		.lock_id = lock->lock_id, .lease_ms = (uint32_t)(lock->lease / SPAN_MS),
-		.owner = own_owner(&lock->own), .label = own_label(&lock->own),
-		.value = { lock->own.bytes + lock->own.owner + lock->own.label, lock->own.value },
+		.owner = inputs_owner(&lock->inputs), .label = inputs_label(&lock->inputs),
+		.value = inputs_value(&lock->inputs),
 		.terms = lock->terms };
 	request.terms.mode = lock->mode;
 	struct call_start start = { .request = &request, .internal = true, .tied = true,

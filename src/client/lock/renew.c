@@ -206,7 +206,7 @@ static void renew_later(struct pawl_lock *lock) {
 /* Also extends the locks that will be due within an eighth of their lease. So locks that began at
  * different times are soon extended together, and in the time of the shortest lease there are at
  * most eight walks over all locks. */
-static void state_transfer(struct pawl *client) {
+static void add_nearly_due(struct pawl *client) {
 	int64_t now = client_core_now(client).boot;
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
@@ -221,7 +221,7 @@ static void state_transfer(struct pawl *client) {
 
 void renew_turn(struct pawl *client) {
 	if (!list_empty(&client->due)) {
-		state_transfer(client);
+		add_nearly_due(client);
 	}
 	struct pawl_lock *first;
 	while (!client->dying && (first = first_due(client)) != NULL) {

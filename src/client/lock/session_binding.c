@@ -79,7 +79,7 @@ static void lose_leaving(struct pawl *client) {
 }
 
 bool session_binding_full(const struct pawl *client) {
-	return client->retained_count >= RETAINED_FOR_ANOTHER
+	return client->retained_count >= RETAINED_BEFORE_STAYING
 		&& find_dependent(client, client->connection_number);
 }
 
@@ -97,7 +97,7 @@ void session_binding_connection_lost(struct pawl *client) {
 
 /* Binds the locks to the new connection at once, and not only when they are due, because until then
  * nobody would notice the death of this process. */
-void session_binding_anew(struct pawl *client) {
+void session_binding_rebind(struct pawl *client) {
 	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at;
 		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);

@@ -17,7 +17,7 @@ bool session_binding_full(const struct pawl *client);
 /* The first function is called when a connection that was up is about to be closed; the second one
  * when it has been closed. */
 void session_binding_connection_lost(struct pawl *client);
-void session_binding_anew(struct pawl *client);
+void session_binding_rebind(struct pawl *client);
 /* Closes the connections that no lock depends on any more. Call this once in each turn of the
  * loop. */
 void session_binding_turn(struct pawl *client);

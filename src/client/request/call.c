@@ -21,8 +21,8 @@ static void call_free(struct pawl_call *call) {
 	if (call->box) {
 		pawl_result_free(&call->box->result);
 	}
-	if (call->before) {
-		pawl_result_free(&call->before->result);
+	if (call->previous) {
+		pawl_result_free(&call->previous->result);
 	}
 	client->call_count--;
 	alloc_free(client->env.alloc, call, sizeof(*call));
@@ -67,11 +67,11 @@ static void on_deadline(struct alarm *alarm) {
 	if (request_copy_unsure(call->request) && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE,
 			"no answer came in time; the request may still take effect");
-	} else if (call->before) {
+	} else if (call->previous) {
 		/* This outcome says more than the silence of the other nodes. */
 		pawl_result_free(&call->box->result);
-		call->box = call->before;
-		call->before = NULL;
+		call->box = call->previous;
+		call->previous = NULL;
 		call_end(call, false);
 	} else if (client->state == CLIENT_CORE_READY || client->last_error == 0) {
 		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
@@ -247,7 +247,7 @@ static bool can_move_on(const struct pawl_call *call, int error) {
 /* Prepares another attempt with new lock_ids. Those of the previous attempt are spent: their
  * release may be on its way, or is sent now. Returns false if the caller has chosen the lock_ids,
  * because then only the caller may change them. */
-static bool draw_anew(struct pawl_call *call) {
+static bool redraw_lock_ids(struct pawl_call *call) {
 	if (!call->request->drawn) {
 		return false;
 	}
@@ -263,15 +263,15 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 		return false;
 	}
 	if (r->error == PAWL_ENOQUORUM && call->request->method == PAWL_ACQUIRE
-		&& !draw_anew(call)) {
+		&& !redraw_lock_ids(call)) {
 		pawl_result_free(&next->result);
 		return false;
 	}
 	result_answer(call->box, r, message, pawl_endpoint(client), call->sent_at);
-	if (call->before) {
-		pawl_result_free(&call->before->result);
+	if (call->previous) {
+		pawl_result_free(&call->previous->result);
 	}
-	call->before = call->box;
+	call->previous = call->box;
 	call->box = next;
 	call->moves++;
 	failover_move_on(client, r->error);
@@ -359,7 +359,7 @@ void calls_fail_all(struct pawl *client, int error) {
 
 /* ---- what nobody waits for ---- */
 
-void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
 	struct client_request release = { .msgid = draw_msgid(client), .method = CLIENT_RELEASE,
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
@@ -368,29 +368,29 @@ void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_i
 	(void)client_request_encode(&release, &client->connection.out);
 }
 
-static void part_from_all(struct pawl *client, const struct pawl_call *call) {
+static void release_all_on_close(struct pawl *client, const struct pawl_call *call) {
 	for (size_t i = 0; i < request_copy_locks(call->request); i++) {
 		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
 		if (call->request->method == PAWL_RELEASE
-			|| !client->handlers->lock_believed(client, lock_id)) {
-			call_part(client, request_copy_key(call->request, i), lock_id);
+			|| !client->handlers->lock_trusted(client, lock_id)) {
+			call_release_on_close(client, request_copy_key(call->request, i), lock_id);
 		}
 	}
 }
 
-void calls_part(struct pawl *client) {
+void calls_release_on_close(struct pawl *client) {
 	for (struct list *at = list_first(&client->flight); at;
 		at = list_after(&client->flight, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_ACQUIRE) {
-			part_from_all(client, call);
+			release_all_on_close(client, call);
 		}
 	}
 	for (struct list *at = list_first(&client->queue); at;
 		at = list_after(&client->queue, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_RELEASE) {
-			part_from_all(client, call);
+			release_all_on_close(client, call);
 		}
 	}
 }
@@ -402,7 +402,7 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 }
 
 void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
-	if (client->handlers->lock_believed(client, lock_id)) {
+	if (client->handlers->lock_trusted(client, lock_id)) {
 		/* The program has repeated the lock_id of a lock that it holds. That lock must not
 		 * be taken away. */
 		return;

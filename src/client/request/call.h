@@ -31,7 +31,7 @@ struct pawl_call {
 	struct result_box *box;
 
 	/* What a node said that was left for another node; NULL if no node was left. */
-	struct result_box *before;
+	struct result_box *previous;
 
 	/* Goes off at the deadline. */
 	struct alarm alarm;
@@ -108,8 +108,8 @@ void calls_connection_lost(struct pawl *client);
 void calls_fail_all(struct pawl *client, int error);
 /* Writes what must be sent before the connection is closed for good: releases of the locks that are
  * being acquired. */
-void calls_part(struct pawl *client);
-void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
+void calls_release_on_close(struct pawl *client);
+void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
 
 /* Sends a release that nobody waits for, for a lock that may have been acquired without the caller
  * getting it. It may fail; then the lease runs out. */
