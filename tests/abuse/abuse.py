@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """What others feel of a client that takes too much.
 
-    tests/abuse/abuse.py PAWLD [--seconds S] [--windows N] [--only ATTACK,...] [--first] [--judge TIMES] [--json FILE]
+    tests/abuse/abuse.py PAWLD [--seconds S] [--windows N] [--only ATTACK,...] [--first]
+        [--judge TIMES] [--json FILE]
 
-Three masters on loopback. A victim acquires and releases a key of its own, one after the other, through node a: first while
-nobody else does anything, then while one client attacks node a with all that its rights allow. Prints a table in Markdown: the
-victim's p50 and p99 (each the median of N windows of S seconds) and its longest wait, before and during, how much of the time
-node a was ready to run and waited for a processor, and how many of the victim's requests were refused and links between nodes
-broke. With --first the nodes and the victim come before all other programs of the machine, as if the attacker had a machine of its
-own (as root, with kernel.sched_rt_runtime_us at -1: otherwise the kernel stops a busy node for 50 ms a second).
+Three masters on loopback. A victim acquires and releases a key of its own, one after the other,
+through node a: first while nobody else does anything, then while one client attacks node a with all
+that its rights allow. Prints a table in Markdown: the victim's p50 and p99 (each the median of N
+windows of S seconds) and its longest wait, before and during, how much of the time node a was ready
+to run and waited for a processor, and how many of the victim's requests were refused and links
+between nodes broke. With --first the nodes and the victim come before all other programs of the
+machine, as if the attacker had a machine of its own (as root, with kernel.sched_rt_runtime_us at
+-1: otherwise the kernel stops a busy node for 50 ms a second).
 
-With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more than a floor), or a request was
-refused, or a link broke. The floors are high without --first: on a machine that does other work besides, small times say more
-about that than about the node. With both, where the machine does not permit --first it goes on without.
+With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more
+than a floor), or a request was refused, or a link broke. The floors are high without --first: on a
+machine that does other work besides, small times say more about that than about the node. With
+both, where the machine does not permit --first it goes on without.
 """
 import argparse
 import json
@@ -55,12 +59,15 @@ def id_of(number):
     return number.to_bytes(16, "big")
 
 
-# ---- the attacks: each makes connections, and says what each of them sends for ever; or yields, each time that it has begun again ----
+# ---- the attacks: each makes connections, and says what each of them sends for ever; or yields,
+# each time that it has begun again ----.
+
 
 def connect(address, count, source=None):
     made = []
     for _ in range(count):
-        s = socket.create_connection(pawltest.split(address), source_address=(source, 0) if source else None)
+        s = socket.create_connection(pawltest.split(address),
+                                     source_address=(source, 0) if source else None)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.append(s)
     return made
@@ -68,7 +75,8 @@ def connect(address, count, source=None):
 
 def pairs(number):
     key, lock = "abuse/%d" % number, id_of(number + 1)
-    pair = request("acquire", key=key, lock_id=lock, lease_ms=10000) + request("release", key=key, lock_id=lock)
+    pair = request("acquire", key=key, lock_id=lock,
+                   lease_ms=10000) + request("release", key=key, lock_id=lock)
     return pair * PAIRS
 
 
@@ -79,14 +87,16 @@ def attack_pipeline(address):
 
 def attack_explain(address):
     """4 connections that pipeline explain"""
-    return {s: request("explain", key="abuse/%d" % i) * PAIRS for i, s in enumerate(connect(address, 4))}
+    return {s: request("explain", key="abuse/%d" % i) * PAIRS
+            for i, s in enumerate(connect(address, 4))}
 
 
 def attack_list(address):
     """4 connections that pipeline lists of 1,000 keys"""
     with pawltest.Client(address) as c:
         for at in range(0, 2000, 100):
-            sent = [c.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000) for i in range(at, at + 100)]
+            sent = [c.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+                    for i in range(at, at + 100)]
             for msgid in sent:
                 c.answer(msgid)
     return {s: request("list", prefix="abuse/", limit=1000) * PAIRS for s in connect(address, 4)}
@@ -96,7 +106,8 @@ def hold(address, count):
     """A connection that has acquired so many keys."""
     client = pawltest.Client(address, timeout=60)
     for at in range(0, count, 500):
-        sent = [client.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000) for i in range(at, min(at + 500, count))]
+        sent = [client.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+                for i in range(at, min(at + 500, count))]
         for msgid in sent:
             client.answer(msgid)
     kept.append(client)
@@ -110,11 +121,13 @@ def attack_keys(address):
 
 
 def waits(address, connections, count, keys):
-    """So many requests that wait for keys that are held, on so many connections; all have been handed over."""
+    """So many requests that wait for keys that are held, on so many connections; all have been
+    handed over."""
     made = connect(address, connections)
     for number, s in enumerate(made):
         share = range(number, count, connections)
-        s.sendall(b"".join(request("acquire", key="abuse/%d" % (i % keys), lock_id=id_of((1 << 32) + i), lease_ms=1000, wait_ms=60000)
+        s.sendall(b"".join(request("acquire", key="abuse/%d" % (i % keys),
+                                   lock_id=id_of((1 << 32) + i), lease_ms=1000, wait_ms=60000)
                            for i in share) + request("ping"))
     for s in made:
         s.recv(1 << 20)
@@ -143,7 +156,8 @@ def attack_hellos(address):
     hello, made = strangers_attack.client_hello(), []
     begun, sent = time.monotonic(), 0
     while True:
-        sent = max(sent, int((time.monotonic() - begun - 1) * HELLOS))  # what could not be sent in time is not made up for
+        # What could not be sent in time is not made up for.
+        sent = max(sent, int((time.monotonic() - begun - 1) * HELLOS))
         while sent < (time.monotonic() - begun) * HELLOS:
             made += strangers_attack.open_sockets(address, 1, hello)
             sent += 1
@@ -158,7 +172,8 @@ def attack_extend(address):
     with pawltest.Client(address) as c:
         for i in range(64):
             c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
-    locks = [{"key": "abuse/%d" % (i % 64), "lock_id": id_of(i % 64 + 1), "lease_ms": 60000} for i in range(LOCKS)]
+    locks = [{"key": "abuse/%d" % (i % 64), "lock_id": id_of(i % 64 + 1), "lease_ms": 60000}
+             for i in range(LOCKS)]
     return {s: request("extend", locks=locks) for s in connect(address, 4)}
 
 
@@ -201,10 +216,12 @@ def answers(address, number):
 
 
 def attack_memory(address):
-    """64 connections from another address that ask for 2,000 large answers each, read none, and come again when they are closed"""
+    """64 connections from another address that ask for 2,000 large answers each, read none, and
+    come again when they are closed"""
     with pawltest.Client(address, source="127.0.0.2") as c:
         for i in range(KEYS_LARGE):
-            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000, value=b"x" * 60000)
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
+                   value=b"x" * 60000)
     made = [answers(address, i) for i in range(64)]
     yield
     while True:
@@ -310,7 +327,8 @@ def attack_groups(address):
 kept = []  # open, never read
 OVER_TLS = {"hellos", "records"}
 WITH_CERTIFICATE = {"records"}
-ATTACKS = {name[7:]: function for name, function in list(globals().items()) if name.startswith("attack_")}
+ATTACKS = {name[7:]: function for name, function in list(globals().items())
+           if name.startswith("attack_")}
 
 
 def write(s, load, at):
@@ -360,7 +378,8 @@ def measure(client, seconds):
             refused += 1
         taken.append(1000 * (time.monotonic() - begun))
     ms = sorted(taken)
-    return {"p50": ms[len(ms) // 2], "p99": ms[len(ms) * 99 // 100], "longest": ms[-1], "refused": refused}
+    return {"p50": ms[len(ms) // 2], "p99": ms[len(ms) * 99 // 100], "longest": ms[-1],
+            "refused": refused}
 
 
 def waited_s(node):
@@ -379,10 +398,12 @@ def measure_windows(client, node, args):
 
 
 def put_first(cluster):
-    """The nodes and the victim get a processor as soon as they are ready to run, as if the attacker had a machine of its own. The
+    """The nodes and the victim get a processor as soon as they are ready to run, as if the attacker
+    had a machine of its own. The
     node that is attacked comes last of them: it may take all the time that there is."""
     for name, node in cluster.nodes.items():
-        os.sched_setscheduler(node.process.pid, os.SCHED_FIFO, os.sched_param(1 if name == "a" else 2))
+        os.sched_setscheduler(node.process.pid, os.SCHED_FIFO,
+                              os.sched_param(1 if name == "a" else 2))
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(3))
 
 
@@ -398,24 +419,29 @@ def may_be_first():
 
 
 def broken_links(cluster):
-    return sum(line is not None and " peer_down" in line for node in cluster.nodes.values() for line in node.lines)
+    return sum(line is not None and " peer_down" in line for node in cluster.nodes.values()
+               for line in node.lines)
 
 
 # What turns do where shares stop nobody: 64,000 waits are more than one identity may have.
-LIMITS = "[limits]\nwaits_per_identity = 0\nwaits_per_address = 0\nrequests_per_identity = 0\nrequests_per_address = 0\n"
+LIMITS = ("[limits]\nwaits_per_identity = 0\nwaits_per_address = 0\nrequests_per_identity = 0\n"
+          "requests_per_address = 0\n")
 
 
 def try_attack(name, args, authority):
     context = multiprocessing.get_context("spawn")
     tls = (authority.section, authority.context()) if name in OVER_TLS else (None, None)
-    with pawltest.Cluster(os.path.abspath(args.pawld), node=LIMITS, tls=tls[0]) as cluster, cluster.client("a", timeout=60, tls=tls[1]) as victim:
+    with pawltest.Cluster(os.path.abspath(args.pawld), node=LIMITS,
+                          tls=tls[0]) as cluster, cluster.client("a", timeout=60,
+                                                                 tls=tls[1]) as victim:
         ready, node = context.Event(), cluster.nodes["a"]
         if args.first:
             put_first(cluster)
         measure(victim, SETTLE_S)
         result = {"before": measure_windows(victim, node, args)}
         links = broken_links(cluster)
-        attacker = context.Process(target=attack, args=(name, cluster.clients["a"], ready, authority), daemon=True)
+        attacker = context.Process(target=attack, args=(name, cluster.clients["a"], ready,
+                                                        authority), daemon=True)
         attacker.start()
         try:
             assert ready.wait(60), "the attack has not begun"
@@ -437,7 +463,8 @@ def problem(name, result, times, floors):
     for what, floor in floors.items():
         before, during = result["before"][what], result["during"][what]
         if during > max(times * before, floor):
-            return "%s: %s %.1f ms, more than %g times the %.1f ms before" % (name, what, during, times, before)
+            return "%s: %s %.1f ms, more than %g times the %.1f ms before" % (
+                name, what, during, times, before)
     return None
 
 
@@ -456,15 +483,19 @@ def main():
         args.first = False
     strangers_attack.allow_files()
     results, problems, authority = {}, [], strangers_attack.Authority()
-    print("| Attack | p50 | p99 | longest | no processor | p50 during | p99 during | longest during | no processor | refused | broken links |")
+    print("| Attack | p50 | p99 | longest | no processor | p50 during | p99 during | longest "
+          "during | no processor | refused | broken links |")
     print("| :-- |" + " --: |" * 10)
     try:
         for name in args.only.split(","):
             r = results[name] = try_attack(name, args, authority)
             numbers = [form % r[when][what] for when in ("before", "during")
-                       for what, form in (("p50", "%.1f ms"), ("p99", "%.1f ms"), ("longest", "%.0f ms"), ("waited", "%.0f %%"))]
-            print("| %s | %s | %d | %d |" % (ATTACKS[name].__doc__, " | ".join(numbers), r["during"]["refused"], r["broken_links"]), flush=True)
-            problems.append(args.judge and problem(name, r, args.judge, FLOORS_FIRST_MS if args.first else FLOORS_MS))
+                       for what, form in (("p50", "%.1f ms"), ("p99", "%.1f ms"),
+                                          ("longest", "%.0f ms"), ("waited", "%.0f %%"))]
+            print("| %s | %s | %d | %d |" % (ATTACKS[name].__doc__, " | ".join(numbers),
+                                             r["during"]["refused"], r["broken_links"]), flush=True)
+            problems.append(args.judge and problem(name, r, args.judge,
+                                                   FLOORS_FIRST_MS if args.first else FLOORS_MS))
     finally:
         authority.remove()
     if args.json:

@@ -1,4 +1,5 @@
-"""Strangers at the ports of a node: silent sockets, half-open TLS connections, replayed ClientHellos; and what others notice of them.
+"""Strangers at the ports of a node: silent sockets, half-open TLS connections, replayed
+ClientHellos; and what others notice of them.
 
     strangers_attack.py PAWLD       prints the figures of docs/security.md, section Strangers
 """
@@ -26,27 +27,33 @@ class Authority:
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="pawl-strangers-")
-        self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt", "-days", "2")
+        self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt",
+                 "-days", "2")
         for name, uri in (("a", "node:a"), ("b", "node:b"), ("c", "node:c"), ("ops", "client:ops")):
             self.make(name, "pawl:" + uri)
 
     def run(self, *arguments):
-        new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes") if arguments[0] == "req" else ()
-        subprocess.run(("openssl",) + arguments + new_key, cwd=self.dir, check=True, stderr=subprocess.DEVNULL)
+        new_key = (("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+                   if arguments[0] == "req" else ())
+        subprocess.run(("openssl",) + arguments + new_key, cwd=self.dir, check=True,
+                       stderr=subprocess.DEVNULL)
 
     def make(self, name, uri):
         self.run("req", "-subj", "/CN=" + name, "-keyout", name + ".key", "-out", name + ".csr")
         with open(self.path(name + ".ext"), "w") as f:
             f.write("subjectAltName = URI:%s, IP:127.0.0.1\n" % uri)
-        self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+        self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                 "-CAcreateserial", "-days", "2",
                  "-extfile", name + ".ext", "-out", name + ".crt")
 
     def path(self, name):
         return os.path.join(self.dir, name)
 
     def section(self, _, name):
-        return "ca = %s\ncert = %s\nkey = %s\n%s" % (self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"),
-                                                    pawltest.rights(self.dir, ("ops", pawltest.ALL)))
+        return "ca = %s\ncert = %s\nkey = %s\n%s" % (self.path("ca.crt"), self.path(name + ".crt"),
+                                                     self.path(name + ".key"),
+                                                    pawltest.rights(self.dir,
+                                                                    ("ops", pawltest.ALL)))
 
     def context(self):
         return pawltest.tls_context(self.path("ca.crt"), self.path("ops.crt"), self.path("ops.key"))
@@ -80,10 +87,12 @@ def client_hello():
 
 
 def open_sockets(address, count, first_bytes=b"", from_host=""):
-    """Connections that say `first_bytes` and then nothing. Those that the node closes stay in the list."""
+    """Connections that say `first_bytes` and then nothing. Those that the node closes stay in the
+    list."""
     sockets = []
     for _ in range(count):
-        s = socket.create_connection(pawltest.split(address), pawltest.PATIENCE, (from_host, 0) if from_host else None)
+        s = socket.create_connection(pawltest.split(address), pawltest.PATIENCE,
+                                     (from_host, 0) if from_host else None)
         if first_bytes:
             s.sendall(first_bytes)
         sockets.append(s)
@@ -118,7 +127,9 @@ class Flood:
 
     def __init__(self, address, rate, seconds):
         self.sent = multiprocessing.Value("L", 0, lock=False)
-        self.process = multiprocessing.Process(target=_flood, args=(address, rate, seconds, self.sent), daemon=True)
+        self.process = multiprocessing.Process(target=_flood,
+                                               args=(address, rate, seconds, self.sent),
+                                               daemon=True)
 
     def __enter__(self):
         self.process.start()
@@ -131,7 +142,8 @@ class Flood:
 
 
 def latencies(client, seconds):
-    """Of an acquire and of a release in turn, in seconds, sorted. One that is refused took as long as the refusal."""
+    """Of an acquire and of a release in turn, in seconds, sorted. One that is refused took as long
+    as the refusal."""
     times, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         times += _acquire_and_release(client)
@@ -155,12 +167,14 @@ def quantile(times, q):
 
 
 class Silent:
-    """Keeps `count` silent sockets on each of the addresses, from threads: whoever is sent away comes again at once. Use in a with statement."""
+    """Keeps `count` silent sockets on each of the addresses, from threads: whoever is sent away
+    comes again at once. Use in a with statement."""
 
     def __init__(self, addresses, count):
         self.addresses, self.count, self.over = [pawltest.split(a) for a in addresses], count, False
         self.held = {a: [] for a in self.addresses}
-        self.threads = [threading.Thread(target=self._hold, args=(a,), daemon=True) for a in self.addresses] if count else []
+        self.threads = ([threading.Thread(target=self._hold, args=(a,), daemon=True)
+                         for a in self.addresses] if count else [])
 
     def _hold(self, address):
         held = self.held[address]
@@ -178,7 +192,8 @@ class Silent:
         for thread in self.threads:
             thread.start()
         end = time.monotonic() + 2
-        while self.threads and time.monotonic() < end and any(len(h) < self.count * 0.7 for h in self.held.values()):
+        while (self.threads and time.monotonic() < end
+               and any(len(h) < self.count * 0.7 for h in self.held.values())):
             time.sleep(0.01)
         return self
 
@@ -203,8 +218,9 @@ def is_open(s):
 
 
 def restart(cluster, name, strangers):
-    """Seconds from a start of the master, after a crash, until it votes, while others keep so many silent sockets on the peer port of
-    every node. None: it does not vote within pawltest.PATIENCE."""
+    """Seconds from a start of the master, after a crash, until it votes, while others keep so many
+    silent sockets on the peer port of every node. None: it does not vote within
+    pawltest.PATIENCE."""
     cluster.nodes[name].kill()
     with Silent(cluster.peers.values(), strangers):
         begin = time.monotonic()
@@ -220,8 +236,10 @@ def _print_restarts(pawld, authority):
     with Cluster(pawld, tls=authority.section) as cluster:
         for strangers in (0, 64, 200):
             took = restart(cluster, "c", strangers)
-            print("%4d silent sockets on each peer port while a master starts: it votes after %s" % (
-                strangers, "%.2f s" % took if took else "never (%d s)" % pawltest.PATIENCE), flush=True)
+            print("%4d silent sockets on each peer port while a master starts: it votes after %s"
+                  % (
+                strangers, "%.2f s" % took if took else "never (%d s)" % pawltest.PATIENCE),
+                  flush=True)
             if not took:
                 cluster.nodes["c"].wait_log(" voting ")
 
@@ -240,12 +258,14 @@ def _print_half_open(pawld, authority, count):
         except OSError as e:
             entered = "a client does not get in: %s" % type(e).__name__
         print("%d half-open TLS connections: %d stay open, %.0f MB more, %s" % (
-            count, sum(map(is_open, held)), (resident_kilobytes(node) - before) / 1024, entered), flush=True)
+            count, sum(map(is_open, held)), (resident_kilobytes(node) - before) / 1024, entered),
+              flush=True)
         close_all(held)
 
 
 def _print_flood(pawld, authority):
-    with Cluster(pawld, tls=authority.section) as cluster, cluster.client("a", tls=authority.context()) as client:
+    with Cluster(pawld, tls=authority.section) as cluster, \
+            cluster.client("a", tls=authority.context()) as client:
         latencies(client, 0.5)
         for rate in (0, 300, 1300):
             if rate == 0:
@@ -256,7 +276,8 @@ def _print_flood(pawld, authority):
                     times = latencies(client, 3)
                 sent = flood.sent.value / 4
             print("%4.0f ClientHellos a second: others' p50 %.2f ms, p99 %.2f ms, %d requests" % (
-                sent, quantile(times, 0.5) * 1000, quantile(times, 0.99) * 1000, len(times)), flush=True)
+                sent, quantile(times, 0.5) * 1000, quantile(times, 0.99) * 1000, len(times)),
+                  flush=True)
 
 
 def main():

@@ -3,8 +3,9 @@
     strangers_test.py PAWLD Strangers       what the suite runs
     strangers_test.py PAWLD Flood           by hand: others hardly notice a flood
 
-Flood is not in the suite because it compares times: a busy machine fails it though the node is well, and a node that is a little
-worse than it should be can pass. Run it on a machine that does nothing else, and read the figures that it prints.
+Flood is not in the suite because it compares times: a busy machine fails it though the node is
+well, and a node that is a little worse than it should be can pass. Run it on a machine that does
+nothing else, and read the figures that it prints.
 """
 
 import concurrent.futures
@@ -50,15 +51,19 @@ class Strangers(Nodes):
         lines, before = len(node.lines), attack.resident_kilobytes(node)
         evicted = status.call("status")["handshakes_evicted"]
         held = attack.open_sockets(self.cluster.clients["a"], 2000, attack.client_hello()[:200])
-        held += attack.open_sockets(self.cluster.clients["a"], 200, attack.client_hello()[:200], "127.0.0.2")
-        self.connect().call("ping")  # it stood behind all of them in the kernel: the node has accepted each
+        held += attack.open_sockets(self.cluster.clients["a"], 200, attack.client_hello()[:200],
+                                    "127.0.0.2")
+        # It stood behind all of them in the kernel: the node has accepted each.
+        self.connect().call("ping")
         self.assertLessEqual(sum(map(attack.is_open, held[:2000])), 128)
         now = status.call("status")
         self.assertLess(attack.resident_kilobytes(node) - before, 48 * 1024)
         self.assertLessEqual(now["handshakes"], 256)  # 128 from each address
         self.assertGreater(now["handshakes_evicted"] - evicted, 1900)
-        node.wait_log(" client_refused ", " from=127.0.0.1:", "it was closed for a newer connection", start=lines)
-        time.sleep(1)  # of so many a second a few are logged, and the next line says how many were not
+        node.wait_log(" client_refused ", " from=127.0.0.1:",
+                      "it was closed for a newer connection", start=lines)
+        # Of so many a second a few are logged, and the next line says how many were not.
+        time.sleep(1)
         held += attack.open_sockets(self.cluster.clients["a"], 140, b"\x16")
         node.wait_log(" client_refused ", " suppressed=", start=lines)
         self.assertLess(sum(" client_refused " in line for line in node.lines[lines:] if line), 200)
@@ -84,20 +89,23 @@ class Strangers(Nodes):
 
 class Flood(Nodes):
     def test_others_hardly_notice_a_flood_of_client_hellos(self):
-        """By the ratio to what they see while another node is flooded: the flood takes its share of the machine in either case. The
-        machine may be busy with other things, too, so the best of five tries counts."""
+        """By the ratio to what they see while another node is flooded: the flood takes its share of
+        the machine in either case. The machine may be busy with other things, too, so the best of
+        five tries counts."""
         client, seen = self.connect(), []
         for _ in range(5):
             with attack.Flood(self.cluster.clients["c"], 300, 1.5):
                 elsewhere = attack.latencies(client, 1)
             with attack.Flood(self.cluster.clients["a"], 300, 1.5):
                 here = attack.latencies(client, 1)
-            seen.append([round(attack.quantile(times, q) * 1000, 2) for times in (elsewhere, here) for q in (0.5, 0.99)])
+            seen.append([round(attack.quantile(times, q) * 1000, 2) for times in (elsewhere, here)
+                         for q in (0.5, 0.99)])
             print("ms: flood elsewhere p50 %s p99 %s, here p50 %s p99 %s" % tuple(seen[-1]))
             if seen[-1][2] < 10 * seen[-1][0] + 5 and seen[-1][3] < 10 * seen[-1][1] + 20:
                 return
             time.sleep(2)
-        self.fail("p50 and p99, in ms, while another node is flooded and while this one is: %r" % seen)
+        self.fail("p50 and p99, in ms, while another node is flooded and while this one is: %r"
+                  % seen)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Single candidates (candidate.c) that do what they are told, and the lines that they write, as they come."""
+"""Single candidates (candidate.c) that do what they are told, and the lines that they write, as
+they come."""
 
 import subprocess
 import threading
@@ -16,7 +17,8 @@ class Candidate:
 
     def __init__(self, program, endpoints, name, **settings):
         self.name, self.lines, self.seen = name, [], threading.Condition()
-        self.process = subprocess.Popen([program, endpoints, name, "-", *("%s=%s" % item for item in settings.items())],
+        self.process = subprocess.Popen([program, endpoints, name,
+                                         "-", *("%s=%s" % item for item in settings.items())],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -38,7 +40,8 @@ class Candidate:
         """The words of the first such line from number `start` on: waits for it."""
         with self.seen:
             if not self.seen.wait_for(lambda: self.find(letter, start, holds), patience):
-                raise AssertionError("%s has not written %s: %s" % (self.name, letter, self.lines[-5:]))
+                raise AssertionError("%s has not written %s: %s"
+                                     % (self.name, letter, self.lines[-5:]))
             return self.find(letter, start, holds)
 
     def await_renewal(self, after):

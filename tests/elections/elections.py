@@ -1,4 +1,5 @@
-"""Many candidates among real nodes under attack, and what came of it. See scripts/soak-elections."""
+"""Many candidates among real nodes under attack, and what came of it. See
+scripts/soak-elections."""
 
 import argparse
 import os
@@ -40,11 +41,14 @@ class Candidate:
         self.path = os.path.join(cluster.dir, "history-%04d" % number)
         endpoints = [n.endpoint for _, n in sorted(cluster.nodes.items())]
         at = number % len(endpoints)
-        kind = {"disconnect": number % 2, "priority": number // 2 % 3, "takeover": number % 7 == 0, "again": number % 3 == 0,
+        kind = {"disconnect": number % 2, "priority": number // 2 % 3, "takeover": number % 7 == 0,
+                "again": number % 3 == 0,
                 "delay": 300 if number % 5 == 0 else 0, "watch": number % 2}
         self.process = nodes.spawn(cluster.net, "clients", [
-            crowd.program, ",".join(endpoints[at:] + endpoints[:at]), self.name, self.path, "elections=" + ",".join(ELECTIONS),
-            "lease=%d" % LEASE_MS, "wild=%d" % (cluster.seed % 1000000 * 1000 + number), "others=%d" % crowd.size,
+            crowd.program, ",".join(endpoints[at:] + endpoints[:at]), self.name, self.path,
+            "elections=" + ",".join(ELECTIONS),
+            "lease=%d" % LEASE_MS, "wild=%d" % (cluster.seed % 1000000 * 1000 + number),
+            "others=%d" % crowd.size,
             *("%s=%d" % item for item in kind.items())], stdin=subprocess.PIPE, bufsize=0)
 
     def say(self, line):
@@ -94,7 +98,8 @@ class Crowd:
             worker.go_on()
 
     def dead(self):
-        return [(w.name, w.process.returncode) for w in self.workers if w.process.poll() is not None]
+        return [(w.name, w.process.returncode) for w in self.workers
+                if w.process.poll() is not None]
 
     def say(self, line):
         for worker in self.workers:
@@ -118,11 +123,13 @@ class Crowd:
 
 
 class Nemesis(nemesis.Nemesis):
-    """The faults of the soak, but more of those that strike candidates, and of these leaders above all."""
+    """The faults of the soak, but more of those that strike candidates, and of these leaders above
+    all."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.table += [(30, self.stop_leader), (30, self.kill_leader), (10, self.stop_worker), (10, self.kill_worker)]
+        self.table += [(30, self.stop_leader), (30, self.kill_leader), (10, self.stop_worker),
+                       (10, self.kill_worker)]
 
     def leader(self):
         """The place of one that leads, as some node sees it; None: nobody was found."""
@@ -153,7 +160,8 @@ class Answers:
         self.crowd, self.tails = crowd, {w: judge.Tail(w.path) for w in crowd.workers}
 
     def ask(self):
-        """By election: the set of those who say that they lead, and the set of those that are taken for the leader; or why not."""
+        """By election: the set of those who say that they lead, and the set of those that are taken
+        for the leader; or why not."""
         led, taken = {e: set() for e in ELECTIONS}, {e: set() for e in ELECTIONS}
         self.crowd.say("ask")
         missing = {(w, e) for w in self.tails for e in ELECTIONS}
@@ -200,13 +208,15 @@ class Run:
         crowd.say("calm")
         answers = Answers(crowd)
         try:
-            soak.wait_until(answers.agreement, "one leader, known to all, after the healing", HEALED_WITHIN)
+            soak.wait_until(answers.agreement, "one leader, known to all, after the healing",
+                            HEALED_WITHIN)
             took = time.monotonic() - began
             before = answers.ask()
             while time.monotonic() - began < took + QUIET:
                 now = answers.ask()
                 if now != before:
-                    raise soak.Failed("not so any more although nothing happens: %s, then %s" % (before, now))
+                    raise soak.Failed("not so any more although nothing happens: %s, then %s"
+                                      % (before, now))
         finally:
             answers.close()
         return took
@@ -217,32 +227,41 @@ class Run:
         self.cluster.write_configs(names)
         for node in self.cluster.nodes.values():
             node.start()
-        soak.wait_until(lambda: soak.all_well(self.cluster.nodes.values()), "the cluster's birth", BIRTH)
-        crowd = Crowd(self.cluster, os.path.join(self.args.build, "tests", "elections", "candidate"), self.args.candidates)
+        soak.wait_until(lambda: soak.all_well(self.cluster.nodes.values()), "the cluster's birth",
+                        BIRTH)
+        crowd = Crowd(self.cluster, os.path.join(self.args.build, "tests", "elections",
+                                                 "candidate"), self.args.candidates)
         try:
-            attacker = Nemesis(self.cluster, crowd, self.args.seed, False, not self.args.true_clocks)
+            attacker = Nemesis(self.cluster, crowd, self.args.seed, False,
+                               not self.args.true_clocks)
             attacker.run(time.monotonic() + self.args.seconds, self.tell)
             attacker.heal()
-            soak.wait_until(lambda: soak.all_well(self.cluster.nodes.values()), "all nodes well after the healing")
+            soak.wait_until(lambda: soak.all_well(self.cluster.nodes.values()),
+                            "all nodes well after the healing")
             took = self.settle(crowd)
             if self.cluster.crashes or crowd.dead():
-                raise soak.Failed("ended by themselves: %s %s" % (self.cluster.crashes, crowd.dead()))
+                raise soak.Failed("ended by themselves: %s %s"
+                                  % (self.cluster.crashes, crowd.dead()))
             crowd.end()
         finally:
             crowd.close()
             verdict = judge.Verdict(crowd.histories())
             print("judged: " + soak.line_of(verdict.counts), flush=True)
             if verdict.wrong:
-                raise soak.Failed("%d violations:\n%s" % (len(verdict.wrong), "\n".join(verdict.wrong[:20])))
+                raise soak.Failed("%d violations:\n%s"
+                                  % (len(verdict.wrong), "\n".join(verdict.wrong[:20])))
         return {**attacker.counts, **verdict.counts, "settled_ms": int(took * 1000)}
 
 
 def too_little(args, counts):
     minutes = args.seconds / 60
     # What faults are drawn is chance: in a minute, less than half of what is usual has to be there.
-    least = {"leaderships": 60 * minutes, "kills": minutes / 2, "leaders_killed": minutes, "leaders_stopped": minutes,
-             "observed": 1000 * minutes, "events": 1000 * minutes, "stepped_down": minutes / 4 if minutes >= 3 else 0}
-    return ["%s only %d times, not %.0f" % (name, counts.get(name, 0), number) for name, number in least.items()
+    least = {"leaderships": 60 * minutes, "kills": minutes / 2, "leaders_killed": minutes,
+             "leaders_stopped": minutes,
+             "observed": 1000 * minutes, "events": 1000 * minutes,
+             "stepped_down": minutes / 4 if minutes >= 3 else 0}
+    return ["%s only %d times, not %.0f" % (name, counts.get(name, 0), number)
+            for name, number in least.items()
             if counts.get(name, 0) < int(number)]
 
 
@@ -256,15 +275,19 @@ def attempt(args, folder):
 
 
 def arguments(text):
-    parser = argparse.ArgumentParser(prog="soak-elections", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="soak-elections", description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--masters", type=int, choices=[3, 5], default=5)
     parser.add_argument("--candidates", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
-    parser.add_argument("--true-clocks", action="store_true", help="no rates of their own: for builds with a sanitizer")
-    parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
-    parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
+    parser.add_argument("--true-clocks", action="store_true",
+                        help="no rates of their own: for builds with a sanitizer")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep histories and logs also after a good run")
+    parser.add_argument("--count", action="store_true",
+                        help='end with the line "passed=N failed=M skipped=K"')
     return parser.parse_args()
 
 
@@ -278,7 +301,8 @@ def main(text):
     args.seed = random.randrange(1 << 31) if args.seed is None else args.seed
     signal.signal(signal.SIGTERM, soak.interrupted)
     folder = tempfile.mkdtemp(prefix="pawl-elections-")
-    print("seed %d: %d masters, %d candidates, %.0f s" % (args.seed, args.masters, args.candidates, args.seconds), flush=True)
+    print("seed %d: %d masters, %d candidates, %.0f s"
+          % (args.seed, args.masters, args.candidates, args.seconds), flush=True)
     failure = "interrupted"
     try:
         attempt(args, folder)

@@ -1,12 +1,14 @@
-"""Judges what candidates wrote down (candidate.c): whether two ever led at once, whether tokens grew, and whether everybody who
-observed saw every change in order. All of them ran on one machine: its clock is true time, and the only one."""
+"""Judges what candidates wrote down (candidate.c): whether two ever led at once, whether tokens
+grew, and whether everybody who observed saw every change in order. All of them ran on one machine:
+its clock is true time, and the only one."""
 
 import collections
 import os
 
 
 class Term:
-    """One leadership: from `begin`, when it was known to have begun, to `end`, up to which it was acted on."""
+    """One leadership: from `begin`, when it was known to have begun, to `end`, up to which it was
+    acted on."""
 
     def __init__(self, who, words):
         self.who, self.begin, self.first = who, int(words[1]), int(words[3])
@@ -20,7 +22,8 @@ class Term:
 
     def __repr__(self):
         return "%s with token %d%s from %.6f to %.6f s%s" % (
-            self.who, self.first, "" if self.first == self.last else " to %d" % self.last, self.begin / 1e9, self.end / 1e9,
+            self.who, self.first, "" if self.first == self.last else " to %d" % self.last,
+            self.begin / 1e9, self.end / 1e9,
             "" if self.closed else ", open")
 
 
@@ -60,13 +63,15 @@ class History:
         elif kind == "O":
             self.observed[words[2]].append((int(words[1]), int(words[3]), words[4]))
         elif kind == "W":
-            self.events.append((int(words[1]), words[2], words[3], int(words[4]), words[5], words[6]))
+            self.events.append((int(words[1]), words[2], words[3], int(words[4]), words[5],
+                                words[6]))
         elif kind == "F":
             self.failed.append(" ".join(words))
 
 
 class Tail:
-    """The lines that a file gets from now on. What is written at once may be seen in parts: a line counts once it is whole."""
+    """The lines that a file gets from now on. What is written at once may be seen in parts: a line
+    counts once it is whole."""
 
     def __init__(self, path):
         self.file, self.part = open(path), ""
@@ -88,7 +93,8 @@ class Verdict:
             self.wrong += h.wrong
             self.wrong += ["%s failed: %s" % (h.who, f) for f in h.failed]
         self.elections = sorted({e for h in histories for e in h.terms})
-        self.terms = {e: sorted((t for h in histories for t in h.terms[e]), key=lambda t: t.begin) for e in self.elections}
+        self.terms = {e: sorted((t for h in histories for t in h.terms[e]), key=lambda t: t.begin)
+                      for e in self.elections}
         for election, terms in self.terms.items():
             self.judge_terms(election, terms)
         for h in histories:
@@ -106,27 +112,32 @@ class Verdict:
             if latest and term.begin < latest.end:
                 self.wrong.append("%s: two led at once: %r, and %r" % (election, latest, term))
             if latest and term.first <= latest.last:
-                self.wrong.append("%s: the token does not grow: %r, then %r" % (election, latest, term))
+                self.wrong.append("%s: the token does not grow: %r, then %r"
+                                  % (election, latest, term))
             if latest:
-                self.counts["longest_without_ms"] = max(self.counts["longest_without_ms"], (term.begin - latest.end) // 1000000)
+                self.counts["longest_without_ms"] = max(self.counts["longest_without_ms"],
+                                                        (term.begin - latest.end) // 1000000)
             latest = term if not latest or term.end > latest.end else latest
 
     def judge_observed(self, history, election, seen):
-        """Nobody is shown an older leader after a newer one, and all are shown the same one with the same token."""
+        """Nobody is shown an older leader after a newer one, and all are shown the same one with
+        the same token."""
         highest = 0
         for _, token, owner in seen:
             self.counts["observed"] += 1
             if token and token < highest:
-                self.wrong.append("%s: %s was shown the leader of token %d after that of %d" % (election, history.who, token, highest))
+                self.wrong.append("%s: %s was shown the leader of token %d after that of %d"
+                                  % (election, history.who, token, highest))
             if token and self.owners.setdefault((election, token), owner) != owner:
                 self.wrong.append("%s: %s was shown %s with token %d, which is %s's" % (
                     election, history.who, owner, token, self.owners[election, token]))
             highest = max(highest, token)
 
     def judge_events(self, history):
-        """From one overflow to the next the end of each leadership is told before the next one, and never an older one after a newer
-        one. One that a node took for expired, because no extension reached it, may be told of again, and so may one that was part of
-        the present state already. What a node could not hear of is made good by a later overflow."""
+        """From one overflow to the next the end of each leadership is told before the next one, and
+        never an older one after a newer one. One that a node took for expired, because no extension
+        reached it, may be told of again, and so may one that was part of the present state already.
+        What a node could not hear of is made good by a later overflow."""
         seen = collections.defaultdict(list)
         for event in history.events:
             if event[1] == "overflow":
@@ -143,7 +154,8 @@ class Verdict:
     def judge_part(self, history, key, part, excused):
         holder, highest, locks = None, 0, set()
         for _, kind, _, token, lock, owner in part:
-            where = "%s: %s was told %s of %s with token %d" % (key, history.who, kind, owner, token)
+            where = "%s: %s was told %s of %s with token %d" % (
+                key, history.who, kind, owner, token)
             if kind in ("present", "acquired"):
                 if holder and holder != lock and kind == "acquired":
                     self.wrong.append("%s, and not that %s had gone" % (where, holder))
@@ -160,14 +172,16 @@ class Verdict:
             self.judge_complete(history, key, locks, (min(tokens), max(tokens)), excused)
 
     def judge_complete(self, history, key, locks, tokens, excused):
-        """excused: an overflow said that something may be missing, or the process ended before one could."""
+        """excused: an overflow said that something may be missing, or the process ended before one
+        could."""
         for term in self.terms[key]:
             if tokens[0] < term.first and term.last < tokens[1]:
                 self.counts["watched"] += 1
                 if not locks.intersection(term.locks):
                     self.counts["watched_unseen"] += 1
                     if not excused:
-                        self.wrong.append("%s: %s was told neither of %r, nor that something is missing" % (key, history.who, term))
+                        self.wrong.append("%s: %s was told neither of %r, nor that something is "
+                                          "missing" % (key, history.who, term))
 
 
 def load(path, who, killed=None):

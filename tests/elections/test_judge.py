@@ -9,13 +9,16 @@ ONE, OTHER = "11" * 16, "22" * 16
 
 
 def term(begin, end, token, lock=ONE, until=None):
-    """Led from begin to end, and said in the middle that it would until then; without an end until it said it would."""
-    lines = ["L %d e %d %s %d\n" % (begin, token, lock, until or end), "A %d e %d %s %d\n" % (begin + 1, token, lock, until or end)]
+    """Led from begin to end, and said in the middle that it would until then; without an end until
+    it said it would."""
+    lines = ["L %d e %d %s %d\n" % (begin, token, lock, until or end),
+             "A %d e %d %s %d\n" % (begin + 1, token, lock, until or end)]
     return lines + (["E %d e %d\n" % (end, end)] if end else [])
 
 
 def wrong(*histories):
-    return judge.Verdict([judge.History("c%d" % i, lines, None) for i, lines in enumerate(histories)]).wrong
+    return judge.Verdict([judge.History("c%d" % i, lines, None)
+                          for i, lines in enumerate(histories)]).wrong
 
 
 def event(at, kind, token, lock, owner="c0"):
@@ -71,11 +74,13 @@ class Judge(unittest.TestCase):
         self.assertEqual(wrong([first, event(2, "released", 1, ONE), second]), [])
         self.assertEqual(len(wrong([first, second])), 1)
         self.assertEqual(len(wrong([second, event(4, "expired", 2, OTHER), first])), 1)
-        self.assertEqual(wrong([first, "W 2 overflow - 0 - -\n", event(3, "present", 2, OTHER)]), [])
+        self.assertEqual(wrong([first, "W 2 overflow - 0 - -\n", event(3, "present", 2, OTHER)]),
+                         [])
 
     def test_a_watch_that_leaves_out_one_without_a_word(self):
         led = [term(0, 1, 1, ONE), term(2, 3, 2, "33" * 16), term(4, 5, 3, OTHER)]
-        told = [event(1, "acquired", 1, ONE), event(2, "released", 1, ONE), event(5, "acquired", 3, OTHER, "c2")]
+        told = [event(1, "acquired", 1, ONE), event(2, "released", 1, ONE),
+                event(5, "acquired", 3, OTHER, "c2")]
         self.assertEqual(len(wrong(*led, told)), 1)
         self.assertEqual(wrong(*led, [*told, "W 6 overflow - 0 - -\n"]), [])
 

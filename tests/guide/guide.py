@@ -1,4 +1,5 @@
-"""What the tests of the guide share: a cluster, the programs of docs/guide/examples as its pages start them, and the pages."""
+"""What the tests of the guide share: a cluster, the programs of docs/guide/examples as its pages
+start them, and the pages."""
 
 import os
 import re
@@ -30,7 +31,8 @@ class Program:
     """A process, and the lines that it prints."""
 
     def __init__(self, arguments, env, cwd=None):
-        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT,
                                         text=True, env=env, cwd=cwd)
         self.lines, self.seen = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -67,7 +69,8 @@ class Program:
 
 
 class Recipe(unittest.TestCase):
-    """One cluster of three for all tests of a class; each test has a directory, $PWD, of its own."""
+    """One cluster of three for all tests of a class; each test has a directory, $PWD, of its
+    own."""
     tls = None
 
     @classmethod
@@ -82,7 +85,8 @@ class Recipe(unittest.TestCase):
 
     def env(self, **more):
         path = os.pathsep.join([EXAMPLES, os.path.dirname(Paths.pawl), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PAWL_ENDPOINTS": self.endpoints, **more}
+        return {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1",
+                "PAWL_ENDPOINTS": self.endpoints, **more}
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -101,7 +105,8 @@ class Recipe(unittest.TestCase):
         return program
 
     def start_c(self, name, *arguments):
-        return self.start("stdbuf", "-oL", os.path.join(Paths.programs, name), self.endpoints, *arguments)
+        return self.start("stdbuf", "-oL", os.path.join(Paths.programs, name),
+                          self.endpoints, *arguments)
 
     def finish(self, *arguments, status=0):
         """What it printed; it has to end with that status."""

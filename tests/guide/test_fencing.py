@@ -1,4 +1,5 @@
-"""The fencing pages of docs/guide: a stale token changes nothing, in a plain file, in SQLite and in PostgreSQL."""
+"""The fencing pages of docs/guide: a stale token changes nothing, in a plain file, in SQLite and in
+PostgreSQL."""
 
 import glob
 import os
@@ -37,23 +38,27 @@ class File(Recipe):
 
     def test_in_c_likewise(self):
         def append(token, line, status=0):
-            self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", token, line, status=status)
+            self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", token,
+                        line, status=status)
         self.check_guard(append, 1)
 
     def test_in_python_likewise(self):
         def append(token, line, status=0):
-            self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal", "ledger", token, line, status=status)
+            self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal",
+                        "ledger", token, line, status=status)
         self.check_guard(append, 1)
 
     def test_all_keep_one_store(self):
         self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", "9", "nine")
         self.finish("append.sh", "journal", "ledger", "8", "stale", status=1)
-        self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal", "ledger", "8", "stale", status=1)
+        self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal",
+                    "ledger", "8", "stale", status=1)
         self.assertEqual(self.finish("pawl", "fence", "show", "journal.fence", "ledger"), ["9"])
 
     def test_a_holder_that_was_stalled_writes_nothing_after_its_successor(self):
         stalled = self.call("acquire", key="ledger", lease_ms=5000)
-        self.call("break", key="ledger", token=stalled["token"], now=True)  # as if its lease had run out: it does not know
+        # As if its lease had run out: it does not know.
+        self.call("break", key="ledger", token=stalled["token"], now=True)
         self.finish("pawl", "run", "ledger", "--lease", "5s", "--", "sh", "-c",
                     'append.sh journal "$PAWL_KEY" "$PAWL_TOKEN" new')
         self.finish("append.sh", "journal", "ledger", str(stalled["token"]), "stale", status=1)
@@ -78,18 +83,21 @@ class Sqlite(Recipe):
             db.close()
 
     def write_line(self, token, line, status=0):
-        return self.finish("env", "PAWL_TOKEN=%d" % token, "ledger.sqlite.py", "ledger.db", line, status=status)
+        return self.finish("env", "PAWL_TOKEN=%d" % token, "ledger.sqlite.py", "ledger.db", line,
+                           status=status)
 
     def test_an_older_token_writes_nothing(self):
         self.write_line(5, "five")
         self.write_line(7, "seven")
-        self.assertEqual(self.write_line(6, "stale", status=1), ["not written: fenced: somebody newer was here"])
+        self.assertEqual(self.write_line(6, "stale", status=1),
+                         ["not written: fenced: somebody newer was here"])
         self.write_line(7, "seven again")
         self.assertEqual(self.ledger(), ["five", "seven", "seven again"])
 
     def test_under_the_lock_each_holder_has_a_newer_token(self):
         for line in ("one", "two"):
-            self.finish("pawl", "run", "ledger", "--lease", "5s", "--", "ledger.sqlite.py", "ledger.db", line)
+            self.finish("pawl", "run", "ledger", "--lease", "5s", "--", "ledger.sqlite.py",
+                        "ledger.db", line)
         self.assertEqual(self.ledger(), ["one", "two"])
 
     def test_no_token_is_refused(self):
@@ -114,11 +122,15 @@ class Postgresql(Recipe):
             account = pwd.getpwnam("nobody")
             cls.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(cls.data, account.pw_uid, account.pw_gid)
-        cls.pg("initdb", "--auth=trust", "--username=guide", "--no-sync", "--locale=C.UTF-8", "-D", cls.data + "/db")
+        cls.pg("initdb", "--auth=trust", "--username=guide", "--no-sync", "--locale=C.UTF-8", "-D",
+               cls.data + "/db")
         with open(cls.data + "/db/postgresql.conf", "a", encoding="utf-8") as f:
-            f.write("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\n" % cls.data)
-        cls.pg("pg_ctl", "start", "--wait", "--silent", "-D", cls.data + "/db", "-l", cls.data + "/log")
-        cls.addClassCleanup(cls.pg, "pg_ctl", "stop", "--silent", "--mode=immediate", "-D", cls.data + "/db")
+            f.write("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\n"
+                    % cls.data)
+        cls.pg("pg_ctl", "start", "--wait", "--silent", "-D", cls.data + "/db", "-l",
+               cls.data + "/log")
+        cls.addClassCleanup(cls.pg, "pg_ctl", "stop", "--silent", "--mode=immediate", "-D",
+                            cls.data + "/db")
 
     @classmethod
     def pg(cls, program, *arguments):
@@ -133,10 +145,12 @@ class Postgresql(Recipe):
 
     def env(self, **more):
         env = super().env(PGHOST=self.data, PGUSER="guide", PGDATABASE="postgres", **more)
-        return {**env, "PATH": BINARIES[-1] + os.pathsep + env["PATH"]}  # psql itself, not the wrapper that finds it
+        # Psql itself, not the wrapper that finds it.
+        return {**env, "PATH": BINARIES[-1] + os.pathsep + env["PATH"]}
 
     def psql(self):
-        return subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], env=self.env(), text=True, stdin=subprocess.PIPE,
+        return subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], env=self.env(),
+                                text=True, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def sql(self, text, refused=""):
@@ -150,33 +164,38 @@ class Postgresql(Recipe):
         return self.sql("SELECT line FROM ledger ORDER BY number")
 
     def write_line(self, token, line, status=0):
-        return self.finish("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=%d" % token, "-v", "line=" + line,
+        return self.finish("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=%d" % token, "-v",
+                           "line=" + line,
                            "-f", os.path.join(EXAMPLES, "ledger.postgresql.sql"), status=status)
 
     def test_an_older_token_writes_nothing(self):
         self.write_line(5, "five")
         self.write_line(7, "seven")
         lines = self.write_line(6, "stale", status=3)
-        self.assertTrue(any("fenced: somebody newer than token 6 of ledger was here" in line for line in lines), lines)
+        self.assertTrue(any("fenced: somebody newer than token 6 of ledger was here" in line
+                            for line in lines), lines)
         self.write_line(7, "again")
         self.assertEqual(self.ledger(), ["five", "seven", "again"])
 
     def test_a_client_that_goes_on_after_the_error_writes_nothing_either(self):
         self.write_line(7, "seven")
-        self.finish("psql", "-Xq", "-v", "token=6", "-v", "line=stale", "-f", os.path.join(EXAMPLES, "ledger.postgresql.sql"))
+        self.finish("psql", "-Xq", "-v", "token=6", "-v", "line=stale", "-f",
+                    os.path.join(EXAMPLES, "ledger.postgresql.sql"))
         self.assertEqual(self.ledger(), ["seven"])
 
     def test_under_the_lock_each_holder_has_a_newer_token(self):
         for line in ("one", "two"):
             self.finish("pawl", "run", "ledger", "--lease", "5s", "--", "sh", "-c",
-                        'psql -Xq -v ON_ERROR_STOP=1 -v token="$PAWL_TOKEN" -v line=%s -f "$0"' % line,
+                        'psql -Xq -v ON_ERROR_STOP=1 -v token="$PAWL_TOKEN" -v line=' + line
+                        + ' -f "$0"',
                         os.path.join(EXAMPLES, "ledger.postgresql.sql"))
         self.assertEqual(self.ledger(), ["one", "two"])
 
     def open_transaction(self, token, line):
         """A session that has passed the fence, written, and not committed."""
         session = self.psql()
-        session.stdin.write("BEGIN; SELECT pawl_fence('ledger', %d); INSERT INTO ledger (line) VALUES ('%s');\n"
+        session.stdin.write("BEGIN; SELECT pawl_fence('ledger', %d); INSERT INTO ledger (line) "
+                            "VALUES ('%s');\n"
                             "SELECT 'open';\n" % (token, line))
         session.stdin.flush()
         while session.stdout.readline() != "open\n":
@@ -190,7 +209,8 @@ class Postgresql(Recipe):
 
     def test_an_older_one_that_comes_while_a_newer_transaction_is_open_waits_and_is_refused(self):
         newer = self.open_transaction(7, "seven")
-        older = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=6", "-v", "line=stale",
+        older = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=6", "-v",
+                           "line=stale",
                            "-f", os.path.join(EXAMPLES, "ledger.postgresql.sql"))
         self.await_blocked()
         newer.communicate("COMMIT;\n", guide.PATIENCE)
@@ -199,7 +219,8 @@ class Postgresql(Recipe):
 
     def test_a_newer_one_waits_for_an_open_transaction_of_an_older_one(self):
         older = self.open_transaction(6, "six")
-        newer = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=7", "-v", "line=seven",
+        newer = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=7", "-v",
+                           "line=seven",
                            "-f", os.path.join(EXAMPLES, "ledger.postgresql.sql"))
         self.await_blocked()
         older.communicate("COMMIT;\n", guide.PATIENCE)
@@ -209,8 +230,10 @@ class Postgresql(Recipe):
     def test_readers_do_not_refuse_each_other_but_older_writers(self):
         self.sql("SELECT pawl_fence('ledger', 5)")
         self.sql("SELECT pawl_fence('ledger', 8, true); SELECT pawl_fence('ledger', 7, true)")
-        self.sql("SELECT pawl_fence('ledger', 4, true)", refused="fenced")  # a reader of before the writer
-        self.sql("SELECT pawl_fence('ledger', 6)", refused="fenced")        # a writer of before the readers
+        # A reader of before the writer.
+        self.sql("SELECT pawl_fence('ledger', 4, true)", refused="fenced")
+        # A writer of before the readers.
+        self.sql("SELECT pawl_fence('ledger', 6)", refused="fenced")
         self.sql("SELECT pawl_fence('ledger', 9); SELECT pawl_fence('ledger', 9)")
         self.sql("SELECT pawl_fence('ledger', 8, true)", refused="fenced")
 
@@ -222,9 +245,12 @@ class Postgresql(Recipe):
         self.sql(example("fence-rows.postgresql.sql"))
         self.sql("INSERT INTO report VALUES ('a', 'one', 5), ('b', 'one', 9)")
         self.sql("UPDATE report SET body = 'two', token = 7 WHERE id = 'a'")
-        self.sql("UPDATE report SET body = 'stale', token = 6 WHERE id = 'a'", refused="fenced: token 7 was here, yours is 6")
-        self.sql("UPDATE report SET body = 'stale', token = 8", refused="fenced")  # all rows or none
-        self.assertEqual(self.sql("SELECT id, body, token FROM report ORDER BY id"), ["a|two|7", "b|one|9"])
+        self.sql("UPDATE report SET body = 'stale', token = 6 WHERE id = 'a'",
+                 refused="fenced: token 7 was here, yours is 6")
+        # All rows or none.
+        self.sql("UPDATE report SET body = 'stale', token = 8", refused="fenced")
+        self.assertEqual(self.sql("SELECT id, body, token FROM report ORDER BY id"),
+                         ["a|two|7", "b|one|9"])
 
 
 if __name__ == "__main__":

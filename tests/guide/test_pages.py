@@ -1,4 +1,5 @@
-"""The pages of docs/guide: what they show is in the examples, what they tell one to type works, and every example is tested."""
+"""The pages of docs/guide: what they show is in the examples, what they tell one to type works, and
+every example is tested."""
 
 import os
 import re
@@ -48,8 +49,9 @@ class Pages(unittest.TestCase):
 
 
 class Commands(Recipe):
-    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile, or need real hosts. The nodes want
-    TLS and certificates, as those that scripts/run leaves running."""
+    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile,
+    or need real hosts. The nodes want TLS and certificates, as those that scripts/run leaves
+    running."""
 
     @classmethod
     def setUpClass(cls):
@@ -60,8 +62,10 @@ class Commands(Recipe):
             certificates.make(name, "pawl:node:" + name)
         certificates.make("me", "pawl:client:me")
         path = certificates.path
-        cls.certificates = {"PAWL_CACERT": path("ca.crt"), "PAWL_CERT": path("me.crt"), "PAWL_CERT_KEY": path("me.key")}
-        cls.tls = staticmethod(lambda _, name: "ca = %s\ncert = %s\nkey = %s\nclient_auth = required\n" % (
+        cls.certificates = {"PAWL_CACERT": path("ca.crt"), "PAWL_CERT": path("me.crt"),
+                            "PAWL_CERT_KEY": path("me.key")}
+        cls.tls = staticmethod(lambda _, name: "ca = %s\ncert = %s\nkey = %s\nclient_auth = "
+                                               "required\n" % (
             path("ca.crt"), path(name + ".crt"), path(name + ".key")))
         super().setUpClass()
         cls.endpoints = ",".join("tls://" + address for address in cls.endpoints.split(","))
@@ -78,8 +82,10 @@ class Commands(Recipe):
                 os.symlink(path, self.path(program))
         script = "".join(blocks(page(name), "sh"))
         with open(self.path("typed"), "w+", encoding="utf-8") as out:
-            typed = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", script], cwd=self.dir, env=self.env(),
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            typed = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", script], cwd=self.dir,
+                                     env=self.env(),
+                                     stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                     start_new_session=True)
             self.addCleanup(self.end_group, typed.pid)
             try:
                 status = typed.wait(2 * guide.PATIENCE)
@@ -106,29 +112,34 @@ class Commands(Recipe):
 
     def test_a_cron_job(self):
         self.assertEqual(re.sub(r"token \d+", "token N", self.type_page("cron-job.md")),
-                         "made with token N\nmade already\nthe report\nmade with token N\nmade already\n")
+                         "made with token N\nmade already\nthe report\nmade with token N\nmade "
+                         "already\n")
 
     def test_a_leader_with_workers(self):
         self.type_page("leader-with-workers.md")
 
     def test_a_job_queue(self):
         self.type_page("job-queue.md")
-        self.assertEqual(sorted(os.listdir(self.path("queue"))), ["%d.result" % n for n in range(1, 7)])
+        self.assertEqual(sorted(os.listdir(self.path("queue"))),
+                         ["%d.result" % n for n in range(1, 7)])
 
     def test_a_rate_limit(self):
         self.assertEqual(len(re.findall("with permit", self.type_page("rate-limit.md"))), 7)
 
     def test_readers_and_writers(self):
         out = self.type_page("readers-and-writers.md")
-        self.assertEqual((out.count("some text\n"), out.count("new\n"), out.count("from C\n")), (2, 1, 10))
+        self.assertEqual((out.count("some text\n"), out.count("new\n"), out.count("from C\n")),
+                         (2, 1, 10))
 
     def test_several_keys(self):
-        self.assertIn("accounts/anna:98\naccounts/ben:102\nboth are mine\n", self.type_page("several-keys.md"))
+        self.assertIn("accounts/anna:98\naccounts/ben:102\nboth are mine\n",
+                      self.type_page("several-keys.md"))
         self.assertEqual((self.read("accounts/anna"), self.read("accounts/ben")), ("97\n", "103\n"))
 
     def test_fencing(self):
         self.assertEqual(self.type_page("fencing.md").count("refused\n"), 3)
-        self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\nfrom C\nfrom Python\n")
+        self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\n"
+                                               "from C\nfrom Python\n")
         self.assertEqual(self.read("other"), "a line\n")
 
     def test_fencing_in_sqlite(self):

@@ -13,17 +13,21 @@ class Cron(Recipe):
     """cron-job.md"""
 
     def report(self):
-        return [name for name in os.listdir(self.dir) if re.fullmatch(r"report-\d{4}-\d\d-\d\d\.txt", name)]
+        return [name for name in os.listdir(self.dir)
+                if re.fullmatch(r"report-\d{4}-\d\d-\d\d\.txt", name)]
 
     def test_of_all_hosts_one_makes_the_report(self):
-        hosts = [self.start("nightly.sh", ".", "sh", "-c", "echo made >>calls; echo the report") for _ in range(4)]
+        hosts = [self.start("nightly.sh", ".", "sh", "-c", "echo made >>calls; echo the report")
+                 for _ in range(4)]
         self.assertEqual([host.end() for host in hosts], [0] * 4)
-        self.assertEqual(sorted(host.lines[0].split(" with")[0] for host in hosts), ["made"] + ["made already"] * 3)
+        self.assertEqual(sorted(host.lines[0].split(" with")[0] for host in hosts),
+                         ["made"] + ["made already"] * 3)
         self.assertEqual(self.read("calls"), "made\n")
         self.assertEqual([self.read(name) for name in self.report()], ["the report\n"])
 
     def test_when_the_first_host_dies_the_next_one_makes_it(self):
-        first = self.start("nightly.sh", ".", "sh", "-c", "echo half; echo begun >begun; exec sleep 100")
+        first = self.start("nightly.sh", ".", "sh", "-c",
+                           "echo half; echo begun >begun; exec sleep 100")
         self.await_file("begun", "begun")
         second = self.start("nightly.sh", ".", "echo", "the report")
         self.await_waiters("nightly-report", 1)
@@ -42,7 +46,8 @@ class Cron(Recipe):
         for program in others:
             self.assertEqual(program.end(), 0)
         self.assertEqual(first.end(), 0)
-        self.assertEqual(len([p for p in others + [first] if p.lines[0].startswith("made with token")]), 1)
+        self.assertEqual(len([p for p in others + [first]
+                              if p.lines[0].startswith("made with token")]), 1)
         self.assertEqual(self.read("report"), "".join("section %d\n" % n for n in range(1, 6)))
         self.assertEqual(os.listdir(self.dir), ["report"])
 
@@ -56,20 +61,24 @@ class Queue(Recipe):
 
     def done_by(self, workers, count):
         lines = [line for worker in workers for line in worker.lines if " with token " in line]
-        self.assertEqual(sorted(line.split("/")[-1].split(".")[0] for line in lines), [str(k) for k in range(count)])
+        self.assertEqual(sorted(line.split("/")[-1].split(".")[0] for line in lines),
+                         [str(k) for k in range(count)])
 
     def test_each_job_is_done_by_one_worker(self):
         self.add_jobs(6)
         command = ["worker.sh", ".", "sh", "-c", 'echo begun >>"$0.begun"; cat "$0"']
         workers = [self.start(*command) for _ in range(3)]
-        self.assertEqual([worker.end() for worker in workers], [0] * 3, [worker.lines for worker in workers])
+        self.assertEqual([worker.end() for worker in workers], [0] * 3,
+                         [worker.lines for worker in workers])
         self.done_by(workers, 6)
-        self.assertEqual([self.read("%d.result" % k) for k in range(6)], ["%d\n" % k for k in range(6)])
+        self.assertEqual([self.read("%d.result" % k) for k in range(6)],
+                         ["%d\n" % k for k in range(6)])
         self.assertEqual([self.read("%d.job.begun" % k) for k in range(6)], ["begun\n"] * 6)
 
     def test_a_job_whose_worker_died_is_the_next_ones(self):
         self.add_jobs(1)
-        first = self.start("worker.sh", ".", "sh", "-c", "echo half; echo begun >begun; exec sleep 100")
+        first = self.start("worker.sh", ".", "sh", "-c",
+                           "echo half; echo begun >begun; exec sleep 100")
         self.await_file("begun", "begun")
         holder = self.call("get", key="queue/0.job", consistency="quorum")
         os.kill(holder["pid"], signal.SIGKILL)  # pawl run of the first
@@ -89,7 +98,8 @@ class Queue(Recipe):
     def test_in_c_each_job_is_done_by_one_worker(self):
         self.add_jobs(6)
         workers = [self.start_c("worker", ".") for _ in range(3)]
-        self.assertEqual([worker.end() for worker in workers], [0] * 3, [worker.lines for worker in workers])
+        self.assertEqual([worker.end() for worker in workers], [0] * 3,
+                         [worker.lines for worker in workers])
         self.done_by(workers, 6)
         self.assertEqual(sorted(os.listdir(self.dir)), ["%d.result" % k for k in range(6)])
 
@@ -103,7 +113,8 @@ class Limit(Recipe):
             self.assertGreaterEqual(later - earlier, 1000, begun)
 
     def test_of_all_hosts_two_calls_begin_in_a_second(self):
-        hosts = [self.start("limit.sh", "api", "2", "sh", "-c", 'echo "at $(($(date +%s%N) / 1000000)) with $PAWL_SLOTS"')
+        hosts = [self.start("limit.sh", "api", "2", "sh", "-c",
+                            'echo "at $(($(date +%s%N) / 1000000)) with $PAWL_SLOTS"')
                  for _ in range(5)]
         self.assertEqual([host.end() for host in hosts], [0] * 5)
         said = [host.await_line(r"at (\d+) with (\d)") for host in hosts]
@@ -143,7 +154,8 @@ class Catalogue(Recipe):
         self.assertEqual(self.finish("catalogue.sh", "file", "read"), ["old"])
         writer = self.start("catalogue.sh", "file", "write", "echo", "new")
         self.await_waiters("catalogue", 1)
-        reader = self.start("catalogue.sh", "file", "read")  # comes after the writer, and waits behind it
+        # Comes after the writer, and waits behind it.
+        reader = self.start("catalogue.sh", "file", "read")
         self.await_waiters("catalogue", 2)
         self.assertEqual(self.read("file"), "old\n")
         release()
@@ -151,8 +163,10 @@ class Catalogue(Recipe):
         self.assertEqual(reader.lines, ["new"])
 
     def test_what_was_downgraded_is_shared_with_readers(self):
-        writer = self.start("pawl", "run", "catalogue", "--lease", "5s", "--wait", "1m", "--", "sh", "-c",
-                            'echo new >file; pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID"; echo mine still; exec sleep 100')
+        script = ('echo new >file; pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID"; '
+                  'echo mine still; exec sleep 100')
+        writer = self.start("pawl", "run", "catalogue", "--lease", "5s", "--wait", "1m", "--",
+                            "sh", "-c", script)
         writer.await_line("mine still")
         self.assertEqual(self.finish("catalogue.sh", "file", "read"), ["new"])
         self.finish("pawl", "acquire", "catalogue", "--lease", "5s", status=1)
@@ -164,7 +178,8 @@ class Catalogue(Recipe):
         for k in range(4):
             programs.append(self.start_c("catalogue", "file", "write", "text %d" % k))
             programs += [self.start_c("catalogue", "file", "read") for _ in range(2)]
-        self.assertEqual([program.end() for program in programs], [0] * 12, [program.lines for program in programs])
+        self.assertEqual([program.end() for program in programs], [0] * 12,
+                         [program.lines for program in programs])
         for program in programs:
             text = [line for line in program.lines if not line.startswith("written with token")]
             self.assertEqual((len(text), len(set(text))), (5, 1), text)
@@ -179,7 +194,8 @@ class Move(Recipe):
             self.write(name, "100\n")
         pairs = [(a, b) for a in names for b in names if a != b] * 2
         programs = [start(a, b) for a, b in pairs]
-        self.assertEqual([program.end() for program in programs], [0] * len(pairs), [program.lines for program in programs])
+        self.assertEqual([program.end() for program in programs], [0] * len(pairs),
+                         [program.lines for program in programs])
         self.assertEqual([self.read(name) for name in names], ["100\n"] * 3)
 
     def test_moves_in_all_directions_at_once_neither_lose_money_nor_block_each_other(self):
@@ -190,7 +206,8 @@ class Move(Recipe):
 
     def test_all_or_none(self):
         lock = self.call("acquire", key="account/ben", lease_ms=5000, owner="other")
-        lines = self.finish("pawl", "run", "account/anna", "account/ben", "--lease", "5s", "--", "true", status=1)
+        lines = self.finish("pawl", "run", "account/anna", "account/ben", "--lease", "5s", "--",
+                            "true", status=1)
         self.assertTrue(any("account/ben" in line for line in lines), lines)
         self.assertFalse(self.call("get", key="account/anna", consistency="quorum")["held"])
         self.call("release", key="account/ben", lock_id=lock["lock_id"])
@@ -225,11 +242,13 @@ class Shards(Recipe):
         workers[1].await_line(r"^shards:( \d+){12}$")
 
     def worker(self, name):
-        return self.start("pawl", "run", "crawl/workers/" + name, "--lease", "5s", "--release-on-disconnect", "--",
+        return self.start("pawl", "run", "crawl/workers/" + name, "--lease", "5s",
+                          "--release-on-disconnect", "--",
                           "shards-worker.sh", "crawl", name)
 
     def test_in_shell_likewise(self):
-        leader = self.start("pawl", "elect", "crawl", "--lease", "5s", "--release-on-disconnect", "--", "shards-leader.sh")
+        leader = self.start("pawl", "elect", "crawl", "--lease", "5s", "--release-on-disconnect",
+                            "--", "shards-leader.sh")
         one = self.worker("w1")
         one.await_line(r"^shards:( \d+){12}$")
         two = self.worker("w2")

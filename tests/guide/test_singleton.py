@@ -1,4 +1,5 @@
-"""singleton-service.md beyond what one types there: the unit for systemd, and the program that is its own candidate."""
+"""singleton-service.md beyond what one types there: the unit for systemd, and the program that is
+its own candidate."""
 
 import os
 import re
@@ -17,16 +18,20 @@ class Unit(Recipe):
         with open(os.path.join(EXAMPLES, "clock.service"), encoding="utf-8") as f:
             return f.read()
 
-    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed (Debian: systemd)")
+    @unittest.skipUnless(shutil.which("systemd-analyze"),
+                         "systemd-analyze is not installed (Debian: systemd)")
     def test_systemd_takes_it(self):
         self.write("clock.service", self.unit().replace("/usr/bin/pawl", guide.Paths.pawl))
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.path("clock.service")], capture_output=True, text=True)
-        self.assertEqual((done.returncode, [line for line in done.stderr.splitlines() if "clock.service" in line]), (0, []))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.path("clock.service")],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, [line for line in done.stderr.splitlines()
+                                            if "clock.service" in line]), (0, []))
 
     def start_host(self, name):
         """What ExecStart says, on a host of that name."""
         command = re.search(r"^ExecStart=(.*)$", self.unit(), re.M)[1]
-        for there, here in (("/usr/bin/pawl", "pawl"), ("/usr/local/bin/clock.sh", "clock.sh"), ("/var/lib/clock/log", "log"),
+        for there, here in (("/usr/bin/pawl", "pawl"), ("/usr/local/bin/clock.sh", "clock.sh"),
+                            ("/var/lib/clock/log", "log"),
                             ("%H", name)):
             self.assertIn(there, command)
             command = command.replace(there, here)
@@ -49,10 +54,12 @@ class Unit(Recipe):
 
 class Killed(Recipe):
     def test_a_service_that_ignores_sigterm_is_gone_before_the_next_one_begins(self):
-        first = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect", "--", "sh", "-c",
+        first = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect",
+                           "--", "sh", "-c",
                            "trap '' TERM; while :; do echo old >>log; sleep 0.01; done")
         self.await_file("log", "old")
-        second = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect", "--", "sh", "-c",
+        second = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect",
+                            "--", "sh", "-c",
                             "while :; do echo new >>log; sleep 0.01; done")
         self.await_waiters("stubborn", 1)
         first.kill()
@@ -65,7 +72,8 @@ class Failures(Recipe):
     """The table at the end of the page. Each test has candidates a and b, and a leads."""
 
     def candidate(self, election, name, *options):
-        return self.start("pawl", "elect", election, "--as", name, "--lease", "5s", "--release-on-disconnect", *options, "--",
+        return self.start("pawl", "elect", election, "--as", name, "--lease", "5s",
+                          "--release-on-disconnect", *options, "--",
                           "clock.sh", "log-" + name)
 
     def two(self, election):
@@ -87,7 +95,8 @@ class Failures(Recipe):
 
     def test_a_candidate_that_is_told_to_end_while_it_hands_over_is_none_again(self):
         first = self.start("pawl", "elect", "slow", "--as", "a", "--lease", "5s", "--", "sh", "-c",
-                           "trap 'echo begun >>log; sleep 0.3; exit' TERM; echo leads >>log; while :; do sleep 0.01; done")
+                           "trap 'echo begun >>log; sleep 0.3; exit' TERM; echo leads >>log; while "
+                           ":; do sleep 0.01; done")
         self.await_file("log", "leads")
         second = self.candidate("slow", "b")
         self.await_waiters("slow", 1)
@@ -106,7 +115,7 @@ class Failures(Recipe):
         first.kill()
         second.end(signal.SIGTERM)
 
-    def test_when_a_node_dies_nothing_happens_and_without_a_majority_the_service_ends_until_there_is_one(self):
+    def test_nothing_happens_when_a_node_dies_and_without_a_majority_the_service_ends(self):
         first, second = self.two("nodes")
         self.cluster.nodes["a"].kill()  # that both are connected with
         before = self.read("log-a").count("\n")

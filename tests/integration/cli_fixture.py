@@ -35,7 +35,8 @@ def environment(**more):
 def start(*arguments, endpoints="", **more):
     """pawl in the background; its standard output and errors are pipes."""
     env = environment(**({"PAWL_ENDPOINTS": endpoints} if endpoints else {}), **more)
-    return subprocess.Popen([PAWL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return subprocess.Popen([PAWL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE,
                             env=env, text=True)
 
 

@@ -1,14 +1,16 @@
-"""A small network of this machine's own: one network namespace a host, all on one bridge, and faults between them.
+"""A small network of this machine's own: one network namespace a host, all on one bridge, and
+faults between them.
 
-The bridge is in a namespace, too (the hub), so that nothing outside sees or touches it. The hub has an address as well: whoever
-observes may do it from there. Needs root, iproute2, nftables and util-linux (nsenter). Python's standard library only.
+The bridge is in a namespace, too (the hub), so that nothing outside sees or touches it. The hub has
+an address as well: whoever observes may do it from there. Needs root, iproute2, nftables and
+util-linux (nsenter). Python's standard library only.
 
     with netns.Net() as net:
         net.add("a"), net.add("b")
-        process = net.popen("a", ["pawld", ...])         # its pid is that of the command
-        net.cut("a", "b")                                # nothing goes between them, in either direction
-        net.cut("a", "b", both=False)                    # only what a sends does not reach b
-        net.lose("a", 30)                                # of every 100 packets to and from a 30 get lost
+        process = net.popen("a", ["pawld", ...])  # its pid is that of the command
+        net.cut("a", "b")                         # nothing goes between them, in either direction
+        net.cut("a", "b", both=False)             # only what a sends does not reach b
+        net.lose("a", 30)                         # of every 100 packets to and from a 30 get lost
         net.heal()
         with net.inside("b"): socket.create_connection(...)   # this thread's new sockets are b's
 """
@@ -56,9 +58,11 @@ def why_not():
     if tried.returncode:
         return "cannot make a network namespace: %s" % tried.stderr.strip()
     try:
-        tried = subprocess.run(["nsenter", "--net=%s/%s" % (PLACE, name), "nft", "-f", "-"], input=RULES,
+        tried = subprocess.run(["nsenter", "--net=%s/%s" % (PLACE, name), "nft", "-f", "-"],
+                               input=RULES,
                                capture_output=True, text=True)
-        return "cannot filter packets in a namespace: %s" % tried.stderr.strip() if tried.returncode else None
+        return ("cannot filter packets in a namespace: %s" % tried.stderr.strip()
+                if tried.returncode else None)
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=False)
 
@@ -71,8 +75,9 @@ def run(*command, text=None):
 
 
 class Net:
-    """Hosts on one bridge. Without a prefix its namespaces carry this process's number and go when it is closed; with one, another
-    process can find them again (the hosts that are there are known at once)."""
+    """Hosts on one bridge. Without a prefix its namespaces carry this process's number and go when
+    it is closed; with one, another process can find them again (the hosts that are there are known
+    at once)."""
 
     def __init__(self, prefix=None, subnet="10.117.0"):
         self.prefix = prefix or "pawl%d" % os.getpid()
@@ -99,7 +104,8 @@ class Net:
         return "%s.%d" % (self.subnet, 254 if host == HUB else self.hosts[host])
 
     def add(self, host, number=None):
-        """A namespace with its address on the bridge, the next one that is free or that with this last number; returns the address."""
+        """A namespace with its address on the bridge, the next one that is free or that with this
+        last number; returns the address."""
         if host in self.hosts:
             return self.address(host)
         if not re.fullmatch(r"[a-z0-9_-]{1,32}", host) or host == HUB:
@@ -159,20 +165,23 @@ class Net:
             self._filter(here, "add %s\ndelete %s" % (element, element))
 
     def partition(self, *groups):
-        """Groups of hosts: between hosts of different groups nothing passes. Others are not touched."""
+        """Groups of hosts: between hosts of different groups nothing passes. Others are not
+        touched."""
         for at, group in enumerate(groups):
             others = [self.address(h) for g in groups[:at] + groups[at + 1:] for h in g]
             for host in group if others else ():
                 self._filter(host, "add element inet pawl cut { %s }" % ", ".join(others))
 
     def isolate(self, host, both=True):
-        """From all other hosts (not from the hub); without both it hears them, and they do not hear it."""
+        """From all other hosts (not from the hub); without both it hears them, and they do not hear
+        it."""
         for other in self.hosts:
             if other != host:
                 self.cut(host, other, both)
 
     def lose(self, host, percent):
-        """Of the packets to and from the host so many in a hundred get lost, at random; 0 ends that."""
+        """Of the packets to and from the host so many in a hundred get lost, at random; 0 ends
+        that."""
         for other in self.hosts:
             if other != host:
                 self._lose(host, other, percent)
@@ -186,7 +195,8 @@ class Net:
     # ---- the end ----
 
     def close(self):
-        """Removes everything. Processes that still run in it lose their network; ending them is for whoever started them."""
+        """Removes everything. Processes that still run in it lose their network; ending them is for
+        whoever started them."""
         for host in [*self.hosts, HUB]:
             if self.exists(host):
                 subprocess.run(["ip", "netns", "delete", self.namespace(host)], check=False)
@@ -211,7 +221,8 @@ class Net:
 
     def _equip(self, host, device, number):
         run("ip", "-batch", "-", "-n", self.namespace(host), text="\n".join([
-            "link set lo up", "address add %s.%d/24 dev %s" % (self.subnet, number, device), "link set %s up" % device, ""]))
+            "link set lo up", "address add %s.%d/24 dev %s" % (self.subnet, number, device),
+            "link set %s up" % device, ""]))
         self._filter(host, RULES)
 
     def _find(self):
@@ -232,7 +243,8 @@ class Net:
         old = re.findall(r'comment "%s" # handle (\d+)' % re.escape(sender), listed)
         rules = ["delete rule inet pawl loss handle %s" % handle for handle in old]
         if percent:
-            rules.append('add rule inet pawl loss ip saddr %s numgen random mod 100 < %d drop comment "%s"' % (
+            rules.append('add rule inet pawl loss ip saddr %s numgen random mod 100 < %d drop '
+                         'comment "%s"' % (
                 self.address(sender), percent, sender))
         if rules:
             self._filter(host, "\n".join(rules))

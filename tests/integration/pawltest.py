@@ -1,4 +1,5 @@
-"""Real pawld processes on loopback, and a client that shares no code with libpawl. Python's standard library only."""
+"""Real pawld processes on loopback, and a client that shares no code with libpawl. Python's
+standard library only."""
 
 import os
 import random
@@ -25,7 +26,8 @@ def pack(value):
     if value is False:
         return b"\xc2"
     if isinstance(value, int):
-        return b"\xcf" + struct.pack(">Q", value) if value >= 0 else b"\xd3" + struct.pack(">q", value)
+        return (b"\xcf" + struct.pack(">Q", value) if value >= 0
+                else b"\xd3" + struct.pack(">q", value))
     if isinstance(value, str):
         data = value.encode()
         return b"\xdb" + struct.pack(">I", len(data)) + data
@@ -34,7 +36,9 @@ def pack(value):
     if isinstance(value, list):
         return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(pack, value))
     if isinstance(value, dict):
-        return b"\xdf" + struct.pack(">I", len(value)) + b"".join(pack(k) + pack(v) for k, v in value.items())
+        return b"\xdf" + struct.pack(">I",
+                                     len(value)) + b"".join(pack(k) + pack(v)
+                                                            for k, v in value.items())
     raise TypeError(type(value))
 
 
@@ -43,10 +47,13 @@ class More(Exception):
 
 
 class Unpacker:
-    FIXED = {0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b", 0xd1: ">h", 0xd2: ">i", 0xd3: ">q",
+    FIXED = {0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b", 0xd1: ">h", 0xd2: ">i",
+             0xd3: ">q",
              0xca: ">f", 0xcb: ">d"}
-    SIZED = {0xc4: (">B", "bin"), 0xc5: (">H", "bin"), 0xc6: (">I", "bin"), 0xd9: (">B", "str"), 0xda: (">H", "str"),
-             0xdb: (">I", "str"), 0xdc: (">H", "array"), 0xdd: (">I", "array"), 0xde: (">H", "map"), 0xdf: (">I", "map")}
+    SIZED = {0xc4: (">B", "bin"), 0xc5: (">H", "bin"), 0xc6: (">I", "bin"), 0xd9: (">B", "str"),
+             0xda: (">H", "str"),
+             0xdb: (">I", "str"), 0xdc: (">H", "array"), 0xdd: (">I", "array"), 0xde: (">H", "map"),
+             0xdf: (">I", "map")}
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -114,7 +121,8 @@ class Client:
             self.socket.settimeout(timeout)
             self.socket.connect(address[5:])
         else:
-            self.socket = socket.create_connection(split(address), timeout, (source, 0) if source else None)
+            self.socket = socket.create_connection(split(address), timeout,
+                                                   (source, 0) if source else None)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             plain = self.socket
@@ -210,7 +218,8 @@ class Node:
 
     def __init__(self, arguments, name="node"):
         self.name, self.lines, self.seen = name, [], threading.Condition()
-        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -232,7 +241,8 @@ class Node:
                 for at in range(at, len(self.lines)):
                     line = self.lines[at]
                     if line is None:
-                        raise AssertionError("%s ended without %r:\n%s" % (self.name, words, self.log()))
+                        raise AssertionError("%s ended without %r:\n%s"
+                                             % (self.name, words, self.log()))
                     if all(word in " %s " % line for word in words):
                         return line
                 at = len(self.lines)
@@ -268,8 +278,9 @@ KEYS = "allow = read, acquire, wait, watch, priority, status on *\n"
 
 
 def rights(folder, *sections, local=True):
-    """Writes the file of rules; returns [acl], which names it. Each of the sections is a pair of a name and its lines. local: who runs the
-    tests may do everything without TLS, as without a file."""
+    """Writes the file of rules; returns [acl], which names it. Each of the sections is a pair of a
+    name and its lines. local: who runs the tests may do everything without TLS, as without a
+    file."""
     if local:
         sections = (*sections, ("plain", ALL), ("unix:uid:%d" % os.getuid(), ALL))
     path = os.path.join(folder, "rights.conf")
@@ -295,7 +306,8 @@ class Cluster:
         self.clients = {n: "127.0.0.1:%d" % free_port() for n in self.names}
         for n in self.names:
             with open(self.config(n), "w") as f:
-                f.write("[node]\nname = %s\nstate_dir = %s\n" % (n, os.path.join(self.dir, "state-" + n)))
+                f.write("[node]\nname = %s\nstate_dir = %s\n"
+                        % (n, os.path.join(self.dir, "state-" + n)))
                 f.write("listen_peer = %s\nlisten_client = %s, %s\n%s\n" % (
                     self.peers[n], self.clients[n], self.unix(n), self.extra[1]))
                 f.write("[cluster]\nname = test\n%s\n[cluster.masters]\n" % self.extra[0])
@@ -327,17 +339,20 @@ class Cluster:
         raise AssertionError("no free ports")
 
     def join(self, name):
-        """A node that is not among the masters of the configuration file; it waits until it is added."""
+        """A node that is not among the masters of the configuration file; it waits until it is
+        added."""
         self.peers[name] = "127.0.0.1:%d" % free_port()
         self.clients[name] = "127.0.0.1:%d" % free_port()
         with open(self.config(self.names[0])) as f:
             text = f.read()
         first = self.names[0]
-        text = text.replace("name = %s\n" % first, "name = %s\n" % name, 1).replace("state-" + first, "state-" + name)
+        text = text.replace("name = %s\n" % first, "name = %s\n" % name,
+                            1).replace("state-" + first, "state-" + name)
         if self.tls:
             text = text.replace(self.tls(self.dir, first), self.tls(self.dir, name))
         head, masters = text.split("[cluster.masters]", 1)
-        head = head.replace(self.peers[first], self.peers[name]).replace(self.clients[first], self.clients[name])
+        head = head.replace(self.peers[first],
+                            self.peers[name]).replace(self.clients[first], self.clients[name])
         head = head.replace(self.unix(first), self.unix(name))
         with open(self.config(name), "w") as f:
             f.write(head + "[cluster.masters]" + masters)
@@ -372,7 +387,8 @@ class Cluster:
             assert status == 0, "%s ended with %d:\n%s" % (node.name, status, node.log())
         for node in self.nodes.values():
             status = node.process.returncode
-            assert status >= 0 or status == -signal.SIGKILL, "%s crashed (%d):\n%s" % (node.name, status, node.log())
+            assert status >= 0 or status == -signal.SIGKILL, "%s crashed (%d):\n%s" % (
+                node.name, status, node.log())
 
     def __exit__(self, kind=None, *_):
         try:

@@ -8,7 +8,8 @@ from pawltest import PATIENCE, More, Unpacker, pack
 
 
 def peer(node, role="master", **more):
-    facts = dict(node=node, address=node + ".example:7118", role=role, linked=True, voting=role == "master", self=False,
+    facts = dict(node=node, address=node + ".example:7118", role=role, linked=True,
+                 voting=role == "master", self=False,
                  round_trip_us=250)
     facts.update(more)
     return facts
@@ -16,13 +17,17 @@ def peer(node, role="master", **more):
 
 def status(node="a", epoch=4, **more):
     """Of one of the masters a, b, c with the replica d."""
-    peers = [peer("a"), peer("b"), peer("c"), peer("d", "replica", follows=True, position=97, lag=3)]
+    peers = [peer("a"), peer("b"), peer("c"),
+             peer("d", "replica", follows=True, position=97, lag=3)]
     for p in peers:
         if p["node"] == node:
             p.update(self=True, linked=False)
-    facts = dict(node=node, role="master", version="9.9", cluster="prod", state="voting", waits_for="", left_ms=0, epoch=epoch,
-                 settled=True, complete=True, quorum=2, voting=3, held=7, promises=0, waiters=1, memory_bytes=1 << 20,
-                 uptime_ms=61000, max_lease_ms=60000, request_timeout_ms=1000, promise_timeout_ms=2000, clock_drift_ppm=5000,
+    facts = dict(node=node, role="master", version="9.9", cluster="prod", state="voting",
+                 waits_for="", left_ms=0, epoch=epoch,
+                 settled=True, complete=True, quorum=2, voting=3, held=7, promises=0, waiters=1,
+                 memory_bytes=1 << 20,
+                 uptime_ms=61000, max_lease_ms=60000, request_timeout_ms=1000,
+                 promise_timeout_ms=2000, clock_drift_ppm=5000,
                  masters=["a", "b", "c"], replicas=["d"], peers=peers)
     facts.update(more)
     return facts
@@ -45,7 +50,8 @@ class Later(Exception):
 
 
 class ScriptedNode:
-    """Answers status with `self.status`, and changes with what `change(method, params)` returns or raises."""
+    """Answers status with `self.status`, and changes with what `change(method, params)` returns or
+    raises."""
 
     def __init__(self, folder, name):
         self.name, self.path = name, os.path.join(folder, name)
@@ -120,7 +126,8 @@ class ScriptedNode:
             assert self.changed.wait_for(condition, PATIENCE)
 
     def wait_seen(self):
-        """Until a status that was asked for from now on has been answered, and the next one is asked for."""
+        """Until a status that was asked for from now on has been answered, and the next one is
+        asked for."""
         with self.lock:
             before = self.statuses
         self.wait(lambda: self.statuses >= before + 2)

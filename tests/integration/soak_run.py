@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """soak_run.py PAWLD PAWL [SECONDS [SEED]]: pawl run under attack.
 
-Four contenders run one command after the other under one key of a three-master cluster, while pawls, guardians and masters are
-killed and stopped at random. The command takes an exclusive flock on a file, which also its background processes hold: whoever
-does not get it at once runs while another still does, and that is a violation. Prints how the runs ended.
+Four contenders run one command after the other under one key of a three-master cluster, while
+pawls, guardians and masters are killed and stopped at random. The command takes an exclusive flock
+on a file, which also its background processes hold: whoever does not get it at once runs while
+another still does, and that is a violation. Prints how the runs ended.
 """
 
 import os
@@ -24,7 +25,8 @@ file = open(os.path.join(sys.argv[1], "exclusive"), "a")
 try:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except OSError:
-    open(os.path.join(sys.argv[1], "violations"), "a").write("token %s\\n" % os.environ["PAWL_TOKEN"])
+    with open(os.path.join(sys.argv[1], "violations"), "a") as violations:
+        violations.write("token %s\\n" % os.environ["PAWL_TOKEN"])
 open(os.path.join(sys.argv[1], "runs"), "a").write(".")
 if random.random() < 0.5:
     subprocess.Popen(["setsid", "sleep", "1000"], pass_fds=[file.fileno()])
@@ -37,7 +39,9 @@ class Soak:
         self.pawl, self.cluster, self.end = pawl, cluster, time.monotonic() + seconds
         self.random, self.folder = random.Random(seed), tempfile.mkdtemp(prefix="pawl-soak-")
         self.running, self.endings, self.timers = {}, {}, []
-        self.alone = set()  # pawls that have no guardian to help them, or the other way round: one of the two must be left
+        # Pawls that have no guardian to help them, or the other way round: one of the two must be
+        # left.
+        self.alone = set()
         with open(os.path.join(self.folder, "command.py"), "w") as f:
             f.write(COMMAND)
 
@@ -50,8 +54,10 @@ class Soak:
         env = dict(os.environ, PAWL_ENDPOINTS=",".join(endpoints))
         while not self.over():
             lease = ("400ms", "800ms")[number % 2]
-            process = subprocess.Popen([self.pawl, "run", "k", "--lease", lease, "--wait", "5s", "--", sys.executable,
-                                        os.path.join(self.folder, "command.py"), self.folder], env=env, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([self.pawl, "run", "k", "--lease", lease, "--wait", "5s",
+                                        "--", sys.executable,
+                                        os.path.join(self.folder, "command.py"), self.folder],
+                                       env=env, stderr=subprocess.DEVNULL)
             self.running[number] = process
             status = process.wait()
             self.endings[status] = self.endings.get(status, 0) + 1
@@ -76,7 +82,8 @@ class Soak:
             self.alone.add(process)
             try:
                 with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
-                    os.kill(int(children.read().split()[0]), self.random.choice([signal.SIGKILL, signal.SIGSTOP]))
+                    os.kill(int(children.read().split()[0]),
+                            self.random.choice([signal.SIGKILL, signal.SIGSTOP]))
             except (OSError, IndexError):
                 pass  # it was gone already
         elif kind < 0.85:
@@ -104,12 +111,15 @@ def main():
     pawld, pawl = sys.argv[1:3]
     seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 10
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 32)
-    with pawltest.Cluster(pawld, cluster="max_lease = 2s\npromise_timeout = 600ms\nrequest_timeout = 300ms") as cluster:
+    with pawltest.Cluster(pawld, cluster="max_lease = 2s\npromise_timeout = 600ms\nrequest_timeout "
+                                         "= 300ms") as cluster:
         soak = Soak(pawl, cluster, seconds, seed)
         soak.run()
     violations, runs = soak.count("violations"), len(soak.count("runs"))
-    crashed = sum(n for status, n in soak.endings.items() if status < 0 and status != -signal.SIGKILL)
-    print("seed %d: the command ran %d times; pawl ended with %s" % (seed, runs, dict(sorted(soak.endings.items()))))
+    crashed = sum(n for status, n in soak.endings.items()
+                  if status < 0 and status != -signal.SIGKILL)
+    print("seed %d: the command ran %d times; pawl ended with %s"
+          % (seed, runs, dict(sorted(soak.endings.items()))))
     if violations or crashed or not runs:
         print("VIOLATION: %s; %d crashes" % (violations or "none", crashed))
         sys.exit(1)

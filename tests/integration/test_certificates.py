@@ -1,4 +1,5 @@
-"""Certificates that are no good any more, and what certificates let nodes be: real nodes, and pawl cert for everything."""
+"""Certificates that are no good any more, and what certificates let nodes be: real nodes, and pawl
+cert for everything."""
 
 import os
 import re
@@ -35,11 +36,13 @@ class Certified(Case):
         self.cert("node", name, "--host", "127.0.0.1,localhost", *arguments)
 
     def serial(self, name):
-        return self.succeeds(pawl("cert", "show", self.path(name + ".crt"), "--dir", self.folder, "--json")).json["serial"]
+        return self.succeeds(pawl("cert", "show", self.path(name + ".crt"), "--dir", self.folder,
+                                  "--json")).json["serial"]
 
     def section(self, _, name):
         return "ca = %s\ncert = %s\nkey = %s\nrevoked = %s\n%s%s" % (
-            self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"), self.path("revoked"),
+            self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"),
+            self.path("revoked"),
             "crl = %s\n" % self.path("ca.crl") if self.crl else "",
             pawltest.rights(self.folder, ("ops", pawltest.ALL), ("everybody", pawltest.KEYS)))
 
@@ -61,11 +64,13 @@ class Certified(Case):
             f.write(text)
 
     def ask(self, name, *arguments):
-        return pawl(*arguments, "--endpoints", "tls://" + self.running.clients[name], "--cacert", self.path("ca.crt"), "--cert",
+        return pawl(*arguments, "--endpoints", "tls://" + self.running.clients[name], "--cacert",
+                    self.path("ca.crt"), "--cert",
                     self.path("ops.crt"), "--key", self.path("ops.key"))
 
     def connect(self, name, certificate):
-        context = pawltest.tls_context(self.path("ca.crt"), self.path(certificate + ".crt"), self.path(certificate + ".key"))
+        context = pawltest.tls_context(self.path("ca.crt"), self.path(certificate + ".crt"),
+                                       self.path(certificate + ".key"))
         client = self.running.client(name, tls=context)
         self.addCleanup(client.close)
         return client
@@ -97,11 +102,14 @@ class Revoking(Certified):
         self.succeeds(pawl("cert", "revoke", "--list", self.path("revoked"), self.path("bob.crt")))
         lines = len(cluster.nodes["a"].lines)
         self.reload("a")
-        cluster.nodes["a"].wait_log(" client_refused ", "the certificate of client bob (serial %s)" % self.serial("bob"), start=lines)
+        cluster.nodes["a"].wait_log(" client_refused ",
+                                    "the certificate of client bob (serial %s)"
+                                    % self.serial("bob"), start=lines)
         with self.assertRaises(REFUSED):
             bob.call("ping")
         self.assertIn("revoked", self.refused("a", "bob"))
-        run = pawl("get", "k", "--endpoints", "tls://" + cluster.clients["a"], "--cacert", self.path("ca.crt"), "--cert",
+        run = pawl("get", "k", "--endpoints", "tls://" + cluster.clients["a"], "--cacert",
+                   self.path("ca.crt"), "--cert",
                    self.path("bob.crt"), "--key", self.path("bob.key"), "--timeout", "3s")
         self.assertEqual(run.status, 3)
         self.assertIn("certificate revoked: the node rejects this client's certificate", run.err)
@@ -127,8 +135,11 @@ class Revoking(Certified):
             lines = len(cluster.nodes[name].lines)
             self.reload(name)
             cluster.nodes[name].wait_log(" peer_down ", "peer=c", start=lines)
-            cluster.nodes[name].wait_log(" peer_link_failed ", "the certificate of node c (serial %s)" % self.serial("c"), "ca.crl", start=lines)
-        cluster.nodes["c"].wait_log(" peer_link_failed ", "refuses this node's certificate as revoked")
+            cluster.nodes[name].wait_log(" peer_link_failed ",
+                                         "the certificate of node c (serial %s)" % self.serial("c"),
+                                         "ca.crl", start=lines)
+        cluster.nodes["c"].wait_log(" peer_link_failed ",
+                                    "refuses this node's certificate as revoked")
         # c itself learns it at its own reload, and goes on with what it has.
         self.reload("c", " reload_refused ", "the certificate of node c")
         with self.connect("a", "ops") as ops:
@@ -143,9 +154,12 @@ class Revoking(Certified):
         """Of the right authority, and its time is over."""
         for name in ("index.txt", "out.crl"):
             self.write(name, "")
-        self.write("conf", "[ca]\ndefault_ca = d\n[d]\ndatabase = %s\ndefault_md = sha256\n" % self.path("index.txt"))
-        subprocess.run(["openssl", "ca", "-config", self.path("conf"), "-gencrl", "-cert", self.path("ca.crt"), "-keyfile", self.path("ca.key"),
-                        "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z", "-out", self.path("out.crl")],
+        self.write("conf", "[ca]\ndefault_ca = d\n[d]\ndatabase = %s\ndefault_md = sha256\n"
+                   % self.path("index.txt"))
+        subprocess.run(["openssl", "ca", "-config", self.path("conf"), "-gencrl", "-cert",
+                        self.path("ca.crt"), "-keyfile", self.path("ca.key"),
+                        "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z",
+                        "-out", self.path("out.crl")],
                        check=True, stderr=subprocess.DEVNULL)
         return self.path("out.crl")
 
@@ -161,7 +175,8 @@ class Revoking(Certified):
         self.succeeds(pawl("cert", "ca", "--dir", other, "--name", "Another"))
         self.succeeds(pawl("cert", "revoke", "--dir", other))
         self.write("garbage", "nothing\n")
-        for path, words in ((self.path("garbage"), "contains no CRL in PEM format"), (os.path.join(other, "ca.crl"), "not from an authority in"),
+        for path, words in ((self.path("garbage"), "contains no CRL in PEM format"),
+                            (os.path.join(other, "ca.crl"), "not from an authority in"),
                             (self.old_crl(), "expired on 2020-01-02"), (None, "cannot read")):
             os.remove(self.path("ca.crl"))
             if path:
@@ -169,7 +184,8 @@ class Revoking(Certified):
             self.reload("a", " reload_refused ", words, "ca.crl")
             self.refused("a", "bob")
             self.assertEqual(ops.call("ping")["node"], "a")
-            run = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
+            run = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")],
+                                 capture_output=True, text=True)
             self.assertEqual(run.returncode, 2, run.stderr)
             self.assertIn(words, run.stderr)
         cluster.nodes["a"].terminate()
@@ -187,11 +203,15 @@ class Revoking(Certified):
         for arguments in ((self.path("bob.crt"),), (os.path.join(other, "ca.crt"),)):
             self.assertEqual(pawl("cert", "revoke", *arguments, "--dir", other).status, 1)
         self.cert("revoke", self.path("bob.crt"))
-        self.assertEqual(pawl("cert", "revoke", "--dir", other, "--crl", self.path("ca.crl")).status, 1)
-        shown = pawl("cert", "show", self.path("bob.crt"), self.path("ops.crt"), "--dir", self.folder)
-        self.assertRegex(shown.out, "(?s)kind +client bob.*revoked +YES, by .*ca.crl.*kind +client ops.*revoked +no")
+        self.assertEqual(pawl("cert", "revoke", "--dir", other, "--crl",
+                              self.path("ca.crl")).status, 1)
+        shown = pawl("cert", "show", self.path("bob.crt"), self.path("ops.crt"), "--dir",
+                     self.folder)
+        self.assertRegex(shown.out, "(?s)kind +client bob.*revoked +YES, by .*ca.crl.*kind +client "
+                                    "ops.*revoked +no")
         self.cert("revoke", "serial:12:34")  # what was there stays
-        self.assertTrue(self.succeeds(pawl("cert", "show", self.path("bob.crt"), "--dir", self.folder, "--json")).json["revoked"])
+        self.assertTrue(self.succeeds(pawl("cert", "show", self.path("bob.crt"), "--dir",
+                                           self.folder, "--json")).json["revoked"])
         for wrong in (["node:a"], ["serial:xyz"]):
             self.assertEqual(pawl("cert", "revoke", *wrong, "--dir", self.folder).status, 2)
 
@@ -226,17 +246,21 @@ class Keeping(Certified):
             os.chown(self.path("a.key"), 4711, -1)
             self.fails("a", "a.key belongs to another user (4711)", "chown 0 ")
             # root may check what another user's node will read.
-            run = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
+            run = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")],
+                                 capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_a_certificate_near_its_end_is_told(self):
         cluster = self.cluster(masters=1)
         self.node("a", "--days", "12")
         cluster.start_all()
-        cluster.nodes["a"].wait_log(" certificate_ends ", "a.crt", re.search("days=1[12]", cluster.nodes["a"].log()).group(0))
+        cluster.nodes["a"].wait_log(" certificate_ends ", "a.crt",
+                                    re.search("days=1[12]", cluster.nodes["a"].log()).group(0))
         run = self.succeeds(self.ask("a", "status"))
-        self.assertRegex(run.out, "the certificate of a .serial %s. expires in 1[12] days: issue a new one .pawl cert node a" % self.serial("a"))
-        self.assertIn("IT EXPIRES SOON", pawl("cert", "show", self.path("a.crt"), "--dir", self.folder).out)
+        self.assertRegex(run.out, "the certificate of a .serial %s. expires in 1[12] days: issue a "
+                                  "new one .pawl cert node a" % self.serial("a"))
+        self.assertIn("IT EXPIRES SOON", pawl("cert", "show", self.path("a.crt"), "--dir",
+                                              self.folder).out)
         self.node("a")
         self.reload("a")
         self.assertNotIn("expires in", self.succeeds(self.ask("a", "status")).out)
@@ -244,9 +268,12 @@ class Keeping(Certified):
 
 class Roles(Certified):
     def hello(self, at, name, certificate):
-        """What happens to somebody who says at the peer port that it is this node, with this certificate."""
-        said = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": name, "id": b"i" * 16, "boot": 1})
-        context = pawltest.tls_context(self.path("ca.crt"), self.path(certificate + ".crt"), self.path(certificate + ".key"))
+        """What happens to somebody who says at the peer port that it is this node, with this
+        certificate."""
+        said = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": name,
+                     "id": b"i" * 16, "boot": 1})
+        context = pawltest.tls_context(self.path("ca.crt"), self.path(certificate + ".crt"),
+                                       self.path(certificate + ".key"))
         raw = socket.create_connection(pawltest.split(self.running.peers[at]), pawltest.PATIENCE)
         with context.wrap_socket(raw, server_hostname="127.0.0.1") as peer:
             peer.sendall(struct.pack(">I", len(said)) + said)
@@ -262,14 +289,18 @@ class Roles(Certified):
         cluster.join("r")
         self.succeeds(self.ask("a", "cluster", "add-replica", "r", cluster.peers["r"]))
         cluster.nodes["r"].wait_log(" following ")
-        peers = {p["node"]: p for p in self.succeeds(self.ask("a", "status", "--json")).json["peers"]}
-        self.assertEqual((peers["r"]["certificate_role"], peers["a"]["certificate_role"]), ("replica", "master"))
+        peers = {p["node"]: p
+                 for p in self.succeeds(self.ask("a", "status", "--json")).json["peers"]}
+        self.assertEqual((peers["r"]["certificate_role"], peers["a"]["certificate_role"]),
+                         ("replica", "master"))
         self.assertEqual(peers["r"]["serial"], self.serial("r"))
-        for change in (("promote", "r"), ("replace", "c", "r"), ("set-nodes", "--masters", "a,b,c,r")):
+        for change in (("promote", "r"), ("replace", "c", "r"),
+                       ("set-nodes", "--masters", "a,b,c,r")):
             for at in "ar":
                 run = self.ask(at, "cluster", *change)
                 self.assertEqual(run.status, 1, run.out)
-                self.assertIn("r cannot be a master: its certificate (serial %s) only allows it to be a replica." % self.serial("r"), run.err)
+                self.assertIn("r cannot be a master: its certificate (serial %s) only allows it to "
+                              "be a replica." % self.serial("r"), run.err)
         cluster.nodes["a"].wait_log(" role_refused ", "peer=r")
         # Another certificate, and it may. While it is a master it does not take the first one back.
         self.node("r")
@@ -277,14 +308,16 @@ class Roles(Certified):
         cluster.start("r").wait_log(" following ")
         self.succeeds(self.ask("a", "cluster", "replace", "c", "r"))
         self.node("r", "--role", "replica")
-        self.reload("r", " reload_refused ", "node r may only be a replica, but it is a master of the cluster")
+        self.reload("r", " reload_refused ", "node r may only be a replica, but it is a master of "
+                                             "the cluster")
         cluster.nodes["r"].terminate()
         self.fails("r", "node r may only be a replica, but it is a master of the cluster")
         # Nor do the others take it for one.
         for at in "ab":
             lines = len(cluster.nodes[at].lines)
             self.hello(at, "r", "r")
-            cluster.nodes[at].wait_log("r is a master in the configuration, but its certificate", start=lines)
+            cluster.nodes[at].wait_log("r is a master in the configuration, but its certificate",
+                                       start=lines)
 
     def test_a_certificate_for_a_program_and_one_of_an_unknown_role_start_no_node(self):
         cluster = self.cluster(masters=1)
@@ -293,8 +326,10 @@ class Roles(Certified):
         self.fails("a", "is for a node inside a program", "pawl cert node a --role replica")
         self.node("a", "--role", "replica")
         self.fails("a", "node a may only be a replica, but it is a master of the cluster")
-        self.assertEqual(pawl("cert", "node", "a", "--host", "a", "--role", "king", "--dir", self.folder).status, 2)
-        self.assertEqual(pawl("cert", "client", "a", "--role", "replica", "--dir", self.folder).status, 2)
+        self.assertEqual(pawl("cert", "node", "a", "--host", "a", "--role", "king", "--dir",
+                              self.folder).status, 2)
+        self.assertEqual(pawl("cert", "client", "a", "--role", "replica", "--dir",
+                              self.folder).status, 2)
 
 
 if __name__ == "__main__":

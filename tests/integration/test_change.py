@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_change.py PAWLD PAWL: pawl cluster against real nodes, with a lock that is held all the time."""
+"""test_change.py PAWLD PAWL: pawl cluster against real nodes, with a lock that is held all the
+time."""
 
 import os
 import re
@@ -28,7 +29,8 @@ class Held:
 
     def __init__(self, cluster, names):
         self.clients = [cluster.client(n) for n in names]
-        self.got = self.clients[0].call("acquire", key="held", lease_ms=3000, owner="keeper", value="v")
+        self.got = self.clients[0].call("acquire", key="held", lease_ms=3000, owner="keeper",
+                                        value="v")
         self.stopped, self.problems, self.extended = threading.Event(), [], 0
         self.thread = threading.Thread(target=self._keep, daemon=True)
         self.thread.start()
@@ -37,7 +39,8 @@ class Held:
         while not self.stopped.wait(0.2):
             for client in list(self.clients):
                 try:
-                    token = client.call("extend", key="held", lock_id=self.got["lock_id"], lease_ms=3000)["token"]
+                    token = client.call("extend", key="held", lock_id=self.got["lock_id"],
+                                        lease_ms=3000)["token"]
                     self.extended += 1
                     if token != self.got["token"]:
                         self.problems.append("token %d became %d" % (self.got["token"], token))
@@ -118,14 +121,17 @@ class Replicas(ChangeCase):
         held = self.held()
         run = self.add("d")
         self.assertIn("done: epoch 2, complete", run.out)
-        found = self.until("d", lambda s: s["state"] == "following" and s["following"]["age_ms"] is not None)
-        self.assertEqual((found["role"], found["masters"], found["replicas"]), ("replica", ["a", "b", "c"], ["d"]))
+        found = self.until("d", lambda s: s["state"] == "following"
+                           and s["following"]["age_ms"] is not None)
+        self.assertEqual((found["role"], found["masters"], found["replicas"]),
+                         ("replica", ["a", "b", "c"], ["d"]))
         with self.cluster.client("d") as d:
             seen = d.call("get", key="held")
             self.assertEqual((seen["held"], seen["role"]), (True, "replica"))
             got = d.call("acquire", key="through a replica", lease_ms=1000)
             self.assertEqual(got["quorum"], 2)
-        self.assertIn("nothing to do: epoch 2", self.changes("add-replica", "d", self.cluster.peers["d"]).out)
+        self.assertIn("nothing to do: epoch 2",
+                      self.changes("add-replica", "d", self.cluster.peers["d"]).out)
         self.assertIn("done: epoch 3", self.changes("remove", "d", at="b").out)
         self.assertEqual(self.status("a")["replicas"], [])
         self.check(held)
@@ -137,7 +143,8 @@ class Masters(ChangeCase):
         self.add("d")
         self.assertIn("vote: a, b, c, d\n", self.changes("promote", "d").out)
         self.assertIn("done: epoch 4", self.changes("demote", "b", at="c").out)
-        self.assertEqual(self.until("b", lambda s: s["state"] == "following")["masters"], ["a", "c", "d"])
+        self.assertEqual(self.until("b", lambda s: s["state"] == "following")["masters"],
+                         ["a", "c", "d"])
         self.assertEqual(self.until("d", lambda s: s["state"] == "voting")["voting"], 3)
         self.check(held)
 
@@ -147,7 +154,8 @@ class Masters(ChangeCase):
         self.cluster.nodes["b"].kill()
         self.until("a", lambda s: s["voting"] == 2)
         shown = self.changes("show")
-        self.assertIn("b does not answer: restart it, or replace it: pawl cluster replace b d", shown.out)
+        self.assertIn("b does not answer: restart it, or replace it: pawl cluster replace b d",
+                      shown.out)
         self.changes("replace", "b", "d", at="ac")
         self.assertIn("nothing to do", self.changes("replace", "b", "d", at="ca").out)
         self.assertEqual(self.until("a", lambda s: s["complete"])["masters"], ["a", "d", "c"])
@@ -171,7 +179,8 @@ class Masters(ChangeCase):
         self.give_its_place_again("b", "ac")
 
     def test_so_does_one_that_has_pledged_another_birth_before_it_was_told(self):
-        self.give_its_place_again("a", "bc")  # it dials all others, and hears who they are before anything else
+        # It dials all others, and hears who they are before anything else.
+        self.give_its_place_again("a", "bc")
 
     def test_the_whole_set_is_replaced_at_once(self):
         held = self.held("a")
@@ -210,7 +219,8 @@ class Timing(ChangeCase):
     NEED = re.compile(r"(?:must be at least|8 times that is) (\d+)ms")
 
     def timing(self, request_ms, at="abc"):
-        return self.change("set-timing", "--request-timeout", "%dms" % request_ms, "--promise-timeout", "%dms" % (2 * request_ms), at=at)
+        return self.change("set-timing", "--request-timeout", "%dms" % request_ms,
+                           "--promise-timeout", "%dms" % (2 * request_ms), at=at)
 
     def test_a_timing_that_nobody_could_take_back_is_refused(self):
         run = self.timing(1)
@@ -237,13 +247,15 @@ class Timing(ChangeCase):
         wait_until(back, lambda: "".join(run.out + run.err for run in runs))
         shown = []
 
-        def known():  # b may have lost its links at the least timing, and the change is settled without it
+        # B may have lost its links at the least timing, and the change is settled without it.
+        def known():
             shown.append(self.changes("show", at="b").out)
             return "1.5s" in shown[-1]
         wait_until(known, lambda: shown[-1])
         self.until("a", lambda s: s["complete"])
         with self.cluster.client("b") as b:
-            self.assertGreater(b.call("acquire", key="k", lease_ms=1000, wait_ms=5000)["token"], token)
+            self.assertGreater(b.call("acquire", key="k", lease_ms=1000, wait_ms=5000)["token"],
+                               token)
 
 
 class Refusals(ChangeCase):
@@ -263,7 +275,8 @@ class Refusals(ChangeCase):
     def test_of_two_operators_at_once_one_is_told_or_comes_second(self):
         self.add("d")
         self.add("e")
-        runs = [start("cluster", "promote", n, endpoints=self.endpoints(at)) for n, at in (("d", "a"), ("e", "b"))]
+        runs = [start("cluster", "promote", n, endpoints=self.endpoints(at))
+                for n, at in (("d", "a"), ("e", "b"))]
         runs = [finish(process) for process in runs]
         self.assertIn(0, [run.status for run in runs])
         for run in runs:

@@ -13,7 +13,8 @@ import cli_fixture
 import pawltest
 from cli_fixture import Case, DevCase, pawl
 
-COMMANDS = ("run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters explain watch fence break "
+COMMANDS = ("run elect leader acquire extend update release downgrade transfer ask-release get ls "
+            "wait waiters explain watch fence break "
             "status clients cluster drain cert bench").split()
 
 
@@ -31,16 +32,26 @@ class CommandLine(Case):
             self.assertRegex(run.out, r"(?m)^  %s +\w" % command)
 
     def test_misuse_is_status_2_and_names_what_is_wrong(self):
-        rows = [([], "no command given"), (["nonsense"], "nonsense"), (["get"], "pawl get KEY"), (["get", "a", "b"], "'b'"),
-                (["get", "", ], "empty"), (["get", "a", "--lease", "5s"], "--lease"), (["acquire", "a", "--lease", "5"], "'5'"),
-                (["acquire", "a", "--lease"], "--lease"), (["extend", "a", "xyz"], "xyz"), (["wait", "a"], "--for"),
-                (["run", "a"], "--"), (["run", "a", "--"], "--"), (["run", "a", "true"], "after '--'"),
-                (["cert", "client", "a", "--days", "0"], "--days"), (["run", "a", "--lease", "4s", "--grace", "3s", "--", "x"], "--grace"),
-                (["get", "a", "--endpoints", "nonsense"], "nonsense"), (["bench", "nonsense"], "nonsense"),
-                (["bench", "cycle", "--outstanding", "0"], "outstanding"), (["cert", "nonsense"], "nonsense"),
-                (["break", "a", "--token", "-1"], "-1"), (["acquire", "a", "--lease", "0"], "--lease"),
-                (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"), (["ls", "--limit", "0"], "--limit"),
-                (["update", "a", "01" * 16, "v", "--expect-seq", "00"], "40 hex"), (["status", "--interval", "0s"], "--interval")]
+        rows = [([], "no command given"), (["nonsense"], "nonsense"), (["get"], "pawl get KEY"),
+                (["get", "a", "b"], "'b'"),
+                (["get", "", ], "empty"), (["get", "a", "--lease", "5s"], "--lease"),
+                (["acquire", "a", "--lease", "5"], "'5'"),
+                (["acquire", "a", "--lease"], "--lease"), (["extend", "a", "xyz"], "xyz"),
+                (["wait", "a"], "--for"),
+                (["run", "a"], "--"), (["run", "a", "--"], "--"),
+                (["run", "a", "true"], "after '--'"),
+                (["cert", "client", "a", "--days", "0"], "--days"),
+                (["run", "a", "--lease", "4s", "--grace", "3s", "--", "x"], "--grace"),
+                (["get", "a", "--endpoints", "nonsense"], "nonsense"),
+                (["bench", "nonsense"], "nonsense"),
+                (["bench", "cycle", "--outstanding", "0"], "outstanding"),
+                (["cert", "nonsense"], "nonsense"),
+                (["break", "a", "--token", "-1"], "-1"),
+                (["acquire", "a", "--lease", "0"], "--lease"),
+                (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"),
+                (["ls", "--limit", "0"], "--limit"),
+                (["update", "a", "01" * 16, "v", "--expect-seq", "00"], "40 hex"),
+                (["status", "--interval", "0s"], "--interval")]
         for arguments, word in rows:
             run = pawl(*arguments)
             self.assertEqual((run.status, run.out), (2, ""), arguments)
@@ -50,7 +61,8 @@ class CommandLine(Case):
         run = pawl("get", "--json")
         self.assertEqual(run.status, 2)
         self.assertEqual(run.json["error"]["code"], "bad_request")
-        for arguments in (["get", "a", "--nonsense", "--json"], ["nonsense", "--json"]):  # it stands behind what is wrong
+        # It stands behind what is wrong.
+        for arguments in (["get", "a", "--nonsense", "--json"], ["nonsense", "--json"]):
             self.assertEqual(pawl(*arguments).json["error"]["code"], "bad_request")
 
     def test_tls_without_an_authority_names_the_option(self):
@@ -63,7 +75,8 @@ class CommandLine(Case):
         run = pawl("get", "a", "--timeout", "300ms", endpoints=nobody)
         self.assertEqual(run.status, 3)
         self.assertIn(nobody, run.err)
-        self.assertIn("error", pawl("get", "a", "--timeout", "300ms", "--json", endpoints=nobody).json)
+        self.assertIn("error", pawl("get", "a", "--timeout", "300ms", "--json",
+                                    endpoints=nobody).json)
 
     def test_options_may_stand_before_the_command(self):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
@@ -72,11 +85,14 @@ class CommandLine(Case):
         self.assertIn("error", run.json)
 
     def test_bash_completes_commands_options_and_words(self):
-        script = os.path.join(os.path.dirname(__file__), "..", "..", "src", "cli", "completion.bash")
+        script = os.path.join(os.path.dirname(__file__), "..", "..", "src", "cli",
+                              "completion.bash")
 
         def complete(*words):
-            text = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pawl; printf "%s\\n" "${COMPREPLY[@]}"'
-            return subprocess.run(["bash", "-c", text, script, *words], capture_output=True, text=True, check=True).stdout.split()
+            text = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pawl; printf "%s\\n" '
+                    '"${COMPREPLY[@]}"')
+            return subprocess.run(["bash", "-c", text, script, *words], capture_output=True,
+                                  text=True, check=True).stdout.split()
 
         self.assertEqual(complete("pawl", "wait"), ["wait", "waiters"])
         self.assertEqual(complete("pawl", "--endpoints", "x", "acq"), ["acquire"])
@@ -92,7 +108,8 @@ class CommandLine(Case):
     def documented(text):
         """The options that a help text names in its usage lines and in its list of options."""
         usage, rest = text.split("\n\n", 1)
-        listed = [line[:23] if line[22:23] == " " else line for line in rest.splitlines() if line.startswith("  --")]
+        listed = [line[:23] if line[22:23] == " " else line for line in rest.splitlines()
+                  if line.startswith("  --")]
         return re.findall(r"--[a-z][a-z-]*", "\n".join([usage, *listed]))
 
 
@@ -106,21 +123,27 @@ class Locks(DevCase):
         self.assertGreater(lock["token"], 0)
         self.assertTrue(15000 < lock["valid_ms"] <= 20000)
         got = self.succeeds(self.pawl("get", "a", "--json", "--quorum")).json
-        self.assertEqual((got["held"], got["owner"], got["value"], got["token"]), (True, "anna", "v1", lock["token"]))
+        self.assertEqual((got["held"], got["owner"], got["value"], got["token"]),
+                         (True, "anna", "v1", lock["token"]))
         self.assertTrue(0 < got["remaining_ms"] <= 20000)
-        more = self.succeeds(self.pawl("extend", "a", lock["lock_id"], "--lease", "40s", "--json")).json
+        more = self.succeeds(self.pawl("extend", "a", lock["lock_id"], "--lease", "40s",
+                                       "--json")).json
         self.assertTrue(20000 < more["valid_ms"] <= 40000)
         self.succeeds(self.pawl("update", "a", lock["lock_id"], "v2", "--expect", "v1"))
         got = self.pawl("get", "a", "--json").json
         self.assertEqual(got["value"], "v2")
-        self.succeeds(self.pawl("update", "a", lock["lock_id"], "v3", "--expect-seq", got["value_seq"]))
-        self.assertTrue(self.succeeds(self.pawl("release", "a", lock["lock_id"], "--json")).json["released"])
-        self.assertFalse(self.succeeds(self.pawl("release", "a", lock["lock_id"], "--json")).json["released"])
+        self.succeeds(self.pawl("update", "a", lock["lock_id"], "v3", "--expect-seq",
+                                got["value_seq"]))
+        self.assertTrue(self.succeeds(self.pawl("release", "a", lock["lock_id"],
+                                                "--json")).json["released"])
+        self.assertFalse(self.succeeds(self.pawl("release", "a", lock["lock_id"],
+                                                 "--json")).json["released"])
         self.assertFalse(self.succeeds(self.pawl("get", "a", "--json")).json["held"])
 
     def test_people_read_aligned_fields(self):
         run = self.succeeds(self.pawl("acquire", "a"))
-        self.assertRegex(run.out, r"^key         a\nlock id     [0-9a-f]{32}\ntoken       \d+\ntime left   29\.\ds\n$")
+        self.assertRegex(run.out, r"^key         a\nlock id     [0-9a-f]{32}\ntoken       "
+                                  r"\d+\ntime left   29\.\ds\n$")
         self.assertRegex(self.pawl("get", "a").out, r"(?m)^held by     \S+$")
 
     def test_a_held_lock_is_refused_with_its_holder(self):
@@ -154,25 +177,29 @@ class Locks(DevCase):
 
     def test_too_short_a_lease_is_refused_with_the_shortest(self):
         run = self.pawl("acquire", "a", "--lease", "1ms", "--json")
-        self.assertEqual((run.status, run.json["error"]["code"], run.json["error"]["field"]), (1, "bad_request", "lease_ms"))
+        self.assertEqual((run.status, run.json["error"]["code"], run.json["error"]["field"]),
+                         (1, "bad_request", "lease_ms"))
         self.assertGreater(run.json["error"]["limit_ms"], 1)
         self.assertIn("lease_ms is shorter than", self.pawl("acquire", "a", "--lease", "1ms").err)
 
     def test_waiting_is_over_in_time_or_served_in_order(self):
         lock = self.acquire("a", "--owner", "anna")
-        self.assertEqual(self.pawl("acquire", "a", "--wait", "50ms", "--json").json["error"]["code"], "timeout")
+        self.assertEqual(self.pawl("acquire", "a", "--wait", "50ms",
+                                   "--json").json["error"]["code"], "timeout")
         waiting = []
         for name in ("first", "second"):
             waiting.append(self.begin("acquire", "a", "--wait", "20s", "--json", "--owner", name))
             while len(self.pawl("waiters", "a", "--json").json["waiters"]) < len(waiting):
                 pass
-        self.assertEqual([w["owner"] for w in self.pawl("waiters", "a", "--json").json["waiters"]], ["first", "second"])
+        self.assertEqual([w["owner"] for w in self.pawl("waiters", "a", "--json").json["waiters"]],
+                         ["first", "second"])
         self.assertRegex(self.pawl("waiters", "a").out, r"(?s)1\. first .*2\. second ")
         self.pawl("release", "a", lock["lock_id"])
         first = self.succeeds(cli_fixture.finish(waiting[0])).json
         self.assertEqual(self.pawl("get", "a", "--json").json["owner"], "first")
         self.pawl("release", "a", first["lock_id"])
-        self.assertGreater(self.succeeds(cli_fixture.finish(waiting[1])).json["token"], first["token"])
+        self.assertGreater(self.succeeds(cli_fixture.finish(waiting[1])).json["token"],
+                           first["token"])
 
     def test_wait_returns_when_the_key_is_free_or_held(self):
         self.assertEqual(self.pawl("wait", "a", "--for", "held", "--timeout", "50ms").status, 1)
@@ -188,10 +215,13 @@ class Locks(DevCase):
         for key in ("jobs/b", "jobs/a", "other", "jobs/c"):
             self.acquire(key, "--value", "of " + key)
         keys = self.succeeds(self.pawl("ls", "jobs/", "--json")).json
-        self.assertEqual(([k["key"] for k in keys["keys"]], keys["more"]), (["jobs/a", "jobs/b", "jobs/c"], False))
+        self.assertEqual(([k["key"] for k in keys["keys"]], keys["more"]),
+                         (["jobs/a", "jobs/b", "jobs/c"], False))
         keys = self.pawl("ls", "--json", "--limit", "2").json
-        self.assertEqual(([k["key"] for k in keys["keys"]], keys["more"]), (["jobs/a", "jobs/b"], True))
-        self.assertEqual([k["key"] for k in self.pawl("ls", "--json", "--after", "jobs/b").json["keys"]], ["jobs/c", "other"])
+        self.assertEqual(([k["key"] for k in keys["keys"]], keys["more"]),
+                         (["jobs/a", "jobs/b"], True))
+        self.assertEqual([k["key"] for k in self.pawl("ls", "--json", "--after",
+                                                      "jobs/b").json["keys"]], ["jobs/c", "other"])
         self.assertIn("of jobs/c", self.pawl("ls").out)
 
     def test_what_terminals_would_obey_is_shown_escaped(self):
@@ -211,7 +241,8 @@ class Locks(DevCase):
 
     def test_bytes_that_are_no_text_are_hexadecimal_in_json(self):
         env = dict(cli_fixture.environment(), PAWL_ENDPOINTS=self.endpoints)
-        subprocess.run([cli_fixture.PAWL, "acquire", b"\xff\xfe"], env=env, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([cli_fixture.PAWL, "acquire", b"\xff\xfe"], env=env, check=True,
+                       stdout=subprocess.DEVNULL)
         self.assertEqual(self.pawl("ls", "--json").json["keys"][0]["key_hex"], "fffe")
 
     def test_break_bars_the_holder_from_extending(self):
@@ -229,9 +260,11 @@ class Locks(DevCase):
         self.assertEqual((status["state"], status["role"], status["held"]), ("voting", "master", 1))
         self.assertRegex(self.pawl("status").out, r"(?m)^state       voting$")
         nobody = "unix:" + os.path.join(self.folder, "nobody")
-        run = pawl("status", "--all", "--json", "--timeout", "300ms", endpoints=self.endpoints + "," + nobody)
+        run = pawl("status", "--all", "--json", "--timeout", "300ms",
+                   endpoints=self.endpoints + "," + nobody)
         self.assertEqual(run.status, 3)
-        self.assertEqual([("error" in n, n["endpoint"]) for n in run.json["nodes"]], [(False, self.endpoints), (True, nobody)])
+        self.assertEqual([("error" in n, n["endpoint"]) for n in run.json["nodes"]],
+                         [(False, self.endpoints), (True, nobody)])
 
     def test_status_is_watched_as_lines_of_json(self):
         watch = self.begin("status", "--watch", "--json", "--interval", "10ms")
@@ -247,9 +280,11 @@ class Locks(DevCase):
         self.assertNotEqual(self.pawl("status", "--json").json["state"], "voting")
 
     def test_bench_measures_every_mode(self):
-        counts = {"cycle": "cycles", "handoff": "grants", "extend": "extends", "gap": "cycles", "fill": "leases"}
+        counts = {"cycle": "cycles", "handoff": "grants", "extend": "extends", "gap": "cycles",
+                  "fill": "leases"}
         for mode, counted in counts.items():
-            run = self.succeeds(self.pawl("bench", mode, "--count", "500", "--leases", "500", "--batch", "100", "--json"))
+            run = self.succeeds(self.pawl("bench", mode, "--count", "500", "--leases", "500",
+                                          "--batch", "100", "--json"))
             self.assertGreaterEqual(run.json[counted], 500, mode)
             self.assertEqual(run.json["errors"], 0, run.out)
             self.assertGreater(run.json["latency_us"]["p50"], 0)
@@ -278,7 +313,8 @@ class Certificates(Case):
             context.load_verify_locations(self.path("ca.crt"))
             context.load_cert_chain(self.path(name + ".crt"), self.path(name + ".key"))
         up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-        sides = [client.wrap_bio(down, up, server_hostname=host), server.wrap_bio(up, down, server_side=True)]
+        sides = [client.wrap_bio(down, up, server_hostname=host),
+                 server.wrap_bio(up, down, server_side=True)]
         for side in sides * 3:
             try:
                 side.do_handshake()
@@ -307,18 +343,22 @@ class Certificates(Case):
         self.assertIn("--force", run.err)
         with open(self.path("a.key")) as f:
             self.assertEqual(f.read(), before)
-        self.assertEqual(sorted(os.listdir(self.folder)), sorted(n + e for n in ("ca", "a", "backup") for e in (".crt", ".key")))
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         sorted(n + e for n in ("ca", "a", "backup") for e in (".crt", ".key")))
 
     def test_wrong_names_hosts_and_authorities_are_refused(self):
         self.assertEqual(self.cert("client", "backup").status, 1)
         self.succeeds(self.cert("ca"))
-        for arguments in (["node", "a"], ["node", "a/b", "--host", "x"], ["client", "ca"], ["node", "a", "--host", "a b"],
-                          ["client", "c", "--host", "x"], ["ca", "x"], ["client"], ["client", "c", "--type", "rsa"]):
+        for arguments in (["node", "a"], ["node", "a/b", "--host", "x"], ["client", "ca"],
+                          ["node", "a", "--host", "a b"],
+                          ["client", "c", "--host", "x"], ["ca", "x"], ["client"],
+                          ["client", "c", "--type", "rsa"]):
             self.assertEqual(self.cert(*arguments).status, 2, arguments)
 
     def test_no_certificate_outlives_its_authority(self):
         run = self.succeeds(self.cert("ca", "--days", "10", "--json"))
-        self.assertEqual(self.succeeds(self.cert("client", "c", "--days", "100", "--json")).json["valid_until"],
+        self.assertEqual(self.succeeds(self.cert("client", "c", "--days", "100",
+                                                 "--json")).json["valid_until"],
                          run.json["valid_until"])
 
     def test_a_cluster_lives_by_them_alone(self):
@@ -326,19 +366,24 @@ class Certificates(Case):
 
         def tls(folder, name):
             self.succeeds(self.cert("node", name, "--host", "127.0.0.1,localhost"))
-            return "ca = %s\ncert = %s\nkey = %s\n" % tuple(map(self.path, ("ca.crt", name + ".crt", name + ".key")))
+            return "ca = %s\ncert = %s\nkey = %s\n" % tuple(map(self.path,
+                                                                ("ca.crt", name + ".crt",
+                                                                 name + ".key")))
 
         self.succeeds(self.cert("client", "me"))
         self.succeeds(pawl("cert", "ca", "--dir", self.path("other")))
         self.succeeds(pawl("cert", "client", "stranger", "--dir", self.path("other")))
-        mine = ["--cacert", self.path("ca.crt"), "--cert", self.path("me.crt"), "--key", self.path("me.key")]
-        strange = ["--cacert", self.path("ca.crt"), "--cert", self.path("other/stranger.crt"), "--key",
+        mine = ["--cacert", self.path("ca.crt"), "--cert", self.path("me.crt"), "--key",
+                self.path("me.key")]
+        strange = ["--cacert", self.path("ca.crt"), "--cert", self.path("other/stranger.crt"),
+                   "--key",
                    self.path("other/stranger.key"), "--timeout", "1s"]
         deceived = ["--cacert", self.path("other/ca.crt"), "--timeout", "1s"]
         with pawltest.Cluster(cli_fixture.PAWLD, tls=tls) as cluster:
             endpoints = ",".join("tls://" + address for address in cluster.clients.values())
             self.succeeds(pawl("acquire", "k", *mine, endpoints=endpoints))
-            self.assertTrue(pawl("get", "k", "--quorum", "--json", *mine, endpoints=endpoints).json["held"])
+            self.assertTrue(pawl("get", "k", "--quorum", "--json", *mine,
+                                 endpoints=endpoints).json["held"])
             for wrong in (strange, deceived, ["--cacert", self.path("ca.crt"), "--timeout", "1s"]):
                 run = pawl("get", "k", *wrong, endpoints=endpoints)
                 self.assertEqual(run.status, 3, run.err + run.out)

@@ -1,4 +1,5 @@
-"""libpawl over TLS, as the pawl command uses it: whom it trusts, whom it does not, and what it says then."""
+"""libpawl over TLS, as the pawl command uses it: whom it trusts, whom it does not, and what it says
+then."""
 
 import json
 import os
@@ -28,7 +29,8 @@ class ClientTls(unittest.TestCase):
         cls.others = Certificates(os.path.join(cls.dir, "other"))
         cls.others.make("mallory", "pawl:client:alice")
         path = cls.certificates.path
-        cls.cluster = Cluster(PAWLD, tls=lambda _, name: "ca = %s\ncert = %s\nkey = %s\nclient_auth = required\n" % (
+        cls.cluster = Cluster(PAWLD, tls=lambda _, name: "ca = %s\ncert = %s\nkey = %s\n"
+                                                         "client_auth = required\n" % (
             path("ca.crt"), path(name + ".crt"), path(name + ".key")))
         cls.addClassCleanup(cls.cluster.__exit__)
         cls.cluster.start_all()
@@ -38,9 +40,12 @@ class ClientTls(unittest.TestCase):
         tls = ["--cacert", (ca or self.certificates).path("ca.crt")]
         if name:
             tls += ["--cert", c.path(name + ".crt"), "--key", c.path(name + ".key")]
-        endpoints = endpoints or ",".join("tls://" + address for address in self.cluster.clients.values())
-        done = subprocess.run([PAWL, *arguments, "--endpoints", endpoints, *tls, "--timeout", "3s", "--json"],
-                              capture_output=True, text=True, timeout=pawltest.PATIENCE, stdin=subprocess.DEVNULL)
+        endpoints = (endpoints or ",".join("tls://" + address
+                                           for address in self.cluster.clients.values()))
+        done = subprocess.run([PAWL, *arguments, "--endpoints", endpoints, *tls, "--timeout", "3s",
+                               "--json"],
+                              capture_output=True, text=True, timeout=pawltest.PATIENCE,
+                              stdin=subprocess.DEVNULL)
         return done.returncode, json.loads(done.stdout)
 
     def test_a_lock_is_taken_and_released_over_tls(self):
@@ -63,17 +68,20 @@ class ClientTls(unittest.TestCase):
             self.assertIn(word, answer["error"]["message"])
 
     def test_a_node_of_another_authority_is_not_trusted(self):
-        self.refused("self-signed", "the node's certificate is not signed by an authority in the CA file", ca=self.others)
+        self.refused("self-signed", "the node's certificate is not signed by an authority in the "
+                                    "CA file", ca=self.others)
 
     def test_a_certificate_for_another_host_is_not_trusted(self):
         port = self.cluster.clients["a"].rsplit(":", 1)[1]
-        self.refused("hostname mismatch", "set server_name to a name in it", endpoints="tls://localhost:" + port)
+        self.refused("hostname mismatch", "set server_name to a name in it",
+                     endpoints="tls://localhost:" + port)
 
     def test_a_client_without_a_certificate_is_told_so(self):
         self.refused("certificate required", "the node requires a client certificate", name=None)
 
     def test_a_client_of_another_authority_is_told_so(self):
-        self.refused("unknown ca", "this client's certificate is not signed by an authority", owner=self.others, name="mallory")
+        self.refused("unknown ca", "this client's certificate is not signed by an authority",
+                     owner=self.others, name="mallory")
 
     def test_the_certificate_of_a_node_is_refused_at_once_and_by_its_reason(self):
         status, answer = self.pawl("get", "k", name="a")

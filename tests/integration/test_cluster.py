@@ -21,7 +21,8 @@ def refusal(test, client, method, **params):
 
 
 def linked(client):
-    """Until the node has a link to everybody: who has just come back has been dialled by some and dials the others."""
+    """Until the node has a link to everybody: who has just come back has been dialled by some and
+    dials the others."""
     while client.call("status")["voting"] < 3:
         pass
 
@@ -49,15 +50,19 @@ class Operations(unittest.TestCase):
     def test_an_update_compares_and_sets(self):
         got = self.a.call("acquire", key="k2", lease_ms=10000, value="one")
         self.b.call("update", key="k2", lock_id=got["lock_id"], value="two", expect="one")
-        self.assertEqual(refusal(self, self.a, "update", key="k2", lock_id=got["lock_id"], value="x", expect="one").code, "mismatch")
+        self.assertEqual(refusal(self, self.a, "update", key="k2", lock_id=got["lock_id"],
+                                 value="x", expect="one").code, "mismatch")
         seen = self.c.call("get", key="k2", consistency="quorum")
         self.assertEqual(seen["value"], b"two")
-        self.a.call("update", key="k2", lock_id=got["lock_id"], value="three", value_seq=seen["value_seq"])
-        seq = self.a.call("update", key="k2", lock_id=got["lock_id"], value="four", expect="three")["value_seq"]
+        self.a.call("update", key="k2", lock_id=got["lock_id"], value="three",
+                    value_seq=seen["value_seq"])
+        seq = self.a.call("update", key="k2", lock_id=got["lock_id"], value="four",
+                          expect="three")["value_seq"]
         self.a.call("update", key="k2", lock_id=got["lock_id"], value="three", expect=seq)
 
     def test_many_leases_are_extended_by_one_request(self):
-        locks = [{"key": "many%d" % i, "lock_id": self.a.call("acquire", key="many%d" % i, lease_ms=5000)["lock_id"],
+        locks = [{"key": "many%d" % i,
+                  "lock_id": self.a.call("acquire", key="many%d" % i, lease_ms=5000)["lock_id"],
                   "lease_ms": 9000} for i in range(100)]
         locks.append({"key": "none", "lock_id": pawltest.lock_id(), "lease_ms": 9000})
         results = self.a.call("extend", locks=locks)["locks"]
@@ -107,7 +112,8 @@ class Operations(unittest.TestCase):
 
 class Failures(unittest.TestCase):
     def test_the_kill_of_one_master_costs_nothing_and_it_comes_back(self):
-        with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a, cluster.client("b") as b:
+        with Cluster(PAWLD,
+                     cluster=SHORT) as cluster, cluster.client("a") as a, cluster.client("b") as b:
             got = a.call("acquire", key="k", lease_ms=2000)
             cluster.nodes["c"].kill()
             for i in range(50):
@@ -123,7 +129,8 @@ class Failures(unittest.TestCase):
         with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a:
             a.call("acquire", key="warm", lease_ms=1000)
             cluster.nodes["b"].signal(signal.SIGSTOP)
-            longest, end = 0, time.monotonic() + 1.0  # long enough for the link to be reset meanwhile
+            # Long enough for the link to be reset meanwhile.
+            longest, end = 0, time.monotonic() + 1.0
             serial = 0
             while time.monotonic() < end:
                 began = time.monotonic()
@@ -140,11 +147,13 @@ class Failures(unittest.TestCase):
                 b.call("acquire", key="b-again", lease_ms=1000)
 
     def test_an_extension_that_a_stopped_node_finds_in_its_socket_is_too_late(self):
-        with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a, cluster.client("b") as b:
+        with Cluster(PAWLD,
+                     cluster=SHORT) as cluster, cluster.client("a") as a, cluster.client("b") as b:
             got = a.call("acquire", key="k", lease_ms=1000)
             cluster.nodes["a"].signal(signal.SIGSTOP)
             late = a.send("extend", key="k", lock_id=got["lock_id"], lease_ms=1000)
-            later = b.call("acquire", key="k", lease_ms=2000, wait_ms=20000)  # had when the lease is over
+            # Had when the lease is over.
+            later = b.call("acquire", key="k", lease_ms=2000, wait_ms=20000)
             self.assertGreater(later["token"], got["token"])
             cluster.nodes["a"].signal(signal.SIGCONT)
             with self.assertRaises(Refused) as caught:
@@ -181,10 +190,12 @@ class Failures(unittest.TestCase):
                 cluster.start(name).wait_log(" voting ", "by=drain")
                 with cluster.client("a") as a:
                     linked(a)
-                    self.assertEqual(refusal(self, a, "acquire", key="k", lease_ms=1000).code, "held")
+                    self.assertEqual(refusal(self, a, "acquire", key="k", lease_ms=1000).code,
+                                     "held")
             with cluster.client("b") as b:
                 linked(b)
-                b.call("extend", key="k", lock_id=got["lock_id"], lease_ms=50000, token=got["token"])
+                b.call("extend", key="k", lock_id=got["lock_id"], lease_ms=50000,
+                       token=got["token"])
 
     def test_tokens_grow_when_everything_dies_at_once(self):
         with Cluster(PAWLD, cluster=SHORT) as cluster:
@@ -218,7 +229,8 @@ class Starting(unittest.TestCase):
 
     def test_dev_is_ready_within_a_second(self):
         began = time.monotonic()
-        process = subprocess.Popen([PAWLD, "--dev", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen([PAWLD, "--dev", "--listen", "127.0.0.1:0"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             while True:
                 line = process.stdout.readline()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_cluster_cli.py PAWLD PAWL: pawl cluster and pawl status, against scripted nodes that say what the tests want."""
+"""test_cluster_cli.py PAWLD PAWL: pawl cluster and pawl status, against scripted nodes that say
+what the tests want."""
 
 import os
 import pty
@@ -32,7 +33,8 @@ class NodesCase(Case):
 
 class Requests(NodesCase):
     def test_each_change_is_asked_for_by_its_method_and_parameters(self):
-        rows = [("add-replica e e.example:7118", "add_replica", dict(name="e", address="e.example:7118")),
+        rows = [("add-replica e e.example:7118", "add_replica",
+                 dict(name="e", address="e.example:7118")),
                 ("promote d", "promote", dict(name="d")),
                 ("demote b --anyway", "demote", dict(name="b", anyway=True)),
                 ("remove d", "remove", dict(name="d")),
@@ -40,7 +42,8 @@ class Requests(NodesCase):
                 ("set-nodes --masters a,e=e.example:1 --replicas d", "set_nodes",
                  dict(masters=["a", "e=e.example:1"], replicas=["d"])),
                 ("set-nodes --masters a", "set_nodes", dict(masters=["a"], replicas=[])),
-                ("set-timing --max-lease 2m --clock-drift 0.5%", "set_timing", dict(max_lease_ms=120000, clock_drift_ppm=5000)),
+                ("set-timing --max-lease 2m --clock-drift 0.5%", "set_timing",
+                 dict(max_lease_ms=120000, clock_drift_ppm=5000)),
                 ("set-timing --request-timeout 2s --promise-timeout 4s", "set_timing",
                  dict(request_timeout_ms=2000, promise_timeout_ms=4000)),
                 ("force --yes", "force", dict(yes=True))]
@@ -56,14 +59,17 @@ class Requests(NodesCase):
 
     def test_what_is_so_already_is_nothing_to_do(self):
         self.a.change = lambda method, params: done(4)
-        self.assertIn("nothing to do: epoch 4", self.succeeds(self.pawl("cluster", "promote", "c")).out)
+        self.assertIn("nothing to do: epoch 4",
+                      self.succeeds(self.pawl("cluster", "promote", "c")).out)
 
     def test_who_is_to_leave_and_is_not_there_is_remarked(self):
         for words in ("remove x", "replace x d"):
-            self.assertIn("note: x is not in the cluster", self.succeeds(self.pawl("cluster", *words.split())).out)
+            self.assertIn("note: x is not in the cluster",
+                          self.succeeds(self.pawl("cluster", *words.split())).out)
 
     def test_who_is_missing_and_warnings_are_told(self):
-        self.a.change = lambda method, params: done(complete=False, missing=["c"], warning="one more loss stops it")
+        self.a.change = lambda method, params: done(complete=False, missing=["c"],
+                                                    warning="one more loss stops it")
         self.a.status["peers"][2].update(voting=False)
         run = self.succeeds(self.pawl("cluster", "promote", "d"))
         self.assertIn("epoch 5, settled, not complete", run.out)
@@ -71,7 +77,8 @@ class Requests(NodesCase):
         self.assertIn("warning: one more loss stops it", run.out)
 
     def test_a_change_that_is_not_settled_is_status_3(self):
-        self.a.change = lambda method, params: done(settled=False, complete=False, missing=["b", "c"])
+        self.a.change = lambda method, params: done(settled=False, complete=False,
+                                                    missing=["b", "c"])
         run = self.pawl("cluster", "promote", "d")
         self.assertEqual(run.status, 3)
         self.assertIn("NOT SETTLED", run.out)
@@ -79,12 +86,15 @@ class Requests(NodesCase):
     def test_json_is_one_object_without_progress(self):
         self.a.change = lambda method, params: done(complete=False, missing=["d"])
         run = self.succeeds(self.pawl("cluster", "promote", "d", "--json"))
-        self.assertEqual(run.json, dict(epoch=5, settled=True, complete=False, missing=["d"], changed=True))
+        self.assertEqual(run.json, dict(epoch=5, settled=True, complete=False, missing=["d"],
+                                        changed=True))
         self.assertEqual(run.err, "")
 
     def test_refusals_say_why_and_what_to_do(self):
-        rows = [("mismatch", "another change came first: epoch 5 is chosen", 1, "pawl cluster show"),
-                ("unsettled", "the change to epoch 4 is not complete: c does not vote yet", 1, "replace it"),
+        rows = [("mismatch", "another change came first: epoch 5 is chosen", 1,
+                 "pawl cluster show"),
+                ("unsettled", "the change to epoch 4 is not complete: c does not vote yet", 1,
+                 "replace it"),
                 ("not_found", "there is no node x", 1, "pawl cluster show"),
                 ("no_quorum", "1 of 2 masters answered", 3, "pawl status"),
                 ("busy", "a change to epoch 5 is under way here", 1, "wait")]
@@ -96,7 +106,8 @@ class Requests(NodesCase):
             self.assertEqual(run.status, exit_status, code)
             self.assertIn(message, run.err)
             self.assertIn(remedy, run.err)
-            self.assertEqual(self.pawl("cluster", "promote", "x", "--json").json["error"]["code"], code)
+            self.assertEqual(self.pawl("cluster", "promote", "x", "--json").json["error"]["code"],
+                             code)
 
 
 class Progress(NodesCase):
@@ -118,8 +129,10 @@ class Progress(NodesCase):
         self.a.change = later
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
-        process = cli_fixture.subprocess.Popen([cli_fixture.PAWL, "cluster", "promote", "d", "--endpoints", self.endpoints],
-                                               stdin=theirs, stdout=theirs, stderr=theirs, env=cli_fixture.environment())
+        process = cli_fixture.subprocess.Popen([cli_fixture.PAWL, "cluster", "promote", "d",
+                                                "--endpoints", self.endpoints],
+                                               stdin=theirs, stdout=theirs, stderr=theirs,
+                                               env=cli_fixture.environment())
         os.close(theirs)
         self.addCleanup(process.wait, PATIENCE)
         self.addCleanup(lambda: process.poll() is None and process.kill())
@@ -158,7 +171,8 @@ class Coordinators(NodesCase):
         b = self.node("b")
         self.endpoints += "," + b.endpoint
         self.a.change = later
-        answers = [Fails("mismatch", "another change came first"), Fails("unsettled", "d does not vote yet"), None]
+        answers = [Fails("mismatch", "another change came first"),
+                   Fails("unsettled", "d does not vote yet"), None]
 
         def change(method, params):
             answer = answers.pop(0)
@@ -215,13 +229,15 @@ class Force(NodesCase):
         self.assertIn("--yes", run.err)
 
     def test_it_is_for_one_node_only(self):
-        run = pawl("cluster", "force", "--yes", endpoints=self.a.endpoint + "," + self.node("b").endpoint)
+        run = pawl("cluster", "force", "--yes", endpoints=self.a.endpoint + ","
+                   + self.node("b").endpoint)
         self.assertEqual((run.status, self.a.asked), (2, []))
         self.assertIn("one node", run.err)
 
     def test_it_goes_on_until_the_wait_is_over(self):
         def force(method, params):
-            self.a.status = status("a", epoch=1 << 32, state="recovering", settled=False, complete=False, left_ms=3000)
+            self.a.status = status("a", epoch=1 << 32, state="recovering", settled=False,
+                                   complete=False, left_ms=3000)
             return done(4, settled=False, complete=False)
         self.a.change = force
         process = self.begin("cluster", "force", "--yes")
@@ -235,7 +251,8 @@ class Force(NodesCase):
     def test_a_repeat_finds_that_it_is_done(self):
         self.a.status = status("a", epoch=1 << 32)
         self.a.change = lambda method, params: done(1 << 32)
-        self.assertIn("nothing to do: epoch 4294967296", self.succeeds(self.pawl("cluster", "force", "--yes")).out)
+        self.assertIn("nothing to do: epoch 4294967296",
+                      self.succeeds(self.pawl("cluster", "force", "--yes")).out)
 
     def test_it_is_not_repeated_when_the_node_dies(self):
         self.a.change = later
@@ -254,11 +271,13 @@ class Show(NodesCase):
         peers = [dict(p, follows=False) for p in status("b")["peers"]]
         b.status = status("b", epoch=3, peers=peers)
         d.status = status("d", role="replica", state="following", peers=peers,
-                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97, age_ms=12))
+                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97,
+                                         age_ms=12))
         self.endpoints += "," + b.endpoint + "," + d.endpoint
         run = self.succeeds(self.pawl("cluster", "show"))
         self.assertIn("prod, epoch 4, complete", run.out)
-        self.assertRegex(run.out, r"(?m)^timing +leases up to 1m00s, request timeout 1\.0s, promise timeout 2\.0s, clock drift 0\.5%$")
+        self.assertRegex(run.out, r"(?m)^timing +leases up to 1m00s, request timeout 1\.0s, "
+                                  r"promise timeout 2\.0s, clock drift 0\.5%$")
         self.assertRegex(run.out, r"(?m)^a +master +a.example:7118 +voting +yes")
         self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +a$")
         self.assertNotIn("What to do", run.out)
@@ -270,7 +289,8 @@ class Show(NodesCase):
         self.a.status["voting"] = 2
         for command in (["cluster", "show"], ["status"]):
             run = self.succeeds(self.pawl(*command))
-            self.assertIn("What to do:\n  - b does not answer: restart it, or replace it: pawl cluster replace b d\n", run.out)
+            self.assertIn("What to do:\n  - b does not answer: restart it, or replace it: pawl "
+                          "cluster replace b d\n", run.out)
         self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
 
     def test_who_is_in_is_asked_rather_than_who_is_not(self):
@@ -294,8 +314,10 @@ class Show(NodesCase):
 
     def test_status_tells_whom_a_replica_follows_and_how_far_a_change_is(self):
         d = self.node("d")
-        d.status = status("d", role="replica", state="following", change=dict(step="copies", done=5, total=9, epoch=5),
-                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97, age_ms=12))
+        d.status = status("d", role="replica", state="following",
+                          change=dict(step="copies", done=5, total=9, epoch=5),
+                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97,
+                                         age_ms=12))
         run = self.succeeds(pawl("status", endpoints=d.endpoint))
         self.assertRegex(run.out, r"(?m)^follows +a, with a view at most 12ms old$")
         self.assertRegex(run.out, r"(?m)^change +to epoch 5: copies, 5 of 9$")
@@ -303,11 +325,16 @@ class Show(NodesCase):
 
 class Misuse(Case):
     def test_it_names_what_is_wrong(self):
-        rows = [("", "an argument is missing"), ("nonsense", "nonsense"), ("promote", "promote NAME"), ("promote a b", "too many"),
-                ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"), ("show --anyway", "--anyway"),
-                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"), ("promote a --max-lease 5s", "timing options"),
-                ("set-nodes", "--masters"), ("set-nodes --masters a,,b", "empty"), ("set-nodes --masters a --replicas a", "twice"),
-                ("set-timing", "--max-lease"), ("set-timing --clock-drift 5", "--clock-drift"), ("set-timing --max-lease 0", "--max-lease"),
+        rows = [("", "an argument is missing"), ("nonsense", "nonsense"),
+                ("promote", "promote NAME"), ("promote a b", "too many"),
+                ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"),
+                ("show --anyway", "--anyway"),
+                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"),
+                ("promote a --max-lease 5s", "timing options"),
+                ("set-nodes", "--masters"), ("set-nodes --masters a,,b", "empty"),
+                ("set-nodes --masters a --replicas a", "twice"),
+                ("set-timing", "--max-lease"), ("set-timing --clock-drift 5", "--clock-drift"),
+                ("set-timing --max-lease 0", "--max-lease"),
                 ("promote a --wait 0", "--wait")]
         for words, what in rows:
             run = pawl("cluster", *words.split())

@@ -1,4 +1,5 @@
-"""pawld as a process: --dev, --check-config, signals, reloads, planned stops, what it refuses to start with."""
+"""pawld as a process: --dev, --check-config, signals, reloads, planned stops, what it refuses to
+start with."""
 
 import os
 import signal
@@ -12,10 +13,12 @@ import unittest
 from pawltest import Client, Cluster, Node, Refused, lock_id
 
 PAWLD = None
+SHORT_TIMES = "max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms"
 
 
 def run(*arguments):
-    done = subprocess.run([PAWLD, *arguments], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    done = subprocess.run([PAWLD, *arguments], capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -36,7 +39,8 @@ class Dev(unittest.TestCase):
             self.assertLess(took, 1.0)
             self.assertRegex(lines[1], r"^endpoint: 127\.0\.0\.1:\d+\n$")
             with Client(lines[1].split()[1]) as client:
-                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], 0)
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
+                                               lock_id=lock_id())["token"], 0)
             self.assertEqual(len(os.listdir(tmp)), 1)
             self.assertEqual(node.terminate(), 0)
             self.assertEqual(os.listdir(tmp), [])
@@ -65,7 +69,8 @@ class Dev(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_version_and_help(self):
-        self.assertRegex(run("--version")[1], r"^pawld \d+\.\d+\.\d+\nspeaks versions 1 to 1 of the protocol between nodes\n$")
+        self.assertRegex(run("--version")[1], r"^pawld \d+\.\d+\.\d+\nspeaks versions 1 to 1 of "
+                                              r"the protocol between nodes\n$")
         self.assertIn("--check-config", run("--help")[1])
 
     def test_a_wrong_command_line_is_status_2(self):
@@ -76,7 +81,8 @@ class Commands(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
             f.write("[node]\nname = a\nnonsense = 1\n")
             f.flush()
-            for arguments in (["--check-config", f.name], ["--check-config", "--config", f.name], ["--config", f.name]):
+            for arguments in (["--check-config", f.name], ["--check-config", "--config", f.name],
+                              ["--config", f.name]):
                 status, _, err = run(*arguments)
                 self.assertEqual(status, 2)
                 self.assertIn(f.name + ":3: [node] has no setting nonsense", err)
@@ -101,7 +107,8 @@ class OneMaster(unittest.TestCase):
         with self.cluster() as cluster:
             held = lock_id()
             with cluster.client("a") as client:
-                token = client.call("acquire", key="k", lease_ms=30000, lock_id=held, value="v")["token"]
+                token = client.call("acquire", key="k", lease_ms=30000, lock_id=held,
+                                    value="v")["token"]
             node = cluster.nodes["a"]
             self.assertEqual(node.terminate(), 0)
             node.wait_log(" drained ")
@@ -132,8 +139,11 @@ class OneMaster(unittest.TestCase):
                 port = "127.0.0.1:%d" % taken.getsockname()[1]
                 bad = {
                     "a client's port in use": (good.replace(cluster.clients["a"], port), "in use"),
-                    "the peers' port in use": (good.replace(cluster.peers["a"] + "\nlisten_client", port + "\nlisten_client"), "in use"),
-                    "a certificate that is not there": (good + "[tls]\nca = %s/x\ncert = %s/x\nkey = %s/x\n" % (state, state, state), "/x"),
+                    "the peers' port in use": (good.replace(cluster.peers["a"] + "\nlisten_client",
+                                                            port + "\nlisten_client"), "in use"),
+                    "a certificate that is not there": (
+                        good + "[tls]\nca = %s/x\ncert = %s/x\nkey = %s/x\n" % (
+                            state, state, state), "/x"),
                 }
                 for story, (text, expected) in bad.items():
                     with self.subTest(story):
@@ -152,7 +162,7 @@ class OneMaster(unittest.TestCase):
                 client.call("extend", key="k", lock_id=held, lease_ms=1000)
 
     def test_a_damaged_side_file_is_ignored_and_the_node_waits(self):
-        with self.cluster(cluster="max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms") as cluster:
+        with self.cluster(cluster=SHORT_TIMES) as cluster:
             with cluster.client("a") as client:
                 token = client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"]
             cluster.nodes["a"].terminate()
@@ -163,10 +173,11 @@ class OneMaster(unittest.TestCase):
             node.wait_log(" side_file_ignored ")
             node.wait_log(" voting ", "waiting")
             with cluster.client("a") as client:
-                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], token)
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
+                                               lock_id=lock_id())["token"], token)
 
     def test_a_kill_is_recovered_from_by_waiting_and_tokens_grow(self):
-        with self.cluster(cluster="max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms") as cluster:
+        with self.cluster(cluster=SHORT_TIMES) as cluster:
             with cluster.client("a") as client:
                 token = client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"]
             cluster.nodes["a"].kill()
@@ -174,13 +185,15 @@ class OneMaster(unittest.TestCase):
             cluster.start("a").wait_log(" voting ", "waiting")
             self.assertGreater(time.monotonic() - began, 1.0)
             with cluster.client("a") as client:
-                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], token)
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
+                                               lock_id=lock_id())["token"], token)
 
     def test_a_state_directory_has_one_user(self):
         with self.cluster() as cluster:
             other = cluster.config("a") + "2"
             with open(cluster.config("a")) as f, open(other, "w") as g:
-                g.write(f.read().replace(cluster.clients["a"] + ", ", "127.0.0.1:0, ").replace("a.sock", "a2.sock"))
+                g.write(f.read().replace(cluster.clients["a"] + ", ",
+                                         "127.0.0.1:0, ").replace("a.sock", "a2.sock"))
             status, _, err = run("--config", other)
             self.assertEqual(status, 1)
             self.assertIn("in use by another pawld", err)
@@ -217,10 +230,12 @@ class OneMaster(unittest.TestCase):
             with open(cluster.config("a"), "a") as f:
                 f.write("[acl]\nfile = %s\n" % rules)
             node.signal(signal.SIGHUP)
-            with open(rules, "w") as slow, cluster.client("a") as client:  # opens when the node reads
+            # Opens when the node reads.
+            with open(rules, "w") as slow, cluster.client("a") as client:
                 node.signal(signal.SIGHUP)
                 self.assertEqual(client.call("ping")["node"], "a")
-                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], 0)
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
+                                               lock_id=lock_id())["token"], 0)
                 slow.write("[plain]\nallow = all on *\n")
             node.wait_log(" reloaded ")
             with open(rules, "w") as again:  # it was asked for once more meanwhile
@@ -228,7 +243,8 @@ class OneMaster(unittest.TestCase):
             self.assertIn("'nothing' is not a right", node.wait_log(" reload_refused "))
 
     def test_systemd_hears_what_happens(self):
-        with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX,
+                                                                 socket.SOCK_DGRAM) as s:
             s.bind(os.path.join(tmp, "notify"))
             s.settimeout(10)
             os.environ["NOTIFY_SOCKET"] = os.path.join(tmp, "notify")

@@ -1,4 +1,5 @@
-"""scripts/deploy: one description becomes a cluster that runs, and running it again changes nothing."""
+"""scripts/deploy: one description becomes a cluster that runs, and running it again changes
+nothing."""
 
 import glob
 import os
@@ -41,7 +42,8 @@ class TestDeploy(unittest.TestCase):
         self.dir = tempfile.mkdtemp(prefix="pawl-deploy-")
         self.addCleanup(shutil.rmtree, self.dir)
         self.nodes = {}
-        self.addCleanup(lambda: [n.kill() for n in self.nodes.values() if not n.process.stdout.closed])
+        self.addCleanup(lambda: [n.kill() for n in self.nodes.values()
+                                 if not n.process.stdout.closed])
         self.out = os.path.join(self.dir, "out")
         self.file = os.path.join(self.dir, "cluster.ini")
 
@@ -51,12 +53,15 @@ class TestDeploy(unittest.TestCase):
 
     def describe(self, masters=3, replicas=2):
         def row(name):
-            return "%s = 127.0.0.1:%d localhost client=127.0.0.1:%d\n" % (name, pawltest.free_port(), pawltest.free_port())
+            return "%s = 127.0.0.1:%d localhost client=127.0.0.1:%d\n" % (
+                name, pawltest.free_port(), pawltest.free_port())
         names = {"masters": "abcde"[:masters], "replicas": "xyz"[:replicas]}
-        self.write(DESCRIPTION % {"dir": self.dir, **{k: "".join(map(row, v)) for k, v in names.items()}})
+        self.write(DESCRIPTION
+                   % {"dir": self.dir, **{k: "".join(map(row, v)) for k, v in names.items()}})
 
     def deploy(self, status=0):
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "deploy"), "--pawl", PAWL, self.file, self.out],
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "deploy"), "--pawl",
+                               PAWL, self.file, self.out],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -66,11 +71,13 @@ class TestDeploy(unittest.TestCase):
         os.makedirs(there, exist_ok=True)
         for file in glob.glob(os.path.join(self.out, "hosts", name, "*")):
             shutil.copy2(file, there)
-        self.nodes[name] = pawltest.Node([PAWLD, "--config", os.path.join(there, "pawld.conf")], name)
+        self.nodes[name] = pawltest.Node([PAWLD, "--config", os.path.join(there, "pawld.conf")],
+                                         name)
 
     def pawl(self, *arguments, client="ops"):
         """With the environment that was written for the client."""
-        return subprocess.run(["bash", "-c", '. "$0" && exec "$@"', os.path.join(self.out, "clients", client, "env"), PAWL, *arguments],
+        return subprocess.run(["bash", "-c", '. "$0" && exec "$@"',
+                               os.path.join(self.out, "clients", client, "env"), PAWL, *arguments],
                               capture_output=True, text=True, timeout=60)
 
     def born(self):
@@ -117,7 +124,8 @@ class TestDeploy(unittest.TestCase):
         self.assertIn("nothing has changed", self.deploy())
         with open(self.file, encoding="utf-8") as f:
             text = f.read()
-        self.write(text.replace("x = 127.0.0.1:", "x = localhost:").replace("ops = admin", "ops = admin\nnew ="))
+        self.write(text.replace("x = 127.0.0.1:",
+                                "x = localhost:").replace("ops = admin", "ops = admin\nnew ="))
         news = self.deploy()
         self.assertIn("changed hosts/x: pawld.conf", news)
         self.assertIn("new     clients/new: ", news)
@@ -140,16 +148,21 @@ class TestDeploy(unittest.TestCase):
             ("[cluster]\nname = x\nmax_leese = 1s\n", ":3: [cluster] max_leese is unknown"),
             ("[cluster]\nname = x\n[master]\n", ":3: [master] is unknown"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\na = 10.0.0.2\n", ":5: a appears twice"),
-            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[replicas]\na = 10.0.0.2\n", ":6: a is there twice"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[replicas]\na = 10.0.0.2\n",
+             ":6: a is there twice"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1:x\n", ":4: `10.0.0.1:x` is no address"),
             ("[cluster]\nname = x\n[masters]\na b = 10.0.0.1\n", ":4: `a b` is no name"),
             ("[cluster]\nname = x\n[masters]\na =\n", ":4: a needs an address"),
             ("[masters]\na = 10.0.0.1\n", "[cluster] name is missing"),
             ("[cluster]\nname = x\n", "0 masters"),
-            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\na =\n", "the name a is taken"),
-            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\nc = write c/\n", ":6: c = write c/: write rights with commas"),
-            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7118\n", "have the same address"),
-            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7120 client=10.0.0.1:7121\n", "must hold {name}"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\na =\n",
+             "the name a is taken"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\nc = write c/\n",
+             ":6: c = write c/: write rights with commas"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7118\n",
+             "have the same address"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7120 "
+             "client=10.0.0.1:7121\n", "must hold {name}"),
         ]
         for text, told in cases:
             self.write(text)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""test_elect.py PAWLD PAWL: elections, events, and more than one holder or key, by the command pawl.
+"""test_elect.py PAWLD PAWL: elections, events, and more than one holder or key, by the command
+pawl.
 
-A candidate's command opens a named pipe and keeps it open: when the test reads its end, all that ran under that leadership is gone.
+A candidate's command opens a named pipe and keeps it open: when the test reads its end, all that
+ran under that leadership is gone.
 """
 
 import json
@@ -13,7 +15,8 @@ import cli_fixture
 from cli_fixture import DevCase, finish, pawl
 from pawltest import PATIENCE
 
-LEADS = "exec 9>$0; trap 'echo told >&9; exit 0' TERM; echo \"leads $PAWL_KEY $PAWL_TOKEN\" >&9; while :; do sleep 0.01; done"
+LEADS = ("exec 9>$0; trap 'echo told >&9; exit 0' TERM; echo \"leads $PAWL_KEY $PAWL_TOKEN\" >&9; "
+         "while :; do sleep 0.01; done")
 STUBBORN = "exec 9>$0; trap '' TERM; echo leads >&9; while :; do sleep 0.01; done"
 
 
@@ -21,12 +24,15 @@ class ElectCase(DevCase):
     def candidate(self, name, *options, script=LEADS):
         """A candidate in the background; and the pipe of what it runs while it leads."""
         alive = self.alive()
-        process = self.begin("elect", "e", "--as", name, *options, "--", "sh", "-c", script, alive.path)
+        process = self.begin("elect", "e", "--as", name, *options, "--", "sh", "-c", script,
+                             alive.path)
         return process, alive
 
     def wait_for_candidates(self, *names):
         """Until they wait in this order."""
-        while [w["owner"] for w in self.succeeds(self.pawl("waiters", "e", "--json")).json["waiters"]] != list(names):
+        while [w["owner"]
+               for w in self.succeeds(self.pawl("waiters", "e",
+                                                "--json")).json["waiters"]] != list(names):
             pass
 
     def watching(self, *options):
@@ -54,7 +60,8 @@ class ElectCase(DevCase):
 
 class Elections(ElectCase):
     def test_the_command_runs_while_leading_and_its_status_is_the_candidates(self):
-        run = self.pawl("elect", "e", "--value", "here", "--", "sh", "-c", 'pawl=$0; "$1" leader e; echo $PAWL_KEY; exit 7', "x", cli_fixture.PAWL)
+        run = self.pawl("elect", "e", "--value", "here", "--", "sh", "-c",
+                        'pawl=$0; "$1" leader e; echo $PAWL_KEY; exit 7', "x", cli_fixture.PAWL)
         self.assertEqual(run.status, 7, run.err)
         self.assertRegex(run.out, r"^\S+:\d+ leads, token \d+, value here\ne\n$")
         self.assertEqual(self.pawl("leader", "e").status, 1)
@@ -111,7 +118,8 @@ class Elections(ElectCase):
             events.next("current")
             self.succeeds(self.pawl("ask-release", "e", "--to", "nobody"))
             events.next("asked")
-            self.succeeds(self.pawl("update", "e", self.pawl("get", "e", "--json").json["lock_id"], "seen"))
+            self.succeeds(self.pawl("update", "e", self.pawl("get", "e", "--json").json["lock_id"],
+                                    "seen"))
             events.next("updated")  # it still leads
         self.assertIsNone(process.poll())
 
@@ -135,8 +143,10 @@ class Elections(ElectCase):
         self.assertEqual(finish(process).status, 0)
 
     def test_what_cannot_be_is_told_once_and_says_what_is_wrong(self):
-        rows = ((["k" * 600], "key must be at most 512"), (["e", "--as", "a" * 300], "owner must be at most 256"),
-                (["e", "--label", "l" * 300], "label must be at most 128"), (["e", "--lock-delay", "9h"], "lock delay"))
+        rows = ((["k" * 600], "key must be at most 512"),
+                (["e", "--as", "a" * 300], "owner must be at most 256"),
+                (["e", "--label", "l" * 300], "label must be at most 128"),
+                (["e", "--lock-delay", "9h"], "lock delay"))
         for arguments, words in rows:
             run = self.pawl("elect", *arguments, "--once", "--", "true")
             self.assertEqual((run.status, run.err.count(words)), (1, 1), run.err)
@@ -144,8 +154,10 @@ class Elections(ElectCase):
 
     def test_who_waits_for_ever_says_that_no_node_answers(self):
         nowhere = "unix:" + os.path.join(self.folder, "nobody")
-        for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"], ["run", "e", "--wait", "1h", "--", "true"],
-                          ["wait", "e", "--for", "free"], ["wait", "e", "--for", "held", "--timeout", "1h"]):
+        for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"],
+                          ["run", "e", "--wait", "1h", "--", "true"],
+                          ["wait", "e", "--for", "free"],
+                          ["wait", "e", "--for", "held", "--timeout", "1h"]):
             process = cli_fixture.start("--timeout", "50ms", *arguments, endpoints=nowhere)
             self.assertIn("no node has answered yet", process.stderr.readline(), arguments)
             process.terminate()
@@ -167,7 +179,8 @@ class Elections(ElectCase):
             process.terminate()
             lines.append(json.loads(watch.stdout.readline()))
         self.assertEqual([(l["held"], l.get("owner"), l.get("value")) for l in lines],
-                         [(False, None, None), (True, "anna", "ANNA"), (False, None, None), (True, "bert", "BERT"), (False, None, None)])
+                         [(False, None, None), (True, "anna", "ANNA"), (False, None, None),
+                          (True, "bert", "BERT"), (False, None, None)])
         self.assertGreater(lines[3]["token"], lines[1]["token"])
 
 
@@ -182,8 +195,10 @@ class Events(ElectCase):
             got = [events.next("acquired", "updated", "released") for _ in range(3)]
         self.assertEqual([(e["type"], e["key"], e["token"]) for e in got],
                          [(t, "a/1", lock["token"]) for t in ("acquired", "updated", "released")])
-        again = self.succeeds(self.pawl("watch", "a/", "--json", "--from", got[0]["resume"], "--count", "2"))
-        self.assertEqual([json.loads(l)["type"] for l in again.out.splitlines()], ["updated", "released"])
+        again = self.succeeds(self.pawl("watch", "a/", "--json", "--from", got[0]["resume"],
+                                        "--count", "2"))
+        self.assertEqual([json.loads(l)["type"] for l in again.out.splitlines()],
+                         ["updated", "released"])
         self.assertEqual(pawl("watch", "--from", "nonsense").status, 2)
 
     def test_run_is_told_when_somebody_asks(self):
@@ -222,11 +237,13 @@ class Sharing(ElectCase):
         self.assertEqual(sorted(s for l in locks for s in l["slots"]), [0, 1, 2, 3])
         self.assertEqual(self.pawl("acquire", "k", "--permits", "1", "--of", "4").status, 1)
         self.succeeds(self.pawl("release", "k", locks[1]["lock_id"]))
-        run = self.succeeds(self.pawl("run", "k", "--permits", "2", "--of", "4", "--", "sh", "-c", "echo $PAWL_SLOTS"))
+        run = self.succeeds(self.pawl("run", "k", "--permits", "2", "--of", "4", "--", "sh", "-c",
+                                      "echo $PAWL_SLOTS"))
         self.assertEqual(run.out, ",".join(str(s) for s in sorted(locks[1]["slots"])) + "\n")
 
     def test_permits_that_make_no_sense_are_misuse(self):
-        for arguments in (["--permits", "1"], ["--of", "2"], ["--permits", "3", "--of", "2"], ["--permits", "1", "--of", "129"],
+        for arguments in (["--permits", "1"], ["--of", "2"], ["--permits", "3", "--of", "2"],
+                          ["--permits", "1", "--of", "129"],
                           ["--permits", "1", "--of", "2", "--shared"]):
             self.assertEqual(pawl("acquire", "k", *arguments).status, 2, arguments)
         self.assertEqual(pawl("acquire", "a", "b", "a").status, 2)
@@ -255,7 +272,8 @@ class Sharing(ElectCase):
         self.assertEqual(run.status, 1)
         self.assertIn("still held in another mode", run.err)
         self.succeeds(self.pawl("extend", "k", lock["lock_id"]))
-        self.assertEqual(self.acquire("k", "--shared", "--lock-id", lock["lock_id"])["lock_id"], lock["lock_id"])
+        self.assertEqual(self.acquire("k", "--shared", "--lock-id", lock["lock_id"])["lock_id"],
+                         lock["lock_id"])
 
     def test_a_lock_is_handed_to_the_waiter_that_is_named(self):
         lock = self.acquire("k")
@@ -286,11 +304,13 @@ class Explaining(ElectCase):
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
         text = self.succeeds(self.pawl("explain", "k", "--owner", "bert")).out
-        for words in ("anna (", "nightly build", "exclusive, token", "at most", "1. bert", "priority 3", "You are waiting in place 1", "keeps the queue",
+        for words in ("anna (", "nightly build", "exclusive, token", "at most", "1. bert",
+                      "priority 3", "You are waiting in place 1", "keeps the queue",
                       "pawl ask-release k", "pawl break k"):
             self.assertIn(words, text)
         tree = self.succeeds(self.pawl("explain", "k", "--json")).json
-        self.assertEqual((tree["masters"][0]["records"][0]["owner"], tree["waiters"][0]["owner"]), ("anna", "bert"))
+        self.assertEqual((tree["masters"][0]["records"][0]["owner"], tree["waiters"][0]["owner"]),
+                         ("anna", "bert"))
         self.assertEqual(self.pawl("ls", "--waiting", "--json").json["waiters"][0]["key"], "k")
         self.assertIn("Nothing is in the way", self.pawl("explain", "free").out)
         waiter.terminate()
@@ -304,13 +324,15 @@ class Explaining(ElectCase):
             self.assertNotIn(words, text)
 
     def test_explain_tells_of_a_lock_delay_and_break_now_ends_it(self):
-        self.succeeds(self.pawl("acquire", "k", "--lease", "300ms", "--lock-delay", "50s", "--owner", "anna"))
+        self.succeeds(self.pawl("acquire", "k", "--lease", "300ms", "--lock-delay", "50s",
+                                "--owner", "anna"))
         self.succeeds(self.pawl("wait", "k", "--for", "held"))
         while not self.pawl("get", "k", "--json").json.get("closing"):
             pass
         self.assertIn("stays closed for", self.pawl("acquire", "k").err)
         text = self.succeeds(self.pawl("explain", "k", "--owner", "anna")).out
-        for words in ("keeps the key closed for a while", "closed after anna", "pawl break k --now"):
+        for words in ("keeps the key closed for a while", "closed after anna",
+                      "pawl break k --now"):
             self.assertIn(words, text)
         for words in ("You have it", "held by anna", "ask-release"):
             self.assertNotIn(words, text)
@@ -332,7 +354,8 @@ class Explaining(ElectCase):
         """pawl break on a terminal, with this answer; what it said."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
-        process = subprocess.Popen([cli_fixture.PAWL, "break", "k"], stdin=far, stdout=far, stderr=far,
+        process = subprocess.Popen([cli_fixture.PAWL, "break", "k"], stdin=far, stdout=far,
+                                   stderr=far,
                                    env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
         os.close(far)
         said = b""
@@ -372,7 +395,8 @@ class Fences(cli_fixture.Case):
         self.assertFalse(os.path.exists(path))
 
     def test_a_file_that_cannot_be_used_is_another_status_than_a_token_that_is_refused(self):
-        for path, why in ((self.folder, "directory"), (os.path.join(self.folder, "missing", "fence"), "No such file")):
+        for path, why in ((self.folder, "directory"),
+                          (os.path.join(self.folder, "missing", "fence"), "No such file")):
             run = pawl("fence", "check", path, "k", "5")
             self.assertEqual(run.status, 2, run.err)
             self.assertIn(path, run.err)
@@ -386,8 +410,10 @@ class Fences(cli_fixture.Case):
         run = pawl("fence", "check", path, "k", "5")
         self.assertEqual(run.status, 2)
         self.assertIn(path, run.err)
-        for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"], ["show", path, "k", "1"], ["check", path, "", "1"],
-                          ["check", "", "k", "1"], ["check", path, "k" * 2000, "1"], ["check", path, "k", str(2**63)]):
+        for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"],
+                          ["show", path, "k", "1"], ["check", path, "", "1"],
+                          ["check", "", "k", "1"], ["check", path, "k" * 2000, "1"],
+                          ["check", path, "k", str(2**63)]):
             self.assertEqual(pawl("fence", *arguments).status, 2, arguments)
 
 

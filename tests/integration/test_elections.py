@@ -1,6 +1,8 @@
-"""test_elections.py PAWLD CANDIDATE: who leads next, how soon, and who does not: candidates are processes (tests/elections).
+"""test_elections.py PAWLD CANDIDATE: who leads next, how soon, and who does not: candidates are
+processes (tests/elections).
 
-What has to happen at once is tried several times, and the best counts: the machine may be busy with something else."""
+What has to happen at once is tried several times, and the best counts: the machine may be busy with
+something else."""
 
 import os
 import sys
@@ -33,8 +35,9 @@ class Elections(unittest.TestCase):
     def candidate(self, name, node, **settings):
         at = self.cluster.names.index(node)
         names = self.cluster.names[at:] + self.cluster.names[:at]
-        one = candidates.Candidate(CANDIDATE, ",".join(self.cluster.clients[n] for n in names), name,
-                                   **{"elections": self.election, "lease": LEASE_MS, **settings})
+        endpoints = ",".join(self.cluster.clients[n] for n in names)
+        settings = {"elections": self.election, "lease": LEASE_MS, **settings}
+        one = candidates.Candidate(CANDIDATE, endpoints, name, **settings)
         self.addCleanup(one.kill)
         return one
 
@@ -43,10 +46,12 @@ class Elections(unittest.TestCase):
         with self.cluster.client("a") as client:
             end = candidates.time.monotonic() + pawltest.PATIENCE
             while True:
-                waiting = [bytes(w["owner"]).decode() for w in client.call("waiters", key=self.election)["waiters"]]
+                waiting = [bytes(w["owner"]).decode()
+                           for w in client.call("waiters", key=self.election)["waiters"]]
                 if waiting == list(owners):
                     return
-                self.assertLess(candidates.time.monotonic(), end, "%s wait, not %s" % (waiting, owners))
+                self.assertLess(candidates.time.monotonic(), end,
+                                "%s wait, not %s" % (waiting, owners))
 
     def field(self, nodes="abc", **settings):
         """A leader and those who wait, in this order, each at its node first: c0, c1, ..."""
@@ -112,7 +117,8 @@ class Elections(unittest.TestCase):
     # ---- the end of a node ----
 
     def kill_node(self, name, leader):
-        """Leadership does not move: it is renewed, with the same token, while and after the node is away."""
+        """Leadership does not move: it is renewed, with the same token, while and after the node is
+        away."""
         token = leader.find("L")[3]
         at = candidates.boottime()
         self.cluster.nodes[name].kill()

@@ -19,7 +19,8 @@ class Program:
     """An example that runs, and the lines that it prints."""
 
     def __init__(self, path, *arguments, stdin=subprocess.DEVNULL):
-        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=stdin, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=stdin,
+                                        stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.lines, self.seen = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -68,8 +69,10 @@ class Readme(unittest.TestCase):
         top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
         with open(os.path.join(top, "README.md"), encoding="utf-8") as f:
             program = f.read().split("```c\n")[1].split("```")[0]
-        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-",
-                               "-I", os.path.join(top, "include")], input=program, text=True, capture_output=True)
+        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                               "-x", "c", "-",
+                               "-I", os.path.join(top, "include")], input=program, text=True,
+                              capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
@@ -152,7 +155,8 @@ class Examples(unittest.TestCase):
 
 
 class Embedded(unittest.TestCase):
-    """A program with a node inside joins a running cluster, reads from its own memory, and becomes a master."""
+    """A program with a node inside joins a running cluster, reads from its own memory, and becomes
+    a master."""
 
     def setUp(self):
         self.cluster = Cluster(PAWLD)

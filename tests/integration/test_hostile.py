@@ -1,4 +1,5 @@
-"""Clients and strangers that send nonsense, too much, or nothing: they harm nobody but themselves."""
+"""Clients and strangers that send nonsense, too much, or nothing: they harm nobody but
+themselves."""
 
 import random
 import socket
@@ -19,7 +20,8 @@ def resident_kilobytes(node):
 class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(PAWLD, node="[limits]\nclients = 60\nadmin_clients = 0\nrequests_per_client = 50\n").__enter__()
+        cls.cluster = Cluster(PAWLD, node="[limits]\nclients = 60\nadmin_clients = 0\n"
+                                          "requests_per_client = 50\n").__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
         cls.good = cls.cluster.client("a")
         cls.addClassCleanup(cls.good.close)
@@ -50,14 +52,16 @@ class Hostile(unittest.TestCase):
             client.read()
 
     def test_what_is_not_a_request_gets_one_bad_request_and_is_closed(self):
-        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x00", b"\xc1", pack({"a": 1}), pack([0]), pack([7, 1, "ping", [{}]]),
+        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x00", b"\xc1", pack({"a": 1}), pack([0]),
+                     pack([7, 1, "ping", [{}]]),
                      pack([2, "ping", [{}]]), pack([1, 1, None, {}])):
             with self.subTest(data=data):
                 self.refused_and_closed(data)
 
     def test_announced_sizes_are_not_believed(self):
         for data in (b"\xdd\x00\xff\xff\xff", b"\xdf\x10\x00\x00\x00", b"\xc6\xff\xff\xff\xff",
-                     b"\x94\x00\x01\xa4ping\xdd\xff\xff\xff\xff", b"\x94\x00\x01\xdb\xff\xff\xff\xff"):
+                     b"\x94\x00\x01\xa4ping\xdd\xff\xff\xff\xff",
+                     b"\x94\x00\x01\xdb\xff\xff\xff\xff"):
             with self.subTest(data=data):
                 client = self.connect()
                 client.socket.sendall(data)
@@ -76,12 +80,14 @@ class Hostile(unittest.TestCase):
 
     def test_a_mistake_in_a_request_is_named_and_the_connection_goes_on(self):
         client = self.connect()
-        for method, params, field in (("acquire", {"key": "k", "lease_ms": 1000, "wiat_ms": 1}, "wiat_ms"),
+        for method, params, field in (("acquire", {"key": "k", "lease_ms": 1000, "wiat_ms": 1},
+                                       "wiat_ms"),
                                       ("acquire", {"key": "", "lease_ms": 1000}, "key"),
                                       ("acquire", {"key": "k", "lease_ms": -5}, "lease_ms"),
                                       ("acquire", {"key": "k", "lease_ms": "long"}, "lease_ms"),
                                       ("acquire", {"key": "k"}, "lease_ms"),
-                                      ("extend", {"key": "k", "lock_id": "xyz", "lease_ms": 1000}, "lock_id")):
+                                      ("extend", {"key": "k", "lock_id": "xyz", "lease_ms": 1000},
+                                       "lock_id")):
             with self.subTest(method=method, params=params):
                 with self.assertRaises(Refused) as caught:
                     client.call(method, **params)
@@ -126,7 +132,8 @@ class Hostile(unittest.TestCase):
 
     def test_too_many_requests_under_way_are_told_so(self):
         client = self.connect()
-        asked = [client.send("wait", **{"key": "good", "for": "free", "timeout_ms": 60000}) for _ in range(60)]
+        asked = [client.send("wait", **{"key": "good", "for": "free", "timeout_ms": 60000})
+                 for _ in range(60)]
         for msgid in asked[50:]:
             with self.assertRaises(Refused) as caught:
                 client.answer(msgid)
@@ -161,9 +168,11 @@ class Hostile(unittest.TestCase):
 
     def test_strangers_at_the_peers_door_are_sent_away(self):
         host, port = pawltest.split(self.cluster.peers["a"])
-        for data in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x0f\xff" + b"x" * 4095, b"GET / HTTP/1.1\r\n\r\n",
+        for data in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x0f\xff" + b"x" * 4095,
+                     b"GET / HTTP/1.1\r\n\r\n",
                      struct.pack(">I", 5) + b"\xdd\x00\xff\xff\xff"):
-            with self.subTest(data=data[:8]), socket.create_connection((host, port), pawltest.PATIENCE) as stranger:
+            with self.subTest(data=data[:8]), \
+                    socket.create_connection((host, port), pawltest.PATIENCE) as stranger:
                 stranger.sendall(data)
                 while True:  # its own hello, then the end
                     try:
@@ -176,8 +185,11 @@ class Hostile(unittest.TestCase):
     def test_a_hello_of_another_cluster_or_under_a_name_that_does_not_dial_is_refused(self):
         host, port = pawltest.split(self.cluster.peers["a"])
         for cluster, node in (("other", "b"), ("test", "b"), ("test", "nobody"), ("test", "a")):
-            hello = pack({"pawl": [1, 1], "features": 0, "cluster": cluster, "node": node, "id": b"i" * 16, "boot": 1})
-            with self.subTest(cluster=cluster, node=node), socket.create_connection((host, port), pawltest.PATIENCE) as stranger:
+            hello = pack({"pawl": [1, 1], "features": 0, "cluster": cluster, "node": node,
+                          "id": b"i" * 16, "boot": 1})
+            with self.subTest(cluster=cluster,
+                              node=node), socket.create_connection((host, port),
+                                                                   pawltest.PATIENCE) as stranger:
                 stranger.sendall(struct.pack(">I", len(hello)) + hello)
                 while True:
                     try:

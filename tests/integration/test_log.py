@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_log.py PAWLD PAWL: what the daemon's log says, about whom, and that nobody waits for who reads it."""
+"""test_log.py PAWLD PAWL: what the daemon's log says, about whom, and that nobody waits for who
+reads it."""
 
 import fcntl
 import os
@@ -30,7 +31,8 @@ class UnreadCase(Case):
         self.log, end = os.pipe()
         self.addCleanup(os.close, self.log)
         fcntl.fcntl(end, F_SETPIPE_SZ, 4096)
-        self.node = subprocess.Popen([cli_fixture.PAWLD, "--dev", "--listen", self.endpoint], stdin=subprocess.DEVNULL,
+        self.node = subprocess.Popen([cli_fixture.PAWLD, "--dev", "--listen", self.endpoint],
+                                     stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE, stderr=end)
         os.close(end)
         self.addCleanup(self.kill)
@@ -43,7 +45,8 @@ class UnreadCase(Case):
         self.node.stdout.close()
 
     def say(self, client, seconds):
-        """Requests that are logged, for so long: as many lines as the node lets through. None of them waits for long."""
+        """Requests that are logged, for so long: as many lines as the node lets through. None of
+        them waits for long."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             before = time.monotonic()
@@ -84,7 +87,8 @@ class Plain(DevCase):
         with Client(self.endpoints) as client:
             with self.assertRaises(Refused):
                 client.call("break", key="k")
-            self.assertIn(who, self.line_of(" break_asked ", "key=k ", "identity=unix:uid:%d " % os.getuid()))
+            self.assertIn(who, self.line_of(" break_asked ", "key=k ",
+                                            "identity=unix:uid:%d " % os.getuid()))
             client.socket.sendall(b"garbage")
             self.assertIn(who, self.line_of(" client_refused ", "not MessagePack-RPC"))
 
@@ -101,7 +105,7 @@ class Plain(DevCase):
 
 
 class Reset(Case):
-    def test_a_connection_that_is_reset_before_it_is_looked_at_is_no_node_that_cannot_be_reached(self):
+    def test_a_connection_that_is_reset_at_once_is_no_node_that_cannot_be_reached(self):
         with Cluster(cli_fixture.PAWLD, masters=1) as cluster:
             node = cluster.nodes["a"]
             node.signal(signal.SIGSTOP)
@@ -115,7 +119,8 @@ class Reset(Case):
 
 class Strangers(Case):
     def test_strangers_have_addresses_and_do_not_hide_a_peer_that_fails(self):
-        """c is down; somebody knocks at both listeners of a without a pause. Then something else answers at c's address."""
+        """c is down; somebody knocks at both listeners of a without a pause. Then something else
+        answers at c's address."""
         with Cluster(cli_fixture.PAWLD) as cluster:
             node = cluster.nodes["a"]
             cluster.nodes["c"].kill()
@@ -135,11 +140,13 @@ class Strangers(Case):
                 node.wait_log(" stranger_refused ", "suppressed=", "from=127.0.0.1:")
                 with socket.create_server(split(cluster.peers["c"])) as impostor:
                     impostor.settimeout(PATIENCE)
-                    while not re.search("peer_link_failed peer=c .*it sent something that is not a packet", node.log()):
+                    while not re.search("peer_link_failed peer=c .*it sent something that is not a "
+                                        "packet", node.log()):
                         with impostor.accept()[0] as connection:  # a's, or b's
                             connection.sendall(b"\xff" * 64)
                             time.sleep(0.1)
-                    node.wait_log(" peer_link_failed ", "peer=c ", "it sent something that is not a packet")
+                    node.wait_log(" peer_link_failed ", "peer=c ",
+                                  "it sent something that is not a packet")
             finally:
                 over.set()
                 knocking.join()
@@ -147,11 +154,13 @@ class Strangers(Case):
 
 class Full(Case):
     def test_a_node_that_is_full_says_so_and_who_filled_it(self):
-        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nclients = 5\nadmin_clients = 0\nkeys = 4\nwaiters = 6\n") as cluster:
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nclients = 5\nadmin_clients = 0\n"
+                                                        "keys = 4\nwaiters = 6\n") as cluster:
             node = cluster.nodes["a"]
             first = Client(cluster.unix("a"))
             for i in range(4):
-                first.call("acquire", key="k%d" % i, lease_ms=60000, owner="greedy" if i else "modest")
+                first.call("acquire", key="k%d" % i, lease_ms=60000,
+                           owner="greedy" if i else "modest")
             line = node.wait_log(" full what=keys ", "used=4 limit=4 ", "owner=greedy")
             self.assertIn(" most=3 ", line)
             with self.assertRaises(Refused) as refused:
@@ -160,17 +169,20 @@ class Full(Case):
             node.wait_log(" no_room what=acquire ", "pid=%d" % os.getpid())
             silent = [cluster.client("a") for _ in range(4)]
             end = time.monotonic() + PATIENCE
-            while first.call("status")["handshakes"] != 4:  # they are accepted by another listener than the one that is asked
+            # They are accepted by another listener than the one that is asked.
+            while first.call("status")["handshakes"] != 4:
                 self.assertLess(time.monotonic(), end)
             for i in range(6):
                 first.send("acquire", key="k1", lease_ms=1000, wait_ms=60000)
             node.wait_log(" full what=waiters ", "limit=6 most=6 ", "pid=%d" % os.getpid())
-            self.assertNotIn(" full what=clients ", node.log())  # silent connections fill no place that a newcomer could not have
+            # Silent connections fill no place that a newcomer could not have.
+            self.assertNotIn(" full what=clients ", node.log())
             others = [cluster.client("a") for _ in range(4)]
             for client in others:
                 client.call("ping")  # one that had asked for nothing would make room for a newcomer
             node.wait_log(" full what=clients used=5 limit=5 most=4 ", "from=127.0.0.1:")
-            with cluster.client("a") as late, self.assertRaises((Refused, Closed, ConnectionResetError)):
+            with cluster.client("a") as late, self.assertRaises((Refused, Closed,
+                                                                 ConnectionResetError)):
                 late.call("ping")
             node.wait_log(" client_refused ", "too many clients", "from=127.0.0.1:")
             for client in others + silent + [first]:
@@ -182,7 +194,8 @@ class Full(Case):
 class Clients(Case):
     """Over TLS, with an administrator and three that are none."""
     writer = "allow = status\nallow = read, acquire, wait, watch on all/\n"
-    rules = (("alice", pawltest.ALL), ("bob", "allow = status\nallow = read, watch on public/\n"), ("carol", writer), ("dave", writer))
+    rules = (("alice", pawltest.ALL), ("bob", "allow = status\nallow = read, watch on public/\n"),
+             ("carol", writer), ("dave", writer))
 
     def setUp(self):
         super().setUp()
@@ -193,8 +206,10 @@ class Clients(Case):
 
     def section(self, _, name):
         c = self.certificates
-        return "ca = %s\ncert = %s\nkey = %s\n%s" % (c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
-                                                       pawltest.rights(self.folder, *self.rules) if self.rules else "")
+        return "ca = %s\ncert = %s\nkey = %s\n%s" % (c.path("ca.crt"), c.path(name + ".crt"),
+                                                     c.path(name + ".key"),
+                                                       pawltest.rights(self.folder, *self.rules)
+                                                     if self.rules else "")
 
     def cluster(self):
         cluster = Cluster(cli_fixture.PAWLD, masters=1, tls=self.section)
@@ -209,17 +224,22 @@ class Clients(Case):
 
     def command(self, cluster, name, *arguments):
         path = self.certificates.path
-        return cli_fixture.pawl("clients", *arguments, "--endpoints", "tls://" + cluster.clients["a"], "--cacert", path("ca.crt"),
+        return cli_fixture.pawl("clients", *arguments, "--endpoints",
+                                "tls://" + cluster.clients["a"], "--cacert", path("ca.crt"),
                                 "--cert", path(name + ".crt"), "--key", path(name + ".key"))
 
     def test_what_is_denied_is_in_the_log_with_who_asked(self):
         cluster = self.cluster()
         bob = self.connect(cluster, "bob")
         where = " identity=bob from=127.0.0.1:%d" % bob.socket.getsockname()[1]
-        for what, key, params in (("acquire", "x", {"key": "x", "lease_ms": 1000}), ("get", "secret", {"key": "secret"}),
-                                  ("list", "s", {"prefix": "s"}), ("break", "public/1", {"key": "public/1"}),
-                                  ("cluster_remove", "a", {"name": "a"}), ("drain", '""', {}), ("kick", '""', {"client": 1}),
-                                  ("acquire", "two", {"locks": [{"key": "two"}], "lease_ms": 1000})):
+        for what, key, params in (("acquire", "x", {"key": "x", "lease_ms": 1000}),
+                                  ("get", "secret", {"key": "secret"}),
+                                  ("list", "s", {"prefix": "s"}),
+                                  ("break", "public/1", {"key": "public/1"}),
+                                  ("cluster_remove", "a", {"name": "a"}), ("drain", '""', {}),
+                                  ("kick", '""', {"client": 1}),
+                                  ("acquire", "two", {"locks": [{"key": "two"}],
+                                                      "lease_ms": 1000})):
             with self.assertRaises(Refused) as refused:
                 bob.call(what, **params)
             self.assertEqual(refused.exception.code, "denied")
@@ -230,7 +250,8 @@ class Clients(Case):
         time.sleep(1)  # the lines of one second are counted together
         with self.assertRaises(Refused):
             dave.call("acquire", key="all/1", lock_id=got["lock_id"], lease_ms=1000)
-        cluster.nodes["a"].wait_log(" denied what=acquire lock_id=%s... identity=dave " % got["lock_id"][:8])
+        cluster.nodes["a"].wait_log(" denied what=acquire lock_id=%s... identity=dave "
+                                    % got["lock_id"][:8])
 
     def test_denied_requests_have_a_rate(self):
         cluster = self.cluster()
@@ -253,11 +274,15 @@ class Clients(Case):
                 carol.send("acquire", key="all/1", lease_ms=1000, wait_ms=60000)
             carol.call("ping")
             bob.call("watch", prefix="public/")
-            shown = {c["identity"]: c for c in self.succeeds(self.command(cluster, "alice", "--json")).json["clients"]}
+            shown = {c["identity"]: c
+                     for c in self.succeeds(self.command(cluster, "alice",
+                                                         "--json")).json["clients"]}
             local = "unix:uid:%d" % os.getuid()
             self.assertEqual(set(shown), {local, "alice", "bob", "carol"})
-            self.assertEqual([shown["carol"][what] for what in ("requests", "open", "waits", "watches")], [4, 3, 3, 0])
-            self.assertEqual(shown["carol"]["address"], "127.0.0.1:%d" % carol.socket.getsockname()[1])
+            self.assertEqual([shown["carol"][what]
+                              for what in ("requests", "open", "waits", "watches")], [4, 3, 3, 0])
+            self.assertEqual(shown["carol"]["address"],
+                             "127.0.0.1:%d" % carol.socket.getsockname()[1])
             self.assertEqual(shown["bob"]["watches"], 1)
             self.assertEqual((shown[local]["uid"], shown[local]["pid"]), (os.getuid(), os.getpid()))
             self.assertNotIn("pid", shown["bob"])
@@ -265,7 +290,8 @@ class Clients(Case):
             self.assertGreater(shown["bob"]["bytes_in"], 0)
             self.assertGreater(shown["bob"]["bytes_out"], 0)
             table = self.succeeds(self.command(cluster, "alice", "a")).out
-            self.assertRegex(table, r"(?m)^a/%d +carol +127\.0\.0\.1:\d+ " % shown["carol"]["client"])
+            self.assertRegex(table, r"(?m)^a/%d +carol +127\.0\.0\.1:\d+ "
+                             % shown["carol"]["client"])
             own = self.succeeds(self.command(cluster, "bob", "--json")).json["clients"]
             self.assertEqual([c["identity"] for c in own], ["bob", "bob"])
 
@@ -273,19 +299,23 @@ class Clients(Case):
         cluster = self.cluster()
         bob = self.connect(cluster, "bob")
         bob.call("ping")
-        [one] = [c for c in self.succeeds(self.command(cluster, "bob", "--json")).json["clients"] if not c.get("own")]
+        [one] = [c for c in self.succeeds(self.command(cluster, "bob", "--json")).json["clients"]
+                 if not c.get("own")]
         self.assertEqual(self.command(cluster, "carol", "kick", "a/%d" % one["client"]).status, 1)
         self.succeeds(self.command(cluster, "alice", "kick", "a/%d" % one["client"]))
         with self.assertRaises((Closed, ConnectionResetError)):
             bob.call("ping")
-        cluster.nodes["a"].wait_log(" client_kicked client=%d kicked_identity=bob kicked_from=127.0.0.1:" % one["client"], "identity=alice ")
+        cluster.nodes["a"].wait_log(" client_kicked client=%d kicked_identity=bob "
+                                    "kicked_from=127.0.0.1:" % one["client"], "identity=alice ")
         again = self.command(cluster, "alice", "kick", str(one["client"]), "--json")
         self.assertEqual((again.status, again.json["error"]["code"]), (1, "not_found"))
         self.assertEqual(self.command(cluster, "alice", "kick", "b/1").status, 3)
 
     def test_a_cluster_without_access_rules_says_who_may_do_what(self):
         self.rules = ()
-        self.cluster().nodes["a"].wait_log(" warning no_access_rules ", "everybody with a certificate of this authority may do everything")
+        self.cluster().nodes["a"].wait_log(" warning no_access_rules ",
+                                           "everybody with a certificate of this authority may do "
+                                           "everything")
 
 
 class ManyClients(DevCase):
@@ -316,7 +346,8 @@ class ManyClients(DevCase):
             with self.assertRaises(Refused):
                 asker.call("clients", limit=limit)
         connections[seen.index(seen[500])].close()  # a page may begin behind one that is gone
-        self.assertGreater(asker.call("clients", after=seen[500], limit=1)["clients"][0]["client"], seen[500])
+        self.assertGreater(asker.call("clients", after=seen[500], limit=1)["clients"][0]["client"],
+                           seen[500])
         told = self.succeeds(self.pawl("clients", "--json")).json["clients"]
         self.assertEqual(len(told), self.COUNT)
 

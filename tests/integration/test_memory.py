@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_memory.py PAWLD: who takes too much of the memory that a node has for its connections, over raw MessagePack."""
+"""test_memory.py PAWLD: who takes too much of the memory that a node has for its connections, over
+raw MessagePack."""
 
 import socket
 import unittest
@@ -20,7 +21,8 @@ class Memory(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        node = "[limits]\nclient_memory = %d\nclient_memory_per_identity = %d\nclient_memory_per_address = 0\n" % (POOL, cls.PER_IDENTITY)
+        node = ("[limits]\nclient_memory = %d\nclient_memory_per_identity = %d\n"
+                "client_memory_per_address = 0\n" % (POOL, cls.PER_IDENTITY))
         cls.cluster = Cluster(PAWLD, masters=1, node=node).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
 
@@ -45,7 +47,8 @@ class Memory(unittest.TestCase):
             try:
                 got = client.call("acquire", key="large/" + source, lease_ms=60000, value=VALUE)
             except Refused as e:
-                self.assertEqual(e.code, "quota")  # what an earlier test has taken is about to be given back
+                # What an earlier test has taken is about to be given back.
+                self.assertEqual(e.code, "quota")
         self.addCleanup(self.let_go, source, got["lock_id"])
         return client, got["lock_id"]
 
@@ -54,7 +57,8 @@ class Memory(unittest.TestCase):
             client.call("release", key="large/" + source, lock_id=lock)
 
     def fill(self, *sources):
-        """Asks for answers and does not read them, until one of these is refused; the connections, and the error."""
+        """Asks for answers and does not read them, until one of these is refused; the connections,
+        and the error."""
         asking = []
         for i in range(400):
             source = sources[i % len(sources)]
@@ -120,14 +124,16 @@ class Shares(Memory):
         start = len(self.cluster.nodes["a"].lines)
         small = self.client(GREEDY)
         small.socket.sendall(pawltest.pack([0, 1, "get", [{"key": "x"}]])[:-1])
-        half = pawltest.pack([0, 1, "update", [{"key": "k", "lock_id": lock, "value": b"x" * (3 << 20)}]])[:-100]
+        half = pawltest.pack([0, 1, "update",
+                              [{"key": "k", "lock_id": lock, "value": b"x" * (3 << 20)}]])[:-100]
         for _ in range(6):
             client = self.client(GREEDY)
             try:
                 client.socket.sendall(half)
             except ConnectionError:
                 pass
-        self.cluster.nodes["a"].wait_log(" client_refused ", "client_memory_per_identity", "most of it", start=start)
+        self.cluster.nodes["a"].wait_log(" client_refused ", "client_memory_per_identity",
+                                         "most of it", start=start)
         self.assertTrue(holder.call("release", key="large/" + GREEDY, lock_id=lock)["released"])
         small.last = 1
         small.socket.sendall(b"x")
@@ -144,7 +150,8 @@ class Shares(Memory):
             after, more = {"after": seen[-1]["share"]}, page["more"]
         self.assertEqual(sorted(s["share"] for s in seen), [s["share"] for s in seen])
         [own] = [s for s in seen if s["address"] == GREEDY_TOO and "identity" in s]
-        self.assertEqual((own["identity"], own["locks"], own["clients"], own["clients_limit"]), (b"", 1, 1, 5000))
+        self.assertEqual((own["identity"], own["locks"], own["clients"], own["clients_limit"]),
+                         (b"", 1, 1, 5000))
         self.assertEqual((own["client_memory_limit"], own["locks_limit"]), (LIMIT, 2000000))
         self.assertNotIn("rate", own)
         self.assertNotIn("rate_limit", own)
@@ -162,7 +169,8 @@ class Pool(Memory):
         _, error = self.fill(GREEDY, GREEDY_TOO)
         self.assertEqual((error["code"], error["field"]), ("full", "client_memory"))
         self.works(modest)
-        self.cluster.nodes["a"].wait_log(" full what=client_memory ", "limit=%d" % POOL, "from=127.0.0.")
+        self.cluster.nodes["a"].wait_log(" full what=client_memory ", "limit=%d" % POOL,
+                                         "from=127.0.0.")
         self.works(modest)
         held = sum(self.used(modest, source)[0] for source in (GREEDY, GREEDY_TOO, MODEST))
         self.assertLess(held, POOL + POOL // 16)

@@ -1,4 +1,5 @@
-"""The network that other tests stand on: what it cuts is cut, what it heals is whole, and nothing of it stays."""
+"""The network that other tests stand on: what it cuts is cut, what it heals is whole, and nothing
+of it stays."""
 
 import os
 import signal
@@ -11,7 +12,8 @@ import netns
 
 
 class Pair:
-    """Datagrams between two hosts, in both directions: what arrives is what the network lets through."""
+    """Datagrams between two hosts, in both directions: what arrives is what the network lets
+    through."""
 
     def __init__(self, net, one, other):
         self.net, self.sockets = net, {}
@@ -29,7 +31,8 @@ class Pair:
         self.sockets[sender].sendto(data, (self.net.address(receiver), 7))
 
     def arrives(self, sender, receiver, of=1):
-        """How many arrive. One from the hub, which nothing is cut from, goes the same way after them and ends the look."""
+        """How many arrive. One from the hub, which nothing is cut from, goes the same way after
+        them and ends the look."""
         for _ in range(of):
             self.send(sender, receiver, b"over")
         self.send(netns.HUB, receiver, b"end")
@@ -103,7 +106,8 @@ class TestNet(unittest.TestCase):
         self.net.hosts = again.hosts
 
     def test_what_a_killed_process_left_is_swept(self):
-        code = "import netns, os; net = netns.Net(subnet='10.118.0'); net.add('a'); print(net.prefix, flush=True); os._exit(1)"
+        code = ("import netns, os; net = netns.Net(subnet='10.118.0'); net.add('a'); "
+                "print(net.prefix, flush=True); os._exit(1)")
         left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                               cwd=os.path.dirname(os.path.abspath(__file__))).stdout.strip()
         self.assertTrue(os.path.exists(os.path.join(netns.PLACE, left + "-a")))

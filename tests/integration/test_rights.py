@@ -35,19 +35,27 @@ allow = acquire on public/
 """
 # What each method is called with, and the right that it needs: all of docs/client-protocol.md.
 METHODS = {
-    "read": [("get", {"key": "k"}), ("list", {"prefix": "k"}), ("waiters", {"key": "k"}), ("explain", {"key": "k"})],
-    "acquire": [("acquire", {"key": "k", "lease_ms": 1000}), ("extend", {"key": "k", "lock_id": "0" * 31 + "1", "lease_ms": 1000}),
-                ("update", {"key": "k", "lock_id": "0" * 31 + "1", "value": "v"}), ("release", {"key": "k", "lock_id": "0" * 31 + "1"}),
-                ("downgrade", {"key": "k", "lock_id": "0" * 31 + "1"}), ("transfer", {"key": "k", "lock_id": "0" * 31 + "1", "to": "x"}),
-                ("ask_release", {"key": "k"}), ("acquire", {"locks": [{"key": "k"}], "lease_ms": 1000}),
+    "read": [("get", {"key": "k"}), ("list", {"prefix": "k"}), ("waiters", {"key": "k"}),
+             ("explain", {"key": "k"})],
+    "acquire": [("acquire", {"key": "k", "lease_ms": 1000}),
+                ("extend", {"key": "k", "lock_id": "0" * 31 + "1", "lease_ms": 1000}),
+                ("update", {"key": "k", "lock_id": "0" * 31 + "1", "value": "v"}),
+                ("release", {"key": "k", "lock_id": "0" * 31 + "1"}),
+                ("downgrade", {"key": "k", "lock_id": "0" * 31 + "1"}),
+                ("transfer", {"key": "k", "lock_id": "0" * 31 + "1", "to": "x"}),
+                ("ask_release", {"key": "k"}), ("acquire",
+                                                {"locks": [{"key": "k"}], "lease_ms": 1000}),
                 ("extend", {"locks": [{"key": "k", "lock_id": "0" * 31 + "1", "lease_ms": 1000}]})],
     "wait": [("wait", {"key": "k", "for": "held", "timeout_ms": 1})],
     "watch": [("watch", {"key": "k"}), ("watch", {"prefix": "k"})],
     "break": [("break", {"key": "k"})],
     "status": [("status", {}), ("clients", {})],
-    "cluster": [("kick", {"client": 99999}), ("cluster_add_replica", {"name": "x"}), ("cluster_promote", {"name": "x"}),
-                ("cluster_demote", {"name": "x"}), ("cluster_remove", {"name": "x"}), ("cluster_replace", {"old": "x", "new": "y"}),
-                ("cluster_set_nodes", {"masters": ["x"]}), ("cluster_set_timing", {"max_lease_ms": 1}), ("drain", {})],
+    "cluster": [("kick", {"client": 99999}), ("cluster_add_replica", {"name": "x"}),
+                ("cluster_promote", {"name": "x"}),
+                ("cluster_demote", {"name": "x"}), ("cluster_remove", {"name": "x"}),
+                ("cluster_replace", {"old": "x", "new": "y"}),
+                ("cluster_set_nodes", {"masters": ["x"]}),
+                ("cluster_set_timing", {"max_lease_ms": 1}), ("drain", {})],
 }
 
 
@@ -76,7 +84,8 @@ class Rights(Case):
     def section(self, _, name):
         c, own = self.certificates, self.path(name)
         return "ca = %s\ncert = %s\nkey = %s\nclient_auth = optional\n[acl]\nfile = %s\n" % (
-            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), own if os.path.exists(own) else self.path())
+            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
+            own if os.path.exists(own) else self.path())
 
     def cluster(self, **options):
         cluster = Cluster(cli_fixture.PAWLD, tls=self.section, **options)
@@ -91,7 +100,9 @@ class Rights(Case):
 
     def pawl(self, cluster, name, *arguments, node="a"):
         path = self.certificates.path
-        return cli_fixture.pawl(*arguments, "--endpoints", ",".join("tls://" + cluster.clients[n] for n in node), "--cacert", path("ca.crt"),
+        return cli_fixture.pawl(*arguments, "--endpoints",
+                                ",".join("tls://" + cluster.clients[n] for n in node), "--cacert",
+                                path("ca.crt"),
                                 "--cert", path(name + ".crt"), "--key", path(name + ".key"))
 
     def denied(self, client, method, /, **params):
@@ -123,11 +134,14 @@ class Rights(Case):
 
     def test_prefixes_denies_and_priorities(self):
         cluster = self.cluster(masters=1)
-        billing, monitor, nobody = (self.connect(cluster, n) for n in ("billing", "monitor", "nobody"))
+        billing, monitor, nobody = (self.connect(cluster, n)
+                                    for n in ("billing", "monitor", "nobody"))
         billing.call("acquire", key="billing/1", lease_ms=1000, priority=10)
-        self.assertEqual(self.denied(billing, "acquire", key="billing/1", lease_ms=1000, priority=11).error["field"], "priority")
+        self.assertEqual(self.denied(billing, "acquire", key="billing/1", lease_ms=1000,
+                                     priority=11).error["field"], "priority")
         self.denied(billing, "ask_release", key="billing/1", priority=11)
-        self.denied(billing, "acquire", locks=[{"key": "billing/2"}, {"key": "billing/archive/1"}], lease_ms=1000)
+        self.denied(billing, "acquire", locks=[{"key": "billing/2"}, {"key": "billing/archive/1"}],
+                    lease_ms=1000)
         self.denied(billing, "acquire", locks=[{"key": "billing/2"}], lease_ms=1000, priority=11)
         self.denied(billing, "acquire", key="billing/archive/1", lease_ms=1000)
         billing.call("get", key="billing/archive/1")
@@ -138,7 +152,8 @@ class Rights(Case):
         self.denied(nobody, "get", key="k")
         self.denied(nobody, "status")
         self.denied(self.connect(cluster, None), "get", key="k")
-        cluster.nodes["a"].wait_log(" denied what=acquire key=billing/archive/1 identity=billing ", "right=acquire rule=7")
+        cluster.nodes["a"].wait_log(" denied what=acquire key=billing/archive/1 identity=billing ",
+                                    "right=acquire rule=7")
         cluster.nodes["a"].wait_log(" denied what=status ", "identity=nobody ", "right=status")
 
     def test_a_certificate_cannot_have_the_name_of_an_account(self):
@@ -148,7 +163,8 @@ class Rights(Case):
             with self.assertRaises(REFUSED + (Refused, AssertionError)):
                 with cluster.client("a", tls=self.certificates.context("wrong")) as client:
                     client.call("status")
-            cluster.nodes["a"].wait_log(" client_refused identity=%s " % name, "reserved for clients without a certificate")
+            cluster.nodes["a"].wait_log(" client_refused identity=%s " % name,
+                                        "reserved for clients without a certificate")
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     def test_clients_on_a_unix_socket_are_known_by_their_account(self):
@@ -160,25 +176,31 @@ class Rights(Case):
 
         def ask(uid, gids, *arguments):
             run = subprocess.run(["setpriv", "--reuid", str(uid), "--regid", str(gids[0]),
-                                  *(["--groups", ",".join(map(str, gids[1:]))] if gids[1:] else ["--clear-groups"]),
-                                  cli_fixture.PAWL, *arguments, "--endpoints", socket, "--json"], capture_output=True, text=True)
+                                  *(["--groups", ",".join(map(str, gids[1:]))]
+                                    if gids[1:] else ["--clear-groups"]),
+                                  cli_fixture.PAWL, *arguments, "--endpoints", socket, "--json"],
+                                 capture_output=True, text=True)
             return run.returncode, json.loads(run.stdout or run.stderr)
 
         self.assertEqual(ask(4711, [4711], "get", "public/1")[0], 0)
         status, answer = ask(4711, [4711], "acquire", "public/1")
         self.assertEqual((status, answer["error"]["code"]), (1, "denied"))
-        self.assertEqual(ask(4711, [4711, 4712], "acquire", "public/1")[0], 0)  # one of its other groups may
+        # One of its other groups may.
+        self.assertEqual(ask(4711, [4711, 4712], "acquire", "public/1")[0], 0)
         self.assertEqual(ask(4713, [4712], "acquire", "public/2")[0], 0)
         self.assertEqual(ask(4713, [4713], "status")[1]["error"]["code"], "denied")
         status, answer = ask(4711, [4711], "can", "-", "acquire", "public/1")
-        self.assertEqual((status, answer["allowed"], answer["identity"]), (1, False, "unix:uid:4711"))
+        self.assertEqual((status, answer["allowed"], answer["identity"]),
+                         (1, False, "unix:uid:4711"))
         with Client(socket) as root:
             self.assertEqual(root.call("get", key="public/2")["identity"], b"unix:uid:4713")
             root.call("break", key="public/1", now=True)
-        cluster.nodes["a"].wait_log(" denied what=acquire key=public/1 identity=unix:uid:4711 ", "uid=4711")
+        cluster.nodes["a"].wait_log(" denied what=acquire key=public/1 identity=unix:uid:4711 ",
+                                    "uid=4711")
 
     def test_loopback_without_tls_is_plain(self):
-        with Cluster(cli_fixture.PAWLD, masters=1, node="[acl]\nfile = %s\n" % self.path()) as cluster:
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[acl]\nfile = %s\n"
+                     % self.path()) as cluster:
             with cluster.client("a") as plain:
                 self.assertEqual(self.denied(plain, "get", key="k").error["field"], "key")
                 cluster.nodes["a"].wait_log(" denied what=get key=k identity=plain ")
@@ -196,16 +218,19 @@ class Rights(Case):
         digests = {n: self.digest(n) for n in "ac"}
         shown = self.succeeds(self.pawl(cluster, "alice", "status", "--json")).json
         self.assertEqual(shown["rights"], digests["a"])
-        self.assertEqual({p["node"]: p["rights"] for p in shown["peers"]}, {"a": digests["a"], "b": digests["a"], "c": digests["c"]})
+        self.assertEqual({p["node"]: p["rights"] for p in shown["peers"]},
+                         {"a": digests["a"], "b": digests["a"], "c": digests["c"]})
         for command in ("cluster", "show"), ("status",):
             told = self.succeeds(self.pawl(cluster, "alice", *command)).out
-            self.assertIn("c has other access rules (%s) than the rest (%s)" % (digests["c"][:8], digests["a"][:8]), told)
+            self.assertIn("c has other access rules (%s) than the rest (%s)"
+                          % (digests["c"][:8], digests["a"][:8]), told)
         start = {n: len(node.lines) for n, node in cluster.nodes.items()}
         self.write(RULES % os.getuid(), "c")
         cluster.nodes["c"].signal(signal.SIGHUP)
         cluster.nodes["c"].wait_log(" reloaded ", start=start["c"])
         end = time.monotonic() + PATIENCE
-        while "other access rules" in self.succeeds(self.pawl(cluster, "alice", "cluster", "show")).out:
+        while "other access rules" in self.succeeds(self.pawl(cluster, "alice", "cluster",
+                                                              "show")).out:
             self.assertLess(time.monotonic(), end)
 
     def digest(self, node):
@@ -224,11 +249,13 @@ class Rights(Case):
         node.signal(signal.SIGHUP)
         node.wait_log(" reloaded ")
         self.denied(billing, "acquire", key="billing/2", lease_ms=1000)
-        checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
+        checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")],
+                                 capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0)
         self.assertIn("warning: %s: nobody has the right 'cluster'" % self.path(), checked.stdout)
         self.write("[billing]\nallow = read\n")
-        checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")], capture_output=True, text=True)
+        checked = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")],
+                                 capture_output=True, text=True)
         self.assertEqual(checked.returncode, 2)
         self.assertIn("%s:2: allow: on which keys? Write `on PREFIX`" % self.path(), checked.stderr)
 
@@ -250,24 +277,34 @@ class Rights(Case):
             ("anonymous", "ping", None, [], True, 0),
         ]
         for identity, method, key, more, allowed, line in rows:
-            words = ["can", identity, method] + ([key] if key is not None else []) + more + ["--json"]
-            for asked in (cli_fixture.pawl(*words, "--file", self.path()), self.pawl(cluster, "alice", *words)):
+            words = ["can", identity, method] + ([key]
+                                                 if key is not None else []) + more + ["--json"]
+            for asked in (cli_fixture.pawl(*words, "--file", self.path()),
+                          self.pawl(cluster, "alice", *words)):
                 self.assertEqual(asked.status, 0 if allowed else 1, (words, asked.out, asked.err))
-                self.assertEqual((asked.json["allowed"], asked.json["line"], asked.json["file"]), (allowed, line, self.path()), words)
-        told = cli_fixture.pawl("can", "billing", "acquire", "billing/archive/1", "--file", self.path())
-        self.assertIn("%s:7, in [billing]: deny = acquire on billing/archive/" % self.path(), told.out)
+                self.assertEqual((asked.json["allowed"], asked.json["line"], asked.json["file"]),
+                                 (allowed, line, self.path()), words)
+        told = cli_fixture.pawl("can", "billing", "acquire", "billing/archive/1", "--file",
+                                self.path())
+        self.assertIn("%s:7, in [billing]: deny = acquire on billing/archive/" % self.path(),
+                      told.out)
         own = self.pawl(cluster, "billing", "can", "-", "acquire", "billing/1", "--json")
         self.assertEqual((own.status, own.json["identity"], own.json["node"]), (0, "billing", "a"))
         other = self.pawl(cluster, "billing", "can", "monitor", "status", "--json")
         self.assertEqual((other.status, other.json["error"]["code"]), (1, "denied"))
-        for words in (["can", "x", "no-such"], ["can", "group:ops", "get", "k"], ["can", "unix:user:no-such-account", "get"], ["can", "x"]):
+        for words in (["can", "x", "no-such"], ["can", "group:ops", "get", "k"],
+                      ["can", "unix:user:no-such-account", "get"], ["can", "x"]):
             self.assertEqual(cli_fixture.pawl(*words, "--file", self.path()).status, 2, words)
 
     def test_without_a_file_the_log_says_so_and_can_too(self):
         with Cluster(cli_fixture.PAWLD, masters=1) as cluster:
-            for identity, method, allowed in (("plain", "drain", True), ("anonymous", "drain", False), ("x", "acquire", True)):
-                asked = cli_fixture.pawl("can", identity, method, "k", "--endpoints", cluster.clients["a"], "--json")
-                self.assertEqual((asked.status, asked.json["allowed"], asked.json["rights"]), (0 if allowed else 1, allowed, "none"))
+            for identity, method, allowed in (("plain", "drain", True),
+                                              ("anonymous", "drain", False),
+                                              ("x", "acquire", True)):
+                asked = cli_fixture.pawl("can", identity, method, "k", "--endpoints",
+                                         cluster.clients["a"], "--json")
+                self.assertEqual((asked.status, asked.json["allowed"], asked.json["rights"]),
+                                 (0 if allowed else 1, allowed, "none"))
 
 
 if __name__ == "__main__":

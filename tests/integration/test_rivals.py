@@ -1,7 +1,8 @@
-"""Mutual exclusion end to end: libpawl's beliefs, compared between processes, while nodes and clients are killed and stopped.
+"""Mutual exclusion end to end: libpawl's beliefs, compared between processes, while nodes and
+clients are killed and stopped.
 
-All processes are on one machine: their CLOCK_BOOTTIME is the same, and intervals can be compared. SECONDS and SEED may be set
-in the environment."""
+All processes are on one machine: their CLOCK_BOOTTIME is the same, and intervals can be compared.
+SECONDS and SEED may be set in the environment."""
 
 import os
 import random
@@ -74,14 +75,18 @@ class Rivals(unittest.TestCase):
     def test_no_two_believe_at_once_whatever_happens(self):
         print("SEED=%d SECONDS=%d" % (SEED, SECONDS), flush=True)
         rng = random.Random(SEED)
-        with Cluster(PAWLD, cluster="max_lease = 5s\nrequest_timeout = 300ms\npromise_timeout = 600ms") as cluster:
+        with Cluster(PAWLD, cluster="max_lease = 5s\nrequest_timeout = 300ms\npromise_timeout = "
+                                    "600ms") as cluster:
             rivals = []
             for i in range(3):
                 names = cluster.names[i:] + cluster.names[:i]
-                rivals.append(subprocess.Popen([RIVAL, ",".join(cluster.clients[n] for n in names), "4", str(LEASE_MS),
-                                                str(SECONDS), str(rng.getrandbits(30))], stdout=subprocess.PIPE, text=True))
+                rivals.append(subprocess.Popen([RIVAL, ",".join(cluster.clients[n] for n in names),
+                                                "4", str(LEASE_MS),
+                                                str(SECONDS), str(rng.getrandbits(30))],
+                                               stdout=subprocess.PIPE, text=True))
             outputs = [[] for _ in rivals]
-            readers = [threading.Thread(target=lambda o=o, r=r: o.extend(r.stdout)) for o, r in zip(outputs, rivals)]
+            readers = [threading.Thread(target=lambda o=o, r=r: o.extend(r.stdout))
+                       for o, r in zip(outputs, rivals)]
             try:
                 for reader in readers:
                     reader.start()

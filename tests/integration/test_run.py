@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """test_run.py PAWLD PAWL: pawl run keeps its word, with real processes.
 
-Commands open a named pipe and keep it open; when the test reads its end all of them are gone. Whoever gets the key next does
+Commands open a named pipe and keep it open; when the test reads its end all of them are gone.
+Whoever gets the key next does
 so by an acquire that waits: when it answers, the pipe must have ended.
 """
 
@@ -21,13 +22,16 @@ from pawltest import PATIENCE
 # Opens the pipe $0 as 9, ignores SIGTERM, and goes on for ever; says "ready".
 STUBBORN = "exec 9>$0; trap '' TERM INT HUP; echo ready >&9; while :; do sleep 0.01; done"
 # The same, with a part that leaves the process group and the session.
-SPREAD = "exec 9>$0; trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & echo ready >&9; wait; wait"
+SPREAD = ("exec 9>$0; trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & "
+          "echo ready >&9; wait; wait")
 TIMING = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
-OBEDIENT = "exec 9>$0; trap 'echo told >&9; exit 9' TERM; echo ready >&9; while :; do sleep 0.01; done"
+OBEDIENT = ("exec 9>$0; trap 'echo told >&9; exit 9' TERM; echo ready >&9; while :; do sleep 0.01; "
+            "done")
 
 
 class Proxy:
-    """Stands between a client and a node, on a Unix socket, and can fall silent without closing anything."""
+    """Stands between a client and a node, on a Unix socket, and can fall silent without closing
+    anything."""
 
     def __init__(self, path, target):
         self.path, self.target, self.silent = path, target, threading.Event()
@@ -64,9 +68,11 @@ class Proxy:
 
 class RunCase(DevCase):
     def run_pawl(self, script, *options, endpoints=None):
-        """pawl run of a shell script, once it is ready; and the pipe that ends with all it started."""
+        """pawl run of a shell script, once it is ready; and the pipe that ends with all it
+        started."""
         alive = self.alive()
-        process = self.start("run", "k", *options, "--", "sh", "-c", script, alive.path, endpoints=endpoints or self.endpoints)
+        process = self.start("run", "k", *options, "--", "sh", "-c", script, alive.path,
+                             endpoints=endpoints or self.endpoints)
         self.assertEqual(alive.line(), "ready")
         return process, alive
 
@@ -98,7 +104,8 @@ class Ordinary(RunCase):
 
     def test_the_environment_names_key_lock_and_token(self):
         run = self.pawl("run", "the key", "--value", "v", "--owner", "anna", "--", "sh", "-c",
-                        'echo "$PAWL_KEY|$PAWL_LOCK_ID|$PAWL_TOKEN"; exec "$0" get "$PAWL_KEY" --json', cli_fixture.PAWL)
+                        'echo "$PAWL_KEY|$PAWL_LOCK_ID|$PAWL_TOKEN"; exec "$0" get "$PAWL_KEY" '
+                        '--json', cli_fixture.PAWL)
         words, got = self.succeeds(run).out.split("\n", 1)
         got = cli_fixture.json.loads(got)
         self.assertEqual(words, "the key|%s|%d" % (got["lock_id"], got["token"]))
@@ -107,8 +114,10 @@ class Ordinary(RunCase):
     def test_the_tls_key_of_the_environment_gets_out_of_the_keys_way(self):
         for arguments in (["ca"], ["client", "me"]):
             self.succeeds(pawl("cert", *arguments, "--dir", self.folder))
-        files = {"PAWL_" + n: os.path.join(self.folder, f) for n, f in (("CACERT", "ca.crt"), ("CERT", "me.crt"), ("KEY", "me.key"))}
-        run = self.pawl("run", "k", "--", "sh", "-c", 'echo "$PAWL_KEY $PAWL_CERT_KEY"; exec "$0" get k', cli_fixture.PAWL, **files)
+        files = {"PAWL_" + n: os.path.join(self.folder, f)
+                 for n, f in (("CACERT", "ca.crt"), ("CERT", "me.crt"), ("KEY", "me.key"))}
+        run = self.pawl("run", "k", "--", "sh", "-c", 'echo "$PAWL_KEY $PAWL_CERT_KEY"; exec "$0" '
+                                                      'get k', cli_fixture.PAWL, **files)
         self.assertEqual(self.succeeds(run).out.split("\n")[0], "k " + files["PAWL_KEY"])
 
     def test_json_comes_last_and_tells_the_exit_status(self):
@@ -116,8 +125,9 @@ class Ordinary(RunCase):
         self.assertEqual((run.status, run.json["exit_status"], run.json["key"]), (3, 3, "k"))
 
     def test_standard_input_and_output_are_the_commands(self):
-        process = cli_fixture.subprocess.run([cli_fixture.PAWL, "run", "k", "--", "cat"], input=b"text", stdout=-1, timeout=PATIENCE,
-                                             env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+        env = cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints)
+        process = cli_fixture.subprocess.run([cli_fixture.PAWL, "run", "k", "--", "cat"],
+                                             input=b"text", stdout=-1, timeout=PATIENCE, env=env)
         self.assertEqual((process.returncode, process.stdout), (0, b"text"))
 
     def test_a_held_key_is_refused_and_the_command_never_runs(self):
@@ -129,12 +139,15 @@ class Ordinary(RunCase):
         process.kill()
 
     def test_no_node_is_status_3(self):
-        self.assertEqual(pawl("run", "k", "--timeout", "300ms", "--", "true", endpoints="unix:/does/not/exist").status, 3)
+        self.assertEqual(pawl("run", "k", "--timeout", "300ms", "--", "true",
+                              endpoints="unix:/does/not/exist").status, 3)
 
     def test_signals_are_forwarded_to_the_commands_group(self):
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2,
+                       signal.SIGQUIT):
             name = number.name[3:]
-            script = "exec 9>$0; trap 'exit 7' %s; echo ready >&9; while :; do sleep 0.01; done" % name
+            script = ("exec 9>$0; trap 'exit 7' %s; echo ready >&9; while :; do sleep 0.01; done"
+                      % name)
             process, _ = self.run_pawl(script)
             process.send_signal(number)
             self.assertEqual(finish(process).status, 7, name)
@@ -164,7 +177,8 @@ class Ordinary(RunCase):
 
     def test_what_the_command_leaves_in_the_background_ends_before_the_release(self):
         alive = self.alive()
-        script = "exec 9>$0; (trap '' TERM; echo ready >&9; while :; do sleep 0.01; done) & read x <$0.go; exit 5"
+        script = ("exec 9>$0; (trap '' TERM; echo ready >&9; while :; do sleep 0.01; done) & read "
+                  "x <$0.go; exit 5")
         os.mkfifo(alive.path + ".go")
         process = self.begin("run", "k", "--lease", "1s", "--", "sh", "-c", script, alive.path)
         self.assertEqual(alive.line(), "ready")
@@ -179,8 +193,10 @@ class Ordinary(RunCase):
         self.addCleanup(os.close, leader)
         script = "import os; print('mine' if os.tcgetpgrp(0) == os.getpgrp() else 'not mine')"
         process = cli_fixture.subprocess.Popen(
-            ["setsid", "-c", "-w", cli_fixture.PAWL, "run", "k", "--", cli_fixture.sys.executable, "-c", script],
-            stdin=terminal, stdout=terminal, stderr=terminal, env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+            ["setsid", "-c", "-w", cli_fixture.PAWL, "run", "k", "--", cli_fixture.sys.executable,
+             "-c", script],
+            stdin=terminal, stdout=terminal, stderr=terminal,
+            env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
         os.close(terminal)
         out = b""
         while b"mine" not in out:
@@ -195,7 +211,8 @@ class Ordinary(RunCase):
         alive = self.alive()
         script = "exec 9>$0; trap 'exit 6' CONT; echo ready >&9; read line"
         job = cli_fixture.subprocess.Popen(
-            ["setsid", "-c", cli_fixture.PAWL, "run", "k", "--", "sh", "-c", script, alive.path], stdin=terminal, stdout=terminal,
+            ["setsid", "-c", cli_fixture.PAWL, "run", "k", "--", "sh", "-c", script, alive.path],
+            stdin=terminal, stdout=terminal,
             stderr=terminal, env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
         os.close(terminal)
         self.addCleanup(job.wait, PATIENCE)
@@ -210,7 +227,7 @@ class Ordinary(RunCase):
 
 
 class KeepsItsWord(RunCase):
-    def test_when_the_server_hangs_a_command_that_ignores_sigterm_is_gone_before_its_lease_ends(self):
+    def test_a_command_that_ignores_sigterm_is_gone_before_its_lease_ends_when_nodes_hang(self):
         process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
         following = self.next_holder()
         self.node.signal(signal.SIGSTOP)
@@ -255,14 +272,18 @@ class KeepsItsWord(RunCase):
             self.gone_before_the_next(alive, following)
             process.send_signal(signal.SIGCONT)
             self.assertEqual(finish(process).status, 4)
-            self.assertTrue(self.pawl("get", "k", "--json").json["held"])  # by the next one: pawl has not touched it
+            # By the next one: pawl has not touched it.
+            self.assertTrue(self.pawl("get", "k", "--json").json["held"])
             self.pawl("break", "k", "--now")
 
     def test_when_the_shells_job_is_stopped_for_longer_than_the_lease(self):
         alive = self.alive()
-        job = cli_fixture.subprocess.Popen(  # as a shell starts a job: in a process group of its own
-            ["setsid", cli_fixture.PAWL, "run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN, alive.path],
-            env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints), stderr=cli_fixture.subprocess.DEVNULL)
+        # As a shell starts a job: in a process group of its own.
+        job = cli_fixture.subprocess.Popen(
+            ["setsid", cli_fixture.PAWL, "run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN,
+             alive.path],
+            env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints),
+            stderr=cli_fixture.subprocess.DEVNULL)
         self.assertEqual(alive.line(), "ready")
         following = self.next_holder()
         os.killpg(job.pid, signal.SIGSTOP)
@@ -308,7 +329,8 @@ class KeepsItsWord(RunCase):
     def test_a_guardian_that_somebody_stops_goes_on(self):
         process, alive = self.run_pawl(SPREAD, "--lease", "1s")
         os.kill(self.guardian(process), signal.SIGSTOP)
-        process.terminate()  # the script ignores it, so the guardian has something to enforce when the server hangs
+        # The script ignores it, so the guardian has something to enforce when the server hangs.
+        process.terminate()
         self.node.signal(signal.SIGSTOP)
         self.addCleanup(self.node.signal, signal.SIGCONT)
         self.assertEqual(finish(process).status, 4)
@@ -319,11 +341,13 @@ class KeepsItsWord(RunCase):
         waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
-        for stopped in (waiting.pid, self.guardian(waiting)):  # else it would be continued before it is seen to stand
+        # Else it would be continued before it is seen to stand.
+        for stopped in (waiting.pid, self.guardian(waiting)):
             os.kill(stopped, signal.SIGSTOP)
             while self.state(stopped) != "T":
                 pass
-        waiting.send_signal(signal.SIGTERM)  # met first, once it goes on: it never looks after its guardian again
+        # Met first, once it goes on: it never looks after its guardian again.
+        waiting.send_signal(signal.SIGTERM)
         waiting.send_signal(signal.SIGCONT)
         self.assertEqual(finish(waiting).status, 128 + signal.SIGTERM)
         holder.kill()
@@ -350,15 +374,18 @@ class InACluster(Case):
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
             endpoints = ",".join(cluster.clients.values())
             alive = self.alive()
-            process = self.start("run", "k", "--lease", "2s", "--", "sh", "-c", OBEDIENT, alive.path, endpoints=endpoints)
+            process = self.start("run", "k", "--lease", "2s", "--", "sh", "-c", OBEDIENT,
+                                 alive.path, endpoints=endpoints)
             self.assertEqual(alive.line(), "ready")
             token = pawl("get", "k", "--quorum", "--json", endpoints=endpoints).json["token"]
             cluster.nodes["a"].signal(number)
             rest = ",".join([cluster.clients["b"], cluster.clients["c"]])
             other = pawl("acquire", "other", "--lease", "4s", "--json", endpoints=rest)
             self.assertEqual(other.status, 0, other.err)
-            self.assertEqual(pawl("wait", "other", "--for", "free", "--timeout", "20s", endpoints=rest).status, 0)
-            self.assertEqual(pawl("get", "k", "--quorum", "--json", endpoints=rest).json.get("token"), token)
+            self.assertEqual(pawl("wait", "other", "--for", "free", "--timeout", "20s",
+                                  endpoints=rest).status, 0)
+            self.assertEqual(pawl("get", "k", "--quorum", "--json",
+                                  endpoints=rest).json.get("token"), token)
             process.terminate()
             self.assertEqual(alive.line(), "told")
             self.assertEqual(finish(process).status, 9)
@@ -373,7 +400,8 @@ class InACluster(Case):
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
             endpoints = ",".join(cluster.clients.values())
             alive = self.alive()
-            process = self.start("run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN, alive.path, endpoints=endpoints)
+            process = self.start("run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN,
+                                 alive.path, endpoints=endpoints)
             self.assertEqual(alive.line(), "ready")
             for name in ("a", "b"):
                 cluster.nodes[name].signal(signal.SIGSTOP)
@@ -381,18 +409,22 @@ class InACluster(Case):
             self.assertTrue(alive.has_ended())
             cluster.nodes["a"].signal(signal.SIGCONT)
             cluster.nodes["b"].signal(signal.SIGCONT)
-            self.succeeds(pawl("acquire", "k", "--wait", "20s", "--lease", "2s", endpoints=endpoints))
+            self.succeeds(pawl("acquire", "k", "--wait", "20s", "--lease", "2s",
+                               endpoints=endpoints))
 
     def test_a_lock_that_ends_with_the_connection_outlives_a_majority_until_its_lease_is_over(self):
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
-            alive, options = self.alive(), ["--lease", "5s", "--grace", "500ms", "--release-on-disconnect"]
-            process = self.start("run", "k", *options, "--", "sh", "-c", OBEDIENT, alive.path, endpoints=",".join(cluster.clients.values()))
+            alive, options = (self.alive(), ["--lease", "5s", "--grace", "500ms",
+                                             "--release-on-disconnect"])
+            process = self.start("run", "k", *options, "--", "sh", "-c", OBEDIENT, alive.path,
+                                 endpoints=",".join(cluster.clients.values()))
             self.assertEqual(alive.line(), "ready")
             killed = time.monotonic()
             cluster.nodes["a"].kill()
             cluster.nodes["b"].kill()
             self.assertEqual(alive.line(), "told")
-            self.assertGreater(time.monotonic() - killed, 2.5)  # renewed a third of the lease ago at most, and told the grace before
+            # Renewed a third of the lease ago at most, and told the grace before.
+            self.assertGreater(time.monotonic() - killed, 2.5)
             self.assertEqual(finish(process).status, 4)
 
 

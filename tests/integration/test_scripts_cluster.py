@@ -1,4 +1,5 @@
-"""scripts/cluster: what it starts runs, what it breaks is broken and heals, and what it made goes."""
+"""scripts/cluster: what it starts runs, what it breaks is broken and heals, and what it made
+goes."""
 
 import os
 import signal
@@ -20,14 +21,17 @@ class TestCluster(unittest.TestCase):
         self.addCleanup(self.cluster, "down", status=None)
 
     def cluster(self, *arguments, status=0):
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "cluster"), "--dir", self.dir, "--build", BUILD, *arguments],
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "cluster"), "--dir",
+                               self.dir, "--build", BUILD, *arguments],
                               capture_output=True, text=True, timeout=120)
         if status is not None:
-            self.assertEqual(done.returncode, status, "%s: %s%s" % (arguments, done.stdout, done.stderr))
+            self.assertEqual(done.returncode, status, "%s: %s%s"
+                             % (arguments, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
     def namespaces(self):
-        return {n for n in os.listdir(netns.PLACE) if n.startswith("pawl-")} if os.path.isdir(netns.PLACE) else set()
+        return ({n for n in os.listdir(netns.PLACE) if n.startswith("pawl-")}
+                if os.path.isdir(netns.PLACE) else set())
 
     def test_a_cluster_is_made_broken_healed_and_removed(self):
         before = self.namespaces()
@@ -41,7 +45,8 @@ class TestCluster(unittest.TestCase):
         self.assertIn("does not run", self.cluster("kill", "n1", status=1))
         self.cluster("partition", "n2")
         self.assertIn("hears nothing of n3", self.cluster("status", status=None))
-        self.assertIn("no_quorum", self.cluster("run", "pawl", "acquire", "two", "--lease", "1s", "--json", status=3))
+        self.assertIn("no_quorum", self.cluster("run", "pawl", "acquire", "two", "--lease", "1s",
+                                                "--json", status=3))
         self.cluster("heal")
         address = self.cluster("new", "n5").split()[-1]
         self.cluster("run", "pawl", "cluster", "add-replica", "n5", address)

@@ -7,13 +7,15 @@ import signal
 import cli_fixture
 from test_elect import ElectCase
 
-SIGNALS = ("exec 9>$0; trap '' TERM; grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n' >&9; echo >&9; "
+SIGNALS = ("exec 9>$0; trap '' TERM; grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n' >&9; "
+           "echo >&9; "
            "while :; do sleep 0.01; done")
 
 
 class Terms(ElectCase):
     def terms(self, *options):
-        """A candidate that tells the signals of each of its terms; its pipe does not end between two of them."""
+        """A candidate that tells the signals of each of its terms; its pipe does not end between
+        two of them."""
         process, alive = self.candidate("a", *options, script=SIGNALS)
         self.addCleanup(os.close, os.open(alive.path, os.O_WRONLY))
         return process, alive
@@ -24,7 +26,7 @@ class Terms(ElectCase):
         self.succeeds(self.pawl("break", "e", "--now"))
         self.assertEqual(alive.line(), first)
 
-    def test_the_command_after_a_guardian_that_was_replaced_finds_signals_as_the_first_one_did(self):
+    def test_the_command_of_a_guardian_that_was_replaced_finds_signals_as_the_first_did(self):
         process, alive = self.terms("--lease", "12s", "--grace", "3s")
         first = alive.line()
         self.succeeds(self.pawl("break", "e"))

@@ -23,11 +23,14 @@ class Certificates:
 
     def __init__(self, directory):
         self.dir = directory
-        self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt", "-days", "2")
+        self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt",
+                 "-days", "2")
 
     def run(self, *arguments, **options):
-        subprocess.run(("openssl",) + arguments + (("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-                       if arguments[0] == "req" else ()), cwd=self.dir, check=True, stderr=subprocess.DEVNULL, **options)
+        subprocess.run(("openssl",) + arguments + (("-newkey", "ec", "-pkeyopt",
+                                                    "ec_paramgen_curve:P-256", "-nodes")
+                       if arguments[0] == "req" else ()), cwd=self.dir, check=True,
+                       stderr=subprocess.DEVNULL, **options)
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -36,11 +39,14 @@ class Certificates:
         self.run("req", "-subj", "/CN=%s" % name, "-keyout", name + ".key", "-out", name + ".csr")
         with open(self.path(name + ".ext"), "w") as f:
             f.write("subjectAltName = URI:%s, IP:127.0.0.1\n" % uri)
-        self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial", str(serial or 7),
+        self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                 "-set_serial", str(serial or 7),
                  "-days", "2", "-extfile", name + ".ext", "-out", name + ".crt")
 
     def context(self, name=None):
-        return pawltest.tls_context(self.path("ca.crt"), *([self.path(name + ".crt"), self.path(name + ".key")] if name else []))
+        return pawltest.tls_context(self.path("ca.crt"), *([self.path(name + ".crt"),
+                                                            self.path(name + ".key")]
+                                                           if name else []))
 
 
 class Tls(unittest.TestCase):
@@ -72,7 +78,8 @@ class Tls(unittest.TestCase):
         return client
 
     def refused(self, cluster, context):
-        """Refused at the latest with the first answer: in TLS 1.3 a client learns after its own handshake that it is."""
+        """Refused at the latest with the first answer: in TLS 1.3 a client learns after its own
+        handshake that it is."""
         with self.assertRaises(REFUSED):
             with cluster.client("a", tls=context) as client:
                 client.call("ping")
@@ -81,7 +88,8 @@ class Tls(unittest.TestCase):
         cluster = self.cluster().__enter__()
         alice, bob = self.connect(cluster, "a", "alice"), self.connect(cluster, "b", "bob")
         got = bob.call("acquire", key="k", lease_ms=20000)
-        # The lock_id is the proof of holding: for the identity that acquired it, and for administrators.
+        # The lock_id is the proof of holding: for the identity that acquired it, and for
+        # administrators.
         self.assertIn("lock_id", bob.call("get", key="k"))
         self.assertIn("lock_id", alice.call("get", key="k", consistency="quorum"))
         self.certificates.make("carol", "pawl:client:carol")
@@ -116,12 +124,15 @@ class Tls(unittest.TestCase):
         self.refused(cluster, self.certificates.context("b"))
 
     def stranger_cannot_speak_as_a_peer(self, cluster):
-        """b listens to a. Alice has a certificate of the same authority and says that she is a; so does node c."""
+        """b listens to a. Alice has a certificate of the same authority and says that she is a; so
+        does node c."""
         for certificate, voting in (("alice", 3), ("c", 3)):
             lines = len(cluster.nodes["b"].lines)
-            hello = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": "a", "id": b"i" * 16, "boot": 1})
+            hello = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": "a",
+                          "id": b"i" * 16, "boot": 1})
             raw = socket.create_connection(pawltest.split(cluster.peers["b"]), pawltest.PATIENCE)
-            with self.certificates.context(certificate).wrap_socket(raw, server_hostname="127.0.0.1") as peer:
+            context = self.certificates.context(certificate)
+            with context.wrap_socket(raw, server_hostname="127.0.0.1") as peer:
                 peer.sendall(struct.pack(">I", len(hello)) + hello)
                 try:
                     while peer.recv(4096):
@@ -165,10 +176,12 @@ class Tls(unittest.TestCase):
         kept.call("watch", prefix="public/")
         for watcher in watchers.values():
             watcher.call("watch", prefix="secret/")
-        pawltest.rights(self.certificates.dir, ("bob", "allow = read, watch on public/\n"), ("alice", "allow = acquire, watch on secret/\n"))
+        pawltest.rights(self.certificates.dir, ("bob", "allow = read, watch on public/\n"),
+                        ("alice", "allow = acquire, watch on secret/\n"))
         node.signal(signal.SIGHUP)
         node.wait_log(" reloaded ")
-        for watcher in watchers.values():  # alice may watch it, and may not see the lock_ids of others any more
+        # Alice may watch it, and may not see the lock_ids of others any more.
+        for watcher in watchers.values():
             with self.assertRaises(REFUSED):
                 watcher.event()
         self.assertEqual(kept.call("ping")["node"], "a")
@@ -182,7 +195,8 @@ class Tls(unittest.TestCase):
 
 
     def test_a_reload_with_very_many_watches_stops_nobody(self):
-        cluster = self.cluster(masters=1, node="[limits]\nwatches_per_client = 100000\n").__enter__()
+        cluster = self.cluster(masters=1,
+                               node="[limits]\nwatches_per_client = 100000\n").__enter__()
         node = cluster.nodes["a"]
         watcher, other = self.connect(cluster, "a", "bob"), self.connect(cluster, "a", "alice")
         for _ in range(100):
@@ -190,7 +204,8 @@ class Tls(unittest.TestCase):
             watcher.socket.sendall(b"".join(asked))
             for i in range(1000):
                 watcher.answer(i)
-        pawltest.rights(self.certificates.dir, ("alice", pawltest.ALL), ("bob", "allow = watch on q\n" * 500 + "allow = watch on p\n"))
+        pawltest.rights(self.certificates.dir, ("alice", pawltest.ALL),
+                        ("bob", "allow = watch on q\n" * 500 + "allow = watch on p\n"))
         node.signal(signal.SIGHUP)
         longest, end = 0, time.monotonic() + 3
         while time.monotonic() < end:
@@ -204,7 +219,8 @@ class Tls(unittest.TestCase):
 
 
 class TlsOptional(Tls):
-    """The same with client_auth = optional: without a certificate one has no name, and no rights of an administrator."""
+    """The same with client_auth = optional: without a certificate one has no name, and no rights of
+    an administrator."""
     auth = "optional"
 
     def nobody_gets_in_without(self, cluster):

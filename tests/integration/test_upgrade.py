@@ -1,4 +1,5 @@
-"""Three masters are upgraded one by one while locks are held, and a node of a release too new for them is refused."""
+"""Three masters are upgraded one by one while locks are held, and a node of a release too new for
+them is refused."""
 
 import json
 import os
@@ -21,8 +22,8 @@ def linked(client):
 
 
 class Holder(threading.Thread):
-    """Holds a lock for as long as the test lasts, through whichever node is not being upgraded, and takes another one in
-    between. `away` is the node that is asked for nothing."""
+    """Holds a lock for as long as the test lasts, through whichever node is not being upgraded, and
+    takes another one in between. `away` is the node that is asked for nothing."""
 
     def __init__(self, cluster, key):
         super().__init__(daemon=True)
@@ -39,10 +40,12 @@ class Holder(threading.Thread):
             self.away = name
 
     def turn(self, client):
-        got = client.call("extend", key=self.key, lock_id=self.lock["lock_id"], lease_ms=LEASE_MS, token=self.token, deadline_kept=True)
+        got = client.call("extend", key=self.key, lock_id=self.lock["lock_id"], lease_ms=LEASE_MS,
+                          token=self.token, deadline_kept=True)
         assert got["token"] == self.token, "somebody else's came between: %r" % got
         other = client.call("acquire", key=self.key + "-in-between", lease_ms=LEASE_MS)
-        assert client.call("release", key=self.key + "-in-between", lock_id=other["lock_id"])["released"]
+        assert client.call("release", key=self.key + "-in-between",
+                           lock_id=other["lock_id"])["released"]
 
     def run(self):
         try:
@@ -128,10 +131,13 @@ class Upgrade(unittest.TestCase):
             lines = {name: len(cluster.nodes[name].lines) for name in "ac"}
             cluster.start("b", INCOMPATIBLE)
             # a dials b and knows whom it meant; c is dialled by b
-            cluster.nodes["a"].wait_log(" peer_link_failed ", "peer=b ", "node b speaks versions 2 to 2 of the protocol between nodes, "
+            cluster.nodes["a"].wait_log(" peer_link_failed ", "peer=b ",
+                                        "node b speaks versions 2 to 2 of the protocol between "
+                                        "nodes, "
                                         "this one 1 to 1: upgrade this one", start=lines["a"])
             cluster.nodes["c"].wait_log("node b speaks versions 2 to 2", start=lines["c"])
-            cluster.nodes["b"].wait_log("node a speaks versions 1 to 1 of the protocol between nodes, "
+            cluster.nodes["b"].wait_log("node a speaks versions 1 to 1 of the protocol between "
+                                        "nodes, "
                                         "this one 2 to 2: upgrade a")
             cluster.nodes["b"].wait_log(" peer_link_failed ", "peer=c ", "upgrade c")
             holder.go_on()
@@ -154,7 +160,8 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         row = next(line for line in shown.stdout.splitlines() if line.startswith("b "))
         self.assertIn("DOWN", row)
-        tree = json.loads(subprocess.run(command[:-1] + ["--json", "status"], capture_output=True, timeout=pawltest.PATIENCE).stdout)
+        tree = json.loads(subprocess.run(command[:-1] + ["--json", "status"], capture_output=True,
+                                         timeout=pawltest.PATIENCE).stdout)
         self.assertEqual([p["node"] for p in tree["peers"] if not p["linked"]], ["b"])
 
 

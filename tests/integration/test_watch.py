@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_watch.py PAWLD: watches, and locks that end with their holder's connection, over raw MessagePack."""
+"""test_watch.py PAWLD: watches, and locks that end with their holder's connection, over raw
+MessagePack."""
 
 import os
 import time
@@ -9,8 +10,10 @@ import pawltest
 from pawltest import Cluster, Refused, lock_id
 
 PAWLD = None
-# In a build with the sanitizers: what has been freed is not kept for long, and does not count as the node's.
-os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1"]))
+# In a build with the sanitizers: what has been freed is not kept for long, and does not count as
+# the node's.
+os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"),
+                                                    "quarantine_size_mb=1"]))
 
 
 def resident_kilobytes(node):
@@ -56,8 +59,10 @@ class Watch(unittest.TestCase):
         for watcher in watchers:
             seen = [watcher.event() for _ in range(6)]
             self.assertEqual([(e["type"], e["token"]) for e in seen],
-                             [(t, token) for token in tokens for t in ("acquired", "updated", "released")])
-            self.assertEqual([bytes(seen[i]["value"]) for i in (0, 1, 3, 4)], [b"one", b"oneone", b"two", b"twotwo"])
+                             [(t, token) for token in tokens
+                              for t in ("acquired", "updated", "released")])
+            self.assertEqual([bytes(seen[i]["value"]) for i in (0, 1, 3, 4)],
+                             [b"one", b"oneone", b"two", b"twotwo"])
             self.assertTrue(all(e["key"] == key.encode() for e in seen))
             self.assertEqual(len({e["position"] for e in seen}), 6)
 
@@ -85,7 +90,8 @@ class Watch(unittest.TestCase):
 
     def test_who_unwatches_is_told_no_more(self):
         watcher = self.client("a")
-        first, second = watcher.call("watch", key="un")["watch"], watcher.call("watch", key="un")["watch"]
+        first, second = (watcher.call("watch", key="un")["watch"],
+                         watcher.call("watch", key="un")["watch"])
         watcher.call("unwatch", watch=first)
         with self.assertRaises(Refused) as refused:
             watcher.call("unwatch", watch=first)
@@ -103,7 +109,8 @@ class Watch(unittest.TestCase):
         for params in ({"key": "limit5"}, {"prefix": ""}):
             with self.assertRaises(Refused) as refused:
                 watcher.call("watch", **params)
-            self.assertEqual((refused.exception.code, refused.exception.error.get("field")), ("full", "watches_per_client"))
+            self.assertEqual((refused.exception.code, refused.exception.error.get("field")),
+                             ("full", "watches_per_client"))
         watcher.call("unwatch", watch=watches[0])
         watcher.call("watch", key="limit5")
 
@@ -143,7 +150,8 @@ class Watch(unittest.TestCase):
         for number in range(800):
             holder.call("update", key="slow", lock_id=got["lock_id"], value=value + b"%d" % number)
             event = quick.event()
-            self.assertEqual((event["type"], bytes(event["value"][60000:])), ("updated", b"%d" % number))
+            self.assertEqual((event["type"], bytes(event["value"][60000:])),
+                             ("updated", b"%d" % number))
         self.assertLess(resident_kilobytes(self.cluster.nodes["a"]) - before, 24 * 1024)
         numbers, overflow = [], None
         self.assertEqual(slow.event()["type"], "acquired")
@@ -171,11 +179,13 @@ class Watch(unittest.TestCase):
         holder.call("watch", key="asked")
         holder.call("watch", prefix="ask")
         self.client("b").call("watch", key="asked")
-        reached = asker.call("ask_release", key="asked", owner="other", to="heir", priority=3)["reached"]
+        reached = asker.call("ask_release", key="asked", owner="other", to="heir",
+                             priority=3)["reached"]
         self.assertEqual(reached, 2)  # connections, not watches
         for _ in range(2):
             event = holder.event()
-            self.assertEqual((event["type"], event["by"], event["to"], event["priority"]), ("asked", b"other", b"heir", 3))
+            self.assertEqual((event["type"], event["by"], event["to"], event["priority"]),
+                             ("asked", b"other", b"heir", 3))
         holder.call("release", key="asked", lock_id=got["lock_id"])
 
     # ---- locks that end with a connection ----
@@ -208,7 +218,8 @@ class Watch(unittest.TestCase):
         watcher = self.client("a")
         watcher.call("watch", prefix="stays/")
         kept = holder.call("acquire", key="stays/kept", lease_ms=30000)
-        ended = holder.call("acquire", key="stays/ended", lease_ms=30000, release_on_disconnect=True)
+        ended = holder.call("acquire", key="stays/ended", lease_ms=30000,
+                            release_on_disconnect=True)
         self.expect(watcher, ("acquired", kept["token"]), ("acquired", ended["token"]))
         holder.close()
         event = watcher.event()
@@ -218,46 +229,58 @@ class Watch(unittest.TestCase):
     def test_a_lock_that_was_released_and_taken_again_is_not_touched_by_the_old_connection(self):
         holder, other = self.client("a"), self.client("a")
         identity = lock_id()
-        holder.call("acquire", key="again", lease_ms=30000, release_on_disconnect=True, lock_id=identity)
+        holder.call("acquire", key="again", lease_ms=30000, release_on_disconnect=True,
+                    lock_id=identity)
         holder.call("release", key="again", lock_id=identity)
         got = other.call("acquire", key="again", lease_ms=30000)
         holder.close()
         other.call("extend", key="again", lock_id=got["lock_id"], lease_ms=30000)
-        self.assertEqual(other.call("get", key="again", consistency="quorum")["token"], got["token"])
+        self.assertEqual(other.call("get", key="again", consistency="quorum")["token"],
+                         got["token"])
 
     def test_a_holder_that_has_moved_on_keeps_its_lock(self):
         for node in "ba":  # another, and the same
-            key, old, new, watcher = "moved/" + node, self.client("a"), self.client(node), self.client("c")
+            key, old, new, watcher = ("moved/" + node, self.client("a"), self.client(node),
+                                      self.client("c"))
             watcher.call("watch", prefix=key)
             got = old.call("acquire", key=key, lease_ms=30000, release_on_disconnect=True)
-            mark = old.call("acquire", key=key + "/mark", lease_ms=30000, release_on_disconnect=True)
-            new.call("extend", locks=[{"key": key, "lock_id": got["lock_id"], "lease_ms": 30000, "bond": 2}])
+            mark = old.call("acquire", key=key + "/mark", lease_ms=30000,
+                            release_on_disconnect=True)
+            new.call("extend",
+                     locks=[{"key": key, "lock_id": got["lock_id"], "lease_ms": 30000, "bond": 2}])
             old.close()
             # What the old connection's end causes is over when another lock has ended with it.
-            self.expect(watcher, ("acquired", got["token"]), ("acquired", mark["token"]), ("lost", mark["token"]))
-            self.assertEqual(new.call("extend", key=key, lock_id=got["lock_id"], lease_ms=30000)["token"], got["token"])
+            self.expect(watcher, ("acquired", got["token"]), ("acquired", mark["token"]),
+                        ("lost", mark["token"]))
+            self.assertEqual(new.call("extend", key=key, lock_id=got["lock_id"],
+                                      lease_ms=30000)["token"], got["token"])
             new.close()
             self.expect(watcher, ("lost", got["token"]))
 
     def test_a_request_that_was_under_way_when_its_client_went_leaves_nothing_held(self):
         holder, gone, watcher = self.client("a"), self.client("b"), self.client("c")
         got = holder.call("acquire", key="halfway", lease_ms=30000)
-        gone.send("acquire", key="halfway", lease_ms=30000, wait_ms=20000, release_on_disconnect=True)
+        gone.send("acquire", key="halfway", lease_ms=30000, wait_ms=20000,
+                  release_on_disconnect=True)
         while not watcher.call("waiters", key="halfway")["waiters"]:
             pass
         holder.send("release", key="halfway", lock_id=got["lock_id"])
         gone.close()
-        self.assertGreater(watcher.call("acquire", key="halfway", lease_ms=30000, wait_ms=20000)["token"], got["token"])
+        self.assertGreater(watcher.call("acquire", key="halfway", lease_ms=30000,
+                                        wait_ms=20000)["token"], got["token"])
 
     def test_a_node_that_dies_releases_nothing(self):
         with Cluster(PAWLD) as cluster, cluster.client("b") as holder, cluster.client("a") as other:
             got = holder.call("acquire", key="k", lease_ms=60000, release_on_disconnect=True)
             cluster.nodes["b"].kill()
             cluster.nodes["a"].wait_log("peer_down", "peer=b")
-            self.assertEqual(other.call("get", key="k", consistency="quorum")["token"], got["token"])
-            # Its holder goes on at another node, and the lock ends with this connection from then on.
+            self.assertEqual(other.call("get", key="k", consistency="quorum")["token"],
+                             got["token"])
+            # Its holder goes on at another node, and the lock ends with this connection from then
+            # on.
             with cluster.client("c") as again:
-                self.assertEqual(again.call("extend", key="k", lock_id=got["lock_id"], lease_ms=60000, bond=2)["token"], got["token"])
+                self.assertEqual(again.call("extend", key="k", lock_id=got["lock_id"],
+                                            lease_ms=60000, bond=2)["token"], got["token"])
             other.call("acquire", key="k", lease_ms=1000, wait_ms=20000)
 
 
@@ -274,12 +297,14 @@ class Replica(unittest.TestCase):
         self.addCleanup(watcher.close)
         holder.call("cluster_add_replica", name="r", address=cluster.peers["r"])
         cluster.nodes["r"].wait_log(" following ")
-        while watcher.call("status")["state"] != "following" or watcher.call("get", key="k").get("age_ms") is None:
+        while (watcher.call("status")["state"] != "following"
+               or watcher.call("get", key="k").get("age_ms") is None):
             pass
         watcher.call("watch", prefix="")
         # What comes before the master knows that somebody watches is told as an overflow.
         probe = holder.call("acquire", key="probe", lease_ms=30000)
-        while watcher.event()["type"] == "overflow" and not watcher.call("get", key="probe")["held"]:
+        while (watcher.event()["type"] == "overflow"
+               and not watcher.call("get", key="probe")["held"]):
             pass
         holder.call("release", key="probe", lock_id=probe["lock_id"])
         while watcher.event()["type"] != "released":
@@ -307,7 +332,8 @@ class Replica(unittest.TestCase):
                 got = holder.call("acquire", key="k", lease_ms=30000, value=b"v%d" % i)
                 holder.call("update", key="k", lock_id=got["lock_id"], value=b"w%d" % i)
                 holder.call("release", key="k", lock_id=got["lock_id"])
-                wanted += [("acquired", got["token"], b"v%d" % i), ("updated", got["token"], b"w%d" % i), ("released", got["token"], None)]
+                wanted += [("acquired", got["token"], b"v%d" % i),
+                           ("updated", got["token"], b"w%d" % i), ("released", got["token"], None)]
             for one in wanted:
                 event = watcher.event()
                 self.assertEqual((event["type"], event.get("token"), event.get("value")), one)

@@ -1,4 +1,5 @@
-"""From the lines of one run to what clients believed: docs/testing.md, Histories. Knows nothing of how Pawl works."""
+"""From the lines of one run to what clients believed: docs/testing.md, Histories. Knows nothing of
+how Pawl works."""
 
 import collections
 
@@ -8,13 +9,16 @@ ENDED = ("lost", "not_found")
 
 
 class Piece:
-    """From begin to end a client believes in a lock as it is named here. Pieces of one belief follow each other without a break."""
+    """From begin to end a client believes in a lock as it is named here. Pieces of one belief
+    follow each other without a break."""
 
     def __init__(self, lock, begin, end, mode, permits, token, op):
-        self.lock, self.begin, self.end, self.mode, self.permits, self.token, self.op = lock, begin, end, mode, permits, token, op
+        self.lock, self.begin, self.end, self.op = lock, begin, end, op
+        self.mode, self.permits, self.token = mode, permits, token
 
     def __repr__(self):
-        return "%s %s (token %s) from %.6f to %.6f" % (self.mode, self.lock.name(), self.token, self.begin / 1e9, self.end / 1e9)
+        return "%s %s (token %s) from %.6f to %.6f" % (self.mode, self.lock.name(), self.token,
+                                                       self.begin / 1e9, self.end / 1e9)
 
 
 class Lock:
@@ -40,12 +44,14 @@ class Lock:
         """What takes it away for good, whoever asks: (invoke, op)."""
         for op in self.ops:
             forced = op["op"] == "break" and op.get("now")
-            if op["op"] in ("release", "transfer") and op["result"] != "not_found" or forced or op["op"] == "ended":
+            if (op["op"] in ("release", "transfer") and op["result"] != "not_found" or forced
+                or op["op"] == "ended"):
                 yield op["invoke"], op
 
     def deadline(self, before=NEVER):
         """Until when somebody was told that it lasts, by answers that came before this time."""
-        return max([until(op) for op in self.ops if op.get("believed") and op["return"] < before], default=0)
+        return max([until(op) for op in self.ops if op.get("believed") and op["return"] < before],
+                   default=0)
 
 
 def until(op):
@@ -62,7 +68,8 @@ def excludes(one_mode, one_of, one_permits, mode, of, permits):
 
 
 def conflict(one, other):
-    return one.lock is not other.lock and excludes(one.mode, one.lock.of(), one.permits, other.mode, other.lock.of(), other.permits)
+    return (one.lock is not other.lock and excludes(one.mode, one.lock.of(), one.permits,
+                                                    other.mode, other.lock.of(), other.permits))
 
 
 # ---- the lines ----
@@ -71,7 +78,8 @@ def flatten(lines):
     """Requests for several keys as one line a key."""
     for line in lines:
         for member in line.get("members", ()):
-            yield {**{k: v for k, v in line.items() if k != "members"}, "op": "acquire", "together": True, **member}
+            yield {**{k: v for k, v in line.items() if k != "members"}, "op": "acquire",
+                   "together": True, **member}
         if "members" not in line:
             yield line
 
@@ -88,7 +96,8 @@ class Run:
             lock.asked = next((op for op in lock.ops if op["op"] == "acquire"), None)
         self.hang_up()
         for lock in self.locks.values():
-            lock.tokens = {op["token"] for op in lock.ops if op.get("token") and op["result"] == "ok"}
+            lock.tokens = {op["token"] for op in lock.ops
+                           if op.get("token") and op["result"] == "ok"}
             for process in {op.get("process") for op in lock.ops}:
                 lock.pieces += pieces(lock, process)
             lock.pieces.sort(key=lambda p: p.begin)
@@ -108,16 +117,20 @@ class Run:
                 bound[process].append(lock)
         for close in self.by_op["close"]:
             for lock in bound[close["process"]]:
-                answered = [op["binding"] for op in lock.ops if op.get("binding") and op["result"] == "ok" and op["return"] <= close["invoke"]]
-                asked = [op["binding"] for op in lock.ops if op.get("binding") and op["invoke"] <= close["invoke"]]
-                if asked and max(answered, default=0) <= close["connection"] and min(asked) <= close["connection"]:
+                answered = [op["binding"] for op in lock.ops if op.get("binding")
+                            and op["result"] == "ok" and op["return"] <= close["invoke"]]
+                asked = [op["binding"] for op in lock.ops if op.get("binding")
+                         and op["invoke"] <= close["invoke"]]
+                if (asked and max(answered, default=0) <= close["connection"]
+                    and min(asked) <= close["connection"]):
                     lock.ops.append({**close, "op": "ended", "result": "ok"})
         for lock in self.locks.values():
             lock.ops.sort(key=lambda op: op["invoke"])
 
     def calm(self, op):
         """Whether the whole of it lies in a time without faults."""
-        return any(begin <= op["invoke"] and (op["return"] or NEVER) <= end for begin, end in self.calms)
+        return any(begin <= op["invoke"] and (op["return"] or NEVER) <= end
+                   for begin, end in self.calms)
 
     def calm_times(self):
         begin = None
@@ -134,10 +147,12 @@ class Run:
 # ---- beliefs ----
 
 def turns(lock, process):
-    """(time, rank, op): what begins, prolongs or ends what this process believes. What ends comes first."""
+    """(time, rank, op): what begins, prolongs or ends what this process believes. What ends comes
+    first."""
     for op in lock.ops:
         mine = op.get("process") == process
-        if op["op"] in ("acquire", "extend") and mine and op.get("believed") and op["result"] == "ok":
+        if (op["op"] in ("acquire", "extend") and mine and op.get("believed")
+            and op["result"] == "ok"):
             yield op["return"], 1, op
         if op["op"] in ("release", "transfer", "ended") or op["op"] == "break" and op.get("now"):
             yield op["invoke"], 0, op

@@ -1,5 +1,6 @@
-"""What is tried while nothing is wrong, on keys of its own: who waits is served in order, who lets go is followed at once, who stops as planned
-forgets nothing. What must be answered stands in the line of the history ("must", "within_ms"); the checker judges it."""
+"""What is tried while nothing is wrong, on keys of its own: who waits is served in order, who lets
+go is followed at once, who stops as planned forgets nothing. What must be answered stands in the
+line of the history ("must", "within_ms"); the checker judges it."""
 
 import asyncio
 import contextvars
@@ -23,8 +24,10 @@ class Calm(clients.Client):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.round = 0
-        self.episodes = [self.in_order, self.in_order_at_once, self.important_first, self.named_first, self.hang_up_frees, self.release_wakes,
-                         self.updates_at_once, self.ask_again, self.permits_for_all, self.both_orders]
+        self.episodes = [self.in_order, self.in_order_at_once, self.important_first,
+                         self.named_first, self.hang_up_frees, self.release_wakes,
+                         self.updates_at_once, self.ask_again, self.permits_for_all,
+                         self.both_orders]
 
     def write(self, op, answer, **fields):
         super().write(op, answer, **{**MUST.get(), **fields})
@@ -58,7 +61,8 @@ class Calm(clients.Client):
         return lock, connection
 
     async def waiter(self, key, keep_s=0, **options):
-        """One that has asked and waits: (lock, connection, the task that ends when it is served and has let go)."""
+        """One that has asked and waits: (lock, connection, the task that ends when it is served and
+        has let go)."""
         connection = await self.at()
         lock = self.lock(key, **options)
 
@@ -71,11 +75,13 @@ class Calm(clients.Client):
         return lock, connection, asyncio.ensure_future(wait_and_release())
 
     async def queue(self, key, *expected):
-        """Asks for the queue until all of these are in it. The history has the answer in which they are."""
+        """Asks for the queue until all of these are in it. The history has the answer in which they
+        are."""
         for _ in range(200):
             connection = await self.at()
             answer = await connection.call("waiters", locks.PATIENCE_S, key=key)
-            queue = [history.text(w.get("lock_id", "")) for w in answer.data.get("waiters", ())] if answer.ok else []
+            queue = ([history.text(w.get("lock_id", "")) for w in answer.data.get("waiters", ())]
+                     if answer.ok else [])
             if all(lock.lock_id in queue for lock in expected):
                 super().write("waiters", answer, key=key, queue=queue, node=connection.node)
                 return
@@ -96,7 +102,8 @@ class Calm(clients.Client):
         await asyncio.gather(*[task for _, _, task in waiters])
 
     async def in_order_at_once(self):
-        """Nobody asks for the queue, which would let the nodes hear of each other. Whoever was sent some time ago, while nodes answered quickly, is in it."""
+        """Nobody asks for the queue, which would let the nodes hear of each other. Whoever was sent
+        some time ago, while nodes answered quickly, is in it."""
         key = self.key("quickly")
         probes = {name: await self.at(name) for name in self.cluster.masters}
         holder, connection = await self.held(key)
@@ -111,23 +118,26 @@ class Calm(clients.Client):
                 slowest = max(slowest, (answer.returned or 2**62) - answer.invoke)
             await asyncio.sleep(self.random.choice([SETTLE_S, 3 * SETTLE_S]))
             if slowest < QUICK_NS:
-                self.history.moment("queued", rpc.now(), process=self.number, key=key, waiter=lock.lock_id)
+                self.history.moment("queued", rpc.now(), process=self.number, key=key,
+                                    waiter=lock.lock_id)
         await holder.release(connection)
         await asyncio.gather(*waiters)
 
     async def important_first(self):
-        """Each keeps it for long enough that the next one hears of its turn: one that has its turn already is served before a more important one
-        that has none yet."""
+        """Each keeps it for long enough that the next one hears of its turn: one that has its turn
+        already is served before a more important one that has none yet."""
         key = self.key("priority")
         holder, connection = await self.held(key)
-        first = [await self.waiter(key, TURN_S, priority=p) for p in self.random.sample([5, 3, 1, -2], 4)]
+        first = [await self.waiter(key, TURN_S, priority=p)
+                 for p in self.random.sample([5, 3, 1, -2], 4)]
         await self.queue(key, *[lock for lock, _, _ in first])
         ranked = sorted(first, key=lambda w: -w[0].options["priority"])
         await holder.release(connection)
         answers = await asyncio.gather(*[task for _, _, task in ranked])
         tokens = [a.data["token"] for a in answers if a.ok]
         if tokens != sorted(tokens):
-            self.complain("waiters for %s of falling priority are served with tokens %s" % (key, tokens))
+            self.complain("waiters for %s of falling priority are served with tokens %s"
+                          % (key, tokens))
 
     async def named_first(self):
         """The holder names the one that asked last."""
@@ -188,18 +198,21 @@ class Calm(clients.Client):
     async def permits_for_all(self):
         """As many as there are permits have one at once."""
         key, of = self.key("permits"), self.random.choice([3, 10])
-        everybody = [(self.lock(key, locks.Kind("permits", of, 1)), await self.at()) for _ in range(of)]
+        everybody = [(self.lock(key, locks.Kind("permits", of, 1)), await self.at())
+                     for _ in range(of)]
         answers = await asyncio.gather(*[lock.acquire(where, 5000) for lock, where in everybody])
         slots = [s for a in answers if a.ok for s in a.data["slots"]]
         if sorted(slots) != list(range(of)):
-            self.complain("%d permits of %s for %d: %s" % (of, key, of, [a.result for a in answers]))
+            self.complain("%d permits of %s for %d: %s"
+                          % (of, key, of, [a.result for a in answers]))
         await asyncio.gather(*[lock.extend(where) for lock, where in everybody])
         await asyncio.gather(*[lock.release(where) for lock, where in everybody])
 
     async def updates_at_once(self):
         lock, connection = await self.held(self.key("updates"))
         others = [await self.at() for _ in range(2)]
-        await self.must_be(asyncio.gather(*[lock.update(c) for c in (connection, *others)]), ("ok", "mismatch"))
+        await self.must_be(asyncio.gather(*[lock.update(c) for c in (connection, *others)]),
+                           ("ok", "mismatch"))
         await self.get(lock.key)
         await lock.release(connection)
 
@@ -217,7 +230,8 @@ class Calm(clients.Client):
     # ---- a planned stop of everything ----
 
     async def planned(self, faults):
-        """Some locks are held, one was released; all nodes stop, one's first start fails, and all start. What after_planned wants to know."""
+        """Some locks are held, one was released; all nodes stop, one's first start fails, and all
+        start. What after_planned wants to know."""
         kept = [await self.held(self.key("kept")) for _ in range(3)]
         gone, connection = await self.held(self.key("gone"))
         await gone.release(connection)
@@ -242,7 +256,8 @@ class Calm(clients.Client):
         for lock in kept:
             self.forget(lock)
             sure = rpc.now() + 500 * 1000000 < until
-            await self.must_be(lock.extend(await self.at(), kept=False, name_token=False), ("ok",) if sure else ("ok", "lost", "unsure"))
+            await self.must_be(lock.extend(await self.at(), kept=False, name_token=False),
+                               ("ok",) if sure else ("ok", "lost", "unsure"))
         for lock in kept:
             await lock.release(await self.at())
         await self.must_be(self.lock(gone.key).acquire(await self.at()))
@@ -254,7 +269,8 @@ class Calm(clients.Client):
         """One node is dead or hangs. Those who ask others do not notice."""
         others = [name for name in self.cluster.nodes if name != victim]
         for _ in range(4):
-            connection, lock = await self.at(self.random.choice(others)), self.lock(self.key("without"))
+            connection, lock = (await self.at(self.random.choice(others)),
+                                self.lock(self.key("without")))
             await self.must_be(lock.acquire(connection), within_ms=SOON_MS)
             await self.must_be(lock.extend(connection), within_ms=SOON_MS)
             await self.must_be(lock.update(connection, "value"), within_ms=SOON_MS)

@@ -1,4 +1,5 @@
-"""A change of the masters while nothing else is wrong: holders renew, others lose their lock with their connection and come back with its lock_id."""
+"""A change of the masters while nothing else is wrong: holders renew, others lose their lock with
+their connection and come back with its lock_id."""
 
 import asyncio
 
@@ -29,8 +30,10 @@ async def share(calm, key, done):
 
 
 async def die(calm, key, done):
-    """Its lock ends with its connection, and somebody else comes and goes; when the change is done it is started again, and asks."""
-    connection, lock = await calm.at(), calm.lock(key, lease_ms=LEASE_MS, release_on_disconnect=True)
+    """Its lock ends with its connection, and somebody else comes and goes; when the change is done
+    it is started again, and asks."""
+    connection, lock = (await calm.at(), calm.lock(key, lease_ms=LEASE_MS,
+                                                   release_on_disconnect=True))
     await lock.acquire(connection)
     await asyncio.sleep(calm.random.choice([0, 0.01, 0.1, 0.3]))
     calm.forget(lock)
@@ -52,10 +55,13 @@ async def die(calm, key, done):
 
 
 async def together(calm, keys, done):
-    """Two keys at once, of which the second is not to be had: the first is given back, and somebody else comes."""
-    blocker, group = calm.lock(keys[1], lease_ms=LEASE_MS), [calm.lock(key, lease_ms=LEASE_MS) for key in keys]
+    """Two keys at once, of which the second is not to be had: the first is given back, and somebody
+    else comes."""
+    blocker, group = (calm.lock(keys[1], lease_ms=LEASE_MS),
+                      [calm.lock(key, lease_ms=LEASE_MS) for key in keys])
     await blocker.acquire(await calm.at())
-    asked = asyncio.ensure_future(locks.acquire_all(await calm.at(), group, calm.random.choice([50, 200])))
+    asked = asyncio.ensure_future(locks.acquire_all(await calm.at(), group,
+                                                    calm.random.choice([50, 200])))
     await asked
     other = calm.lock(keys[0], lease_ms=LEASE_MS)
     await other.acquire(await calm.at(), 3000)
@@ -74,16 +80,20 @@ async def change(calm, operator):
     masters = [m for m in calm.cluster.masters if m != out] + [into]
     replicas = [n for n in nodes if n not in masters]
     named = [["%s=%s" % (n, nodes[n].address) for n in names] for names in (masters, replicas)]
-    actors = [hold(calm, calm.key("held"), done)] + [share(calm, key, done) for key in [calm.key("shares")] * 3]
+    actors = [hold(calm, calm.key("held"), done)] + [share(calm, key, done)
+                                                     for key in [calm.key("shares")] * 3]
     actors += [die(calm, calm.key("dies"), done) for _ in range(4)]
     actors += [together(calm, [calm.key("pair"), calm.key("pair")], done) for _ in range(3)]
     tasks = [asyncio.ensure_future(actor) for actor in actors]
     await asyncio.sleep(calm.random.uniform(0, 0.1))
-    answer = await operator.ask(calm.random.choice(sorted(calm.cluster.masters)), "cluster_set_nodes", operators.CHANGE_S, masters=named[0], replicas=named[1])
+    answer = await operator.ask(calm.random.choice(sorted(calm.cluster.masters)),
+                                "cluster_set_nodes", operators.CHANGE_S, masters=named[0],
+                                replicas=named[1])
     operator.write("change", answer, method="cluster_set_nodes", asked=masters)
     await asyncio.sleep(0.3)
     done.set()
     await asyncio.gather(*tasks)
     calm.close_all()
     if not answer.ok:
-        calm.complain("though all nodes are well a change of the masters is answered %s: %s" % (answer.result, answer.data.get("message")))
+        calm.complain("though all nodes are well a change of the masters is answered %s: %s"
+                      % (answer.result, answer.data.get("message")))

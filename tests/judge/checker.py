@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""checker.py HISTORY...: judges histories by docs/client-protocol.md and docs/guarantees.md. Prints each violation with its story; status 1
-where there is one."""
+"""checker.py HISTORY...: judges histories by docs/client-protocol.md and docs/guarantees.md. Prints
+each violation with its story; status 1 where there is one."""
 
 import sys
 
@@ -11,9 +11,12 @@ import judge_locks
 import judge_values
 import judge_watches
 
-CHECKS = [judge_locks.exclusion, judge_locks.continuity, judge_locks.order_of_answers, judge_locks.order_of_beliefs, judge_locks.twice,
-          judge_locks.lock_delay, judge_answers.complaints, judge_answers.forgotten, judge_answers.reads, judge_answers.calm,
-          judge_answers.waiting, judge_values.values, judge_values.shown, judge_watches.in_order, judge_watches.complete]
+CHECKS = [judge_locks.exclusion, judge_locks.continuity, judge_locks.order_of_answers,
+          judge_locks.order_of_beliefs, judge_locks.twice,
+          judge_locks.lock_delay, judge_answers.complaints, judge_answers.forgotten,
+          judge_answers.reads, judge_answers.calm,
+          judge_answers.waiting, judge_values.values, judge_values.shown, judge_watches.in_order,
+          judge_watches.complete]
 JUMPS = {judge_locks.exclusion, judge_answers.complaints}  # after a forced start only this is left
 
 
@@ -43,7 +46,8 @@ def main():
         for first, lines in history.load(path):
             violations, counts = judge(first, lines)
             say(violations)
-            print("%s, run %s: %s" % (path, first.get("seed"), ", ".join("%s %d" % c for c in sorted(counts.items()))))
+            print("%s, run %s: %s" % (path, first.get("seed"),
+                                      ", ".join("%s %d" % c for c in sorted(counts.items()))))
             status = 1 if violations else status
     return status
 

@@ -1,4 +1,5 @@
-"""Clients that take keys, use them, let them go, die, and come back with what they remember: each a process of its own, drawn from the seed."""
+"""Clients that take keys, use them, let them go, die, and come back with what they remember: each a
+process of its own, drawn from the seed."""
 
 import asyncio
 import random
@@ -20,10 +21,12 @@ class Client:
     def __init__(self, cluster, history, number, seed, rate=1.0):
         self.cluster, self.history, self.number, self.rate = cluster, history, number, rate
         self.random = random.Random("client %d %d" % (number, seed))
-        self.host, self.owner = clusters.CLIENT_HOSTS[number % len(clusters.CLIENT_HOSTS)], "client%d" % number
+        self.host, self.owner = (clusters.CLIENT_HOSTS[number % len(clusters.CLIENT_HOSTS)],
+                                 "client%d" % number)
         self.values = self.connected = 0
         self.current, self.others = None, []  # the connection in use, and those that are still open
-        self.rests = {}  # by key: until when something of a lock that was not released may be left, at the latest
+        # By key: until when something of a lock that was not released may be left, at the latest.
+        self.rests = {}
 
     # ---- the history ----
 
@@ -32,7 +35,8 @@ class Client:
         return "v%d.%d" % (self.number, self.values)
 
     def write(self, op, answer, **fields):
-        self.history.op(self.number, op, answer, rate=None if self.rate == 1.0 else self.rate, **fields)
+        self.history.op(self.number, op, answer, rate=None if self.rate == 1.0 else self.rate,
+                        **fields)
 
     def examine(self, answer, method, lock=None, lease_ms=None):
         complaint = shapes.fault(answer, method, lock, lease_ms or (lock.lease_ms if lock else 0))
@@ -51,7 +55,8 @@ class Client:
     # ---- connections ----
 
     async def connect(self, node=None):
-        """Another connection, which is the current one from now on; None: that node does not answer."""
+        """Another connection, which is the current one from now on; None: that node does not
+        answer."""
         name = node or self.random.choice(sorted(self.cluster.nodes))
         connection = await rpc.connect(self.cluster.net, self.host, name)
         if connection:
@@ -63,7 +68,8 @@ class Client:
         return connection
 
     async def connection(self):
-        """The current one, or, when that is broken, another: of a node that answers, sooner or later."""
+        """The current one, or, when that is broken, another: of a node that answers, sooner or
+        later."""
         while self.current is None or self.current.closed():
             if await self.connect() is None:
                 await asyncio.sleep(0.05)
@@ -71,7 +77,8 @@ class Client:
 
     async def elsewhere(self):
         """A connection to another node than the current one, where such a one answers."""
-        others = [n for n in sorted(self.cluster.nodes) if self.current is None or n != self.current.node]
+        others = [n for n in sorted(self.cluster.nodes) if self.current is None
+                  or n != self.current.node]
         for name in self.random.sample(others, len(others)):
             connection = await self.connect(name)
             if connection:
@@ -83,7 +90,8 @@ class Client:
         for complaint in connection.complaints:
             self.complain(complaint)
         if not connection.closed():
-            self.history.moment("close", rpc.now(), process=self.number, connection=connection.number)
+            self.history.moment("close", rpc.now(), process=self.number,
+                                connection=connection.number)
         connection.close()
 
     def close_all(self):
@@ -97,17 +105,21 @@ class Client:
         connection = await self.connection()
         answer = await connection.call("get", locks.PATIENCE_S, key=key, consistency="quorum")
         self.examine(answer, "get")
-        holder = answer.data.get("holders", [answer.data]) if answer.ok and answer.data.get("held") else []
+        holder = (answer.data.get("holders", [answer.data]) if answer.ok and answer.data.get("held")
+                  else [])
         shown = holder[0] if len(holder) == 1 else {}
-        self.write("get", answer, key=key, consistency="quorum", held=answer.data.get("held") if answer.ok else None, node=connection.node,
-                   shown=shown.get("value"), lock_id=shown.get("lock_id"), holder_token=shown.get("token"),
+        self.write("get", answer, key=key, consistency="quorum",
+                   held=answer.data.get("held") if answer.ok else None, node=connection.node,
+                   shown=shown.get("value"), lock_id=shown.get("lock_id"),
+                   holder_token=shown.get("token"),
                    holders=[h.get("lock_id") for h in holder] or None)
         return answer
 
     async def load(self):
         """Requests whose answers matter less than that the node survives them."""
         connection = await self.connection()
-        asked = self.random.choice([("explain", {"key": self.random.choice(EVERY_KEY)}), ("list", {}), ("status", {}), ("waiters", {"prefix": ""})])
+        asked = self.random.choice([("explain", {"key": self.random.choice(EVERY_KEY)}),
+                                    ("list", {}), ("status", {}), ("waiters", {"prefix": ""})])
         answer = await connection.call(asked[0], locks.PATIENCE_S, **asked[1])
         self.examine(answer, asked[0])
         self.write(asked[0], answer, node=connection.node, key=asked[1].get("key"))
@@ -119,9 +131,12 @@ class Worker(Client):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.steps = [  # weight, what is done with a lock that is had
-            (10, self.renew), (8, self.write_value), (3, self.write_at_once), (10, self.read), (2, self.load_with), (6, self.ask_again),
-            (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move), (6, self.pause), (4, self.work)]
-        self.ends = [(10, self.let_go), (4, self.vanish), (3, self.hand_over), (4, self.hang_up), (3, self.expire)]
+            (10, self.renew), (8, self.write_value), (3, self.write_at_once), (10, self.read),
+            (2, self.load_with), (6, self.ask_again),
+            (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move),
+            (6, self.pause), (4, self.work)]
+        self.ends = [(10, self.let_go), (4, self.vanish), (3, self.hand_over), (4, self.hang_up),
+                     (3, self.expire)]
 
     def draw(self, table):
         return self.random.choices([what for _, what in table], [weight for weight, _ in table])[0]
@@ -148,10 +163,12 @@ class Worker(Client):
     # ---- one turn ----
 
     def leave(self, lock):
-        """Nobody has released it for sure: its record lasts, at the longest for the longest lease that was asked for. A request that was not
-        answered may lie somewhere, and be heard when a fault is over."""
+        """Nobody has released it for sure: its record lasts, at the longest for the longest lease
+        that was asked for. A request that was not answered may lie somewhere, and be heard when a
+        fault is over."""
         late = LATE_MS if lock.unanswered else 0
-        self.rests[lock.key] = max(self.rests.get(lock.key, 0), rpc.now() + (MAX_LEASE_MS + late) * 1000000)
+        self.rests[lock.key] = max(self.rests.get(lock.key, 0),
+                                   rpc.now() + (MAX_LEASE_MS + late) * 1000000)
 
     async def turn(self):
         if self.random.random() < 0.1:
@@ -182,7 +199,8 @@ class Worker(Client):
     async def given_up(self, lock, answer):
         if lock.over or answer.result == "mismatch":
             return
-        if self.random.random() < 0.8:  # what a failed acquire may have left is given back, as the guide says
+        # What a failed acquire may have left is given back, as the guide says.
+        if self.random.random() < 0.8:
             await self.let_go(lock)
         else:
             self.forget(lock)
@@ -191,7 +209,8 @@ class Worker(Client):
         """Two to four keys in one request, all or none."""
         keys = self.random.sample(EVERY_KEY, self.random.randint(2, 4))
         group = [locks.Lock(self, key, self.kind(key), 2000) for key in keys]
-        answer = await locks.acquire_all(await self.connection(), group, self.random.choice([0, 500, 2000]))
+        answer = await locks.acquire_all(await self.connection(), group,
+                                         self.random.choice([0, 500, 2000]))
         if answer.result == "unknown" and self.random.random() < 0.7:
             answer = await locks.acquire_all(await self.elsewhere(), group, 1000)
         if answer.result == "unknown":
@@ -215,12 +234,14 @@ class Worker(Client):
                           lease_ms=self.random.choice([None, None, 300, MAX_LEASE_MS - 1500]))
 
     async def write_value(self, lock):
-        await lock.update(await self.connection(), self.random.choice([None, "value", "value", "value_seq"]))
+        await lock.update(await self.connection(),
+                          self.random.choice([None, "value", "value", "value_seq"]))
 
     async def write_at_once(self, lock):
         """Two under one lock_id, from two nodes."""
         one, other = await self.connection(), await self.elsewhere()
-        await asyncio.gather(lock.update(one, self.random.choice([None, "value"])), lock.update(other, "value"))
+        await asyncio.gather(lock.update(one, self.random.choice([None, "value"])),
+                             lock.update(other, "value"))
 
     async def read(self, lock):
         await self.get(lock.key)
@@ -230,10 +251,12 @@ class Worker(Client):
 
     async def ask_again(self, lock):
         """The same acquire, though it was answered: at this node or another."""
-        await lock.acquire(await (self.elsewhere() if self.random.random() < 0.7 else self.connection()))
+        await lock.acquire(await (self.elsewhere() if self.random.random() < 0.7
+                                  else self.connection()))
 
     async def die_and_come_back(self, lock):
-        """A process is started again with its lock_id on disk: it does not know for how long it may believe."""
+        """A process is started again with its lock_id on disk: it does not know for how long it may
+        believe."""
         self.forget(lock)
         if self.random.random() < 0.5:
             self.close_all()
@@ -257,7 +280,8 @@ class Worker(Client):
             await lock.downgrade(await self.connection())
 
     async def move(self, lock):
-        """To another node. Where the lock ends with its connection the next one is named first, and the old one closed then, or not."""
+        """To another node. Where the lock ends with its connection the next one is named first, and
+        the old one closed then, or not."""
         old = self.current
         await lock.extend(await self.elsewhere())
         if old and old in self.others and self.random.random() < 0.7:
@@ -284,7 +308,8 @@ class Worker(Client):
         self.forget(lock)
 
     async def hand_over(self, lock):
-        answer = await lock.transfer(await self.connection(), "client%d" % self.random.randint(1, 8))
+        answer = await lock.transfer(await self.connection(),
+                                     "client%d" % self.random.randint(1, 8))
         if answer.result == "not_found":
             await self.let_go(lock)
 

@@ -1,4 +1,5 @@
-"""Real nodes, each a pawld in a network namespace of its own; and hosts for clients. What is done to them is done here, by whom else."""
+"""Real nodes, each a pawld in a network namespace of its own; and hosts for clients. What is done
+to them is done here, by whom else."""
 
 import os
 import shutil
@@ -16,8 +17,11 @@ import rpc  # noqa: E402
 
 PEER_PORT = 7118
 MAX_LEASE_MS, REQUEST_TIMEOUT_MS, DRIFT_PPM = 5000, 800, 20000
-TIMING = "max_lease = %dms\nrequest_timeout = %dms\npromise_timeout = %dms\nclock_drift = %d %%\n" % (
-    MAX_LEASE_MS, REQUEST_TIMEOUT_MS, 2 * REQUEST_TIMEOUT_MS, DRIFT_PPM // 10000)
+TIMING = """max_lease = %dms
+request_timeout = %dms
+promise_timeout = %dms
+clock_drift = %d %%
+""" % (MAX_LEASE_MS, REQUEST_TIMEOUT_MS, 2 * REQUEST_TIMEOUT_MS, DRIFT_PPM // 10000)
 CLIENT_HOSTS = ["k1", "k2", "k3"]
 END_S = 20
 
@@ -34,7 +38,8 @@ class Node(netnode.NetNode):
 
     def write_config(self, masters):
         with open(self.config, "w") as f:
-            f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\nlisten_peer = %s\nlisten_client = %s:%d, unix:%s\n" % (
+            f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\nlisten_peer = %s\n"
+                    "listen_client = %s:%d, unix:%s\n" % (
                 self.name, self.state, self.address, self.host, rpc.PORT, self.unix))
             f.write("[cluster]\nname = judged\n%s[cluster.masters]\n" % TIMING)
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
@@ -42,7 +47,8 @@ class Node(netnode.NetNode):
     def look(self):
         """Raises Broken where its process has ended although nobody ended it."""
         if self.process and self.process.poll() is not None:
-            raise Broken("%s ended by itself with status %d: see %s" % (self.name, self.process.returncode, self.log))
+            raise Broken("%s ended by itself with status %d: see %s"
+                         % (self.name, self.process.returncode, self.log))
 
     def kill(self):
         self.look()
@@ -62,10 +68,12 @@ class Node(netnode.NetNode):
             raise Broken("%s does not stop when it is asked to" % self.name) from e
         self.process = None
         if status and not (status == -signal.SIGTERM and not self.has_begun()):
-            raise Broken("%s ended with status %d when it was asked to stop: see %s" % (self.name, status, self.log))
+            raise Broken("%s ended with status %d when it was asked to stop: see %s"
+                         % (self.name, status, self.log))
 
     def has_begun(self):
-        """Its last start came so far as to say so; before that a signal ends it as it ends any program."""
+        """Its last start came so far as to say so; before that a signal ends it as it ends any
+        program."""
         with open(self.log) as log:
             return " notice started " in log.read().rpartition("\n---- started ")[2]
 
@@ -88,7 +96,8 @@ class Cluster:
 
     def __init__(self, build, folder, masters, spares, pawld=None):
         self.pawld = pawld or os.path.join(build, "src", "node", "pawld")
-        self.rates, self.folder, self.nodes, self.net = os.path.join(build, "tests", "rates", "librate.so"), folder, {}, None
+        self.rates = os.path.join(build, "tests", "rates", "librate.so")
+        self.folder, self.nodes, self.net = folder, {}, None
         names = [chr(ord("a") + i) for i in range(masters + spares)]
         self.masters, self.spares = names[:masters], names[masters:]
 
@@ -116,7 +125,8 @@ class Cluster:
                 shutil.copy(node.log, where)
 
     def __exit__(self, *_):
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, signal.SIG_IGN)
+                  for number in (signal.SIGINT, signal.SIGTERM)}
         for node in self.nodes.values():  # whoever asks twice waits until nothing is left behind
             if node.process and node.process.poll() is None:
                 node.process.kill()

@@ -1,4 +1,5 @@
-"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself; several may go on at a time."""
+"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself; several
+may go on at a time."""
 
 import asyncio
 import concurrent.futures
@@ -11,16 +12,20 @@ LONGEST_S = 4.0
 
 
 class Faults:
-    """Strikes until it is told to heal. What blocks (processes, packet filters) is done in a thread of its own, which lives as long as this."""
+    """Strikes until it is told to heal. What blocks (processes, packet filters) is done in a thread
+    of its own, which lives as long as this."""
 
     def __init__(self, cluster, history, seed, odd_clocks=True, wrong=None):
-        self.cluster, self.history, self.random = cluster, history, random.Random("faults %d" % seed)
+        self.cluster, self.history, self.random = (cluster, history,
+                                                   random.Random("faults %d" % seed))
         self.hands = concurrent.futures.ThreadPoolExecutor(1)
         self.wrong = wrong or {}  # rates beyond the bound, of nodes that are wrong on purpose
         self.odd_clocks, self.busy, self.ends, self.counts = odd_clocks, set(), set(), {}
         self.table = [  # weight, fault
-            (14, self.kill), (2, self.kill_all), (12, self.stop), (8, self.cut), (12, self.cut_one_way), (5, self.isolate),
-            (4, self.partition), (8, self.cut_clients), (4, self.lose), (6, self.planned_stop), (1, self.planned_stop_of_all), (6, self.swap)]
+            (14, self.kill), (2, self.kill_all), (12, self.stop), (8, self.cut),
+            (12, self.cut_one_way), (5, self.isolate),
+            (4, self.partition), (8, self.cut_clients), (4, self.lose), (6, self.planned_stop),
+            (1, self.planned_stop_of_all), (6, self.swap)]
 
     async def do(self, function, *arguments):
         return await asyncio.get_running_loop().run_in_executor(self.hands, function, *arguments)
@@ -81,7 +86,8 @@ class Faults:
     async def kill_all(self):
         """Then nobody remembers anything."""
         pause = self.random.choice([0.1, 1.0])
-        for node in [n for n in self.cluster.nodes.values() if n.running() and n.name not in self.busy]:
+        for node in [n for n in self.cluster.nodes.values()
+                     if n.running() and n.name not in self.busy]:
             await self.kill(node, pause)
 
     async def stop(self):
@@ -114,7 +120,8 @@ class Faults:
         self.later(0.0, 1.0, lambda: self.start(node))
 
     async def planned_stop_of_all(self):
-        for node in [n for n in self.cluster.nodes.values() if n.running() and n.name not in self.busy]:
+        for node in [n for n in self.cluster.nodes.values()
+                     if n.running() and n.name not in self.busy]:
             await self.planned_stop(node)
 
     # ---- the network ----
@@ -131,17 +138,21 @@ class Faults:
     async def cut(self):
         one, other = self.random.sample(self.names(), 2)
         net = self.cluster.net
-        await self.network("cut", lambda: net.cut(one, other), lambda: net.mend(one, other), between=[one, other])
+        await self.network("cut", lambda: net.cut(one, other), lambda: net.mend(one, other),
+                           between=[one, other])
 
     async def cut_one_way(self):
         one, other = self.random.sample(self.names(), 2)
         net = self.cluster.net
-        await self.network("cut_one_way", lambda: net.cut(one, other, both=False), lambda: net.mend(one, other), sender=one, receiver=other)
+        await self.network("cut_one_way", lambda: net.cut(one, other, both=False),
+                           lambda: net.mend(one, other), sender=one, receiver=other)
 
     async def isolate(self):
         """From the other nodes, and now and then from the clients as well."""
-        name, both, net = self.random.choice(self.names()), self.random.random() < 0.5, self.cluster.net
-        others = [n for n in self.names() if n != name] + (clusters.CLIENT_HOSTS if self.random.random() < 0.3 else [])
+        name, both, net = (self.random.choice(self.names()), self.random.random() < 0.5,
+                           self.cluster.net)
+        others = [n for n in self.names() if n != name] + (clusters.CLIENT_HOSTS
+                                                           if self.random.random() < 0.3 else [])
 
         def do():
             for other in others:
@@ -150,7 +161,8 @@ class Faults:
         def undo():
             for other in others:
                 net.mend(name, other)
-        await self.network("isolate" if both else "isolate_one_way", do, undo, node=name, others=others)
+        await self.network("isolate" if both else "isolate_one_way", do, undo, node=name,
+                           others=others)
 
     async def partition(self):
         names, net = self.names(), self.cluster.net
@@ -162,14 +174,17 @@ class Faults:
             for a in one:
                 for b in other:
                     net.mend(a, b)
-        await self.network("partition", lambda: net.partition(one, other), undo, groups=[one, other])
+        await self.network("partition", lambda: net.partition(one, other), undo,
+                           groups=[one, other])
 
     async def swap(self):
-        """Some masters are out of reach, and when they are back others are; whoever was there all the time dies in between, and is started
-        again at once. A quorum of the first time and one of the second have nobody in common who remembers but those that voted by the rules."""
+        """Some masters are out of reach, and when they are back others are; whoever was there all
+        the time dies in between, and is started again at once. A quorum of the first time and one
+        of the second have nobody in common who remembers but those that voted by the rules."""
         masters = self.random.sample(self.cluster.masters, len(self.cluster.masters))
         some = (len(masters) - 1) // 2
-        first, second, node = masters[:some], masters[some:2 * some], self.cluster.nodes[masters[-1]]
+        first, second, node = (masters[:some], masters[some:2 * some],
+                               self.cluster.nodes[masters[-1]])
         if not node.running() or node.name in self.busy:
             return
         self.busy.add(node.name)
@@ -199,15 +214,19 @@ class Faults:
                     self.cluster.net.mend(name, other)
 
     async def cut_clients(self):
-        host, name, net = self.random.choice(clusters.CLIENT_HOSTS), self.random.choice(self.names()), self.cluster.net
+        host, name, net = (self.random.choice(clusters.CLIENT_HOSTS),
+                           self.random.choice(self.names()), self.cluster.net)
         both, answers = self.random.random() < 0.3, self.random.random() < 0.6
         sender, receiver = (name, host) if answers else (host, name)
-        await self.network("cut_clients", lambda: net.cut(sender, receiver, both), lambda: net.mend(sender, receiver),
+        await self.network("cut_clients", lambda: net.cut(sender, receiver, both),
+                           lambda: net.mend(sender, receiver),
                            sender=sender, receiver=receiver, both=both)
 
     async def lose(self):
-        name, percent, net = self.random.choice(self.names()), self.random.choice([5, 20]), self.cluster.net
-        await self.network("lose", lambda: net.lose(name, percent), lambda: net.lose(name, 0), node=name, percent=percent)
+        name, percent, net = (self.random.choice(self.names()), self.random.choice([5, 20]),
+                              self.cluster.net)
+        await self.network("lose", lambda: net.lose(name, percent), lambda: net.lose(name, 0),
+                           node=name, percent=percent)
 
     # ---- the run ----
 

@@ -1,9 +1,11 @@
-"""The history of a run, one JSON object a line, as docs/testing.md (Histories) describes it. Nothing here judges."""
+"""The history of a run, one JSON object a line, as docs/testing.md (Histories) describes it.
+Nothing here judges."""
 
 import json
 
 # What an answer's fields are called in a history.
-ANSWERED = {"token": "token", "valid_ms": "valid_ms", "slots": "permits", "released": "released", "transferred": "transferred"}
+ANSWERED = {"token": "token", "valid_ms": "valid_ms", "slots": "permits", "released": "released",
+            "transferred": "transferred"}
 
 
 def text(value):
@@ -35,10 +37,12 @@ class History:
     def op(self, process, op, answer, **asked):
         """A request and what came of it."""
         self.number += 1
-        told = {ours: answer.data.get(theirs) for theirs, ours in ANSWERED.items()} if answer.ok else {}
+        told = ({ours: answer.data.get(theirs) for theirs, ours in ANSWERED.items()}
+                if answer.ok else {})
         if not answer.ok and answer.data.get("message"):
             told["message"] = answer.data["message"]
-        self.line(id=self.number, process=process, op=op, **asked, invoke=answer.invoke, **{"return": answer.returned},
+        self.line(id=self.number, process=process, op=op, **asked, invoke=answer.invoke,
+                  **{"return": answer.returned},
                   result=answer.result, **{k: v for k, v in told.items() if k not in asked})
 
     def moment(self, op, at, **fields):

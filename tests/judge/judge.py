@@ -30,18 +30,25 @@ BEAT_S, STALL_S = 0.05, 0.1
 
 
 def arguments(text):
-    parser = argparse.ArgumentParser(prog="judge", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="judge", description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--masters", type=int, choices=[3, 5], default=None, help="default: drawn from the seed")
+    parser.add_argument("--masters", type=int, choices=[3, 5], default=None,
+                        help="default: drawn from the seed")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
     parser.add_argument("--pawld", help="another pawld than the build's")
-    parser.add_argument("--true-clocks", action="store_true", help="no rates of their own: for builds with a sanitizer")
+    parser.add_argument("--true-clocks", action="store_true",
+                        help="no rates of their own: for builds with a sanitizer")
     parser.add_argument("--no-changes", action="store_true", help="the set of nodes stays as it is")
-    parser.add_argument("--keep", action="store_true", help="keep history and logs also after a good run")
-    parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
-    parser.add_argument("--prove", action="store_true", help="clusters that are broken on purpose must be found")
-    parser.add_argument("--only", default="", metavar="TEXT", help="of --prove those whose names contain this")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep history and logs also after a good run")
+    parser.add_argument("--count", action="store_true",
+                        help='end with the line "passed=N failed=M skipped=K"')
+    parser.add_argument("--prove", action="store_true",
+                        help="clusters that are broken on purpose must be found")
+    parser.add_argument("--only", default="", metavar="TEXT",
+                        help="of --prove those whose names contain this")
     parser.set_defaults(node_rates={}, client_rates={})
     return parser.parse_args()
 
@@ -57,9 +64,12 @@ class Judge:
         self.options, self.cluster, self.history, seed = options, cluster, log, options.seed
         self.faults = faults.Faults(cluster, log, seed, not options.true_clocks, options.node_rates)
         self.random = random.Random("judge %d" % seed)
-        self.workers = [clients.Worker(cluster, log, n, seed, options.client_rates.get(n, 1.0)) for n in range(1, WORKERS + 1)]
-        self.operator, self.calm = operators.Operator(cluster, log, 50, seed), calm.Calm(cluster, log, 60, seed)
-        self.watchers = [watchers.Watcher(cluster, log, 70 + i, seed, n) for i, n in enumerate(cluster.nodes)]
+        self.workers = [clients.Worker(cluster, log, n, seed, options.client_rates.get(n, 1.0))
+                        for n in range(1, WORKERS + 1)]
+        self.operator, self.calm = (operators.Operator(cluster, log, 50, seed),
+                                    calm.Calm(cluster, log, 60, seed))
+        self.watchers = [watchers.Watcher(cluster, log, 70 + i, seed, n)
+                         for i, n in enumerate(cluster.nodes)]
         self.rounds = 0
 
     async def birth(self):
@@ -79,20 +89,23 @@ class Judge:
     async def well(self, when):
         trouble = await self.operator.all_well(operators.RECOVERY_S)
         if trouble:
-            raise Failed("%s, not all is well within %.0f s: %s" % (when, operators.RECOVERY_S, trouble))
+            raise Failed("%s, not all is well within %.0f s: %s"
+                         % (when, operators.RECOVERY_S, trouble))
 
     async def attack(self, seconds):
         """Faults, with all clients at work; afterwards none is, and nothing is wrong."""
         stop = asyncio.Event()
         tasks = [asyncio.ensure_future(w.run(stop)) for w in self.workers]
         if not self.options.no_changes:
-            tasks.append(asyncio.ensure_future(self.operator.run(stop, self.random.choice([0.5, 2.0, 6.0]))))
+            pause = self.random.choice([0.5, 2.0, 6.0])
+            tasks.append(asyncio.ensure_future(self.operator.run(stop, pause)))
         await self.faults.run(seconds)
         await asyncio.sleep(CALM_BEFORE_S)
         stop.set()
         done, late = await asyncio.wait(tasks, timeout=60)
         if late:
-            raise Failed("%d clients are not done after a minute: %s" % (len(late), [str(t) for t in late]))
+            raise Failed("%d clients are not done after a minute: %s"
+                         % (len(late), [str(t) for t in late]))
         for task in done:
             task.result()
 
@@ -130,16 +143,19 @@ class Judge:
         self.faults.tell("kill" if killed else "stop", node=victim.name)
         await self.faults.do(victim.kill if killed else victim.stop)
         await self.calm.without(victim.name)
-        await self.faults.do(lambda: victim.start(self.faults.rate(victim)) if killed else victim.go_on())
+        await self.faults.do(lambda: victim.start(self.faults.rate(victim))
+                             if killed else victim.go_on())
         self.faults.tell("start" if killed else "go_on", node=victim.name)
         await self.well("after one was gone")
 
     async def probe(self):
-        """Every key can be had: at once where all that held it was released, and after the longest lease in any case."""
+        """Every key can be had: at once where all that held it was released, and after the longest
+        lease in any case."""
         for key in clients.EVERY_KEY:
             rest = max([w.rests.get(key, 0) for w in self.workers]) - rpc.now()
             wait_ms = calm.SOON_MS if rest < 0 else rest // 1000000 + calm.SOON_MS
-            lock, connection = self.calm.lock(key), await self.calm.at(self.random.choice(sorted(self.cluster.nodes)))
+            lock, connection = (self.calm.lock(key),
+                                await self.calm.at(self.random.choice(sorted(self.cluster.nodes))))
             await self.calm.must_be(lock.acquire(connection, wait_ms))
             await lock.release(connection)
         self.calm.close_all()
@@ -187,20 +203,24 @@ def line_of(counts):
 def too_little(options, counts):
     """What has to have happened at least so often, else the run shows nothing."""
     minutes = options.seconds / 60
-    least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60, "get_ok": 8, "event": 500,
+    least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60,
+             "get_ok": 8, "event": 500,
              "kill": 3, "stop": 1, "start": 3, **({} if options.no_changes else {"change_ok": 2})}
-    return ["%s only %d times, not %d" % (name, counts.get(name, 0), number * minutes) for name, number in least.items()
+    return ["%s only %d times, not %d" % (name, counts.get(name, 0), number * minutes)
+            for name, number in least.items()
             if counts.get(name, 0) < int(number * minutes)]
 
 
 def attempt(options, folder):
     """One run, judged: (violations, counts, why it failed besides)."""
     path, failure, strikes = os.path.join(folder, "history.jsonl"), None, {}
-    log = history.History(path, seed=options.seed, masters=options.masters, client_drift_ppm=0, drift_ppm=clusters.DRIFT_PPM,
+    log = history.History(path, seed=options.seed, masters=options.masters, client_drift_ppm=0,
+                          drift_ppm=clusters.DRIFT_PPM,
                           max_lease_ms=clusters.MAX_LEASE_MS)
     judge = None
     try:
-        with clusters.Cluster(os.path.abspath(options.build), folder, options.masters, 2, options.pawld) as cluster:
+        with clusters.Cluster(os.path.abspath(options.build), folder, options.masters, 2,
+                              options.pawld) as cluster:
             judge = Judge(options, cluster, log)
             asyncio.run(judge.run())
     except (Failed, clusters.Broken) as e:
@@ -236,8 +256,10 @@ def interrupted(*_):
 def one_run(options):
     """Status, and what is said about it."""
     folder = tempfile.mkdtemp(prefix="pawl-judge-")
-    print("seed %d: %d masters and 2 more nodes, %.0f s. Again: scripts/judge --seed %d --masters %d --seconds %.0f" % (
-        options.seed, options.masters, options.seconds, options.seed, options.masters, options.seconds), flush=True)
+    print("seed %d: %d masters and 2 more nodes, %.0f s. Again: scripts/judge --seed %d --masters "
+          "%d --seconds %.0f" % (
+        options.seed, options.masters, options.seconds, options.seed, options.masters,
+        options.seconds), flush=True)
     good = False
     try:
         violations, counts, failure = attempt(options, folder)
@@ -250,7 +272,8 @@ def one_run(options):
         if failure:
             print("FAILED with seed %d: %s" % (options.seed, failure), flush=True)
         elif violations:
-            print("FAILED with seed %d: %d violations" % (options.seed, len(violations)), flush=True)
+            print("FAILED with seed %d: %d violations" % (options.seed, len(violations)),
+                  flush=True)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     finally:
@@ -270,7 +293,8 @@ def main(text):
         return 0
     signal.signal(signal.SIGTERM, interrupted)
     options.seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    options.masters = options.masters or random.Random("masters %d" % options.seed).choice([3, 3, 5])
+    options.masters = (options.masters
+                       or random.Random("masters %d" % options.seed).choice([3, 3, 5]))
     if options.prove:
         import prove  # it needs this module
         passed, failed = prove.everything(options)

@@ -1,11 +1,15 @@
-"""Honest answers: what is held or released is never forgotten, reads tell the truth, and in calm everything is answered as it should be."""
+"""Honest answers: what is held or released is never forgotten, reads tell the truth, and in calm
+everything is answered as it should be."""
 
 from beliefs import ENDED, MS, NEVER
 from judge_locks import story, told
 
-# In calm, with every node there: what may be answered at all. A lock that is believed is extended and updated.
-CALM = {"acquire": {"ok", "held", "timeout"}, "extend": {"ok"}, "update": {"ok", "mismatch"}, "release": {"ok"}, "get": {"ok"},
-        "downgrade": {"ok"}, "transfer": {"ok", "not_found"}, "explain": {"ok"}, "list": {"ok"}, "waiters": {"ok"}, "watch": {"ok"}}
+# In calm, with every node there: what may be answered at all. A lock that is believed is extended
+# and updated.
+CALM = {"acquire": {"ok", "held", "timeout"}, "extend": {"ok"}, "update": {"ok", "mismatch"},
+        "release": {"ok"}, "get": {"ok"},
+        "downgrade": {"ok"}, "transfer": {"ok", "not_found"}, "explain": {"ok"}, "list": {"ok"},
+        "waiters": {"ok"}, "watch": {"ok"}}
 SURELY = 200 * MS  # before its deadline, so that the answer was not under way while it passed
 
 
@@ -15,35 +19,43 @@ def complaints(run):
 
 
 def forgotten(run):
-    """While somebody may believe in a lock that nobody has ended, nobody is told that it is gone."""
+    """While somebody may believe in a lock that nobody has ended, nobody is told that it is
+    gone."""
     for lock in run.locks.values():
         ends = sorted(at for at, _ in lock.ends())
         for op in lock.ops:
             gone = op["result"] in ENDED and op["op"] in ("extend", "update", "downgrade") or \
-                op["op"] in ("release", "transfer") and op["result"] == "ok" and not op.get("released", op.get("transferred", True)) \
+                op["op"] in ("release", "transfer") and op["result"] == "ok" and \
+                not op.get("released", op.get("transferred", True)) \
                 if "result" in op else False
             if not gone:
                 continue
-            earlier = [at for at in ends if at < (op["return"] if op["op"] not in ("release", "transfer") else op["invoke"])]
+            earlier = [at for at in ends if at < (op["return"]
+                                                  if op["op"] not in ("release", "transfer")
+                                                  else op["invoke"])]
             if not earlier and op["return"] + SURELY < lock.deadline(op["invoke"]):
                 yield "forgotten", "%s is answered %s of %s, %d ms before the end of its lease" % (
-                    op["op"], op["result"] if op["result"] != "ok" else "that it was not held", lock.name(),
+                    op["op"], op["result"] if op["result"] != "ok" else "that it was not held",
+                    lock.name(),
                     (lock.deadline(op["invoke"]) - op["return"]) / MS), story(run, lock)
 
 
 def reads(run):
-    held = {key: [(belief, lock) for lock in locks for belief in whole(lock)] for key, locks in run.keys.items()}
+    held = {key: [(belief, lock) for lock in locks for belief in whole(lock)]
+            for key, locks in run.keys.items()}
     for op in run.by_op["get"]:
         if op["result"] != "ok" or op.get("consistency") != "quorum" or not op["return"]:
             continue
         if not op["held"]:
             for (begin, end), lock in held.get(op["key"], ()):
                 if begin <= op["invoke"] and op["return"] <= end and not moved(run, lock, op):
-                    yield "quorum read", "%s is free, says a read, while %s is believed" % (op["key"], lock.name()), [told(op)] + story(run, lock)
+                    yield ("quorum read", "%s is free, says a read, while %s is believed"
+                           % (op["key"], lock.name()), [told(op)] + story(run, lock))
         for shown in op.get("holders", ()):
             lock = run.locks.get((op["key"], shown))
             if lock and released(lock, op):
-                yield "quorum read", "%s is held by %s, says a read, which was released before" % (op["key"], lock.name()), [told(op)] + story(run, lock)
+                yield ("quorum read", "%s is held by %s, says a read, which was released before"
+                       % (op["key"], lock.name()), [told(op)] + story(run, lock))
 
 
 def whole(lock):
@@ -58,13 +70,17 @@ def whole(lock):
 
 
 def moved(run, lock, read):
-    """docs/guarantees.md, Quorum reads in an instant: an extension may have moved it, except where no master was out of reach."""
-    return not run.calm(read) and any(op["op"] in ("extend", "acquire") and op is not lock.asked and op["invoke"] < read["return"] for op in lock.ops)
+    """docs/guarantees.md, Quorum reads in an instant: an extension may have moved it, except where
+    no master was out of reach."""
+    return (not run.calm(read) and any(op["op"] in ("extend", "acquire") and op is not lock.asked
+                                       and op["invoke"] < read["return"] for op in lock.ops))
 
 
 def released(lock, read):
-    done = [op for op in lock.ops if op["op"] == "release" and op["result"] == "ok" and op["return"] < read["invoke"]]
-    return done and not any(op["op"] in ("acquire", "extend") and (op["return"] or NEVER) > done[0]["invoke"] for op in lock.ops)
+    done = [op for op in lock.ops if op["op"] == "release" and op["result"] == "ok"
+            and op["return"] < read["invoke"]]
+    return (done and not any(op["op"] in ("acquire", "extend")
+                             and (op["return"] or NEVER) > done[0]["invoke"] for op in lock.ops))
 
 
 def calm(run):
@@ -72,53 +88,69 @@ def calm(run):
         allowed = CALM[op["op"]]
         if "must" in op:
             allowed = set(op["must"])
-        elif op["op"] == "acquire" and op.get("together") or op["op"] in ("extend", "update", "downgrade") and not sure(run, op):
+        elif (op["op"] == "acquire" and op.get("together")
+              or op["op"] in ("extend", "update", "downgrade") and not sure(run, op)):
             continue
         if op["result"] not in allowed:
-            yield "calm", "%s is answered %s, though nothing is wrong" % (op["op"], op["result"]), around(run, op)
-        elif "within_ms" in op and op["return"] - op["invoke"] > op["within_ms"] * MS and not stalled(run, op):
-            yield "calm", "%s takes %d ms, not %d" % (op["op"], (op["return"] - op["invoke"]) / MS, op["within_ms"]), around(run, op)
+            yield ("calm", "%s is answered %s, though nothing is wrong" % (op["op"], op["result"]),
+                   around(run, op))
+        elif ("within_ms" in op and op["return"] - op["invoke"] > op["within_ms"] * MS
+              and not stalled(run, op)):
+            yield ("calm", "%s takes %d ms, not %d" % (op["op"], (op["return"] - op["invoke"]) / MS,
+                                                       op["within_ms"]), around(run, op))
 
 
 def stalled(run, op):
     """The machine itself stood still meanwhile."""
-    return any(stall["invoke"] < op["return"] and stall["until"] > op["invoke"] for stall in run.by_op["stall"])
+    return any(stall["invoke"] < op["return"] and stall["until"] > op["invoke"]
+               for stall in run.by_op["stall"])
 
 
 def sure(run, op):
     """The lock was believed from before the request until long after, and nobody was ending it."""
     lock = run.locks[op["key"], op["lock_id"]]
-    return any(begin <= op["invoke"] and op["return"] + SURELY <= end for begin, end in whole(lock)) and \
+    return any(begin <= op["invoke"] and op["return"] + SURELY <= end
+               for begin, end in whole(lock)) and \
         not any(at < op["return"] for at, _ in lock.ends())
 
 
 def around(run, op):
     lock = run.locks.get((op.get("key"), op.get("lock_id")))
     others = [other for other in run.keys.get(op.get("key"), ()) if other is not lock
-              and any((o.get("return") or NEVER) > op["invoke"] - 5000 * MS and o["invoke"] < op["return"] for o in other.ops)]
-    return [told(op)] + (story(run, *([lock] if lock else []), *others[-4:]) if lock or others else [])
+              and any((o.get("return") or NEVER) > op["invoke"] - 5000 * MS
+                      and o["invoke"] < op["return"] for o in other.ops)]
+    return [told(op)] + (story(run, *([lock] if lock else []), *others[-4:])
+                         if lock or others else [])
 
 
 # ---- the order of waiting ----
 
 def waiting(run):
-    """In calm, who was seen in the queue before another asked is served before that one, unless the other is more important. What was seen
-    by asking for the queue counts each time; what was only given time to arrive ("queued") counts when it happens again and again."""
+    """In calm, who was seen in the queue before another asked is served before that one, unless the
+    other is more important. What was seen by asking for the queue counts each time; what was only
+    given time to arrive ("queued") counts when it happens again and again."""
     late, pairs = [], 0
     for locks in run.keys.values():
-        asked = {lock.lock_id: lock for lock in locks if lock.asked and lock.asked["result"] == "ok" and lock.asked.get("wait_ms")
+        asked = {lock.lock_id: lock for lock in locks if lock.asked and lock.asked["result"] == "ok"
+                 and lock.asked.get("wait_ms")
                  and lock.mode() == "exclusive" and run.calm(lock.asked)}
-        seen = [(w["return"], w["queue"], True) for w in run.by_op["waiters"] if w["result"] == "ok" and w.get("key") == locks[0].key and "queue" in w]
-        seen += [(q["invoke"], [q["waiter"]], False) for q in run.by_op["queued"] if q["key"] == locks[0].key]
+        seen = [(w["return"], w["queue"], True) for w in run.by_op["waiters"] if w["result"] == "ok"
+                and w.get("key") == locks[0].key and "queue" in w]
+        seen += [(q["invoke"], [q["waiter"]], False) for q in run.by_op["queued"]
+                 if q["key"] == locks[0].key]
         for at, queue, certain in seen:
             for name in queue:
                 one = asked.get(name)
                 for other in asked.values() if one else ():
-                    if other is one or other.asked["invoke"] < at or other.asked.get("priority", 0) > one.asked.get("priority", 0) or named(run, other):
+                    if (other is one or other.asked["invoke"] < at
+                        or other.asked.get("priority", 0) > one.asked.get("priority", 0)
+                        or named(run, other)):
                         continue
                     pairs += 1
                     if other.asked["token"] < one.asked["token"]:
-                        verdict = ("order of waiting", "%s asked after %s was in the queue, and is served first" % (other.name(), one.name()),
+                        verdict = ("order of waiting",
+                                   "%s asked after %s was in the queue, and is served first"
+                                   % (other.name(), one.name()),
                                    story(run, one, other))
                         if certain:
                             yield verdict
@@ -130,7 +162,8 @@ def waiting(run):
 
 def named(run, lock):
     """The holder before may have named this waiter as the next one."""
-    return any(op["op"] == "transfer" and op["result"] != "not_found" for other in run.keys[lock.key] for op in other.ops)
+    return any(op["op"] == "transfer" and op["result"] != "not_found"
+               for other in run.keys[lock.key] for op in other.ops)
 
 
 def happened(run):

@@ -8,17 +8,25 @@ from beliefs import MS, conflict, excludes
 
 def story(run, *locks, most=40):
     """The lines about these locks, and the faults among them, in order of time."""
-    ops = [op for lock in locks for op in lock.ops if op["op"] != "ended" or op["invoke"] < lock.deadline()]
-    begin, end = min(op["invoke"] for op in ops), max(op.get("return") or op["invoke"] for op in ops)
-    faults = [f for f in run.by_op["fault"] + run.by_op["phase"] if begin - 3000 * MS <= f["invoke"] <= end]
+    ops = [op for lock in locks for op in lock.ops if op["op"] != "ended"
+           or op["invoke"] < lock.deadline()]
+    begin, end = (min(op["invoke"] for op in ops),
+                  max(op.get("return") or op["invoke"] for op in ops))
+    faults = [f for f in run.by_op["fault"] + run.by_op["phase"]
+              if begin - 3000 * MS <= f["invoke"] <= end]
     return [told(op) for op in sorted(ops[:most] + faults[-most:], key=lambda op: op["invoke"])]
 
 
 def told(op):
-    rest = {k: v for k, v in op.items() if k not in ("invoke", "return", "op", "result", "id", "process")}
-    answered = " .. %.6f" % (op["return"] / 1e9) if op.get("return") and op["return"] != op["invoke"] else "" if op.get("return") else " .. never"
-    return "  %.6f%s  %s %s%s  %s" % (op["invoke"] / 1e9, answered, "client %s" % op["process"] if "process" in op else "-", op["op"],
-                                      " = " + op["result"] if "result" in op else "", " ".join("%s=%s" % item for item in sorted(rest.items())))
+    rest = {k: v for k, v in op.items() if k not in ("invoke", "return", "op", "result", "id",
+                                                     "process")}
+    answered = (" .. %.6f" % (op["return"] / 1e9) if op.get("return")
+                and op["return"] != op["invoke"] else "" if op.get("return") else " .. never")
+    return "  %.6f%s  %s %s%s  %s" % (op["invoke"] / 1e9, answered,
+                                      "client %s" % op["process"] if "process" in op else "-",
+                                      op["op"],
+                                      " = " + op["result"] if "result" in op else "",
+                                      " ".join("%s=%s" % item for item in sorted(rest.items())))
 
 
 # ---- exclusion ----
@@ -30,7 +38,8 @@ def exclusion(run):
             active = [a for a in active if a.end > piece.begin]
             for other in active:
                 if conflict(piece, other):
-                    yield "exclusion", "two hold %s at once: %r, and %r" % (piece.lock.key, other, piece), story(run, other.lock, piece.lock)
+                    yield ("exclusion", "two hold %s at once: %r, and %r"
+                           % (piece.lock.key, other, piece), story(run, other.lock, piece.lock))
             active.append(piece)
 
 
@@ -40,15 +49,18 @@ def continuity(run):
         every = sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin)
         for lock in locks:
             for at, piece in enumerate(lock.pieces):
-                before = max((p for p in lock.pieces[:at] if p.token == piece.token), key=lambda p: p.end, default=piece)
+                before = max((p for p in lock.pieces[:at] if p.token == piece.token),
+                             key=lambda p: p.end, default=piece)
                 if before.end >= piece.begin:
                     continue
-                gap = beliefs.Piece(lock, before.end, piece.begin, before.mode, before.permits, piece.token, piece.op)
+                gap = beliefs.Piece(lock, before.end, piece.begin, before.mode, before.permits,
+                                    piece.token, piece.op)
                 for other in every:
                     if other.begin >= gap.end:
                         break
                     if other.begin >= gap.begin and conflict(gap, other):
-                        yield ("honest extension", "%s is answered with the token it had, but in between came %r" % (lock.name(), other),
+                        yield ("honest extension", "%s is answered with the token it had, but in "
+                                                   "between came %r" % (lock.name(), other),
                                story(run, lock, other.lock))
                         break
 
@@ -75,7 +87,8 @@ class Highest:
     def above(self, token, lock, mode, of, permits):
         """Another lock, excluded by this one, that has a token which is not below this one."""
         for name, two in self.of_class.items():
-            other = ("permits", name[1], frozenset([name[2]])) if name[0] == "permit" else (name[0], None, frozenset())
+            other = (("permits", name[1], frozenset([name[2]]))
+                     if name[0] == "permit" else (name[0], None, frozenset()))
             for highest, owner in two:
                 if owner is not lock and highest >= token and excludes(mode, of, permits, *other):
                     return owner, highest
@@ -89,7 +102,8 @@ def acquired(lock):
 
 
 def order_of_answers(run):
-    """One that is answered before another is asked for has the smaller token, also where that other is asked for again."""
+    """One that is answered before another is asked for has the smaller token, also where that other
+    is asked for again."""
     for locks in run.keys.values():
         moments = []
         for lock in locks:
@@ -103,7 +117,8 @@ def order_of_answers(run):
                 continue
             found = highest.above(op["token"], lock, mode, of, permits)
             if found:
-                yield ("tokens", "%s is asked for after %s was answered with token %d, and gets %d" % (lock.name(), found[0].name(), found[1], op["token"]),
+                yield ("tokens", "%s is asked for after %s was answered with token %d, and gets %d"
+                       % (lock.name(), found[0].name(), found[1], op["token"]),
                        story(run, found[0], lock))
 
 
@@ -114,7 +129,8 @@ def order_of_beliefs(run):
             of = piece.lock.of()
             found = highest.above(piece.token, piece.lock, piece.mode, of, piece.permits)
             if found:
-                yield ("tokens", "%r, after %s was believed with token %d" % (piece, found[0].name(), found[1]), story(run, found[0], piece.lock))
+                yield ("tokens", "%r, after %s was believed with token %d"
+                       % (piece, found[0].name(), found[1]), story(run, found[0], piece.lock))
             highest.add(piece.token, piece.lock, piece.mode, of, piece.permits)
 
 
@@ -125,7 +141,8 @@ def twice(run):
             for op, mode, of, permits in acquired(lock):
                 for other, *terms in seen[op["token"]]:
                     if other is not lock and excludes(mode, of, permits, *terms):
-                        yield "tokens", "%s and %s were both answered with token %d" % (other.name(), lock.name(), op["token"]), story(run, other, lock)
+                        yield ("tokens", "%s and %s were both answered with token %d"
+                               % (other.name(), lock.name(), op["token"]), story(run, other, lock))
                 seen[op["token"]].append((lock, mode, of, permits))
 
 

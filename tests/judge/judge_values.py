@@ -1,5 +1,6 @@
-"""Values: under one lock_id the acquire writes the first one, updates are compare-and-set. Some order of them that is one in time explains all
-answers (a search as Wing and Gong's). A quorum read shows a value that was there."""
+"""Values: under one lock_id the acquire writes the first one, updates are compare-and-set. Some
+order of them that is one in time explains all answers (a search as Wing and Gong's). A quorum read
+shows a value that was there."""
 
 from beliefs import NEVER
 from judge_answers import whole
@@ -13,7 +14,8 @@ class Undecided(Exception):
 
 
 class Write:
-    """An operation on a value. surely: it took effect between invoke and done; else it did so at some time after invoke, or never."""
+    """An operation on a value. surely: it took effect between invoke and done; else it did so at
+    some time after invoke, or never."""
 
     def __init__(self, op, surely):
         self.op, self.surely = op, surely
@@ -31,14 +33,16 @@ class Write:
 
 
 def writes(lock):
-    """Those of one lock. To ask again for a lock that is held changes no value; once it was lost it begins anew, perhaps."""
+    """Those of one lock. To ask again for a lock that is held changes no value; once it was lost it
+    begins anew, perhaps."""
     for op in lock.ops:
         if op["op"] == "update":
             yield Write(op, op["result"] in ("ok", "mismatch"))
         elif op["op"] == "acquire" and "value" in op:
             if op is lock.asked:
                 yield Write(op, op["result"] == "ok")
-            elif not any(begin <= op["invoke"] and (op["return"] or NEVER) <= end for begin, end in whole(lock)):
+            elif not any(begin <= op["invoke"] and (op["return"] or NEVER) <= end
+                         for begin, end in whole(lock)):
                 yield Write(op, False)
 
 
@@ -69,23 +73,28 @@ def values(run):
             continue
         try:
             if not explained(todo):
-                yield "values", "no order of the updates of %s explains what was answered" % lock.name(), story(run, lock)
+                yield ("values", "no order of the updates of %s explains what was answered"
+                       % lock.name(), story(run, lock))
         except Undecided:
             run.by_op["undecided"].append({"op": "undecided"})
 
 
 def shown(run):
-    """A read shows what somebody wrote under this lock_id, not before it was asked to be written, nor after another write was over."""
+    """A read shows what somebody wrote under this lock_id, not before it was asked to be written,
+    nor after another write was over."""
     for read in run.by_op["get"]:
         lock = run.locks.get((read["key"], read.get("lock_id")))
-        if read["result"] != "ok" or read.get("consistency") != "quorum" or not lock or read.get("shown") is None:
+        if (read["result"] != "ok" or read.get("consistency") != "quorum" or not lock
+            or read.get("shown") is None):
             continue
         todo = [w for w in writes(lock) if w.op["result"] != "mismatch"]
         mine = [w for w in todo if w.op["value"] == read["shown"]]
         if not any(w.invoke < read["return"] for w in mine):
-            yield "values", "a read of %s shows %s, which nobody had written" % (lock.name(), read["shown"]), [told(read)] + story(run, lock)
+            yield ("values", "a read of %s shows %s, which nobody had written"
+                   % (lock.name(), read["shown"]), [told(read)] + story(run, lock))
         elif all(w.surely and over(w, todo, read) for w in mine):
-            yield "values", "a read of %s shows %s, which was overwritten before" % (lock.name(), read["shown"]), [told(read)] + story(run, lock)
+            yield ("values", "a read of %s shows %s, which was overwritten before"
+                   % (lock.name(), read["shown"]), [told(read)] + story(run, lock))
 
 
 def over(write, todo, read):

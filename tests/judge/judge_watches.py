@@ -1,4 +1,5 @@
-"""Watches: in order for each key, and complete, or an overflow says that something may be missing."""
+"""Watches: in order for each key, and complete, or an overflow says that something may be
+missing."""
 
 import collections
 
@@ -14,9 +15,11 @@ class Chain:
     def __init__(self, run, name):
         self.run, self.name = run, name
         self.watch = next(w for w in run.by_op["watch"] if w["chain"] == name)
-        self.events = sorted((e for e in run.by_op["event"] if e["chain"] == name), key=lambda e: e["id"])
+        self.events = sorted((e for e in run.by_op["event"] if e["chain"] == name),
+                             key=lambda e: e["id"])
         self.settled = next((w["invoke"] for w in run.by_op["watched"] if w["chain"] == name), None)
-        self.gaps = [(at, e.get("key")) for at, e in enumerate(self.events) if e["type"] == "overflow"]
+        self.gaps = [(at, e.get("key")) for at, e in enumerate(self.events)
+                     if e["type"] == "overflow"]
         self.by_key = collections.defaultdict(list)  # key: [(place, event)]
         for at, event in enumerate(self.events):
             if "key" in event and event["type"] not in ("asked", "overflow"):
@@ -55,62 +58,84 @@ def in_order(run):
                 elif event["type"] == "acquired":
                     for lock_id, (place, other) in present.items():
                         if lock_id != event["lock_id"] and excludes(*terms(other), *terms(event)):
-                            yield ("watches", "%s comes at node %s before the watch has told of the end of %s" % (
-                                event["lock_id"][:8], chain.watch["node"], lock_id[:8]), chain.about(place, at))
-                    if highest and event["lock_id"] != highest[1]["lock_id"] and event["token"] <= highest[1]["token"] and \
-                            excludes(*terms(highest[1]), *terms(event)):
+                            yield ("watches", "%s comes at node %s before the watch has told of "
+                                              "the end of %s" % (
+                                event["lock_id"][:8], chain.watch["node"], lock_id[:8]),
+                                   chain.about(place, at))
+                    if (highest and event["lock_id"] != highest[1]["lock_id"]
+                            and event["token"] <= highest[1]["token"]
+                            and excludes(*terms(highest[1]), *terms(event))):
                         yield ("watches", "%s with token %d is told of key %s after token %d" % (
-                            event["lock_id"][:8], event["token"], key, highest[1]["token"]), chain.about(highest[0], at))
+                            event["lock_id"][:8], event["token"], key, highest[1]["token"]),
+                               chain.about(highest[0], at))
                     present[event["lock_id"]] = at, event
-                    if event.get("mode") == "exclusive" and (not highest or event["token"] > highest[1]["token"]):
+                    if (event.get("mode") == "exclusive"
+                        and (not highest or event["token"] > highest[1]["token"])):
                         highest = at, event
                 elif event["type"] == "downgraded" and event["lock_id"] in present:
                     present[event["lock_id"]] = at, event
 
 
 def complete(run):
-    """What somebody acquired while the watch was on is told, or soon that something may be missing."""
+    """What somebody acquired while the watch was on is told, or soon that something may be
+    missing."""
     for chain in chains(run):
         for lock in run.locks.values():
-            first = next((op for op in lock.ops if op["op"] == "acquire" and op["result"] == "ok"), None)
-            if not first or first is not lock.asked or lock.asked["invoke"] < chain.watch["return"] or not lock.pieces:
+            first = next((op for op in lock.ops if op["op"] == "acquire" and op["result"] == "ok"),
+                         None)
+            if (not first or first is not lock.asked or lock.asked["invoke"] < chain.watch["return"]
+                or not lock.pieces):
                 continue
             events = chain.by_key.get(lock.key, [])
             if any(e["lock_id"] == lock.lock_id and e["type"] == "acquired" for _, e in events):
                 continue
             low, high = place(chain, lock, events, first)
             end = healed(run, first["return"])
-            if high is not None and min(ended(run, chain, first["return"]), left(run, chain)) > end and not any(
-                    at > low and of in (None, lock.key) and chain.events[at]["invoke"] < end for at, of in chain.gaps):
-                yield ("watches", "%s came and went with token %d, and the watch at node %s says nothing of it" % (
-                    lock.name(), first["token"], chain.watch["node"]), story(run, lock) + chain.about(max(low, 0), min(high, len(chain.events) - 1)))
+            until = min(ended(run, chain, first["return"]), left(run, chain))
+            if high is not None and until > end and not any(
+                    at > low and of in (None, lock.key) and chain.events[at]["invoke"] < end
+                    for at, of in chain.gaps):
+                yield ("watches", "%s came and went with token %d, and the watch at node %s says "
+                                  "nothing of it" % (
+                    lock.name(), first["token"], chain.watch["node"]),
+                       story(run, lock) + chain.about(max(low, 0),
+                                                      min(high, len(chain.events) - 1)))
 
 
 def ended(run, chain, at):
-    """When the node was ended next: what it could not hear of until then, because of a link that was cut, it cannot tell any more."""
+    """When the node was ended next: what it could not hear of until then, because of a link that
+    was cut, it cannot tell any more."""
     node = chain.watch["node"]
     return min([f["invoke"] for f in run.by_op["fault"] if f["invoke"] > at and (
-        f.get("restarted") == node or (f.get("node") == node and f["what"] in ("kill", "planned_stop")))], default=NEVER + 1)
+        f.get("restarted") == node or (f.get("node") == node
+                                       and f["what"] in ("kill", "planned_stop")))],
+               default=NEVER + 1)
 
 
 def left(run, chain):
-    """When this watcher began to watch anew: what is told later is told to another watch, before which everything was read."""
+    """When this watcher began to watch anew: what is told later is told to another watch, before
+    which everything was read."""
     begun = chain.watch["invoke"]
-    return min([w["invoke"] for w in run.by_op["watch"] if w.get("process") == chain.watch.get("process") and w["chain"] != chain.name and
+    return min([w["invoke"] for w in run.by_op["watch"]
+                if w.get("process") == chain.watch.get("process") and w["chain"] != chain.name and
         w["invoke"] > begun], default=NEVER + 1)
 
 
 def healed(run, at):
-    """A gap is told at the latest when links are back that were cut: by the end of the calm that begins next."""
+    """A gap is told at the latest when links are back that were cut: by the end of the calm that
+    begins next."""
     return min([end for begin, end in run.calms if begin > at], default=NEVER)
 
 
 def place(chain, lock, events, acquired):
     """Between which places it should have been told; high is None where that may still come."""
     end = len(chain.events) if chain.settled and chain.settled > (acquired["return"] or 0) else None
-    low = max([at for at, e in enumerate(chain.events) if e["invoke"] < acquired["invoke"]], default=-1)
+    low = max([at for at, e in enumerate(chain.events) if e["invoke"] < acquired["invoke"]],
+              default=-1)
     if lock.mode() != "exclusive":  # tokens of those who hold together have no order
         return low, end
-    low = max([low, *[at for at, e in events if e["token"] < acquired["token"] and e["invoke"] < acquired["return"]]])
-    later = [at for at, e in events if e["token"] > max(lock.tokens) and e.get("mode") == "exclusive" and e["type"] == "acquired" and at > low]
+    low = max([low, *[at for at, e in events if e["token"] < acquired["token"]
+                      and e["invoke"] < acquired["return"]]])
+    later = [at for at, e in events if e["token"] > max(lock.tokens)
+             and e.get("mode") == "exclusive" and e["type"] == "acquired" and at > low]
     return low, later[0] if later else end

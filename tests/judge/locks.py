@@ -1,4 +1,5 @@
-"""What a client knows of one acquisition, and the requests about it: each is sent, waited for, and written to the history."""
+"""What a client knows of one acquisition, and the requests about it: each is sent, waited for, and
+written to the history."""
 
 import rpc
 
@@ -12,7 +13,8 @@ class Kind:
         self.mode, self.of, self.count = mode, of, count
 
     def asked(self):
-        return {"permits": self.count, "of": self.of} if self.mode == "permits" else {"mode": self.mode}
+        return ({"permits": self.count, "of": self.of}
+                if self.mode == "permits" else {"mode": self.mode})
 
     def told(self):
         return {"mode": self.mode, "of": self.of, "count": self.count}
@@ -20,12 +22,15 @@ class Kind:
 
 class Lock:
     def __init__(self, client, key, kind, lease_ms, owner=None, **options):
-        self.client, self.key, self.kind, self.lease_ms, self.options = client, key, kind, lease_ms, options
+        self.client, self.key, self.kind = client, key, kind
+        self.lease_ms, self.options = lease_ms, options
         self.owner = owner or client.owner
         self.lock_id = "%032x" % client.random.getrandbits(128)
-        self.token = self.until = 0       # until: by the machine's clock, of a client whose clock is true
+        # Until: by the machine's clock, of a client whose clock is true.
+        self.token = self.until = 0
         self.bound = None                 # the number of the connection that ends it
-        self.over = False                 # the client has let it go: no answer makes it believe again
+        # The client has let it go: no answer makes it believe again.
+        self.over = False
         self.released = False             # it was told that it has
         self.unanswered = False           # a request that may give it is still on its way, perhaps
         self.value = self.seq = None      # the last one that it knows
@@ -41,7 +46,8 @@ class Lock:
         return {"key": self.key, "lock_id": self.lock_id}
 
     def counts_on(self, answer, token, valid_ms):
-        """Whether the client believes because of this answer: it came in time, and the lock was not let go meanwhile."""
+        """Whether the client believes because of this answer: it came in time, and the lock was not
+        let go meanwhile."""
         until = answer.invoke + int(valid_ms * 1000000 / self.client.rate)
         if self.over or answer.returned >= until:
             return False
@@ -49,7 +55,8 @@ class Lock:
         return True
 
     def write(self, op, answer, believes, **fields):
-        self.client.write(op, answer, **self.told(), believed=believes if answer.ok else None, **fields)
+        self.client.write(op, answer, **self.told(), believed=believes if answer.ok else None,
+                          **fields)
 
     # ---- requests ----
 
@@ -57,30 +64,40 @@ class Lock:
         """Asks for it, for the first time or again."""
         if self.options.get("release_on_disconnect"):
             self.bound = connection.number
-        answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, key=self.key, lock_id=self.lock_id, lease_ms=self.lease_ms,
-                                       wait_ms=wait_ms, owner=self.owner, value=self.first, bond=self.bound, **self.kind.asked(), **self.options)
-        believes = answer.ok and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"])
+        answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, key=self.key,
+                                       lock_id=self.lock_id, lease_ms=self.lease_ms,
+                                       wait_ms=wait_ms, owner=self.owner, value=self.first,
+                                       bond=self.bound, **self.kind.asked(), **self.options)
+        believes = (answer.ok and self.counts_on(answer, answer.data["token"],
+                                                 answer.data["valid_ms"]))
         self.unanswered |= answer.result == "unknown"
         self.client.examine(answer, "acquire", self)
         self.value = self.first if self.value is None else self.value
-        self.write("acquire", answer, believes, **self.kind.told(), lease_ms=self.lease_ms, wait_ms=wait_ms, value=self.first, node=connection.node,
-                   binding=self.bound, lock_delay_ms=self.options.get("lock_delay_ms"), priority=self.options.get("priority"))
+        self.write("acquire", answer, believes, **self.kind.told(), lease_ms=self.lease_ms,
+                   wait_ms=wait_ms, value=self.first, node=connection.node,
+                   binding=self.bound, lock_delay_ms=self.options.get("lock_delay_ms"),
+                   priority=self.options.get("priority"))
         return answer
 
     async def extend(self, connection, kept=True, name_token=True, lease_ms=None):
-        """kept: the client keeps the deadline, and drops an answer that comes behind it. Without, it forgot how long it may believe."""
+        """kept: the client keeps the deadline, and drops an answer that comes behind it. Without,
+        it forgot how long it may believe."""
         lease_ms, before, bond = lease_ms or self.lease_ms, self.until, None
         if self.bound and connection.number > self.bound:
             kept, bond = False, connection.number
-        answer = await connection.call("extend", PATIENCE_S, key=self.key, lock_id=self.lock_id, lease_ms=lease_ms, bond=bond,
-                                       token=self.token or None if name_token else None, deadline_kept=kept)
+        answer = await connection.call("extend", PATIENCE_S, key=self.key, lock_id=self.lock_id,
+                                       lease_ms=lease_ms, bond=bond,
+                                       token=self.token or None if name_token else None,
+                                       deadline_kept=kept)
         self.client.examine(answer, "extend", self, lease_ms)
         late = kept and answer.ok and answer.returned >= before
         self.unanswered |= answer.result == "unknown"
-        believes = answer.ok and not late and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"])
+        believes = (answer.ok and not late
+                    and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"]))
         if answer.ok and bond:
             self.bound = bond
-        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept, binding=bond, node=connection.node,
+        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept, binding=bond,
+                   node=connection.node,
                    named=self.token if name_token else None)
         if answer.result in ("lost", "not_found"):
             self.over = True
@@ -107,7 +124,8 @@ class Lock:
     async def transfer(self, connection, to):
         """Ends it, unless nobody of that name waits."""
         self.over = True
-        answer = await connection.call("transfer", PATIENCE_S, key=self.key, lock_id=self.lock_id, to=to)
+        answer = await connection.call("transfer", PATIENCE_S, key=self.key, lock_id=self.lock_id,
+                                       to=to)
         self.client.examine(answer, "transfer", self)
         self.client.write("transfer", answer, **self.told(), to=to, node=connection.node)
         self.over = answer.result != "not_found"
@@ -117,10 +135,13 @@ class Lock:
         """by: None, "value" or "value_seq": over what is known to be there."""
         value, over, seq = self.client.another_value(), self.value, self.seq
         by = None if by == "value_seq" and seq is None else by
-        asked = {"expect": over} if by == "value" else {"value_seq": seq} if by == "value_seq" else {}
-        answer = await connection.call("update", PATIENCE_S, key=self.key, lock_id=self.lock_id, value=value, **asked)
+        asked = ({"expect": over} if by == "value" else {"value_seq": seq}
+                 if by == "value_seq" else {})
+        answer = await connection.call("update", PATIENCE_S, key=self.key, lock_id=self.lock_id,
+                                       value=value, **asked)
         self.client.examine(answer, "update", self)
-        self.client.write("update", answer, **self.told(), value=value, expect=over if by else None, by=by, node=connection.node,
+        self.client.write("update", answer, **self.told(), value=value, expect=over if by else None,
+                          by=by, node=connection.node,
                           shown=answer.data.get("value") if answer.result == "mismatch" else None)
         if answer.ok:
             self.value, self.seq = value, answer.data["value_seq"]
@@ -133,13 +154,15 @@ async def acquire_all(connection, locks, wait_ms):
     """All of them or none, in one request."""
     client, lease_ms = locks[0].client, locks[0].lease_ms
     named = [{"key": k.key, "lock_id": k.lock_id, **k.kind.asked()} for k in locks]
-    answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, locks=named, lease_ms=lease_ms, wait_ms=wait_ms, owner=client.owner,
+    answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, locks=named,
+                                   lease_ms=lease_ms, wait_ms=wait_ms, owner=client.owner,
                                    value=locks[0].first)
     members, believes = [{**k.told(), **k.kind.told()} for k in locks], False
     client.examine(answer, "acquire_all", locks[0])
     if answer.ok:
         got = answer.data["locks"]
-        believes = all([k.counts_on(answer, g["token"], answer.data["valid_ms"]) for k, g in zip(locks, got)])
+        believes = all([k.counts_on(answer, g["token"], answer.data["valid_ms"])
+                        for k, g in zip(locks, got)])
         for member, g in zip(members, got):
             member["token"] = g["token"]
             if "slots" in g:
@@ -147,7 +170,8 @@ async def acquire_all(connection, locks, wait_ms):
     for k in locks:
         k.first, k.unanswered = locks[0].first, k.unanswered or answer.result == "unknown"
     members = [{name: v for name, v in m.items() if v is not None} for m in members]
-    client.write("acquire_all", answer, members=members, lease_ms=lease_ms, wait_ms=wait_ms, value=locks[0].first, node=connection.node,
+    client.write("acquire_all", answer, members=members, lease_ms=lease_ms, wait_ms=wait_ms,
+                 value=locks[0].first, node=connection.node,
                  believed=believes if answer.ok else None)
     return answer
 
@@ -156,13 +180,17 @@ async def extend_all(connection, locks):
     """One request for all; the history has an extension for each."""
     before = [k.until for k in locks]
     answer = await connection.call("extend", PATIENCE_S, deadline_kept=True, locks=[
-        {"key": k.key, "lock_id": k.lock_id, "lease_ms": k.lease_ms, "token": k.token} for k in locks])
+        {"key": k.key, "lock_id": k.lock_id, "lease_ms": k.lease_ms, "token": k.token}
+        for k in locks])
     for at, k in enumerate(locks):
         one = answer.data["locks"][at] if answer.ok else answer.data
-        result = (one["error"] if isinstance(one["error"], str) else one["error"]["code"]) if answer.ok and "error" in one else answer.result
+        result = ((one["error"] if isinstance(one["error"], str) else one["error"]["code"])
+                  if answer.ok and "error" in one else answer.result)
         each = rpc.Answer(answer.invoke, answer.returned, result, one)
-        believes = each.ok and each.returned < before[at] and k.counts_on(each, one["token"], one["valid_ms"])
-        k.write("extend", each, believes, lease_ms=k.lease_ms, deadline_kept=True, node=connection.node, named=k.token)
+        believes = (each.ok and each.returned < before[at]
+                    and k.counts_on(each, one["token"], one["valid_ms"]))
+        k.write("extend", each, believes, lease_ms=k.lease_ms, deadline_kept=True,
+                node=connection.node, named=k.token)
         if result in ("lost", "not_found"):
             k.over = True
     return answer

@@ -11,7 +11,8 @@ CHANGE_S = 20.0
 
 
 class Operator(clients.Client):
-    """Asks nodes of chance, on their own machines, as one who may; what is refused is not asked for again."""
+    """Asks nodes of chance, on their own machines, as one who may; what is refused is not asked for
+    again."""
 
     async def ask(self, node, method, timeout=2.0, **params):
         connection = await rpc.connect_here(self.cluster.nodes[node].unix, node)
@@ -43,14 +44,18 @@ class Operator(clients.Client):
         possible = []
         if outside:
             name = self.random.choice(outside)
-            possible += [("cluster_add_replica", {"name": name, "address": self.cluster.nodes[name].address})] * 3
+            possible += [("cluster_add_replica", {"name": name,
+                                                  "address": self.cluster.nodes[name].address})] * 3
         if replicas:
-            possible += [("cluster_promote", {"name": self.random.choice(replicas)}), ("cluster_remove", {"name": self.random.choice(replicas)})]
-            possible += [("cluster_replace", {"old": self.random.choice(masters), "new": self.random.choice(replicas)})] * 3
+            possible += [("cluster_promote", {"name": self.random.choice(replicas)}),
+                         ("cluster_remove", {"name": self.random.choice(replicas)})]
+            possible += [("cluster_replace", {"old": self.random.choice(masters),
+                                              "new": self.random.choice(replicas)})] * 3
         if len(masters) > 3:
             possible += [("cluster_demote", {"name": self.random.choice(masters)})] * 2
         self.random.shuffle(named)
-        possible.append(("cluster_set_nodes", {"masters": named[:len(self.cluster.masters)], "replicas": named[len(self.cluster.masters):]}))
+        possible.append(("cluster_set_nodes", {"masters": named[:len(self.cluster.masters)],
+                                               "replicas": named[len(self.cluster.masters):]}))
         return self.random.choice(possible)
 
     async def change(self):
@@ -71,7 +76,8 @@ class Operator(clients.Client):
     # ---- all is well ----
 
     async def trouble(self):
-        """Why not all nodes vote or follow in one epoch, each linked with all masters; None: they do."""
+        """Why not all nodes vote or follow in one epoch, each linked with all masters; None: they
+        do."""
         epochs = set()
         for node in self.cluster.nodes.values():
             answer = await self.ask(node.name, "status")
@@ -82,8 +88,10 @@ class Operator(clients.Client):
                 return "%s is %s" % (node.name, state)
             if answer.data["role"] != "guest" and not answer.data["complete"]:
                 return "%s misses %s" % (node.name, answer.data["missing"])
-            if answer.data["role"] != "guest" and answer.data["voting"] < len(answer.data["masters"]):
-                return "%s is linked with %d masters that vote, of %d" % (node.name, answer.data["voting"], len(answer.data["masters"]))
+            if (answer.data["role"] != "guest" and answer.data["voting"]
+                < len(answer.data["masters"])):
+                return "%s is linked with %d masters that vote, of %d" % (
+                    node.name, answer.data["voting"], len(answer.data["masters"]))
             epochs |= {answer.data["epoch"]} if answer.data["role"] != "guest" else set()
         return None if len(epochs) == 1 else "several epochs: %s" % sorted(epochs)
 
@@ -99,10 +107,12 @@ class Operator(clients.Client):
     async def restore(self, seconds):
         """The set of the beginning, with the spare nodes as replicas; why not, or None."""
         end, said = rpc.now() + seconds * 1e9, "nobody answered"
-        wanted = [["%s=%s" % (n, self.cluster.nodes[n].address) for n in names] for names in (self.cluster.masters, self.cluster.spares)]
+        wanted = [["%s=%s" % (n, self.cluster.nodes[n].address) for n in names]
+                  for names in (self.cluster.masters, self.cluster.spares)]
         while rpc.now() < end:
             for name in self.cluster.nodes:  # some may be outside
-                answer = await self.ask(name, "cluster_set_nodes", CHANGE_S, masters=wanted[0], replicas=wanted[1])
+                answer = await self.ask(name, "cluster_set_nodes", CHANGE_S, masters=wanted[0],
+                                        replicas=wanted[1])
                 self.write("change", answer, method="cluster_set_nodes", node=name)
                 if answer.ok:
                     return None
@@ -111,4 +121,5 @@ class Operator(clients.Client):
         return said
 
 
-RECOVERY_S = clusters.MAX_LEASE_MS / 1000 * (1 + 2 * clusters.DRIFT_PPM / 1e6) + clusters.REQUEST_TIMEOUT_MS / 1000 + 4.0
+RECOVERY_S = (clusters.MAX_LEASE_MS / 1000 * (1 + 2 * clusters.DRIFT_PPM / 1e6)
+              + clusters.REQUEST_TIMEOUT_MS / 1000 + 4.0)

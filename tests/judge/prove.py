@@ -1,4 +1,5 @@
-"""Clusters that are broken on purpose: the judge has to find each of them, by a violation that its checker sees."""
+"""Clusters that are broken on purpose: the judge has to find each of them, by a violation that its
+checker sees."""
 
 import copy
 import importlib.machinery
@@ -13,9 +14,12 @@ TRIES, SECONDS = 4, 20.0
 
 CLOCKS = [  # name, rates of nodes' clocks, rates of clients' clocks; what the judge has to say
     ("two nodes whose clocks run twice as fast", {"a": 2.0, "b": 2.0}, {}, {"exclusion"}),
-    ("four clients whose clocks run at half speed", {}, {n: 0.5 for n in range(1, 5)}, {"exclusion"}),
+    ("four clients whose clocks run at half speed", {}, {n: 0.5 for n in range(1, 5)},
+     {"exclusion"}),
 ]
-MUTANTS = [  # names of rows of tests/mutants, whose rule is taken out of every node; what the judge has to say, one of it
+# Names of rows of tests/mutants, whose rule is taken out of every node; what the judge has to say,
+# one of it.
+MUTANTS = [
     ("R1 dropped", {"exclusion"}),
     ("acceptances of fewer than q suffice for a commit", {"exclusion", "protocol"}),
     ("a repeat turns held into promised", {"exclusion", "forgotten"}),
@@ -51,7 +55,8 @@ def broken_nodes(build, name, mutants=None):
 def everything(options):
     """How many were found, and how many not."""
     found = 0
-    proofs = [(name, {"node_rates": nodes, "client_rates": clients}, kinds) for name, nodes, clients, kinds in CLOCKS]
+    proofs = [(name, {"node_rates": nodes, "client_rates": clients}, kinds)
+              for name, nodes, clients, kinds in CLOCKS]
     proofs += [(name, {"mutant": name}, kinds) for name, kinds in MUTANTS]
     proofs = [proof for proof in proofs if options.only in proof[0]]
     for name, broken, kinds in proofs:
@@ -73,6 +78,8 @@ def attempts(options, broken, wanted):
         if found:
             if options.keep:
                 checker.say(found, most=1)
-            return "run %d, seed %d: %d violations of %s: %s%s" % (attempt + 1, one.seed, len(found), ", ".join(sorted({k for k, _, _ in found})),
-                                                                   found[0][1], "; " + failure if failure else "")
+            checks = ", ".join(sorted({k for k, _, _ in found}))
+            return "run %d, seed %d: %d violations of %s: %s%s" % (
+                attempt + 1, one.seed, len(found), checks, found[0][1],
+                "; " + failure if failure else "")
     return None

@@ -1,7 +1,8 @@
-"""MessagePack-RPC as docs/client-protocol.md says, and nothing of Pawl's own code: bytes, messages, connections with true times.
+"""MessagePack-RPC as docs/client-protocol.md says, and nothing of Pawl's own code: bytes, messages,
+connections with true times.
 
-A time is CLOCK_MONOTONIC in ns. What is sent is stamped before it leaves, what arrives after it has come, so that a belief that is
-counted by these stamps is never longer than the client's own.
+A time is CLOCK_MONOTONIC in ns. What is sent is stamped before it leaves, what arrives after it has
+come, so that a belief that is counted by these stamps is never longer than the client's own.
 """
 
 import asyncio
@@ -34,8 +35,10 @@ def pack_number(n):
         return bytes([n])
     if -32 <= n < 0:
         return bytes([n + 256])
-    for low, high, tag, form in ((0, 0xff, 0xcc, ">B"), (0, 0xffff, 0xcd, ">H"), (0, 0xffffffff, 0xce, ">I"), (0, 2**64 - 1, 0xcf, ">Q"),
-                                 (-2**7, 0, 0xd0, ">b"), (-2**15, 0, 0xd1, ">h"), (-2**31, 0, 0xd2, ">i"), (-2**63, 0, 0xd3, ">q")):
+    for low, high, tag, form in ((0, 0xff, 0xcc, ">B"), (0, 0xffff, 0xcd, ">H"),
+                                 (0, 0xffffffff, 0xce, ">I"), (0, 2**64 - 1, 0xcf, ">Q"),
+                                 (-2**7, 0, 0xd0, ">b"), (-2**15, 0, 0xd1, ">h"),
+                                 (-2**31, 0, 0xd2, ">i"), (-2**63, 0, 0xd3, ">q")):
         if low <= n <= high:
             return bytes([tag]) + struct.pack(form, n)
     raise ValueError(n)
@@ -47,12 +50,16 @@ def pack(value):
     if isinstance(value, int):
         return pack_number(value)
     if isinstance(value, bytes):
-        return packed_head(len(value), None, ((0xff, 0xc4, ">B"), (0xffff, 0xc5, ">H"), (2**32 - 1, 0xc6, ">I"))) + value
+        return packed_head(len(value), None, ((0xff, 0xc4, ">B"), (0xffff, 0xc5, ">H"),
+                                              (2**32 - 1, 0xc6, ">I"))) + value
     if isinstance(value, str):
         data = value.encode()
-        return packed_head(len(data), (31, 0xa0), ((0xff, 0xd9, ">B"), (0xffff, 0xda, ">H"), (2**32 - 1, 0xdb, ">I"))) + data
+        return packed_head(len(data), (31, 0xa0), ((0xff, 0xd9, ">B"), (0xffff, 0xda, ">H"),
+                                                   (2**32 - 1, 0xdb, ">I"))) + data
     if isinstance(value, (list, tuple)):
-        return packed_head(len(value), (15, 0x90), ((0xffff, 0xdc, ">H"), (2**32 - 1, 0xdd, ">I"))) + b"".join(map(pack, value))
+        return packed_head(len(value), (15, 0x90), ((0xffff, 0xdc, ">H"),
+                                                    (2**32 - 1, 0xdd,
+                                                     ">I"))) + b"".join(map(pack, value))
     head = packed_head(len(value), (15, 0x80), ((0xffff, 0xde, ">H"), (2**32 - 1, 0xdf, ">I")))
     return head + b"".join(pack(k) + pack(v) for k, v in value.items())
 
@@ -61,8 +68,10 @@ class Incomplete(Exception):
     """The message has not come to its end."""
 
 
-NUMBERS = {0xca: ">f", 0xcb: ">d", 0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b", 0xd1: ">h", 0xd2: ">i", 0xd3: ">q"}
-SIZES = {0xc4: ">B", 0xc5: ">H", 0xc6: ">I", 0xd9: ">B", 0xda: ">H", 0xdb: ">I", 0xdc: ">H", 0xdd: ">I", 0xde: ">H", 0xdf: ">I"}
+NUMBERS = {0xca: ">f", 0xcb: ">d", 0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b",
+           0xd1: ">h", 0xd2: ">i", 0xd3: ">q"}
+SIZES = {0xc4: ">B", 0xc5: ">H", 0xc6: ">I", 0xd9: ">B", 0xda: ">H", 0xdb: ">I", 0xdc: ">H",
+         0xdd: ">I", 0xde: ">H", 0xdf: ">I"}
 
 
 def unpack(data, at):
@@ -106,7 +115,8 @@ def unpack(data, at):
 # ---- connections ----
 
 class Answer:
-    """What became of one request: result is "ok", an error's code, or "unknown"; data the map that came."""
+    """What became of one request: result is "ok", an error's code, or "unknown"; data the map that
+    came."""
 
     def __init__(self, invoke, returned, result, data):
         self.invoke, self.returned, self.result, self.data = invoke, returned, result, data
@@ -121,7 +131,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, node, on_event=None):
         self.node, self.on_event = node, on_event
-        self.input, self.waiting, self.msgid, self.transport, self.complaints = bytearray(), {}, 0, None, []
+        self.input, self.waiting, self.msgid = bytearray(), {}, 0
+        self.transport, self.complaints = None, []
         self.broken = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport):
@@ -186,7 +197,8 @@ class Connection(asyncio.Protocol):
             return future.result() if future.done() else Answer(invoke, None, "unknown", {})
 
     def close(self):
-        """In order, from this side; returns when, in ns. What was under way has no answer any more."""
+        """In order, from this side; returns when, in ns. What was under way has no answer any
+        more."""
         at = now()
         if self.transport:
             self.transport.close()

@@ -1,10 +1,13 @@
-"""Whether an answer looks as docs/client-protocol.md says: its fields, their kinds, and what they say together."""
+"""Whether an answer looks as docs/client-protocol.md says: its fields, their kinds, and what they
+say together."""
 
-CODES = {"held", "no_quorum", "mismatch", "unsettled", "too_long", "bad_request", "too_large", "full", "timeout", "lost", "unsure", "not_found",
+CODES = {"held", "no_quorum", "mismatch", "unsettled", "too_long", "bad_request", "too_large",
+         "full", "timeout", "lost", "unsure", "not_found",
          "recovering", "denied", "busy", "indeterminate"}
 NUMBER, TRUTH, BYTES, LIST = int, bool, bytes, list
 FIELDS = {
-    "acquire": {"lock_id": BYTES, "token": NUMBER, "mode": BYTES, "valid_ms": NUMBER, "quorum": NUMBER, "votes": NUMBER, "acks": NUMBER,
+    "acquire": {"lock_id": BYTES, "token": NUMBER, "mode": BYTES, "valid_ms": NUMBER,
+                "quorum": NUMBER, "votes": NUMBER, "acks": NUMBER,
                 "waited_ms": NUMBER},
     "acquire_all": {"locks": LIST, "valid_ms": NUMBER, "waited_ms": NUMBER},
     "extend": {"valid_ms": NUMBER, "token": NUMBER, "quorum": NUMBER, "acks": NUMBER},
@@ -23,11 +26,13 @@ def is_a(value, kind):
 
 
 def permits_of(kind, got):
-    """A semaphore's answer names as many different numbers as were asked for, all of them below of."""
+    """A semaphore's answer names as many different numbers as were asked for, all of them below
+    of."""
     slots = got.get("slots")
     if kind.mode != "permits":
         return None
-    if not isinstance(slots, list) or len(set(slots)) != len(slots) or len(slots) < kind.count or any(not 0 <= s < kind.of for s in slots):
+    if (not isinstance(slots, list) or len(set(slots)) != len(slots) or len(slots) < kind.count
+        or any(not 0 <= s < kind.of for s in slots)):
         return "%d permits of %d are answered as %r" % (kind.count, kind.of, slots)
     return None
 
@@ -39,7 +44,8 @@ def fault(answer, method, lock, lease_ms):
     if not answer.ok:
         if answer.result not in CODES:
             return "an error that the protocol does not know: %r" % answer.result
-        return None if isinstance(answer.data.get("message"), (bytes, str)) else "an error without a message: %r" % answer.data
+        return (None if isinstance(answer.data.get("message"), (bytes, str))
+                else "an error without a message: %r" % answer.data)
     for name, kind in FIELDS.get(method, {}).items():
         if not is_a(answer.data.get(name), kind):
             return "%s is answered with %s = %r" % (method, name, answer.data.get(name))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_checker.py: the checker finds what is wrong in a history, and nothing where all is right. And the codec of tests/judge is MessagePack's."""
+"""test_checker.py: the checker finds what is wrong in a history, and nothing where all is right.
+And the codec of tests/judge is MessagePack's."""
 
 import json
 import os
@@ -26,14 +27,16 @@ class Story:
         self.lines = []
 
     def add(self, op, invoke, returned, process=1, **fields):
-        self.lines.append({"op": op, "id": len(self.lines), "process": process, "invoke": invoke * MS,
+        self.lines.append({"op": op, "id": len(self.lines), "process": process,
+                           "invoke": invoke * MS,
                            "return": None if returned is None else returned * MS, **fields})
         return self
 
     def asked(self, op, invoke, returned, lock, process=1, result="ok", key="k", **fields):
         if op in ("acquire", "extend") and result == "ok":
             fields = {"valid_ms": 100, "believed": True, **fields}
-        return self.add(op, invoke, returned, process, key=key, lock_id=lock, result=result, **fields)
+        return self.add(op, invoke, returned, process, key=key, lock_id=lock, result=result,
+                        **fields)
 
     def acquire(self, invoke, returned, lock, token, process=1, **fields):
         return self.asked("acquire", invoke, returned, lock, process, token=token, **fields)
@@ -54,7 +57,9 @@ class Checker(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "history")
             with open(path, "w") as f:
-                f.write("".join(json.dumps(line) + "\n" for line in [{"op": "run", "seed": 1, "drift_ppm": 20000}, *story.lines]))
+                f.write("".join(json.dumps(line) + "\n"
+                                for line in [{"op": "run", "seed": 1,
+                                              "drift_ppm": 20000}, *story.lines]))
             [(first, lines)] = history.load(path)
             return checker.judge(first, lines)[0]
 
@@ -81,96 +86,132 @@ class Exclusion(Checker):
         self.good(Story().acquire(0, 5, "x", 1).acquire(50, 60, "y", 2, 2, believed=False))
 
     def test_a_release_ends_it_when_it_is_asked_for(self):
-        self.good(Story().acquire(0, 5, "x", 1).asked("release", 20, 40, "x", released=True).acquire(10, 21, "y", 2, 2))
-        self.bad("exclusion", Story().acquire(0, 5, "x", 1).asked("release", 20, 40, "x", released=True).acquire(10, 19, "y", 2, 2))
+        self.good(Story().acquire(0, 5, "x", 1).asked("release", 20, 40, "x",
+                                                      released=True).acquire(10, 21, "y", 2, 2))
+        self.bad("exclusion", Story().acquire(0, 5, "x",
+                                              1).asked("release", 20, 40, "x",
+                                                       released=True).acquire(10, 19, "y", 2, 2))
 
     def test_an_extension_prolongs_it(self):
-        self.bad("exclusion", Story().acquire(0, 5, "x", 1).asked("extend", 50, 60, "x", token=1).acquire(90, 120, "y", 2, 2))
+        self.bad("exclusion", Story().acquire(0, 5, "x",
+                                              1).asked("extend", 50, 60, "x",
+                                                       token=1).acquire(90, 120, "y", 2, 2))
 
     def test_one_that_came_too_late_does_not(self):
         story = Story().acquire(0, 5, "x", 1).asked("extend", 90, 110, "x", token=1, believed=False)
         self.good(story.acquire(90, 120, "y", 2, 2))
 
     def test_a_slow_clock_of_the_client_believes_longer(self):
-        self.bad("exclusion", Story().acquire(0, 5, "x", 1, rate=0.5).acquire(50, 150, "y", 2, 2, valid_ms=300))
+        self.bad("exclusion", Story().acquire(0, 5, "x", 1,
+                                              rate=0.5).acquire(50, 150, "y", 2, 2, valid_ms=300))
 
     def test_who_forgot_it_believes_no_more(self):
-        self.good(Story().acquire(0, 5, "x", 1).moment("forget", 20, key="k", lock_id="x").acquire(10, 21, "y", 2, 2))
+        self.good(Story().acquire(0, 5, "x", 1).moment("forget", 20, key="k",
+                                                       lock_id="x").acquire(10, 21, "y", 2, 2))
 
     def test_a_closed_connection_ends_what_is_bound_to_it(self):
-        story = Story().acquire(0, 5, "x", 1, binding=1).moment("close", 20, connection=1).acquire(10, 21, "y", 2, 2)
-        self.good(story)
+        story = Story().acquire(0, 5, "x", 1, binding=1).moment("close", 20, connection=1)
+        self.good(story.acquire(10, 21, "y", 2, 2))
 
     def test_but_not_what_is_bound_to_a_later_one_or_none(self):
-        bound = Story().acquire(0, 5, "x", 1, binding=1).asked("extend", 10, 15, "x", token=1, binding=2)
+        bound = Story().acquire(0, 5, "x", 1, binding=1).asked("extend", 10, 15, "x", token=1,
+                                                               binding=2)
         self.bad("exclusion", bound.moment("close", 20, connection=1).acquire(12, 30, "y", 2, 2))
-        self.bad("exclusion", Story().acquire(0, 5, "x", 1).moment("close", 20, connection=1).acquire(10, 21, "y", 2, 2))
+        self.bad("exclusion", Story().acquire(0, 5, "x",
+                                              1).moment("close", 20,
+                                                        connection=1).acquire(10, 21, "y", 2, 2))
 
     def test_readers_hold_together_and_exclude_writers(self):
-        readers = Story().acquire(0, 5, "x", 1, mode="shared").acquire(0, 6, "y", 1, 2, mode="shared")
+        readers = Story().acquire(0, 5, "x", 1,
+                                  mode="shared").acquire(0, 6, "y", 1, 2, mode="shared")
         self.good(readers)
         self.bad("exclusion", readers.acquire(10, 20, "z", 2, 3))
 
     def test_a_downgraded_lock_is_a_shared_one(self):
-        story = Story().acquire(0, 5, "x", 1).asked("downgrade", 20, 25, "x").acquire(10, 30, "y", 2, 2, mode="shared")
+        story = Story().acquire(0, 5, "x", 1).asked("downgrade", 20, 25,
+                                                    "x").acquire(10, 30, "y", 2, 2, mode="shared")
         self.good(story)
-        self.bad("exclusion", Story().acquire(0, 5, "x", 1).asked("downgrade", 20, 25, "x").acquire(10, 19, "y", 2, 2, mode="shared"))
+        self.bad("exclusion", Story().acquire(0, 5, "x",
+                                              1).asked("downgrade", 20, 25,
+                                                       "x").acquire(10, 19, "y", 2, 2,
+                                                                    mode="shared"))
 
     def test_permits_exclude_each_other_by_their_numbers(self):
         def pair(one, other, of=3):
-            return Story().acquire(0, 5, "x", 1, mode="permits", of=3, permits=one).acquire(0, 6, "y", 2, 2, mode="permits", of=of, permits=other)
+            return Story().acquire(0, 5, "x", 1, mode="permits", of=3,
+                                   permits=one).acquire(0, 6, "y", 2, 2, mode="permits", of=of,
+                                                        permits=other)
         self.good(pair([0, 1], [2]))
         self.bad("exclusion", pair([0, 1], [1]))
         self.bad("exclusion", pair([0], [1], of=4))
 
     def test_a_transfer_that_is_refused_gives_it_back(self):
         def story(result):
-            return Story().acquire(0, 5, "x", 1).asked("transfer", 20, 30, "x", result=result).acquire(20, 40, "y", 2, 2)
+            return Story().acquire(0, 5, "x", 1).asked("transfer", 20, 30, "x",
+                                                       result=result).acquire(20, 40, "y", 2, 2)
         self.good(story("ok"))
         self.bad("exclusion", story("not_found"))
 
     def test_several_keys_are_a_lock_each(self):
         members = [{"key": k, "lock_id": "m" + k, "mode": "exclusive", "token": 1} for k in "kl"]
-        story = Story().add("acquire_all", 0, 5, result="ok", valid_ms=100, believed=True, members=members)
+        story = Story().add("acquire_all", 0, 5, result="ok", valid_ms=100, believed=True,
+                            members=members)
         self.bad("exclusion", story.acquire(10, 20, "y", 2, 2, key="l"))
 
 
 class Tokens(Checker):
     def test_they_grow_in_the_order_of_answers(self):
-        self.bad("tokens", Story().acquire(0, 5, "x", 2, believed=False).acquire(10, 15, "y", 1, 2, believed=False))
-        self.good(Story().acquire(0, 12, "x", 2, believed=False).acquire(10, 15, "y", 1, 2, believed=False))
+        self.bad("tokens", Story().acquire(0, 5, "x", 2,
+                                           believed=False).acquire(10, 15, "y", 1, 2,
+                                                                   believed=False))
+        self.good(Story().acquire(0, 12, "x", 2,
+                                  believed=False).acquire(10, 15, "y", 1, 2, believed=False))
 
     def test_and_in_that_of_beliefs(self):
         self.bad("tokens", Story().acquire(0, 5, "x", 2).acquire(4, 115, "y", 1, 2, valid_ms=300))
 
     def test_also_when_a_lock_is_asked_for_again(self):
-        again = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2, 2).asked("release", 130, 135, "y", 2, released=True)
+        again = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2,
+                                                      2).asked("release", 130, 135, "y", 2,
+                                                               released=True)
         self.bad("tokens", again.acquire(140, 150, "x", 1))
 
     def test_no_token_is_of_two(self):
-        self.bad("tokens", Story().acquire(0, 5, "x", 1, believed=False).acquire(0, 6, "y", 1, 2, believed=False))
+        self.bad("tokens", Story().acquire(0, 5, "x", 1,
+                                           believed=False).acquire(0, 6, "y", 1, 2, believed=False))
 
     def test_those_who_hold_together_have_no_order(self):
-        self.good(Story().acquire(0, 5, "x", 2, mode="shared").acquire(10, 15, "y", 1, 2, mode="shared"))
+        self.good(Story().acquire(0, 5, "x", 2,
+                                  mode="shared").acquire(10, 15, "y", 1, 2, mode="shared"))
 
     def test_one_that_was_shared_meanwhile_had_readers_beside_it(self):
-        story = Story().acquire(0, 5, "x", 1).asked("downgrade", 10, 12, "x").acquire(9, 15, "y", 2, 2, mode="shared")
+        story = Story().acquire(0, 5, "x", 1).asked("downgrade", 10, 12,
+                                                    "x").acquire(9, 15, "y", 2, 2, mode="shared")
         self.good(story.asked("extend", 20, 25, "x", token=1))
 
     def test_an_extension_without_a_deadline_says_that_nobody_came_in_between(self):
-        story = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2, 2).asked("release", 130, 135, "y", 2, released=True)
-        self.bad("honest extension", story.asked("extend", 140, 150, "x", token=1, deadline_kept=False))
-        other = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2, 2).asked("release", 130, 135, "y", 2, released=True)
+        story = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2,
+                                                      2).asked("release", 130, 135, "y", 2,
+                                                               released=True)
+        self.bad("honest extension", story.asked("extend", 140, 150, "x", token=1,
+                                                 deadline_kept=False))
+        other = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2,
+                                                      2).asked("release", 130, 135, "y", 2,
+                                                               released=True)
         self.good(other.asked("extend", 140, 150, "x", token=3, deadline_kept=False))
 
 
 class Delay(Checker):
     def test_a_delay_keeps_the_key_closed_after_a_loss(self):
-        self.bad("lock delay", Story().acquire(0, 5, "x", 1, lock_delay_ms=50).acquire(10, 140, "y", 2, 2, valid_ms=300))
-        self.good(Story().acquire(0, 5, "x", 1, lock_delay_ms=50).acquire(10, 150, "y", 2, 2, valid_ms=300))
+        def story():
+            return Story().acquire(0, 5, "x", 1, lock_delay_ms=50)
+
+        self.bad("lock delay", story().acquire(10, 140, "y", 2, 2, valid_ms=300))
+        self.good(story().acquire(10, 150, "y", 2, 2, valid_ms=300))
 
     def test_a_release_opens_it(self):
-        story = Story().acquire(0, 5, "x", 1, lock_delay_ms=50).asked("release", 20, 30, "x", released=True)
+        story = Story().acquire(0, 5, "x", 1,
+                                lock_delay_ms=50).asked("release", 20, 30, "x", released=True)
         self.good(story.acquire(10, 40, "y", 2, 2))
 
 
@@ -183,7 +224,8 @@ class Honesty(Checker):
         self.good(self.long().asked("extend", 990, 995, "x", result="lost"))
 
     def test_after_its_end_it_is(self):
-        self.good(self.long().asked("release", 10, 12, "x", released=True).asked("extend", 15, 20, "x", result="lost"))
+        self.good(self.long().asked("release", 10, 12, "x",
+                                    released=True).asked("extend", 15, 20, "x", result="lost"))
 
     def test_a_release_that_was_not_held(self):
         self.bad("forgotten", self.long().asked("release", 10, 20, "x", released=False))
@@ -195,25 +237,30 @@ class Honesty(Checker):
 
     def test_a_read_that_shows_what_was_released(self):
         read = {"key": "k", "result": "ok", "consistency": "quorum", "held": True, "holders": ["x"]}
-        self.bad("quorum read", self.long().asked("release", 10, 12, "x", released=True).add("get", 20, 30, 2, **read))
-        self.good(self.long().asked("release", 10, 22, "x", released=True).add("get", 20, 30, 2, **read))
+        self.bad("quorum read", self.long().asked("release", 10, 12, "x",
+                                                  released=True).add("get", 20, 30, 2, **read))
+        self.good(self.long().asked("release", 10, 22, "x",
+                                    released=True).add("get", 20, 30, 2, **read))
 
     def test_in_calm_there_are_no_excuses(self):
         def story(what):
-            return Story().moment("phase", 0, what=what).asked("acquire", 10, 20, "x", result="no_quorum")
+            return Story().moment("phase", 0, what=what).asked("acquire", 10, 20, "x",
+                                                               result="no_quorum")
         self.bad("calm", story("calm"))
         self.good(story("end of calm"))
 
     def test_what_must_be_answered_soon(self):
         def story(returned):
-            return Story().moment("phase", 0, what="calm").acquire(10, returned, "x", 1, must=["ok"], within_ms=50)
+            return Story().moment("phase", 0, what="calm").acquire(10, returned, "x", 1,
+                                                                   must=["ok"], within_ms=50)
         self.good(story(40))
         self.bad("calm", story(70))
 
 
 class Waiting(Checker):
     def story(self, one, other, **fields):
-        story = Story().moment("phase", 0, what="calm").acquire(10, 500, "x", one, wait_ms=1000, believed=False)
+        story = Story().moment("phase", 0, what="calm").acquire(10, 500, "x", one, wait_ms=1000,
+                                                                believed=False)
         story.add("waiters", 20, 25, 3, key="k", result="ok", queue=["x"])
         return story.acquire(30, 520, "y", other, 2, wait_ms=1000, believed=False, **fields)
 
@@ -235,65 +282,83 @@ class Values(Checker):
 
     def test_one_is_refused(self):
         story = self.held().asked("update", 10, 20, "x", value="b", expect="a", by="value")
-        self.good(story.asked("update", 12, 22, "x", result="mismatch", value="c", expect="a", by="value", shown="b"))
+        self.good(story.asked("update", 12, 22, "x", result="mismatch", value="c", expect="a",
+                              by="value", shown="b"))
 
     def test_what_is_not_sure_may_come_late(self):
-        story = self.held().asked("update", 10, 20, "x", result="unsure", value="b").asked("update", 30, 40, "x", value="c")
+        story = self.held().asked("update", 10, 20, "x", result="unsure",
+                                  value="b").asked("update", 30, 40, "x", value="c")
         self.good(story.asked("update", 50, 60, "x", value="d", expect="b", by="value"))
 
     def test_to_ask_again_changes_no_value(self):
-        story = self.held().asked("update", 10, 20, "x", value="b").acquire(30, 40, "x", 1, valid_ms=1000, value="a")
+        story = self.held().asked("update", 10, 20, "x",
+                                  value="b").acquire(30, 40, "x", 1, valid_ms=1000, value="a")
         self.bad("values", story.asked("update", 50, 60, "x", value="c", expect="a", by="value"))
 
     def test_a_read_of_what_was_overwritten(self):
         read = {"key": "k", "lock_id": "x", "result": "ok", "consistency": "quorum", "held": True}
         story = self.held().asked("update", 10, 20, "x", value="b")
         self.bad("values", story.add("get", 30, 40, 2, shown="a", **read))
-        self.good(self.held().asked("update", 10, 35, "x", value="b").add("get", 30, 40, 2, shown="a", **read))
+        self.good(self.held().asked("update", 10, 35, "x",
+                                    value="b").add("get", 30, 40, 2, shown="a", **read))
 
 
 class Watches(Checker):
     def two(self):
-        story = Story().watch(0).acquire(10, 15, "x", 1).asked("release", 20, 25, "x", released=True)
+        story = Story().watch(0).acquire(10, 15, "x", 1).asked("release", 20, 25, "x",
+                                                               released=True)
         return story.acquire(30, 35, "y", 2, 2)
 
     def test_what_came_and_went_is_told(self):
-        told = self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1).event(35, "acquired", "y", 2)
+        told = self.two().event(15, "acquired", "x", 1).event(25, "released", "x",
+                                                              1).event(35, "acquired", "y", 2)
         self.good(told)
         self.bad("watches", self.two().event(35, "acquired", "y", 2))
 
     def test_or_a_gap_is_told_soon(self):
         self.good(self.two().event(34, "overflow").event(35, "acquired", "y", 2))
         self.good(self.two().event(34, "overflow", key="k").event(35, "acquired", "y", 2))
-        self.bad("watches", self.two().event(34, "overflow", key="other").event(35, "acquired", "y", 2))
-        self.good(self.two().event(35, "acquired", "y", 2).moment("fault", 36, None, what="kill", node="a"))
-        self.bad("watches", self.two().event(35, "acquired", "y", 2).moment("fault", 36, None, what="kill", node="b"))
+        self.bad("watches", self.two().event(34, "overflow",
+                                             key="other").event(35, "acquired", "y", 2))
+        self.good(self.two().event(35, "acquired", "y",
+                                   2).moment("fault", 36, None, what="kill", node="a"))
+        self.bad("watches", self.two().event(35, "acquired", "y",
+                                             2).moment("fault", 36, None, what="kill", node="b"))
         self.good(self.two().event(35, "acquired", "y", 2).event(36, "overflow"))
         self.bad("watches", self.two().event(9, "overflow").event(35, "acquired", "y", 2))
-        calm = self.two().event(35, "acquired", "y", 2).moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")
+        calm = self.two().event(35, "acquired", "y", 2)
+        calm.moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")
         self.bad("watches", calm.event(300, "overflow"))
 
     def test_who_watches_anew_before_a_gap_can_be_told_hears_of_it_there(self):
-        anew = self.two().event(35, "acquired", "y", 2).add("watch", 36, 37, 9, chain=2, result="ok", node="a")
-        self.good(anew.moment("event", 38, 9, chain=2, type="overflow").moment("phase", 40, what="calm").moment("phase", 50, what="end of calm"))
-        late = self.two().event(35, "acquired", "y", 2).moment("phase", 40, what="calm").moment("phase", 50, what="end of calm")
+        anew = self.two().event(35, "acquired", "y", 2).add("watch", 36, 37, 9, chain=2,
+                                                            result="ok", node="a")
+        anew.moment("event", 38, 9, chain=2, type="overflow")
+        self.good(anew.moment("phase", 40, what="calm").moment("phase", 50, what="end of calm"))
+        late = self.two().event(35, "acquired", "y", 2)
+        late.moment("phase", 40, what="calm").moment("phase", 50, what="end of calm")
         self.bad("watches", late.add("watch", 56, 57, 9, chain=2, result="ok", node="a"))
 
     def test_in_the_end_all_is_told(self):
         self.good(self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1))
-        self.bad("watches", self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1).moment("watched", 500, 9, chain=1))
+        self.bad("watches", self.two().event(15, "acquired", "x",
+                                             1).event(25, "released", "x",
+                                                      1).moment("watched", 500, 9, chain=1))
 
     def test_the_end_of_one_is_told_before_the_next(self):
         self.bad("watches", self.two().event(15, "acquired", "x", 1).event(35, "acquired", "y", 2))
 
     def test_tokens_grow_in_what_is_told(self):
-        told = Story().watch(0).event(10, "acquired", "y", 2).event(11, "released", "y", 2).event(12, "acquired", "x", 1)
+        told = Story().watch(0).event(10, "acquired", "y",
+                                      2).event(11, "released", "y", 2).event(12, "acquired", "x", 1)
         self.bad("watches", told)
 
 
 class Codec(unittest.TestCase):
-    VALUES = [None, True, False, 0, 1, 127, 128, 255, 256, 65535, 65536, 2**32, 2**64 - 1, -1, -32, -33, -128, -129, -2**31, -2**40, "", "k" * 40,
-              b"", b"v" * 300, [1, [2, ["x"]]], {"a": {"b": [None]}}, ["n"] * 70000, {str(i): i for i in range(20)}]
+    VALUES = [None, True, False, 0, 1, 127, 128, 255, 256, 65535, 65536, 2**32,
+              2**64 - 1, -1, -32, -33, -128, -129, -2**31, -2**40, "", "k" * 40,
+              b"", b"v" * 300, [1, [2, ["x"]]], {"a": {"b": [None]}}, ["n"] * 70000,
+              {str(i): i for i in range(20)}]
 
     def test_what_is_packed_is_what_another_one_reads(self):
         for value in self.VALUES:

@@ -1,4 +1,5 @@
-"""Those who watch: one at each node, of all keys. A watch that is resumed at the same node goes on where it was."""
+"""Those who watch: one at each node, of all keys. A watch that is resumed at the same node goes on
+where it was."""
 
 import asyncio
 
@@ -11,7 +12,8 @@ TOLD = ("key", "owner", "token", "mode", "lock_id", "of")
 
 
 class Watcher(clients.Client):
-    """A chain is what was watched without a break: it ends where the watch begins anew instead of going on from a position."""
+    """A chain is what was watched without a break: it ends where the watch begins anew instead of
+    going on from a position."""
 
     def __init__(self, cluster, history, number, seed, node):
         super().__init__(cluster, history, number, seed)
@@ -27,7 +29,8 @@ class Watcher(clients.Client):
     def tell(self, at, event):
         self.count += 1
         told = {name: event[name] for name in TOLD if event.get(name) is not None}
-        self.history.moment("event", at, process=self.number, chain=self.chain, type=event["type"], permits=event.get("slots"), **told)
+        self.history.moment("event", at, process=self.number, chain=self.chain, type=event["type"],
+                            permits=event.get("slots"), **told)
 
     async def begin(self):
         """One connection's watch; whether it could be begun."""
@@ -44,8 +47,10 @@ class Watcher(clients.Client):
         if asked is None:
             self.chain = self.number * 10000 + self.connected
         self.connected += 1
-        self.write("watch", answer, chain=self.chain, resumed=asked is not None, node=self.node, key=None)
-        self.watch, self.position = answer.data["watch"], answer.data["position"] if asked is None else self.position
+        self.write("watch", answer, chain=self.chain, resumed=asked is not None, node=self.node,
+                   key=None)
+        self.watch, self.position = (answer.data["watch"],
+                                     answer.data["position"] if asked is None else self.position)
         for at, event in self.early:
             if event.get("watch") == self.watch:
                 self.position = event["position"]
@@ -53,7 +58,8 @@ class Watcher(clients.Client):
         return True
 
     async def stay(self, stop, seconds):
-        """As long as the connection lives, it is not over, and no chance has ended it. A node that does not answer is left."""
+        """As long as the connection lives, it is not over, and no chance has ended it. A node that
+        does not answer is left."""
         end = rpc.now() + seconds * 1e9
         while not stop.is_set() and rpc.now() < end and not self.current.closed():
             answer = await self.current.call("ping", SILENCE_S)
@@ -68,6 +74,7 @@ class Watcher(clients.Client):
                 continue
             await self.stay(stop, self.random.choice([3, 30, 600]))
             if stop.is_set():  # all that was told has come: everything is calm
-                self.history.moment("watched", rpc.now(), process=self.number, chain=self.chain, node=self.node)
+                self.history.moment("watched", rpc.now(), process=self.number, chain=self.chain,
+                                    node=self.node)
         if self.current:
             self.current.close()

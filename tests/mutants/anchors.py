@@ -1,8 +1,10 @@
 """Where the edits of the mutants belong.
 
-An edit names what it changes, not the file where that stands: a function, a table, a struct or a macro. Its text has to occur
-exactly once in all that has this name in the product's sources, so that a row survives when code moves from file to file. The text
-is compared token by token: white space, line breaks and comments do not count, so that a row survives another layout, too.
+An edit names what it changes, not the file where that stands: a function, a table, a struct or a
+macro. Its text has to occur exactly once in all that has this name in the product's sources, so
+that a row survives when code moves from file to file. The text
+is compared token by token: white space, line breaks and comments do not count, so that a row
+survives another layout, too.
 """
 import glob
 import os
@@ -10,7 +12,9 @@ import re
 
 SOURCES = "cluster/**/*.[ch]", "src/**/*.[ch]"
 GAP = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)"  # what may stand between two tokens
-TOKEN = re.compile(r"\s+|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<token>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'|\w+|[^\w\s])", re.S)
+TOKEN = re.compile(
+    r"\s+|(?P<comment>/\*.*?\*/|//[^\n]*)"
+    r"|(?P<token>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'|\w+|[^\w\s])", re.S)
 HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{|.*?(\w+)\(")
 
 
@@ -19,7 +23,8 @@ class Problem(Exception):
 
 
 def definitions(text):
-    """(name, begin, end) of each definition: it begins in the first column and ends with a brace there, or is a macro."""
+    """(name, begin, end) of each definition: it begins in the first column and ends with a brace
+    there, or is a macro."""
     head = macro = None
     at = 0
     for line in text.splitlines(keepends=True):
@@ -35,7 +40,8 @@ def definitions(text):
             if match:
                 yield next(filter(None, match.groups())), head, end
             head = None
-        elif head is None and re.match(r"[A-Za-z_]", line) and not line.rstrip().endswith((";", ":")):
+        elif (head is None and re.match(r"[A-Za-z_]", line)
+              and not line.rstrip().endswith((";", ":"))):
             head = at
         elif head is not None and line.startswith(")"):
             head = None
@@ -56,11 +62,13 @@ class Anchors:
     def __init__(self, root):
         self.root = root
         self.places = {}  # by name: [(path, text)]
-        for path in sorted(p for pattern in SOURCES for p in glob.glob(os.path.join(root, pattern), recursive=True)):
+        for path in sorted(p for pattern in SOURCES
+                           for p in glob.glob(os.path.join(root, pattern), recursive=True)):
             with open(path, encoding="utf-8") as source:
                 text = source.read()
             for name, begin, end in definitions(text):
-                self.places.setdefault(name, []).append((os.path.relpath(path, root), text[begin:end]))
+                self.places.setdefault(name,
+                                       []).append((os.path.relpath(path, root), text[begin:end]))
 
     def path(self, edit):
         """The file in which the edit's text stands."""
@@ -70,7 +78,8 @@ class Anchors:
         pattern = pattern_of(edit["old"])
         found = [path for path, text in places for _ in pattern.finditer(text)]
         if len(found) != 1:
-            raise Problem("the text occurs %d times in %s: %s" % (len(found), edit["in"], edit["old"].strip().splitlines()[0]))
+            raise Problem("the text occurs %d times in %s: %s"
+                          % (len(found), edit["in"], edit["old"].strip().splitlines()[0]))
         return found[0]
 
     def apply(self, edits):
@@ -83,10 +92,13 @@ class Anchors:
                     texts[path] = source.read()
             pattern = pattern_of(edit["old"])
             for name, begin, end in definitions(texts[path]):
-                found = list(pattern.finditer(texts[path], begin, end)) if name == edit["in"] else []
+                found = (list(pattern.finditer(texts[path], begin, end))
+                         if name == edit["in"] else [])
                 if len(found) == 1:
-                    texts[path] = texts[path][:found[0].start()] + edit["new"].strip() + texts[path][found[0].end():]
+                    texts[path] = (texts[path][:found[0].start()] + edit["new"].strip()
+                                   + texts[path][found[0].end():])
                     break
             else:
-                raise Problem("an edit before it has changed the text in %s: %s" % (edit["in"], edit["old"].strip().splitlines()[0]))
+                raise Problem("an edit before it has changed the text in %s: %s"
+                              % (edit["in"], edit["old"].strip().splitlines()[0]))
         return texts

@@ -1,5 +1,6 @@
-"""Machines for the walk through docs/operations: each a Debian root of its own over a common base, with a network namespace, and
-reached by an `ssh` that is a script. systemd does not run in them; a small systemctl does what the page asks of it."""
+"""Machines for the walk through docs/operations: each a Debian root of its own over a common base,
+with a network namespace, and reached by an `ssh` that is a script. systemd does not run in them; a
+small systemctl does what the page asks of it."""
 
 import os
 import signal
@@ -17,20 +18,24 @@ host=${1#root@}
 shift
 root=@machines@/$host/root
 [ -d "$root" ] || { echo "ssh: no route to $host" >&2; exit 255; }
-exec nsenter --net="$(cat "@machines@/$host/network")" chroot "$root" /usr/bin/env -i HOME=/root USER=root \\
-	PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \\
+exec nsenter --net="$(cat "@machines@/$host/network")" chroot "$root" \\
+	/usr/bin/env -i HOME=/root USER=root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \\
+	PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \\
 	sh -c "cd /root && $*"
 """
 
 SYSTEMCTL = """#!/bin/bash
 # Stands for systemd on this machine: one service, pawld, as its unit says.
 pid=$(cat /run/pawld.pid 2>/dev/null)
-runs() { [ -n "$pid" ] && [ -d "/proc/$pid" ] && [ "$(awk '{ print $3 }' "/proc/$pid/stat")" != Z ]; }
+runs() {
+	[ -n "$pid" ] && [ -d "/proc/$pid" ] && [ "$(awk '{ print $3 }' "/proc/$pid/stat")" != Z ]
+}
 start() {
 	runs && return
 	install -d -o pawl -g pawl /run/pawl
 	touch /run/pawld.start
-	setsid setpriv --reuid pawl --regid pawl --init-groups pawld --config /etc/pawl/pawld.conf </dev/null >>/var/log/pawld.log 2>&1 &
+	setsid setpriv --reuid pawl --regid pawl --init-groups \\
+		pawld --config /etc/pawl/pawld.conf </dev/null >>/var/log/pawld.log 2>&1 &
 	pid=$!
 	echo $pid >/run/pawld.pid
 	# Ready, as Type=notify has it: it listens.
@@ -91,7 +96,8 @@ class Machines:
         for name in ("upper", "work", "root"):
             os.makedirs(os.path.join(there, name))
         root = os.path.join(there, "root")
-        self.mount("-t", "overlay", "-o", "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (self.base, there, there), "overlay", root)
+        self.mount("-t", "overlay", "-o", "lowerdir=%s,upperdir=%s/upper,workdir=%s/work"
+                   % (self.base, there, there), "overlay", root)
         self.mount("-t", "proc", "proc", os.path.join(root, "proc"))
         self.mount("--rbind", "/dev", os.path.join(root, "dev"))
         os.makedirs(os.path.join(root, "run/systemd/system"), exist_ok=True)

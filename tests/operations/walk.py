@@ -1,6 +1,7 @@
-"""walk BASE [--keep]: runs the commands of docs/operations, in order, as somebody who follows the pages. What has to happen to the
-machines in between (one dies, one loses its disk) is done here, before the block that repairs it. scripts/test-operations starts
-it in a mount namespace of its own."""
+"""walk BASE [--keep]: runs the commands of docs/operations, in order, as somebody who follows the
+pages. What has to happen to the machines in between (one dies, one loses its disk) is done here,
+before the block that repairs it. scripts/test-operations starts it in a mount namespace of its
+own."""
 
 import json
 import os
@@ -15,8 +16,10 @@ import time
 from machines import Machines, netns
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SECTIONS = [("install.md", "From nothing to five masters and two replicas"), ("run.md", "Look at it"),
-            ("change.md", "The commands, one by one"), ("upgrade.md", "All nodes, one after the other"),
+SECTIONS = [("install.md", "From nothing to five masters and two replicas"),
+            ("run.md", "Look at it"),
+            ("change.md", "The commands, one by one"),
+            ("upgrade.md", "All nodes, one after the other"),
             ("disaster.md", "Copy the state files"), ("disaster.md", "A majority is lost")]
 PATIENCE = 60
 NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13]
@@ -28,7 +31,8 @@ def blocks(kind):
     for page, name in SECTIONS:
         with open(os.path.join(ROOT, "docs", "operations", page), encoding="utf-8") as f:
             sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", f.read(), re.M | re.S))
-        found += [(name, text) for text in re.findall(r"^```%s\n(.*?)^```$" % kind, sections[name], re.M | re.S)]
+        found += [(name, text) for text in re.findall(r"^```%s\n(.*?)^```$" % kind, sections[name],
+                                                      re.M | re.S)]
     return found
 
 
@@ -42,10 +46,15 @@ class Shell:
     def __init__(self, directory, machines):
         self.dir, self.count = directory, 0
         self.environment = {"HOME": directory, "LC_ALL": "C.UTF-8",
-                            "PATH": ":".join([machines.bin, os.path.join(directory, "pawl", "usr", "bin"), "/usr/sbin:/usr/bin:/sbin:/bin"]),
-                            "LD_LIBRARY_PATH": os.path.join(directory, "pawl", "usr", "lib", "x86_64-linux-gnu")}
-        self.process = machines.net.popen(netns.HUB, ["bash"], cwd=directory, env=self.environment, stdin=subprocess.PIPE,
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                            "PATH": ":".join([machines.bin,
+                                              os.path.join(directory, "pawl", "usr", "bin"),
+                                              "/usr/sbin:/usr/bin:/sbin:/bin"]),
+                            "LD_LIBRARY_PATH": os.path.join(directory, "pawl", "usr", "lib",
+                                                            "x86_64-linux-gnu")}
+        self.process = machines.net.popen(netns.HUB, ["bash"], cwd=directory, env=self.environment,
+                                          stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                          text=True)
 
     def run(self, text):
         """What the block printed."""
@@ -73,14 +82,18 @@ class Walk:
         for name in ("scripts", "share", "build"):
             os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
         for package in ("pawl", "libpawl1"):
-            path = next(p for p in os.listdir(os.path.join(ROOT, "build", "packages")) if re.match(package + r"_.*\.deb", p))
-            subprocess.run(["dpkg-deb", "-x", os.path.join(ROOT, "build", "packages", path), os.path.join(directory, "pawl")], check=True)
+            path = next(p for p in os.listdir(os.path.join(ROOT, "build", "packages"))
+                        if re.match(package + r"_.*\.deb", p))
+            subprocess.run(["dpkg-deb", "-x", os.path.join(ROOT, "build", "packages", path),
+                            os.path.join(directory, "pawl")], check=True)
         with open(os.path.join(directory, "production.ini"), "w", encoding="utf-8") as f:
             f.write(blocks("ini")[0][1])
         self.shell = Shell(directory, self.machines)
         self.holder = None
 
-    # ---- what happens to machines in between, and what must be so afterwards: by words of the block ----
+    # ---- what happens to machines in between, and what must be so afterwards: by words of the
+    # block ----.
+
 
     def before(self, text):
         if "replace b r3" in text:
@@ -91,10 +104,12 @@ class Walk:
             self.happens("machine c loses its disk and starts without it")
             self.machines.power_off(3)
             shutil.rmtree(os.path.join(self.machines.root(3), "var/lib/pawl"))
-            self.shell.run("ssh root@10.0.0.3 'install -d -m 700 -o pawl -g pawl /var/lib/pawl && systemctl start pawld'")
+            self.shell.run("ssh root@10.0.0.3 'install -d -m 700 -o pawl -g pawl /var/lib/pawl && "
+                           "systemctl start pawld'")
         elif "d=10.0.0.24" in text:
             self.happens("machine d gets a second address")
-            self.machines.net.run("m4", ["ip", "address", "add", "10.0.0.24/24", "dev", "eth0"], check=True)
+            self.machines.net.run("m4", ["ip", "address", "add", "10.0.0.24/24", "dev", "eth0"],
+                                  check=True)
         elif "cluster force" in text:
             self.release()
             self.happens("machines g and h are destroyed")
@@ -126,8 +141,12 @@ class Walk:
         """So many nodes are in these states, as the nodes themselves say."""
         end = time.monotonic() + PATIENCE
         while True:
-            said = subprocess.run(self.machines.net.command(netns.HUB, ["bash", "-c", ". production/clients/ops/env; pawl status --all --json --timeout 1s"]),
-                                  cwd=self.dir, env=self.shell.environment, capture_output=True, text=True).stdout
+            said = subprocess.run(self.machines.net.command(netns.HUB,
+                                                            ["bash", "-c",
+                                                             ". production/clients/ops/env; pawl "
+                                                             "status --all --json --timeout 1s"]),
+                                  cwd=self.dir, env=self.shell.environment, capture_output=True,
+                                  text=True).stdout
             states = re.findall(r'"state": *"(\w+)"', said)
             if all(states.count(state) == count for state, count in wanted.items()):
                 return
@@ -138,8 +157,10 @@ class Walk:
     def hold(self):
         """Somebody holds a lock from here on, and must not notice anything."""
         self.lines = os.path.join(self.dir, "lines")
-        script = '. production/clients/ops/env; exec pawl run nightly --lease 10s -- sh -c "while :; do echo \\$PAWL_TOKEN >>lines; sleep 0.1; done"'
-        self.holder = self.machines.net.popen(netns.HUB, ["bash", "-c", script], cwd=self.dir, env=self.shell.environment,
+        script = ('. production/clients/ops/env; exec pawl run nightly --lease 10s -- sh -c "while '
+                  ':; do echo \\$PAWL_TOKEN >>lines; sleep 0.1; done"')
+        self.holder = self.machines.net.popen(netns.HUB, ["bash", "-c", script], cwd=self.dir,
+                                              env=self.shell.environment,
                                               stderr=open(os.path.join(self.dir, "holder"), "wb"))
         self.happens("somebody holds the lock nightly from here on")
         self.seen = 0
@@ -153,7 +174,8 @@ class Walk:
         while len(tokens) <= self.seen:
             if self.holder.poll() is not None or time.monotonic() > end:
                 with open(os.path.join(self.dir, "holder"), encoding="utf-8") as f:
-                    raise Failed("the lock was lost (status %s): %s" % (self.holder.poll(), f.read()))
+                    raise Failed("the lock was lost (status %s): %s"
+                                 % (self.holder.poll(), f.read()))
             time.sleep(0.05)
             if os.path.exists(self.lines):
                 with open(self.lines, encoding="ascii") as f:
@@ -207,7 +229,8 @@ def main():
     finally:
         if walk:
             if "--keep" in sys.argv:
-                input("the machines are there: PATH=%s:$PATH ssh root@10.0.0.1 ...; Enter ends them " % walk.machines.bin)
+                input("the machines are there: PATH=%s:$PATH ssh root@10.0.0.1 ...; Enter ends "
+                      "them " % walk.machines.bin)
             walk.close()
             subprocess.run(["umount", "-R", "-l", walk.machines.dir], check=False)
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_rates.py LIBRATE PAWLD: clocks with rates of their own are read at these rates, and what waits, waits by them."""
+"""test_rates.py LIBRATE PAWLD: clocks with rates of their own are read at these rates, and what
+waits, waits by them."""
 
 import ctypes
 import json
@@ -16,7 +17,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 import pawltest  # noqa: E402
 
 SYS_CLOCK_GETTIME = {"x86_64": 228, "aarch64": 113}.get(os.uname().machine)
-BOOT, MONOTONIC, RAW, WALL = time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_REALTIME
+BOOT, MONOTONIC, RAW, WALL = (time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW,
+                              time.CLOCK_REALTIME)
 WAIT_S = 0.05
 ABSOLUTE = 1
 
@@ -55,8 +57,10 @@ def timer(clock, absolute):
 def waits():
     import select
     poller = select.poll()
-    return {"epoll": lambda: select.epoll().poll(WAIT_S), "poll": lambda: poller.poll(WAIT_S * 1000),
-            "select": lambda: select.select([], [], [], WAIT_S), "sleep": lambda: time.sleep(WAIT_S),
+    return {"epoll": lambda: select.epoll().poll(WAIT_S),
+            "poll": lambda: poller.poll(WAIT_S * 1000),
+            "select": lambda: select.select([], [], [], WAIT_S),
+            "sleep": lambda: time.sleep(WAIT_S),
             "timer absolute": lambda: timer(BOOT, True), "timer": lambda: timer(BOOT, False),
             "timer monotonic": lambda: timer(MONOTONIC, True)}
 
@@ -77,13 +81,15 @@ def child():
 # ---- the tests ----
 
 def under(rate, *command, **options):
-    return subprocess.run(["env", "LD_PRELOAD=" + LIBRATE, "PAWL_TEST_RATE=" + rate, *command], **options)
+    return subprocess.run(["env", "LD_PRELOAD=" + LIBRATE, "PAWL_TEST_RATE=" + rate, *command],
+                          **options)
 
 
 @unittest.skipUnless(SYS_CLOCK_GETTIME, "the number of a system call is not known here")
 class Rates(unittest.TestCase):
     def look(self, rate):
-        done = under(rate, sys.executable, os.path.abspath(__file__), "--child", capture_output=True, text=True, timeout=60)
+        done = under(rate, sys.executable, os.path.abspath(__file__), "--child",
+                     capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -101,16 +107,19 @@ class Rates(unittest.TestCase):
             self.assert_rate(clocks[str(WALL)], 1.0)
 
     def test_waits_last_as_the_clocks_say(self):
-        """Never too short. That none is too long shows where a fast clock makes one shorter than it was asked to be, sooner or later."""
+        """Never too short. That none is too long shows where a fast clock makes one shorter than it
+        was asked to be, sooner or later."""
         for rate in (0.25, 4.0):
             shortest = {}
             for _ in range(20):
                 for name, took in self.look(str(rate))["waits"].items():
-                    self.assertGreaterEqual(took, (WAIT_S - 0.001) / rate * 1e9, "%s at %s" % (name, rate))
+                    self.assertGreaterEqual(took, (WAIT_S - 0.001) / rate * 1e9,
+                                            "%s at %s" % (name, rate))
                     shortest[name] = min(took, shortest.get(name, took))
                 if all(took < WAIT_S / rate * 2e9 for took in shortest.values()):
                     break
-            self.assertTrue(all(took < WAIT_S / rate * 2e9 for took in shortest.values()), "at %s: %s" % (rate, shortest))
+            self.assertTrue(all(took < WAIT_S / rate * 2e9 for took in shortest.values()),
+                            "at %s: %s" % (rate, shortest))
 
     def test_what_is_no_rate_is_refused(self):
         self.assertLess(under("fast", "true", stderr=subprocess.DEVNULL).returncode % 256 - 256, 0)
@@ -127,13 +136,15 @@ class Node(unittest.TestCase):
 
     def one_lease(self, rate):
         with tempfile.TemporaryDirectory() as folder:
-            unix, peer = "unix:" + os.path.join(folder, "node.sock"), "127.0.0.1:%d" % pawltest.free_port()
+            unix, peer = ("unix:" + os.path.join(folder, "node.sock"),
+                          "127.0.0.1:%d" % pawltest.free_port())
             config = os.path.join(folder, "conf")
             with open(config, "w") as f:
-                f.write("[node]\nname = a\nstate_dir = %s\nlisten_peer = %s\nlisten_client = %s\n" % (
-                    os.path.join(folder, "state"), peer, unix))
+                f.write("[node]\nname = a\nstate_dir = %s\n" % os.path.join(folder, "state"))
+                f.write("listen_peer = %s\nlisten_client = %s\n" % (peer, unix))
                 f.write("[cluster]\nname = rates\n[cluster.masters]\na = %s\n" % peer)
-            node = pawltest.Node(["env", "LD_PRELOAD=" + LIBRATE, "PAWL_TEST_RATE=%s" % rate, PAWLD, "--config", config], "a")
+            node = pawltest.Node(["env", "LD_PRELOAD=" + LIBRATE, "PAWL_TEST_RATE=%s" % rate, PAWLD,
+                                  "--config", config], "a")
             try:
                 node.wait_log(" voting ")
                 with pawltest.Client(unix) as client:

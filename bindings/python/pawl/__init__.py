@@ -1,4 +1,5 @@
-"""Pawl: leases and locks that a majority of nodes agrees on. The blocking client; `pawl.aio` is the same for asyncio.
+"""Pawl: leases and locks that a majority of nodes agrees on. The blocking client; `pawl.aio` is the
+same for asyncio.
 
     with pawl.connect("127.0.0.1:7001,127.0.0.1:7002") as client:
         with client.lock("reports/daily", lease=30, wait=60) as lock:
@@ -36,7 +37,19 @@ from ._errors import (
 )
 from ._fence import FenceStore, fence_check
 from ._fence_file import FenceError
-from ._types import EXCLUSIVE, SHARED, Asked, Entry, Event, Explanation, Leader, Page, Testimony, Waiter, Want
+from ._types import (
+    EXCLUSIVE,
+    SHARED,
+    Asked,
+    Entry,
+    Event,
+    Explanation,
+    Leader,
+    Page,
+    Testimony,
+    Waiter,
+    Want,
+)
 
 __version__ = "0.1.0"
 

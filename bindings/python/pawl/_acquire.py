@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 from . import _clock
 from ._call import Call
 from ._errors import (
-    BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError, UnreachableError, WaitTimeoutError,
+    BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError,
+    UnreachableError, WaitTimeoutError,
 )
 from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
 if TYPE_CHECKING:
     from ._client import Client
 
-# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
-# longer than this many leases in one request.
+# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off
+# the lease. So nobody waits for much longer than this many leases in one request.
 WAIT_LEASES = 20
-PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError, QuotaError)
+PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError,
+           QuotaError)
 PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 
@@ -76,7 +78,8 @@ class Options:
 
     def params(self, client: Client) -> Dict[str, Any]:
         """Of an acquire, but for what says which keys and in which mode."""
-        said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64], "pid": os.getpid()}
+        said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64],
+                                "pid": os.getpid()}
         said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
         label = client.label if self.label is None else self.label
         more = {
@@ -108,7 +111,8 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
     """Asks until the wait is over (None: never)."""
     params = dict(options.params(client), **which)
     longest = WAIT_LEASES * options.lease_ms
-    end = None if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS)
+    end = (None
+           if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS))
     pause = PAUSE_FIRST
     while True:
         ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
@@ -124,7 +128,8 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
             pause = min(2 * pause, PAUSE_LAST)
 
 
-async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
+async def _acquire_once(client: Client, options: Options, params: Dict[str, Any],
+                        wait_ms: int) -> Grant:
     failover = client._failover
     call = Call("acquire", params, "wait_ms", wait_ms)
     call.drawn = True

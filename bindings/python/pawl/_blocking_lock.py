@@ -28,9 +28,9 @@ class _Held:
 
     @property
     def valid(self) -> float:
-        """How many seconds it may still be trusted: 0.0 once the deadline has passed, for ever. Reads two clocks and nothing else. A
-        write that must not happen without the lock is either over before this time is, or carries the token to a resource that checks
-        it."""
+        """How many seconds it may still be trusted: 0.0 once the deadline has passed, for ever.
+        Reads two clocks and nothing else. A write that must not happen without the lock is either
+        over before this time is, or carries the token to a resource that checks it."""
         return self._target().valid
 
     @property
@@ -39,12 +39,14 @@ class _Held:
         return self._target().held
 
     def check(self) -> None:
-        """Raises why it is lost, if it is: LostError, NoQuorumError, ... Call it between the steps of what it protects."""
+        """Raises why it is lost, if it is: LostError, NoQuorumError, ... Call it between the steps
+        of what it protects."""
         self._target().check()
 
     def acquire(self: B) -> B:
-        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it. RuntimeError: this object has it already;
-        each acquisition, and each thread, needs its own."""
+        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it.
+        RuntimeError: this object has it already; each acquisition, and each thread, needs its
+        own."""
         self._let_go = False
         self._get(_acquire(self._target()))
         return self
@@ -53,7 +55,8 @@ class _Held:
         try:
             self._runner.run(work)
         except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupt came, perhaps just when it was acquired: nobody would release it
+            # An interrupt came, perhaps just when it was acquired: nobody would release it.
+            if not isinstance(error, Exception):
                 self._leave()
             raise
 
@@ -68,7 +71,8 @@ class _Held:
         self._get(self._target()._enter())
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         cause: Optional[PawlError] = None
         try:
             self.check()
@@ -88,11 +92,11 @@ async def _acquire(target: _Target) -> None:
 
 
 class Lock(_Held):
-    """A lock: `with client.lock("key") as lock:`, or `lock = client.lock("key").acquire()` and later `lock.release()`. A background
-    thread renews it at a third of its lease.
+    """A lock: `with client.lock("key") as lock:`, or `lock = client.lock("key").acquire()` and
+    later `lock.release()`. A background thread renews it at a third of its lease.
 
-    The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look at `valid`. When the lock was lost
-    while the body ran, the end of the `with` raises the cause.
+    The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look
+    at `valid`. When the lock was lost while the body ran, the end of the `with` raises the cause.
     """
 
     def __init__(self, runner: Runner, lock: _lock.Lock) -> None:
@@ -123,7 +127,8 @@ class Lock(_Held):
 
     @property
     def slots(self) -> Tuple[int, ...]:
-        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have the same one."""
+        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have
+        the same one."""
         return self._lock.slots
 
     @property
@@ -137,18 +142,19 @@ class Lock(_Held):
         return self._runner.run(self._lock.release())
 
     def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
-        """Writes the value; with `expect` only if that is the present one (or its value_seq), else MismatchError. Returns the value_seq.
-        UnsureError: it may still take effect."""
+        """Writes the value; with `expect` only if that is the present one (or its value_seq), else
+        MismatchError. Returns the value_seq. UnsureError: it may still take effect."""
         return self._runner.run(self._lock.update(value, expect))
 
     def downgrade(self) -> None:
-        """Makes an exclusive lock a shared one without letting go. From the call on it is shared for this handle, whatever comes of
-        it; repeating is safe."""
+        """Makes an exclusive lock a shared one without letting go. From the call on it is shared
+        for this handle, whatever comes of it; repeating is safe."""
         self._runner.run(self._lock.downgrade())
 
     def transfer(self, to: Bytes) -> None:
-        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of it. NotFoundError: nobody of this
-        name waits, nothing was released, and the lock is kept as before. After any other error it is released without a successor."""
+        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of
+        it. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as
+        before. After any other error it is released without a successor."""
         self._runner.run(self._lock.transfer(to))
         self._let_go = True
 
@@ -168,7 +174,8 @@ L = TypeVar("L", bound=Lock)
 
 
 class LockSet(_Held):
-    """Several locks, all of them or none. `locks[key]` and iteration give the locks in the order in which they were named."""
+    """Several locks, all of them or none. `locks[key]` and iteration give the locks in the order in
+    which they were named."""
 
     def __init__(self, runner: Runner, locks: _lock.LockSet) -> None:
         super().__init__(runner)
@@ -199,7 +206,8 @@ class LockSet(_Held):
 R = TypeVar("R")
 
 
-def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]], what: str) -> Optional[Callable[[Any, Any], R]]:
+def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]],
+            what: str) -> Optional[Callable[[Any, Any], R]]:
     """A callback that is handed the blocking object and not the one underneath."""
     check_callback(function, what)
     if function is None:

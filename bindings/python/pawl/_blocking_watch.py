@@ -15,9 +15,11 @@ from ._types import Bytes, Event, Leader
 class Watch:
     """An iterator of events.
 
-    First the present state is told (`present` for each holder, then `current`), then every change, in order for each key. It lasts
-    over lost connections. Where changes may be missing comes one `overflow`, and then the present state again: a program that keeps a
-    table of what it was told, and empties it at each overflow, is right in the end. A watch tells when to look, never that it is safe
+    First the present state is told (`present` for each holder, then `current`), then every change,
+    in order for each key. It lasts over lost connections. Where changes may be missing comes one
+    `overflow`, and then the present state again: a program that keeps a table of what it was told,
+    and empties it at each overflow, is right in the end. A watch tells when to look, never that it
+    is safe
     to act: that is what a lock and its token are for. Ends with `close()` or the `with`.
     """
 
@@ -50,7 +52,8 @@ class Watch:
         self._runner.do(self._watch.start)
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         try:
             self.close()
         except ClosedError:
@@ -58,10 +61,12 @@ class Watch:
 
 
 class Leadership(Lock):
-    """Being the leader: `with election.campaign() as leadership:`, or `election.campaign()` and later `resign()`.
+    """Being the leader: `with election.campaign() as leadership:`, or `election.campaign()` and
+    later `resign()`.
 
-    Act only while `leading`: it is false from `warn` seconds before anybody else can lead, and when somebody has asked this leader to let
-    go; then stop, and leave the `with` (or `resign()`), which hands over.
+    Act only while `leading`: it is false from `warn` seconds before anybody else can lead, and when
+    somebody has asked this leader to let go; then stop, and leave the `with` (or `resign()`), which
+    hands over.
     """
 
     _lock: _election.Leadership
@@ -73,7 +78,8 @@ class Leadership(Lock):
 
     @property
     def yielding(self) -> bool:
-        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked for."""
+        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked
+        for."""
         return self._lock.yielding
 
     def proclaim(self, value: Bytes) -> None:
@@ -81,13 +87,15 @@ class Leadership(Lock):
         self._runner.run(self._lock.proclaim(value))
 
     def resign(self) -> None:
-        """Leads no more from the call on. The next candidate leads at once: the one that it yields to, if it does."""
+        """Leads no more from the call on. The next candidate leads at once: the one that it yields
+        to, if it does."""
         self._let_go = True
         self._runner.run(self._lock.resign())
 
 
 class Leaders:
-    """Who leads, as an iterator: the present leader (or None) first, then every change in order, also another value of the same one."""
+    """Who leads, as an iterator: the present leader (or None) first, then every change in order,
+    also another value of the same one."""
 
     def __init__(self, runner: Runner, leaders: _election.Leaders) -> None:
         self._runner, self._leaders = runner, leaders
@@ -98,7 +106,8 @@ class Leaders:
         return self._leaders.leader
 
     def change(self, timeout: Optional[float] = None) -> Optional[Leader]:
-        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none has come in time."""
+        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none
+        has come in time."""
         return self._runner.run(self._leaders.change(timeout))
 
     def close(self) -> None:
@@ -118,7 +127,8 @@ class Leaders:
         self._runner.do(self._leaders.start)
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
         try:
             self.close()
         except ClosedError:
@@ -136,10 +146,13 @@ class Election:
         """This candidate's name."""
         return self._election.candidate
 
-    def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None, on_lost: Optional[LostFn] = None) -> Leadership:
-        """Waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0, HeldError)."""
+    def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None,
+                 on_lost: Optional[LostFn] = None) -> Leadership:
+        """Waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0,
+        HeldError)."""
         box: List[Leadership] = []
-        inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=for_box(box, on_lost, "on_lost")))
+        lost = for_box(box, on_lost, "on_lost")
+        inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=lost))
         box.append(Leadership(self._runner, inner))
         return box[0].acquire()
 
@@ -152,5 +165,6 @@ class Election:
         return self._runner.run(self._election.leader())
 
     def ask(self, *, to: Bytes = b"", priority: Optional[int] = None) -> int:
-        """Asks the leader to let go, in favour of the candidate `to` if one is named. Returns how many watchers were told."""
+        """Asks the leader to let go, in favour of the candidate `to` if one is named. Returns how
+        many watchers were told."""
         return self._runner.run(self._election.ask(to=to, priority=priority))

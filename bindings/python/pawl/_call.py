@@ -8,18 +8,22 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
 from ._errors import (
-    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError, TooLongError, WaitTimeoutError,
+    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError,
+    TooLongError, WaitTimeoutError,
 )
 
-# What a repeat could undo (an update) or misread (a transfer), or would do to the next node as well.
+# What a repeat could undo (an update) or misread (a transfer), or would do to the next node as
+# well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # These come before any commit, and say that there is none.
-REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError, QuotaError)
+REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
+            QuotaError)
 
 
 class Answer(NamedTuple):
-    """What a node said, when it was asked (`valid_ms` counts from there), and over which connection."""
+    """What a node said, when it was asked (`valid_ms` counts from there), and over which
+    connection."""
 
     result: Dict[str, Any]
     sent_at: _clock.Instant
@@ -31,14 +35,17 @@ def new_lock_id() -> str:
 
 
 class Call:
-    def __init__(self, method: str, params: Dict[str, Any], wait_name: str = "", wait_ms: int = 0) -> None:
+    def __init__(self, method: str, params: Dict[str, Any], wait_name: str = "",
+                 wait_ms: int = 0) -> None:
         self.method, self.params = method, params
-        self.wait_name = wait_name  # the parameter that says how long the node may wait; what is left of it is sent
+        # The parameter that says how long the node may wait; what is left of it is sent.
+        self.wait_name = wait_name
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
         self.internal = False  # never moves on to another node by itself
         self.drawn = False  # the lock_ids are this package's own: others may take their place
         self.connection = 0  # the only connection that it may go over; 0: any
-        self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None  # before any later message is looked at
+        # Before any later message is looked at.
+        self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
         self.msgid = 0
@@ -67,15 +74,18 @@ class Call:
         said = dict(self.params)
         if self.wait_name:
             said[self.wait_name] = _clock.left(self.wait_end, at) // _clock.MS
-        if said.get("release_on_disconnect"):  # repeated: by then the end of an earlier connection is not to end the lock
+        # Repeated: by then the end of an earlier connection is not to end the lock.
+        if said.get("release_on_disconnect"):
             said["bond"] = connection
         return said
 
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
         """Whether an acquire that failed could have taken the key all the same."""
-        if self.method != "acquire" or self.sends == 0 or self.connection:  # of a connection: for a lock that is held
+        # Of a connection: for a lock that is held.
+        if self.method != "acquire" or self.sends == 0 or self.connection:
             return False
-        if answered and isinstance(error, MismatchError):  # it is held under this lock_id in another mode: not to be taken from its holder
+        # It is held under this lock_id in another mode: not to be taken from its holder.
+        if answered and isinstance(error, MismatchError):
             return False
         return not (answered and self.sends == 1 and isinstance(error, REFUSALS))
 

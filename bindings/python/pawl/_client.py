@@ -19,7 +19,8 @@ from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._failover import Failover
 from ._types import (
-    EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_whole, entry_of, explanation_of, to_bytes, to_ms,
+    EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_whole, entry_of,
+    explanation_of, to_bytes, to_ms,
     waiter_of,
 )
 from ._watch import Watch, Watches
@@ -30,9 +31,11 @@ WAIT_LONGEST = 366 * 86400.0
 CHANGES_TAKE = 600.0  # cluster_...: a node that is promoted first copies what is held
 
 
-def _tls_context(ca_file: Optional[str], cert_file: Optional[str], key_file: Optional[str]) -> ssl.SSLContext:
+def _tls_context(ca_file: Optional[str], cert_file: Optional[str],
+                 key_file: Optional[str]) -> ssl.SSLContext:
     if ca_file is None:
-        raise TlsError("tls:// endpoints need a ca_file with the authorities that may sign node certificates")
+        raise TlsError("tls:// endpoints need a ca_file with the authorities that may sign node "
+                       "certificates")
     if (cert_file is None) != (key_file is None):
         raise TlsError("a certificate and its key must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and names
@@ -47,18 +50,22 @@ def _tls_context(ca_file: Optional[str], cert_file: Optional[str], key_file: Opt
 
 
 class Client:
-    """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats there what was under way (with the
-    same lock_id, which is safe). Belongs to one event loop.
+    """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats
+    there what was under way (with the same lock_id, which is safe). Belongs to one event loop.
 
-    endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6), a list or separated by commas; tried
-    in this order, beginning with the first. ca_file, cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own
-    certificate (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the endpoint's host. owner: for
-    acquisitions that name none, shown to others; "host:pid" if none is given. label: likewise, a free text of at most 128 bytes.
-    timeout: how many seconds a request may take over all nodes that are tried, beyond what it may wait. connect_timeout: for one
-    endpoint. silence: how long a connection on which an answer is awaited may be silent before the next node is tried; with locks held
-    these two are at most a sixth of the shortest lease.
+    endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6),
+    a list or separated by commas; tried in this order, beginning with the first. ca_file,
+    cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own certificate
+    (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the
+    endpoint's host. owner: for acquisitions that name none, shown to others; "host:pid" if none is
+    given. label: likewise, a free text of at most 128 bytes.
+    timeout: how many seconds a request may take over all nodes that are tried, beyond what it may
+    wait. connect_timeout: for one endpoint. silence: how long a connection on which an answer is
+    awaited may be silent before the next node is tried; with locks held these two are at most a
+    sixth of the shortest lease.
 
-    Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate cannot be used.
+    Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate
+    cannot be used.
     """
 
     def __init__(
@@ -77,9 +84,11 @@ class Client:
     ) -> None:
         found = _endpoint.parse(endpoints)
         tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
-        self.owner: bytes = to_bytes(owner, "owner") if owner is not None else ("%s:%d" % (socket.gethostname(), os.getpid())).encode()
+        self.owner: bytes = (to_bytes(owner, "owner") if owner is not None
+                             else ("%s:%d" % (socket.gethostname(), os.getpid())).encode())
         self.label = check_text(label, "label")
-        for seconds, what in ((timeout, "timeout"), (connect_timeout, "connect_timeout"), (silence, "silence")):
+        for seconds, what in ((timeout, "timeout"), (connect_timeout, "connect_timeout"),
+                              (silence, "silence")):
             to_ms(seconds, what)
         self._loop = asyncio.get_running_loop()
         self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence)
@@ -97,7 +106,8 @@ class Client:
         self._watches.broken()
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
-        """A callback of the program: what it raises is the loop's to report, and disturbs nothing here."""
+        """A callback of the program: what it raises is the loop's to report, and disturbs nothing
+        here."""
         self._loop.call_soon(function, *arguments)
 
     @property
@@ -106,11 +116,13 @@ class Client:
         return self._failover.endpoint
 
     async def close(self, release: bool = True) -> None:
-        """Closes the connection. Locks that are still held are released first (False: they run out by themselves), watches end."""
+        """Closes the connection. Locks that are still held are released first (False: they run out
+        by themselves), watches end."""
         if self._failover.closed:
             return
         self._watches.close()
-        self._failover.end_acquires()  # who waits for a lock that is released here must not get it any more
+        # Who waits for a lock that is released here must not get it any more.
+        self._failover.end_acquires()
         held = [lock for lock in self._keeper.locks() if isinstance(lock, Lock)]
         if release and held:
             releases = [asyncio.ensure_future(lock.release()) for lock in held]
@@ -126,14 +138,15 @@ class Client:
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
         await self.close()
 
     # ---- requests ----
 
     async def call(self, method: str, /, **params: Any) -> Dict[str, Any]:
-        """Any method of the client protocol, with its parameters as there (durations in ms); returns the result map. What waits says
-        so in its wait_ms or timeout_ms."""
+        """Any method of the client protocol, with its parameters as there (durations in ms);
+        returns the result map. What waits says so in its wait_ms or timeout_ms."""
         wait_name = WAITS.get(check_text(method, "method"), "")
         wait_ms = check_whole(params.pop(wait_name, 0), wait_name) if wait_name else 0
         timeout = CHANGES_TAKE if method.startswith("cluster_") else None
@@ -145,22 +158,26 @@ class Client:
         return await self.call("ping")
 
     async def status(self) -> Dict[str, Any]:
-        """How the node that is asked does: role, state, masters, peers, numbers; see docs/client-protocol.md."""
+        """How the node that is asked does: role, state, masters, peers, numbers; see
+        docs/client-protocol.md."""
         return await self.call("status")
 
     async def get(self, key: Bytes, *, quorum: bool = False) -> Entry:
         """Reads the key, from the node's memory, or from a quorum of the masters."""
         params = {"consistency": "quorum"} if quorum else {}
-        return entry_of(await self.call("get", key=to_bytes(key, "key"), **params), to_bytes(key, "key"))
+        return entry_of(await self.call("get", key=to_bytes(key, "key"), **params),
+                        to_bytes(key, "key"))
 
     async def list(self, prefix: Bytes = b"", *, limit: int = 100, after: Bytes = b"") -> Page:
         """Held keys that begin with the prefix, in order, `limit` (at most 1000) at a time."""
-        params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"), "limit": check_whole(limit, "limit")}
+        params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"),
+                                  "limit": check_whole(limit, "limit")}
         if after:
             params["after"] = to_bytes(after, "after")
         said = await self.call("list", **params)
         found = said.get("keys")
-        entries = tuple(entry_of(item, held=True) for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
+        entries = (tuple(entry_of(item, held=True) for item in found if isinstance(item, dict))
+                   if isinstance(found, list) else ())
         return Page(entries, bool(said.get("more")))
 
     async def keys(self, prefix: Bytes = b"") -> AsyncIterator[Entry]:
@@ -174,7 +191,8 @@ class Client:
                 return
             after = page.entries[-1].key
 
-    async def wait(self, key: Bytes, until: str = "free", *, timeout: Optional[float] = None) -> Entry:
+    async def wait(self, key: Bytes, until: str = "free", *,
+                   timeout: Optional[float] = None) -> Entry:
         """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
         if until not in ("free", "held"):
             raise ValueError("until: free or held")
@@ -182,24 +200,34 @@ class Client:
         if timeout is None:
             answer = await self._failover.run(Call("wait", params), WAIT_LONGEST)
         else:
-            answer = await self._failover.run(Call("wait", params, "timeout_ms", to_ms(timeout, "timeout")))
+            answer = await self._failover.run(Call("wait", params, "timeout_ms",
+                                                   to_ms(timeout, "timeout")))
         return entry_of(answer.result, to_bytes(key, "key"))
 
-    async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:
+    async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
+                      limit: int = 100) -> List[Waiter]:
         """Who waits for the key, in order; or for all keys with a prefix, in their order."""
         if (key is None) == (prefix is None):
             raise ValueError("waiters: of a key or of a prefix")
-        params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"), "limit": check_whole(limit, "limit")} if prefix is not None else {"key": to_bytes(b"" if key is None else key, "key")}
+        params: Dict[str, Any] = ({"prefix": to_bytes(prefix, "prefix"),
+                                   "limit": check_whole(limit, "limit")} if prefix is not None
+                                  else {"key": to_bytes(b"" if key is None else key, "key")})
         found = (await self.call("waiters", **params)).get("waiters")
-        return [waiter_of(item, to_bytes(b"" if key is None else key, "key")) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        return ([waiter_of(item, to_bytes(b"" if key is None else key, "key"))
+                 for item in found if isinstance(item, dict)] if isinstance(found, list) else [])
 
     async def explain(self, key: Bytes) -> Explanation:
         """Why the key is as it is: the holder, and what each master says."""
-        return explanation_of(await self.call("explain", key=to_bytes(key, "key")), to_bytes(key, "key"))
+        return explanation_of(await self.call("explain", key=to_bytes(key, "key")),
+                              to_bytes(key, "key"))
 
-    async def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0, owner: Optional[Bytes] = None) -> int:
-        """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides. Returns how many watchers were told."""
-        params: Dict[str, Any] = {"key": to_bytes(key, "key"), "owner": to_bytes(self.owner if owner is None else owner, "owner")}
+    async def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0,
+                          owner: Optional[Bytes] = None) -> int:
+        """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides.
+        Returns how many watchers were told."""
+        params: Dict[str, Any] = {"key": to_bytes(key, "key"),
+                                  "owner": to_bytes(self.owner if owner is None else owner,
+                                                    "owner")}
         if to:
             params["to"] = to_bytes(to, "to")
         if priority:
@@ -208,13 +236,18 @@ class Client:
         return reached if isinstance(reached, int) else 0
 
     async def release(self, key: Bytes, lock_id: str) -> bool:
-        """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any more. For a Lock use its own."""
-        return bool((await self.call("release", key=to_bytes(key, "key"), lock_id=check_text(lock_id, "lock_id"))).get("released"))
+        """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any
+        more. For a Lock use its own."""
+        return bool((await self.call("release", key=to_bytes(key, "key"),
+                                     lock_id=check_text(lock_id, "lock_id"))).get("released"))
 
     async def break_lock(self, key: Bytes, token: int, *, now: bool = False) -> bool:
-        """For administrators: bars the holder with this token from extending, so that the key is free when its lease ends; with `now`
-        at once, although the holder may still believe to hold it."""
-        return bool((await self.call("break", key=to_bytes(key, "key"), token=check_whole(token, "token"), **({"now": True} if now else {}))).get("broken"))
+        """For administrators: bars the holder with this token from extending, so that the key is
+        free when its lease ends; with `now` at once, although the holder may still believe to hold
+        it."""
+        return bool((await self.call("break", key=to_bytes(key, "key"),
+                                     token=check_whole(token, "token"),
+                                     **({"now": True} if now else {}))).get("broken"))
 
     # ---- locks, watches, elections ----
 
@@ -238,18 +271,25 @@ class Client:
         on_lost: Optional[LostFn] = None,
         on_asked: Optional[AskedFn] = None,
     ) -> Lock:
-        """A lock that is not acquired yet: `async with client.lock("key") as lock:`, or `lock = await client.lock("key")`.
+        """A lock that is not acquired yet: `async with client.lock("key") as lock:`, or `lock =
+        await client.lock("key")`.
 
-        lease: seconds; extended each time a third of it has passed. wait: how long to wait in the queue: 0 tries once, None waits for
-        ever. owner, label: shown to others; host and process id are shown in any case. value: of the key, readable for others.
-        mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore that has `of` in all (at most 128).
-        priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed after a loss without a release.
-        release_on_disconnect: the key is free milliseconds after the death of this process; the death or the hang of a node does not end
-        the lock. warn: how long before the deadline to give up when no extension has succeeded (a sixth of the lease; put the time in
-        that stopping takes). renew: False lets the lease run out by itself.
-        on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks the holder to let go.
+        lease: seconds; extended each time a third of it has passed. wait: how long to wait in the
+        queue: 0 tries once, None waits for ever. owner, label: shown to others; host and process id
+        are shown in any case. value: of the key, readable for others.
+        mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore
+        that has `of` in all (at most 128).
+        priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed
+        after a loss without a release.
+        release_on_disconnect: the key is free milliseconds after the death of this process; the
+        death or the hang of a node does not end the lock. warn: how long before the deadline to
+        give up when no extension has succeeded (a sixth of the lease; put the time in that stopping
+        takes). renew: False lets the lease run out by itself.
+        on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks
+        the holder to let go.
         """
-        options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay, release_on_disconnect, label, warn, renew)
+        options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay,
+                          release_on_disconnect, label, warn, renew)
         return Lock(self, key, options, on_lost, on_asked)
 
     def locks(
@@ -267,14 +307,17 @@ class Client:
         warn: Optional[float] = None,
         on_lost: Optional[LostFn] = None,
     ) -> LockSet:
-        """All of the keys or none, in one request and without deadlock, in whatever order clients name them: at most 64 keys, or `Want`s
-        for other modes than exclusive. The other parameters are those of `lock`."""
-        options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn)
+        """All of the keys or none, in one request and without deadlock, in whatever order clients
+        name them: at most 64 keys, or `Want`s for other modes than exclusive. The other parameters
+        are those of `lock`."""
+        options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay,
+                          release_on_disconnect, label, warn)
         return LockSet(self, keys, options, on_lost)
 
-    def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, since: Optional[bytes] = None) -> Watch:
-        """What becomes of a key, or of all keys with a prefix: `async for event in client.watch("key")`. since: go on after the event
-        with this position."""
+    def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
+              since: Optional[bytes] = None) -> Watch:
+        """What becomes of a key, or of all keys with a prefix: `async for event in
+        client.watch("key")`. since: go on after the event with this position."""
         return Watch(self, key, prefix, since)
 
     def election(
@@ -294,15 +337,19 @@ class Client:
     ) -> Election:
         """One program's part in the election `name`: as a candidate, an observer, or both.
 
-        candidate: its name, one that no other candidate has; the client's owner if none is given. value: what the leader proclaims.
-        priority: the candidate with the greatest one is next. takeover: while it waits it asks each leader to yield, and one with a
-        lower priority does. on_asked(leadership, asked): decides what happens when somebody asks this leader to let go: True yields,
-        False stays, None is the usual: to the named successor, or to whoever asks with a greater priority. The others: see `lock`.
+        candidate: its name, one that no other candidate has; the client's owner if none is given.
+        value: what the leader proclaims.
+        priority: the candidate with the greatest one is next. takeover: while it waits it asks each
+        leader to yield, and one with a lower priority does. on_asked(leadership, asked): decides
+        what happens when somebody asks this leader to let go: True yields, False stays, None is the
+        usual: to the named successor, or to whoever asks with a greater priority. The others: see
+        `lock`.
         """
         if candidate is not None:
             to_bytes(candidate, "candidate")
         options = Options(
-            lease, None, candidate, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn
+            lease, None, candidate, value, EXCLUSIVE, 0, 0, priority, lock_delay,
+            release_on_disconnect, label, warn
         )
         return Election(self, name, options, takeover, on_asked)
 

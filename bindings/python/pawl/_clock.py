@@ -1,5 +1,6 @@
-"""Two clocks, read together. CLOCK_BOOTTIME counts suspend but is slewed by NTP; CLOCK_MONOTONIC_RAW is not slewed but stands still
-in a suspend. Trust in a lock ends as soon as EITHER says so (docs/protocol.md, Time)."""
+"""Two clocks, read together. CLOCK_BOOTTIME counts suspend but is slewed by NTP;
+CLOCK_MONOTONIC_RAW is not slewed but stands still in a suspend. Trust in a lock ends as soon as
+EITHER says so (docs/protocol.md, Time)."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ NEVER = Instant(0, 0)  # as a deadline: it has always been over
 
 
 def now() -> Instant:
-    return Instant(time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
+    return Instant(time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+                   time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
 
 
 def left(deadline: Instant, at: Instant) -> int:

@@ -1,5 +1,6 @@
-"""One leader among many candidates, and everybody knows who it is. An election is a lock whose key is the election's name: the leader
-holds it, candidates wait for it in order, the proclamation is its value, and the token grows from leader to leader."""
+"""One leader among many candidates, and everybody knows who it is. An election is a lock whose key
+is the election's name: the leader holds it, candidates wait for it in order, the proclamation is
+its value, and the token grows from leader to leader."""
 
 from __future__ import annotations
 
@@ -12,7 +13,20 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, 
 from ._acquire import Options
 from ._errors import BusyError, ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
 from ._lock import Lock, LostFn
-from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, check_callback, leader_of, to_bytes, to_text
+from ._types import (
+    CURRENT,
+    ENDS,
+    OVERFLOW,
+    PRESENT,
+    Asked,
+    Bytes,
+    Entry,
+    Leader,
+    check_callback,
+    leader_of,
+    to_bytes,
+    to_text,
+)
 from ._watch import Watch
 
 if TYPE_CHECKING:
@@ -30,11 +44,13 @@ class YieldError(LostError):
 
 
 class Leadership(Lock):
-    """Being the leader, from `await election.campaign()` or `async with election.campaign() as leadership` on.
+    """Being the leader, from `await election.campaign()` or `async with election.campaign() as
+    leadership` on.
 
-    In an `async with` the body is canceled when the leadership is lost (`warn` seconds before anybody else can lead, if that can be
-    known), or when it yields to somebody who asked for it; only after the body is over is it handed on. Without it look at `leading`
-    and `yielding`, and then call `resign()`.
+    In an `async with` the body is canceled when the leadership is lost (`warn` seconds before
+    anybody else can lead, if that can be known), or when it yields to somebody who asked for it;
+    only after the body is over is it handed on. Without it look at `leading` and `yielding`, and
+    then call `resign()`.
     """
 
     def __init__(self, election: Election, options: Options, on_lost: Optional[LostFn]) -> None:
@@ -50,12 +66,14 @@ class Leadership(Lock):
 
     @property
     def yielding(self) -> bool:
-        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked for."""
+        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked
+        for."""
         return self._successor is not None
 
     async def _get(self) -> None:
         self._successor = None
-        asking = asyncio.get_running_loop().create_task(self._ask_to_yield()) if self._election.takeover else None
+        asking = (asyncio.get_running_loop().create_task(self._ask_to_yield())
+                  if self._election.takeover else None)
         try:
             await super()._get()
         finally:
@@ -64,7 +82,8 @@ class Leadership(Lock):
                 await asyncio.gather(asking, return_exceptions=True)
 
     async def _ask_to_yield(self) -> None:
-        """While it is a candidate it asks each leader, again and again: one with a lower priority yields."""
+        """While it is a candidate it asks each leader, again and again: one with a lower priority
+        yields."""
         async with self._election.observe() as leaders:
             while True:
                 try:
@@ -73,17 +92,20 @@ class Leadership(Lock):
                     leader = leaders.leader
                 if leader is not None:
                     with contextlib.suppress(PawlError):
-                        await self._client.ask_release(self._key, owner=self._election.candidate, priority=self._options.priority)
+                        await self._client.ask_release(self._key, owner=self._election.candidate,
+                                                       priority=self._options.priority)
 
     async def proclaim(self, value: Bytes) -> None:
         """Another value: what observers see."""
         await self.update(value)
 
     async def resign(self) -> None:
-        """Leads no more from the call on. The next candidate leads at once: the one that it yields to, if it does."""
+        """Leads no more from the call on. The next candidate leads at once: the one that it yields
+        to, if it does."""
         successor, self._successor = self._successor, None
         if successor is not None and self.held:
-            with contextlib.suppress(NotFoundError, BusyError):  # nobody of that name waits any more; or not now
+            # Nobody of that name waits any more; or not now.
+            with contextlib.suppress(NotFoundError, BusyError):
                 await self.transfer(successor)
         await self.release()
 
@@ -101,7 +123,8 @@ class Leadership(Lock):
         if said is None:
             said = bool(asked.to) or asked.priority > self._options.priority
         if said and self._deciding is None:
-            self._deciding = asyncio.get_running_loop().create_task(self._yield_to(asked.to or asked.by))
+            self._deciding = asyncio.get_running_loop().create_task(
+                self._yield_to(asked.to or asked.by))
 
     async def _yield_to(self, successor: bytes) -> None:
         """If that one is no candidate nothing happens."""
@@ -123,8 +146,8 @@ class Leadership(Lock):
 
 
 class Leaders:
-    """Who leads, as an asynchronous iterator: the present leader (or None) first, then every change in order, also another value of the
-    same leader."""
+    """Who leads, as an asynchronous iterator: the present leader (or None) first, then every change
+    in order, also another value of the same leader."""
 
     def __init__(self, client: Client, name: bytes) -> None:
         self._watch = Watch(client, key=name)
@@ -138,7 +161,8 @@ class Leaders:
         self._watch.start()
 
     async def change(self, timeout: Optional[float] = None) -> Optional[Leader]:
-        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none has come in time."""
+        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none
+        has come in time."""
         end = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while True:
             left = None if end is None else max(0.0, end - asyncio.get_running_loop().time())
@@ -177,14 +201,16 @@ class Leaders:
         self._watch.start()
         return self
 
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
         await self.close()
 
 
 class Election:
     """One program's part in an election; see Client.election."""
 
-    def __init__(self, client: Client, name: Bytes, options: Options, takeover: bool, on_asked: Optional[ElectionAskedFn]) -> None:
+    def __init__(self, client: Client, name: Bytes, options: Options, takeover: bool,
+                 on_asked: Optional[ElectionAskedFn]) -> None:
         self._client, self._options = client, options
         self.name = to_bytes(name, "name")
         check_callback(on_asked, "on_asked")
@@ -195,10 +221,14 @@ class Election:
         """This candidate's name."""
         return to_text(self._client.owner if self._options.owner is None else self._options.owner)
 
-    def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None, on_lost: Optional[LostFn] = None) -> Leadership:
-        """To be awaited, or for an `async with`: waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0, HeldError).
-        While it waits it also outlasts times without a majority or a node."""
-        own = dataclasses.replace(self._options, wait=wait, value=self._options.value if value is None else value, patient=True)
+    def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None,
+                 on_lost: Optional[LostFn] = None) -> Leadership:
+        """To be awaited, or for an `async with`: waits to be elected, for ever or so many seconds
+        (WaitTimeoutError; with 0, HeldError). While it waits it also outlasts times without a
+        majority or a node."""
+        own = dataclasses.replace(self._options, wait=wait,
+                                  value=self._options.value if value is None else value,
+                                  patient=True)
         return Leadership(self, own, on_lost)
 
     def observe(self) -> Leaders:
@@ -210,6 +240,8 @@ class Election:
         return leader_of(await self._client.get(self.name, quorum=True))
 
     async def ask(self, *, to: Bytes = b"", priority: Optional[int] = None) -> int:
-        """Asks the leader to let go, in favour of the candidate `to` if one is named. Returns how many watchers were told."""
+        """Asks the leader to let go, in favour of the candidate `to` if one is named. Returns how
+        many watchers were told."""
         asked = self._options.priority if priority is None else priority
-        return await self._client.ask_release(self.name, owner=self.candidate, to=to, priority=asked)
+        return await self._client.ask_release(self.name, owner=self.candidate, to=to,
+                                              priority=asked)

@@ -73,12 +73,14 @@ def parse(endpoints: Endpoints) -> List[Endpoint]:
 
 
 async def addresses(endpoint: Endpoint, limit: float) -> List[Tuple[str, int]]:
-    """Host and port of each address that the node may have; a name is looked up within so many seconds, or UnreachableError."""
+    """Host and port of each address that the node may have; a name is looked up within so many
+    seconds, or UnreachableError."""
     if endpoint.path:
         return [("", 0)]
     if endpoint.is_address:
         return [(endpoint.host, endpoint.port)]
-    looking = asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    looking = asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port,
+                                                     type=socket.SOCK_STREAM)
     try:
         found = await asyncio.wait_for(looking, limit)
     except asyncio.TimeoutError:

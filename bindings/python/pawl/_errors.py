@@ -6,9 +6,11 @@ from typing import Any, Dict, Mapping, Optional, Type
 
 
 class PawlError(Exception):
-    """The base of all errors of Pawl. For an acquire each of them means that you do not hold the key.
+    """The base of all errors of Pawl. For an acquire each of them means that you do not hold the
+    key.
 
-    code: the short name for programs, `held` for example. message: a sentence for people. details: everything that the node said.
+    code: the short name for programs, `held` for example. message: a sentence for people. details:
+    everything that the node said.
     """
 
     code = "error"
@@ -26,7 +28,8 @@ class PawlError(Exception):
 
     def __str__(self) -> str:
         field = self.field
-        return "%s%s" % (self.message, " (%s)" % field if field and field not in self.message else "")
+        return "%s%s" % (self.message, " (%s)" % field
+                         if field and field not in self.message else "")
 
 
 class HeldError(PawlError):
@@ -37,7 +40,8 @@ class HeldError(PawlError):
 
     @property
     def holder(self) -> Optional[Dict[str, Any]]:
-        """What the node told about the holder: owner, token, remaining_ms, ...; None when it is not known."""
+        """What the node told about the holder: owner, token, remaining_ms, ...; None when it is not
+        known."""
         holder = self.details.get("holder")
         return holder if isinstance(holder, dict) else None
 
@@ -147,7 +151,8 @@ class UnsettledError(PawlError):
 
 
 class QuotaError(PawlError):
-    """This identity or address has reached one of its limits on this node: `field` names the limit. Asking again in time did not help."""
+    """This identity or address has reached one of its limits on this node: `field` names the limit.
+    Asking again in time did not help."""
 
     code = "quota"
     default_message = "this identity or address has reached one of its limits on this node"

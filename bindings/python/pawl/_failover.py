@@ -1,4 +1,5 @@
-"""Which node a client talks to, and everything that is under way there: endpoints in turn, repeats, silence, pauses."""
+"""Which node a client talks to, and everything that is under way there: endpoints in turn, repeats,
+silence, pauses."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from . import _clock
 from ._call import UNSURE_AFTERWARDS, Answer, Call
 from ._endpoint import Endpoint, addresses
 from ._errors import (
-    BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError, UnreachableError, UnsureError,
+    BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError,
+    UnreachableError, UnsureError,
     WaitTimeoutError, from_wire,
 )
 from ._link import Link, as_pawl_error
@@ -25,9 +27,10 @@ PING_MSGID = 0
 
 
 class Failover:
-    """What the client sets: on_event: what a notification says. on_up, on_break: the connection is there, or about to be closed.
-    lease_share: with locks held nothing may take longer than so many seconds. bound: there has to be a connection. listening: something
-    is told over it without being asked for."""
+    """What the client sets: on_event: what a notification says. on_up, on_break: the connection is
+    there, or about to be closed.
+    lease_share: with locks held nothing may take longer than so many seconds. bound: there has to
+    be a connection. listening: something is told over it without being asked for."""
 
     def __init__(
         self,
@@ -67,7 +70,8 @@ class Failover:
     # ---- calls ----
 
     async def run(self, call: Call, timeout: Optional[float] = None) -> Answer:
-        """Starts the call and waits for its outcome. An acquire whose outcome stays unknown is released in the background."""
+        """Starts the call and waits for its outcome. An acquire whose outcome stays unknown is
+        released in the background."""
         self.start(call, timeout)
         try:
             return await call.future
@@ -78,7 +82,8 @@ class Failover:
     def start(self, call: Call, timeout: Optional[float] = None) -> None:
         if self.closed:
             raise ClosedError()
-        if len(self._queue) + len(self._flight) + len(self._resting) >= CALLS_MAX * (2 if call.internal else 1):
+        most = CALLS_MAX * (2 if call.internal else 1)
+        if len(self._queue) + len(self._flight) + len(self._resting) >= most:
             raise BusyError("too many requests are in progress")
         limit = self.timeout if timeout is None else timeout
         wait = _clock.left(call.wait_end, _clock.now()) / _clock.SECOND
@@ -114,7 +119,8 @@ class Failover:
         if call.timer is not None:
             call.timer.cancel()
 
-    def _end(self, call: Call, answer: Optional[Answer], error: Optional[PawlError], answered: bool = False) -> None:
+    def _end(self, call: Call, answer: Optional[Answer], error: Optional[PawlError],
+             answered: bool = False) -> None:
         self._drop(call)
         if error is not None and call.in_doubt(error, answered):
             self.release_all(call)
@@ -125,7 +131,8 @@ class Failover:
             self.release_quietly(key, lock_id)
 
     def release_quietly(self, key: bytes, lock_id: str) -> None:
-        """In the background, and without a word about what comes of it: at worst the lease runs out by itself."""
+        """In the background, and without a word about what comes of it: at worst the lease runs out
+        by itself."""
         if self.closed:
             return
         release = Call("release", {"key": key, "lock_id": lock_id})
@@ -135,7 +142,8 @@ class Failover:
 
     def _on_deadline(self, call: Call) -> None:
         if call.method in UNSURE_AFTERWARDS and call.sends > 0:
-            error: PawlError = UnsureError("no answer came in time; the request may still take effect")
+            error: PawlError = UnsureError("no answer came in time; the request may still take "
+                                           "effect")
         elif call.before is not None:  # says more than the silence of the others
             error = call.before
         elif self._link is not None or self._last_error is None:
@@ -164,7 +172,8 @@ class Failover:
             else:
                 self._send(link, call)
         if idle:
-            link.heard = max(link.heard, self._loop.time())  # silence counts from the first that waits
+            # Silence counts from the first that waits.
+            link.heard = max(link.heard, self._loop.time())
         self._pulse()
 
     def _send(self, link: Link, call: Call) -> None:
@@ -178,7 +187,8 @@ class Failover:
             call.finish(None, ProtocolError("the request cannot be sent: %s" % error))
             return
         if len(data) > REQUEST_BYTES_MAX:
-            call.finish(None, TooLargeError("the request is larger than %d bytes" % REQUEST_BYTES_MAX))
+            call.finish(None,
+                        TooLargeError("the request is larger than %d bytes" % REQUEST_BYTES_MAX))
             return
         call.msgid, call.sent_at = self._msgid, sent_at
         call.sends += 1
@@ -194,19 +204,22 @@ class Failover:
         if isinstance(message, list) and len(message) == 3 and message[0] == 2:
             link.talked = True
             self._on_notification(message)
-        elif isinstance(message, list) and len(message) == 4 and message[0] == 1 and isinstance(message[1], int):
+        elif (isinstance(message, list) and len(message) == 4 and message[0] == 1
+              and isinstance(message[1], int)):
             self._on_response(link, message[1], message[2], message[3])
         else:
             link.fail(ProtocolError("the answer does not follow Pawl's protocol"))
 
     def _on_notification(self, message: List[Any]) -> None:
         params = message[2]
-        if message[1] == "event" and isinstance(params, list) and params and isinstance(params[0], dict):
+        if (message[1] == "event" and isinstance(params, list) and params
+            and isinstance(params[0], dict)):
             self.on_event(params[0])
 
     def _on_response(self, link: Link, msgid: int, error: Any, result: Any) -> None:
         refused = None if error is None else from_wire(error)
-        if msgid == PING_MSGID and refused is not None and refused.code != "busy":  # that is said of the ping alone
+        # That is said of the ping alone.
+        if msgid == PING_MSGID and refused is not None and refused.code != "busy":
             link.fail(refused)  # the node's last word about the connection
             return
         link.talked = True
@@ -228,13 +241,14 @@ class Failover:
                 self._end(call, Answer(found, call.sent_at, link.number), None)
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
-        """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. Who has had
-        enough there comes again later."""
+        """A node that has lost its memory or the others says no for itself, not for the cluster:
+        another one may do better. Who has had enough there comes again later."""
         if self._resting.take(call, error):
             del self._flight[call.msgid]
             return
         useless = isinstance(error, (RecoveringError, NoQuorumError))
-        if not useless or call.internal or not call.repeatable or call.moves + 1 >= self._rounds.count:
+        if (not useless or call.internal or not call.repeatable
+            or call.moves + 1 >= self._rounds.count):
             self._end(call, None, error, True)
             return
         if call.method == "acquire" and isinstance(error, NoQuorumError):
@@ -284,7 +298,8 @@ class Failover:
         error = self._last_error
         if not self._rounds.go_on(error):
             return
-        if self._rounds.hopeless and error is not None:  # certificates and access rules do not get better by waiting
+        # Certificates and access rules do not get better by waiting.
+        if self._rounds.hopeless and error is not None:
             for call in list(self._queue):
                 self._end(call, None, error)
         await asyncio.sleep(self._rounds.pause(self.lease_share()))
@@ -303,12 +318,14 @@ class Failover:
         else:
             name = (self._server_name or endpoint.host) if endpoint.tls else None
             await self._loop.create_connection(
-                lambda: link, address[0], address[1], ssl=self._tls if endpoint.tls else None, server_hostname=name
+                lambda: link, address[0], address[1], ssl=self._tls if endpoint.tls else None,
+                server_hostname=name
             )
         return link
 
     async def _visit(self, endpoint: Endpoint, address: Tuple[str, int]) -> Tuple[PawlError, bool]:
-        """Connects, and stays until the connection is gone. Why it is, and whether the node ever said anything."""
+        """Connects, and stays until the connection is gone. Why it is, and whether the node ever
+        said anything."""
         limit = min(self._connect_timeout, self.lease_share())
         try:
             link = await asyncio.wait_for(self._connect(endpoint, address), limit)
@@ -325,7 +342,8 @@ class Failover:
             self.on_up()
         self._flush()
         try:
-            reason = self._named(endpoint, await asyncio.shield(link.down), "" if link.talked else endpoint.unheard)
+            reason = self._named(endpoint, await asyncio.shield(link.down),
+                                 "" if link.talked else endpoint.unheard)
         finally:
             self._link = None
             link.close()
@@ -340,20 +358,23 @@ class Failover:
         return type(error)("%s: %s%s" % (endpoint.text, error.message, hint), error.details)
 
     def _line_lost(self, error: PawlError) -> None:
-        """What was under way is sent again at the next node, in the order in which it was sent, before what was not sent yet."""
+        """What was under way is sent again at the next node, in the order in which it was sent,
+        before what was not sent yet."""
         calls = list(self._flight.values())
         self._flight.clear()
         self._queue.extendleft(reversed([call for call in calls if call.repeatable]))
         for call in calls:
             if call.method in UNSURE_AFTERWARDS:
-                self._end(call, None, UnsureError("%s; the request may have taken effect" % error.message))
+                self._end(call, None,
+                          UnsureError("%s; the request may have taken effect" % error.message))
             elif not call.repeatable:
                 self._end(call, None, error if call.connection else ClosedError(error.message))
 
     # ---- silence ----
 
     def _pulse(self) -> None:
-        """While something is awaited a node is pinged after half of the time that it may be silent; it answers at once."""
+        """While something is awaited a node is pinged after half of the time that it may be silent;
+        it answers at once."""
         if self._pulse_timer is not None:
             self._pulse_timer.cancel()
             self._pulse_timer = None
@@ -380,7 +401,8 @@ class Failover:
                 self._end(call, None, ClosedError())
 
     async def close(self) -> None:
-        """What is under way ends with ClosedError; acquires are released as far as that goes without waiting for it."""
+        """What is under way ends with ClosedError; acquires are released as far as that goes
+        without waiting for it."""
         if self.closed:
             return
         for call in [*self._flight.values(), *self._queue, *self._resting]:

@@ -1,12 +1,13 @@
-"""The file of a store of tokens, the same as that of the C library and of `pawl fence` (src/client/fence/fence_file.h): a header, then records,
-each the whole of what is known of one name. It only grows, until it is written anew under another name and moved into its place. Who
-reads or writes holds its lock (flock).
+"""The file of a store of tokens, the same as that of the C library and of `pawl fence`
+(src/client/fence/fence_file.h): a header, then records, each the whole of what is known of one
+name. It only grows, until it is written anew under another name and moved into its place. Who reads
+or writes holds its lock (flock).
 
-  record: length of the name (2 bytes), the same with its bits turned, highest exclusive token (8), highest token (8), the name, checksum
-          of all that (8); numbers with the low byte first
+  record: length of the name (2 bytes), the same with its bits turned, highest exclusive token (8),
+          highest token (8), the name, checksum of all that (8); numbers with the low byte first
 
-A crash can leave a part of one record at the end, which was not confirmed to anybody: it is cut off. Anything else that is not a record
-is damage."""
+A crash can leave a part of one record at the end, which was not confirmed to anybody: it is cut
+off. Anything else that is not a record is damage."""
 
 from __future__ import annotations
 
@@ -23,13 +24,15 @@ NAME_MAX = 1024  # bytes
 HEADER = b"pawl fence 1\n\0\0\0"
 SUFFIX = ".new"
 _HEAD, _SUM = struct.Struct("<HHQQ"), struct.Struct("<Q")
-_KEY = (0x7061776C20666E63, 1)  # against accidents, not against people: who may write the file may write any number into it
+# Against accidents, not against people: who may write the file may write any number into it.
+_KEY = (0x7061776C20666E63, 1)
 RECORD_BYTES_MAX = _HEAD.size + NAME_MAX + _SUM.size
 CHUNK_BYTES = 65536
 
 
 class FenceError(Exception):
-    """The store cannot tell: refuse the request. The file is damaged, cannot be written, or there are too many names."""
+    """The store cannot tell: refuse the request. The file is damaged, cannot be written, or there
+    are too many names."""
 
 
 class Record(NamedTuple):
@@ -60,7 +63,8 @@ def unpack_record(data: bytes, at: int) -> Optional[Tuple[Record, int]]:
 
 def _torn(rest: bytes) -> bool:
     """A part of one record, which was never confirmed: no record begins in it."""
-    return len(rest) < RECORD_BYTES_MAX and not any(unpack_record(rest, at) for at in range(len(rest)))
+    return (len(rest) < RECORD_BYTES_MAX and not any(unpack_record(rest, at)
+                                                     for at in range(len(rest))))
 
 
 def _write(file: int, data: bytes, at: int) -> None:
@@ -78,8 +82,11 @@ class FenceFile:
         folder, self._name = os.path.split(path)
         self._folder = self._file = -1
         self._read_to = 0  # what is before has been handed out
-        self._unsynced = False  # some of that is perhaps not on disk: another process may have died before that
-        self._unnamed = False  # after a crash of the machine the name may lead to no file yet, or to the one before it was written anew
+        # Some of that is perhaps not on disk: another process may have died before that.
+        self._unsynced = False
+        # After a crash of the machine the name may lead to no file yet, or to the one before it was
+        # written anew.
+        self._unnamed = False
         self._failed = False  # the disk refused to confirm: nothing is known any more
         self.records = 0  # that the file has
         try:
@@ -122,7 +129,8 @@ class FenceFile:
     # ---- opening and locking ----
 
     def _lock_current(self) -> None:
-        """The file under that name may have been written anew while the lock of ours was waited for."""
+        """The file under that name may have been written anew while the lock of ours was waited
+        for."""
         if self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_EX)
         while self._file < 0 or not self._is_current():
@@ -149,7 +157,8 @@ class FenceFile:
             raise self._damaged()
         found = os.pread(self._file, len(HEADER), 0)
         nothing = bytes(len(found))
-        if state.st_size < len(HEADER) and found in (HEADER[: len(found)], nothing) or state.st_size == len(HEADER) and found == nothing:
+        if (state.st_size < len(HEADER) and found in (HEADER[: len(found)], nothing)
+            or state.st_size == len(HEADER) and found == nothing):
             _write(self._file, HEADER, 0)  # new, or its maker died before there was anything in it
             os.fsync(self._file)
         elif found != HEADER:
@@ -193,7 +202,8 @@ class FenceFile:
             if self._unnamed:
                 os.fsync(self._folder)
         except OSError:
-            self._failed = True  # what was not confirmed once is never reported again: no later success means anything
+            # What was not confirmed once is never reported again: no later success means anything.
+            self._failed = True
             raise
         self._unsynced = self._unnamed = False
 
@@ -214,14 +224,16 @@ class FenceFile:
         self.records += 1
 
     def rewrite(self, records: Iterable[Record]) -> None:
-        """Only these from now on. Where the new file cannot be had the old one goes on. An OSError says that the disk has not confirmed
-        which of the two bears the name."""
+        """Only these from now on. Where the new file cannot be had the old one goes on. An OSError
+        says that the disk has not confirmed which of the two bears the name."""
         fresh = self._name + SUFFIX
         with contextlib.suppress(OSError):
-            os.unlink(fresh, dir_fd=self._folder)  # of one that died at it: only the holder of the lock is here
+            # Of one that died at it: only the holder of the lock is here.
+            os.unlink(fresh, dir_fd=self._folder)
         made = -1
         try:
-            made = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._folder)
+            made = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+                           0o600, dir_fd=self._folder)
             self._make_like(made)
             fcntl.flock(made, fcntl.LOCK_EX)
             whole = HEADER + b"".join(map(pack_record, records))
@@ -236,7 +248,9 @@ class FenceFile:
             return
         self._drop()
         self._file, self._read_to = made, len(whole)
-        self._unnamed = True  # after a crash of the machine the old file may be there, without what is appended to this one
+        # After a crash of the machine the old file may be there, without what is appended to this
+        # one.
+        self._unnamed = True
         self.sync()
 
     def _make_like(self, made: int) -> None:

@@ -11,7 +11,8 @@ from ._errors import PawlError
 
 
 class Turnstile:
-    """One object is one acquisition. Two tasks or threads that share one would both believe to be alone inside: each needs its own."""
+    """One object is one acquisition. Two tasks or threads that share one would both believe to be
+    alone inside: each needs its own."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -19,7 +20,8 @@ class Turnstile:
 
     def begin(self, held: bool) -> None:
         if held or self._acquiring:
-            raise RuntimeError("this %s is in use already: make another one for each task, thread or acquisition" % self._what)
+            raise RuntimeError("this %s is in use already: make another one for each task, thread "
+                               "or acquisition" % self._what)
         self._acquiring = True
 
     def end(self) -> None:
@@ -27,7 +29,8 @@ class Turnstile:
 
     def enter(self) -> None:
         if self._entered or self._acquiring:
-            raise RuntimeError("this %s is in use already: make another one for each task, thread or acquisition" % self._what)
+            raise RuntimeError("this %s is in use already: make another one for each task, thread "
+                               "or acquisition" % self._what)
         self._entered = True
 
     def leave(self) -> None:
@@ -35,7 +38,8 @@ class Turnstile:
 
 
 class BodyGuard:
-    """Cancels the task that runs the body of an `async with` when what it relies on is lost, and makes an exception of that."""
+    """Cancels the task that runs the body of an `async with` when what it relies on is lost, and
+    makes an exception of that."""
 
     def __init__(self) -> None:
         self._task: Optional[asyncio.Task[Any]] = None
@@ -50,13 +54,15 @@ class BodyGuard:
             self._task.cancel()
 
     async def leave(self, kind: Optional[Type[BaseException]]) -> Optional[PawlError]:
-        """The error that the body was ended for, to be raised; None where it ended for its own reasons."""
+        """The error that the body was ended for, to be raised; None where it ended for its own
+        reasons."""
         task, cause, self._task = self._task, self._cause, None
         if cause is None or task is None:
             return None
         canceled = kind is not None and issubclass(kind, asyncio.CancelledError)
         if not canceled:
-            with contextlib.suppress(asyncio.CancelledError):  # the body was over before it came: it is still on its way
+            # The body was over before it came: it is still on its way.
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)
         uncancel = getattr(task, "uncancel", None)  # from 3.11 on
         if uncancel is not None and uncancel() > 0:  # somebody else wants it canceled, too
@@ -70,8 +76,8 @@ H = TypeVar("H", bound="Holding")
 
 
 class Holding:
-    """What can be acquired, and be the subject of an `async with`: a lock or a set of them. `_has_it`, `_get`, `_causes` and `release` are
-    theirs."""
+    """What can be acquired, and be the subject of an `async with`: a lock or a set of them.
+    `_has_it`, `_get`, `_causes` and `release` are theirs."""
 
     def __init__(self, what: str) -> None:
         self._guard = BodyGuard()
@@ -92,8 +98,9 @@ class Holding:
         raise NotImplementedError
 
     async def acquire(self: H) -> H:
-        """Acquires it, all of it, as the options say. HeldError or WaitTimeoutError: somebody else holds it; of a set, the error names the
-        key that it is about in `details["key"]`. RuntimeError: this object has it already; each acquisition needs its own."""
+        """Acquires it, all of it, as the options say. HeldError or WaitTimeoutError: somebody else
+        holds it; of a set, the error names the key that it is about in `details["key"]`.
+        RuntimeError: this object has it already; each acquisition needs its own."""
         self._turnstile.begin(self._has_it())
         try:
             await self._get()
@@ -128,7 +135,8 @@ class Holding:
                 self._guard.stop(cause)
         return self
 
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
         cause = await self._guard.leave(kind)
         await self._part()
         if cause is not None:

@@ -1,4 +1,5 @@
-"""Keeps locks: extends them at a third of their lease, many in one request, and gives them up in time."""
+"""Keeps locks: extends them at a third of their lease, many in one request, and gives them up in
+time."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from ._failover import Failover
 
 BATCH_MAX = 1000
 RETRY_LEAST = 10 * _clock.MS
-# The loop's own clock stands still while the machine sleeps: the clocks that count are looked at at least so often.
+# The loop's own clock stands still while the machine sleeps: the clocks that count are looked at at
+# least so often.
 NAP_LONGEST = 1.0
 
 
@@ -44,7 +46,8 @@ class Kept:
         self._slots: Tuple[int, ...] = ()  # of a semaphore
         self._deadline = _clock.NEVER
         self._cause: Optional[PawlError] = None  # why it is lost
-        self._last_error: Optional[PawlError] = None  # of the extensions since the last one that succeeded
+        # Of the extensions since the last one that succeeded.
+        self._last_error: Optional[PawlError] = None
         self._failures = 0
         self._renew_at: Optional[int] = None  # on CLOCK_BOOTTIME
         self._suspended = False  # being handed over: not trusted, not extended
@@ -73,8 +76,9 @@ class Kept:
 
 
 class _How(NamedTuple):
-    """An extension may go over any connection (0), or over one only: that of a lock that ends with it, or one that it is to be bound
-    to, which is not asked for the sake of the deadline that is kept (docs/protocol.md, Release on disconnect)."""
+    """An extension may go over any connection (0), or over one only: that of a lock that ends with
+    it, or one that it is to be bound to, which is not asked for the sake of the deadline that is
+    kept (docs/protocol.md, Release on disconnect)."""
 
     connection: int
     binds: bool
@@ -91,8 +95,8 @@ class Keeper:
         self._tasks: Set[asyncio.Task[None]] = set()
 
     def share(self) -> float:
-        """While locks are held nothing takes longer than a sixth of the shortest lease, in seconds, so that two nodes that hang can be
-        left between a third of the lease and the warning."""
+        """While locks are held nothing takes longer than a sixth of the shortest lease, in seconds,
+        so that two nodes that hang can be left between a third of the lease and the warning."""
         return self._shortest / 6 / _clock.SECOND if self._shortest else float("inf")
 
     def bound(self) -> bool:
@@ -122,7 +126,8 @@ class Keeper:
     def connection_lost(self, link: Link) -> None:
         """It is about to be closed, or is."""
         for lock in self.locks():
-            if lock._binding and lock._suspended:  # it must not be trusted again if nothing comes of the transfer
+            # It must not be trusted again if nothing comes of the transfer.
+            if lock._binding and lock._suspended:
                 self._lose(lock, LostError("the connection that the lock ends with is gone"))
         self._bindings.connection_lost(link)
         self._arm()
@@ -175,7 +180,8 @@ class Keeper:
         """Soon again, later each time, at random, and still several times before the deadline."""
         lock._last_error = error
         now = _clock.now()
-        wait = min((lock._lease // 64) << min(lock._failures, 3), _clock.left(lock._deadline, now) // 4)
+        wait = min((lock._lease // 64) << min(lock._failures, 3),
+                   _clock.left(lock._deadline, now) // 4)
         lock._failures += 1
         lock._renew_at = now.boot + max(RETRY_LEAST, int(wait * random.uniform(0.5, 1.5)))
 
@@ -213,17 +219,21 @@ class Keeper:
             return lock._last_error
         if lock._binding and self._failover.trouble is not None:
             return self._failover.trouble
-        return WaitTimeoutError("the lease could not be extended in time" if lock._renew else "the lease is nearly over")
+        return WaitTimeoutError("the lease could not be extended in time"
+                                if lock._renew else "the lease is nearly over")
 
     def _asks_at(self, lock: Kept) -> Optional[int]:
         """What is to go over one connection waits until there is one."""
-        return None if lock._suspended or (lock._binding and not self._failover.connection) else lock._renew_at
+        return (None if lock._suspended or (lock._binding and not self._failover.connection)
+                else lock._renew_at)
 
     def _renew_due(self, now: _clock.Instant) -> None:
-        waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)] if asks_at is not None]
+        waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)]
+                   if asks_at is not None]
         if not any(asks_at <= now.boot for _, asks_at in waiting):
             return
-        # Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together.
+        # Who is due within an eighth of its lease goes along: locks that began at different times
+        # soon have their time together.
         due: Dict[_How, List[Kept]] = {}
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
@@ -244,7 +254,8 @@ class Keeper:
     async def _extend(self, batch: List[Kept], how: _How) -> None:
         items: List[Dict[str, Any]] = []
         for lock in batch:
-            items.append({"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // _clock.MS, "token": lock._token})
+            items.append({"key": lock._key, "lock_id": lock._lock_id,
+                          "lease_ms": lock._lease // _clock.MS, "token": lock._token})
             if lock._slots:
                 items[-1]["slots"] = list(lock._slots)
             if how.binds:
@@ -265,7 +276,8 @@ class Keeper:
         useless = [self._judge(outcome) for outcome in outcomes] or [failure]
         for i, lock in enumerate(batch):
             if self._is_still(lock, items[i]["lock_id"]):
-                self._extended(lock, outcomes[i] if i < len(outcomes) else failure, answer.sent_at, how)
+                self._extended(lock, outcomes[i] if i < len(outcomes) else failure, answer.sent_at,
+                               how)
         if all(isinstance(error, (NoQuorumError, RecoveringError)) for error in useless):
             self.move_on(NoQuorumError())
         self._arm()
@@ -277,10 +289,12 @@ class Keeper:
     def _judge(outcome: Any) -> Optional[PawlError]:
         """Why it was not extended; None: it was."""
         if not isinstance(outcome, dict):
-            return outcome if isinstance(outcome, PawlError) else ProtocolError("no outcome for the lock")
+            return (outcome if isinstance(outcome, PawlError)
+                    else ProtocolError("no outcome for the lock"))
         if outcome.get("error") is not None:
             return from_wire(outcome["error"])
-        return None if isinstance(outcome.get("valid_ms"), int) else ProtocolError("an extension without valid_ms")
+        return (None if isinstance(outcome.get("valid_ms"), int)
+                else ProtocolError("an extension without valid_ms"))
 
     def _extended(self, lock: Kept, outcome: Any, sent_at: _clock.Instant, how: _How) -> None:
         error = self._judge(outcome)
@@ -293,16 +307,18 @@ class Keeper:
             self._lose(lock, LostError(error.message, error.details))
         elif isinstance(error, DeniedError):
             self._lose(lock, error)
-        elif isinstance(error, UnsureError) and how.binds and how.connection == self._failover.connection and not lock._claiming:
+        elif (isinstance(error, UnsureError) and how.binds
+              and how.connection == self._failover.connection and not lock._claiming):
             lock._claiming = True
             self._begin(self._claim(lock, how))
         else:
             self._retry(lock, error)
 
     async def _claim(self, lock: Kept, how: _How) -> None:
-        """It is to be bound to another connection, and too few masters *had* it: some have learned it anew, after a restart or a pause, so
-        that somebody else's may have come between (docs/protocol.md, Extend). It is acquired again under its lock_id, and bound by
-        that; it may have a higher token then."""
+        """It is to be bound to another connection, and too few masters *had* it: some have learned
+        it anew, after a restart or a pause, so that somebody else's may have come between
+        (docs/protocol.md, Extend). It is acquired again under its lock_id, and bound by that; it
+        may have a higher token then."""
         lock_id = lock._lock_id
         call = Call("acquire", lock._claim())
         call.internal, call.connection = True, how.connection
@@ -319,14 +335,17 @@ class Keeper:
             self._arm()
         lock._claiming = False
 
-    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant, connection: int) -> None:
+    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant,
+                 connection: int) -> None:
         now = _clock.now()
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
         slots = outcome.get("slots")
         numbers = tuple(slots) if isinstance(slots, list) and slots else lock._slots
-        # Numbers go with the deadline that they were granted for, also where that is the earlier one.
+        # Numbers go with the deadline that they were granted for, also where that is the earlier
+        # one.
         if numbers != lock._slots or _clock.left(deadline, now) > _clock.left(lock._deadline, now):
-            lock._deadline = deadline  # whole, never one clock of each: both must have been promised together
+            # Whole, never one clock of each: both must have been promised together.
+            lock._deadline = deadline
         lock._slots = numbers  # these and no others from now on (docs/protocol.md, section 10)
         token = outcome.get("token")
         if isinstance(token, int) and token > lock._token:

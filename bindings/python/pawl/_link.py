@@ -15,8 +15,8 @@ _ours: Set[int] = set()  # descriptors of connections
 
 
 def _part_in_child() -> None:
-    """A child that kept connections open would hide from the nodes that its parent has died. The numbers stay taken: objects that the
-    child has inherited close them some day."""
+    """A child that kept connections open would hide from the nodes that its parent has died. The
+    numbers stay taken: objects that the child has inherited close them some day."""
     if _ours:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for number in _ours:
@@ -50,15 +50,17 @@ def as_pawl_error(error: Optional[BaseException]) -> PawlError:
     if error is None:
         return UnreachableError("the node closed the connection")
     if is_tls_problem(error):
-        return TlsError(str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error))
+        return TlsError(str(getattr(error, "verify_message", "") or getattr(error, "reason", "")
+                            or error))
     return UnreachableError(str(error) or type(error).__name__)
 
 
 class Link(asyncio.Protocol):
-    """Messages in both directions until it goes down, which it does once: ended by the other side (in order, or by a reset), broken by
-    the network, or given up by this side."""
+    """Messages in both directions until it goes down, which it does once: ended by the other side
+    (in order, or by a reset), broken by the network, or given up by this side."""
 
-    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None], on_down: Callable[[Link], None]) -> None:
+    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None],
+                 on_down: Callable[[Link], None]) -> None:
         self.number = 0  # of the connections of one client that came up, from 1
         self.ended = self.broken = False
         self._loop = asyncio.get_running_loop()
@@ -67,7 +69,8 @@ class Link(asyncio.Protocol):
         self._transport: Optional[asyncio.Transport] = None
         self._number = -1  # of its descriptor
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
-        self.talked = False  # a message has come: a node that only accepts connections does not count as one
+        # A message has come: a node that only accepts connections does not count as one.
+        self.talked = False
         self.writable = True
         self.heard = self._loop.time()
         self.pinged_at: Optional[float] = None
@@ -93,7 +96,8 @@ class Link(asyncio.Protocol):
             self._transport.abort()
 
     def leave_open(self) -> Optional[Descriptor]:
-        """For the other side the connection goes on when this object has ended it. None: that is too late."""
+        """For the other side the connection goes on when this object has ended it. None: that is
+        too late."""
         try:
             return Descriptor(self._number) if self._number in _ours else None
         except OSError:

@@ -6,12 +6,32 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from . import _clock
 from ._acquire import Grant, Options, acquire
 from ._call import new_lock_id
-from ._errors import BadRequestError, BusyError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
+from ._errors import (
+    BadRequestError,
+    BusyError,
+    DeniedError,
+    LostError,
+    NotFoundError,
+    PawlError,
+    ProtocolError,
+)
 from ._guard import Holding
 from ._keeper import Kept
 from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, check_callback, mode_params, to_bytes
@@ -25,15 +45,19 @@ AskedFn = Callable[[Any, Asked], None]
 
 
 class Lock(Kept, Holding):
-    """A lock: acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed in the background at a third of its
-    lease, and released by `release()` or at the end of the `async with`.
+    """A lock: acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed in the
+    background at a third of its lease, and released by `release()` or at the end of the `async
+    with`.
 
-    In an `async with` the body is canceled when the lock is lost, `warn` seconds before the lease is over if that can be known, and the
-    statement raises the cause: LostError, NoQuorumError, UnreachableError, ... Elsewhere look at `valid`, `check()` or `on_lost`.
+    In an `async with` the body is canceled when the lock is lost, `warn` seconds before the lease
+    is over if that can be known, and the
+    statement raises the cause: LostError, NoQuorumError, UnreachableError, ... Elsewhere look at
+    `valid`, `check()` or `on_lost`.
     """
 
     def __init__(
-        self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None
+        self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None,
+        on_asked: Optional[AskedFn] = None
     ) -> None:
         Kept.__init__(self, to_bytes(key, "key"), options.lease_ms, options.warn_ms, options.renew)
         Holding.__init__(self, "lock")
@@ -71,14 +95,17 @@ class Lock(Kept, Holding):
 
     @property
     def slots(self) -> Tuple[int, ...]:
-        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have the same one."""
+        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have
+        the same one."""
         return self._slots
 
     @property
     def valid(self) -> float:
-        """How many seconds the lock may still be trusted: 0.0 once the deadline has passed, for ever. Reads two clocks and nothing else,
-        and may be asked from any thread. It counts from the sending of the last request that was granted."""
-        return self._left() / _clock.SECOND if self._acquired and self._process == os.getpid() else 0.0
+        """How many seconds the lock may still be trusted: 0.0 once the deadline has passed, for
+        ever. Reads two clocks and nothing else, and may be asked from any thread. It counts from
+        the sending of the last request that was granted."""
+        return (self._left() / _clock.SECOND if self._acquired and self._process == os.getpid()
+                else 0.0)
 
     @property
     def held(self) -> bool:
@@ -107,7 +134,8 @@ class Lock(Kept, Holding):
 
     async def _get(self) -> None:
         self._forget_lost()
-        self._begin(await acquire(self._client, self._options, dict(self._mode_params, key=self._key)))
+        self._begin(await acquire(self._client, self._options,
+                                  dict(self._mode_params, key=self._key)))
 
     def _forget_lost(self) -> None:
         """Where the cluster still has what this one has given up the next one gets it sooner."""
@@ -120,7 +148,8 @@ class Lock(Kept, Holding):
         token = said.get("token")
         self._lock_id, self._deadline = grant.ids[self._key], grant.deadline
         self._token = token if isinstance(token, int) else 0
-        self._mode = str(said.get("mode") or ("permits" if self._options.permits else self._options.mode))
+        self._mode = str(said.get("mode") or ("permits"
+                                              if self._options.permits else self._options.mode))
         self._value = to_bytes(self._options.value)
         slots = said.get("slots")
         self._slots = tuple(slots) if isinstance(slots, list) else ()
@@ -136,7 +165,8 @@ class Lock(Kept, Holding):
 
     def _claim(self) -> Dict[str, Any]:
         which = {"mode": SHARED} if self._mode == SHARED else self._mode_params
-        return {**self._options.params(self._client), **which, "key": self._key, "lock_id": self._lock_id, "value": self._value}
+        return {**self._options.params(self._client), **which, "key": self._key,
+                "lock_id": self._lock_id, "value": self._value}
 
     # ---- what comes ----
 
@@ -179,9 +209,10 @@ class Lock(Kept, Holding):
     # ---- using it, and letting go ----
 
     async def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
-        """Writes the value; with `expect` only if that is the present one (or its value_seq), else MismatchError. Returns the value_seq.
-        UnsureError: it may still take effect."""
-        params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id, "value": to_bytes(value, "value")}
+        """Writes the value; with `expect` only if that is the present one (or its value_seq), else
+        MismatchError. Returns the value_seq. UnsureError: it may still take effect."""
+        params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id,
+                                  "value": to_bytes(value, "value")}
         if expect is not None:
             params["expect"] = to_bytes(expect, "expect")
         result = await self._client.call("update", **params)
@@ -190,7 +221,8 @@ class Lock(Kept, Holding):
         return seq if isinstance(seq, bytes) else b""
 
     def _forget(self) -> str:
-        """From now on it is not trusted. Returns the lock_id that it had, empty where it was not held."""
+        """From now on it is not trusted. Returns the lock_id that it had, empty where it was not
+        held."""
         lock_id = self._lock_id if self._acquired else ""
         self._acquired = False
         self._deadline, self._suspended = _clock.NEVER, False
@@ -203,30 +235,34 @@ class Lock(Kept, Holding):
 
     async def release(self) -> bool:
         """Stops trusting the lock at once, then releases it. False: it was not held any more."""
-        lock_id = self._forget()  # docs/protocol.md, Release: the client stops trusting the lock, then asks
+        # Docs/protocol.md, Release: the client stops trusting the lock, then asks.
+        lock_id = self._forget()
         if not lock_id:
             return False
         return await self._client.release(self._key, lock_id)
 
     async def downgrade(self) -> None:
-        """Makes an exclusive lock a shared one without letting go. From the call on it is shared for this handle, whatever comes of
-        it; repeating is safe."""
+        """Makes an exclusive lock a shared one without letting go. From the call on it is shared
+        for this handle, whatever comes of it; repeating is safe."""
         if self._mode not in (EXCLUSIVE, SHARED):
             raise ValueError("only an exclusive lock can be made a shared one")
         self._mode = SHARED
         await self._client.call("downgrade", key=self._key, lock_id=self._lock_id)
 
     async def transfer(self, to: Bytes) -> None:
-        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of it. From the call on the lock is not
-        trusted. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as before. After any other error
-        it is released without a successor."""
+        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of
+        it. From the call on the lock is not trusted. NotFoundError: nobody of this name waits,
+        nothing was released, and the lock is kept as before. After any other error it is released
+        without a successor."""
         successor = to_bytes(to, "to")
         self.check()
         if self._claiming:
-            raise BusyError("it is being acquired again over another connection, which must not be overtaken")
+            raise BusyError("it is being acquired again over another connection, which must not be "
+                            "overtaken")
         self._suspended = True
         try:
-            result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id, to=successor)
+            result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id,
+                                             to=successor)
         except (NotFoundError, DeniedError, BadRequestError) as error:
             if error.details.get("transferred") or error.details.get("released"):
                 self._forget()
@@ -244,10 +280,12 @@ class Lock(Kept, Holding):
 
 
 class LockSet(Holding):
-    """Several locks, all of them or none. Acquired by `await locks`, `await locks.acquire()` or `async with locks`; the body is canceled
-    when one of them is lost. `locks[key]` and iteration give the locks in the order in which they were named."""
+    """Several locks, all of them or none. Acquired by `await locks`, `await locks.acquire()` or
+    `async with locks`; the body is canceled when one of them is lost. `locks[key]` and iteration
+    give the locks in the order in which they were named."""
 
-    def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options, on_lost: Optional[LostFn] = None) -> None:
+    def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options,
+                 on_lost: Optional[LostFn] = None) -> None:
         super().__init__("set of locks")
         check_callback(on_lost, "on_lost")
         if isinstance(wants, (str, bytes, bytearray)):  # its letters would be the keys
@@ -298,7 +336,8 @@ class LockSet(Holding):
         items = [dict(lock._mode_params, key=lock.key, lock_id=new_lock_id()) for lock in self]
         grant = await acquire(self._client, self._options, {"locks": items})
         found = grant.result.get("locks")
-        said = {item["key"]: item for item in found or [] if isinstance(item, dict) and isinstance(item.get("key"), bytes)}
+        said = {item["key"]: item for item in found or [] if isinstance(item, dict)
+                and isinstance(item.get("key"), bytes)}
         if set(said) != set(self._locks):
             for key, lock_id in grant.ids.items():
                 self._client._failover.release_quietly(key, lock_id)

@@ -1,4 +1,5 @@
-"""MessagePack, as far as Pawl speaks it: no extension types, and every message within limits that are checked before memory is used."""
+"""MessagePack, as far as Pawl speaks it: no extension types, and every message within limits that
+are checked before memory is used."""
 
 from __future__ import annotations
 
@@ -22,20 +23,23 @@ def _pack_int(out: bytearray, value: int) -> None:
     if 0 <= value < 0x80 or -0x20 <= value < 0:
         out.append(value & 0xFF)
     elif value >= 0:
-        for tag, form, limit in ((0xCC, ">BB", 1 << 8), (0xCD, ">BH", 1 << 16), (0xCE, ">BI", 1 << 32), (0xCF, ">BQ", 1 << 64)):
+        for tag, form, limit in ((0xCC, ">BB", 1 << 8), (0xCD, ">BH", 1 << 16),
+                                 (0xCE, ">BI", 1 << 32), (0xCF, ">BQ", 1 << 64)):
             if value < limit:
                 out += struct.pack(form, tag, value)
                 return
         raise FormatError("the number does not fit in 64 bits")
     else:
-        for tag, form, limit in ((0xD0, ">Bb", 1 << 7), (0xD1, ">Bh", 1 << 15), (0xD2, ">Bi", 1 << 31), (0xD3, ">Bq", 1 << 63)):
+        for tag, form, limit in ((0xD0, ">Bb", 1 << 7), (0xD1, ">Bh", 1 << 15),
+                                 (0xD2, ">Bi", 1 << 31), (0xD3, ">Bq", 1 << 63)):
             if value >= -limit:
                 out += struct.pack(form, tag, value)
                 return
         raise FormatError("the number does not fit in 64 bits")
 
 
-def _pack_size(out: bytearray, size: int, fixed: int, fixed_max: int, tags: Tuple[int, int, int]) -> None:
+def _pack_size(out: bytearray, size: int, fixed: int, fixed_max: int,
+               tags: Tuple[int, int, int]) -> None:
     """The head of what has a size; a tag of 0 is none for that width."""
     if size <= fixed_max:
         out.append(fixed | size)
@@ -90,8 +94,10 @@ def pack(value: Any) -> bytes:
 # Tag: what kind of thing it is, and the form of the number that follows.
 _NUMBERS = {
     0xCA: struct.Struct(">f"), 0xCB: struct.Struct(">d"),
-    0xCC: struct.Struct(">B"), 0xCD: struct.Struct(">H"), 0xCE: struct.Struct(">I"), 0xCF: struct.Struct(">Q"),
-    0xD0: struct.Struct(">b"), 0xD1: struct.Struct(">h"), 0xD2: struct.Struct(">i"), 0xD3: struct.Struct(">q"),
+    0xCC: struct.Struct(">B"), 0xCD: struct.Struct(">H"), 0xCE: struct.Struct(">I"),
+    0xCF: struct.Struct(">Q"),
+    0xD0: struct.Struct(">b"), 0xD1: struct.Struct(">h"), 0xD2: struct.Struct(">i"),
+    0xD3: struct.Struct(">q"),
 }  # fmt: skip
 _U8, _U16, _U32 = struct.Struct(">B"), struct.Struct(">H"), struct.Struct(">I")
 _SIZED = {
@@ -104,7 +110,8 @@ _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 def _head(data: bytearray, at: int) -> Optional[Tuple[str, Any, int]]:
-    """What begins at `at`: (kind, number or size, where it goes on); None where its head is not whole yet."""
+    """What begins at `at`: (kind, number or size, where it goes on); None where its head is not
+    whole yet."""
     tag = data[at]
     at += 1
     if tag < 0x80:
@@ -165,8 +172,9 @@ class _Reader:
 
 
 class Decoder:
-    """A stream of messages: bytes go in as they come, whole messages come out. Where the scan has come in a message that is not
-    whole yet is kept, so that no byte is looked at twice however small the pieces are."""
+    """A stream of messages: bytes go in as they come, whole messages come out. Where the scan has
+    come in a message that is not whole yet is kept, so that no byte is looked at twice however
+    small the pieces are."""
 
     def __init__(self, bytes_max: int = MESSAGE_BYTES_MAX, objects_max: int = OBJECTS_MAX) -> None:
         self._bytes_max, self._objects_max = bytes_max, objects_max
@@ -213,7 +221,8 @@ class Decoder:
         self._open.append(count)
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Hands out the messages that are whole now. FormatError, after those before it: the stream is of no use any more."""
+        """Hands out the messages that are whole now. FormatError, after those before it: the stream
+        is of no use any more."""
         self._data += data
         begin = 0
         try:

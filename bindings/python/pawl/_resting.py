@@ -1,4 +1,5 @@
-"""Requests that a node has refused because their identity has had enough, until they are sent again."""
+"""Requests that a node has refused because their identity has had enough, until they are sent
+again."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ class Resting:
         return len(self._timers)
 
     def take(self, call: Call, error: PawlError) -> bool:
-        """Not before the node says, and up to half as long again, so that those who were refused together do not come back together. False:
-        the node does not say when, or that is too late for the call."""
+        """Not before the node says, and up to half as long again, so that those who were refused
+        together do not come back together. False: the node does not say when, or that is too late
+        for the call."""
         retry_ms = error.details.get("retry_after_ms")
         if not isinstance(error, QuotaError) or not isinstance(retry_ms, int) or call.timer is None:
             return False

@@ -1,4 +1,5 @@
-"""Which endpoint is next, and when: in turn, with a pause after a round in which all have failed."""
+"""Which endpoint is next, and when: in turn, with a pause after a round in which all have
+failed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ class Runner:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
-        self._guard = threading.Lock()  # whoever hands work over does so before the loop is told to stop
+        # Whoever hands work over does so before the loop is told to stop.
+        self._guard = threading.Lock()
         self._stopped = False
         self._thread = threading.Thread(target=self._main, name="pawl", daemon=True)
         self._thread.start()
@@ -35,7 +36,8 @@ class Runner:
 
     def _check(self) -> None:
         if threading.current_thread() is self._thread:
-            raise RuntimeError("this would wait for itself: callbacks of pawl must not call what blocks")
+            raise RuntimeError("this would wait for itself: callbacks of pawl must not call what "
+                               "blocks")
         if os.getpid() != self._process:
             raise ClosedError("after a fork only the parent may go on with a client")
 

@@ -1,5 +1,7 @@
-"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The binding of each is the number of the connection that ends
-it: over a new one it is extended under that one's number before anything else. A connection that was given up from this side stays open
+"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The binding of each
+is the number of the connection that ends
+it: over a new one it is extended under that one's number before anything else. A connection that
+was given up from this side stays open
 until no lock depends on it any more: its node would release them."""
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
     from ._keeper import Kept
 
 KEPT_MAX = 64
-KEPT_FOR_ANOTHER = 8  # with so many none is given up because its node has no quorum: others have none either
+# With so many none is given up because its node has no quorum: others have none either.
+KEPT_FOR_ANOTHER = 8
 
 
 class _Old(NamedTuple):
@@ -26,7 +29,8 @@ class _Old(NamedTuple):
 class SessionBindings:
     def __init__(self, lose: Callable[[Kept, LostError], None]) -> None:
         self._lose = lose
-        self._locks: Dict[Kept, None] = {}  # also those that are given up, as long as they are trusted
+        # Also those that are given up, as long as they are trusted.
+        self._locks: Dict[Kept, None] = {}
         self._old: List[_Old] = []
 
     @property
@@ -46,8 +50,8 @@ class SessionBindings:
             self.settle()
 
     def _dependent(self, number: int) -> Optional[Kept]:
-        """A lock that would, or could, end with that connection while somebody still trusts it: it is known to be bound to that one, or
-        to an earlier one, and perhaps to this one since."""
+        """A lock that would, or could, end with that connection while somebody still trusts it: it
+        is known to be bound to that one, or to an earlier one, and perhaps to this one since."""
         for lock in self._locks:
             if lock._first_connection <= number and lock._binding <= number and lock._left() > 0:
                 return lock
@@ -61,7 +65,8 @@ class SessionBindings:
             lock = self._dependent(number)
 
     def full(self, number: int) -> bool:
-        """The present connection could not be kept open as well if it were given up for another node."""
+        """The present connection could not be kept open as well if it were given up for another
+        node."""
         return len(self._old) >= KEPT_FOR_ANOTHER and self._dependent(number) is not None
 
     def connection_lost(self, link: Link) -> None:

@@ -15,7 +15,8 @@ def to_bytes(data: Bytes, what: str = "a name or value") -> bytes:
     """Text as UTF-8. Names that came from bytes which are not UTF-8 get their old bytes again."""
     if isinstance(data, str):
         return data.encode("utf-8", "surrogateescape")
-    if not isinstance(data, (bytes, bytearray, memoryview)):  # of a number bytes() makes so many NULs
+    # Of a number bytes() makes so many NULs.
+    if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError("%s: str or bytes, not %s" % (what, type(data).__name__))
     return bytes(data)
 
@@ -49,7 +50,9 @@ def check_callback(function: Any, what: str) -> None:
         raise TypeError("%s: a function, not %s" % (what, type(function).__name__))
 
 
-# ---- reading maps that nodes have sent: what is not there, or of another kind, has its default ----
+# ---- reading maps that nodes have sent: what is not there, or of another kind, has its default
+# ----.
+
 
 
 def _bytes(said: Mapping[str, Any], name: str) -> bytes:
@@ -83,7 +86,8 @@ def _slots(said: Mapping[str, Any]) -> Tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A key as reads and events show it, with its holder (the first of them, where there are several)."""
+    """A key as reads and events show it, with its holder (the first of them, where there are
+    several)."""
 
     key: bytes
     held: bool
@@ -93,7 +97,8 @@ class Entry:
     token: int = 0
     remaining: float = 0.0  # of the lease as the node sees it; its holder stops earlier
     lock_id: str = ""  # empty unless this client may see it
-    contested: bool = False  # after a recovery several may hold it: nobody gets it until one is left
+    # After a recovery several may hold it: nobody gets it until one is left.
+    contested: bool = False
     recovering: bool = False  # the node does not know enough yet
     mode: str = EXCLUSIVE
     permits: int = 0
@@ -101,7 +106,8 @@ class Entry:
     slots: Tuple[int, ...] = ()
     held_for: Optional[float] = None  # since it was acquired
     lock_delay: float = 0.0
-    closing: Optional[float] = None  # the lease is over and its lock delay runs for so long: nobody holds the key, or gets it
+    # The lease is over and its lock delay runs for so long: nobody holds the key, or gets it.
+    closing: Optional[float] = None
     label: str = ""
     host: str = ""
     pid: int = 0
@@ -204,7 +210,8 @@ class Testimony:
     home: bool = False  # it keeps the key's queue
     waiting: int = 0
     records: Tuple[Entry, ...] = ()
-    promise: Optional[Dict[str, Any]] = None  # it has promised the key to somebody who is acquiring it
+    # It has promised the key to somebody who is acquiring it.
+    promise: Optional[Dict[str, Any]] = None
     kept: int = 0  # requests that it answers when the key is free there
 
 
@@ -237,7 +244,8 @@ def explanation_of(said: Mapping[str, Any], key: bytes) -> Explanation:
 
 # ---- events ----
 
-PRESENT, CURRENT, ACQUIRED, UPDATED, DOWNGRADED = "present", "current", "acquired", "updated", "downgraded"
+PRESENT, CURRENT, ACQUIRED, UPDATED, DOWNGRADED = ("present", "current", "acquired", "updated",
+                                                   "downgraded")
 RELEASED, EXPIRED, LOST, ASKED, OVERFLOW = "released", "expired", "lost", "asked", "overflow"
 ENDS = (RELEASED, EXPIRED, LOST)
 KNOWN_EVENTS = frozenset((ACQUIRED, UPDATED, DOWNGRADED, RELEASED, EXPIRED, LOST, ASKED, OVERFLOW))
@@ -247,8 +255,9 @@ KNOWN_EVENTS = frozenset((ACQUIRED, UPDATED, DOWNGRADED, RELEASED, EXPIRED, LOST
 class Event:
     """What became of a key.
 
-    type: `present` (entry holds the key, and has done so for a while), `current` (that was the present state: nobody holds any other
-    watched key), `acquired`, `updated`, `downgraded`, `released`, `expired`, `lost` (taken away), `asked` (somebody asks the holder to
+    type: `present` (entry holds the key, and has done so for a while), `current` (that was the
+    present state: nobody holds any other watched key), `acquired`, `updated`, `downgraded`,
+    `released`, `expired`, `lost` (taken away), `asked` (somebody asks the holder to
     let go), `overflow` (changes may be missing: forget what you know, the present state follows).
     """
 
@@ -268,7 +277,8 @@ def event_of(said: Mapping[str, Any]) -> Event:
     kind = _text(said, "type")
     held = kind in (ACQUIRED, UPDATED, DOWNGRADED)
     entry = None if kind == OVERFLOW else entry_of(said, held=held)
-    return Event(kind, entry, _bytes(said, "by"), _bytes(said, "to"), _int(said, "priority"), _bytes(said, "position"))
+    return Event(kind, entry, _bytes(said, "by"), _bytes(said, "to"), _int(said, "priority"),
+                 _bytes(said, "position"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,7 +305,8 @@ class Leader:
 def leader_of(entry: Optional[Entry]) -> Optional[Leader]:
     if entry is None or not entry.held:
         return None
-    return Leader(to_text(entry.owner), entry.value, entry.token, entry.label, entry.host, entry.pid)
+    return Leader(to_text(entry.owner), entry.value, entry.token, entry.label, entry.host,
+                  entry.pid)
 
 
 @dataclasses.dataclass(frozen=True)

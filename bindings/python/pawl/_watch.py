@@ -20,12 +20,24 @@ from ._errors import (
     TooLargeError,
     WaitTimeoutError,
 )
-from ._types import CURRENT, KNOWN_EVENTS, OVERFLOW, PRESENT, Bytes, Entry, Event, entry_of, event_of, to_bytes
+from ._types import (
+    CURRENT,
+    KNOWN_EVENTS,
+    OVERFLOW,
+    PRESENT,
+    Bytes,
+    Entry,
+    Event,
+    entry_of,
+    event_of,
+    to_bytes,
+)
 
 if TYPE_CHECKING:
     from ._client import Client
 
-EVENTS_MAX = 10000  # that wait for the program; then it is told of an overflow, and the present state again
+# That wait for the program; then it is told of an overflow, and the present state again.
+EVENTS_MAX = 10000
 PAUSE_FIRST, PAUSE_LAST = 0.05, 5.0
 FOR_GOOD = (DeniedError, BadRequestError, TooLargeError, FullError, TlsError, ClosedError)
 LIST_LIMIT = 1000
@@ -75,15 +87,19 @@ class Watches:
 class Watch:
     """An asynchronous iterator of events.
 
-    First the present state is told (`present` for each holder, then `current`), then every change, in order for each key. It lasts
-    over lost connections. Where changes may be missing comes one `overflow`, and then the present state again: a program that keeps a
-    table of what it was told, and empties it at each overflow, is right in the end. A watch tells when to look, never that it is safe
+    First the present state is told (`present` for each holder, then `current`), then every change,
+    in order for each key. It lasts over lost connections. Where changes may be missing comes one
+    `overflow`, and then the present state again: a program that keeps a table of what it was told,
+    and empties it at each overflow, is right in the end. A watch tells when to look, never that it
+    is safe
     to act: that is what a lock and its token are for.
 
-    Begins with the first `async for`, `get` or `async with`; ends with `close()` or the `async with`.
+    Begins with the first `async for`, `get` or `async with`; ends with `close()` or the `async
+    with`.
     """
 
-    def __init__(self, client: Client, key: Optional[Bytes] = None, prefix: Optional[Bytes] = None, since: Optional[bytes] = None) -> None:
+    def __init__(self, client: Client, key: Optional[Bytes] = None, prefix: Optional[Bytes] = None,
+                 since: Optional[bytes] = None) -> None:
         if (key is None) == (prefix is None):
             raise ValueError("a watch is for a key or for a prefix")
         self._client = client
@@ -112,7 +128,8 @@ class Watch:
             self._task = asyncio.get_running_loop().create_task(self._main())
 
     async def get(self, timeout: Optional[float] = None) -> Event:
-        """The next event. WaitTimeoutError when none has come in time; the reason when the watch has ended."""
+        """The next event. WaitTimeoutError when none has come in time; the reason when the watch
+        has ended."""
         self.start()
         end = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while not self._queue:
@@ -125,7 +142,8 @@ class Watch:
         return self._queue.popleft()
 
     async def _arrival(self, seconds: Optional[float]) -> None:
-        """Until something arrives, or so long. (asyncio.wait_for may swallow a cancellation that comes at that moment.)"""
+        """Until something arrives, or so long. (asyncio.wait_for may swallow a cancellation that
+        comes at that moment.)"""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
@@ -155,7 +173,8 @@ class Watch:
         self.start()
         return self
 
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -261,7 +280,8 @@ class Watch:
             await self._asked.wait()
 
     async def _begin(self) -> Dict[str, Any]:
-        params: Dict[str, Any] = {"prefix": self._prefix} if self._key is None else {"key": self._key}
+        params: Dict[str, Any] = ({"prefix": self._prefix}
+                                  if self._key is None else {"key": self._key})
         if not self._fresh and self._position:
             params["from"] = self._position
         call = Call("watch", params)
@@ -292,11 +312,13 @@ class Watch:
         else:
             after: Optional[bytes] = b""
             while after is not None:
-                page = await self._ask("list", {"prefix": self._prefix, "limit": LIST_LIMIT, **({"after": after} if after else {})})
+                page = await self._ask("list", {"prefix": self._prefix, "limit": LIST_LIMIT,
+                                                **({"after": after} if after else {})})
                 if self._again.is_set():
                     return False
                 found = page.get("keys")
-                entries = [entry_of(item, held=True) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+                entries = ([entry_of(item, held=True) for item in found if isinstance(item, dict)]
+                           if isinstance(found, list) else [])
                 for entry in entries:
                     if entry.holder_count > 1:
                         entry = entry_of(await self._ask("get", {"key": entry.key}), entry.key)

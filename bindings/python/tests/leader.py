@@ -1,5 +1,6 @@
-"""leader.py ENDPOINTS ELECTION LEASE FORM [CA CERT KEY]: leads, until it is killed, and writes down each change of what it believes:
-"TOKEN" while it leads, "0" when it does not. FORM: `blocking` or `asyncio`; `forks` is blocking with a child that lives on."""
+"""leader.py ENDPOINTS ELECTION LEASE FORM [CA CERT KEY]: leads, until it is killed, and writes down
+each change of what it believes: "TOKEN" while it leads, "0" when it does not. FORM: `blocking` or
+`asyncio`; `forks` is blocking with a child that lives on."""
 
 import asyncio
 import os
@@ -26,7 +27,9 @@ class Diary:
 
 
 def lead(endpoints, name, lease, form, *names):
-    election = pawl.connect(endpoints, **files(names)).election(name, candidate=form, lease=float(lease), release_on_disconnect=True)
+    election = pawl.connect(endpoints, **files(names)).election(name, candidate=form,
+                                                                lease=float(lease),
+                                                                release_on_disconnect=True)
     leadership = election.campaign()
     if form == "forks" and os.fork() == 0:
         sys.stdin.read()  # until the test ends it
@@ -40,7 +43,8 @@ def lead(endpoints, name, lease, form, *names):
 async def lead_async(endpoints, name, lease, form, *names):
     client = pawl.aio.connect(endpoints, **files(names))
     diary = Diary()
-    leadership = await client.election(name, candidate=form, lease=float(lease), release_on_disconnect=True).campaign()
+    leadership = await client.election(name, candidate=form, lease=float(lease),
+                                       release_on_disconnect=True).campaign()
     while True:
         diary.note(leadership)
         await asyncio.sleep(0.002)

@@ -1,4 +1,5 @@
-"""Three real nodes on loopback for all tests that only use them; tests that stop nodes start their own."""
+"""Three real nodes on loopback for all tests that only use them; tests that stop nodes start their
+own."""
 
 import os
 import threading

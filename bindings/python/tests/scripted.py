@@ -10,13 +10,14 @@ GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mod
 
 
 class Script:
-    """A node: `answers` maps methods to a function of the parameters, which returns the result, raises Refuse, or returns one of the
-    constants. What it was asked is kept in `asked`."""
+    """A node: `answers` maps methods to a function of the parameters, which returns the result,
+    raises Refuse, or returns one of the constants. What it was asked is kept in `asked`."""
 
     SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
 
     def __init__(self, **answers):
-        self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"}, "release": lambda p: {"released": True}}, **answers)
+        self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"},
+                             "release": lambda p: {"released": True}}, **answers)
         self.asked, self.writers, self.ended = [], [], 0
 
     async def start(self, case):
@@ -46,7 +47,8 @@ class Script:
         elif said == self.GARBAGE:
             writer.write(b"HTTP/1.1 400 Bad Request\r\n")
         elif isinstance(said, Refuse):
-            writer.write(pack([1, 0 if said.last_word else msgid, dict(said.more, code=said.code, message="no"), None]))
+            writer.write(pack([1, 0 if said.last_word else msgid,
+                               dict(said.more, code=said.code, message="no"), None]))
         elif said != self.SILENT:
             writer.write(pack([1, msgid, None, said]))
 

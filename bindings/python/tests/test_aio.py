@@ -40,7 +40,8 @@ class Locks(AioCase):
             async with self.client.lock(self.key, lease=1) as lock:
                 await self.taken_away(lock)
                 await asyncio.sleep(20)
-        self.assertEqual(asyncio.current_task().cancelling() if hasattr(asyncio.Task, "cancelling") else 0, 0)
+        self.assertEqual(asyncio.current_task().cancelling()
+                         if hasattr(asyncio.Task, "cancelling") else 0, 0)
         await asyncio.sleep(0)  # nothing is left that would cancel this test
 
     async def test_a_block_that_is_over_when_its_end_comes_says_so_too(self):
@@ -100,7 +101,8 @@ class Locks(AioCase):
                 pass
 
     async def test_hundreds_of_locks_are_kept_together(self):
-        locks = await asyncio.gather(*[self.client.lock("%s/%d" % (self.key, i), lease=1.2, wait=10).acquire() for i in range(300)])
+        locks = await asyncio.gather(*[self.client.lock("%s/%d" % (self.key, i), lease=1.2,
+                                                        wait=10).acquire() for i in range(300)])
         await asyncio.sleep(1.6)
         self.assertEqual([lock.key for lock in locks if not lock.held], [])
         await asyncio.gather(*[lock.release() for lock in locks])
@@ -125,7 +127,8 @@ class Locks(AioCase):
 
     async def test_what_a_callback_raises_disturbs_nothing(self):
         reported = []
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(context["exception"]))
 
         def lost(lock, error):
             raise ZeroDivisionError
@@ -162,7 +165,8 @@ class Locks(AioCase):
 
     async def test_the_holder_is_asked_to_let_go(self):
         asked = asyncio.get_running_loop().create_future()
-        lock = await self.client.lock(self.key, on_asked=lambda lock, what: asked.done() or asked.set_result(what))
+        lock = await self.client.lock(self.key, on_asked=lambda lock,
+                                      what: asked.done() or asked.set_result(what))
         other = self.connect(owner="other")
 
         async def reached():

@@ -1,4 +1,5 @@
-"""What a program hands over by mistake is refused with the argument's name, before anybody is asked."""
+"""What a program hands over by mistake is refused with the argument's name, before anybody is
+asked."""
 
 import asyncio
 import unittest
@@ -66,7 +67,8 @@ class Arguments(unittest.TestCase):
     def test_they_are_refused_by_the_client_that_blocks(self):
         with pawl.connect(NOWHERE, timeout=60) as client:
             for method, given, named, kind, word in BOTH + REQUESTS:
-                self.refused(kind, word, lambda: getattr(client, method)(*given, **named), (method, given, named))
+                self.refused(kind, word, lambda: getattr(client, method)(*given, **named),
+                             (method, given, named))
             election = client.election("e")
             self.refused(TypeError, "on_lost", lambda: election.campaign(on_lost=5), "campaign")
             self.refused(TypeError, "value", lambda: election.campaign(value=5), "campaign")
@@ -75,7 +77,8 @@ class Arguments(unittest.TestCase):
         async def ask_all():
             async with pawl.aio.connect(NOWHERE, timeout=60) as client:
                 for method, given, named, kind, word in BOTH:
-                    self.refused(kind, word, lambda: getattr(client, method)(*given, **named), (method, given, named))
+                    self.refused(kind, word, lambda: getattr(client, method)(*given, **named),
+                                 (method, given, named))
                 for method, given, named, kind, word in REQUESTS:
                     with self.assertRaises(kind, msg=method) as caught:
                         await getattr(client, method)(*given, **named)
@@ -86,8 +89,10 @@ class Arguments(unittest.TestCase):
         asyncio.run(ask_all())
 
     def test_a_client_has_a_time_that_ends(self):
-        for named, kind, word in ((dict(timeout=INF), ValueError, "timeout"), (dict(silence=NAN), ValueError, "silence"),
-                                  (dict(connect_timeout="1"), TypeError, "connect_timeout"), (dict(owner=5), TypeError, "owner"),
+        for named, kind, word in ((dict(timeout=INF), ValueError, "timeout"),
+                                  (dict(silence=NAN), ValueError, "silence"),
+                                  (dict(connect_timeout="1"), TypeError, "connect_timeout"),
+                                  (dict(owner=5), TypeError, "owner"),
                                   (dict(label=5), TypeError, "label")):
             self.refused(kind, word, lambda: pawl.connect(NOWHERE, **named), named)
 

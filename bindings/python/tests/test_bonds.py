@@ -1,4 +1,5 @@
-"""Locks that end with the death of the process, and with nothing else: which connection they are bound to, against scripts."""
+"""Locks that end with the death of the process, and with nothing else: which connection they are
+bound to, against scripts."""
 
 import asyncio
 import os
@@ -40,12 +41,14 @@ class Bound(ScriptedCase):
         self.assertTrue(lock.held and lock.error is None)
 
     async def test_extensions_over_the_connection_that_it_is_bound_to_name_no_bond(self):
-        one = Script(acquire=lambda p: dict(GRANT, valid_ms=500), extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})
+        one = Script(acquire=lambda p: dict(GRANT, valid_ms=500),
+                     extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})
         await self.lock(one, lease=0.5)
         await self.until(lambda: len(one.of("extend")) == 2)
-        self.assertEqual([("bond" in p["locks"][0], p["deadline_kept"]) for p in one.of("extend")], [(False, True)] * 2)
+        self.assertEqual([("bond" in p["locks"][0], p["deadline_kept"]) for p in one.of("extend")],
+                         [(False, True)] * 2)
 
-    async def test_a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another_one(self):
+    async def test_a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_elsewhere(self):
         answer = []
 
         def extend(params):
@@ -74,7 +77,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: one.ended and two.ended and three.ended)
         self.assertEqual((lock._binding, lock.held), (4, True))
 
-    async def test_where_it_cannot_be_bound_anew_the_lock_is_not_trusted_any_more_when_its_connection_is_closed(self):
+    async def test_where_it_cannot_be_bound_anew_trust_ends_before_its_connection_is_closed(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=600))
         lock = await self.lock(one, lease=0.6)
         one.answers["extend"] = lambda p: Script.SILENT
@@ -86,9 +89,11 @@ class Bound(ScriptedCase):
         self.assertFalse(lock.held)
         self.assertTrue(held[0])
 
-    @mock.patch.object(_session_binding, "KEPT_MAX", 8)  # so that they are too many before the lease is over
-    async def test_too_many_connections_are_not_kept_and_their_locks_are_lost_before_they_are_closed(self):
-        one, two = Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT), Script(extend=lambda p: Script.SILENT)
+    # So that they are too many before the lease is over.
+    @mock.patch.object(_session_binding, "KEPT_MAX", 8)
+    async def test_of_too_many_connections_the_locks_are_lost_before_they_are_closed(self):
+        one, two = (Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT),
+                    Script(extend=lambda p: Script.SILENT))
         lock = await self.lock(one, two)
         while lock.held:
             number = self.it._failover.connection
@@ -101,7 +106,8 @@ class Bound(ScriptedCase):
     async def test_what_the_network_has_broken_cannot_be_kept_and_the_lock_is_lost_at_once(self):
         lock = await self.lock(Script(acquire=lambda p: GRANT), Script())
         self.it._failover._link.connection_lost(OSError(110, "Connection timed out"))
-        self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))  # without a turn of the loop
+        # Without a turn of the loop.
+        self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))
 
     async def test_a_reset_is_the_end_of_the_node_and_not_of_the_lock(self):
         one, two = Script(acquire=lambda p: GRANT), Script(extend=lambda p: EXTENDED)
@@ -112,7 +118,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held)
 
-    async def test_where_nobody_can_vouch_for_it_it_is_acquired_again_under_its_lock_id_as_it_is_now(self):
+    async def test_where_nobody_can_vouch_for_it_it_is_acquired_again_under_its_lock_id(self):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         one = Script(acquire=lambda p: GRANT, update=lambda p: {}, downgrade=lambda p: {})
         two = Script(extend=lambda p: unsure, acquire=lambda p: dict(GRANT, token=9))
@@ -131,7 +137,8 @@ class Bound(ScriptedCase):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         grant = dict(GRANT, mode="permits", permits=1, of=10)
         one = Script(acquire=lambda p: dict(grant, slots=[0]))
-        two = Script(extend=lambda p: unsure, acquire=lambda p: dict(grant, token=9, slots=[1], valid_ms=5000))
+        two = Script(extend=lambda p: unsure,
+                     acquire=lambda p: dict(grant, token=9, slots=[1], valid_ms=5000))
         lock = await self.lock(one, two, permits=1, of=10)
         one.writers[0].close()
         await self.until(lambda: lock.token == 9)
@@ -178,13 +185,15 @@ class Bound(ScriptedCase):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            names = [os.readlink("/proc/self/fd/%s" % n) for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/%s" % n)]
+            names = [os.readlink("/proc/self/fd/%s" % n) for n in os.listdir("/proc/self/fd")
+                     if os.path.exists("/proc/self/fd/%s" % n)]
             inherited = [n for n in names if n.startswith("socket:")]
             os.write(writer, str(len(inherited)).encode())
             os._exit(0)
         os.waitpid(child, 0)
         in_child = int(os.read(reader, 100))
-        here = len([1 for n in os.listdir("/proc/self/fd") if os.path.realpath("/proc/self/fd/%s" % n).find("socket:") >= 0])
+        here = len([1 for n in os.listdir("/proc/self/fd")
+                    if os.path.realpath("/proc/self/fd/%s" % n).find("socket:") >= 0])
         self.assertEqual(here - in_child, 2)  # the present one, and the one that is kept
         self.assertTrue(lock.held)
         os.close(reader)

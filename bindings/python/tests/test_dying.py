@@ -1,4 +1,5 @@
-"""Leaders that ask for release on disconnect: they are followed when their process dies, and not when their node does."""
+"""Leaders that ask for release on disconnect: they are followed when their process dies, and not
+when their node does."""
 
 import os
 import shutil
@@ -25,8 +26,10 @@ AT_ONCE_MS = 20
 class Leader:
     def __init__(self, case, endpoints, election, form, files=()):
         path = os.pathsep.join([os.path.dirname(HERE), HERE])
-        command = [sys.executable, os.path.join(HERE, "leader.py"), ",".join(endpoints), election, str(LEASE), form, *files]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=path))
+        command = [sys.executable, os.path.join(HERE, "leader.py"), ",".join(endpoints), election,
+                   str(LEASE), form, *files]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=dict(os.environ, PYTHONPATH=path))
         case.addCleanup(self.end)
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -50,7 +53,8 @@ class Leader:
 
 
 class Dying(Case):
-    """A leader whose nodes are a, b, c in this order, and a rival that waits at the last one first."""
+    """A leader whose nodes are a, b, c in this order, and a rival that waits at the last one
+    first."""
 
     prefix, files, names = "", {}, ()
     forms = ("blocking", "asyncio")
@@ -74,12 +78,15 @@ class Dying(Case):
         self.until(lambda: leader.lines, "a leader")
         client = pawl.connect(self.endpoints[::-1], **self.files)
         self.addCleanup(client.close)
-        rival = InBackground(lambda: (client.election(self.election, candidate="rival").campaign(30), time.monotonic())[1])
+        rival = InBackground(lambda: (client.election(self.election,
+                                                      candidate="rival").campaign(30),
+                                      time.monotonic())[1])
         self.until_waiting(self.observer, self.election)
         return leader, rival
 
     def leads_on(self, leader, rival, node, harm, heal):
-        """Through what is done to its node it leads, its token does not fall, and nobody else is elected."""
+        """Through what is done to its node it leads, its token does not fall, and nobody else is
+        elected."""
         before = self.observer.get(self.election, quorum=True)
         began = time.monotonic()
         harm(node)
@@ -89,10 +96,12 @@ class Dying(Case):
             self.assertNotIn(0, leader.lines)
             time.sleep(0.01)
         heal(node)
-        self.until(lambda: self.observer.status()["node"] and self.observer.get(self.election, quorum=True).remaining > LEASE / 2)
+        self.until(lambda: self.observer.status()["node"]
+                   and self.observer.get(self.election, quorum=True).remaining > LEASE / 2)
         time.sleep(0.3)  # what the node could still do when it is back
         after = self.observer.get(self.election, quorum=True)
-        self.assertEqual((after.lock_id, after.owner, after.token), (before.lock_id, before.owner, leader.lines[-1]))
+        self.assertEqual((after.lock_id, after.owner, after.token),
+                         (before.lock_id, before.owner, leader.lines[-1]))
         self.assertFalse(rival.over() or 0 in leader.lines)
 
     def revive(self, node):
@@ -102,13 +111,15 @@ class Dying(Case):
         for form in self.forms:
             with self.subTest(form=form):
                 leader, rival = self.field(form)
-                self.leads_on(leader, rival, self.cluster.nodes["a"], lambda node: node.kill(), self.revive)
+                self.leads_on(leader, rival, self.cluster.nodes["a"], lambda node: node.kill(),
+                              self.revive)
                 leader.kill()
                 rival.result()
 
     def test_a_leader_whose_node_hangs_leads_on_also_when_the_node_wakes(self):
         leader, rival = self.field("blocking")
-        hang, wake = (lambda node: node.signal(signal.SIGSTOP)), (lambda node: node.signal(signal.SIGCONT))
+        hang, wake = ((lambda node: node.signal(signal.SIGSTOP)),
+                      (lambda node: node.signal(signal.SIGCONT)))
         self.addCleanup(wake, self.cluster.nodes["a"])
         self.leads_on(leader, rival, self.cluster.nodes["a"], hang, wake)
         leader.kill()  # bound to its new connection it is followed at once, too
@@ -126,17 +137,20 @@ class Dying(Case):
 
 
 class WithoutAMajority(Case):
-    """Nobody else can have the lock while too few masters are left: it is trusted until its lease ends, and not a moment less."""
+    """Nobody else can have the lock while too few masters are left: it is trusted until its lease
+    ends, and not a moment less."""
 
     def test_a_lock_outlives_a_majority_of_its_masters_until_its_lease_is_over(self):
         for victims in ("ab", "bc"):
-            with self.subTest(victims=victims), nodes.start() as cluster, pawl.connect(nodes.endpoints(cluster)) as client:
+            with self.subTest(victims=victims), nodes.start() as cluster, \
+                    pawl.connect(nodes.endpoints(cluster)) as client:
                 lock = client.lock(self.key, lease=LEASE, release_on_disconnect=True).acquire()
                 killed = time.monotonic()
                 for name in victims:
                     cluster.nodes[name].kill()
                 self.until(lambda: not lock.held, "the end of the lease")
-                self.assertGreater(time.monotonic() - killed, LEASE / 2)  # renewed a third of the lease ago at most
+                # Renewed a third of the lease ago at most.
+                self.assertGreater(time.monotonic() - killed, LEASE / 2)
 
 
 class DyingOverTls(Dying):
@@ -153,8 +167,10 @@ class DyingOverTls(Dying):
         made.make("alice", "pawl:client:alice")
         cls.names = [made.path(name) for name in ("ca.crt", "alice.crt", "alice.key")]
         cls.files = dict(zip(("ca_file", "cert_file", "key_file"), cls.names))
-        settings = "ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = required\n"
-        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _, name: settings.format(os.path.dirname(cls.names[0]), name))
+        settings = ("ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = "
+                    "required\n")
+        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _,
+                                       name: settings.format(os.path.dirname(cls.names[0]), name))
         cls.addClassCleanup(cls.cluster.__exit__)
         cls.cluster.start_all()
 

@@ -23,7 +23,8 @@ class Elections(AsyncCase):
     async def test_one_leads_and_the_next_follows_when_it_resigns(self):
         a, b = self.candidate("a", value="at a"), self.candidate("b", value="at b")
         first = await a.campaign()
-        self.assertEqual((first.leading, (await b.leader()).name, (await b.leader()).value), (True, "a", b"at a"))
+        self.assertEqual((first.leading, (await b.leader()).name, (await b.leader()).value),
+                         (True, "a", b"at a"))
         task = asyncio.create_task(b.campaign().acquire())
         await self.waits(a, "b")
         await first.resign()
@@ -96,7 +97,8 @@ class Elections(AsyncCase):
 
     async def test_one_who_is_more_important_takes_over_and_one_who_is_less_does_not(self):
         a = self.candidate("a", priority=5)
-        low, high = self.candidate("low", priority=4, takeover=True), self.candidate("high", priority=6, takeover=True)
+        low, high = (self.candidate("low", priority=4, takeover=True),
+                     self.candidate("high", priority=6, takeover=True))
         leadership = await a.campaign()
         tasks = [asyncio.create_task(low.campaign().acquire())]
         await self.waits(a, "low")
@@ -142,11 +144,14 @@ class Elections(AsyncCase):
 class Blocking(Case):
     def test_an_election_is_won_observed_and_handed_over(self):
         with pawl.connect(self.endpoints) as one, pawl.connect(self.endpoints) as two:
-            a, b = one.election(self.key, candidate="a", value="x"), two.election(self.key, candidate="b")
+            a, b = (one.election(self.key, candidate="a", value="x"),
+                    two.election(self.key, candidate="b"))
             with b.observe() as leaders:
                 self.assertIsNone(next(leaders))
                 with a.campaign() as leadership:
-                    self.assertEqual((a.leader(), leadership.leading), (pawl.Leader("a", b"x", leadership.token, "", *self.me()), True))
+                    self.assertEqual((a.leader(), leadership.leading),
+                                     (pawl.Leader("a", b"x", leadership.token, "", *self.me()),
+                                      True))
                     self.assertEqual(leaders.change(10).name, "a")
                     leadership.proclaim("y")
                     self.assertEqual(leaders.change(10).value, b"y")

@@ -69,7 +69,8 @@ class Failures(Case):
 
     def test_without_a_majority_the_lock_is_given_up_before_its_time_is_over(self):
         lock = self.client.lock(self.key, lease=2).acquire()
-        stopped = [self.cluster.nodes[name] for name in self.cluster.names if name != self.node().name]
+        stopped = [self.cluster.nodes[name] for name in self.cluster.names
+                   if name != self.node().name]
         for node in stopped:
             node.signal(signal.SIGSTOP)
         try:
@@ -78,7 +79,8 @@ class Failures(Case):
         finally:
             for node in stopped:
                 node.signal(signal.SIGCONT)
-        self.assertIsInstance(error, (pawl.NoQuorumError, pawl.WaitTimeoutError, pawl.UnreachableError))
+        self.assertIsInstance(error, (pawl.NoQuorumError, pawl.WaitTimeoutError,
+                                      pawl.UnreachableError))
         self.assertGreater(left, 0.0)
         with self.assertRaises(type(error)):
             lock.check()
@@ -120,9 +122,11 @@ class Tls(Case):
         os.mkdir(os.path.join(folder, "other"))
         cls.others = Certificates(os.path.join(folder, "other"))
         path = cls.certificates.path
-        settings = "ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = required\n"
+        settings = ("ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = "
+                    "required\n")
         folder_of = os.path.dirname(path("ca.crt"))
-        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _, name: settings.format(folder_of, name))
+        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _,
+                                       name: settings.format(folder_of, name))
         cls.addClassCleanup(cls.cluster.__exit__)
         cls.cluster.start_all()
 
@@ -132,8 +136,11 @@ class Tls(Case):
         self.endpoints = ["tls://" + address for address in self.cluster.clients.values()]
 
     def test_a_lock_is_kept_over_tls_and_shows_the_name_in_the_certificate(self):
-        files = dict(ca_file=self.path("ca.crt"), cert_file=self.path("alice.crt"), key_file=self.path("alice.key"))
-        with pawl.connect(self.endpoints, **files) as client, client.lock(self.key, lease=1, value="x" * 60000) as lock:
+        files = dict(ca_file=self.path("ca.crt"), cert_file=self.path("alice.crt"),
+                     key_file=self.path("alice.key"))
+        with pawl.connect(self.endpoints,
+                          **files) as client, client.lock(self.key, lease=1,
+                                                          value="x" * 60000) as lock:
             entry = client.get(self.key)
             self.assertEqual((entry.lock_id, len(entry.value)), (lock.lock_id, 60000))
             self.assertIn("alice", entry.identity)
@@ -142,8 +149,10 @@ class Tls(Case):
 
     def test_who_is_not_trusted_is_not_talked_to_and_told_at_once(self):
         began = time.monotonic()
-        for files in (dict(ca_file=self.others.path("ca.crt")), dict(ca_file=self.path("ca.crt"), server_name="other.example"),
-                      dict(ca_file=self.path("ca.crt"))):  # the last one has no certificate of its own
+        for files in (dict(ca_file=self.others.path("ca.crt")),
+                      dict(ca_file=self.path("ca.crt"), server_name="other.example"),
+                      # The last one has no certificate of its own.
+                      dict(ca_file=self.path("ca.crt"))):
             with pawl.connect(self.endpoints, timeout=20, **files) as client:
                 with self.assertRaises(pawl.TlsError, msg=files):
                     client.ping()

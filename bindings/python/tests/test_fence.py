@@ -19,7 +19,8 @@ class Checksum(unittest.TestCase):
     def test_it_is_siphash(self):
         """The vectors of its authors: key 00 to 0f, bytes 00, 01, ..."""
         key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
-        for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137), (8, 0x93F5F5799A932462), (15, 0xA129CA6149BE45E5)):
+        for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137),
+                             (8, 0x93F5F5799A932462), (15, 0xA129CA6149BE45E5)):
             self.assertEqual(_siphash.siphash(key, bytes(range(size))), wanted)
 
 
@@ -42,7 +43,8 @@ class Stores(unittest.TestCase):
                 self.assertTrue(store.check("a", 5))
                 self.assertFalse(store.check("a", 4))
                 self.assertTrue(store.check("b", 1))
-                self.assertEqual((store.highest("a"), store.highest("b"), store.highest("c")), (5, 1, 0))
+                self.assertEqual((store.highest("a"), store.highest("b"), store.highest("c")),
+                                 (5, 1, 0))
 
     def test_readers_do_not_disturb_each_other_but_stop_older_writers(self):
         with FenceStore(self.path) as store:
@@ -104,7 +106,8 @@ class Stores(unittest.TestCase):
             for token in (5, 6, 7):
                 store.check("a", token)
         whole = bytearray(open(self.path, "rb").read())
-        for at in range(len(_fence_file.HEADER) + 2 * 29):  # of the last record any end may be missing
+        # Of the last record any end may be missing.
+        for at in range(len(_fence_file.HEADER) + 2 * 29):
             whole[at] ^= 1
             with open(self.path, "wb") as f:
                 f.write(whole)
@@ -117,10 +120,12 @@ class Stores(unittest.TestCase):
             FenceStore(self.path)
 
     def test_a_file_that_grows_is_written_anew_and_knows_the_same(self):
-        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 20), FenceStore(self.path) as one, FenceStore(self.path) as two:
+        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST",
+                               20), FenceStore(self.path) as one, FenceStore(self.path) as two:
             for token in range(1, 101):
                 self.assertTrue((one if token % 3 else two).check("a", token))
-                self.assertFalse((two if token % 3 else one).check("a", token - 1) if token > 1 else False)
+                self.assertFalse((two if token % 3 else one).check("a", token - 1)
+                                 if token > 1 else False)
             one.check("b", 3, "shared")
         self.assertLess(os.path.getsize(self.path), 1000)
         with FenceStore(self.path) as store:
@@ -137,14 +142,16 @@ class Stores(unittest.TestCase):
 
     def test_what_is_no_file_is_no_store(self):
         os.mkfifo(self.path)
-        for path in (self.path, os.path.dirname(self.path), self.path + "/x", self.path + ".missing/x"):
+        for path in (self.path, os.path.dirname(self.path), self.path + "/x",
+                     self.path + ".missing/x"):
             with self.assertRaises(FenceError, msg=path):
                 FenceStore(path)
 
     def test_a_disk_that_did_not_confirm_a_token_is_not_believed_any_more(self):
         with FenceStore(self.path) as store:
             store.check("a", 5)
-            with mock.patch("os.fdatasync", side_effect=OSError(5, "Input/output error")), self.assertRaises(FenceError):
+            failure = OSError(5, "Input/output error")
+            with mock.patch("os.fdatasync", side_effect=failure), self.assertRaises(FenceError):
                 store.check("a", 6)
             for token in (5, 7):
                 with self.assertRaises(FenceError):
@@ -176,7 +183,8 @@ class Stores(unittest.TestCase):
     def test_a_write_that_failed_leaves_the_store_as_it_was(self):
         with FenceStore(self.path) as store:
             store.check("a", 5)
-            with mock.patch("os.pwrite", side_effect=OSError(28, "No space left on device")), self.assertRaises(FenceError):
+            failure = OSError(28, "No space left on device")
+            with mock.patch("os.pwrite", side_effect=failure), self.assertRaises(FenceError):
                 store.check("a", 6)
             self.assertEqual(store.highest("a"), 5)
             self.assertTrue(store.check("a", 5) and store.check("a", 6))

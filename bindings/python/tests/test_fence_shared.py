@@ -14,7 +14,8 @@ from pawl import FenceError, FenceStore, _fence, _fence_file
 SHELL = """
 for token; do
 	began=$EPOCHREALTIME
-	"$PAWL" fence check "$FILE" k "$token" 2>/dev/null && echo "$token $began $EPOCHREALTIME" || [ $? = 1 ] || exit 3
+	"$PAWL" fence check "$FILE" k "$token" 2>/dev/null &&
+		echo "$token $began $EPOCHREALTIME" || [ $? = 1 ] || exit 3
 done
 """
 PYTHON = """
@@ -35,7 +36,8 @@ class Shared(unittest.TestCase):
         self.path = os.path.join(folder.name, "fence")
 
     def pawl(self, *words):
-        run = subprocess.run([os.environ["PAWL"], "fence", *map(str, words)], capture_output=True, text=True)
+        run = subprocess.run([os.environ["PAWL"], "fence", *map(str, words)], capture_output=True,
+                             text=True)
         return run.returncode, run.stdout.strip(), run.stderr
 
     def passes(self, name, token, *more):
@@ -49,17 +51,21 @@ class Shared(unittest.TestCase):
     def test_either_reads_what_the_other_wrote(self):
         self.assertTrue(self.passes("a", 5))
         with FenceStore(self.path) as store:
-            self.assertEqual((store.highest("a"), store.check("a", 4), store.check("a", 7)), (5, False, True))
+            self.assertEqual((store.highest("a"), store.check("a", 4), store.check("a", 7)),
+                             (5, False, True))
             self.assertFalse(self.passes("a", 6))
             self.assertTrue(self.passes("a", 2**63 - 1) and self.passes("é/ ü" * 100, 3))
-            self.assertEqual((store.check("a", 8), store.highest("a"), store.highest("é/ ü" * 100)), (False, 2**63 - 1, 3))
+            self.assertEqual((store.check("a", 8), store.highest("a"), store.highest("é/ ü" * 100)),
+                             (False, 2**63 - 1, 3))
             self.assertTrue(store.check("b", 2) and store.check("n" * 1024, 9))
         self.assertEqual((self.highest("b"), self.highest("n" * 1024)), (2, 9))
 
     def test_readers_of_either_stop_older_writers_of_the_other(self):
         with FenceStore(self.path) as store:
-            self.assertTrue(store.check("a", 5) and self.passes("a", 9, "--shared") and store.check("a", 7, "shared"))
-            self.assertFalse(store.check("a", 8) or store.check("a", 4, "shared") or self.passes("a", 8))
+            self.assertTrue(store.check("a", 5) and self.passes("a", 9, "--shared")
+                            and store.check("a", 7, "shared"))
+            self.assertFalse(store.check("a", 8) or store.check("a", 4, "shared")
+                             or self.passes("a", 8))
             self.assertTrue(store.check("b", 9, "shared") and self.passes("b", 7, "--shared"))
             self.assertFalse(self.passes("b", 8))
 
@@ -85,7 +91,8 @@ class Shared(unittest.TestCase):
                 store.check("a", token)
         whole = open(self.path, "rb").read()
         draw = random.Random(7)
-        files = [b"something else\n", b"pawl-python-fence 1\n", b"pawl fence 2\n\0\0\0", bytes(17), bytes(16), bytes(5), b"", whole + bytes(2000)]
+        files = [b"something else\n", b"pawl-python-fence 1\n", b"pawl fence 2\n\0\0\0", bytes(17),
+                 bytes(16), bytes(5), b"", whole + bytes(2000)]
         for _ in range(30):
             bad = bytearray(whole)
             bad[draw.randrange(len(bad))] ^= 1 << draw.randrange(8)
@@ -113,11 +120,13 @@ class Shared(unittest.TestCase):
                 store.check("a", token)
             self.assertLess(os.path.getsize(self.path), 20 * 29)
         self.assertEqual((self.highest("a"), os.stat(self.path).st_mode & 0o777), (59, 0o640))
-        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 10**9), FenceStore(self.path) as store:
+        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST",
+                               10**9), FenceStore(self.path) as store:
             for token in range(60, 1100):
                 store.check("a", token)
             self.assertTrue(self.passes("a", 1100))
-            self.assertEqual(os.path.getsize(self.path), len(_fence_file.HEADER) + 29)  # the other one has written it anew
+            # The other one has written it anew.
+            self.assertEqual(os.path.getsize(self.path), len(_fence_file.HEADER) + 29)
             self.assertFalse(store.check("a", 1099))
             self.assertTrue(store.check("a", 1101))
         self.assertFalse(self.passes("a", 1100))
@@ -129,15 +138,18 @@ class Shared(unittest.TestCase):
         for i in range(4):
             tokens = [str(min(t + draw.randrange(12), 300)) for t in range(1 + i, 301, 2)]
             command = ["bash", "-c", SHELL, "loop"] if i < 2 else [sys.executable, "-c", PYTHON]
-            running.append(subprocess.Popen(command + tokens, stdout=subprocess.PIPE, text=True, env=env))
+            running.append(subprocess.Popen(command + tokens, stdout=subprocess.PIPE, text=True,
+                                            env=env))
         passed = []
         for one in running:
             lines = one.communicate(timeout=60)[0].splitlines()
             self.assertEqual(one.returncode, 0)
             self.assertTrue(lines)
-            passed += [(int(token), float(began), float(ended)) for token, began, ended in map(str.split, lines)]
+            passed += [(int(token), float(began), float(ended))
+                       for token, began, ended in map(str.split, lines)]
         for token, began, _ in passed:
-            self.assertLessEqual(max([t for t, _, ended in passed if ended < began], default=0), token)
+            before = [t for t, _, ended in passed if ended < began]
+            self.assertLessEqual(max(before, default=0), token)
         self.assertEqual(self.highest("k"), max(token for token, _, _ in passed))
 
 

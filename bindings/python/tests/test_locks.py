@@ -24,9 +24,11 @@ class Locks(BlockingCase):
     def test_a_lock_is_held_in_the_block_and_free_behind_it(self):
         with self.client.lock(self.key, lease=10, value="v") as lock:
             self.assertTrue(lock.held and 9 < lock.valid < 10)
-            self.assertEqual((lock.key, len(lock.lock_id), lock.mode), (self.key.encode(), 32, "exclusive"))
+            self.assertEqual((lock.key, len(lock.lock_id), lock.mode),
+                             (self.key.encode(), 32, "exclusive"))
             entry = self.client.get(self.key)
-            self.assertEqual((entry.held, entry.value, entry.token, entry.lock_id), (True, b"v", lock.token, lock.lock_id))
+            self.assertEqual((entry.held, entry.value, entry.token, entry.lock_id),
+                             (True, b"v", lock.token, lock.lock_id))
             self.assertEqual((entry.pid, entry.owner), (os.getpid(), self.client.owner))
         self.assertEqual((lock.valid, lock.held), (0.0, False))
         self.assertFalse(self.client.get(self.key, quorum=True).held)
@@ -43,7 +45,8 @@ class Locks(BlockingCase):
         with other.lock(self.key) as lock:
             with self.assertRaises(pawl.HeldError) as caught:
                 self.client.lock(self.key, wait=0).acquire()
-            self.assertEqual((caught.exception.holder["owner"], caught.exception.holder["token"]), (b"somebody", lock.token))
+            self.assertEqual((caught.exception.holder["owner"], caught.exception.holder["token"]),
+                             (b"somebody", lock.token))
 
     def test_a_wait_ends_in_time(self):
         with self.connect().lock(self.key):
@@ -90,7 +93,8 @@ class Locks(BlockingCase):
 
     def test_without_renewal_it_runs_out_and_says_so_before(self):
         lost = threading.Event()
-        lock = self.client.lock(self.key, lease=0.6, renew=False, on_lost=lambda lock, error: lost.set()).acquire()
+        lock = self.client.lock(self.key, lease=0.6, renew=False, on_lost=lambda lock,
+                                error: lost.set()).acquire()
         self.assertTrue(lost.wait(5))
         self.assertGreater(lock.valid, 0.0)
         self.assertIsInstance(lock.error, pawl.WaitTimeoutError)
@@ -100,7 +104,8 @@ class Locks(BlockingCase):
     def test_a_lock_that_was_broken_is_lost_and_the_block_ends_with_that(self):
         seen = []
         with self.assertRaises(pawl.LostError):
-            with self.client.lock(self.key, lease=1, on_lost=lambda lock, error: seen.append((lock, error))) as lock:
+            with self.client.lock(self.key, lease=1, on_lost=lambda lock,
+                                  error: seen.append((lock, error))) as lock:
                 self.assertTrue(self.connect().break_lock(self.key, lock.token, now=True))
                 self.assertIsInstance(lock.wait_lost(10), pawl.LostError)
                 self.assertEqual(lock.valid, 0.0)
@@ -138,7 +143,8 @@ class Locks(BlockingCase):
     def test_who_waits_when_the_client_is_closed_is_told(self):
         with self.connect().lock(self.key):
             other = self.connect()
-            waiting = [InBackground(other.lock(self.key).acquire), InBackground(lambda: [other.ping() for _ in range(10**6)])]
+            waiting = [InBackground(other.lock(self.key).acquire),
+                       InBackground(lambda: [other.ping() for _ in range(10**6)])]
             self.until_waiting(self.client, self.key)
             other.close()
             for one in waiting:
@@ -203,7 +209,8 @@ class Locks(BlockingCase):
 
 class Terms(BlockingCase):
     def test_readers_share_and_a_writer_waits_for_all_of_them(self):
-        with self.client.lock(self.key, mode="shared") as one, self.connect().lock(self.key, mode="shared") as two:
+        with self.client.lock(self.key, mode="shared") as one, \
+                self.connect().lock(self.key, mode="shared") as two:
             self.assertEqual((one.mode, two.mode), ("shared", "shared"))
             self.assertEqual(len(self.client.get(self.key, quorum=True).holders), 2)
             with self.assertRaises(pawl.HeldError):
@@ -228,7 +235,8 @@ class Terms(BlockingCase):
         a, b, c = (self.key + end for end in "abc")
         with self.client.locks([c, a, pawl.Want(b, mode="shared")], lease=10) as locks:
             self.assertEqual([lock.key.decode() for lock in locks], [c, a, b])
-            self.assertEqual(([lock.mode for lock in locks], len(locks)), (["exclusive", "exclusive", "shared"], 3))
+            self.assertEqual(([lock.mode for lock in locks], len(locks)),
+                             (["exclusive", "exclusive", "shared"], 3))
             self.assertTrue(locks.held and locks[a].held)
             with self.assertRaises(pawl.HeldError) as caught:
                 self.client.locks([self.key + "d", a], wait=0).acquire()
@@ -253,7 +261,8 @@ class Terms(BlockingCase):
     def test_keys_of_a_set_are_renewed_and_lost_together(self):
         keys, lost = [self.key + end for end in "ab"], []
         with self.assertRaises(pawl.LostError):
-            with self.client.locks(keys, lease=1, on_lost=lambda lock, error: lost.append(lock.key)) as locks:
+            with self.client.locks(keys, lease=1, on_lost=lambda lock,
+                                   error: lost.append(lock.key)) as locks:
                 time.sleep(1.5)  # longer than the lease
                 locks.check()
                 self.client.break_lock(keys[0], locks[keys[0]].token, now=True)
@@ -331,7 +340,8 @@ class Reading(BlockingCase):
             self.until(lambda: len(self.client.list(self.key).entries) == 7)
             page = self.client.list(self.key, limit=3)
             self.assertEqual(([e.key.decode() for e in page.entries], page.more), (keys[:3], True))
-            self.assertEqual([e.key.decode() for e in self.client.list(self.key, after=keys[4]).entries], keys[5:])
+            self.assertEqual([e.key.decode()
+                              for e in self.client.list(self.key, after=keys[4]).entries], keys[5:])
             self.assertEqual([e.key.decode() for e in self.client.keys(self.key)], keys)
 
     def test_waits_end_when_the_key_is_taken_and_when_it_is_free(self):
@@ -346,19 +356,27 @@ class Reading(BlockingCase):
     def test_waiters_of_a_prefix_are_listed_with_their_keys(self):
         keys = [self.key + "/a", self.key + "/b"]
         with self.client.locks(keys):
-            waiting = [InBackground(lambda key=key: self.connect(label="l").lock(key, wait=20).acquire().release()) for key in keys]
+            def acquire(key):
+                self.connect(label="l").lock(key, wait=20).acquire().release()
+
+            waiting = [InBackground(acquire, key) for key in keys]
             self.until(lambda: len(self.client.waiters(prefix=self.key)) == 2)
-            self.assertEqual([(w.key.decode(), w.label) for w in self.client.waiters(prefix=self.key)], [(key, "l") for key in keys])
+            self.assertEqual([(w.key.decode(), w.label)
+                              for w in self.client.waiters(prefix=self.key)],
+                             [(key, "l") for key in keys])
         for one in waiting:
             one.result()
 
     def test_every_master_says_what_it_knows_of_a_key(self):
         with self.client.lock(self.key, label="nightly") as lock:
             said = self.client.explain(self.key)
-            self.assertEqual((said.entry.held, said.entry.token, said.entry.label), (True, lock.token, "nightly"))
+            self.assertEqual((said.entry.held, said.entry.token, said.entry.label),
+                             (True, lock.token, "nightly"))
             self.assertEqual(sorted(m.node for m in said.masters), ["a", "b", "c"])
-            self.assertEqual([sum(m.home for m in said.masters), {m.state for m in said.masters}], [1, {"voting"}])
-            self.assertGreaterEqual(sum(r.token == lock.token for m in said.masters for r in m.records), 2)
+            self.assertEqual([sum(m.home for m in said.masters), {m.state for m in said.masters}],
+                             [1, {"voting"}])
+            self.assertGreaterEqual(sum(r.token == lock.token for m in said.masters
+                                        for r in m.records), 2)
 
     def test_status_and_any_other_method_can_be_called(self):
         self.assertEqual(sorted(self.client.status()["masters"]), ["a", "b", "c"])

@@ -6,22 +6,27 @@ import unittest
 
 from pawl._msgpack import DEPTH_MAX, Decoder, FormatError, pack, unpack
 
-EDGES = [0, 1, 31, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**64 - 1]
+EDGES = [0, 1, 31, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1,
+         2**64 - 1]
 
 
 class Packing(unittest.TestCase):
     def test_what_is_packed_comes_back_the_same(self):
-        values = [None, True, False, "", "a", "ä" * 40, b"", b"\x00\xff" * 200, b"x" * 70000, [], [1, [2, [b"3"]]], {}, {"a": {"b": [None]}}]
-        values += EDGES + [-n for n in EDGES if n <= 2**63] + ["x" * 70000, list(range(20)), {str(n): n for n in range(70000)}]
+        values = [None, True, False, "", "a", "ä" * 40, b"", b"\x00\xff" * 200, b"x" * 70000, [],
+                  [1, [2, [b"3"]]], {}, {"a": {"b": [None]}}]
+        values += EDGES + [-n for n in EDGES if n <= 2**63] + ["x" * 70000, list(range(20)),
+                                                               {str(n): n for n in range(70000)}]
         for value in values:
             self.assertEqual(unpack(pack(value)), value)
 
     def test_numbers_take_the_least_room(self):
-        for number, size in ((0, 1), (127, 1), (128, 2), (256, 3), (65536, 5), (2**32, 9), (-1, 1), (-32, 1), (-33, 2), (-129, 3), (-32769, 5)):
+        for number, size in ((0, 1), (127, 1), (128, 2), (256, 3), (65536, 5), (2**32, 9), (-1, 1),
+                             (-32, 1), (-33, 2), (-129, 3), (-32769, 5)):
             self.assertEqual(len(pack(number)), size, number)
 
     def test_any_width_is_understood(self):
-        for tag, form in ((0xCC, ">B"), (0xCD, ">H"), (0xCE, ">I"), (0xCF, ">Q"), (0xD0, ">b"), (0xD1, ">h"), (0xD2, ">i"), (0xD3, ">q")):
+        for tag, form in ((0xCC, ">B"), (0xCD, ">H"), (0xCE, ">I"), (0xCF, ">Q"), (0xD0, ">b"),
+                          (0xD1, ">h"), (0xD2, ">i"), (0xD3, ">q")):
             self.assertEqual(unpack(bytes([tag]) + struct.pack(form, 5)), 5)
         for head in (b"\xa2", b"\xd9\x02", b"\xda\x00\x02", b"\xdb\x00\x00\x00\x02"):
             self.assertEqual(unpack(head + b"hi"), "hi")
@@ -46,18 +51,21 @@ class Packing(unittest.TestCase):
 
 class Decoding(unittest.TestCase):
     def test_pieces_of_any_size_give_the_same_messages(self):
-        messages = [[1, 7, None, {"keys": [{"key": b"a" * 300, "held": True}] * 20}], [2, "event", [{"watch": 1}]], [1, 8, {"code": "held"}, None]]
+        messages = [[1, 7, None, {"keys": [{"key": b"a" * 300, "held": True}] * 20}],
+                    [2, "event", [{"watch": 1}]], [1, 8, {"code": "held"}, None]]
         stream = b"".join(map(pack, messages))
         for step in (1, 2, 3, 7, 100, len(stream)):
             decoder = Decoder()
-            found = [m for i in range(0, len(stream), step) for m in decoder.feed(stream[i : i + step])]
+            found = [m for i in range(0, len(stream), step)
+                     for m in decoder.feed(stream[i : i + step])]
             self.assertEqual(found, messages, step)
             self.assertEqual(decoder.pending, 0)
 
     def test_a_large_message_in_small_pieces_costs_no_more_than_its_length(self):
         message = [1, 1, None, {"keys": [b"k" * 20] * 30000}]
         stream, decoder, found = pack(message), Decoder(), []
-        for i in range(0, len(stream), 500):  # thousands of times over the whole message would take minutes
+        # Thousands of times over the whole message would take minutes.
+        for i in range(0, len(stream), 500):
             found += decoder.feed(stream[i : i + 500])
         self.assertEqual(found, [message])
 
@@ -78,7 +86,8 @@ class Decoding(unittest.TestCase):
                 pass
 
     def test_changed_messages_are_refused_or_understood_but_never_fail_otherwise(self):
-        draw, good = random.Random(8), pack([1, 7, None, {"keys": [{"key": b"a", "held": True, "slots": [1, 2]}]}])
+        draw, good = (random.Random(8),
+                      pack([1, 7, None, {"keys": [{"key": b"a", "held": True, "slots": [1, 2]}]}]))
         for _ in range(3000):
             data = bytearray(good)
             for _ in range(draw.randrange(1, 4)):
@@ -89,7 +98,8 @@ class Decoding(unittest.TestCase):
                 pass
 
     def test_more_than_the_limits_is_refused_when_it_is_announced(self):
-        for data in (b"\xdb\xff\xff\xff\xff", b"\xc6\x01\x00\x00\x01", b"\xdd\xff\xff\xff\xff", b"\xdf\x00\x10\x00\x00", b"\x91" * (DEPTH_MAX + 1)):
+        for data in (b"\xdb\xff\xff\xff\xff", b"\xc6\x01\x00\x00\x01", b"\xdd\xff\xff\xff\xff",
+                     b"\xdf\x00\x10\x00\x00", b"\x91" * (DEPTH_MAX + 1)):
             with self.assertRaises(FormatError):
                 list(Decoder().feed(data))
         with self.assertRaises(FormatError):

@@ -1,4 +1,5 @@
-"""What the client does when a node says what it should not, or nothing: played by scripts, against a real client."""
+"""What the client does when a node says what it should not, or nothing: played by scripts, against
+a real client."""
 
 import asyncio
 import unittest
@@ -17,7 +18,8 @@ class Misbehaving(ScriptedCase):
             await alone.ping()
 
     async def test_a_node_that_is_silent_is_pinged_and_then_left(self):
-        deaf, good = Script(get=lambda p: Script.SILENT, ping=lambda p: Script.SILENT), Script(get=lambda p: {"held": False})
+        deaf, good = (Script(get=lambda p: Script.SILENT, ping=lambda p: Script.SILENT),
+                      Script(get=lambda p: {"held": False}))
         client = await self.client(deaf, good, silence=0.2)
         self.assertFalse((await client.get("k")).held)
         self.assertEqual([method for method, _ in deaf.asked], ["get", "ping"])
@@ -29,7 +31,7 @@ class Misbehaving(ScriptedCase):
             await client.get("k")
         self.assertEqual(client.endpoint, slow.endpoint)
 
-    async def test_an_acquire_is_repeated_at_the_next_node_with_the_same_lock_id_and_what_is_left_of_the_wait(self):
+    async def test_an_acquire_is_repeated_at_the_next_node_with_the_rest_of_the_wait(self):
         bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
         lock = await (await self.client(bad, good)).lock("k", lease=10, wait=10)
         first, second = bad.of("acquire")[0], good.of("acquire")[0]
@@ -44,7 +46,8 @@ class Misbehaving(ScriptedCase):
         await self.until(lambda: [r for r in good.of("release") if r["lock_id"] == spent])
 
     async def test_where_no_node_has_a_quorum_that_is_the_answer(self):
-        client = await self.client(Script(get=lambda p: Refuse("no_quorum", votes=1)), Script(get=lambda p: Refuse("no_quorum", votes=0)))
+        client = await self.client(Script(get=lambda p: Refuse("no_quorum", votes=1)),
+                                   Script(get=lambda p: Refuse("no_quorum", votes=0)))
         with self.assertRaises(pawl.NoQuorumError) as caught:
             await client.get("k", quorum=True)
         self.assertEqual(caught.exception.details["votes"], 0)
@@ -64,7 +67,7 @@ class Misbehaving(ScriptedCase):
         await client.ping()  # would come after it
         self.assertEqual(node.of("release"), [])
 
-    async def test_an_error_that_leaves_it_open_whether_the_key_is_held_is_followed_by_a_release(self):
+    async def test_an_error_that_leaves_open_whether_the_key_is_held_is_followed_by_a_release(self):
         broken = Script(acquire=lambda p: Refuse("unsure"))
         with self.assertRaises(pawl.UnsureError):
             await (await self.client(broken)).lock("k")
@@ -78,19 +81,22 @@ class Misbehaving(ScriptedCase):
         self.assertEqual(refused.of("release"), [])
 
     async def test_an_update_whose_answer_was_lost_is_never_repeated(self):
-        bad, good = Script(update=lambda p: Script.HANG_UP, acquire=lambda p: GRANT), Script(update=lambda p: {})
+        bad, good = (Script(update=lambda p: Script.HANG_UP, acquire=lambda p: GRANT),
+                     Script(update=lambda p: {}))
         lock = await (await self.client(bad, good)).lock("k")
         with self.assertRaises(pawl.UnsureError):
             await lock.update("v")
         self.assertEqual(good.of("update"), [])
 
     async def test_the_last_word_of_nodes_that_let_nobody_in_is_told_at_once(self):
-        client = await self.client(Script(ping=lambda p: Refuse("denied", last_word=True)), timeout=30)
+        client = await self.client(Script(ping=lambda p: Refuse("denied", last_word=True)),
+                                   timeout=30)
         with self.assertRaises(pawl.DeniedError):
             await asyncio.wait_for(client.ping(), 5)
 
     async def test_a_ping_that_is_refused_as_busy_is_no_last_word(self):
-        busy, other = Script(acquire=lambda p: Script.SILENT, ping=lambda p: Refuse("busy")), Script()
+        busy, other = (Script(acquire=lambda p: Script.SILENT, ping=lambda p: Refuse("busy")),
+                       Script())
         client = await self.client(busy, other, silence=0.2, timeout=1)
         with self.assertRaises(pawl.PawlError):
             await client.lock("k", wait=0.5)
@@ -98,16 +104,19 @@ class Misbehaving(ScriptedCase):
         self.assertEqual((len(busy.of("acquire")), other.asked), (1, []))
 
     async def test_extensions_are_tried_again_until_they_succeed_and_bring_a_higher_token(self):
-        tries = iter([Refuse("no_quorum"), {"locks": [{"error": {"code": "unsure"}}]}, {"locks": []}, {"locks": "?"}])
+        tries = iter([Refuse("no_quorum"), {"locks": [{"error": {"code": "unsure"}}]},
+                      {"locks": []}, {"locks": "?"}])
         good = Script(acquire=lambda p: dict(GRANT, valid_ms=890),
                       extend=lambda p: next(tries, {"locks": [{"valid_ms": 890, "token": 9}]}))
         lock = await (await self.client(good)).lock("k", lease=0.9)
         await self.until(lambda: lock.token == 9)
         self.assertTrue(lock.held)
-        self.assertEqual({(e["locks"][0]["lock_id"], e["deadline_kept"]) for e in good.of("extend")}, {(lock.lock_id, True)})
+        self.assertEqual({(e["locks"][0]["lock_id"], e["deadline_kept"])
+                          for e in good.of("extend")}, {(lock.lock_id, True)})
 
     async def test_an_extension_after_the_deadline_brings_nothing_back(self):
-        held_up = Script(acquire=lambda p: dict(GRANT, valid_ms=150), extend=lambda p: Script.SILENT)
+        held_up = Script(acquire=lambda p: dict(GRANT, valid_ms=150),
+                         extend=lambda p: Script.SILENT)
         lock = await (await self.client(held_up)).lock("k", lease=0.2, warn=0.0)
         await asyncio.wait_for(lock.wait_lost(), 5)
         self.assertEqual(lock.valid, 0.0)
@@ -116,7 +125,8 @@ class Misbehaving(ScriptedCase):
     async def test_answers_to_nothing_and_notifications_of_later_versions_are_skipped(self):
         def noise(params):
             for writer in node.writers:
-                writer.write(pack([1, 4711, None, {}]) + pack([2, "later", [{}]]) + pack([2, "event", []]) + pack([2, "event", [{"watch": 9}]]))
+                writer.write(pack([1, 4711, None, {}]) + pack([2, "later", [{}]])
+                             + pack([2, "event", []]) + pack([2, "event", [{"watch": 9}]]))
             return {"held": False, "later": {"a": [1]}}
 
         node = Script(get=noise)
@@ -125,7 +135,8 @@ class Misbehaving(ScriptedCase):
     async def test_what_is_no_message_ends_the_connection(self):
         for strange in ([1, 2], 7, [1, "x", None, {}], {"a": 1}):
             node = Script()
-            node.answers["ping"] = lambda p: [writer.write(pack(strange)) for writer in node.writers] and Script.SILENT
+            node.answers["ping"] = lambda p: [writer.write(pack(strange))
+                                              for writer in node.writers] and Script.SILENT
             client = await self.client(node, Script())
             await client.ping()
             self.assertNotEqual(client.endpoint, node.endpoint, strange)

@@ -13,11 +13,13 @@ class Endpoints(unittest.TestCase):
     def test_all_forms_are_understood(self):
         found = _endpoint.parse("a:1, tls://b.example:2,unix:/run/p.sock,[::1]:3,tls://[fe80::1]:4")
         self.assertEqual([(e.host, e.port, e.path, e.tls) for e in found], [
-            ("a", 1, "", False), ("b.example", 2, "", True), ("", 0, "/run/p.sock", False), ("::1", 3, "", False), ("fe80::1", 4, "", True)])
+            ("a", 1, "", False), ("b.example", 2, "", True), ("", 0, "/run/p.sock", False),
+            ("::1", 3, "", False), ("fe80::1", 4, "", True)])
         self.assertEqual(len(_endpoint.parse(["a:1", "b:2"])), 2)
 
     def test_what_is_none_is_named(self):
-        for wrong in ("", ",", "a", "a:", ":1", "a:0", "a:65536", "a:x", "http://a:1", "unix:p", "::1:3", ["a:1"] * 33):
+        for wrong in ("", ",", "a", "a:", ":1", "a:0", "a:65536", "a:x", "http://a:1", "unix:p",
+                      "::1:3", ["a:1"] * 33):
             with self.assertRaises(ValueError, msg=wrong):
                 _endpoint.parse(wrong)
 
@@ -34,16 +36,20 @@ class Clocks(unittest.TestCase):
 
 class Maps(unittest.TestCase):
     def test_what_is_missing_or_of_another_kind_has_its_default(self):
-        entry = _types.entry_of({"held": True, "token": "x", "owner": 5, "slots": "no", "holders": [1], "remaining_ms": None})
-        self.assertEqual((entry.held, entry.token, entry.owner, entry.slots, entry.holders, entry.remaining), (True, 0, b"", (), (), 0.0))
+        entry = _types.entry_of({"held": True, "token": "x", "owner": 5, "slots": "no",
+                                 "holders": [1], "remaining_ms": None})
+        self.assertEqual((entry.held, entry.token, entry.owner, entry.slots, entry.holders,
+                          entry.remaining), (True, 0, b"", (), (), 0.0))
 
     def test_a_key_whose_lock_delay_runs_is_held_by_nobody(self):
         entry = _types.entry_of({"held": False, "closing": True, "closing_ms": 1500}, b"k")
         self.assertEqual((entry.held, entry.closing), (False, 1.5))
 
     def test_every_code_has_its_error_and_unknown_ones_are_errors_too(self):
-        self.assertIsInstance(_errors.from_wire({"code": "held", "message": "m", "holder": {"token": 3}}), pawl.HeldError)
-        self.assertEqual(_errors.from_wire({"code": "held", "holder": {"token": 3}}).holder, {"token": 3})
+        self.assertIsInstance(_errors.from_wire({"code": "held", "message": "m",
+                                                 "holder": {"token": 3}}), pawl.HeldError)
+        self.assertEqual(_errors.from_wire({"code": "held", "holder": {"token": 3}}).holder,
+                         {"token": 3})
         unknown = _errors.from_wire({"code": "newer", "message": "m"})
         self.assertEqual((type(unknown), unknown.code), (pawl.PawlError, "newer"))
         self.assertIsInstance(_errors.from_wire(7), pawl.ProtocolError)
@@ -51,9 +57,11 @@ class Maps(unittest.TestCase):
 
 class Wishes(unittest.TestCase):
     def test_what_cannot_be_is_refused_before_anybody_is_asked(self):
-        for wrong in (dict(mode="write"), dict(permits=1), dict(of=3), dict(permits=4, of=3), dict(mode="shared", permits=1, of=2)):
+        for wrong in (dict(mode="write"), dict(permits=1), dict(of=3), dict(permits=4, of=3),
+                      dict(mode="shared", permits=1, of=2)):
             with self.assertRaises(ValueError, msg=wrong):
-                _types.mode_params(wrong.get("mode", "exclusive"), wrong.get("permits", 0), wrong.get("of", 0))
+                _types.mode_params(wrong.get("mode", "exclusive"), wrong.get("permits", 0),
+                                   wrong.get("of", 0))
         for options in (dict(lease=0), dict(lease=-1), dict(lease=10, warn=6)):
             with self.assertRaises(ValueError, msg=options):
                 Options(**options)
@@ -61,7 +69,8 @@ class Wishes(unittest.TestCase):
     def test_the_process_and_its_host_are_shown(self):
         client = mock.Mock(owner=b"me", label="build 7")
         said = Options(priority=-3, value="v").params(client)
-        self.assertEqual((said["pid"], said["owner"], said["label"], said["priority"], said["value"]), (os.getpid(), b"me", "build 7", -3, b"v"))
+        self.assertEqual((said["pid"], said["owner"], said["label"], said["priority"],
+                          said["value"]), (os.getpid(), b"me", "build 7", -3, b"v"))
         self.assertNotIn("lock_delay_ms", said)
 
     def test_a_client_without_a_place_to_go_is_refused(self):

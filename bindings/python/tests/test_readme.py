@@ -26,23 +26,31 @@ async def write_all(token):
 
 
 def debian_can_build():
-    return shutil.which(DEBIAN) and subprocess.run([DEBIAN, "-c", "import ensurepip, setuptools, wheel"], capture_output=True).returncode == 0
+    return (shutil.which(DEBIAN)
+            and subprocess.run([DEBIAN, "-c", "import ensurepip, setuptools, wheel"],
+                               capture_output=True).returncode == 0)
 
 
 class Installing(unittest.TestCase):
-    @unittest.skipUnless(debian_can_build(), "python3-venv, python3-setuptools or python3-wheel is not installed")
+    @unittest.skipUnless(debian_can_build(), "python3-venv, python3-setuptools or python3-wheel is "
+                                             "not installed")
     def test_it_is_installed_as_it_is_said_and_without_downloading_anything(self):
         with open(README, encoding="utf-8") as f:
             commands = re.search(r"```sh\n(.*?)```", f.read(), re.S).group(1)
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(PACKAGE, os.path.join(folder, "bindings", "python"), ignore=shutil.ignore_patterns("__pycache__", "build"))
-            alone = {"PATH": "/usr/bin:/bin", "HOME": folder, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-            run = subprocess.run(["sh", "-ec", commands], cwd=folder, env=alone, capture_output=True, text=True)
+            shutil.copytree(PACKAGE, os.path.join(folder, "bindings", "python"),
+                            ignore=shutil.ignore_patterns("__pycache__", "build"))
+            alone = {"PATH": "/usr/bin:/bin", "HOME": folder, "PIP_NO_INDEX": "1",
+                     "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            run = subprocess.run(["sh", "-ec", commands], cwd=folder, env=alone,
+                                 capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-            where = subprocess.run([os.path.join(folder, "venv", "bin", "python"), "-c", "import pawl.aio; print(pawl.__file__)"], cwd="/",
+            where = subprocess.run([os.path.join(folder, "venv", "bin", "python"), "-c",
+                                    "import pawl.aio; print(pawl.__file__)"], cwd="/",
                                    env=alone, capture_output=True, text=True, check=True).stdout
             self.assertTrue(where.startswith(os.path.join(folder, "venv")), where)
-            self.assertTrue(os.path.exists(os.path.join(os.path.dirname(where.strip()), "py.typed")))
+            self.assertTrue(os.path.exists(os.path.join(os.path.dirname(where.strip()),
+                                                        "py.typed")))
 
 
 class Readme(Case):

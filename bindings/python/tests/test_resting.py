@@ -1,4 +1,5 @@
-"""Requests that a node refuses because their identity has had enough come again when the node says, within their time."""
+"""Requests that a node refuses because their identity has had enough come again when the node says,
+within their time."""
 
 import asyncio
 import time
@@ -14,7 +15,8 @@ def refusing(times, retry_after_ms, answer):
 
     def say(params):
         left[0] -= 1
-        return Refuse("quota", field="rate_per_identity", retry_after_ms=retry_after_ms) if left[0] >= 0 else answer
+        return (Refuse("quota", field="rate_per_identity", retry_after_ms=retry_after_ms)
+                if left[0] >= 0 else answer)
 
     return say
 
@@ -47,7 +49,8 @@ class Resting(ScriptedCase):
     async def test_one_that_rests_can_be_canceled_and_ends_with_its_client(self):
         node = Script(get=refusing(9, 2000, {"held": False}))
         client = await self.client(node)
-        first, second = asyncio.ensure_future(client.get("k")), asyncio.ensure_future(client.get("k"))
+        first, second = (asyncio.ensure_future(client.get("k")),
+                         asyncio.ensure_future(client.get("k")))
         await self.until(lambda: len(node.of("get")) == 2)
         await client.ping()  # its answer is behind the refusals
         first.cancel()

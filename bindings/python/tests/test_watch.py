@@ -29,8 +29,10 @@ class Watches(WatchCase):
                 await lock.downgrade()
                 token = lock.token
             events = await self.take(watch, 4)
-        self.assertEqual([e.type for e in events], ["acquired", "updated", "downgraded", "released"])
-        self.assertEqual({(e.key.decode(), e.entry.token, e.entry.owner) for e in events}, {(self.key, token, b"me")})
+        self.assertEqual([e.type for e in events], ["acquired", "updated", "downgraded",
+                                                    "released"])
+        self.assertEqual({(e.key.decode(), e.entry.token, e.entry.owner) for e in events},
+                         {(self.key, token, b"me")})
         self.assertEqual([e.entry.value for e in events[:2]], [b"1", b"2"])
         self.assertEqual([e.entry.held for e in events], [True, True, True, False])
 
@@ -39,11 +41,13 @@ class Watches(WatchCase):
         async with self.other.locks(keys):
             async with self.client.watch(prefix=self.key) as watch:
                 events = await self.take(watch, 4)
-                self.assertEqual([(e.type, e.key.decode()) for e in events], [("present", key) for key in keys] + [("current", "")])
+                self.assertEqual([(e.type, e.key.decode()) for e in events],
+                                 [("present", key) for key in keys] + [("current", "")])
                 self.assertTrue(watch.current)
         async with self.other.lock(self.key):
             async with self.client.watch(self.key) as watch:
-                self.assertEqual([e.type for e in await self.take(watch, 2)], ["present", "current"])
+                self.assertEqual([e.type for e in await self.take(watch, 2)],
+                                 ["present", "current"])
 
     async def test_a_watch_goes_on_where_another_one_ended(self):
         async with self.client.watch(self.key) as watch:
@@ -56,7 +60,8 @@ class Watches(WatchCase):
     async def test_a_position_that_nobody_knows_is_an_overflow_and_the_present_state(self):
         async with self.other.lock(self.key):
             async with self.client.watch(self.key, since=b"\x01" * 16) as watch:
-                self.assertEqual([e.type for e in await self.take(watch, 3)], ["overflow", "present", "current"])
+                self.assertEqual([e.type for e in await self.take(watch, 3)],
+                                 ["overflow", "present", "current"])
 
     async def test_nothing_is_missed_when_the_connection_breaks(self):
         async with self.client.watch(self.key) as watch:
@@ -66,7 +71,8 @@ class Watches(WatchCase):
                 self.client._failover._link.fail(pawl.UnreachableError("cut by the test"))
                 async with self.other.lock(self.key):
                     pass
-            self.assertEqual([e.type for e in await self.take(watch, 6)], ["acquired", "released"] * 3)
+            self.assertEqual([e.type for e in await self.take(watch, 6)],
+                             ["acquired", "released"] * 3)
 
     async def test_a_program_that_does_not_listen_is_told_of_an_overflow_and_the_state_then(self):
         with unittest.mock.patch("pawl._watch.EVENTS_MAX", 10):
