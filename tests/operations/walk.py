@@ -91,8 +91,8 @@ class Walk:
         self.shell = Shell(directory, self.machines)
         self.holder = None
 
-    # ---- what happens to machines in between, and what must be so afterwards: by words of the
-    # block ----.
+    # ---- what happens to machines between blocks, and what must be so afterwards ----
+    # A word of the block says which of these methods is meant.
 
 
     def before(self, text):

@@ -50,8 +50,8 @@ def check_callback(function: Any, what: str) -> None:
         raise TypeError("%s: a function, not %s" % (what, type(function).__name__))
 
 
-# ---- reading maps that nodes have sent: what is not there, or of another kind, has its default
-# ----.
+# ---- reading maps that nodes have sent ----
+# What is not there, or is of another kind, has its default.
 
 
 

@@ -1,0 +1,341 @@
+"""The attacks of abuse.py. Each is a function that makes connections. It either returns what each of
+them sends for ever, or it is a generator that yields each time that it has begun again."""
+
+import os
+import select
+import selectors
+import socket
+import ssl
+import struct
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import pawltest  # noqa: E402
+import strangers_attack  # noqa: E402
+
+WATCHERS = 2300
+CROWD, CROWD_WATCHES = 500, 20
+# Pairs of an acquire and a release in one piece that is sent again and again.
+PAIRS = 64
+# Locks in one `extend`.
+LOCKS = 4096
+KEYS = 50000
+# Keys with values of 60,000 bytes.
+KEYS_LARGE = 16
+WAITING = 40000
+WAVE, WAVE_KEYS, WAVE_CONNECTIONS = 64000, 16, 16
+# In a second.
+HELLOS = 1300
+
+
+def request(method, **params):
+    return pawltest.pack([0, 1, method, [params]])
+
+
+def id_of(number):
+    return number.to_bytes(16, "big")
+
+
+def connect(address, count, source=None):
+    made = []
+    for _ in range(count):
+        s = socket.create_connection(pawltest.split(address),
+                                     source_address=(source, 0) if source else None)
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.append(s)
+    return made
+
+
+def pairs(number):
+    key, lock = "abuse/%d" % number, id_of(number + 1)
+    pair = request("acquire", key=key, lock_id=lock,
+                   lease_ms=10000) + request("release", key=key, lock_id=lock)
+    return pair * PAIRS
+
+
+def attack_pipeline(address):
+    """16 connections that pipeline acquire and release"""
+    return {s: pairs(i) for i, s in enumerate(connect(address, 16))}
+
+
+def attack_explain(address):
+    """4 connections that pipeline explain"""
+    return {s: request("explain", key="abuse/%d" % i) * PAIRS
+            for i, s in enumerate(connect(address, 4))}
+
+
+def attack_list(address):
+    """4 connections that pipeline lists of 1,000 keys"""
+    with pawltest.Client(address) as c:
+        for at in range(0, 2000, 100):
+            sent = [c.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+                    for i in range(at, at + 100)]
+            for msgid in sent:
+                c.answer(msgid)
+    return {s: request("list", prefix="abuse/", limit=1000) * PAIRS for s in connect(address, 4)}
+
+
+def hold(address, count):
+    """A connection that has acquired so many keys."""
+    client = pawltest.Client(address, timeout=60)
+    for at in range(0, count, 500):
+        sent = [client.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+                for i in range(at, min(at + 500, count))]
+        for msgid in sent:
+            client.answer(msgid)
+    kept.append(client)
+    return client
+
+
+def attack_keys(address):
+    """4 connections that pipeline lists of what is not there, among 50,000 keys"""
+    hold(address, KEYS)
+    return {s: request("list", prefix="absent/", limit=1000) * PAIRS for s in connect(address, 4)}
+
+
+def waits(address, connections, count, keys):
+    """So many requests that wait for keys that are held, on so many connections; all have been
+    handed over."""
+    made = connect(address, connections)
+    for number, s in enumerate(made):
+        share = range(number, count, connections)
+        s.sendall(b"".join(request("acquire", key="abuse/%d" % (i % keys),
+                                   lock_id=id_of((1 << 32) + i), lease_ms=1000, wait_ms=60000)
+                           for i in share) + request("ping"))
+    for s in made:
+        s.recv(1 << 20)
+    return made
+
+
+def attack_waiters(address):
+    """4 connections that pipeline `waiters` of all keys, while 40,000 wait"""
+    hold(address, 400)
+    kept.extend(waits(address, 16, WAITING, 400))
+    return {s: request("waiters", prefix="") * PAIRS for s in connect(address, 4)}
+
+
+def attack_waves(address):
+    """64,000 that wait for 16 keys, all leave at once, and come again"""
+    hold(address, WAVE_KEYS)
+    yield
+    while True:
+        for s in waits(address, WAVE_CONNECTIONS, WAVE, WAVE_KEYS):
+            s.close()
+        yield
+
+
+def attack_hellos(address):
+    """1,300 replayed ClientHellos a second (over TLS)"""
+    hello, made = strangers_attack.client_hello(), []
+    begun, sent = time.monotonic(), 0
+    while True:
+        # What could not be sent in time is not made up for.
+        sent = max(sent, int((time.monotonic() - begun - 1) * HELLOS))
+        while sent < (time.monotonic() - begun) * HELLOS:
+            made += strangers_attack.open_sockets(address, 1, hello)
+            sent += 1
+            if len(made) > 400:
+                made.pop(0).close()
+        yield
+        time.sleep(0.001)
+
+
+def attack_extend(address):
+    """4 connections that extend 4,096 locks at once, again and again"""
+    with pawltest.Client(address) as c:
+        for i in range(64):
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+    locks = [{"key": "abuse/%d" % (i % 64), "lock_id": id_of(i % 64 + 1), "lease_ms": 60000}
+             for i in range(LOCKS)]
+    return {s: request("extend", locks=locks) for s in connect(address, 4)}
+
+
+def updates(address):
+    """A connection that updates the value of a key that it holds, for ever."""
+    s = connect(address, 1)[0]
+    with pawltest.Client(address) as c:
+        c.call("acquire", key="abuse/0", lock_id=id_of(1), lease_ms=60000, value=b"x")
+    return {s: request("update", key="abuse/0", lock_id=id_of(1), value=b"x" * 100) * PAIRS}
+
+
+def attack_deaf(address):
+    """2,300 watchers that do not read, and a connection that updates what they watch"""
+    for s in connect(address, WATCHERS):
+        s.sendall(request("watch", prefix="abuse/"))
+        kept.append(s)
+    return updates(address)
+
+
+def attack_crowd(address):
+    """500 connections with 20 watches each, and one that updates what they watch"""
+    made = connect(address, CROWD)
+    for s in made:
+        s.sendall(request("watch", key="abuse/0") * CROWD_WATCHES)
+    load = {s: b"" for s in made}
+    load.update(updates(address))
+    return load
+
+
+def answers(address, number):
+    """Asks for 2,000 large answers, and reads none of them."""
+    s = connect(address, 1, "127.0.0.2")[0]
+    s.setblocking(False)
+    kept.append(s)
+    try:
+        s.send(request("get", key="abuse/%d" % (number % KEYS_LARGE)) * 2000)
+    except BlockingIOError:
+        pass
+    return s
+
+
+def attack_memory(address):
+    """64 connections from another address that ask for 2,000 large answers each, read none, and
+    come again when they are closed"""
+    with pawltest.Client(address, source="127.0.0.2") as c:
+        for i in range(KEYS_LARGE):
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
+                   value=b"x" * 60000)
+    made = [answers(address, i) for i in range(64)]
+    yield
+    while True:
+        for i, s in enumerate(made):
+            closed = select.poll()
+            closed.register(s, select.POLLRDHUP)
+            if closed.poll(0):
+                kept.remove(s)
+                s.close()
+                made[i] = answers(address, i)
+        yield
+        time.sleep(0.001)
+
+
+def attack_halves(address):
+    """60 connections that send 4 MiB of a request each, leave before its end, and come again"""
+    size = 4 << 20
+    body = (b"\x94\x00\x01\xa6update\x91\x81\xa5value\xc6" + struct.pack(">I", size - 200)
+            + b"x" * (size - 300))
+    made = {}
+    yield
+    while True:
+        while len(made) < 60:
+            s = connect(address, 1)[0]
+            s.sendall(request("ping"))
+            s.setblocking(False)
+            made[s] = 0
+        for s, at in list(made.items()):
+            try:
+                made[s] = at + s.send(memoryview(body)[at:at + (1 << 18)])
+            except BlockingIOError:
+                pass
+            except OSError:
+                made[s] = len(body)
+            if made[s] >= len(body):
+                del made[s]
+                s.close()
+        yield
+
+
+def in_small_records(address, authority, data, times):
+    """A connection over TLS, and what it is to send: each byte in a record of its own."""
+    s = socket.create_connection(pawltest.split(address))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = authority.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            s.sendall(outgoing.read())
+            incoming.write(s.recv(1 << 16))
+    s.sendall(outgoing.read())
+    for _ in range(times):
+        for at in range(len(data)):
+            tls.write(data[at:at + 1])
+    return s, outgoing.read()
+
+
+def attack_records(address, authority):
+    """16 connections whose TLS records have one byte each (over TLS)"""
+    pings = request("ping") * 300
+    made = dict(in_small_records(address, authority, pings, 8) for _ in range(16))
+    places = dict.fromkeys(made, 0)
+    for s in made:
+        s.setblocking(False)
+    yield
+    while True:
+        for s, data in made.items():
+            try:
+                if places[s] < len(data):
+                    places[s] += s.send(memoryview(data)[places[s]:places[s] + (1 << 20)])
+                s.recv(1 << 20)
+            except BlockingIOError:
+                pass
+        yield
+        time.sleep(0.001)
+
+
+def attack_groups(address):
+    """1,000 requests for two locks wait, 50,000 locks that end with the connection follow"""
+    hold(address, 16)
+    yield
+    while True:
+        c = pawltest.Client(address, timeout=60)
+        for i in range(1000):
+            locks = [{"key": "abuse/%d" % (i % 16), "lock_id": id_of((2 << 32) + 2 * i)},
+                     {"key": "group/%d" % i, "lock_id": id_of((2 << 32) + 2 * i + 1)}]
+            c.send("acquire", locks=locks, lease_ms=5000, wait_ms=4000, release_on_disconnect=True)
+        for at in range(0, 50000, 500):
+            sent = [c.send("acquire", key="single/%d" % i, lock_id=id_of((3 << 32) + i),
+                           lease_ms=20000, release_on_disconnect=True)
+                    for i in range(at, at + 500)]
+            for msgid in sent:
+                try:
+                    c.answer(msgid)
+                except pawltest.Refused:
+                    pass
+            yield
+        c.close()
+
+
+# Connections that stay open and are never read.
+kept = []
+OVER_TLS = {"hellos", "records"}
+WITH_CERTIFICATE = {"records"}
+ATTACKS = {name[7:]: function for name, function in list(globals().items())
+           if name.startswith("attack_")}
+
+
+def write(s, load, at):
+    """Sends what the socket takes of what is sent again and again; how far it came."""
+    try:
+        return (at + s.send(memoryview(load)[at:])) % len(load)
+    except BlockingIOError:
+        return at
+
+
+def attack(name, address, ready, authority):
+    """Sends as much as the node takes, and reads all that it answers, until it is killed."""
+    loads = ATTACKS[name](address, *([authority] if name in WITH_CERTIFICATE else []))
+    if not isinstance(loads, dict):
+        for _ in loads:
+            ready.set()
+    selector, places = selectors.DefaultSelector(), dict.fromkeys(loads, 0)
+    for s, load in loads.items():
+        s.setblocking(False)
+        selector.register(s, selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0))
+    ready.set()
+    while selector.get_map():
+        for key, what in selector.select():
+            s = key.fileobj
+            try:
+                if what & selectors.EVENT_READ and not s.recv(1 << 20):
+                    raise ConnectionResetError
+                if what & selectors.EVENT_WRITE:
+                    places[s] = write(s, loads[s], places[s])
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                selector.unregister(s)
