@@ -92,8 +92,7 @@ class Walk:
         self.holder = None
 
     # ---- what happens to machines between blocks, and what must be so afterwards ----
-    # A word of the block says which of these methods is meant.
-
+    # A text that the block contains says which block it is.
 
     def before(self, text):
         if "replace b r3" in text:
