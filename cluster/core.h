@@ -62,7 +62,7 @@ struct core_limits {
 	/* Bytes of a value; waiters in all, of one key and of one client; tombstones; operations
 	 * under way; and operations that are catching up after their answer. */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds,
-		unfinished;
+		catching_up;
 	/* Holders that share one key. */
 	uint32_t holders_per_key;
 	/* The bounds of section 3, Reports: how many records a master reports at once, and in each

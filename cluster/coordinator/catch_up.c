@@ -62,7 +62,7 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 /* The operation has been answered. A master may have come back while the answers of the others were
  * awaited. */
 void catch_up_begin(struct core *core, struct op *op) {
-	op_catch_up(core, op);
+	op_enter_catching_up(core, op);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
 		/* A master that is not in this epoch yet may not have heard the question. */

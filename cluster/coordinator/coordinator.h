@@ -221,7 +221,7 @@ void op_round_timer(struct core *core, struct op *op);
 void op_answer(struct core *core, uint32_t from, const struct message *m);
 
 /* Moves an operation to those that have been answered. May free the oldest of these. */
-void op_catch_up(struct core *core, struct op *op);
+void op_enter_catching_up(struct core *core, struct op *op);
 
 /* ---- op_lock.c ---- */
 

@@ -158,7 +158,7 @@ void op_free(struct core *core, struct op *op) {
 		core->coordinator.waiting_count -= op->kind == CORE_ACQUIRE;
 	}
 	list_remove(&op->link);
-	if (op->state == OP_UNFINISHED) {
+	if (op->state == OP_CATCHING_UP) {
 		core->coordinator.catch_up_count--;
 	} else {
 		core->coordinator.op_count--;
@@ -186,7 +186,7 @@ void op_free(struct core *core, struct op *op) {
 void op_free_all(struct core *core) {
 	struct list *n;
 	while ((n = list_first(&core->coordinator.ops)) != NULL ||
-		(n = list_first(&core->coordinator.unfinished)) != NULL) {
+		(n = list_first(&core->coordinator.catching_up)) != NULL) {
 		op_free(core, CONTAINER_OF(n, struct op, link));
 	}
 	while ((n = list_first(&core->coordinator.op_pool)) != NULL) {
@@ -211,21 +211,21 @@ struct op *op_find(struct core *core, uint64_t round) {
 
 /* Keeps an operation that has been answered, for repairs and for releases that are sent again. The
  * list of these is bounded, loses its oldest, and never makes an operation busy. */
-void op_catch_up(struct core *core, struct op *op) {
+void op_enter_catching_up(struct core *core, struct op *op) {
 	CHECK(list_empty(&op->callers));
-	op->state = OP_UNFINISHED;
+	op->state = OP_CATCHING_UP;
 	if (core->coordinator.ops_next == &op->link) {
 		core->coordinator.ops_next = op->link.next;
 	}
 	list_remove(&op->link);
-	list_append(&core->coordinator.unfinished, &op->link);
+	list_append(&core->coordinator.catching_up, &op->link);
 	core->coordinator.op_count--;
 	core->coordinator.catch_up_count++;
 	timer_at(core, &op->timer, TIMER_OP, op->until);
-	if (core->coordinator.catch_up_count > core->limits.unfinished) {
-		COUNT(core, unfinished_lost);
+	if (core->coordinator.catch_up_count > core->limits.catching_up) {
+		COUNT(core, catching_up_lost);
 		catch_up_end(core,
-			CONTAINER_OF(list_first(&core->coordinator.unfinished), struct op, link));
+			CONTAINER_OF(list_first(&core->coordinator.catching_up), struct op, link));
 	}
 }
 
@@ -239,7 +239,7 @@ void op_finish(struct core *core, struct op *op) {
 		return;
 	}
 	op->until = instant_add(op->sent, core->config.request_timeout);
-	op_catch_up(core, op);
+	op_enter_catching_up(core, op);
 	catch_up_settle(core, op);
 }
 
@@ -273,8 +273,8 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;
 	}
-	for (struct list *n = list_first(&core->coordinator.unfinished); n;
-		n = list_after(&core->coordinator.unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.catching_up); n;
+		n = list_after(&core->coordinator.catching_up, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		op->votes[peer].state = vote_open(&op->votes[peer])
 			? VOTE_GONE : op->votes[peer].state;
@@ -299,8 +299,8 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 
 /* A link is up again, or a master votes, or no longer votes. */
 void op_peer_changed(struct core *core, uint32_t peer) {
-	for (struct list *n = list_first(&core->coordinator.unfinished), *next; n; n = next) {
-		next = list_after(&core->coordinator.unfinished, n);
+	for (struct list *n = list_first(&core->coordinator.catching_up), *next; n; n = next) {
+		next = list_after(&core->coordinator.catching_up, n);
 		catch_up_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
 	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op;
@@ -312,10 +312,10 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 }
 
 void op_timer(struct core *core, struct op *op) {
-	if (op->state != OP_UNFINISHED && op_left(core, op)) {
+	if (op->state != OP_CATCHING_UP && op_left(core, op)) {
 		return;
 	}
-	if (op->state == OP_UNFINISHED) {
+	if (op->state == OP_CATCHING_UP) {
 		catch_up_end(core, op);
 	} else if (op->state == OP_SUSPENDED) {
 		restart_timer(core, op);
@@ -353,7 +353,7 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, answer_stale_round);
 		return;
 	}
-	if (op->state == OP_UNFINISHED) {
+	if (op->state == OP_CATCHING_UP) {
 		catch_up_answer(core, op, from, m);
 		return;
 	}

@@ -12,7 +12,7 @@ static struct op *find_by_lock(const struct core *core, enum core_op kind, struc
 			map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id));
 		n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == kind && op->state != OP_UNFINISHED &&
+		if (op->kind == kind && op->state != OP_CATCHING_UP &&
 			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			found = op;
 			if (op->state != OP_COMMITTING) {
@@ -43,7 +43,7 @@ void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_
 		n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->state == OP_UNFINISHED && op->part_of == name &&
+		if (op->state == OP_CATCHING_UP && op->part_of == name &&
 			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			catch_up_end(core, op);
 		}
@@ -61,7 +61,7 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
 			continue;
 		}
-		if (op->state == OP_UNFINISHED) {
+		if (op->state == OP_CATCHING_UP) {
 			catch_up_end(core, op);
 		} else if (core->operations[op->kind]->lock_released) {
 			core->operations[op->kind]->lock_released(core, op, broken);
@@ -75,7 +75,7 @@ void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_i
 			map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id));
 		n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == CORE_ACQUIRE && op->state == OP_UNFINISHED &&
+		if (op->kind == CORE_ACQUIRE && op->state == OP_CATCHING_UP &&
 			op->terms.of == SHARE_EXCLUSIVE && id128_equal(op->lock_id, lock_id) &&
 			slice_equal(op->key, key)) {
 			op->terms.of = SHARE_SHARED;

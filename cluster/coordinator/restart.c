@@ -100,8 +100,8 @@ void restart_all(struct core *core) {
 /* Moves the votes of answered operations, because peers have new indexes. from[i] is the former
  * index of peer i, or -1 if it had none. All other operations begin anew. */
 void op_permute(struct core *core, const int from[NODES_MAX]) {
-	for (struct list *n = list_first(&core->coordinator.unfinished); n;
-		n = list_after(&core->coordinator.unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.catching_up); n;
+		n = list_after(&core->coordinator.catching_up, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		struct vote votes[MASTERS_MAX];
 		memcpy(votes, op->votes, sizeof votes);

@@ -108,7 +108,7 @@ enum op_state {
 	OP_BINDING,
 	/* It has been answered, and is catching up: it repairs masters, or sends a release
 	 * again. */
-	OP_UNFINISHED
+	OP_CATCHING_UP
 };
 
 /* A list of the waiters of several keys has at most so many entries. */
@@ -174,7 +174,7 @@ struct successor {
 /* An operation of this node as a coordinator. A field that names operations in front of its
  * description is used by these alone. */
 struct op {
-	/* Link in core->coordinator.ops, .unfinished or .op_pool. */
+	/* Link in core->coordinator.ops, .catching_up or .op_pool. */
 	struct list link;
 	/* Link in another list: of an acquire before its commit, core->coordinator.waiting; of a
 	 * local wait, key_more.waits; of a list, client.lists; in line, core->coordinator.in_line;

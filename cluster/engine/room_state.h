@@ -168,7 +168,7 @@ struct coordinator_state {
 	struct map ops_by_id, ops_by_lock, clients, granted_leases;
 	/* struct op: those under way; those that catch up after their answer; and acquires before
 	 * their commit. struct client: those that have lists. */
-	struct list ops, unfinished, waiting, lists;
+	struct list ops, catching_up, waiting, lists;
 	/* The next operation of a walk over `ops` that is under way. */
 	struct list *ops_next;
 	/* Freed operations, for the next requests. */

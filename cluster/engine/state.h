@@ -224,7 +224,7 @@ struct preparing {
 
 /* Defaults of struct core_limits. */
 enum table_default {
-	TOMBSTONES_DEFAULT = 1 << 14, UNFINISHED_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16
+	TOMBSTONES_DEFAULT = 1 << 14, CATCHING_UP_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16
 };
 
 #include "room_state.h"

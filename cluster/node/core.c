@@ -24,7 +24,7 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
 	to->released = (uint32_t)or_default(from->released, TOMBSTONES_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
-	to->unfinished = (uint32_t)or_default(from->unfinished, UNFINISHED_DEFAULT);
+	to->catching_up = (uint32_t)or_default(from->catching_up, CATCHING_UP_DEFAULT);
 	to->log_bytes = or_default(from->log_bytes, (uint64_t)16 << 20);
 	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
 }
@@ -117,7 +117,7 @@ int core_new(const struct core_options *o, struct core **out) {
 		: REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
 	list_init(&core->coordinator.ops);
-	list_init(&core->coordinator.unfinished);
+	list_init(&core->coordinator.catching_up);
 	list_init(&core->coordinator.waiting);
 	list_init(&core->coordinator.lists);
 	list_init(&core->coordinator.op_pool);

@@ -100,10 +100,9 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 
 static void check_op(const struct core *core, const struct op *op) {
 	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING &&
-		op->state != OP_UNFINISHED;
+		op->state != OP_CATCHING_UP;
 	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
-	CHECK((op->state == OP_UNFINISHED) == (list_empty(&op->callers) &&
-		op->state == OP_UNFINISHED));
+	CHECK(op->state != OP_CATCHING_UP || list_empty(&op->callers));
 	CHECK(!acquiring || !list_empty(&op->callers));
 	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL ||
 		op->state == OP_IN_LINE);
@@ -170,18 +169,18 @@ void core_check(const struct core *core) {
 		s.waiters == core->master.waiter_count);
 	/* Whoever changed a record has said so. */
 	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0);
-	uint32_t ops = 0, unfinished = 0;
+	uint32_t ops = 0, catching_up = 0;
 	for (const struct list *n = list_first(&core->coordinator.ops); n;
 		n = list_after(&core->coordinator.ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 	}
-	for (const struct list *n = list_first(&core->coordinator.unfinished); n;
-		n = list_after(&core->coordinator.unfinished, n), unfinished++) {
+	for (const struct list *n = list_first(&core->coordinator.catching_up); n;
+		n = list_after(&core->coordinator.catching_up, n), catching_up++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
-		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_UNFINISHED);
+		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_CATCHING_UP);
 	}
-	CHECK(ops == core->coordinator.op_count && unfinished == core->coordinator.catch_up_count &&
-		unfinished <= core->limits.unfinished);
+	CHECK(ops == core->coordinator.op_count && catching_up == core->coordinator.catch_up_count &&
+		catching_up <= core->limits.catching_up);
 	CHECK(core->store.live->keys.count <= core->limits.keys);
 	CHECK(core->engine.ceiling_on_disk <= core->durable.ceiling);
 	CHECK(core->state != CORE_VOTING || core->engine.voted_on_disk ||

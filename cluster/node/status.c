@@ -73,7 +73,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		.keys = core->store.live->keys.count, .held = core->store.live->held_count,
 		.promises = core->store.promise_count, .waiters = core->coordinator.waiting_count,
 		.rounds = core->coordinator.op_count,
-		.unfinished = core->coordinator.catch_up_count,
+		.catch_up_count = core->coordinator.catch_up_count,
 		.granted_leases = core->coordinator.granted_count,
 		.memory_bytes = core->memory_used, .config_nodes = core->config.node_count };
 	s->master = core->self < core->masters && core->state != CORE_OUTSIDE;

@@ -418,7 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct core_options options = { .alloc = &alloc, .hash_key = { 1, 2 }, .seed = 3,
 		.name = "n1", .birth = &birth, .durable = &w.durable,
 		.limits = { .released = 8, .keys = 3, .waiters = 6, .waiters_per_key = 4,
-		.rounds = 12, .unfinished = 4, .memory_bytes = how & 16 ? 300000 : 0 } };
+		.rounds = 12, .catching_up = 4, .memory_bytes = how & 16 ? 300000 : 0 } };
 	CHECK(core_new(&options, &w.core) == 0);
 	w.out = core_out_new(w.core);
 	CHECK(w.out != NULL);

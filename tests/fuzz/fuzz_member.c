@@ -375,7 +375,7 @@ static void begin(struct member *w, const struct allocator *own, const struct al
 	options.auto_replace = how & 1;
 	options.unchecked = true;
 	options.limits = (struct core_limits){ .released = 8, .keys = 8, .waiters = 8,
-		.waiters_per_key = 4, .rounds = 16, .unfinished = 4, .holders_per_key = 4,
+		.waiters_per_key = 4, .rounds = 16, .catching_up = 4, .holders_per_key = 4,
 		.log_bytes = 4096 };
 	w->s = stage_born(&options);
 	w->s->options.unchecked = false;

@@ -364,8 +364,8 @@ static void hash_core(uint64_t *h, const struct core *core) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 	mix(h, 3);
-	for (const struct list *n = list_first(&core->coordinator.unfinished); n;
-		n = list_after(&core->coordinator.unfinished, n)) {
+	for (const struct list *n = list_first(&core->coordinator.catching_up); n;
+		n = list_after(&core->coordinator.catching_up, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 }

@@ -233,7 +233,7 @@ static bool limits_same(const struct core_limits *a, const struct core_limits *b
 		&& a->waiters == b->waiters && a->waiters_per_key == b->waiters_per_key
 		&& a->waiters_per_client == b->waiters_per_client
 		&& a->holders_per_key == b->holders_per_key && a->released == b->released
-		&& a->rounds == b->rounds && a->unfinished == b->unfinished
+		&& a->rounds == b->rounds && a->catching_up == b->catching_up
 		&& a->lease_min == b->lease_min;
 }
 

@@ -45,7 +45,7 @@
 		limits.core.waiters_per_client) \
 	X(LIMIT_RELEASED, "limits", "released", COUNT32, limits.core.released) \
 	X(LIMIT_ROUNDS, "limits", "rounds", COUNT32, limits.core.rounds) \
-	X(LIMIT_LINGERING, "limits", "lingering", COUNT32, limits.core.unfinished) \
+	X(LIMIT_LINGERING, "limits", "lingering", COUNT32, limits.core.catching_up) \
 	X(LIMIT_LEASE_MIN, "limits", "lease_min", SPAN, limits.core.lease_min) \
 	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
 	X(LIMIT_ADMIN_CLIENTS, "limits", "admin_clients", COUNT32_OR_0, limits.admin_clients) \

@@ -223,7 +223,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 		p->sim.limits.waiters_per_key = (uint32_t)between(r, 1, 3);
 		p->sim.limits.released = (uint32_t)between(r, 2, 8);
 		p->sim.limits.rounds = (uint32_t)between(r, 2, 8);
-		p->sim.limits.unfinished = (uint32_t)between(r, 1, 4);
+		p->sim.limits.catching_up = (uint32_t)between(r, 1, 4);
 		p->wait_percent = 60;
 		break;
 	case THEME_clocks:

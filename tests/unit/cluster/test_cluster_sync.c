@@ -54,7 +54,7 @@ static uint64_t sync_messages(const struct stage *s) {
  * last one is left to what is tested. */
 static int setup_forgetful(void **state) {
 	struct stage_options o = named_options();
-	o.limits.unfinished = 1;
+	o.limits.catching_up = 1;
 	o.limits.released = 256;
 	*state = stage_born(&o);
 	return 0;
@@ -102,7 +102,7 @@ static void masters_that_agree_exchange_one_small_message_a_round(void **state) 
 static int setup_large(void **state) {
 	struct stage_options o = named_options();
 	o.unchecked = true;
-	o.limits.unfinished = 1;
+	o.limits.catching_up = 1;
 	*state = stage_born(&o);
 	return 0;
 }
