@@ -44,7 +44,7 @@ bool op_epoch_stands(const struct core *core, const struct op *op) {
 /* Section 2, Extend: tells whether the master may have lost the record only after the round was
  * sent. If so, it may still have had the record when another master had already answered that it
  * lacks it. */
-bool op_lately(const struct core *core, const struct op *op, const struct message *m) {
+bool op_had_when_asked(const struct core *core, const struct op *op, const struct message *m) {
 	return instant_elapsed_long(core->now, op->sent) >
 		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }
@@ -53,7 +53,7 @@ bool op_lately(const struct core *core, const struct op *op, const struct messag
 uint32_t op_lacked(const struct op *op, uint32_t states) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
-		n += ((states >> op->votes[i].state) & 1) && !op->votes[i].lately;
+		n += ((states >> op->votes[i].state) & 1) && !op->votes[i].had_when_asked;
 	}
 	return n;
 }

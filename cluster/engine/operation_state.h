@@ -54,7 +54,7 @@ struct vote {
 	 * out. */
 	bool more;
 	/* Extension, update, downgrade: what it lacks it may have had when it was asked. */
-	bool lately;
+	bool had_when_asked;
 	/* Acquire: it has promised, and it had lacked the lock_id since before it was asked. */
 	bool lapsed;
 	/* The token and the noted clock that it reported. */
@@ -77,7 +77,7 @@ static inline bool vote_open(const struct vote *v) {
 
 struct op;
 /* Tells whether a master that answers that it lacks something may have had it when it was asked. */
-bool op_lately(const struct core *core, const struct op *op, const struct message *m);
+bool op_had_when_asked(const struct core *core, const struct op *op, const struct message *m);
 /* Returns how many masters in these states lacked the lock already when they were asked. */
 uint32_t op_lacked(const struct op *op, uint32_t states);
 

@@ -52,7 +52,7 @@ void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
-	v->lately = op_lately(core, op, m);
+	v->had_when_asked = op_had_when_asked(core, op, m);
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_ABSENT: v->state = VOTE_ABSENT; break;

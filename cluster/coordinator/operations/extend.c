@@ -168,15 +168,15 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	v->status = m->status;
 	v->state = vote_of(m);
 	v->token = m->token;
-	v->lately = m->kind == MESSAGE_EXTEND_ANSWER
-		? m->status != STATUS_RELEASED && op_lately(core, op, m) : v->lately;
+	v->had_when_asked = m->kind == MESSAGE_EXTEND_ANSWER
+		? m->status != STATUS_RELEASED && op_had_when_asked(core, op, m) : v->had_when_asked;
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
 		/* The master learned the record, so it did not have it. */
 		v->state = behind ? VOTE_HAD : VOTE_OK;
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		op->best_token = m->token > op->best_token ? m->token : op->best_token;
-		v->lately = v->lately || has_whole(op, m);
+		v->had_when_asked = v->had_when_asked || has_whole(op, m);
 		if (terms_semaphore(&m->terms)) {
 			take_numbers(op, v, m);
 		}
@@ -260,7 +260,7 @@ static bool lacking(const struct core *core, const struct op *op, bool already) 
 		uint32_t lack = 0;
 		for (uint32_t i = 0; i < core->masters && permits_has(op->terms.set, n); i++) {
 			const struct vote *v = &op->votes[i];
-			lack += ((without >> v->state) & 1) && !(already && v->lately) &&
+			lack += ((without >> v->state) & 1) && !(already && v->had_when_asked) &&
 				!permits_has(v->set, n);
 		}
 		if (lack > core->masters - core->quorum) {

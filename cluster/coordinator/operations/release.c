@@ -43,7 +43,7 @@ void release_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
+	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_had_when_asked(core, op, m);
 	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	release_evaluate(core, op, false);
 }

@@ -263,7 +263,7 @@ void update_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	if (m->kind == MESSAGE_PREPARE_ANSWER && op->state == OP_ROUND) {
 		v->state = vote_of(m->status);
-		v->lately = m->status != STATUS_RELEASED && op_lately(core, op, m);
+		v->had_when_asked = m->status != STATUS_RELEASED && op_had_when_asked(core, op, m);
 		if (m->status == STATUS_OK) {
 			take_report(core, op, from, m);
 		}
