@@ -59,7 +59,7 @@ static void forget_round(struct core *core, struct op *op) {
 	op->fetch_from = -1;
 	op->fetch_tried = 0;
 	op->attempt = op->best_token = 0;
-	op->wavering = op->contested_seen = false;
+	op->rival_waiting = op->contested_seen = false;
 	/* An extension is for the same permit numbers under any epoch. */
 	if (op->kind != CORE_EXTEND) {
 		op->terms.set = (struct permits){ { 0, 0 } };

@@ -239,7 +239,7 @@ struct op {
 	 * where it is still bound to this node. */
 	bool lost_here;
 	/* Acquire: it has met a rival, and the timer is set for that. */
-	bool wavering;
+	bool rival_waiting;
 	/* Acquire: a commit was sent in an earlier try, and masters may have accepted it. */
 	bool committed;
 	/* Acquire: its commit was refused, and it begins again with the turn that it had. */

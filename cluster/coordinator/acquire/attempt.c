@@ -154,7 +154,7 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	op->attempt = op_next_round(core, op);
 	op->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
-	op->wavering = false;
+	op->rival_waiting = false;
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
@@ -421,7 +421,7 @@ void attempt_timer(struct core *core, struct op *op) {
 		timer_at(core, &op->timer, TIMER_OP, op->until);
 		break;
 	case OP_TURN:
-		if (op->wavering) {
+		if (op->rival_waiting) {
 			attempt_wavered(core, op);
 		} else {
 			turn_check(core, op);

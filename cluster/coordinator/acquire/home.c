@@ -59,7 +59,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	/* The home draws a ballot when the request has its turn. */
 	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 };
 	op->state = OP_QUEUED;
-	op->wavering = false;
+	op->rival_waiting = false;
 	op->home = attempt_home(core, op->key);
 	if (op->home >= 0) {
 		enqueue_at(core, op);

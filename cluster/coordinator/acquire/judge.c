@@ -73,7 +73,7 @@ static void back_off(struct core *core, struct op *op) {
 	COUNT(core, turn_rival);
 	attempt_withdraw(core, op, false);
 	span_ns most = peers_pause_most(core, op->pauses++);
-	op->wavering = false;
+	op->rival_waiting = false;
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
 	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most));
@@ -82,7 +82,7 @@ static void back_off(struct core *core, struct op *op) {
 
 /* If the record that the request is parked behind ends soon, the attempt waits for that end and a
  * little longer, because the end differs from master to master. */
-static span_ns waver_for(const struct core *core, const struct op *op) {
+static span_ns rival_wait(const struct core *core, const struct op *op) {
 	span_ns pause = peers_pause_most(core, 0),
 		left = instant_left_long(core->now, op->parked_until);
 	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
@@ -96,16 +96,16 @@ static span_ns waver_for(const struct core *core, const struct op *op) {
 static void rival_met(struct core *core, struct op *op) {
 	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_PARKED)) < core->quorum) {
 		back_off(core, op);
-	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
-		struct instant at = instant_add(core->now, waver_for(core, op));
-		op->wavering = true;
+	} else if (op_votes(core, op, ALIVE) && !op->rival_waiting) {
+		struct instant at = instant_add(core->now, rival_wait(core, op));
+		op->rival_waiting = true;
 		timer_at(core, &op->timer, TIMER_OP,
 			instant_expired(at, op->until) ? op->until : at);
 	}
 }
 
 void attempt_wavered(struct core *core, struct op *op) {
-	op->wavering = false;
+	op->rival_waiting = false;
 	if (rivalled(core, op)) {
 		back_off(core, op);
 	} else {
