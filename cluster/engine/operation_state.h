@@ -270,8 +270,8 @@ struct op {
 	int home;
 	/* Acquire: peer.stopped of the home when the request was entered there. */
 	uint32_t home_stopped;
-	/* Acquire: core->coordinator.homes when the request last looked for its home. */
-	uint32_t homes;
+	/* Acquire: core->coordinator.home_changes when the request last looked for its home. */
+	uint32_t home_changes;
 	/* Acquire, update: how often it has paused for a rival. */
 	uint32_t pauses;
 

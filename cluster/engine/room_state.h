@@ -198,11 +198,11 @@ struct coordinator_state {
 	/* struct group: requests for several keys to which something was answered. They go on
 	 * within the same step. */
 	struct list groups;
-	/* Counts how often homes may have changed. A request whose op.homes is another number has
+	/* Counts how often homes may have changed. A request whose op.home_changes is another number has
 	 * yet to look for its home (home.c). */
-	uint32_t homes;
+	uint32_t home_changes;
 	/* All requests are to look for their homes with the next beat. */
-	bool homes_stale;
+	bool home_missing;
 };
 
 /* replication/: the batches of feeds. */

@@ -346,7 +346,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 		core->clock ? core->store.first_drawn : 0, core->store.clock_began,
 		core->durable.boot, core->durable.ceiling, core->engine.ceiling_on_disk,
 		core->coordinator.op_next, core->coordinator.ticket_next, core->prng.s[0],
-		core->prng.s[1], core->coordinator.homes_stale, core->node.beat.wheel.tick };
+		core->prng.s[1], core->coordinator.home_missing, core->node.beat.wheel.tick };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}

@@ -8,7 +8,7 @@
 static inline bool attempt_rehome_left(const struct core *core) {
 	const struct list *n = core->coordinator.waiting.next;
 	return n != &core->coordinator.waiting &&
-		CONTAINER_OF(n, const struct op, waiting)->homes != core->coordinator.homes;
+		CONTAINER_OF(n, const struct op, waiting)->home_changes != core->coordinator.home_changes;
 }
 
 /* ---- attempt.c ---- */

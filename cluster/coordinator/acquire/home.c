@@ -64,7 +64,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	if (op->home >= 0) {
 		enqueue_at(core, op);
 	} else {
-		core->coordinator.homes_stale = true;
+		core->coordinator.home_missing = true;
 	}
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 }
@@ -77,7 +77,7 @@ static void rehome(struct core *core, struct op *op) {
 	/* The entry is gone, whether the home is back or not. */
 	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped;
 	if (!waits || (home == op->home && !stopped)) {
-		core->coordinator.homes_stale = core->coordinator.homes_stale ||
+		core->coordinator.home_missing = core->coordinator.home_missing ||
 			(waits && home < 0);
 		return;
 	}
@@ -101,7 +101,7 @@ static void rehome(struct core *core, struct op *op) {
 /* Puts a waiting request at the end of the list. Requests that have not looked for their home since
  * it may have changed stand at the beginning. */
 void attempt_waits(struct core *core, struct op *op) {
-	op->homes = core->coordinator.homes;
+	op->home_changes = core->coordinator.home_changes;
 	list_append(&core->coordinator.waiting, &op->waiting);
 }
 
@@ -118,13 +118,13 @@ void attempt_rehome_go_on(struct core *core) {
 
 /* Requests look for their homes in pieces, because many may wait. */
 void attempt_rehome_all(struct core *core) {
-	core->coordinator.homes_stale = false;
-	core->coordinator.homes++;
+	core->coordinator.home_missing = false;
+	core->coordinator.home_changes++;
 	attempt_rehome_go_on(core);
 }
 
 void attempt_rehome_beat(struct core *core) {
-	if (core->coordinator.homes_stale) {
+	if (core->coordinator.home_missing) {
 		attempt_rehome_all(core);
 	}
 }
@@ -151,7 +151,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		/* The master does not vote, or no longer votes. The request looks for a home
 		 * again. */
 		op->home = op->state == OP_QUEUED ? -1 : op->home;
-		core->coordinator.homes_stale = true;
+		core->coordinator.home_missing = true;
 		break;
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED:
 	case STATUS_PROMISED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK:
