@@ -5,11 +5,11 @@
 
 enum group_state {
 	/* The request acquires one key after another. All members before `at` are held. */
-	GROUP_CLIMBING,
+	GROUP_ACQUIRING,
 	/* It has all keys, and extends those whose lease began a while ago. */
-	GROUP_LEVELLING,
+	GROUP_ALIGNING,
 	/* It gives all of them back. Then the error is answered. */
-	GROUP_LETTING_GO
+	GROUP_ROLLING_BACK
 };
 
 /* One of the keys. */
@@ -32,10 +32,10 @@ struct member {
 		committed,
 		/* `reply` has an answer of the child that nobody has read yet. */
 		answered,
-		/* It was extended while the request was levelling. */
-		levelled,
+		/* It was extended while the request was aligning. */
+		aligned,
 		/* It has been given back. */
-		let_go;
+		rolled_back;
 	/* The highest token that was heard of. */
 	uint64_t token;
 	/* The number of the connection that the last success named; and the one that the operation
@@ -65,7 +65,7 @@ struct group {
 	enum group_state state;
 	/* How many members there are; and the one that is being acquired. */
 	uint32_t count, at;
-	/* GROUP_LETTING_GO: the error that is answered, and the index of the member that it is
+	/* GROUP_ROLLING_BACK: the error that is answered, and the index of the member that it is
 	 * about. */
 	int error;
 	uint32_t failed;

@@ -10,9 +10,9 @@
 
 /* While the group waits for later keys, this fraction of the lease passes before the earlier ones
  * are extended: a third. */
-#define CLIMBING_AGE 3
+#define ACQUIRING_AGE 3
 /* At the end it is a tenth. */
-#define LEVELLING_AGE 10
+#define ALIGNING_AGE 10
 
 static struct core_request child_request(const struct op *op, const struct member *m,
 	enum core_op kind) {
@@ -71,10 +71,10 @@ uint64_t group_rename(struct core *core, const struct op *child) {
  * way, because the outcome decides whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 	struct group *g = op->group;
-	if (g->state == GROUP_LETTING_GO) {
+	if (g->state == GROUP_ROLLING_BACK) {
 		return;
 	}
-	g->state = GROUP_LETTING_GO;
+	g->state = GROUP_ROLLING_BACK;
 	g->error = error;
 	g->failed = member;
 	timer_stop(core, &op->timer);
@@ -94,7 +94,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->token = r->token;
 	m->committed = r->token > 0;
 	if (r->error != PAWL_OK) {
-		if (g->state == GROUP_CLIMBING) {
+		if (g->state == GROUP_ACQUIRING) {
 			group_keep_holder(g, r);
 			g->holder_end = instant_add(core->now, r->entry.remaining);
 		}
@@ -123,7 +123,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		m->epoch = core->config.epoch;
 		m->valid = r->valid;
 		m->since = m->began;
-		m->levelled = g->state == GROUP_LEVELLING;
+		m->aligned = g->state == GROUP_ALIGNING;
 	} else if (r->error == PAWL_ENOQUORUM || r->error == PAWL_EBUSY) {
 		/* It is extended again, as long as the deadline has not passed. */
 		m->again = instant_add(core->now, core->config.request_timeout / 4);
@@ -146,14 +146,14 @@ static void take_answers(struct core *core, struct op *op) {
 			take_extension(core, op, m);
 		} else {
 			/* The release goes on by itself for masters that it has not reached. */
-			m->let_go = true;
+			m->rolled_back = true;
 		}
 	}
 }
 
 /* ---- up ---- */
 
-static void climb(struct core *core, struct op *op) {
+static void acquire_next(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	struct member *m = &g->members[g->at];
 	struct core_request r = child_request(op, m, CORE_ACQUIRE);
@@ -197,21 +197,21 @@ static bool stale(const struct core *core, const struct op *op, const struct mem
 
 /* Returns when a member is to be extended. INSTANT_FOREVER: it is not extended any more. */
 static struct instant due_of(const struct core *core, const struct op *op, const struct member *m) {
-	bool levelling = op->group->state == GROUP_LEVELLING;
+	bool aligning = op->group->state == GROUP_ALIGNING;
 	if (stale(core, op, m)) {
 		return m->again;
 	}
-	if (levelling && m->levelled) {
+	if (aligning && m->aligned) {
 		return INSTANT_FOREVER;
 	}
 	return instant_later(m->again,
-		instant_add(m->since, op->lease / (levelling ? LEVELLING_AGE : CLIMBING_AGE)));
+		instant_add(m->since, op->lease / (aligning ? ALIGNING_AGE : ACQUIRING_AGE)));
 }
 
 /* Keeps the members held that the group has. */
 static void keep_up(struct core *core, struct op *op) {
 	struct group *g = op->group;
-	for (uint32_t i = 0; i < g->count && g->state != GROUP_LETTING_GO; i++) {
+	for (uint32_t i = 0; i < g->count && g->state != GROUP_ROLLING_BACK; i++) {
 		struct member *m = &g->members[i];
 		if (!m->held) {
 			continue;
@@ -249,14 +249,14 @@ static void arm(struct core *core, struct op *op) {
 
 /* Tells whether one deadline holds for all members: nothing is under way, and every lease has begun
  * just now. */
-static bool level(const struct core *core, const struct op *op) {
+static bool members_aligned(const struct core *core, const struct op *op) {
 	const struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
 		if (m->child || stale(core, op, m) ||
-			(!m->levelled &&
+			(!m->aligned &&
 				instant_expired(core->now,
-					instant_add(m->since, op->lease / LEVELLING_AGE)))) {
+					instant_add(m->since, op->lease / ALIGNING_AGE)))) {
 			return false;
 		}
 	}
@@ -276,7 +276,7 @@ static void begin_again(struct core *core, struct op *op) {
 			.name = name_next(core, was.name), .of = was.of, .count = was.count,
 			.place = was.place };
 	}
-	g->state = GROUP_CLIMBING;
+	g->state = GROUP_ACQUIRING;
 	g->at = 0;
 	g->error = PAWL_OK;
 	g->holder_known = false;
@@ -288,7 +288,7 @@ static void begin_again(struct core *core, struct op *op) {
 /* The group gives back under its names. The same lock_ids may have been asked for again through
  * another node, and be trusted, so a master drops a record only if it rests on this request alone.
  * Extensions under way are over before that, so that none restores a record. */
-static void let_go(struct core *core, struct op *op) {
+static void roll_back_members(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	bool open = false;
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -296,15 +296,15 @@ static void let_go(struct core *core, struct op *op) {
 	}
 	for (uint32_t i = 0, waits = open; i < g->count && !waits; i++) {
 		struct member *m = &g->members[i];
-		if (!m->committed || m->let_go || m->child) {
+		if (!m->committed || m->rolled_back || m->child) {
 			continue;
 		}
 		struct core_request r = child_request(op, m, CORE_RELEASE);
 		m->held = false;
 		/* Without memory it is tried again soon, until the lease has ended by itself. */
 		if (!begin_child(core, op, m, &r)) {
-			m->let_go = instant_expired(core->now, instant_add(m->began, op->lease));
-			open = open || !m->let_go;
+			m->rolled_back = instant_expired(core->now, instant_add(m->began, op->lease));
+			open = open || !m->rolled_back;
 			timer_at(core, &op->timer, TIMER_OP,
 				instant_add(core->now, core->config.request_timeout / 4));
 		}
@@ -322,24 +322,24 @@ static void let_go(struct core *core, struct op *op) {
 static void go_on(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	take_answers(core, op);
-	if (g->state != GROUP_LETTING_GO) {
+	if (g->state != GROUP_ROLLING_BACK) {
 		keep_up(core, op);
 	}
-	if (g->state == GROUP_CLIMBING && g->at == g->count) {
-		g->state = GROUP_LEVELLING;
+	if (g->state == GROUP_ACQUIRING && g->at == g->count) {
+		g->state = GROUP_ALIGNING;
 		keep_up(core, op);
 	}
-	if (g->state == GROUP_CLIMBING && g->members[g->at].child == NULL &&
+	if (g->state == GROUP_ACQUIRING && g->members[g->at].child == NULL &&
 		!g->members[g->at].answered) {
-		climb(core, op);
+		acquire_next(core, op);
 	}
 	if (list_linked(&g->ready)) {
 		/* Something has been answered at once. The group goes on again in this step. */
 		return;
 	}
-	if (g->state == GROUP_LETTING_GO) {
-		let_go(core, op);
-	} else if (g->state == GROUP_LEVELLING && level(core, op)) {
+	if (g->state == GROUP_ROLLING_BACK) {
+		roll_back_members(core, op);
+	} else if (g->state == GROUP_ALIGNING && members_aligned(core, op)) {
 		if (!group_answer_held(core, op)) {
 			fail(core, op, PAWL_EBUSY, 0);
 			ready(core, g);
