@@ -160,12 +160,12 @@ void attempt_evaluate(struct core *core, struct op *op);
 /* ---- repair_missing.c ---- */
 
 /* A master that missed the commit can be reached. */
-void repair_catch_up(struct core *core, struct op *op, uint32_t peer);
+void acquire_catch_up(struct core *core, struct op *op, uint32_t peer);
 
 /* A master has answered after the acquire was answered. */
-void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void acquire_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 
 /* The acquire ends before all masters have answered. */
-void repair_late_end(struct core *core, struct op *op);
+void acquire_late_end(struct core *core, struct op *op);
 
 #endif

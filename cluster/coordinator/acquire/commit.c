@@ -289,6 +289,6 @@ const struct operation acquire_operation = { .by_lock = true,
 	.epoch = acquire_epoch,
 	.forget = acquire_forget,
 	.lock_released = acquire_lock_released,
-	.catch_up = repair_catch_up,
-	.late_answer = repair_late_answer,
-	.late_end = repair_late_end };
+	.catch_up = acquire_catch_up,
+	.late_answer = acquire_late_answer,
+	.late_end = acquire_late_end };

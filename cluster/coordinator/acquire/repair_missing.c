@@ -19,12 +19,12 @@ static void repair(struct core *core, struct op *op, uint32_t index) {
  * refused its token as stale, and, once, a master where the record of another lock stood in the
  * way: the release of that lock had overtaken the commit elsewhere, and has arrived there by
  * now. */
-void repair_catch_up(struct core *core, struct op *op, uint32_t peer) {
+void acquire_catch_up(struct core *core, struct op *op, uint32_t peer) {
 	repair(core, op, peer);
 }
 
 /* A turn, or a promise for the place that was kept, says nothing about the record. */
-void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+void acquire_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind != MESSAGE_COMMIT_ANSWER && m->kind != MESSAGE_LEARN_ANSWER) {
 		return;
 	}
@@ -42,7 +42,7 @@ void repair_late_answer(struct core *core, struct op *op, uint32_t from, const s
 
 /* A home that has not answered the commit yet may still refuse it, and then goes on keeping the
  * place. */
-void repair_late_end(struct core *core, struct op *op) {
+void acquire_late_end(struct core *core, struct op *op) {
 	if (op->home >= 0 && op->votes[op->home].state == VOTE_ASKED) {
 		attempt_leave_home(core, op);
 	}

@@ -161,7 +161,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		if ((int)from == op->fetch_from) {
 			extend_fetched(core, op, m);
 		}
-		extend_feed(core, op);
+		extend_send_record(core, op);
 		return;
 	}
 	const bool behind = v->state == VOTE_BEHIND;
@@ -188,7 +188,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		binding_extended(core, op, from);
 	}
 	extend_raise_behind(core, op);
-	extend_feed(core, op);
+	extend_send_record(core, op);
 }
 
 /* If a semaphore's lock names no permit numbers, nobody knows which ones its holder trusts. The

@@ -14,7 +14,7 @@ bool extend_any_has(const struct core *core, const struct op *op);
 void extend_raise_behind(struct core *core, struct op *op);
 
 /* Sends the record to the masters that want it, or asks a master for it. */
-void extend_feed(struct core *core, struct op *op);
+void extend_send_record(struct core *core, struct op *op);
 
 /* Takes the answer of the master that was asked for the record. */
 void extend_fetched(struct core *core, struct op *op, const struct message *m);

@@ -63,7 +63,7 @@ static bool wants_record(const struct op *op, const struct vote *v) {
 
 /* Sends the record to the masters that want it: from this node's table, or from a master that has
  * it. */
-void extend_feed(struct core *core, struct op *op) {
+void extend_send_record(struct core *core, struct op *op) {
 	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0) {
 		return;
 	}
@@ -98,6 +98,6 @@ void extend_fetched(struct core *core, struct op *op, const struct message *m) {
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
 	if (op->fetch_from == (int)peer) {
 		op->fetch_from = -1;
-		extend_feed(core, op);
+		extend_send_record(core, op);
 	}
 }

@@ -70,7 +70,7 @@ static bool copy_waiter(struct core *core, const struct op *op, const struct cal
 }
 
 /* The key of an entry is kept as the value of its copy. */
-static struct slice found_key(const struct op *op, uint32_t i) {
+static struct slice entry_key(const struct op *op, uint32_t i) {
 	return record_value(op->replies[i].record);
 }
 
@@ -83,7 +83,7 @@ static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) 
 }
 
 static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_t i) {
-	return table_hash(core, found_key(op, i)) ^
+	return table_hash(core, entry_key(op, i)) ^
 		hash_lock_id(core, op->replies[i].record->lock_id);
 }
 
@@ -101,7 +101,7 @@ static bool take(const struct core *core, const struct op *op, struct taken *t, 
 		const uint32_t other = t->entries[at] - 1;
 		if (id128_equal(op->replies[other].record->lock_id,
 			op->replies[i].record->lock_id) &&
-			slice_equal(found_key(op, other), found_key(op, i))) {
+			slice_equal(entry_key(op, other), entry_key(op, i))) {
 			return false;
 		}
 	}
@@ -124,9 +124,9 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 				continue;
 			}
 			int c = best < 0
-				? -1 : slice_compare(found_key(op, at[i]), found_key(op, at[best]));
+				? -1 : slice_compare(entry_key(op, at[i]), entry_key(op, at[best]));
 			if (c < 0 ||
-				(c == 0 && attempt_home(core, found_key(op, at[i])) == (int)i)) {
+				(c == 0 && attempt_home(core, entry_key(op, at[i])) == (int)i)) {
 				best = (int)i;
 			}
 		}
