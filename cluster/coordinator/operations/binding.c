@@ -17,7 +17,7 @@
 #define TIMER_LATE (5 * SPAN_MS)
 
 /* Says what is known of one master. */
-struct binding_master {
+struct bound_master {
 	struct id128 id;
 
 	/* The master was asked, so it may end the record when the link is lost. */
@@ -30,7 +30,7 @@ struct binding_master {
 	struct instant until;
 
 	/* The master is away, and it was its own side that closed the link. */
-	bool by_it;
+	bool closed_by_master;
 
 	/* The master was told, and its link has been lost since `since`. */
 	bool away;
@@ -62,7 +62,7 @@ struct binding {
 	uint32_t masters, quorum, self;
 
 	/* The masters stand in the order of their peer indexes. */
-	struct binding_master master[MASTERS_MAX];
+	struct bound_master master[MASTERS_MAX];
 
 	/* Says the earliest time at which a master of the previous epoch may drop the record. By
 	 * then a quorum of the current masters must have it. INSTANT_FOREVER: they already do. */
@@ -73,18 +73,18 @@ struct binding {
  * the drift, and the timer here may be late; the holder must know of the loss before the master
  * drops the record. */
 static struct instant gone_at(const struct core *core, const struct op *op,
-	const struct binding_master *m) {
+	const struct bound_master *m) {
 	span_ns early = op->wait / 8 < TIMER_LATE ? op->wait / 8 : TIMER_LATE;
 	return instant_add(m->since, span_shrink(op->wait, 2 * core->config.drift_ppm) - early);
 }
 
 /* A master that closed the link itself is dead and has forgotten everything, or has given the link
  * up. It drops nothing because of that. */
-static bool may_drop(const struct binding_master *m) {
-	return m->away && !m->by_it;
+static bool may_drop(const struct bound_master *m) {
+	return m->away && !m->closed_by_master;
 }
 
-static bool gone(const struct core *core, const struct op *op, const struct binding_master *m,
+static bool gone(const struct core *core, const struct op *op, const struct bound_master *m,
 	struct instant at) {
 	return m->dropped || (may_drop(m) && instant_distrusted(at, gone_at(core, op, m)));
 }
@@ -97,7 +97,7 @@ static struct instant own_end(const struct core *core, const struct op *op) {
 }
 
 static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {
-	const struct binding_master *m = &op->binding->master[index];
+	const struct bound_master *m = &op->binding->master[index];
 	return index == op->binding->self ? own_end(core, op)
 		: m->has ? m->until
 		: (struct instant){ 0, 0 };
@@ -107,7 +107,7 @@ static uint32_t keeping(const struct core *core, const struct op *op, struct ins
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		kept += !gone(core, op, &op->binding->master[i], at) &&
-			!op->binding->master[i].by_it &&
+			!op->binding->master[i].closed_by_master &&
 			!instant_distrusted(at, lasts_until(core, op, i));
 	}
 	return kept;
@@ -119,7 +119,7 @@ struct lack {
 };
 
 static bool lacks(const struct core *core, const struct op *op, uint32_t index, struct lack *lack) {
-	const struct binding_master *m = &op->binding->master[index];
+	const struct bound_master *m = &op->binding->master[index];
 	if (index != op->binding->self) {
 		*lack = (struct lack){ m->lacks_from, m->lacks_to };
 		return m->absent;
@@ -179,7 +179,7 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 	}
 	struct instant end = sooner(core, op, INSTANT_FOREVER, op->binding->before);
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		const struct binding_master *m = &op->binding->master[i];
+		const struct bound_master *m = &op->binding->master[i];
 		end = may_drop(m) ? sooner(core, op, end, gone_at(core, op, m)) : end;
 		end = sooner(core, op, end, lasts_until(core, op, i));
 	}
@@ -249,7 +249,7 @@ static void evaluate(struct core *core, struct op *op) {
 /* Asks a master whether it has the record, unless its answer is known and good for a while
  * still. */
 static void ask(struct core *core, struct op *op, uint32_t index) {
-	struct binding_master *master = &op->binding->master[index];
+	struct bound_master *master = &op->binding->master[index];
 	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
 	bool known = master->has && master->heard && !master->away && !master->dropped &&
 		!instant_distrusted(soon, master->until);
@@ -303,7 +303,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, answer_late);
 		return;
 	}
-	struct binding_master *master = &op->binding->master[from];
+	struct bound_master *master = &op->binding->master[from];
 	master->heard = m->status == STATUS_OK || m->status == STATUS_ABSENT;
 	/* After any other status the master is asked again. */
 	if (m->status == STATUS_OK) {
@@ -313,7 +313,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 		master->until = master->has && !master->away
 			? instant_later(master->until, until) : until;
 		master->has = true;
-		master->away = master->by_it = master->dropped = master->absent = false;
+		master->away = master->closed_by_master = master->dropped = master->absent = false;
 	} else if (m->status == STATUS_ABSENT) {
 		master->dropped = master->dropped || master->has || master->away;
 		master->absent = true;
@@ -330,7 +330,7 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 	struct op *op = core->coordinator.binding_count > 0
 		? op_find_binding(core, extend->key, extend->lock_id) : NULL;
 	if (op && index < op->binding->masters && op->binding->master[index].has) {
-		struct binding_master *m = &op->binding->master[index];
+		struct bound_master *m = &op->binding->master[index];
 		m->until = instant_later(m->until,
 			instant_add(extend->sent,
 				span_shrink(extend->lease, core->config.drift_ppm)));
@@ -339,13 +339,13 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 }
 
 void binding_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
-	struct binding_master *master = &op->binding->master[peer];
+	struct bound_master *master = &op->binding->master[peer];
 	master->open = 0;
 	/* If the link was lost again before the master answered, the worse of the two losses
 	 * counts. */
-	if (master->told && (!master->away || (master->by_it && !closed))) {
+	if (master->told && (!master->away || (master->closed_by_master && !closed))) {
 		master->away = true;
-		master->by_it = closed;
+		master->closed_by_master = closed;
 		master->since = core->links_at;
 		evaluate(core, op);
 	}
@@ -362,7 +362,7 @@ static struct instant none_drops_until(const struct core *core, const struct op 
 	struct instant first = ends_at(core, op);
 	first = op->binding->before.boot < first.boot ? op->binding->before : first;
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		struct binding_master m = op->binding->master[i];
+		struct bound_master m = op->binding->master[i];
 		m.since = m.away ? m.since : core->now;
 		if (m.told && !gone(core, op, &op->binding->master[i], core->now) &&
 			gone_at(core, op, &m).boot < first.boot) {
@@ -390,7 +390,7 @@ static void turn_to_others(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		b.master[i].id = core->peers[i].node.id;
 		for (uint32_t k = 0; k < op->binding->masters; k++) {
-			const struct binding_master *m = &op->binding->master[k];
+			const struct bound_master *m = &op->binding->master[k];
 			if (id128_equal(m->id, b.master[i].id) && !gone(core, op, m, core->now)) {
 				b.master[i] = *m;
 				b.master[i].has = b.master[i].absent = false;
