@@ -120,7 +120,7 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 &&
 			span_from_us(answer.left_us) <= answer.terms.delay;
 		if (key && (m->flags & FLAG_TURN) &&
-			queue_keep(core, key, from, m, answer.status)) {
+			queue_park(core, key, from, m, answer.status)) {
 			answer.status = STATUS_PARKED;
 		}
 	}
@@ -300,7 +300,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 		queue_promise_changed(core, *at);
 		kept = answer.status == STATUS_OK;
 	} else if (*at) {
-		kept = queue_keep(core, *at, from, &ask, status);
+		kept = queue_park(core, *at, from, &ask, status);
 	}
 	core->counts[COUNT_place_kept] += kept;
 	return kept;

@@ -54,7 +54,7 @@ void binding_master_timer(struct core *core, struct timer *t);
 
 /* Parks a request with a turn that was refused for this reason. False: the request may not wait
  * here, and is not parked any more, or there is no memory for it. */
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m,
+bool queue_park(struct core *core, struct key *key, uint32_t from, const struct message *m,
 	enum status refused);
 
 /* Tells whether a request with this place in the order may wait behind what refused it. */

@@ -70,7 +70,7 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
 	return p->ticket.clock && queue_before(core, &ahead, place);
 }
 
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m,
+bool queue_park(struct core *core, struct key *key, uint32_t from, const struct message *m,
 	enum status refused) {
 	const struct place place = { m->terms.priority, m->ticket, from };
 	if (key_record(key, m->lock_id) || !queue_may_wait(core, key, &place, refused)) {
@@ -159,7 +159,7 @@ void queue_parked_again(struct core *core, struct key *key) {
 		if (answer.status == STATUS_HELD_SELF) {
 			master_held_self(key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
-			COUNT(core, kept_promised);
+			COUNT(core, parked_promised);
 			master_grant(core, key, &ask, peer, &answer);
 		} else {
 			master_blocker(core, key, ask.lock_id, &ask.terms, &answer);

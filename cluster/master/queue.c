@@ -107,7 +107,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 		master_held_self(key, key_record(key, q->lock_id), &turn);
 	} else {
 		master_blocker(core, key, q->lock_id, &q->terms, &turn);
-		if (queue_keep(core, key, q->peer, &ask, turn.status)) {
+		if (queue_park(core, key, q->peer, &ask, turn.status)) {
 			turn.status = STATUS_PARKED;
 		}
 	}

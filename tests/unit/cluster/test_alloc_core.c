@@ -185,7 +185,7 @@ static void progress(struct stage *s) {
 static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent,
 		COUNT_drain_consumed, COUNT_repair_sent, COUNT_repair_accepted, COUNT_turn_given,
-		COUNT_promise_parked, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
+		COUNT_promise_parked, COUNT_parked_promised, COUNT_extend_ok, COUNT_update_ok,
 		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised,
 		COUNT_asked, COUNT_group_held, COUNT_group_failed, COUNT_explained,
 		COUNT_commit_shared, COUNT_commit_permits, COUNT_key_several, COUNT_downgraded };

@@ -176,7 +176,7 @@ static void nobody_waits_behind_a_later_ones_promise(void **state) {
 	refuses(s, 1, 3, 15);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
 		.lock_id = stage_lock(1), .attempt = 1 });
-	assert_int_equal(stage_count(s, COUNT_kept_promised), 0);
+	assert_int_equal(stage_count(s, COUNT_parked_promised), 0);
 }
 
 /* The turn of a hand-over has no stamp: its place is not known. */
@@ -199,7 +199,7 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE_ANSWER), told + 2);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
 		.lock_id = stage_lock(1), .attempt = 1 });
-	assert_int_equal(stage_count(s, COUNT_kept_promised), 1);
+	assert_int_equal(stage_count(s, COUNT_parked_promised), 1);
 }
 
 /* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and
