@@ -144,7 +144,7 @@
 		F_BALLOT | F_TERMS) \
 	X(DISPLACED, 25, coordinator, attempt_displaced, THIS_EPOCH, \
 		F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, master, waiters_list, THIS_EPOCH, \
+	X(WAITERS, 26, master, master_waiters, THIS_EPOCH, \
 		F_ROUND | F_KEY | F_LOCK_ID | F_TICKET | F_FLAGS | F_NUMBER | F_VALUE | F_BY | \
 		F_TERMS) \
 	X(WAITERS_ANSWER, 27, coordinator, op_answer, THIS_EPOCH, \
@@ -228,13 +228,13 @@
 		F_ROUND | F_KEY | F_LOCK_ID) \
 	X(DOWNGRADE_ANSWER, 64, coordinator, op_answer, THIS_EPOCH, \
 		F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
-	X(NOMINATE, 65, master, transfer_nominate, THIS_EPOCH, \
+	X(NOMINATE, 65, master, master_nominate, THIS_EPOCH, \
 		F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
 	X(NOMINATE_ANSWER, 66, coordinator, op_answer, THIS_EPOCH, \
 		F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BALLOT | F_BY) \
-	X(HAND_OVER, 67, master, transfer_hand_over, THIS_EPOCH, \
+	X(HAND_OVER, 67, master, master_hand_over, THIS_EPOCH, \
 		F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
-	X(ASK, 68, master, ask_heard, THIS_EPOCH, \
+	X(ASK, 68, master, master_ask, THIS_EPOCH, \
 		F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
 	X(ASK_ANSWER, 69, coordinator, op_answer, THIS_EPOCH, \
 		F_ROUND | F_STATUS | F_NUMBER) \

@@ -9,7 +9,7 @@
 #define NODES_BOUND_MAX (2 * NODES_MAX)
 
 /* Describes a lock that is bound to one start of a node. */
-struct bound_locks {
+struct bound_lock {
 	struct list of_holder;
 
 	/* The map finds it by its lock_id. */
@@ -52,10 +52,10 @@ static struct holder *find_holder(struct core *core, struct id128 id, uint64_t b
 	return NULL;
 }
 
-static struct bound_locks *find_record(const struct core *core, struct id128 lock_id) {
+static struct bound_lock *find_record(const struct core *core, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->master.bound_locks, hash_lock_id(core, lock_id));
 		n; n = map_next(n)) {
-		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, node);
+		struct bound_lock *b = CONTAINER_OF(n, struct bound_lock, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
 		}
@@ -63,7 +63,7 @@ static struct bound_locks *find_record(const struct core *core, struct id128 loc
 	return NULL;
 }
 
-static void free_record(struct core *core, struct bound_locks *b) {
+static void free_record(struct core *core, struct bound_lock *b) {
 	list_remove(&b->of_holder);
 	map_remove(&core->master.bound_locks, &b->node);
 	alloc_free(&core->alloc, b, sizeof *b + b->size);
@@ -72,7 +72,7 @@ static void free_record(struct core *core, struct bound_locks *b) {
 static void free_holder(struct core *core, struct holder *h) {
 	struct list *n;
 	while ((n = list_first(&h->records)) != NULL) {
-		free_record(core, CONTAINER_OF(n, struct bound_locks, of_holder));
+		free_record(core, CONTAINER_OF(n, struct bound_lock, of_holder));
 	}
 	timer_stop(core, &h->timer);
 	list_remove(&h->link);
@@ -98,7 +98,7 @@ static void arm(struct core *core, struct holder *h) {
 	}
 	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
 	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		const struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, of_holder);
+		const struct bound_lock *b = CONTAINER_OF(n, struct bound_lock, of_holder);
 		first = b->grace < first ? b->grace : first;
 	}
 	struct instant at = instant_add(h->since, first);
@@ -137,7 +137,7 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	}
 	/* The holder must not trust the record for any longer than this. */
 	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US);
-	struct bound_locks *b = find_record(core, m->lock_id);
+	struct bound_lock *b = find_record(core, m->lock_id);
 	struct holder *h = make_holder(core, from);
 	if (b == NULL && h && core->master.bound_locks.count < core->limits.keys) {
 		b = alloc_new(&core->alloc, sizeof *b + m->key.size);
@@ -171,7 +171,7 @@ static void settle_holder(struct core *core, struct holder *h) {
 }
 
 /* Tells whether the lock is bound to this start of the node. */
-static bool bound_to(const struct bound_locks *b, const struct peer *p) {
+static bool bound_to(const struct bound_lock *b, const struct peer *p) {
 	return id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot;
 }
 
@@ -193,7 +193,7 @@ static bool end_record(struct core *core, struct slice name, struct id128 lock_i
 static void lost_there(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
 		.status = rule_votes(core) };
-	const struct bound_locks *b = core->master.holder_count > 0
+	const struct bound_lock *b = core->master.holder_count > 0
 		? find_record(core, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && b && bound_to(b, &core->peers[from])) {
 		binding_master_released(core, m->lock_id);
@@ -221,7 +221,7 @@ void binding_master_asked(struct core *core, uint32_t from, const struct message
 
 /* The record is gone, or is no longer bound. */
 void binding_master_released(struct core *core, struct id128 lock_id) {
-	struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, lock_id) : NULL;
+	struct bound_lock *b = core->master.holder_count > 0 ? find_record(core, lock_id) : NULL;
 	if (b) {
 		struct holder *h = b->holder;
 		free_record(core, b);
@@ -234,7 +234,7 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
  * have given the binding up while this master could not hear it, if it has not confirmed the
  * binding since. */
 void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	struct bound_locks *b = core->master.holder_count > 0
+	struct bound_lock *b = core->master.holder_count > 0
 		? find_record(core, r->lock_id) : NULL;
 	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
@@ -252,7 +252,7 @@ bool binding_master_bound(const struct core *core, struct id128 lock_id) {
 
 static void make_stale(struct holder *h) {
 	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		CONTAINER_OF(n, struct bound_locks, of_holder)->stale = true;
+		CONTAINER_OF(n, struct bound_lock, of_holder)->stale = true;
 	}
 }
 
@@ -315,7 +315,7 @@ void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 
 /* Tells whether the record has ended, by its lease or otherwise. A node that does not vote at the
  * moment goes by what it saw last. */
-static bool over(struct core *core, struct bound_locks *b) {
+static bool over(struct core *core, struct bound_lock *b) {
 	const struct key *key = core_votes(core)
 		? table_find(core, slice_of(b->key, b->size)) : NULL;
 	const struct record *r = key ? key_record(key, b->lock_id) : NULL;
@@ -327,7 +327,7 @@ void binding_master_timer(struct core *core, struct timer *t) {
 	struct holder *h = CONTAINER_OF(t, struct holder, timer);
 	for (struct list *n = list_first(&h->records), *next; n; n = next) {
 		next = list_after(&h->records, n);
-		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, of_holder);
+		struct bound_lock *b = CONTAINER_OF(n, struct bound_lock, of_holder);
 		bool ends = h->closed && core_votes(core) &&
 			instant_expired(core->now, instant_add(h->since, b->grace));
 		if (ends) {

@@ -122,7 +122,7 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 /* ---- master_ask.c ---- */
 
 /* Tells those who watch the key at this node that somebody asks the holder to let go. */
-void ask_heard(struct core *core, uint32_t from, const struct message *m);
+void master_ask(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_downgrade.c ---- */
 
@@ -131,7 +131,7 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 /* ---- master_explain.c ---- */
 
 /* Handles a READ with FLAG_EXPLAIN. */
-void explain_report(struct core *core, uint32_t from, const struct message *m);
+void master_explain(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_extend.c ---- */
 
@@ -182,10 +182,10 @@ bool report_value_left_out(const struct core *core, const struct record *r, bool
 /* ---- master_transfer.c ---- */
 
 /* Answers who waits under the name that a holder wants as its successor. */
-void transfer_nominate(struct core *core, uint32_t from, const struct message *m);
+void master_nominate(struct core *core, uint32_t from, const struct message *m);
 
 /* Handles a release that names a successor. */
-void transfer_hand_over(struct core *core, uint32_t from, const struct message *m);
+void master_hand_over(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_value.c ---- */
 
@@ -195,7 +195,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m);
 /* ---- master_waiters.c ---- */
 
 /* Answers a piece of the list of requests that wait at this master. */
-void waiters_list(struct core *core, uint32_t from, const struct message *m);
+void master_waiters(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- queue.c ---- */
 
@@ -296,7 +296,7 @@ struct key *queue_next_key(const struct core *core, struct slice name, bool itse
 
 /* Fills in all that this master knows of a record. The bytes in the message are the record's and
  * the key's own. */
-void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r,
+void record_message(const struct core *core, const struct key *key, const struct record *r,
 	struct message *m);
 
 /* ---- rules.c ---- */

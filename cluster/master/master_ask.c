@@ -2,7 +2,7 @@
  * node is told. */
 #include "master.h"
 
-void ask_heard(struct core *core, uint32_t from, const struct message *m) {
+void master_ask(struct core *core, uint32_t from, const struct message *m) {
 	const uint32_t watchers = watch_event_watchers(core, m->key);
 	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round,
 		.status = STATUS_OK, .number = watchers };

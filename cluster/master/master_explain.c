@@ -90,7 +90,7 @@ static void say_requests(struct core *core, uint32_t from, const struct key *key
 	}
 }
 
-void explain_report(struct core *core, uint32_t from, const struct message *m) {
+void master_explain(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round,
 		.status = rule_votes(core), .flags = FLAG_EXPLAIN };
 	struct key *key = table_find(core, m->key);

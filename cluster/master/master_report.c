@@ -43,7 +43,7 @@ bool report_value_left_out(const struct core *core, const struct record *r, bool
 /* A contested master reports all its records. */
 void master_read(struct core *core, uint32_t from, const struct message *m) {
 	if (m->flags & FLAG_EXPLAIN) {
-		explain_report(core, from, m);
+		master_explain(core, from, m);
 		return;
 	}
 	const enum out_backlog backlog = out_backlog(core, from);

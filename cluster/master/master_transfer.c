@@ -3,7 +3,7 @@
 #include "master.h"
 #include "first.h"
 
-void transfer_nominate(struct core *core, uint32_t from, const struct message *m) {
+void master_nominate(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round,
 		.status = rule_votes(core) };
 	const struct key *key = table_find(core, m->key);
@@ -20,7 +20,7 @@ void transfer_nominate(struct core *core, uint32_t from, const struct message *m
 	out_send(core, from, &answer);
 }
 
-void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
+void master_hand_over(struct core *core, uint32_t from, const struct message *m) {
 	struct successor successor = { .lock_id = m->by, .attempt = m->attempt,
 		.first = m->ballot };
 	bool named = m->blob.size == sizeof successor.node.b;

@@ -54,7 +54,7 @@ static struct waiter *begin_at(struct core *core, const struct message *m) {
 	return w;
 }
 
-void waiters_list(struct core *core, uint32_t from, const struct message *m) {
+void master_waiters(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round,
 		.status = rule_votes(core), .key = m->key };
 	const struct waiter *piece[REPORT_PIECE_MAX],

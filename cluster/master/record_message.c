@@ -2,7 +2,7 @@
  * record or follows this master. */
 #include "master.h"
 
-void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r,
+void record_message(const struct core *core, const struct key *key, const struct record *r,
 	struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .key = key_name(key),
 		.noted = r->noted, .attempt = r->attempt };

@@ -77,7 +77,7 @@ static size_t fill_records(struct core *core, size_t n) {
 				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 					return n;
 				}
-				snapshot_record_message(core, key, r,
+				record_message(core, key, r,
 					&core->node.drain_messages[n++]);
 				bytes += 256 + record_size(r) + key->size;
 				core->node.drain_written++;

@@ -77,7 +77,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 				merge_finish_walked(core, key) ? key->held : NULL;
 				r; r = r->next) {
 				struct message m;
-				snapshot_record_message(core, key, r, &m);
+				record_message(core, key, r, &m);
 				m.round = s->round;
 				out_send(core, peer, &m);
 				bytes += record_size(r) + key->size;
@@ -203,7 +203,7 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
 			struct message m;
-			snapshot_record_message(core, key, r, &m);
+			record_message(core, key, r, &m);
 			m.round = core->peers[i].send.round;
 			COUNT(core, snapshot_forwarded);
 			out_send(core, i, &m);

@@ -17,7 +17,7 @@ static bool copy_own(struct core *core, struct source *s) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
-				snapshot_record_message(core, key, r, &m);
+				record_message(core, key, r, &m);
 				if (!merge_record(core, table_staging(core), s->bit, &m)) {
 					return false;
 				}
@@ -87,7 +87,7 @@ void state_transfer_changed(struct core *core, const struct key *key, const stru
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done && key_is_live(core, key)) {
 		struct message m;
-		snapshot_record_message(core, key, r, &m);
+		record_message(core, key, r, &m);
 		if (!merge_record(core, table_staging(core), s->bit, &m)) {
 			state_transfer_break_off(core, s);
 		}

@@ -99,7 +99,7 @@ static uint64_t take_echo(const struct core *core, struct feed *f) {
 static size_t send_record(struct core *core, uint32_t peer, const struct key *key,
 	const struct record *r, uint64_t number) {
 	struct message m;
-	snapshot_record_message(core, key, r, &m);
+	record_message(core, key, r, &m);
 	m.kind = MESSAGE_FEED_RECORD;
 	m.round = core->peers[peer].feed.round;
 	m.number = number;
