@@ -224,7 +224,7 @@ struct repair_state {
 	/* How many beats have passed since the exchange began. */
 	uint32_t sync_beats;
 	/* The exchange was evaluated: its differences have been judged. */
-	bool sync_judged;
+	bool sync_evaluated;
 	/* core->tick when the exchange began. What others list in the exchange they have later than
 	 * that. */
 	uint16_t sync_tick;

@@ -83,7 +83,7 @@ static void begin(struct core *core) {
 	core->repair.sync_round++;
 	core->repair.sync_tick = core->tick;
 	core->repair.sync_beats = 0;
-	core->repair.sync_judged = false;
+	core->repair.sync_evaluated = false;
 	sync_hurry_ends(core);
 	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->repair.sync_round,
 		.number = digest_root(table_live(core)) };
@@ -126,13 +126,13 @@ void sync_beat(struct core *core) {
 		return;
 	}
 	struct sync *s = core->repair.sync;
-	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_judged;
+	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_evaluated;
 	core->repair.sync_beats++;
 	if (core->repair.sync_beats >= BEATS_ROUND ||
-		(core->repair.sync_judged && sync_hurries(core))) {
+		(core->repair.sync_evaluated && sync_hurries(core))) {
 		begin(core);
 	} else if (open && (core->repair.sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
-		core->repair.sync_judged = true;
+		core->repair.sync_evaluated = true;
 		if (s->capped) {
 			sync_hurry(core);
 		}
@@ -299,7 +299,7 @@ static void take_leaves(struct core *core, uint32_t from, const struct message *
 
 static void take_keys(struct core *core, uint32_t from, const struct message *m) {
 	struct sync_pull *p = core->repair.sync ? &core->repair.sync->pulls[from] : NULL;
-	if (p == NULL || core->repair.sync_judged || p->asked == p->listed) {
+	if (p == NULL || core->repair.sync_evaluated || p->asked == p->listed) {
 		return;
 	}
 	if (!sync_take_list(core, from, m->blob)) {

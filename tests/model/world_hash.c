@@ -325,7 +325,7 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 	mix(h, core->repair.sync_round);
 	mix(h, (uint64_t)core->repair.sync_tick << 16 | core->tick);
 	mix_time(h, core->repair.tick_at);
-	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_judged << 1 |
+	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_evaluated << 1 |
 		core->changes.sync_hurry);
 	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
 		mix(h, s->suspects[i]);

@@ -149,7 +149,7 @@ void attempt_home_is(struct core *core, struct op *op, int home);
 /* Adds the request to those that wait. It knows its home. */
 void attempt_waits(struct core *core, struct op *op);
 
-/* ---- judge.c ---- */
+/* ---- evaluate.c ---- */
 
 /* The attempt has waited long enough for a rival that it met. */
 void attempt_wavered(struct core *core, struct op *op);

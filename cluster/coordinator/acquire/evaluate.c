@@ -1,4 +1,4 @@
-/* judge.c: decides what follows from the votes of an attempt: commit, queue, pause, or an error
+/* evaluate.c: decides what follows from the votes of an attempt: commit, queue, pause, or an error
  * (sections 2 and 5). */
 #include "acquire.h"
 
