@@ -37,7 +37,7 @@ enum {
  *   EXPIRED, RELEASED, LOST  The record ends.
  *   MERGED      What another node told of the record in a snapshot was added.
  *   FOLLOWED    The record is as the master says that this replica follows.
- *   UNBELIEVED  The merge found that the record had ended.
+ *   DISPROVED   The merge found that the record had ended.
  *
  *                         digest log  copied  event       opens waits */
 #define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES
@@ -54,7 +54,7 @@ enum {
 #define LOST_MEANS        NO,    YES, NO,     LOST,       NO,   NO
 #define MERGED_MEANS      YES,   NO,  NO,     NONE,       NO,   YES
 #define FOLLOWED_MEANS    YES,   NO,  NO,     NONE,       NO,   YES
-#define UNBELIEVED_MEANS  NO,    YES, NO,     NONE,       NO,   NO
+#define DISPROVED_MEANS   NO,    YES, NO,     NONE,       NO,   NO
 
 /* A row of the table. */
 struct consequences {

@@ -1,6 +1,6 @@
 /* tombstones.h: what has ended lately and must not come back (tombstones.c). Part of state.h. */
-#ifndef PAWL_CLUSTER_RELEASED_H
-#define PAWL_CLUSTER_RELEASED_H
+#ifndef PAWL_CLUSTER_TOMBSTONES_H
+#define PAWL_CLUSTER_TOMBSTONES_H
 
 #include "map.h"
 #include "message.h"

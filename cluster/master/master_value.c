@@ -12,7 +12,7 @@ static enum status rule_update(const struct core *core, const struct key *key,
 	if (s != STATUS_OK) {
 		return s;
 	}
-	if (tombstone_has(core, m->lock_id)) {
+	if (tombstone_released(core, m->lock_id)) {
 		return STATUS_RELEASED;
 	}
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;

@@ -56,7 +56,7 @@ static bool merge_value(struct core *core, struct key *key, struct record **r,
 }
 
 bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m) {
-	if (tombstone_has(core, m->lock_id)) {
+	if (tombstone_released(core, m->lock_id)) {
 		return true;
 	}
 	struct key *key = table_make_in(core, t, m->key);

@@ -91,14 +91,14 @@ static void evaluate_lock(struct core *core, const struct sync_seen *reports, ui
 		}
 		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		bool ended = tombstone_ended(core, r->lock_id, r->binding) ||
+		bool ended = tombstone_connection_ended(core, r->lock_id, r->binding) ||
 			rolled_back_has(core, r->lock_id, r->token, 0);
 		if (more && !ended && having >= core->quorum &&
 			(best == NULL || reaches(r, best))) {
 			best = r;
 		}
 	}
-	if (best && !tombstone_has(core, best->lock_id)) {
+	if (best && !tombstone_released(core, best->lock_id)) {
 		fetch(core, best->from, best->key, best->lock_id, false);
 	} else if (best == NULL && lacking) {
 		COUNT(core, sync_not_enough);

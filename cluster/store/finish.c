@@ -56,14 +56,14 @@ void merge_finish_key(struct core *core, struct key *key) {
 			continue;
 		}
 		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)),
-			released = tombstone_has(core, r->lock_id);
+			released = tombstone_released(core, r->lock_id);
 		note_sources(core, r);
 		/* A failed request has given the lock back (section 11). */
 		const bool back = rolled_back_named(core, r->lock_id, r->attempt);
-		const bool ended = back || tombstone_ended(core, r->lock_id, r->binding);
+		const bool ended = back || tombstone_connection_ended(core, r->lock_id, r->binding);
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
-			core->observers->record_changed(core, key, r, RECORD_UNBELIEVED);
+			core->observers->record_changed(core, key, r, RECORD_DISPROVED);
 			merge_end_record(core, key, r, released || back ? 0 : record_delay(r));
 		}
 	}

@@ -152,12 +152,12 @@ void tombstone_done(struct core *core);
 /* Remembers that the lock_id was released, or (barred_only) barred. */
 void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only);
 /* Tells whether the lock_id was released (R3). */
-bool tombstone_has(const struct core *core, struct id128 lock_id);
+bool tombstone_released(const struct core *core, struct id128 lock_id);
 /* This connection of the holder was closed. What is bound to it, or to an earlier one, does not
  * come back. */
 void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t binding);
 /* Tells whether what is bound to this connection has ended with a connection. */
-bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding);
+bool tombstone_connection_ended(const struct core *core, struct id128 lock_id, uint32_t binding);
 /* Draws a random name for what a request has accepted (section 11). */
 uint64_t name_draw(struct core *core);
 /* Returns the name for a try that follows one under `name`, of which nothing is believed. When this

@@ -57,7 +57,7 @@ void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only) {
 	r->barred = r->barred || barred_only;
 }
 
-bool tombstone_has(const struct core *core, struct id128 lock_id) {
+bool tombstone_released(const struct core *core, struct id128 lock_id) {
 	const struct tombstone *r = tombstone_find(core, lock_id);
 	return r && r->released;
 }
@@ -67,7 +67,7 @@ void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t bin
 	r->binding = binding > r->binding ? binding : r->binding;
 }
 
-bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding) {
+bool tombstone_connection_ended(const struct core *core, struct id128 lock_id, uint32_t binding) {
 	const struct tombstone *r = binding ? tombstone_find(core, lock_id) : NULL;
 	return r && binding <= r->binding;
 }
