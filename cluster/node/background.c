@@ -54,7 +54,7 @@ static void go_on_with_tables(struct core *core) {
 		table_empty_go_on(core);
 	}
 	if (core->store.finish.active) {
-		merge_sweep(core);
+		finish_sweep(core);
 	}
 	state_transfer_pause_over(core);
 	if (state_transfer_busy(core)) {

@@ -68,7 +68,7 @@ static size_t fill_records(struct core *core, size_t n) {
 			if (core->store.finish.active) {
 				/* What is handed on is finished, and only once, so that it keeps
 				 * its place. */
-				merge_finish_key(core, key);
+				finish_key(core, key);
 			}
 			for (const struct record *r = key->held; r; r = r->next, at++) {
 				if (at < core->node.drain_written) {

@@ -64,7 +64,7 @@ static void table_ends(struct core *core, struct table *old) {
 	/* The entries of queues stand on keys of this table. */
 	CHECK(core->master.waiter_count == 0);
 	feed_stop_all(core);
-	merge_finish_end(core, old);
+	finish_end(core, old);
 }
 
 static void table_swapped(struct core *core, struct table *old) {

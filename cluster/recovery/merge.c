@@ -120,7 +120,7 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 		r->sources &= ~(UINT32_C(1) << source);
 		if (r->sources == 0) {
 			r->sources = MERGE_STAYS;
-			merge_end_record(core, key, r, span_from_us(m->left_us));
+			finish_end_record(core, key, r, span_from_us(m->left_us));
 		}
 		table_settle(core, key);
 	}

@@ -66,7 +66,7 @@ void recovery_beat(struct core *core) {
 		state_transfer_stop(core);
 		/* Without this the node would be behind again as soon as it votes. */
 		master_raise_clock(core, peers_quorum_says(core));
-		merge_note_clock(core);
+		finish_note_clock(core);
 		recovery_vote(core, "waiting");
 	}
 }

@@ -74,7 +74,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
 			for (const struct record *r =
-				merge_finish_walked(core, key) ? key->held : NULL;
+				finish_walked(core, key) ? key->held : NULL;
 				r; r = r->next) {
 				struct message m;
 				record_message(core, key, r, &m);

@@ -332,7 +332,7 @@ void state_transfer_again(struct core *core) {
 	const struct instant began = core->recovery.transfer.began;
 	state_transfer_stop(core);
 	if (kind == STATE_TRANSFER_REJOIN) {
-		merge_forget_sources(core);
+		finish_forget_sources(core);
 	}
 	if (kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) {
 		state_transfer_begin(core, kind, &core->config);

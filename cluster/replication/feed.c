@@ -182,7 +182,7 @@ static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
 			/* Finishing a key may drop records. Nobody has seen those, so nobody is
 			 * told of their end. */
 			for (const struct record *r =
-				merge_finish_walked(core, key) ? key->held : NULL;
+				finish_walked(core, key) ? key->held : NULL;
 				r; r = r->next, records++) {
 				bytes += send_record(core, peer, key, r, 0);
 			}

@@ -9,8 +9,8 @@
 
 #define SWEEP_BUCKETS_A_STEP 1024
 
-/* style: record, because merge_finish_key has said so, or nobody votes from the table yet. */
-void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
+/* style: record, because finish_key has said so, or nobody votes from the table yet. */
+void finish_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
 	if (closed > 0) {
 		record_shorten(core, key, r, closed);
 	} else {
@@ -48,7 +48,7 @@ static void note_sources(struct core *core, struct record *r) {
 /* A merge keeps every release, and a release may have come from one source after another one's
  * record of the lock_id. If none of the sources that count has a record, it came by a try that
  * broke off, and has ended since. */
-void merge_finish_key(struct core *core, struct key *key) {
+void finish_key(struct core *core, struct key *key) {
 	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {
 		after = r->next;
@@ -64,29 +64,29 @@ void merge_finish_key(struct core *core, struct key *key) {
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
 			core->observers->record_changed(core, key, r, RECORD_DISPROVED);
-			merge_end_record(core, key, r, released || back ? 0 : record_delay(r));
+			finish_end_record(core, key, r, released || back ? 0 : record_delay(r));
 		}
 	}
 	/* Whoever looked the key up may only have read it, and would not set its timer. */
 	table_wake(core, key);
 }
 
-bool merge_finish_walked(struct core *core, struct key *key) {
+bool finish_walked(struct core *core, struct key *key) {
 	if (!core->store.finish.active) {
 		return true;
 	}
-	merge_finish_key(core, key);
+	finish_key(core, key);
 	return table_settle(core, key);
 }
 
-void merge_finish_end(struct core *core, struct table *t) {
+void finish_end(struct core *core, struct table *t) {
 	if (core->store.finish.active) {
 		core->store.finish.active = false;
 		map_walk_end(&t->keys);
 	}
 }
 
-void merge_sweep(struct core *core) {
+void finish_sweep(struct core *core) {
 	struct finishing *f = &core->store.finish;
 	for (int i = 0;
 		i < SWEEP_BUCKETS_A_STEP && f->bucket < core->store.live->keys.bucket_count;
@@ -95,12 +95,12 @@ void merge_sweep(struct core *core) {
 			n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
-			merge_finish_walked(core, key);
+			finish_walked(core, key);
 		}
 	}
 	if (f->bucket >= core->store.live->keys.bucket_count) {
 		core->store.live->tries = 0;
-		merge_finish_end(core, core->store.live);
+		finish_end(core, core->store.live);
 		COUNT(core, merge_swept);
 	}
 }
@@ -122,10 +122,10 @@ static void finish_unknown(struct core *core) {
 	core->store.finish.bucket = 0;
 }
 
-void merge_forget_sources(struct core *core) {
+void finish_forget_sources(struct core *core) {
 	finish_unknown(core);
 }
 
-void merge_note_clock(struct core *core) {
+void finish_note_clock(struct core *core) {
 	finish_unknown(core);
 }

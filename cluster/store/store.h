@@ -28,13 +28,13 @@ void digest_check_key(const struct table *t, const struct key *key, uint64_t sum
 
 /* The bits of all tries are used up. What was merged stays, but stands for no source any more. It
  * is finished before anything else is merged. */
-void merge_forget_sources(struct core *core);
+void finish_forget_sources(struct core *core);
 /* A master that votes by waiting notes its clock in every record that it has merged. What it
  * accepted itself before it recovered is over. */
-void merge_note_clock(struct core *core);
+void finish_note_clock(struct core *core);
 /* Ends a record that nobody believes in. The key stays closed for `closed` nanoseconds, which is
  * the lock delay (section 10). */
-void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed);
+void finish_end_record(struct core *core, struct key *key, struct record *r, span_ns closed);
 /* Begins to finish the records of the live table, which are not being finished yet. The caller
  * fills in what the sources said at their ends. */
 struct finishing *finish_begin(struct core *core);
@@ -43,14 +43,14 @@ static inline bool finish_active(const struct core *core) {
 	return core->store.finish.active;
 }
 /* Finishes the records of a key before anybody reads them. */
-void merge_finish_key(struct core *core, struct key *key);
+void finish_key(struct core *core, struct key *key);
 /* Does the same for a walk over the live table. False: nothing was left of the key, and it is
  * freed. */
-bool merge_finish_walked(struct core *core, struct key *key);
+bool finish_walked(struct core *core, struct key *key);
 /* All records are finished, or the table is live no more. */
-void merge_finish_end(struct core *core, struct table *t);
+void finish_end(struct core *core, struct table *t);
 /* Finishes the records of the next buckets. */
-void merge_sweep(struct core *core);
+void finish_sweep(struct core *core);
 
 /* ---- lacked.c ---- */
 

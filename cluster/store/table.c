@@ -21,7 +21,7 @@ static inline struct key *find(struct core *core, struct table *t, struct slice 
 	uint64_t hash) {
 	struct key *key = find_raw(t, name, hash);
 	if (key && core->store.finish.active && t == core->store.live) {
-		merge_finish_key(core, key);
+		finish_key(core, key);
 	}
 	return key && table_expire(core, key) ? key : NULL;
 }
