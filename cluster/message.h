@@ -174,11 +174,11 @@
 		F_BLOB | F_FLAGS) \
 	X(DECREE_PREPARE, 38, membership, decree_prepare, THIS_EPOCH, \
 		F_ROUND | F_BALLOT) \
-	X(DECREE_PROMISE, 39, membership, change_decree, THIS_EPOCH, \
+	X(DECREE_PROMISE, 39, membership, propose_answered, THIS_EPOCH, \
 		F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
 	X(DECREE_ACCEPT, 40, membership, decree_accept, THIS_EPOCH, \
 		F_ROUND | F_BALLOT | F_BLOB) \
-	X(DECREE_ACCEPTED, 41, membership, change_accepted_there, THIS_EPOCH, \
+	X(DECREE_ACCEPTED, 41, membership, propose_accepted, THIS_EPOCH, \
 		F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
 	X(COPY_AHEAD, 42, recovery, copy_ahead_asked, ANY_EPOCH, \
 		F_ROUND | F_BLOB) \

@@ -20,7 +20,7 @@ struct snapshot_out {
 	/* The next place of the ring of tombstones when the walk began; and how many of its places
 	 * have been sent (tombstones.c). */
 	uint32_t tombstones_next;
-	uint32_t ring_at;
+	uint32_t tombstones_at;
 	/* The number of the present piece. */
 	uint32_t part;
 };

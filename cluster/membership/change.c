@@ -196,7 +196,7 @@ static void go_on(struct core *core) {
 	case CHANGE_PREPARE:
 		if (instant_elapsed_short(core->now, g->progress) >
 			span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
-			change_copying_stands(core);
+			change_copying_stalled(core);
 		} else if (due) {
 			change_ask_ahead(core);
 			change_ahead_evaluate(core);

@@ -401,7 +401,7 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	change_ahead_evaluate(core);
 }
 
-void change_copying_stands(struct core *core) {
+void change_copying_stalled(struct core *core) {
 	const struct change *g = &core->membership.change;
 	bool other = false;
 	for (uint32_t i = 0; i < core->peer_count; i++) {

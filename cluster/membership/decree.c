@@ -69,7 +69,7 @@ void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, decree_not_voted);
 		return;
 	}
-	if (config_decode(m->blob, &value) != 0 || !decree_follows(core, &value)) {
+	if (config_decode(m->blob, &value) != 0 || !announced_may_follow(core, &value)) {
 		return;
 	}
 	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {

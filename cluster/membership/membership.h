@@ -81,7 +81,7 @@ void change_ask_ahead(struct core *core);
 void change_ahead_evaluate(struct core *core);
 
 /* Ends a change that has made no progress in copying for too long. */
-void change_copying_stands(struct core *core);
+void change_copying_stalled(struct core *core);
 
 /* Handles COPY_AHEAD_ANSWER. */
 void change_ahead(struct core *core, uint32_t from, const struct message *m);
@@ -177,9 +177,9 @@ void propose_pause(struct core *core);
 void propose_beat(struct core *core);
 
 /* Handles DECREE_PROMISE and DECREE_ACCEPTED as answers to this node's own proposal. */
-void change_decree(struct core *core, uint32_t from, const struct message *m);
+void propose_answered(struct core *core, uint32_t from, const struct message *m);
 
 /* Handles DECREE_ACCEPTED, for this node's own proposal or another's. */
-void change_accepted_there(struct core *core, uint32_t from, const struct message *m);
+void propose_accepted(struct core *core, uint32_t from, const struct message *m);
 
 #endif

@@ -130,7 +130,7 @@ static void take_value(struct core *core, const struct message *m) {
 		config_decode(m->blob, &c) != 0) {
 		return;
 	}
-	if (!decree_follows(core, &c)) {
+	if (!announced_may_follow(core, &c)) {
 		return;
 	}
 	g->best = m->prepared;
@@ -139,7 +139,7 @@ static void take_value(struct core *core, const struct message *m) {
 	COUNT(core, decree_value_adopted);
 }
 
-void change_decree(struct core *core, uint32_t from, const struct message *m) {
+void propose_answered(struct core *core, uint32_t from, const struct message *m) {
 	struct change *g = &core->membership.change;
 	bool fits = (m->kind == MESSAGE_DECREE_PROMISE && g->state == CHANGE_PROMISE) ||
 		(m->kind == MESSAGE_DECREE_ACCEPTED && g->state == CHANGE_ACCEPT);
@@ -159,7 +159,7 @@ void change_decree(struct core *core, uint32_t from, const struct message *m) {
 	decree_evaluate(core);
 }
 
-void change_accepted_there(struct core *core, uint32_t from, const struct message *m) {
-	change_decree(core, from, m);
+void propose_accepted(struct core *core, uint32_t from, const struct message *m) {
+	propose_answered(core, from, m);
 	proof_accepted(core, from, m);
 }

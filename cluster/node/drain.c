@@ -87,7 +87,7 @@ static size_t fill_records(struct core *core, size_t n) {
 	return n;
 }
 
-static size_t fill_ring(struct core *core, size_t n) {
+static size_t fill_tombstones(struct core *core, size_t n) {
 	for (; core->node.drain_tombstones < core->store.tombstones_size && n < DRAIN_MESSAGES;
 		core->node.drain_tombstones++) {
 		const struct tombstone *r = tombstone_at(core, core->store.tombstones_next,
@@ -114,7 +114,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 			return false;
 		}
 	}
-	size_t n = fill_ring(core, fill_records(core, 0));
+	size_t n = fill_tombstones(core, fill_records(core, 0));
 	if (core->node.drain_bucket >= core->store.live->keys.bucket_count &&
 		core->node.drain_tombstones >= core->store.tombstones_size && n < DRAIN_MESSAGES) {
 		core->node.drain_messages[n++] =

@@ -27,7 +27,7 @@ bool announced_goes_first(struct core *core, const struct config *c) {
 	return true;
 }
 
-bool proof_next_master(const struct core *core, uint32_t peer) {
+bool announced_next_master(const struct core *core, uint32_t peer) {
 	const struct config *accepted = &core->durable.decree_config;
 	const struct id128 id = core->peers[peer].link_id;
 	const int at = accepted->epoch == core->config.epoch + 1 ? config_find_id(accepted, id)
@@ -41,7 +41,7 @@ bool proof_next_master(const struct core *core, uint32_t peer) {
 
 /* What may be chosen is the next epoch of this cluster, whose handover asks this epoch's
  * masters. */
-bool decree_follows(const struct core *core, const struct config *c) {
+bool announced_may_follow(const struct core *core, const struct config *c) {
 	bool good = config_problem(c) == NULL && c->epoch == core->config.epoch + 1 &&
 		id128_equal(c->cluster_id, core->config.cluster_id) &&
 		strcmp(c->cluster, core->config.cluster) == 0 && c->before_count == core->masters;

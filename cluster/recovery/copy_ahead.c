@@ -34,7 +34,7 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 		COUNT(core, asked_by_no_member);
 		return;
 	}
-	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) &&
+	bool fits = config_decode(m->blob, &c) == 0 && announced_may_follow(core, &c) &&
 		core_born(core) && !core->adopting;
 	if (fits) {
 		const bool first = announced_goes_first(core, &c);

@@ -25,10 +25,10 @@ static inline void announced_forget(struct core *core) {
 
 /* Tells whether this peer is to be a master of the next epoch, by an announced change or by the
  * value that was accepted here. */
-bool proof_next_master(const struct core *core, uint32_t peer);
+bool announced_next_master(const struct core *core, uint32_t peer);
 
 /* Tells whether a decree of this epoch may choose this configuration. */
-bool decree_follows(const struct core *core, const struct config *c);
+bool announced_may_follow(const struct core *core, const struct config *c);
 
 /* ---- state_transfer.c ---- */
 

@@ -44,7 +44,7 @@ void snapshot_tables_swapped(struct core *core, struct table *old) {
 
 /* Returns the flag that says what this node is, as a source, to the masters of its present epoch
  * (section 6). */
-static uint32_t standing(const struct core *core) {
+static uint32_t source_flag(const struct core *core) {
 	if (core->remembers) {
 		return FLAG_REMEMBERS;
 	}
@@ -53,7 +53,7 @@ static uint32_t standing(const struct core *core) {
 
 static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) {
 	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock,
-		.flags = s->handover ? standing(core) : 0,
+		.flags = s->handover ? source_flag(core) : 0,
 		.lease_us = (uint64_t)(core->durable.max_lease_seen / SPAN_US) };
 	if (m.flags & FLAG_FORGOT) {
 		m.clock = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
@@ -88,9 +88,9 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 	return true;
 }
 
-static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
-	for (uint32_t sent = 0; s->ring_at < tombstone_places(core); s->ring_at++) {
-		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->ring_at);
+static bool walk_tombstones(struct core *core, uint32_t peer, struct snapshot_out *s) {
+	for (uint32_t sent = 0; s->tombstones_at < tombstone_places(core); s->tombstones_at++) {
+		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->tombstones_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
 		}
@@ -107,7 +107,7 @@ static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) 
 
 static void send_chunk(struct core *core, uint32_t peer) {
 	struct snapshot_out *s = &core->peers[peer].send;
-	if (!(walk_table(core, peer, s) && walk_ring(core, peer, s))) {
+	if (!(walk_table(core, peer, s) && walk_tombstones(core, peer, s))) {
 		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round,
 			.part = s->part, .parts = s->part + 1 };
 		out_send(core, peer, &m);
@@ -138,7 +138,7 @@ static bool may_serve(const struct core *core, const struct snapshot_out *s) {
 /* Tells whether the asker may have the snapshot: it is a master of this epoch, or of one that is
  * being prepared for. */
 static bool may_have(const struct core *core, uint32_t from, const struct snapshot_out *s) {
-	return s->handover && s->epoch == core->config.epoch + 1 ? proof_next_master(core, from)
+	return s->handover && s->epoch == core->config.epoch + 1 ? announced_next_master(core, from)
 		: proof_master(core, from);
 }
 
