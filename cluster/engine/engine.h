@@ -30,9 +30,9 @@ uint64_t clock_most(const struct core *core);
 uint64_t clock_most_since(const struct core *core, struct instant since);
 void clock_limit_raise(struct core *core, uint64_t limit);
 /* Raises this node's clock to `clock`, if that is higher. */
-void master_raise_clock(struct core *core, uint64_t clock);
+void clock_raise(struct core *core, uint64_t clock);
 /* Counts and reports a clock that is above the limit. `key` is the key of the message, or empty. */
-void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
+void clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 
 /* ---- outbox.c ---- */
 

@@ -34,7 +34,7 @@ void clock_limit_raise(struct core *core, uint64_t limit) {
 	core->engine.clock_limit_at = core->now;
 }
 
-void master_raise_clock(struct core *core, uint64_t clock) {
+void clock_raise(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
 		const uint64_t most = clock_most(core);
 		clock_limit_raise(core,
@@ -44,7 +44,7 @@ void master_raise_clock(struct core *core, uint64_t clock) {
 	}
 }
 
-void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key) {
+void clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key) {
 	COUNT(core, clock_refused);
 	out_note(core, NOTE_CLOCK_REFUSED, from, clock, NULL, key);
 }

@@ -235,8 +235,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
 		binding_master_accepted(core, r, from);
 	}
-	master_raise_clock(core, m->token);
-	master_raise_clock(core, m->ballot.clock);
+	clock_raise(core, m->token);
+	clock_raise(core, m->ballot.clock);
 	record_changed(core, key, r,
 		fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
 	if (fresh) {
@@ -313,7 +313,7 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	answer.status = rule_commit(core, key, m);
 	count_commit(core, key, m, answer.status);
 	if (answer.status == STATUS_CLOCK) {
-		master_clock_refused(core, from, m->token, m->key);
+		clock_refused(core, from, m->token, m->key);
 	}
 	if (answer.status == STATUS_OK && !accept(core, &key, m, from)) {
 		answer.status = STATUS_FULL;
@@ -352,7 +352,7 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 		return status;
 	}
 	if (!(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
-		master_clock_refused(core, from, m->token, m->key);
+		clock_refused(core, from, m->token, m->key);
 		return STATUS_CLOCK;
 	}
 	return accept(core, key, m, from) ? STATUS_OK : STATUS_FULL;

@@ -34,7 +34,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
-		master_clock_refused(core, from, m->ballot.clock, m->key);
+		clock_refused(core, from, m->ballot.clock, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
 		answer.prepared = r->prepared;
@@ -47,7 +47,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 		} else {
 			r->prepared = m->ballot;
 			preparing_note(core, r, from, m->round);
-			master_raise_clock(core, m->ballot.clock);
+			clock_raise(core, m->ballot.clock);
 			answer.ballot = r->wrote;
 			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;
 			if (ballot_compare(r->wrote, m->prepared) == 0) {
@@ -67,7 +67,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
-		master_clock_refused(core, from, m->ballot.clock, m->key);
+		clock_refused(core, from, m->ballot.clock, m->key);
 		counted_key_missed(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record **at = key_link(key, m->lock_id), *r = *at;
@@ -86,7 +86,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		} else {
 			r = *at;
 			r->wrote = r->prepared = m->ballot;
-			master_raise_clock(core, m->ballot.clock);
+			clock_raise(core, m->ballot.clock);
 			record_changed(core, key, r, RECORD_WRITTEN);
 		}
 	} else if (answer.status == STATUS_HELD || answer.status == STATUS_NEED) {

@@ -181,7 +181,7 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 /* Section 5: the home stamps a request that arrives for the first time, above all stamps that the
  * home has seen. A request that comes from another home keeps its stamp. */
 static void stamp(struct core *core, struct waiter *w) {
-	master_raise_clock(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
+	clock_raise(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
 	w->q.ticket.clock = w->q.ticket.clock ? w->q.ticket.clock : core->clock;
 }
 

@@ -105,7 +105,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 		if (!rule_message_sound(m)) {
 			COUNT(core, unsound);
 		} else if (!rule_message_bound(core, m)) {
-			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted,
+			clock_refused(core, peer, m->token > m->noted ? m->token : m->noted,
 				m->key);
 		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) ||
 			non_member_rolls_back(core, peer, frame, m)) {
@@ -160,7 +160,7 @@ static void far_clock_heard(struct core *core, uint32_t peer) {
 		core->follow.peer == peer;
 	if (source && p->far_clock <= TOKEN_MAX && says_too(core, peer, p->far_clock) &&
 		instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
-		master_raise_clock(core, p->far_clock);
+		clock_raise(core, p->far_clock);
 	}
 }
 
@@ -189,6 +189,6 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	} else {
 		/* The clock is heard after the frame's messages have been handled. */
 		p->clock = frame->clock;
-		master_raise_clock(core, frame->clock);
+		clock_raise(core, frame->clock);
 	}
 }

@@ -79,9 +79,9 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		const struct tombstone *gone = tombstone_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
-		master_raise_clock(core, r->token);
-		master_raise_clock(core, r->noted);
-		master_raise_clock(core, r->prepared.clock);
+		clock_raise(core, r->token);
+		clock_raise(core, r->noted);
+		clock_raise(core, r->prepared.clock);
 	}
 	if (r) {
 		record_changed(core, key, r, RECORD_MERGED);
@@ -135,7 +135,7 @@ void merge_finish_begin(struct core *core) {
 			f->brought |= 1u << s->bit;
 			f->done |= s->never && !s->votes ? 0 : 1u << s->bit;
 			f->clock_end[s->bit] = s->clock_end;
-			master_raise_clock(core, s->clock_end);
+			clock_raise(core, s->clock_end);
 		}
 	}
 }

@@ -65,7 +65,7 @@ void recovery_beat(struct core *core) {
 		COUNT(core, waited);
 		state_transfer_stop(core);
 		/* Without this the node would be behind again as soon as it votes. */
-		master_raise_clock(core, peers_quorum_says(core));
+		clock_raise(core, peers_quorum_says(core));
 		finish_note_clock(core);
 		recovery_vote(core, "waiting");
 	}

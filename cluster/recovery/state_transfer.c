@@ -247,7 +247,7 @@ void state_transfer_evaluate(struct core *core) {
 	if (!core->durable.voted) {
 		for (uint32_t i = 0; i < g->count; i++) {
 			if (g->sources[i].done) {
-				master_raise_clock(core, g->sources[i].clock_end);
+				clock_raise(core, g->sources[i].clock_end);
 			}
 		}
 		core->durable.voted = true;

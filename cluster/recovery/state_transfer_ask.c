@@ -273,7 +273,7 @@ void state_transfer_message(struct core *core, uint32_t from, const struct messa
 	}
 	s->progress = core->now;
 	if (beyond_bounds(core, m)) {
-		master_clock_refused(core, from,
+		clock_refused(core, from,
 			m->kind == MESSAGE_SNAPSHOT_END ? m->clock : m->token, m->key);
 		state_transfer_tell_stop(core, s);
 		state_transfer_break_off(core, s);

@@ -37,7 +37,7 @@ void first_promised(struct core *core, struct promise *p, const struct message *
 	/* The answer has this attempt's own ballot, whatever others have named. */
 	answer->ballot = m->ballot;
 	answer->age_us = first_lacked_us(core, p->lock_id);
-	master_raise_clock(core, m->ballot.clock);
+	clock_raise(core, m->ballot.clock);
 }
 
 void first_noted(const struct key *key, struct record *r) {
@@ -68,7 +68,7 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w) {
 	if (w->q.first.clock == 0 ||
 		ballot_compare(w->q.first, first_floor(core, w->q.lock_id)) < 0) {
 		w->q.first = first_draw(core);
-		master_raise_clock(core, w->q.first.clock);
+		clock_raise(core, w->q.first.clock);
 	}
 	return w->q.first;
 }

@@ -40,14 +40,14 @@ void commit_put_value(const struct op *op, struct message *m) {
 
 void commit_start(struct core *core, struct op *op) {
 	bool reused;
-	master_raise_clock(core, op->ballot.clock);
+	clock_raise(core, op->ballot.clock);
 	op->token = choose_token(core, op, &reused);
 	if (op->token > TOKEN_MAX) {
 		attempt_fail(core, op, PAWL_EFULL);
 		return;
 	}
 	core->counts[COUNT_token_reused] += reused;
-	master_raise_clock(core, op->token);
+	clock_raise(core, op->token);
 	list_remove(&op->waiting);
 	core->coordinator.waiting_count--;
 	op_next_round(core, op);
@@ -212,7 +212,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_STALE:
 		v->state = VOTE_STALE;
-		master_raise_clock(core, m->token);
+		clock_raise(core, m->token);
 		break;
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;

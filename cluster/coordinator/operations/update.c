@@ -12,7 +12,7 @@ void update_start(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
-	master_raise_clock(core, above + 1);
+	clock_raise(core, above + 1);
 	op->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id),
 		(uint32_t)core->durable.boot & ~BALLOT_FIRST };
 	record_free(core, op->record);
