@@ -89,10 +89,10 @@ static inline bool watch_event_wanted_here(const struct core *core) {
 }
 /* A follower that is fed wants watch events from now on, or no longer. */
 static inline void watch_event_follower_added(struct core *core) {
-	core->changes.watch_event_feeds++;
+	core->changes.event_feeds++;
 }
 static inline void watch_event_follower_removed(struct core *core) {
-	core->changes.watch_event_feeds--;
+	core->changes.event_feeds--;
 }
 /* Returns how many clients of this node watch the key. */
 static inline uint32_t watch_event_watchers(const struct core *core, struct slice key) {

@@ -167,7 +167,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u,
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
-		if (core->changes.watch_event_feeds == 0) {
+		if (core->changes.event_feeds == 0) {
 			/* A replica at which somebody begins to watch just now is to hear that
 			 * events were missed. */
 			log_append(core, name, u->record->lock_id);

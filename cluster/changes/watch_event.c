@@ -49,7 +49,7 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
  * missed them (section 7, News: nothing in the log). */
 void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
 	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0
-		: core->changes.watch_event_feeds &&
+		: core->changes.event_feeds &&
 			watch_event->kind != WATCH_EVENT_ASKED) {
 		/* It is logged that events were missed, even if no follower has said yet that
 		 * somebody watches there, so that the log's number goes up. */
@@ -60,7 +60,7 @@ void watch_event_tell(struct core *core, const struct core_watch_event *watch_ev
 
 /* Tells whether somebody watches, here or at a replica. */
 static bool wanted(const struct core *core) {
-	return core->changes.watch_event_wanted || core->changes.watch_event_feeds;
+	return core->changes.watch_event_wanted || core->changes.event_feeds;
 }
 
 /* The value is told only where it is new. Whoever hears of an end knows the value, or has no use

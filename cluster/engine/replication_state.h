@@ -77,8 +77,8 @@ struct feed {
 	uint32_t echo_count;
 	/* Somebody watches at the follower, and is told the watch events that the log has from this
 	 * number on. */
-	bool watch_event;
-	uint64_t watch_event_from;
+	bool wants_events;
+	uint64_t events_from;
 };
 
 /* A place in a master's log. */
@@ -135,7 +135,7 @@ struct follow {
 	/* The master that the operator was told of. */
 	struct id128 noted;
 	/* The master of this feed was told that somebody watches here. */
-	bool watch_event;
+	bool wants_events;
 	/* The place in the log at which somebody began to watch; 0 if that was before this feed. */
 	uint64_t watched;
 };

@@ -105,7 +105,7 @@ struct store_state {
 struct changes_state {
 	struct log log;
 	/* How many followers are fed; and how many of them want watch events. */
-	uint32_t feeds, watch_event_feeds;
+	uint32_t feeds, event_feeds;
 	/* Somebody watches at this node. */
 	bool watch_event_wanted;
 	/* Tells how many clients of this node watch a key; NULL if there are none. */

@@ -134,7 +134,7 @@ static void check_staging(const struct core *core) {
 static void check_replication(const struct core *core) {
 	const struct log *log = &core->changes.log;
 	const struct follow *f = &core->follow;
-	uint32_t feeds = 0, watch_event = 0;
+	uint32_t feeds = 0, event_feeds = 0;
 	CHECK(log->oldest <= log->next && log->count <= log->slots);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct feed *feed = &core->peers[i].feed;
@@ -143,11 +143,11 @@ static void check_replication(const struct core *core) {
 			feed->place.number <= log->next));
 		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES &&
 			feed->acked <= feed->place.number);
-		CHECK(!feed->watch_event || feed->active);
+		CHECK(!feed->wants_events || feed->active);
 		feeds += feed->active;
-		watch_event += feed->watch_event;
+		event_feeds += feed->wants_events;
 	}
-	CHECK(feeds == core->changes.feeds && watch_event == core->changes.watch_event_feeds);
+	CHECK(feeds == core->changes.feeds && event_feeds == core->changes.event_feeds);
 	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
 	CHECK(!f->building || core->store.staging_use == STAGING_BUILDING);
 	/* A replica's state never votes. */

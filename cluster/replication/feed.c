@@ -20,12 +20,12 @@ static bool linked_with_quorum(const struct core *core) {
 
 /* The follower wants watch events from now on, or no longer. */
 static void want_events(struct core *core, struct feed *f, bool wanted) {
-	if (wanted && !f->watch_event) {
+	if (wanted && !f->wants_events) {
 		watch_event_follower_added(core);
-	} else if (!wanted && f->watch_event) {
+	} else if (!wanted && f->wants_events) {
 		watch_event_follower_removed(core);
 	}
-	f->watch_event = wanted;
+	f->wants_events = wanted;
 }
 
 void feed_stop(struct core *core, uint32_t peer) {
@@ -117,7 +117,7 @@ static size_t send_watch_event(struct core *core, uint32_t peer, const struct lo
 		!id128_equal(n->lock_id, core->peers[peer].node.id);
 	struct message m = { .kind = MESSAGE_FEED_WATCH_EVENT, .round = f->round,
 		.number = number };
-	if (f->watch_event && number >= f->watch_event_from && !f->walking && !for_another) {
+	if (f->wants_events && number >= f->events_from && !f->walking && !for_another) {
 		m.part = (uint32_t)n->kind;
 		m.parts = (uint32_t)WATCH_EVENT_MISSED + 1;
 		m.key = n->key;
@@ -331,13 +331,13 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
  * log, so that its loss does not go unnoticed. */
 static void hear_watch(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
-	bool watch_event = m->flags & FLAG_WATCH_EVENT;
-	if (watch_event == f->watch_event) {
+	bool wants = m->flags & FLAG_WATCH_EVENT;
+	if (wants == f->wants_events) {
 		return;
 	}
-	want_events(core, f, watch_event);
-	f->watch_event_from = log_next(core);
-	if (watch_event && m->number != log_next(core)) {
+	want_events(core, f, wants);
+	f->events_from = log_next(core);
+	if (wants && m->number != log_next(core)) {
 		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED,
 			.lock_id = core->peers[from].node.id };
 		COUNT(core, feed_watch_events_missed);

@@ -46,9 +46,9 @@ static void arm(struct core *core) {
 
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
-	f->watch_event = watch_event_wanted_here(core);
+	f->wants_events = watch_event_wanted_here(core);
 	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round,
-		.flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched,
+		.flags = f->wants_events ? FLAG_WATCH_EVENT : 0, .number = f->watched,
 		.echo = new_echo(core) };
 	out_send(core, f->peer, &m);
 }
@@ -312,7 +312,7 @@ static void begun(struct core *core, const struct message *m) {
 		return;
 	}
 	f->state = FOLLOW_ON;
-	f->watch_event = false;
+	f->wants_events = false;
 	/* Whoever watches began before this feed, which does not tell what came and went in the
 	 * meantime. */
 	f->watched = 0;

@@ -91,7 +91,7 @@ void follow_watch_event(struct core *core, const struct message *m);
 /* Tells whether the master is still to be told that somebody watches here, or no longer does. */
 static inline bool follow_step_due(const struct core *core) {
 	return core->follow.state == FOLLOW_ON &&
-		core->follow.watch_event != watch_event_wanted_here(core);
+		core->follow.wants_events != watch_event_wanted_here(core);
 }
 
 /* At the end of a step: tells the master so. */
