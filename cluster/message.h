@@ -309,10 +309,10 @@ enum message_flag {
 	FLAG_STAGING = 32768,
 	/* FOLLOW: the follower asks to go on with the snapshot of the same round that broke off at
 	 * this part. */
-	FLAG_PARTLY = 65536,
+	FLAG_RESUME = 65536,
 	/* FOLLOW: the follower accepts a master that is not linked with a quorum, because it found
 	 * no better one. */
-	FLAG_ANYWAY = 131072,
+	FLAG_ACCEPT_ISOLATED = 131072,
 	/* READ: the report is to have promises and parked requests, too. READ_ANSWER: this part is
 	 * no held record, and one of the next two flags says what it is. */
 	FLAG_EXPLAIN = 262144,

@@ -98,9 +98,9 @@ struct follow {
 	/* A snapshot is in the staging table: it is under way, or has broken off. */
 	bool building;
 	/* FOLLOW_ASKED: this node has asked to go on with that snapshot. */
-	bool partly;
+	bool resume;
 	/* It accepts a master that is not linked with a quorum, because it found no better one. */
-	bool anyway;
+	bool accept_isolated;
 	/* `fresh` is known. */
 	bool fresh_known;
 	/* FOLLOW_ASKED, FOLLOW_ON: the peer index of the master. */
@@ -110,7 +110,7 @@ struct follow {
 	/* The number of the feed. */
 	uint64_t round;
 	/* The place of the live table, and that of the snapshot in the staging table. */
-	struct follow_place live, part;
+	struct follow_place live, staging_place;
 	/* Where the snapshot goes on: the bucket in the master's table, and how many buckets that
 	 * has. */
 	uint32_t bucket, buckets;
@@ -133,7 +133,7 @@ struct follow {
 	uint64_t echo;
 	struct instant echoes[FOLLOW_ECHOES];
 	/* The master that the operator was told of. */
-	struct id128 noted;
+	struct id128 reported;
 	/* The master of this feed was told that somebody watches here. */
 	bool wants_events;
 	/* The place in the log at which somebody began to watch; 0 if that was before this feed. */

@@ -57,7 +57,7 @@ static void status_replication(const struct core *core, struct instant now, stru
 	s->following = f->state == FOLLOW_ON ? (int)f->peer : -1;
 	s->catching_up = f->building;
 	s->snapshot_done = f->building ? f->records : 0;
-	s->position = f->building ? f->part.number : f->live.number;
+	s->position = f->building ? f->staging_place.number : f->live.number;
 	s->age = core->state == CORE_FOLLOWING ? follow_age(core, now) : SPAN_MAX;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		s->peers[i].follows = core->peers[i].feed.active;

@@ -281,23 +281,23 @@ static bool may_go_on(const struct core *core, const struct feed *f, const struc
 
 /* Begins a feed where the follower's log and place allow it. STATUS_OK: *f is the new feed. */
 static enum status begin(struct core *core, struct feed *f, const struct message *m) {
-	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ANYWAY))) {
+	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ACCEPT_ISOLATED))) {
 		return STATUS_RECOVERING;
 	}
 	bool reaches = m->log == log_id(core) && m->number >= log_oldest(core) &&
 		m->number <= log_next(core);
-	bool partly = m->flags & FLAG_PARTLY;
-	if (partly && !(reaches && may_go_on(core, f, m))) {
+	bool resume = m->flags & FLAG_RESUME;
+	if (resume && !(reaches && may_go_on(core, f, m))) {
 		return STATUS_STALE;
 	}
 	if (!reaches && !(m->flags & FLAG_STAGING)) {
 		return STATUS_STALE;
 	}
-	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches,
-		.bucket = partly ? m->part : 0 };
+	*f = (struct feed){ .active = true, .round = m->round, .walking = resume || !reaches,
+		.bucket = resume ? m->part : 0 };
 	log_seek(core, &f->place, reaches ? m->number : log_next(core));
 	f->acked = f->place.number;
-	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed
+	core->counts[resume ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed
 		: COUNT_feed_snapshot]++;
 	log_follower_added(core);
 	if (f->walking) {
@@ -318,7 +318,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	answer.number = f->place.number;
-	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_STAGING : 0;
+	answer.flags = f->walking && !(m->flags & FLAG_RESUME) ? FLAG_STAGING : 0;
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
 	core->replication.feed_full_at = log_next(core);

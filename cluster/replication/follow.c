@@ -10,7 +10,7 @@
 
 /* Returns the place in the log of the table that the feed is applied to. */
 static struct follow_place *place(struct follow *f) {
-	return f->building ? &f->part : &f->live;
+	return f->building ? &f->staging_place : &f->live;
 }
 
 /* ---- echoes ---- */
@@ -33,7 +33,7 @@ static void echo_came(struct core *core, uint64_t echo) {
 	f->fresh_known = true;
 	f->progress = core->now;
 	f->tried = 0;
-	f->anyway = false;
+	f->accept_isolated = false;
 }
 
 static void arm(struct core *core) {
@@ -88,7 +88,7 @@ static bool may_take_staging(const struct core *core) {
  * asked if one of the first two is known, and otherwise only this replica's first choice. */
 static int pick(const struct core *core, bool room) {
 	const struct follow *f = &core->follow;
-	int known[] = { f->building ? place_master(core, &f->part) : -1,
+	int known[] = { f->building ? place_master(core, &f->staging_place) : -1,
 		place_master(core, &f->live) };
 	for (int i = 0; i < 2; i++) {
 		if (known[i] >= 0 && usable(core, (uint32_t)known[i])) {
@@ -109,17 +109,17 @@ static int pick(const struct core *core, bool room) {
 
 static void ask(struct core *core, uint32_t peer) {
 	struct follow *f = &core->follow;
-	f->partly = f->building && id128_equal(f->part.master, core->peers[peer].node.id);
+	f->resume = f->building && id128_equal(f->staging_place.master, core->peers[peer].node.id);
 	f->state = FOLLOW_ASKED;
 	f->peer = peer;
 	f->progress = core->now;
-	f->round = f->partly ? f->round : f->round + 1;
+	f->round = f->resume ? f->round : f->round + 1;
 	struct message m = { .kind = MESSAGE_FOLLOW, .round = f->round,
-		.flags = f->anyway ? FLAG_ANYWAY : 0 };
-	if (f->partly) {
-		m.flags |= FLAG_PARTLY;
-		m.log = f->part.log;
-		m.number = f->part.number;
+		.flags = f->accept_isolated ? FLAG_ACCEPT_ISOLATED : 0 };
+	if (f->resume) {
+		m.flags |= FLAG_RESUME;
+		m.log = f->staging_place.log;
+		m.number = f->staging_place.number;
 		m.part = f->bucket;
 		m.parts = f->buckets;
 	} else {
@@ -133,11 +133,11 @@ static void ask(struct core *core, uint32_t peer) {
 }
 
 /* Drops a snapshot that is being built. */
-static void drop_part(struct core *core) {
+static void drop_staging(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->building) {
 		f->building = false;
-		f->part.log = 0;
+		f->staging_place.log = 0;
 		table_staging_drop(core);
 	}
 }
@@ -150,17 +150,17 @@ static void choose(struct core *core) {
 	}
 	bool room = f->building || may_take_staging(core);
 	int peer = pick(core, room);
-	if (peer < 0 && room && f->tried && !f->anyway && instant_expired(core->now, f->patience)) {
+	if (peer < 0 && room && f->tried && !f->accept_isolated && instant_expired(core->now, f->patience)) {
 		/* All were tried. Any view is better than none, and its age says what it is
 		 * worth. */
-		f->anyway = true;
+		f->accept_isolated = true;
 		f->tried = 0;
 		peer = pick(core, room);
 	}
-	if (peer >= 0 && f->building && peer != place_master(core, &f->part)) {
+	if (peer >= 0 && f->building && peer != place_master(core, &f->staging_place)) {
 		/* This master is asked when the staging table is empty, or at once if the live
 		 * table follows its log. */
-		drop_part(core);
+		drop_staging(core);
 		peer = peer == place_master(core, &f->live) ? peer : -1;
 	}
 	if (peer >= 0) {
@@ -199,10 +199,10 @@ void follow_leave(struct core *core) {
 
 void follow_stop(struct core *core) {
 	follow_leave(core);
-	drop_part(core);
+	drop_staging(core);
 	core->follow.live.log = 0;
 	core->follow.fresh_known = false;
-	core->follow.noted = (struct id128){ { 0 } };
+	core->follow.reported = (struct id128){ { 0 } };
 }
 
 void follow_yield(struct core *core) {
@@ -210,7 +210,7 @@ void follow_yield(struct core *core) {
 		/* This is time enough for the table to be emptied and taken. */
 		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout);
 		follow_leave(core);
-		drop_part(core);
+		drop_staging(core);
 		choose(core);
 	}
 }
@@ -230,7 +230,7 @@ static void start_over(struct core *core, bool rest) {
 	struct follow *f = &core->follow;
 	place(f)->log = 0;
 	follow_leave(core);
-	drop_part(core);
+	drop_staging(core);
 	f->patience = core->now;
 	f->rest = instant_add(core->now, rest ? 10 * core->config.request_timeout : 0);
 	choose(core);
@@ -276,11 +276,11 @@ void follow_beat(struct core *core) {
 		instant_elapsed_long(core->now, f->progress) > core->config.request_timeout) {
 		COUNT(core, follow_stalled);
 		/* The other masters may be linked with a quorum again. */
-		f->tried = f->anyway ? 0 : f->tried;
-		f->anyway = false;
+		f->tried = f->accept_isolated ? 0 : f->tried;
+		f->accept_isolated = false;
 		give_up(core);
 	} else if (f->state == FOLLOW_NONE) {
-		f->tried = f->anyway ? 0 : f->tried;
+		f->tried = f->accept_isolated ? 0 : f->tried;
 		choose(core);
 	}
 }
@@ -304,7 +304,7 @@ static void begun(struct core *core, const struct message *m) {
 			return;
 		}
 		f->building = true;
-		f->part = (struct follow_place){ core->peers[f->peer].node.id, m->log, m->number };
+		f->staging_place = (struct follow_place){ core->peers[f->peer].node.id, m->log, m->number };
 		f->bucket = f->buckets = 0;
 		f->records = 0;
 	} else if (m->log != place(f)->log || m->number != place(f)->number) {
@@ -319,9 +319,9 @@ static void begun(struct core *core, const struct message *m) {
 	f->applied = 0;
 	f->progress = core->now;
 	arm(core);
-	if (!id128_equal(f->noted, core->peers[f->peer].node.id)) {
-		core->counts[COUNT_follow_moved] += !id128_zero(f->noted);
-		f->noted = core->peers[f->peer].node.id;
+	if (!id128_equal(f->reported, core->peers[f->peer].node.id)) {
+		core->counts[COUNT_follow_moved] += !id128_zero(f->reported);
+		f->reported = core->peers[f->peer].node.id;
 		out_note(core, NOTE_FOLLOWING, f->peer, 0, NULL, slice_of(NULL, 0));
 	}
 }
@@ -330,8 +330,8 @@ static void begun(struct core *core, const struct message *m) {
 static void replace(struct core *core) {
 	struct follow *f = &core->follow;
 	f->building = false;
-	f->live = f->part;
-	f->part.log = 0;
+	f->live = f->staging_place;
+	f->staging_place.log = 0;
 	f->fresh_known = false;
 	table_swap(core);
 }

@@ -59,7 +59,7 @@ static void lie(struct run *run, uint32_t to) {
 		.prepared = { ballot, 1, 1 }, .number = config_hash(&c), .key = slice_str("lie"),
 		.part = (uint32_t)prng_below(r, 3), .parts = 3 };
 	const uint32_t flags[] = { 0, FLAG_HANDOVER, FLAG_HANDOVER, FLAG_PASSED_ON, FLAG_BORN,
-		FLAG_NEVER, FLAG_REMEMBERS, FLAG_ANYWAY | FLAG_STAGING };
+		FLAG_NEVER, FLAG_REMEMBERS, FLAG_ACCEPT_ISOLATED | FLAG_STAGING };
 	m.flags = flags[prng_below(r, sizeof flags / sizeof *flags)];
 	m.lock_id.b[0] = 1;
 	m.blob = slice_of(bytes, config_encode(&c, bytes));

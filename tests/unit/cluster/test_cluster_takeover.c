@@ -116,7 +116,7 @@ static void ask_for_all(struct stage *s, uint32_t from) {
 				.flags = FLAG_HANDOVER },
 			{ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = epoch + 1,
 				.flags = FLAG_HANDOVER },
-			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ANYWAY },
+			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ACCEPT_ISOLATED },
 			{ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") },
 		};
 		for (size_t m = 0; m < sizeof asks / sizeof *asks; m++) {
@@ -155,7 +155,7 @@ static void a_removed_master_gets_no_record(void **state) {
 	const uint64_t before = told_of_records(s, 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_FOLLOW, .round = 4,
-			.flags = FLAG_STAGING | FLAG_ANYWAY });
+			.flags = FLAG_STAGING | FLAG_ACCEPT_ISOLATED });
 		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_READ, .round = 5,
 			.key = slice_str("k") });
 		stage_inject(s, 2, i,
