@@ -148,9 +148,9 @@ struct state_transfer {
 	/* When the transfer began. */
 	struct instant began;
 	/* The bits for tries of the table that is merged into are used up. */
-	bool worn;
+	bool bits_used_up;
 	/* The staging table belongs to this transfer. */
-	bool taken;
+	bool owns_staging;
 	/* This node's own table is being copied, in pieces; and the bucket at which that goes
 	 * on. */
 	bool own_walking;
@@ -161,7 +161,7 @@ struct state_transfer {
 	struct id128 asker;
 	uint64_t asker_round;
 	/* It was told that the copy is ready. */
-	bool told_ready;
+	bool ready_reported;
 	/* There was no room for what was copied. */
 	bool full;
 	/* When the copy is given up, unless somebody asks for it again. */

@@ -18,12 +18,12 @@ static void tell(struct core *core, enum status status) {
  * coming. STATUS_NEED: not yet. STATUS_FULL: there is no room for two tables. */
 void copy_ahead_tell(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind != STATE_TRANSFER_AHEAD || g->told_ready) {
+	if (g->kind != STATE_TRANSFER_AHEAD || g->ready_reported) {
 		return;
 	}
-	g->told_ready = state_transfer_ready(core);
-	core->counts[COUNT_copy_ahead_ready] += g->told_ready;
-	tell(core, g->told_ready ? STATUS_OK : g->full ? STATUS_FULL : STATUS_NEED);
+	g->ready_reported = state_transfer_ready(core);
+	core->counts[COUNT_copy_ahead_ready] += g->ready_reported;
+	tell(core, g->ready_reported ? STATUS_OK : g->full ? STATUS_FULL : STATUS_NEED);
 }
 
 void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m) {
@@ -58,7 +58,7 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 	core->recovery.transfer.asker = core->peers[from].link_id;
 	core->recovery.transfer.asker_round = m->round;
 	core->recovery.transfer.keep_until = announced_until(core);
-	core->recovery.transfer.told_ready = false;
+	core->recovery.transfer.ready_reported = false;
 	state_transfer_beat(core);
 }
 

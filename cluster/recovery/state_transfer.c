@@ -92,7 +92,7 @@ void state_transfer_stop(struct core *core) {
 		state_transfer_tell_stop(core, &g->sources[i]);
 	}
 	state_transfer_end_own_walk(core);
-	if (g->taken) {
+	if (g->owns_staging) {
 		table_staging_drop(core);
 	}
 	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
@@ -105,7 +105,7 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 		state_transfer_end_own_walk(core);
 	}
 	s->paused = s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
-	core->recovery.transfer.told_ready = false;
+	core->recovery.transfer.ready_reported = false;
 }
 
 /* Each try has a bit of its own in the table that is merged into. When the bits are used up, which
@@ -113,7 +113,7 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 bool state_transfer_take_bit(struct core *core, struct source *s) {
 	struct table *t = state_transfer_into(core);
 	if (t->tries == MERGE_TRIES) {
-		core->recovery.transfer.worn = true;
+		core->recovery.transfer.bits_used_up = true;
 		return false;
 	}
 	s->bit = t->tries++;
@@ -225,7 +225,7 @@ static void vote(struct core *core) {
 		}
 	}
 	state_transfer_end_own_walk(core);
-	if (g->taken) {
+	if (g->owns_staging) {
 		table_swap(core);
 	}
 	merge_finish_begin(core);
@@ -310,7 +310,7 @@ bool state_transfer_ahead(struct core *core, const struct config *c) {
 void state_transfer_handover(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch &&
-		g->hash == core->config_hash && g->taken) {
+		g->hash == core->config_hash && g->owns_staging) {
 		struct source *s = state_transfer_own(core);
 		COUNT(core, copy_ahead_used);
 		g->kind = STATE_TRANSFER_HANDOVER;

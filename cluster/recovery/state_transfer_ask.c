@@ -100,7 +100,7 @@ void state_transfer_beat(struct core *core) {
 		state_transfer_stop(core);
 		return;
 	}
-	if (g->worn) {
+	if (g->bits_used_up) {
 		state_transfer_again(core);
 	}
 	if (g->kind == STATE_TRANSFER_REJOIN && finish_active(core)) {
@@ -108,10 +108,10 @@ void state_transfer_beat(struct core *core) {
 		 * other sources. */
 		return;
 	}
-	if (state_transfer_staging(core) && !g->taken) {
+	if (state_transfer_staging(core) && !g->owns_staging) {
 		follow_yield(core);
-		g->taken = !finish_active(core) && table_staging_take(core);
-		if (!g->taken) {
+		g->owns_staging = !finish_active(core) && table_staging_take(core);
+		if (!g->owns_staging) {
 			/* What was in the staging table is still being emptied or finished. */
 			return;
 		}

@@ -196,7 +196,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 }
 
 static void hash_gather(uint64_t *h, const struct state_transfer *g) {
-	mix(h, (uint64_t)g->kind | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10);
+	mix(h, (uint64_t)g->kind | (uint64_t)g->owns_staging << 9 | (uint64_t)g->own_walking << 10);
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
@@ -211,7 +211,7 @@ static void hash_gather(uint64_t *h, const struct state_transfer *g) {
 		mix_time(h, s->told_at);
 	}
 	mix(h, g->hash);
-	mix(h, g->asker_round << 2 | (uint64_t)g->told_ready << 1 | g->worn);
+	mix(h, g->asker_round << 2 | (uint64_t)g->ready_reported << 1 | g->bits_used_up);
 	mix(h, (uint64_t)g->longest);
 	mix_time(h, g->keep_until);
 }
