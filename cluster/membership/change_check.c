@@ -4,7 +4,7 @@
 #include "membership.h"
 
 /* Tells plan_change what this node knows of the node with this name. */
-static void look(void *ctx, const char *name, struct plan_node *out) {
+static void describe_node(void *ctx, const char *name, struct plan_node *out) {
 	const struct core *core = ctx;
 	int at = peer_table_find_name(core, name);
 	*out = (struct plan_node){ .known = false };
@@ -296,7 +296,7 @@ static const char *timing_problem(const struct core *core, const struct config *
 /* This is called again while the change waits. */
 void change_check(struct core *core) {
 	struct change *g = &core->membership.change;
-	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
+	struct plan_view view = { .present = &core->config, .look = describe_node, .ctx = core };
 	struct plan p = plan_change(&view, &g->wanted, &g->target);
 	char text[CHANGE_STEP_BYTES];
 	if (p.error == PAWL_OK &&
@@ -385,8 +385,8 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (m->status == STATUS_FULL) {
 		change_finish(core, PAWL_EFULL,
-			"has no room for a second table of leases beside its own: see its [limits] "
-			"memory and keys", slice_str(core->peers[from].node.name));
+			"has no room for a second table of leases in addition to its own: see its "
+			"[limits] memory and keys", slice_str(core->peers[from].node.name));
 		return;
 	}
 	struct ahead *ahead = &g->ahead[from];

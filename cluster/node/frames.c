@@ -66,7 +66,7 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 /* A master of the epoch before that is not in this one goes on with what it was asked for. What
  * others hold is told to members only. */
 static bool may_say(const struct core *core, uint32_t peer, const struct message *m) {
-	static const message_set looks =
+	static const message_set for_members =
 		MESSAGE_BIT(MESSAGE_READ) | MESSAGE_BIT(MESSAGE_WAITERS) |
 		MESSAGE_BIT(MESSAGE_FOLLOW) | MESSAGE_BIT(MESSAGE_SYNC_ROOT) |
 		MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) |
@@ -74,7 +74,7 @@ static bool may_say(const struct core *core, uint32_t peer, const struct message
 		MESSAGE_BIT(MESSAGE_SYNC_FETCH);
 	const struct peer *p = &core->peers[peer];
 	return p->same && (p->standing == PEER_MEMBER ||
-		(p->standing == PEER_FORMER && !(looks & MESSAGE_BIT(m->kind))));
+		(p->standing == PEER_FORMER && !(for_members & MESSAGE_BIT(m->kind))));
 }
 
 /* Tells whether a node that is no longer in the configuration gives back under its name what it
