@@ -3,12 +3,8 @@
 #include "operation.h"
 #include "coordinator.h"
 
-static uint64_t hash_number(uint64_t n) {
-	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
-}
-
 static struct client *client_find(struct core *core, uint64_t id) {
-	for (struct map_node *n = map_first(&core->coordinator.clients, hash_number(id)); n;
+	for (struct map_node *n = map_first(&core->coordinator.clients, op_hash_number(id)); n;
 		n = map_next(n)) {
 		struct client *c = CONTAINER_OF(n, struct client, node);
 		if (c->id == id) {
@@ -26,7 +22,7 @@ static struct client *client_make(struct core *core, uint64_t id) {
 			c->id = id;
 			list_init(&c->callers);
 			list_init(&c->lists);
-			map_insert(&core->coordinator.clients, &c->node, hash_number(id));
+			map_insert(&core->coordinator.clients, &c->node, op_hash_number(id));
 		}
 	}
 	return c;

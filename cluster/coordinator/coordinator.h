@@ -220,6 +220,12 @@ void op_round_timer(struct core *core, struct op *op);
 /* A peer has answered a question of this node. */
 void op_answer(struct core *core, uint32_t from, const struct message *m);
 
+/* Hashes the number of an operation or of a connection for the tables. Numbers are this node's own,
+ * so that nobody chooses them. */
+static inline uint64_t op_hash_number(uint64_t n) {
+	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
+}
+
 /* Moves an operation to those that have been answered. May free the oldest of these. */
 void op_enter_catching_up(struct core *core, struct op *op);
 

@@ -9,10 +9,6 @@
 /* A wait this long is as good as one without end. */
 #define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)
 
-static uint64_t hash_number(uint64_t n) {
-	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
-}
-
 /* ---- birth and end of an operation ---- */
 
 static uint8_t *copy(uint8_t *at, struct slice from, struct slice *to) {
@@ -103,7 +99,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 static void enter(struct core *core, struct op *op) {
 	list_append(&core->coordinator.ops, &op->link);
 	core->coordinator.op_count++;
-	map_insert(&core->coordinator.ops_by_id, &op->by_id, hash_number(op->id));
+	map_insert(&core->coordinator.ops_by_id, &op->by_id, op_hash_number(op->id));
 	if (row(core, op)->by_lock) {
 		map_insert(&core->coordinator.ops_by_lock, &op->by_lock,
 			op_hash_lock(core, op->key, op->lock_id));
@@ -197,7 +193,7 @@ void op_free_all(struct core *core) {
 
 struct op *op_find(struct core *core, uint64_t round) {
 	uint64_t id = round >> 16;
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_id, hash_number(id)); n;
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_id, op_hash_number(id)); n;
 		n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_id);
 		if (op->id == id) {

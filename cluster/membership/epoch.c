@@ -7,10 +7,6 @@
  */
 #include "membership.h"
 
-static span_ns larger(span_ns a, span_ns b) {
-	return a > b ? a : b;
-}
-
 /* ---- telling ---- */
 
 static void tell(struct core *core, uint32_t peer) {
@@ -80,8 +76,8 @@ static void write_down(struct core *core, const struct config *c) {
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
 	if (d->voted) {
-		d->max_lease_seen = larger(d->max_lease_seen, c->max_lease);
-		d->request_timeout_seen = larger(d->request_timeout_seen, c->request_timeout);
+		d->max_lease_seen = span_longer(d->max_lease_seen, c->max_lease);
+		d->request_timeout_seen = span_longer(d->request_timeout_seen, c->request_timeout);
 	}
 	core->adopting = true;
 	persist_changed(core);
@@ -184,10 +180,10 @@ static void set_masters(struct core *core) {
 	core->quorum = config_quorum(&core->config);
 	core->complete = core->durable.config.epoch == core->config.epoch && core->durable.complete;
 	core->conflict = false;
-	core->lease_allowed = larger(core->lease_allowed, core->config.max_lease);
+	core->lease_allowed = span_longer(core->lease_allowed, core->config.max_lease);
 	core->adopted_at = core->now;
 	core->forget_at = instant_add(core->now,
-		span_grow(larger(core->durable.max_lease_seen, core->config.max_lease),
+		span_grow(span_longer(core->durable.max_lease_seen, core->config.max_lease),
 			2 * core->config.drift_ppm));
 }
 

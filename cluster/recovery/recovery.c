@@ -2,13 +2,9 @@
  * rejoined or waited. */
 #include "recovery.h"
 
-static span_ns larger(span_ns a, span_ns b) {
-	return a > b ? a : b;
-}
-
 static void begin(struct core *core) {
 	/* This is the largest max_lease that the node ever voted under. */
-	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease);
+	span_ns lease = span_longer(core->durable.max_lease_seen, core->config.max_lease);
 	core->recovery.vote_at = instant_add(core->now,
 		span_grow(lease, 2 * core->config.drift_ppm));
 	state_transfer_rejoin(core);

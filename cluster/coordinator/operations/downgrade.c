@@ -5,8 +5,7 @@
 #include "operations.h"
 
 void downgrade_start(struct core *core, struct op *op) {
-	op->until = instant_add(core->now,
-		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	op->until = longest_lease(core);
 	/* A master that is sent the record from now on learns a shared lock. */
 	op_lock_downgraded(core, op->key, op->lock_id);
 	op->state = OP_ROUND;

@@ -18,8 +18,7 @@ static void nominate(struct core *core, struct op *op) {
 
 static void hand_over(struct core *core, struct op *op) {
 	/* A hand-over is sent again for as long as a release is. */
-	op->until = instant_add(core->now,
-		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	op->until = longest_lease(core);
 	granted_drop(core, op->key, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id, false);
 	COUNT(core, handed_over);
