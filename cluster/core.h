@@ -327,8 +327,6 @@ enum core_note_kind {
 	NOTE_LINK_RESET,
 	/* The loop of this node stood still for `value` nanoseconds. */
 	NOTE_STOOD_STILL,
-	/* `peer` is in the epoch `value`, which is not this node's. */
-	NOTE_WRONG_EPOCH,
 	/* `key` is contested, or is contested no more. */
 	NOTE_CONTESTED,
 	NOTE_CONTESTED_ENDED,
@@ -457,7 +455,7 @@ bool core_peer_dialled(const struct core *core, uint32_t peer);
 /* A node with a name that is not in the table said hello. Returns the index at which it is a
  * non-member from now on, or PAWL_EFULL. The driver asks core_out_peers_changed then, and goes on
  * with CORE_PEER_UP. A non-member leaves the table when its link is gone. */
-int core_welcome(struct core *core, const char *name, struct core_out *out);
+int core_welcome(struct core *core, const char *name);
 
 /* Returns the configuration of the present epoch, or the one that the cluster is to be born
  * with. */

@@ -88,7 +88,8 @@ struct core_status {
 
 	struct core_change_status change;
 	/* How many there are of each, and how many bytes of memory the core uses. */
-	uint64_t keys, held, promises, waiters, rounds, catch_up_count, granted_leases, memory_bytes;
+	uint64_t keys, held, promises, waiters, rounds, catch_up_count, granted_leases,
+		memory_bytes;
 	struct core_peer_status peers[NODES_MAX];
 };
 

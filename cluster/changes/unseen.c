@@ -368,7 +368,8 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 		stands_here(key, NULL, u->record, true);
 	if (ended) {
 		unseen_ended(core, key, m->key, m->lock_id,
-			tombstone_released(core, m->lock_id) ? WATCH_EVENT_RELEASED : WATCH_EVENT_LOST);
+			tombstone_released(core, m->lock_id) ? WATCH_EVENT_RELEASED
+				: WATCH_EVENT_LOST);
 	}
 }
 

@@ -198,10 +198,10 @@ struct coordinator_state {
 	/* struct group: requests for several keys to which something was answered. They go on
 	 * within the same step. */
 	struct list groups;
-	/* Counts how often homes may have changed. A request whose op.home_changes is another number has
-	 * yet to look for its home (home.c). */
+	/* Counts how often homes may have changed. A request whose op.home_changes is another
+	 * number has yet to look for its home (home.c). */
 	uint32_t home_changes;
-	/* All requests are to look for their homes with the next beat. */
+	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
 };
 

@@ -304,8 +304,7 @@ void record_message(const struct core *core, const struct key *key, const struct
 /* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
  * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);
-enum status rule_promise(const struct core *core, const struct key *key, const struct message *m,
-	uint32_t peer);
+enum status rule_promise(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);

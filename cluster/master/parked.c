@@ -149,7 +149,7 @@ void queue_parked_again(struct core *core, struct key *key) {
 		const struct record *own = key_record(key, ask.lock_id);
 		ask.identity = own ? record_identity(own) : ask.identity;
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = first->round,
-			.status = rule_promise(core, key, &ask, first->peer) };
+			.status = rule_promise(core, key, &ask) };
 		uint32_t peer = first->peer;
 		if (!own && queue_may_wait(core, key, &place, answer.status)) {
 			/* No other request may pass this one (section 10, Order). */
@@ -198,7 +198,7 @@ void queue_hand_over(struct core *core, struct key *key, const struct successor 
 		ask.ticket = k->q.ticket;
 	}
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt,
-		.status = rule_promise(core, key, &ask, peer) };
+		.status = rule_promise(core, key, &ask) };
 	if (answer.status != STATUS_OK) {
 		return;
 	}

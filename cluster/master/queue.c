@@ -99,7 +99,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
 	mark_turn(core, w);
 	COUNT(core, turn_given);
-	turn.status = rule_promise(core, key, &ask, q->peer);
+	turn.status = rule_promise(core, key, &ask);
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);

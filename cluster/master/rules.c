@@ -93,9 +93,7 @@ bool rule_message_sound(const struct message *m) {
 		!permits_none(m->terms.set);
 }
 
-enum status rule_promise(const struct core *core, const struct key *key, const struct message *m,
-	uint32_t peer) {
-	(void)peer;
+enum status rule_promise(const struct core *core, const struct key *key, const struct message *m) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
 		s = rule_released(core, m->lock_id, 0);

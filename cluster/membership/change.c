@@ -78,7 +78,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 	uint64_t round = g->round;
 	memset(g, 0, sizeof *g);
 	g->round = round;
-	peer_table_non_member_lost(core, 0);
+	peer_table_non_member_lost(core);
 }
 
 void change_step(struct core *core, enum change_state state, const char *text) {

@@ -25,7 +25,7 @@ static void check_record(const struct core *core, const struct record *r) {
 
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
 	const struct key_more *more = key->more;
-	uint32_t waiters = 0, turns = 0, kept = 0;
+	uint32_t waiters = 0, turns = 0, parked = 0;
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		const struct queued *last = NULL;
 		for (struct queued *q = queued_first(more->queue[part]); q;
@@ -48,9 +48,9 @@ static void check_more(const struct core *core, const struct key *key, struct su
 		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
 		CHECK(queued_find(core, &core->master.queues.parked, key, k->q.peer,
 			k->q.lock_id) == &k->q);
-		kept++;
+		parked++;
 	}
-	CHECK(waiters == more->waiters && kept == more->parked_count);
+	CHECK(waiters == more->waiters && parked == more->parked_count);
 	/* Somebody has the turn, whether the key is free or not. */
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
 	const struct queued *first = queued_first(more->parked);
@@ -179,7 +179,8 @@ void core_check(const struct core *core) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_CATCHING_UP);
 	}
-	CHECK(ops == core->coordinator.op_count && catching_up == core->coordinator.catch_up_count &&
+	CHECK(ops == core->coordinator.op_count &&
+		catching_up == core->coordinator.catch_up_count &&
 		catching_up <= core->limits.catching_up);
 	CHECK(core->store.live->keys.count <= core->limits.keys);
 	CHECK(core->engine.ceiling_on_disk <= core->durable.ceiling);

@@ -265,16 +265,14 @@ int peer_table_non_member(struct core *core, const char *name, const char *addre
 	return (int)index;
 }
 
-int core_welcome(struct core *core, const char *name, struct core_out *out) {
-	(void)out;
+int core_welcome(struct core *core, const char *name) {
 	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL
 		: peer_table_non_member(core, name, "");
 }
 
 /* A non-member is gone when its link is, unless a change waits for it. Only the last ones leave the
  * table, so that no index changes. */
-void peer_table_non_member_lost(struct core *core, uint32_t peer) {
-	(void)peer;
+void peer_table_non_member_lost(struct core *core) {
 	while (core->peer_count > 0) {
 		if (non_member_here(core, core->peer_count - 1)) {
 			return;

@@ -105,7 +105,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 	p->decree.kind = (enum message_kind)0;
 	out_drop_peer(core, peer);
 	core->observers->link_lost(core, peer, closed);
-	peer_table_non_member_lost(core, peer);
+	peer_table_non_member_lost(core);
 }
 
 static void reset(struct core *core, uint32_t peer) {

@@ -58,8 +58,9 @@ void peer_table_rebuild(struct core *core);
 /* Returns the index of the node with this name, which becomes a non-member if the table does not
  * have it. PAWL_EFULL: there is no room. */
 int peer_table_non_member(struct core *core, const char *name, const char *address);
-/* The link of a non-member is gone. */
-void peer_table_non_member_lost(struct core *core, uint32_t peer);
+/* The link of a non-member may be gone. Those that have none leave the table, if they are its last
+ * ones. */
+void peer_table_non_member_lost(struct core *core);
 /* Has the driver dial this peer, whether the configuration has it or not. A non-member is dialled
  * at `address`, unless that is empty. */
 void peer_table_dial(struct core *core, uint32_t peer, const char *address);

@@ -90,7 +90,8 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 
 static bool walk_tombstones(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	for (uint32_t sent = 0; s->tombstones_at < tombstone_places(core); s->tombstones_at++) {
-		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->tombstones_at);
+		const struct tombstone *r =
+			tombstone_at(core, s->tombstones_next, s->tombstones_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
 		}

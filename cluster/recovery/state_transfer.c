@@ -136,8 +136,8 @@ void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
 /* Returns when a source that has forgotten counts: once the longest lease has passed since it told
  * that it has adopted the epoch. */
 static struct instant forgotten_at(const struct core *core, const struct source *s) {
-	span_ns lease = span_longer(span_longer(core->durable.max_lease_seen, core->config.max_lease),
-		s->lease);
+	span_ns allowed = span_longer(core->durable.max_lease_seen, core->config.max_lease);
+	span_ns lease = span_longer(allowed, s->lease);
 	return instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm));
 }
 
@@ -250,7 +250,8 @@ void state_transfer_evaluate(struct core *core) {
 		epoch_seen(core);
 		/* A record may come from an earlier epoch with longer leases. This node answers for
 		 * that lease from now on. */
-		core->durable.max_lease_seen = span_longer(core->durable.max_lease_seen, g->longest);
+		core->durable.max_lease_seen =
+			span_longer(core->durable.max_lease_seen, g->longest);
 		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling
 			? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
@@ -274,7 +275,8 @@ void state_transfer_persisted(struct core *core) {
 /* Sets the time before which no snapshot counts for rejoining. */
 static void wait_to_rejoin(struct core *core) {
 	/* This is the largest request_timeout that the node ever voted under. */
-	span_ns request = span_longer(core->durable.request_timeout_seen, core->config.request_timeout);
+	span_ns request =
+		span_longer(core->durable.request_timeout_seen, core->config.request_timeout);
 	core->recovery.rejoin_at = instant_add(core->now,
 		span_grow(request, core->config.drift_ppm));
 }

@@ -150,7 +150,8 @@ static void choose(struct core *core) {
 	}
 	bool room = f->building || may_take_staging(core);
 	int peer = pick(core, room);
-	if (peer < 0 && room && f->tried && !f->accept_isolated && instant_expired(core->now, f->patience)) {
+	if (peer < 0 && room && f->tried && !f->accept_isolated &&
+		instant_expired(core->now, f->patience)) {
 		/* All were tried. Any view is better than none, and its age says what it is
 		 * worth. */
 		f->accept_isolated = true;
@@ -304,7 +305,8 @@ static void begun(struct core *core, const struct message *m) {
 			return;
 		}
 		f->building = true;
-		f->staging_place = (struct follow_place){ core->peers[f->peer].node.id, m->log, m->number };
+		f->staging_place = (struct follow_place){ core->peers[f->peer].node.id, m->log,
+			m->number };
 		f->bucket = f->buckets = 0;
 		f->records = 0;
 	} else if (m->log != place(f)->log || m->number != place(f)->number) {

@@ -293,7 +293,7 @@ static void peer_up(struct world *w, uint32_t peer, bool stranger) {
 static void welcome(struct world *w) {
 	static const char *const names[NODES] = { "n2", "n3", "n4", "n5", "n6" };
 	uint8_t b = next(w);
-	int peer = core_welcome(w->core, names[b % NODES], w->out);
+	int peer = core_welcome(w->core, names[b % NODES]);
 	core_out_peers_changed(w->out);
 	if (peer >= 0) {
 		CHECK((uint32_t)peer < core_peer_count(w->core) &&

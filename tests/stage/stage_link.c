@@ -192,7 +192,7 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 	if (n->slot_of[peer] == STAGE_NOBODY) {
 		char name[16];
 		snprintf(name, sizeof name, "n%u", peer + 1);
-		CHECK(core_welcome(n->core, name, n->out) >= 0);
+		CHECK(core_welcome(n->core, name) >= 0);
 		stage_step_done(s, node);
 	}
 	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer],

@@ -8,7 +8,8 @@
 static inline bool attempt_rehome_left(const struct core *core) {
 	const struct list *n = core->coordinator.waiting.next;
 	return n != &core->coordinator.waiting &&
-		CONTAINER_OF(n, const struct op, waiting)->home_changes != core->coordinator.home_changes;
+		CONTAINER_OF(n, const struct op, waiting)->home_changes !=
+			core->coordinator.home_changes;
 }
 
 /* ---- attempt.c ---- */

@@ -303,7 +303,8 @@ static void roll_back_members(struct core *core, struct op *op) {
 		m->held = false;
 		/* Without memory it is tried again soon, until the lease has ended by itself. */
 		if (!begin_child(core, op, m, &r)) {
-			m->rolled_back = instant_expired(core->now, instant_add(m->began, op->lease));
+			m->rolled_back = instant_expired(core->now,
+				instant_add(m->began, op->lease));
 			open = open || !m->rolled_back;
 			timer_at(core, &op->timer, TIMER_OP,
 				instant_add(core->now, core->config.request_timeout / 4));

@@ -169,7 +169,8 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	v->state = vote_of(m);
 	v->token = m->token;
 	v->had_when_asked = m->kind == MESSAGE_EXTEND_ANSWER
-		? m->status != STATUS_RELEASED && op_had_when_asked(core, op, m) : v->had_when_asked;
+		? m->status != STATUS_RELEASED && op_had_when_asked(core, op, m)
+		: v->had_when_asked;
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
 		/* The master learned the record, so it did not have it. */
 		v->state = behind ? VOTE_HAD : VOTE_OK;

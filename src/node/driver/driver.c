@@ -168,7 +168,7 @@ static void driver_on_peer_trouble(void *ctx, const char *peer, const char *from
 /* Welcomes a node that is not in the table (yet). The core decides whether it may stay. */
 static int driver_on_peer_welcome(void *ctx, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
-	int peer = core_welcome(d->core, theirs->node, d->out);
+	int peer = core_welcome(d->core, theirs->node);
 	if (core_out_peers_changed(d->out)) {
 		driver_read_table(d);
 	}

@@ -110,10 +110,6 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	case NOTE_STOOD_STILL:
 		log_to(log, LEVEL_WARNING, "stood_still", LOG_SPAN("for", note->value));
 		return;
-	case NOTE_WRONG_EPOCH:
-		log_to(log, LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer),
-			LOG_NUMBER("epoch", note->value));
-		return;
 	case NOTE_CONTESTED:
 		log_to(log, LEVEL_WARNING, "contested", LOG_BYTES("key", note->key));
 		return;

@@ -63,7 +63,7 @@ static span_ns write_bound(const struct run *run) {
 /* The end of a lease that has just run out is told with the next tick. A replica tells it when its
  * master has told it, and by the master's clocks the lease may last longer than by the replica's.
  * Then the replica does not show the lock any more, and has not told its end yet (docs/protocol.md,
- * section 7, Watch events). */
+ * section 7, Events for those who watch at a replica). */
 void watch_event_demand(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	span_ns longest = run->born.max_lease > o->max_lease ? run->born.max_lease : o->max_lease;

@@ -40,7 +40,7 @@ static void handle_hello(struct sim_node *node, const struct sim_item *item) {
 			.peer = node->peer_of[from] });
 	}
 	if (node->peer_of[from] == TRACE_NONE) {
-		int peer = core_welcome(node->core, node->sim->nodes[from].name, node->out);
+		int peer = core_welcome(node->core, node->sim->nodes[from].name);
 		sim_node_table(node);
 		if (peer < 0) {
 			sim_link_drop(end, false);

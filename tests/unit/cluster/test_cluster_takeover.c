@@ -116,7 +116,8 @@ static void ask_for_all(struct stage *s, uint32_t from) {
 				.flags = FLAG_HANDOVER },
 			{ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = epoch + 1,
 				.flags = FLAG_HANDOVER },
-			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ACCEPT_ISOLATED },
+			{ .kind = MESSAGE_FOLLOW, .round = 4,
+				.flags = FLAG_STAGING | FLAG_ACCEPT_ISOLATED },
 			{ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") },
 		};
 		for (size_t m = 0; m < sizeof asks / sizeof *asks; m++) {

@@ -61,7 +61,7 @@ static int tear_down(void **state) {
 }
 
 static void come(struct host *h, const char *name) {
-	int peer = core_welcome(h->core, name, h->out);
+	int peer = core_welcome(h->core, name);
 	assert_true(peer > 0);
 	struct core_event up = { .kind = CORE_PEER_UP, .peer = (uint32_t)peer, .peer_boot = 1 };
 	up.peer_id.b[0] = (uint8_t)name[1];
