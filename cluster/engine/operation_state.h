@@ -250,11 +250,11 @@ struct op {
 	 * moment since then. */
 	struct instant since;
 	/* Acquire: a random number that names the commit under way. */
-	uint64_t commit;
+	uint64_t commit_name;
 	/* Acquire, of permits: the same name as it is said with the commit under way, so that it
 	 * can be given back; 0 for none. Extend: the extension's own name, if this node did not
 	 * answer the lock to its caller. */
-	uint64_t name;
+	uint64_t roll_back_name;
 	/* Update: the error that is answered after the value was written back. */
 	int error;
 

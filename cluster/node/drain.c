@@ -32,9 +32,10 @@ void drain_start(struct core *core) {
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
 			/* The name stands for permits of a commit that is under way (section 10),
 			 * or for an extension (section 11). */
-			if (op->name) {
+			if (op->roll_back_name) {
 				COUNT(core, commit_rolled_back);
-				release_roll_back_once(core, op->key, op->lock_id, op->name);
+				release_roll_back_once(core, op->key, op->lock_id,
+					op->roll_back_name);
 			}
 			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);
 			op_free(core, op);

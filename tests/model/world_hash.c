@@ -131,7 +131,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 		20 | (uint64_t)op->contested_seen << 21 | (uint64_t)(op->record != NULL) << 22 |
 		(uint64_t)op->rival_waiting << 23);
 	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock,
-		op->ticket.seq, op->queue_round, op->attempt, op->name, (uint64_t)op->home,
+		op->ticket.seq, op->queue_round, op->attempt, op->roll_back_name, (uint64_t)op->home,
 		op->home >= 0 && core->peers[op->home].stopped != op->home_stopped,
 		op->pauses, (uint64_t)op->fetch_from, op->fetch_tried,
 		wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };

@@ -53,9 +53,9 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	op->commit = name_next(core, op->commit);
-	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit;
-	m.attempt = op->part_of ? op->part_of : op->commit;
+	op->commit_name = name_next(core, op->commit_name);
+	op->roll_back_name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit_name;
+	m.attempt = op->part_of ? op->part_of : op->commit_name;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
 	commit_put_value(op, &m);
@@ -95,7 +95,7 @@ static void held(struct core *core, struct op *op) {
 		r->votes = core->quorum;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}
-	op->name = 0;
+	op->roll_back_name = 0;
 	op->until = deadline;
 	if (op->home >= 0 &&
 		(op->votes[op->home].state == VOTE_HELD ||
@@ -141,12 +141,12 @@ static bool met_itself(const struct core *core, const struct op *op) {
  * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
  * is given back under its name (section 11). False: not every master can be told. */
 bool commit_roll_back(struct core *core, struct op *op) {
-	const uint64_t name = op->name;
+	const uint64_t name = op->roll_back_name;
 	if (name == 0) {
 		return false;
 	}
 	COUNT(core, commit_rolled_back);
-	op->name = 0;
+	op->roll_back_name = 0;
 	if (op->part_of) {
 		/* A name that was given back is not used again. */
 		op->part_of = group_rename(core, op);
@@ -182,7 +182,7 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 	if (itself || again) {
 		/* What the commit has left must go: the key may be another lock's, and the value
 		 * may be an old one. */
-		op->name = op->part_of ? op->part_of : op->commit;
+		op->roll_back_name = op->part_of ? op->part_of : op->commit_name;
 	}
 	if (again) {
 		COUNT(core, commit_overtaken);

@@ -14,7 +14,7 @@ static bool vouched(const struct op *op, const struct granted *b) {
 static struct message question(const struct op *op) {
 	const bool named = !op->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
-	m.attempt = op->part_of ? op->part_of : op->name;
+	m.attempt = op->part_of ? op->part_of : op->roll_back_name;
 	m.token = op->token;
 	m.number = op->terms.binding;
 	m.terms = (struct terms){ .of = PERMITS_MAX };
@@ -33,7 +33,7 @@ void extend_start(struct core *core, struct op *op) {
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
 		op->blind = !op->deadline_kept && !op->backed;
 		op->until = b ? b->deadline : INSTANT_FOREVER;
-		op->name = op->blind && op->name == 0 ? name_draw_extension(core) : op->name;
+		op->roll_back_name = op->blind && op->roll_back_name == 0 ? name_draw_extension(core) : op->roll_back_name;
 	}
 	if (b && permits_none(op->terms.set)) {
 		op->terms.set = granted_numbers(b);
@@ -303,8 +303,8 @@ static int late_error(struct core *core, const struct op *op) {
 /* A request that gives the lock back must find its own name where this extension has arrived
  * (section 11). */
 static void take_back(struct core *core, struct op *op) {
-	if (op->name) {
-		release_roll_back(core, op->key, op->lock_id, op->name);
+	if (op->roll_back_name) {
+		release_roll_back(core, op->key, op->lock_id, op->roll_back_name);
 	}
 }
 
