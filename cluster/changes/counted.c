@@ -58,18 +58,18 @@ void counted_key_missed(struct core *core, struct slice name) {
 
 static void all_remember(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		core->peers[i].forgot = false;
+		core->peers[i].restarted = false;
 	}
 }
 
 /* If a quorum of others have started anew, every node that knew of a lock may have forgotten it.
  * And of two starts of the same node the others remember only the later one. */
 static void started_anew(struct core *core, uint32_t peer) {
-	const bool again = core->peers[peer].forgot;
+	const bool again = core->peers[peer].restarted;
 	uint32_t forgot = 0;
-	core->peers[peer].forgot = true;
+	core->peers[peer].restarted = true;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		forgot += core->peers[i].forgot;
+		forgot += core->peers[i].restarted;
 	}
 	if (again || forgot >= core->quorum) {
 		all_remember(core);
@@ -84,7 +84,7 @@ static void started_anew(struct core *core, uint32_t peer) {
 static void ask_who_remembers(struct core *core) {
 	uint32_t remember = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		remember += i != core->self && peer_votes(core, i) && !core->peers[i].forgot;
+		remember += i != core->self && peer_votes(core, i) && !core->peers[i].restarted;
 	}
 	core->changes.says_heard = remember >= core->masters - core->quorum
 		? core->changes.says_heard + 1 : 0;

@@ -35,11 +35,11 @@ struct peer {
 	/* The node says in its frames that it votes, under this epoch and hash. */
 	bool voting;
 	/* Its last frame was under this epoch and hash, whatever its identity is. */
-	bool present;
-	/* `present` and `linked` are both true. */
-	bool same;
+	bool epoch_frame;
+	/* `epoch_frame` and `linked` are both true. */
+	bool in_epoch;
 	/* A frame has come over this link. */
-	bool heard;
+	bool frame_came;
 	/* What the node has proven on this link does not let it be a master. */
 	bool no_master;
 	/* The operator was told that this node's place is not given to it for that reason. */
@@ -79,7 +79,7 @@ struct peer {
 	/* The clock that its last frame said, however far ahead it is. */
 	uint64_t said_clock;
 	/* The epoch of the configuration that it was last told. */
-	uint64_t told;
+	uint64_t config_told;
 
 	/* The commits that came from its latest start, and from the one before (counted.c). */
 	struct counted counted, counted_before;
@@ -89,9 +89,9 @@ struct peer {
 	uint32_t says_of_before;
 	/* It has started anew, and perhaps nobody knows any more what it knew of commits before
 	 * that. */
-	bool forgot;
+	bool restarted;
 
-	/* When it was told of `told`; and when the link came up. */
+	/* When it was told of `config_told`; and when the link came up. */
 	struct instant told_at, up_since;
 	/* When the last ping was sent. */
 	struct instant ping_sent;

@@ -260,7 +260,7 @@ static void auto_replace(struct core *core) {
 	}
 	for (uint32_t i = 0; i < core->config.node_count; i++) {
 		const struct peer *p = &core->peers[i];
-		if (p->up && !p->linked && p->present && i != core->self &&
+		if (p->up && !p->linked && p->epoch_frame && i != core->self &&
 			instant_elapsed_short(core->now, p->up_since) >
 				2 * core->config.request_timeout &&
 			may_take_its_place(core, i)) {

@@ -192,7 +192,7 @@ static void unreached(struct core *core) {
  * that (proof.c) it would lack for the next one, too. */
 static bool behind(const struct core *core, const struct config_node *n) {
 	const int index = peer_table_find_id(core, n->id);
-	return index >= 0 && index != (int)core->self && !core->peers[index].present;
+	return index >= 0 && index != (int)core->self && !core->peers[index].epoch_frame;
 }
 
 /* Tells whether the change lets the node in, or makes it a master. */

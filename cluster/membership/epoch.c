@@ -14,7 +14,7 @@ static void tell(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	struct message m = { .kind = MESSAGE_CONFIG };
 	m.blob = slice_of(bytes, config_encode(&core->config, bytes));
-	p->told = core->config.epoch;
+	p->config_told = core->config.epoch;
 	p->told_at = core->now;
 	COUNT(core, config_told);
 	out_send(core, peer, &m);
@@ -37,10 +37,10 @@ void epoch_heard(struct core *core, uint32_t peer, bool first) {
 	if (!core_born(core) || core->config.epoch == 0) {
 		return;
 	}
-	if (p->epoch == core->config.epoch && p->linked && !p->same) {
+	if (p->epoch == core->config.epoch && p->linked && !p->in_epoch) {
 		proof_contradicted(core, peer);
 	} else if (p->epoch < core->config.epoch &&
-		(first || p->told != core->config.epoch || instant_expired(core->now,
+		(first || p->config_told != core->config.epoch || instant_expired(core->now,
 			instant_add(p->told_at, core->config.request_timeout)))) {
 		tell(core, peer);
 	}

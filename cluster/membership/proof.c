@@ -83,7 +83,7 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 		const struct peer *p = &core->peers[i];
 		const bool master = core->self < core->masters && i < core->masters && p->linked;
 		/* This node may be one of the peer's masters. */
-		const bool behind = p->heard && p->epoch > 0 && p->epoch < core->config.epoch;
+		const bool behind = p->frame_came && p->epoch > 0 && p->epoch < core->config.epoch;
 		if (p->up && (master || behind)) {
 			out_send(core, i, &m);
 		}

@@ -73,7 +73,7 @@ static bool may_say(const struct core *core, uint32_t peer, const struct message
 		MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | MESSAGE_BIT(MESSAGE_SYNC_KEYS) |
 		MESSAGE_BIT(MESSAGE_SYNC_FETCH);
 	const struct peer *p = &core->peers[peer];
-	return p->same && (p->standing == PEER_MEMBER ||
+	return p->in_epoch && (p->standing == PEER_MEMBER ||
 		(p->standing == PEER_FORMER && !(for_members & MESSAGE_BIT(m->kind))));
 }
 
@@ -125,11 +125,11 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 		frame->config_hash == core->config_hash;
 	bool same = present && p->linked;
 	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
-	bool changed = voting != p->voting || same != p->same || present != p->present;
+	bool changed = voting != p->voting || same != p->in_epoch || present != p->epoch_frame;
 	p->epoch = frame->epoch;
-	p->present = present;
-	p->same = same;
-	p->heard = true;
+	p->epoch_frame = present;
+	p->in_epoch = same;
+	p->frame_came = true;
 	p->stopped += p->voting && !voting;
 	p->voting = voting;
 	p->complete = same && (frame->flags & FRAME_COMPLETE) && peer < core->masters;
@@ -169,10 +169,10 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	if (!p->up || !id128_equal(frame->sender, p->link_id) || frame->boot != p->boot) {
 		return;
 	}
-	bool was_heard = p->heard;
+	bool was_heard = p->frame_came;
 	p->said_clock = frame->clock;
 	take_flags(core, peer, frame);
-	bool same = p->same;
+	bool same = p->in_epoch;
 	epoch_heard(core, peer, !was_heard);
 	if (same && !clock_bound(core, peer, frame)) {
 		/* If this peer sends a snapshot, a part of it is lost with the frame. */
@@ -181,7 +181,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	}
 	struct id128 from = p->link_id;
 	handle_messages(core, peer, frame, same);
-	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->same) {
+	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->in_epoch) {
 		return;
 	}
 	if (p->far_ahead) {

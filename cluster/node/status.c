@@ -95,7 +95,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		s->peers[i].master = i < core->masters;
 		s->peers[i].member = p->standing == PEER_MEMBER;
 		s->peers[i].stranger = p->up && p->standing == PEER_MEMBER && !p->linked;
-		s->peers[i].other_epoch = p->up && p->heard && !p->same;
+		s->peers[i].other_epoch = p->up && p->frame_came && !p->in_epoch;
 		s->voting_linked += i < core->masters && peer_votes(core, i);
 	}
 	status_replication(core, now, s);

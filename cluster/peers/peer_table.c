@@ -134,7 +134,7 @@ static void lay_out(struct core *core, struct layout *l) {
 static void settle_link(struct core *core, struct peer *p) {
 	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) &&
 		id128_equal(p->node.id, p->link_id);
-	p->voting = p->present = p->same = p->complete = false;
+	p->voting = p->epoch_frame = p->in_epoch = p->complete = false;
 	/* The answer was for the epoch before. */
 	p->decree.kind = (enum message_kind)0;
 	p->far_ahead = p->wrong_noted = false;
@@ -309,7 +309,7 @@ void peer_table_beat(struct core *core) {
 	uint32_t near = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		near += i == core->self ||
-			(core_born(core) ? core->peers[i].same : core->peers[i].up);
+			(core_born(core) ? core->peers[i].in_epoch : core->peers[i].up);
 	}
 	core->peering.near_at = near >= core->quorum ? core->now : core->peering.near_at;
 	bool isolated = instant_elapsed_short(core->now, core->peering.near_at) >

@@ -87,7 +87,7 @@ void peer_up(struct core *core, uint32_t peer, const struct core_event *e) {
 	core->observers->link_comes(core, peer, e->peer_id, e->peer_boot);
 	p->link_id = e->peer_id;
 	p->up_since = core->now;
-	p->told = 0;
+	p->config_told = 0;
 	identify(core, peer);
 	core->observers->link_up(core, peer);
 }
@@ -98,7 +98,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 		return;
 	}
 	core->observers->link_ends(core, peer);
-	p->up = p->linked = p->voting = p->present = p->same = p->heard = p->ping_out =
+	p->up = p->linked = p->voting = p->epoch_frame = p->in_epoch = p->frame_came = p->ping_out =
 		p->far_ahead = p->wrong_noted = p->complete = false;
 	p->round_trip = 0;
 	p->stopped++;

@@ -14,7 +14,7 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 	switch (g->kind) {
 	case STATE_TRANSFER_AHEAD: return s->before && p->voting;
 	case STATE_TRANSFER_HANDOVER:
-		return p->same && (s->before ||
+		return p->in_epoch && (s->before ||
 			(p->voting && instant_expired(core->now, core->recovery.rejoin_at)));
 	case STATE_TRANSFER_REJOIN:
 		return p->voting && instant_expired(core->now, core->recovery.rejoin_at);
@@ -32,7 +32,7 @@ static void renew(struct core *core) {
 		bool self = index == (int)core->self;
 		/* A source that waits for the decree sends nothing as long as nothing changes. */
 		bool waits = s->walked && g->kind == STATE_TRANSFER_AHEAD;
-		bool adopted = index >= 0 && !self && core->peers[index].same &&
+		bool adopted = index >= 0 && !self && core->peers[index].in_epoch &&
 			g->kind == STATE_TRANSFER_HANDOVER;
 		/* The end is due from now on, however long nothing had changed before. */
 		if (adopted && !s->adopted) {

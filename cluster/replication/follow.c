@@ -248,7 +248,7 @@ void follow_peer_changed(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state != FOLLOW_NONE && !peer_votes(core, f->peer)) {
 		const struct peer *p = &core->peers[f->peer];
-		if (p->linked && !p->same) {
+		if (p->linked && !p->in_epoch) {
 			/* The master has adopted the next epoch. So will this node, and then it
 			 * goes on from its place. */
 			left(core);

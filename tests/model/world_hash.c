@@ -175,7 +175,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 |
 		(uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead <<
 		4 | (uint64_t)p->send.active << 5 | (uint64_t)p->send.walked <<
-		6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 | (uint64_t)p->complete << 9 |
+		6 | (uint64_t)p->in_epoch << 7 | (uint64_t)p->frame_came << 8 | (uint64_t)p->complete << 9 |
 		(uint64_t)p->decree.kind << 16);
 	mix(h, p->boot);
 	mix_time(h, p->ping_sent);
@@ -188,7 +188,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix(h, p->decree.seq);
 	mix_ballot(h, p->decree.ballot);
 	mix(h, (uint64_t)p->standing | (uint64_t)p->wanted << 8 | (uint64_t)p->wrong_noted << 9 |
-		p->told << 16);
+		p->config_told << 16);
 	mix(h, p->clock);
 	mix_id(h, p->link_id);
 	mix_time(h, p->told_at);
