@@ -54,8 +54,8 @@ void commit_start(struct core *core, struct op *op) {
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
 	op->commit_name = name_next(core, op->commit_name);
-	op->roll_back_name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit_name;
 	m.attempt = op->part_of ? op->part_of : op->commit_name;
+	op->roll_back_name = terms_semaphore(&op->terms) ? m.attempt : 0;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
 	commit_put_value(op, &m);

@@ -33,7 +33,8 @@ void extend_start(struct core *core, struct op *op) {
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
 		op->blind = !op->deadline_kept && !op->backed;
 		op->until = b ? b->deadline : INSTANT_FOREVER;
-		op->roll_back_name = op->blind && op->roll_back_name == 0 ? name_draw_extension(core) : op->roll_back_name;
+		op->roll_back_name = op->blind && op->roll_back_name == 0
+			? name_draw_extension(core) : op->roll_back_name;
 	}
 	if (b && permits_none(op->terms.set)) {
 		op->terms.set = granted_numbers(b);
