@@ -172,10 +172,11 @@ void log_append(struct core *core, struct slice key, struct id128 lock_id) {
 
 /* Where the event does not fit, the log says that events of its key were missed. */
 void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event) {
-	const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .key = watch_event->key };
+	const struct core_watch_event missed = { .kind = WATCH_EVENT_MISSED,
+		.key = watch_event->key };
 	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size +
 		watch_event_size(watch_event) <= core->changes.log.chunk_bytes;
-	const struct core_watch_event *kept = fits ? watch_event : &gap;
+	const struct core_watch_event *kept = fits ? watch_event : &missed;
 	append(core, kept->key, kept->lock_id, kept);
 }
 

@@ -140,7 +140,7 @@ static bool stands_here(const struct key *key, const struct record *but, const s
 }
 
 /* Tells that events of the key were missed. */
-static void gap(struct core *core, struct slice name) {
+static void tell_missed(struct core *core, struct slice name) {
 	COUNT(core, unseen_missed);
 	watch_events_missed_of(core, name);
 }
@@ -164,7 +164,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u,
 		return;
 	}
 	if (u->put_off) {
-		gap(core, name);
+		tell_missed(core, name);
 	} else {
 		COUNT(core, unseen_told);
 		if (core->changes.event_feeds == 0) {
@@ -243,7 +243,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 		tell(core, key, u, r);
 	}
 	if (told_late(core, key->node.hash, r)) {
-		gap(core, name);
+		tell_missed(core, name);
 	}
 }
 
@@ -383,7 +383,7 @@ void unseen_beat(struct core *core) {
 		uint8_t name[KEY_MAX];
 		memcpy(name, u->name, size);
 		drop_key(core, slice_of(name, size));
-		gap(core, slice_of(name, size));
+		tell_missed(core, slice_of(name, size));
 	}
 }
 

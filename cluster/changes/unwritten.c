@@ -20,7 +20,7 @@ static void forget(struct unwritten *u) {
 }
 
 /* Tells that events of the key were missed. */
-static void gap(struct core *core, const struct key *key) {
+static void tell_missed(struct core *core, const struct key *key) {
 	COUNT(core, unwritten_missed);
 	watch_events_missed_of(core, key_name(key));
 }
@@ -36,7 +36,7 @@ void unwritten_refused(struct core *core, const struct key *key, struct record *
 		return;
 	}
 	if (newer < 0) {
-		gap(core, key);
+		tell_missed(core, key);
 	} else if (!r->unwritten) {
 		r->unwritten = true;
 		core->changes.unwritten[core->changes.unwritten_next++ % UNWRITTEN_MAX] =
@@ -58,6 +58,6 @@ void unwritten_told(struct core *core, enum core_watch_event_kind kind, const st
 	r->unwritten = false;
 	forget(u);
 	if (newer < 0) {
-		gap(core, key);
+		tell_missed(core, key);
 	}
 }

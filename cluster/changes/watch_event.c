@@ -166,7 +166,7 @@ const struct core_watch_event *core_out_watch_event(struct core_out *out) {
 	if (box->lost) {
 		core->counts[COUNT_watch_event_lost] += box->lost;
 		box->lost = 0;
-		return &box->gap;
+		return &box->missed;
 	}
 	return NULL;
 }

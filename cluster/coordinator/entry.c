@@ -73,7 +73,7 @@ const struct record *entry_lacks(const struct key *key, struct instant now) {
 	uint32_t holders, told = 1;
 	size_t bytes = 0;
 	const struct record *first = entry_shown(key, now, &holders);
-	if (first == NULL || first->uneven) {
+	if (first == NULL || first->value_left_out) {
 		return first;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -83,7 +83,7 @@ const struct record *entry_lacks(const struct key *key, struct instant now) {
 		if (!fits(told++, &bytes, r)) {
 			return NULL;
 		}
-		if (r->uneven) {
+		if (r->value_left_out) {
 			return r;
 		}
 	}

@@ -39,7 +39,7 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 			v->state = VOTE_GONE;
 			return;
 		}
-		r->uneven = (m->flags & FLAG_SAME) != 0;
+		r->value_left_out = (m->flags & FLAG_SAME) != 0;
 		if (m->flags & FLAG_REST) {
 			op->sent = core->now;
 			ask(core, op, from, m->lock_id, true);
@@ -80,7 +80,7 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 	for (uint32_t i = 0; i < op->replies_count; i++) {
 		struct master_reply *f = &op->replies[i];
 		/* A promise may have the same lock_id. */
-		if (f->from == from && f->record->uneven &&
+		if (f->from == from && f->record->value_left_out &&
 			id128_equal(f->record->lock_id, op->fetching)) {
 			if (m->status != STATUS_OK ||
 				ballot_compare(m->ballot, f->record->wrote) < 0 ||
@@ -88,7 +88,7 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 				return false;
 			}
 			f->record->wrote = m->ballot;
-			f->record->uneven = false;
+			f->record->value_left_out = false;
 			return true;
 		}
 	}

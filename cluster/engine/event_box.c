@@ -3,7 +3,7 @@
 
 void event_box_init(struct event_box *box, const struct allocator *alloc) {
 	arena_init(&box->bytes, alloc, WATCH_EVENT_BYTES_MAX);
-	box->gap.kind = WATCH_EVENT_MISSED;
+	box->missed.kind = WATCH_EVENT_MISSED;
 }
 
 void event_box_done(struct event_box *box, const struct allocator *alloc) {

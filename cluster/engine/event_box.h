@@ -21,7 +21,7 @@ struct event_box {
 	 * missed once it has read the others. */
 	uint64_t lost;
 	/* The event that says so. It needs no memory. */
-	struct core_watch_event gap;
+	struct core_watch_event missed;
 };
 
 void event_box_init(struct event_box *box, const struct allocator *alloc);

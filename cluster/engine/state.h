@@ -70,9 +70,10 @@ struct record {
 	uint8_t terms_size;
 	/* A break forbids any extension. */
 	bool barred : 1;
-	/* In a merge: not all sources had the same permit numbers. In a report or an explanation
-	 * that a coordinator keeps: the value was left out. */
+	/* In a merge: not all sources had the same permit numbers. */
 	bool uneven : 1;
+	/* In a report or an explanation that a coordinator keeps: the value was left out. */
+	bool value_left_out : 1;
 	/* A source had the record bound to no node. So it does not end with a node that had bound
 	 * it here before, until that node says again that it is bound. */
 	bool freed : 1;

@@ -338,10 +338,10 @@ static void hear_watch(struct core *core, uint32_t from, const struct message *m
 	want_events(core, f, wants);
 	f->events_from = log_next(core);
 	if (wants && m->number != log_next(core)) {
-		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED,
+		const struct core_watch_event missed = { .kind = WATCH_EVENT_MISSED,
 			.lock_id = core->peers[from].node.id };
 		COUNT(core, feed_watch_events_missed);
-		log_append_watch_event(core, &gap);
+		log_append_watch_event(core, &missed);
 	}
 }
 

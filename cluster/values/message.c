@@ -37,7 +37,7 @@ const char *message_name(enum message_kind kind) {
 
 const char *status_name(enum status status) {
 	static const char *const names[STATUS_MAX + 1] = {
-		"ok", "held_self", "kept", "need", "held", "promised", "queued", "stale",
+		"ok", "held_self", "parked", "need", "held", "promised", "queued", "stale",
 		"released", "too_long", "clock", "recovering", "epoch", "denied", "full",
 		"barred", "ballot", "contested", "absent", "terms", "later" };
 	return (unsigned)status <= STATUS_MAX ? names[status] : "?";

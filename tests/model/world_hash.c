@@ -50,7 +50,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix(h, r->sources | (uint64_t)r->barred << 32);
 	mix(h, r->attempt);
 	mix(h, r->accepted);
-	mix(h, r->uneven);
+	mix(h, (uint64_t)r->value_left_out << 1 | r->uneven);
 	const struct terms terms = record_terms(r);
 	mix_terms(h, &terms);
 	const struct lapsing lapsing = record_lapsing(r);

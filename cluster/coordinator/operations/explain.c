@@ -54,7 +54,7 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 		op->parts_seen[from]++;
 		struct record *kept = op_reply_add(core, op, from, m);
 		if (kept) {
-			kept->uneven = (m->flags & FLAG_SAME) != 0;
+			kept->value_left_out = (m->flags & FLAG_SAME) != 0;
 		}
 		v->state = !kept ? VOTE_GONE : m->part + 1 == m->parts ? VOTE_OK : VOTE_ASKED;
 	} else if (m->status != STATUS_OK) {
@@ -174,7 +174,9 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
 			struct record *r = op->replies[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
 			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
-			best = newer > 0 || (newer == 0 && best->uneven && !r->uneven) ? r : best;
+			const bool whole = newer == 0 && best->value_left_out &&
+				!r->value_left_out;
+			best = newer > 0 || whole ? r : best;
 			best->end = end;
 		}
 	}

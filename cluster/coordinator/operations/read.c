@@ -53,9 +53,9 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 		/* Some masters may have missed an extension. */
 		end = instant_later(end, f->record->end);
 		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
-		best = f->counts &&
-				(newer > 0 || (newer == 0 && best->uneven && !f->record->uneven))
-			? f->record : best;
+		const bool whole = newer == 0 && best->value_left_out &&
+			!f->record->value_left_out;
+		best = f->counts && (newer > 0 || whole) ? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(all);
 	v->free = v->free && n + silent < core->quorum;
