@@ -153,7 +153,7 @@ void attempt_waits(struct core *core, struct op *op);
 /* ---- evaluate.c ---- */
 
 /* The attempt has waited long enough for a rival that it met. */
-void attempt_wavered(struct core *core, struct op *op);
+void attempt_rival_waited(struct core *core, struct op *op);
 
 /* Judges the attempt's votes before the commit. May free the operation. */
 void attempt_evaluate(struct core *core, struct op *op);

@@ -422,7 +422,7 @@ void attempt_timer(struct core *core, struct op *op) {
 		break;
 	case OP_TURN:
 		if (op->rival_waiting) {
-			attempt_wavered(core, op);
+			attempt_rival_waited(core, op);
 		} else {
 			turn_check(core, op);
 		}

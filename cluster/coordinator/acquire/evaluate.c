@@ -104,7 +104,7 @@ static void rival_met(struct core *core, struct op *op) {
 	}
 }
 
-void attempt_wavered(struct core *core, struct op *op) {
+void attempt_rival_waited(struct core *core, struct op *op) {
 	op->rival_waiting = false;
 	if (rivalled(core, op)) {
 		back_off(core, op);
