@@ -259,8 +259,9 @@ const char *node_config_reload_problem(const struct node_config *running,
 		return "[cluster] name cannot be changed";
 	}
 	if (!limits_same(&running->limits.core, &wanted->limits.core)) {
-		return "[limits] keys, memory, log, value_bytes, waiters*, released, rounds, "
-			"lingering and lease_min can only be changed by a restart";
+		return "[limits] keys, memory, log, value_bytes, waiters*, holders_per_key, "
+			"released, rounds, lingering and lease_min can only be changed by a "
+			"restart";
 	}
 	return NULL;
 }
