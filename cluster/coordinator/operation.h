@@ -66,12 +66,14 @@ struct operation {
 	struct core_reply *(*part_reply)(struct core *core, struct op *op, uint32_t part);
 };
 
+/* One more than the last value of enum core_op. */
 #define CORE_OPS (CORE_ACQUIRE_ALL + 1)
 
 /* Lists the operations by their enum core_op. */
 extern const struct operation *const node_operations[CORE_OPS];
 
-/* Names each operation as in enum core_op, and as in the name of its row. */
+/* Names each operation as in enum core_op, and as in the name of its row. Every value of the enum
+ * has to be here: node_operations is NULL for one that is missing. */
 #define OPERATIONS(X) \
 	X(ACQUIRE, acquire) X(EXTEND, extend) X(UPDATE, update) X(RELEASE, release) \
 	X(GET, read) X(LIST, list) X(WAIT, wait) X(WAITERS, waiters) X(BREAK, break) \

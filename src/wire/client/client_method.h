@@ -6,7 +6,8 @@
 #include "core.h"
 #include "right.h"
 
-/* X(name, on the wire, the right that it needs) */
+/* X(name, on the wire, the right that it needs). What else a method needs is listed in
+ * docs/architecture.md, A new method. */
 #define CLIENT_METHOD_TABLE(X) \
 	X(ACQUIRE, "acquire", ACQUIRE) \
 	X(EXTEND, "extend", ACQUIRE) \
@@ -43,6 +44,7 @@ enum client_method {
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
 #undef CLIENT_METHOD_ENUM
 };
+/* How many methods there are. */
 #define CLIENT_METHODS 29
 
 /* Returns the name of a method on the wire, as static text. */
@@ -56,7 +58,8 @@ bool client_method_changes(enum client_method method);
 
 /* Returns true and sets *out if the core serves the method: *out is the operation to ask it for.
  * For `acquire` this is CORE_ACQUIRE, even if the request turns out to be a CORE_ACQUIRE_ALL.
- * Returns false if the node serves the method without the core. */
+ * Returns false if the node serves the method without the core. A method that the node does not
+ * serve either would reach the core as CORE_ACQUIRE, which is 0. */
 bool client_method_op(enum client_method method, enum core_op *out);
 
 /* The most locks that one `extend` with `locks` may name. */

@@ -36,7 +36,8 @@ struct client_param_rule {
 	size_t size;
 	/* CLIENT_HAS_.... */
 	uint64_t bit;
-	/* The methods that take the parameter, one bit for each. */
+	/* The methods that take the parameter, one bit for each; so CLIENT_PARAM_SETS is at most
+	 * 32. */
 	uint32_t methods;
 	/* The reader; NULL for a list of locks or nodes. */
 	client_param_take *take;
