@@ -20,7 +20,7 @@
 
 static bool linked(const struct member *w, uint32_t to) {
 	return to != MEMBER_LIAR && w->s->up[MEMBER_LIAR][to] && w->s->up[to][MEMBER_LIAR] &&
-		stage_awake(w->s, to) && stage_slot(w->s, to, MEMBER_LIAR) != STAGE_NOBODY;
+		stage_awake(w->s, to) && stage_peer(w->s, to, MEMBER_LIAR) != STAGE_NOBODY;
 }
 
 /* Does what the receiver's own link would do: the packet is scanned, decoded and handled, or the
@@ -31,7 +31,7 @@ static void arrive(struct member *w, uint32_t to) {
 	if (peer_scan(buffer_slice(&w->bytes), PEER_BODY_BYTES_MAX, &body, NULL) ==
 		PEER_SCAN_COMPLETE && peer_frame_decode(&w->decoder, body, &frame) == 0) {
 		stage_step(w->s, to, &(struct core_event){ .kind = CORE_FRAME,
-			.peer = stage_slot(w->s, to, MEMBER_LIAR), .frame = &frame });
+			.peer = stage_peer(w->s, to, MEMBER_LIAR), .frame = &frame });
 	} else {
 		stage_break(w->s, MEMBER_LIAR, to);
 	}
@@ -232,7 +232,7 @@ static void hello(struct member *w, uint32_t to) {
 	}
 	w->said_id[to] = w->s->nodes[how & 1 ? how >> 1 & 3 : MEMBER_LIAR].disk.node_id;
 	w->said_boot[to] = how & 8 ? (uint64_t)(how >> 4) + 1 : w->said_boot[to];
-	stage_step(w->s, to, &(struct core_event){ .kind = CORE_PEER_UP, .peer = stage_slot(w->s,
+	stage_step(w->s, to, &(struct core_event){ .kind = CORE_PEER_UP, .peer = stage_peer(w->s,
 		to, MEMBER_LIAR), .peer_id = w->said_id[to], .peer_boot = w->said_boot[to] });
 }
 

@@ -233,7 +233,7 @@ static void lie(struct world *w, uint32_t from, uint32_t to) {
 	struct config c = *core_config(w->stage->nodes[to].core);
 	struct message m = { .kind = MESSAGE_CONFIG };
 	w->left.lies--;
-	if (stage_slot(w->stage, to, from) == STAGE_NOBODY || !w->stage->up[from][to]) {
+	if (stage_peer(w->stage, to, from) == STAGE_NOBODY || !w->stage->up[from][to]) {
 		return;
 	}
 	c.before_count = config_masters(&c);

@@ -107,16 +107,16 @@ void stage_free(struct stage *s) {
 	buffer_done(&s->scratch);
 	peer_decoder_done(&s->decoder);
 	alloc_free(s->options.own, s->replies, s->options.replies * sizeof *s->replies);
-	alloc_free(s->options.own, s->watch_event,
-		s->watch_event ? STAGE_NEWS * sizeof *s->watch_event : 0);
+	alloc_free(s->options.own, s->events,
+		s->events ? STAGE_EVENTS * sizeof *s->events : 0);
 	const struct allocator *own = s->options.own;
 	alloc_free(own, s, sizeof *s);
 }
 
 /* ---- one step ---- */
 
-uint32_t stage_slot(const struct stage *s, uint32_t node, uint32_t other) {
-	return s->nodes[node].slot_of[other];
+uint32_t stage_peer(const struct stage *s, uint32_t node, uint32_t other) {
+	return s->nodes[node].peer_of[other];
 }
 
 static uint32_t node_named(const struct stage *s, const char *name) {
@@ -133,13 +133,13 @@ static uint32_t node_named(const struct stage *s, const char *name) {
 static void know_peers(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	for (uint32_t i = 0; i < STAGE_NODES; i++) {
-		n->slot_of[i] = STAGE_NOBODY;
+		n->peer_of[i] = STAGE_NOBODY;
 	}
-	for (uint32_t slot = 0; slot < NODES_MAX; slot++) {
-		n->node_of[slot] = slot < core_peer_count(n->core)
-			? node_named(s, core_peer(n->core, slot)->name) : STAGE_NOBODY;
-		if (n->node_of[slot] != STAGE_NOBODY) {
-			n->slot_of[n->node_of[slot]] = slot;
+	for (uint32_t index = 0; index < NODES_MAX; index++) {
+		n->node_of[index] = index < core_peer_count(n->core)
+			? node_named(s, core_peer(n->core, index)->name) : STAGE_NOBODY;
+		if (n->node_of[index] != STAGE_NOBODY) {
+			n->peer_of[n->node_of[index]] = index;
 		}
 	}
 }
@@ -153,7 +153,7 @@ void stage_step_done(struct stage *s, uint32_t node) {
 	}
 	know_peers(s, node);
 	for (uint32_t i = 0; i < s->count; i++) {
-		if (s->up[node][i] && n->slot_of[i] == STAGE_NOBODY) {
+		if (s->up[node][i] && n->peer_of[i] == STAGE_NOBODY) {
 			s->up[node][i] = false;
 			stage_link_down(s, i, node, true);
 		}
@@ -164,8 +164,8 @@ static void flush(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	uint64_t seq, resets = core_out_resets(n->out);
 	for (uint32_t peer = 0; peer < s->count; peer++) {
-		uint32_t slot = n->slot_of[peer];
-		if (slot != STAGE_NOBODY && resets >> slot & 1 && s->up[node][peer]) {
+		uint32_t index = n->peer_of[peer];
+		if (index != STAGE_NOBODY && resets >> index & 1 && s->up[node][peer]) {
 			/* This end knows already. */
 			s->up[node][peer] = false;
 			stage_link_down(s, peer, node, true);
@@ -180,10 +180,10 @@ static void flush(struct stage *s, uint32_t node) {
 	}
 	struct frame frame;
 	for (uint32_t peer = 0; peer < s->count; peer++) {
-		while (peer != node && n->slot_of[peer] != STAGE_NOBODY &&
-			core_out_frame(n->out, n->slot_of[peer], &frame)) {
+		while (peer != node && n->peer_of[peer] != STAGE_NOBODY &&
+			core_out_frame(n->out, n->peer_of[peer], &frame)) {
 			stage_link_send(s, node, peer, &frame);
-			core_out_sent(n->out, n->slot_of[peer]);
+			core_out_sent(n->out, n->peer_of[peer]);
 		}
 	}
 	const struct core_reply *reply;
@@ -197,7 +197,7 @@ static void flush(struct stage *s, uint32_t node) {
 	}
 	const struct core_watch_event *watch_event;
 	while ((watch_event = core_out_watch_event(n->out)) != NULL) {
-		stage_take_news(s, node, watch_event);
+		stage_take_event(s, node, watch_event);
 	}
 	core_out_clear(n->out);
 }
@@ -337,9 +337,9 @@ void stage_continue(struct stage *s, uint32_t node) {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (n->down_pending[i]) {
 			n->down_pending[i] = false;
-			if (n->slot_of[i] != STAGE_NOBODY) {
+			if (n->peer_of[i] != STAGE_NOBODY) {
 				stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN,
-					.peer = n->slot_of[i] });
+					.peer = n->peer_of[i] });
 			}
 		}
 	}

@@ -91,11 +91,11 @@ struct stage_reply {
 	struct stage_witness witnesses[STAGE_ROWS];
 };
 
-#define STAGE_NEWS 64
-/* A copy of a watch event. The slices of `n` must not be used. */
-struct stage_news {
+#define STAGE_EVENTS 64
+/* A copy of a watch event. The slices of `event` must not be used. */
+struct stage_event {
 	uint32_t node;
-	struct core_watch_event n;
+	struct core_watch_event event;
 	struct stage_text key, owner, value, label;
 };
 
@@ -108,7 +108,7 @@ struct stage_node {
 	char address[24];
 	/* The peer index of a node in the core's table of peers, and the node at a peer index;
 	 * STAGE_NOBODY: there is none. */
-	uint32_t slot_of[STAGE_NODES], node_of[NODES_MAX];
+	uint32_t peer_of[STAGE_NODES], node_of[NODES_MAX];
 	bool paused, disk_held, disk_fails;
 	/* The others find that it must not be a master, when they are linked with it next. */
 	bool no_master;
@@ -148,9 +148,9 @@ struct stage {
 	uint64_t reply_count;
 	struct { uint32_t node; struct core_note note; } notes[STAGE_NOTES];
 	uint64_t note_count;
-	/* A ring of STAGE_NEWS copies; NULL: nobody wants any. */
-	struct stage_news *watch_event;
-	uint64_t watch_event_count, watch_event_read;
+	/* A ring of STAGE_EVENTS copies; NULL: nobody wants any. */
+	struct stage_event *events;
+	uint64_t events_count, events_read;
 	struct buffer scratch;
 	struct peer_decoder decoder;
 };
@@ -177,7 +177,7 @@ void stage_step(struct stage *s, uint32_t node, const struct core_event *event);
 /* Whatever may leave leaves now. Call it after a held disk was let go. */
 void stage_flush(struct stage *s, uint32_t node);
 /* The peer index of `other` in the table of `node`, or STAGE_NOBODY. */
-uint32_t stage_slot(const struct stage *s, uint32_t node, uint32_t other);
+uint32_t stage_peer(const struct stage *s, uint32_t node, uint32_t other);
 struct instant stage_clock(const struct stage *s, uint32_t node);
 struct core_status stage_status(const struct stage *s, uint32_t node);
 bool stage_noted(const struct stage *s, uint32_t node, enum core_note_kind kind);
@@ -234,12 +234,12 @@ int stage_do(struct stage *s, uint32_t node, struct core_request request);
 const struct stage_reply *stage_last(const struct stage *s);
 
 /* ---- watch events ---- */
-void stage_want_news(struct stage *s, uint32_t node);
+void stage_want_events(struct stage *s, uint32_t node);
 /* The next event of this node, in order. It drops those of other nodes. NULL: there are no more. */
-const struct stage_news *stage_next_news(struct stage *s, uint32_t node);
+const struct stage_event *stage_next_event(struct stage *s, uint32_t node);
 
 /* ---- shared by the stage's files ---- */
-void stage_take_news(struct stage *s, uint32_t node, const struct core_watch_event *watch_event);
+void stage_take_event(struct stage *s, uint32_t node, const struct core_watch_event *watch_event);
 void stage_link_down(struct stage *s, uint32_t a, uint32_t b, bool closed);
 void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
 /* Call it after every core_step. */

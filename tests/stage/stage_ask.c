@@ -99,29 +99,29 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	}
 }
 
-void stage_want_news(struct stage *s, uint32_t node) {
-	s->watch_event = s->watch_event ? s->watch_event
-		: alloc_new(s->options.own, STAGE_NEWS * sizeof *s->watch_event);
-	CHECK(s->watch_event && s->nodes[node].core);
+void stage_want_events(struct stage *s, uint32_t node) {
+	s->events = s->events ? s->events
+		: alloc_new(s->options.own, STAGE_EVENTS * sizeof *s->events);
+	CHECK(s->events && s->nodes[node].core);
 	core_want_watch_events(s->nodes[node].core, true);
 }
 
-void stage_take_news(struct stage *s, uint32_t node, const struct core_watch_event *watch_event) {
+void stage_take_event(struct stage *s, uint32_t node, const struct core_watch_event *watch_event) {
 	/* The oldest event is forgotten. */
-	s->watch_event_read += s->watch_event_count - s->watch_event_read == STAGE_NEWS;
-	struct stage_news *copy = &s->watch_event[s->watch_event_count++ % STAGE_NEWS];
+	s->events_read += s->events_count - s->events_read == STAGE_EVENTS;
+	struct stage_event *copy = &s->events[s->events_count++ % STAGE_EVENTS];
 	memset(copy, 0, sizeof *copy);
 	copy->node = node;
-	copy->n = *watch_event;
+	copy->event = *watch_event;
 	copy_text(&copy->key, watch_event->key);
 	copy_text(&copy->owner, watch_event->owner);
 	copy_text(&copy->value, watch_event->value);
 	copy_text(&copy->label, watch_event->label);
 }
 
-const struct stage_news *stage_next_news(struct stage *s, uint32_t node) {
-	while (s->watch_event_read < s->watch_event_count) {
-		const struct stage_news *n = &s->watch_event[s->watch_event_read++ % STAGE_NEWS];
+const struct stage_event *stage_next_event(struct stage *s, uint32_t node) {
+	while (s->events_read < s->events_count) {
+		const struct stage_event *n = &s->events[s->events_read++ % STAGE_EVENTS];
 		if (n->node == node) {
 			return n;
 		}

@@ -77,7 +77,7 @@ bool stage_deliver(struct stage *s, uint32_t from, uint32_t to) {
 	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) ==
 		PEER_SCAN_COMPLETE);
 	CHECK(peer_frame_decode(&s->decoder, body, &frame) == 0);
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, to, from),
 		.frame = &frame });
 	alloc_free(s->options.own, f, sizeof *f + f->size);
 	return true;
@@ -144,9 +144,9 @@ void stage_link_down(struct stage *s, uint32_t node, uint32_t peer, bool closed)
 	s->up[node][peer] = false;
 	stage_fifo_clear(s, &s->links[node][peer]);
 	stage_fifo_clear(s, &s->links[peer][node]);
-	if (stage_awake(s, node) && stage_slot(s, node, peer) != STAGE_NOBODY) {
+	if (stage_awake(s, node) && stage_peer(s, node, peer) != STAGE_NOBODY) {
 		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN,
-			.peer = stage_slot(s, node, peer), .closed = closed });
+			.peer = stage_peer(s, node, peer), .closed = closed });
 	} else if (!stage_awake(s, node)) {
 		s->nodes[node].down_pending[peer] = s->nodes[node].core != NULL;
 	}
@@ -189,13 +189,13 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 		/* The other end did not take the link. */
 		return;
 	}
-	if (n->slot_of[peer] == STAGE_NOBODY) {
+	if (n->peer_of[peer] == STAGE_NOBODY) {
 		char name[16];
 		snprintf(name, sizeof name, "n%u", peer + 1);
 		CHECK(core_welcome(n->core, name) >= 0);
 		stage_step_done(s, node);
 	}
-	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer],
+	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->peer_of[peer],
 		.peer_id = s->nodes[peer].disk.node_id, .peer_boot = stage_status(s, peer).boot,
 		.peer_no_master = s->nodes[peer].no_master });
 }
@@ -203,9 +203,9 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 /* Whether the node knows the other one and its address, and the link is its to make. */
 static bool dials(const struct stage *s, uint32_t node, uint32_t peer) {
 	const struct core *core = s->nodes[node].core;
-	uint32_t slot = stage_slot(s, node, peer);
-	return slot != STAGE_NOBODY && core_peer_dialled(core, slot) &&
-		strcmp(core_peer(core, slot)->address, s->nodes[peer].address) == 0;
+	uint32_t index = stage_peer(s, node, peer);
+	return index != STAGE_NOBODY && core_peer_dialled(core, index) &&
+		strcmp(core_peer(core, index)->address, s->nodes[peer].address) == 0;
 }
 
 void stage_mend(struct stage *s) {
@@ -230,6 +230,6 @@ void stage_inject(struct stage *s, uint32_t from, uint32_t to, const struct mess
 	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
 		.sender = s->nodes[from].disk.node_id, .boot = sender.boot, .clock = sender.clock,
 		.flags = FRAME_VOTING, .messages = m, .count = 1 };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, to, from),
 		.frame = &frame });
 }

@@ -40,9 +40,9 @@ struct holder {
 	struct id128 known;
 	/* Whether there is such a lock_id. */
 	bool again;
-	/* `bound`: the node has heard of the session binding; `wants`: a new lock_id is to be
-	 * drawn. */
-	bool held, bound, wants;
+	bool held;
+	/* The node has heard of the session binding. */
+	bool bound;
 };
 
 struct world {
@@ -54,8 +54,7 @@ struct world {
 	uint64_t revived;
 	struct holder holders[NODES];
 	uint32_t locks;
-	bool cut[NODES][NODES];
-	uint64_t taken, lost, early;
+	uint64_t taken, lost;
 	uint64_t bad;
 };
 

@@ -353,11 +353,11 @@ struct checker {
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
 struct op_state *checker_op_of(struct checker *c, uint64_t id);
-/* The operation was answered, with this token if it is an acquire or an extension (section 8.2). */
 /* An extension that keeps no deadline was answered as held: nobody else may have had the lock
  * since. */
 void checker_extended(struct checker *c, const struct op_state *op, const struct core_reply *reply);
 void checker_begun(struct checker *c, uint32_t lock, uint64_t token);
+/* The operation was answered, with this token if it is an acquire or an extension (section 8.2). */
 void checker_answered(struct checker *c, const struct op_state *op, uint64_t token,
 	const struct terms *terms);
 bool belief_live(const struct checker *c, const struct granted *b);

@@ -79,12 +79,12 @@ static inline bool equals_master(const struct stage *s, uint32_t node) {
 }
 
 /* The next watch event that this node tells has to be this one; it is returned. */
-static inline const struct stage_news *watch_event_is(struct stage *s, uint32_t node,
+static inline const struct stage_event *watch_event_is(struct stage *s, uint32_t node,
 	enum core_watch_event_kind kind, struct id128 lock) {
-	const struct stage_news *n = stage_next_news(s, node);
+	const struct stage_event *n = stage_next_event(s, node);
 	assert_non_null(n);
-	assert_int_equal(n->n.kind, kind);
-	assert_true(id128_equal(n->n.lock_id, lock));
+	assert_int_equal(n->event.kind, kind);
+	assert_true(id128_equal(n->event.lock_id, lock));
 	return n;
 }
 

@@ -18,7 +18,7 @@ static uint32_t one_watcher(void *ctx, struct slice key) {
 static void try_start(struct stage *s) {
 	for (uint32_t i = 0; i < s->options.masters; i++) {
 		if (s->nodes[i].core == NULL && stage_start(s, i)) {
-			stage_want_news(s, i);
+			stage_want_events(s, i);
 			core_count_watchers(s->nodes[i].core, one_watcher, NULL);
 		}
 	}

@@ -53,7 +53,7 @@ static void scenario(struct stage *s) {
 	}
 	stage_wait(s, 20 * SPAN_MS);
 	if (s->nodes[REPLICA].core) {
-		stage_want_news(s, REPLICA);
+		stage_want_events(s, REPLICA);
 	}
 	stage_wait(s, 20 * SPAN_MS);
 	ask_wait(s, "ka", true);

@@ -84,7 +84,7 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers
 			.sender = s->nodes[others[i]].disk.node_id, .boot = status.boot,
 			.clock = status.clock, .flags = FRAME_VOTING };
 		events[i] = (struct core_event){ .kind = CORE_FRAME,
-			.peer = stage_slot(s, 0, others[i]), .frame = &frames[i] };
+			.peer = stage_peer(s, 0, others[i]), .frame = &frames[i] };
 	}
 	stop_voting_with(s, x, events, 3, CORE_RECOVERING);
 }

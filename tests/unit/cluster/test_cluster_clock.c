@@ -9,7 +9,7 @@ static void say(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
 	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
 		.sender = s->nodes[from].disk.node_id, .boot = status.boot, .clock = clock,
 		.flags = FRAME_VOTING };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, to, from),
 		.frame = &frame });
 }
 

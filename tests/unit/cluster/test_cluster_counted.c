@@ -3,7 +3,7 @@
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
-	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_int_equal(gap->key.size, 0);
 }
 
@@ -229,10 +229,10 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 	stage_stop(s, 1, N3, MESSAGE_WRITE, false);
 	stage_settle(s);
 	stage_wait(s, SPAN_S);
-	const struct stage_news *n = stage_next_news(s, N3);
+	const struct stage_event *n = stage_next_event(s, N3);
 	assert_non_null(n);
-	assert_true(n->n.kind == WATCH_EVENT_MISSED ||
-		(n->n.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
+	assert_true(n->event.kind == WATCH_EVENT_MISSED ||
+		(n->event.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
 }
 
 /* n3 is prepared for an update that comes to nothing, and gets "1" in another way. */
@@ -248,7 +248,7 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
 	stage_settle(s);
 	stage_wait(s, SPAN_S);
-	const struct stage_news *n = watch_event_is(s, N3, WATCH_EVENT_UPDATED, stage_lock(1));
+	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_int_equal(n->value.bytes[0], '1');
 	nothing_more(s);
 }
@@ -263,7 +263,7 @@ static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
  * said what came from it. */
 static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
 	struct stage *s = *state;
-	drain_news(s);
+	drain_events(s);
 	stage_cut(s, 3, N3, true);
 	take(s, 3, "k", stage_lock(1));
 	release(s, 3, "k", stage_lock(1));
@@ -289,7 +289,7 @@ static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap
 	stage_wait(s, 500 * SPAN_MS);
 	assert_int_equal(epoch_of(s, N3), before + 1);
 	assert_int_equal(epoch_of(s, 0), before);
-	drain_news(s);
+	drain_events(s);
 	take(s, 3, "k", stage_lock(1));
 	release(s, 3, "k", stage_lock(1));
 	for (uint32_t other = 0; other < 2; other++) {

@@ -17,7 +17,7 @@ static void a_node_outside_waits_until_it_is_added(void **state) {
 
 static void a_node_that_came_before_the_birth_keeps_its_link(void **state) {
 	struct stage *s = *state;
-	assert_string_equal(core_peer(s->nodes[0].core, stage_slot(s, 0, 3))->name, "n4");
+	assert_string_equal(core_peer(s->nodes[0].core, stage_peer(s, 0, 3))->name, "n4");
 	uint64_t resets = stage_count(s, COUNT_link_reset);
 	add_replica(s, 0, "n4", "n4:7118");
 	assert_int_equal(stage_count(s, COUNT_link_reset), resets);

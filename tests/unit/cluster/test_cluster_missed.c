@@ -4,7 +4,7 @@
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
-	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_int_equal(gap->key.size, 0);
 }
 
@@ -18,7 +18,7 @@ static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
 	}
 	must(s, 0, change_of(CHANGE_PROMOTE, "n4"));
 	stage_wait(s, SPAN_S);
-	drain_news(s);
+	drain_events(s);
 	stage_cut(s, 0, N3, true);
 	take(s, 0, "k", stage_lock(9));
 	release(s, 0, "k", stage_lock(9));
@@ -47,7 +47,7 @@ static void restart_slowly(struct stage *s) {
 	stage_kill(s, N3);
 	stop_snapshots(s, true);
 	assert_true(stage_start(s, N3));
-	stage_want_news(s, N3);
+	stage_want_events(s, N3);
 	/* n3 asks for snapshots after request_timeout. */
 	stage_wait(s, 120 * SPAN_MS);
 	stop_commits_of_n4(s, true);
@@ -59,7 +59,7 @@ static void is_granted_once_it_votes(struct stage *s, uint64_t id) {
 	assert_int_equal(state_of(s, N3), CORE_RECOVERING);
 	stop_snapshots(s, false);
 	assert_true(stage_until_voting(s, N3, 50 * SPAN_MS));
-	drain_news(s);
+	drain_events(s);
 	stage_cut(s, 3, N3, true);
 	stop_commits_of_n4(s, false);
 	token_of(s, id);
@@ -228,7 +228,7 @@ static void a_gap_of_all_does_not_stand_for_what_was_just_refused(void **state) 
 	stage_wait(s, 60 * SPAN_MS);
 	uint64_t id = under_way_at_the_others(s, 2);
 	stage_wait(s, 60 * SPAN_MS);
-	drain_news(s);
+	drain_events(s);
 	goes_on_at_the_others(s, id, 2);
 	nothing_more(s);
 	came_and_went(s, 1);

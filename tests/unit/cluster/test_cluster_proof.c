@@ -251,7 +251,7 @@ static void a_link_under_another_name_does_not_stand_for_a_member(void **state) 
 	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
 	stage_mend(s);
 	stage_settle(s);
-	assert_int_not_equal(stage_slot(s, 3, 4), STAGE_NOBODY);
+	assert_int_not_equal(stage_peer(s, 3, 4), STAGE_NOBODY);
 	for (uint64_t round = 1; round < 20; round++) {
 		stage_inject(s, 4, 3, &(struct message){ .kind = MESSAGE_SNAPSHOT_END,
 			.round = round, .flags = FLAG_NEVER });

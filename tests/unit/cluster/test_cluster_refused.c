@@ -19,8 +19,8 @@ static void stand_in_the_way(struct stage *s, uint16_t of) {
 
 static void is_not_lost(struct stage *s, struct id128 lock) {
 	assert_true(holds(s, 1, "k", lock));
-	for (const struct stage_news *n; (n = stage_next_news(s, N3)) != NULL;) {
-		assert_int_not_equal(n->n.kind, WATCH_EVENT_LOST);
+	for (const struct stage_event *n; (n = stage_next_event(s, N3)) != NULL;) {
+		assert_int_not_equal(n->event.kind, WATCH_EVENT_LOST);
 	}
 }
 
@@ -71,10 +71,10 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	hold_releases(s, false);
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	const struct stage_news *n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	assert_true(text_is(&n->value, "w"));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 /* The lock's commit and its write, by one node, are slower than its release by another node. The
@@ -85,12 +85,12 @@ static void what_was_released_before_its_commit_and_its_write_came_is_told(void 
 	take(s, 1, "k", stage_lock(1));
 	write_w(s, 1, stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, false);
 	stage_wait(s, SPAN_S);
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 /* The lock was told before, so that nobody misses the lock or its end. */
@@ -104,7 +104,7 @@ static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
 	stage_wait(s, SPAN_S);
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 /* n3 has heard of the next epoch first, and drops what is said under the one before. */
@@ -123,7 +123,7 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	/* Others may have taken the key after the first lock. */
 	watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 /* n3 refuses L2 and is not sent the record. It gets the record from the others when it begins to
@@ -141,7 +141,7 @@ static void is_brought_by_a_handover(struct stage *s, span_ns lease) {
 	assert_true(wait_until_epoch(s, N3, 2, 50 * SPAN_MS));
 	assert_true(stage_until_voting(s, N3, 50 * SPAN_MS));
 	assert_true(has(s, N3, "k", stage_lock(2)));
-	drain_news(s);
+	drain_events(s);
 }
 
 static void the_release_of_what_a_handover_brought_is_told_once(void **state) {
@@ -150,7 +150,7 @@ static void the_release_of_what_a_handover_brought_is_told_once(void **state) {
 	release(s, 1, "k", stage_lock(2));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	stage_wait(s, SPAN_S);
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **state) {
@@ -160,7 +160,7 @@ static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **sta
 	watch_event_is(s, N3, WATCH_EVENT_EXPIRED, stage_lock(2));
 	take(s, 1, "k", stage_lock(3));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 /* The replica's master does not know yet that somebody watches there. What it refused, or what
@@ -171,7 +171,7 @@ static struct stage *watched_replica(uint32_t *master) {
 	struct stage *s = stage_born(&o);
 	stage_wait(s, SHORT);
 	*master = master_of(s, REPLICA);
-	stage_want_news(s, REPLICA);
+	stage_want_events(s, REPLICA);
 	stage_stop(s, REPLICA, *master, MESSAGE_FEED_ECHO, true);
 	return s;
 }
@@ -179,7 +179,7 @@ static struct stage *watched_replica(uint32_t *master) {
 static void is_told_at_the_replica(struct stage *s, uint32_t master) {
 	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
 	stage_wait(s, SHORT);
-	assert_non_null(stage_next_news(s, REPLICA));
+	assert_non_null(stage_next_event(s, REPLICA));
 	void *state = s;
 	assert_int_equal(named_teardown(&state), 0);
 }

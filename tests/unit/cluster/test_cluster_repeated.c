@@ -4,10 +4,10 @@
 #include "replicas.h"
 
 #define REPEATED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
-#define BORDER(n) assert_null(stage_next_news(s, n))
+#define BORDER(n) assert_null(stage_next_event(s, n))
 
 static void watch_at(struct stage *s, uint32_t node) {
-	stage_want_news(s, node);
+	stage_want_events(s, node);
 	stage_wait(s, SHORT);
 }
 
@@ -21,8 +21,8 @@ static uint64_t watch_event_sent(const struct stage *s, uint32_t node) {
 	return s->sent[master_of(s, node)][node][MESSAGE_FEED_WATCH_EVENT];
 }
 
-static void forget_news(struct stage *s) {
-	while (stage_next_news(s, STAGE_NOBODY)) {
+static void forget_events(struct stage *s) {
+	while (stage_next_event(s, STAGE_NOBODY)) {
 	}
 }
 
@@ -49,11 +49,12 @@ static void what_comes_and_goes_within_a_batch_is_told(void **state) {
 	release(s, 0, "k", stage_lock(2));
 	stage_wait(s, SHORT);
 	for (uint8_t lock = 1; lock <= 2; lock++) {
-		const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
+		const struct stage_event *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
 			stage_lock(lock));
 		assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") &&
 			text_is(&n->value, lock == 1 ? "v" : "w"));
-		assert_true(n->n.value_seq.clock > 0 && n->n.value_seq.clock < n->n.token);
+		assert_true(n->event.value_seq.clock > 0 &&
+			n->event.value_seq.clock < n->event.token);
 		watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(lock));
 	}
 	BORDER(REPLICA);
@@ -69,11 +70,11 @@ static void every_write_within_a_batch_is_told_in_order(void **state) {
 	}
 	stage_wait(s, SHORT);
 	for (int i = 0; i < 4; i++) {
-		const struct stage_news *n = watch_event_is(s, REPLICA,
+		const struct stage_event *n = watch_event_is(s, REPLICA,
 			i ? WATCH_EVENT_UPDATED : WATCH_EVENT_ACQUIRED, stage_lock(1));
 		assert_true(text_is(&n->value, values[i]));
-		assert_true(ballot_compare(n->n.value_seq, before) > 0);
-		before = n->n.value_seq;
+		assert_true(ballot_compare(n->event.value_seq, before) > 0);
+		before = n->event.value_seq;
 	}
 	BORDER(REPLICA);
 }
@@ -89,9 +90,9 @@ static void a_downgrade_and_who_shares_it_then_are_told_in_order(void **state) {
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
 	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
-		stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
+		stage_lock(1))->event.terms.of, SHARE_EXCLUSIVE);
 	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_DOWNGRADED,
-		stage_lock(1))->n.terms.of, SHARE_SHARED);
+		stage_lock(1))->event.terms.of, SHARE_SHARED);
 	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);
@@ -157,7 +158,7 @@ static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(voi
 	take_value(s, "k", 1, slice_str("v"));
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	stage_want_news(s, REPLICA);
+	stage_want_events(s, REPLICA);
 	while (stage_deliver(s, master, REPLICA)) {
 	}
 	s->held[master][REPLICA] = false;
@@ -206,14 +207,14 @@ static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
 	 * have been. */
 	take(s, other, "k", stage_lock(1));
 	release(s, other, "k", stage_lock(1));
-	forget_news(s);
+	forget_events(s);
 	stage_cut(s, master, other, false);
 	stage_wait(s, 200 * SPAN_MS);
-	const struct stage_news *n;
+	const struct stage_event *n;
 	do {
-		n = stage_next_news(s, REPLICA);
+		n = stage_next_event(s, REPLICA);
 		assert_non_null(n);
-	} while (n->n.kind != WATCH_EVENT_MISSED);
+	} while (n->event.kind != WATCH_EVENT_MISSED);
 }
 
 static int setup_small_log(void **state) {
@@ -265,16 +266,16 @@ static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **
 	take_value(s, "j", 2, slice_str("w"));
 	watch_at(s, REPLICA);
 	watch_at(s, master);
-	forget_news(s);
+	forget_events(s);
 	memory.fail_first = memory.calls + 1;
 	memory.fail_count = UINT64_MAX;
 	release_at(s, master, "k", 1);
 	release_at(s, master, "j", 2);
 	memory.fail_first = 0;
 	stage_wait(s, SHORT);
-	uint64_t seen = s->watch_event_read;
+	uint64_t seen = s->events_read;
 	watch_event_is(s, master, WATCH_EVENT_MISSED, no_lock);
-	s->watch_event_read = seen;
+	s->events_read = seen;
 	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(2));
 	BORDER(REPLICA);
@@ -287,7 +288,7 @@ static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void 
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, SHORT);
-	forget_news(s);
+	forget_events(s);
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_cut(s, REPLICA, i, true);
 	}
@@ -332,12 +333,12 @@ static void who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing(void
 	watch_at(s, second);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	forget_news(s);
+	forget_events(s);
 	take_value(s, "j", 2, slice_str("v"));
 	stage_wait(s, SHORT);
-	uint64_t seen = s->watch_event_read;
+	uint64_t seen = s->events_read;
 	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
-	s->watch_event_read = seen;
+	s->events_read = seen;
 	watch_event_is(s, second, WATCH_EVENT_ACQUIRED, stage_lock(2));
 }
 

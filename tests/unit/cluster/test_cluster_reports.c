@@ -88,7 +88,7 @@ static void ask_at_once(struct stage *s, enum message_kind kind, uint32_t count)
 	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
 		.sender = s->nodes[0].disk.node_id, .boot = sender.boot, .clock = sender.clock,
 		.flags = FRAME_VOTING, .messages = asked, .count = count };
-	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0),
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, 1, 0),
 		.frame = &frame });
 	free(asked);
 }

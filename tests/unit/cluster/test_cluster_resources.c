@@ -48,7 +48,7 @@ static void assert_links_known(const struct stage *s) {
 		}
 		const struct core_status status = stage_status(s, i);
 		for (uint32_t k = 0; k < s->count; k++) {
-			if (k != i && status.peers[stage_slot(s, i, k)].linked && !s->up[i][k]) {
+			if (k != i && status.peers[stage_peer(s, i, k)].linked && !s->up[i][k]) {
 				fail_msg("n%u believes in a link to n%u that it has closed",
 					i + 1, k + 1);
 			}
@@ -108,7 +108,7 @@ static void a_backlog_that_is_full_is_a_lost_link(void **state) {
 	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
 		.sender = s->nodes[0].disk.node_id, .boot = sender.boot, .clock = sender.clock,
 		.flags = FRAME_VOTING, .messages = pings, .count = count };
-	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0),
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, 1, 0),
 		.frame = &frame });
 	free(pings);
 	assert_int_equal(core_counts(s->nodes[1].core)[COUNT_link_reset], 1);

@@ -223,7 +223,7 @@ static void says_complete(struct stage *s, uint32_t from, uint32_t to) {
 	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
 		.sender = s->nodes[from].disk.node_id, .boot = sender.boot, .clock = sender.clock,
 		.flags = FRAME_VOTING | FRAME_COMPLETE };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from),
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, to, from),
 		.frame = &frame });
 }
 

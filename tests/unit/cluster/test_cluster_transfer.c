@@ -224,7 +224,7 @@ static uint32_t count(void *ctx, struct slice key) {
 static void watch(struct stage *s, uint32_t node, uint32_t how_many) {
 	watchers[node] = how_many;
 	core_count_watchers(s->nodes[node].core, count, &watchers[node]);
-	stage_want_news(s, node);
+	stage_want_events(s, node);
 }
 
 static struct core_request ask_for(const char *key) {
@@ -242,16 +242,16 @@ static void asking_reaches_those_who_watch_the_key_at_any_node(void **state) {
 	watch(s, REPLICA, 3);
 	assert_int_equal(stage_do(s, 2, ask_for("k")), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.reached, 5);
-	uint64_t seen = s->watch_event_read;
-	assert_null(stage_next_news(s, 0));
-	s->watch_event_read = seen;
-	const struct stage_news *n = stage_next_news(s, REPLICA);
+	uint64_t seen = s->events_read;
+	assert_null(stage_next_event(s, 0));
+	s->events_read = seen;
+	const struct stage_event *n = stage_next_event(s, REPLICA);
 	assert_non_null(n);
-	assert_int_equal(n->n.kind, WATCH_EVENT_ASKED);
+	assert_int_equal(n->event.kind, WATCH_EVENT_ASKED);
 	assert_memory_equal(n->key.bytes, "k", 1);
 	assert_memory_equal(n->owner.bytes, "asker", 5);
 	assert_memory_equal(n->value.bytes, "friend", 6);
-	assert_int_equal(n->n.terms.priority, 9);
+	assert_int_equal(n->event.terms.priority, 9);
 }
 
 static void asking_where_nobody_watches_reaches_nobody(void **state) {
@@ -259,7 +259,7 @@ static void asking_where_nobody_watches_reaches_nobody(void **state) {
 	watch(s, 1, 2);
 	assert_int_equal(stage_do(s, 2, ask_for("other")), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.reached, 0);
-	assert_null(stage_next_news(s, 1));
+	assert_null(stage_next_event(s, 1));
 }
 
 static void asking_waits_for_nobody_longer_than_a_request_may_take(void **state) {

@@ -4,7 +4,7 @@
 #include "watched.h"
 
 static void is_gap_of_key(struct stage *s, const char *key) {
-	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_true(text_is(&gap->key, key));
 }
 
@@ -133,7 +133,7 @@ static void what_was_refused_before_somebody_watched_is_told(void **state) {
 	hold_releases(s, 0, true);
 	release(s, 0, "k", stage_lock(1));
 	take(s, 1, "k", stage_lock(2));
-	stage_want_news(s, N3);
+	stage_want_events(s, N3);
 	release(s, 1, "k", stage_lock(2));
 	hold_releases(s, 0, false);
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
@@ -151,7 +151,7 @@ static void fill(struct stage *s) {
 		stage_inject(s, 0, N3, &m);
 	}
 	stage_settle(s);
-	while (stage_next_news(s, N3)) {
+	while (stage_next_event(s, N3)) {
 	}
 }
 
@@ -159,7 +159,7 @@ static struct stage *small(void) {
 	struct stage_options o = named_options();
 	o.limits.keys = 3;
 	struct stage *s = stage_born(&o);
-	stage_want_news(s, N3);
+	stage_want_events(s, N3);
 	/* n3 does not see that it alone has this record. */
 	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true);
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
@@ -211,7 +211,7 @@ static void what_came_and_went_while_the_key_was_contested_is_told(void **state)
 	stage_wait(s, 10 * SPAN_MS);
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1) && stage_until_voting(s, 1, SPAN_S));
-	stage_want_news(s, 1);
+	stage_want_events(s, 1);
 	stage_wait(s, SHORT);
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED));
 	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
@@ -221,13 +221,13 @@ static void what_came_and_went_while_the_key_was_contested_is_told(void **state)
 	release(s, N3, "k", stage_lock(3));
 	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
 	stage_settle(s);
-	uint64_t seen = s->watch_event_read;
+	uint64_t seen = s->events_read;
 	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(1));
 	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(2));
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(3));
 	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(3));
-	assert_true(s->watch_event_read > seen);
-	assert_null(stage_next_news(s, 1));
+	assert_true(s->events_read > seen);
+	assert_null(stage_next_event(s, 1));
 }
 
 /* If the lock were told as acquired now, it would come after a newer one. */
@@ -330,7 +330,7 @@ static void what_is_granted_under_the_epoch_before_and_released_is_told(void **s
 	(void)ask_change(s, N3, max_lease_of(9 * SPAN_S));
 	assert_true(wait_until_epoch(s, N3, 2, SPAN_S));
 	assert_int_equal(state_of(s, N3), CORE_VOTING);
-	drain_news(s);
+	drain_events(s);
 	take(s, 0, "k", stage_lock(1));
 	assert_true(count_of(s, N3, COUNT_wrong_epoch) > 0);
 	release(s, 0, "k", stage_lock(1));

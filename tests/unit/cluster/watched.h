@@ -13,7 +13,7 @@
 static inline int setup_watched(void **state) {
 	*state = NULL;
 	assert_int_equal(named_setup(state), 0);
-	stage_want_news(*state, N3);
+	stage_want_events(*state, N3);
 	return 0;
 }
 
@@ -22,18 +22,18 @@ static inline int with_a_replica(void **state) {
 	o.replicas = 1;
 	struct stage *s = stage_born(&o);
 	*state = s;
-	stage_want_news(s, N3);
+	stage_want_events(s, N3);
 	stage_wait(s, SHORT);
 	return 0;
 }
 
-static inline void drain_news(struct stage *s) {
-	while (stage_next_news(s, N3)) {
+static inline void drain_events(struct stage *s) {
+	while (stage_next_event(s, N3)) {
 	}
 }
 
 static inline void nothing_more(struct stage *s) {
-	assert_null(stage_next_news(s, N3));
+	assert_null(stage_next_event(s, N3));
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "wire_answer.h"
 
-static struct core_watch_event random_news(struct response_test *t, enum core_watch_event_kind kind,
+static struct core_watch_event random_event(struct response_test *t, enum core_watch_event_kind kind,
 	uint8_t label[LABEL_MAX]) {
 	const struct client_label said = { slice_str("h"), slice_str("text"), 5 };
 	struct core_entry e = random_entry(t);
@@ -57,7 +57,7 @@ static void changes_tell_whose_they_are(void **state) {
 	for (size_t n = 0; n < 60; n++) {
 		uint8_t label[LABEL_MAX];
 		bool show = prng_chance(&t->prng, 1, 2);
-		struct core_watch_event watch_event = random_news(t, rows[n % 6].kind, label);
+		struct core_watch_event watch_event = random_event(t, rows[n % 6].kind, label);
 		struct client_event e = tell(t, &watch_event, show);
 		assert_int_equal(e.type, rows[n % 6].type);
 		assert_true(slice_equal(e.entry.key, watch_event.key) &&
@@ -144,7 +144,7 @@ static void truncated_and_flipped_events_never_crash(void **state) {
 	for (int n = 0; n < 2000; n++) {
 		uint8_t label[LABEL_MAX];
 		struct client_event e;
-		struct core_watch_event watch_event = random_news(t,
+		struct core_watch_event watch_event = random_event(t,
 			(enum core_watch_event_kind)prng_below(&t->prng,
 			WATCH_EVENT_MISSED + 1), label);
 		tell(t, &watch_event, true);
@@ -166,7 +166,7 @@ static void what_is_written_is_messagepack(void **state) {
 		uint8_t label[LABEL_MAX];
 		msgpack_unpacked result;
 		size_t offset = 0;
-		struct core_watch_event watch_event = random_news(t,
+		struct core_watch_event watch_event = random_event(t,
 			(enum core_watch_event_kind)kind, label);
 		tell(t, &watch_event, true);
 		msgpack_unpacked_init(&result);

@@ -3,20 +3,21 @@
 #include "members.h"
 #include "replicas.h"
 
-#define NEWS(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
-#define BORDER(n) assert_null(stage_next_news(s, n))
+#define WATCHED_EVERYWHERE(test) \
+	cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define BORDER(n) assert_null(stage_next_event(s, n))
 
 static int setup_watched(void **state) {
 	assert_int_equal(setup_with(state, 1, 0), 0);
 	for (uint32_t i = 0; i < 4; i++) {
-		stage_want_news(*state, i);
+		stage_want_events(*state, i);
 	}
 	stage_wait(*state, SHORT);
 	return 0;
 }
 
-static void forget_news(struct stage *s) {
-	while (stage_next_news(s, STAGE_NOBODY)) {
+static void forget_events(struct stage *s) {
+	while (stage_next_event(s, STAGE_NOBODY)) {
 	}
 }
 
@@ -45,17 +46,17 @@ static void nothing_is_told_before_somebody_wants_it(void **state) {
 static void whoever_acquires_is_told_of_with_owner_value_and_token(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take_as(s, "k", 1, "me", "v");
-	const struct stage_news *n = watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	const struct stage_event *n = watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, "v"));
-	assert_int_equal(n->n.token, token);
-	assert_true(n->n.value_seq.clock > 0 && n->n.value_seq.clock < token);
+	assert_int_equal(n->event.token, token);
+	assert_true(n->event.value_seq.clock > 0 && n->event.value_seq.clock < token);
 	BORDER(1);
 }
 
 static void an_extension_is_no_news(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	BORDER(0);
 }
@@ -64,10 +65,10 @@ static void a_record_that_an_extension_brings_is_news(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
 	take_as(s, "k", 1, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	stage_wait(s, SHORT);
-	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	const struct stage_event *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	assert_true(text_is(&n->value, "v"));
 	BORDER(2);
 }
@@ -77,7 +78,7 @@ static void an_acquisition_that_came_before_the_release_is_not_missed(void **sta
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
-	forget_news(s);
+	forget_events(s);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, true);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT_ANSWER, true);
 	release(s, 0, "k", stage_lock(1));
@@ -94,15 +95,15 @@ static void an_acquisition_that_came_before_the_release_is_not_missed(void **sta
 static void every_write_of_the_value_is_told_of_in_order(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
 	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
 	assert_int_equal(update(s, "k", 1, "x"), PAWL_OK);
-	const struct stage_news *n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
-	struct ballot first = n->n.value_seq;
+	const struct stage_event *n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
+	struct ballot first = n->event.value_seq;
 	assert_true(text_is(&n->value, "w"));
 	n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
-	assert_true(text_is(&n->value, "w") && ballot_compare(n->n.value_seq, first) > 0);
+	assert_true(text_is(&n->value, "w") && ballot_compare(n->event.value_seq, first) > 0);
 	n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_true(text_is(&n->value, "x"));
 	BORDER(0);
@@ -111,19 +112,19 @@ static void every_write_of_the_value_is_told_of_in_order(void **state) {
 static void a_release_is_told_of_once(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take_as(s, "k", 1, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	release(s, 0, "k", stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
-	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
+	const struct stage_event *n = watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
 	assert_true(text_is(&n->owner, "me") && n->value.size == 0);
-	assert_int_equal(n->n.token, token);
+	assert_int_equal(n->event.token, token);
 	BORDER(2);
 }
 
 static void a_lease_that_is_over_is_told_of_as_expired(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	stage_wait(s, LEASE + 100 * SPAN_MS);
 	watch_event_is(s, 1, WATCH_EVENT_EXPIRED, stage_lock(1));
 	BORDER(1);
@@ -133,7 +134,7 @@ static void who_is_next_comes_after_the_one_before(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
-	forget_news(s);
+	forget_events(s);
 	release(s, 0, "k", stage_lock(1));
 	assert_true(answered(s, waiter));
 	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
@@ -145,14 +146,14 @@ static void a_break_by_force_is_told_of_as_lost(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	stage_wait(s, SHORT);
-	forget_news(s);
+	forget_events(s);
 	struct core_request r = stage_request(CORE_BREAK, "k", no_lock);
 	r.now = r.admin = true;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	stage_wait(s, SHORT);
-	uint64_t seen = s->watch_event_read;
+	uint64_t seen = s->events_read;
 	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
-	s->watch_event_read = seen;
+	s->events_read = seen;
 	watch_event_is(s, REPLICA, WATCH_EVENT_LOST, stage_lock(1));
 }
 
@@ -163,16 +164,17 @@ static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
 	r.wait = 10 * SPAN_MS;
 	(void)stage_ask(s, 0, r);
 	stage_wait(s, SHORT);
-	forget_news(s);
+	forget_events(s);
 	stage_kill(s, 0);
 	stage_wait(s, 200 * SPAN_MS);
-	uint64_t seen = s->watch_event_read;
+	uint64_t seen = s->events_read;
 	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
-	s->watch_event_read = seen;
-	const struct stage_news *n = stage_next_news(s, REPLICA);
+	s->events_read = seen;
+	const struct stage_event *n = stage_next_event(s, REPLICA);
 	/* The replica may have followed the node that died. */
-	n = n && n->n.kind == WATCH_EVENT_MISSED ? stage_next_news(s, REPLICA) : n;
-	assert_true(n == NULL || n->n.kind == WATCH_EVENT_LOST || n->n.kind == WATCH_EVENT_MISSED);
+	n = n && n->event.kind == WATCH_EVENT_MISSED ? stage_next_event(s, REPLICA) : n;
+	assert_true(n == NULL || n->event.kind == WATCH_EVENT_LOST ||
+		n->event.kind == WATCH_EVENT_MISSED);
 }
 
 /* ---- replicas ---- */
@@ -187,7 +189,7 @@ static void a_replica_tells_the_same_as_its_master(void **state) {
 	stage_wait(s, SHORT);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
+	const struct stage_event *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
 		stage_lock(1));
 	assert_true(text_is(&n->owner, "me") && text_is(&n->value, "v"));
 	n = watch_event_is(s, REPLICA, WATCH_EVENT_UPDATED, stage_lock(1));
@@ -200,7 +202,7 @@ static void a_replica_tells_the_same_as_its_master(void **state) {
 static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
-	forget_news(s);
+	forget_events(s);
 	stage_break(s, REPLICA, master);
 	stage_wait(s, 200 * SPAN_MS);
 	/* From now on the replica hears nothing. */
@@ -228,7 +230,7 @@ static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	take_as(s, "k", 1, "me", "v");
 	release(s, 0, "k", stage_lock(1));
 	/* n3 tells nothing, because it has missed both. */
-	assert_null(stage_next_news(s, 2));
+	assert_null(stage_next_event(s, 2));
 	stage_cut(s, 0, 2, false);
 	stage_wait(s, SHORT);
 	watch_event_is(s, 2, WATCH_EVENT_MISSED, no_lock);
@@ -240,7 +242,7 @@ static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	take_as(s, "other", 9, "me", "v");
-	forget_news(s);
+	forget_events(s);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, true);
 	release(s, 0, "k", stage_lock(1));
 	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
@@ -252,7 +254,7 @@ static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, false);
 	release(s, 0, "other", stage_lock(9));
 	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
-	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	const struct stage_event *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	assert_true(text_is(&n->owner, "you") && text_is(&n->value, "w"));
 	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(2));
 	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(9));
@@ -276,7 +278,7 @@ static void a_node_that_has_started_anew_makes_no_gap_for_the_others(void **stat
 	struct stage *s = *state;
 	stage_kill(s, 0);
 	stage_wait(s, SHORT);
-	forget_news(s);
+	forget_events(s);
 	assert_true(stage_start(s, 0));
 	stage_wait(s, 200 * SPAN_MS);
 	BORDER(2);
@@ -286,7 +288,7 @@ static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1));
-	stage_want_news(s, 1);
+	stage_want_events(s, 1);
 	assert_true(stage_until_voting(s, 1, 20 * SPAN_S));
 	watch_event_is(s, 1, WATCH_EVENT_MISSED, no_lock);
 }
@@ -326,15 +328,15 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 	s->nodes[1].disk_held = false;
 	stage_flush(s, 1);
 	stage_settle(s);
-	const struct stage_news *n, *last = NULL;
+	const struct stage_event *n, *last = NULL;
 	uint32_t gaps = 0;
-	while ((n = stage_next_news(s, 1)) != NULL) {
-		gaps += n->n.kind == WATCH_EVENT_MISSED;
+	while ((n = stage_next_event(s, 1)) != NULL) {
+		gaps += n->event.kind == WATCH_EVENT_MISSED;
 		last = n;
 	}
 	assert_non_null(last);
 	/* The missed events are told after what was kept, and once. */
-	assert_int_equal(last->n.kind, WATCH_EVENT_MISSED);
+	assert_int_equal(last->event.kind, WATCH_EVENT_MISSED);
 	assert_int_equal(gaps, 1);
 	take_as(s, "k", 1, "me", "v");
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -342,27 +344,27 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		NEWS(nothing_is_told_before_somebody_wants_it),
-		NEWS(whoever_acquires_is_told_of_with_owner_value_and_token),
-		NEWS(an_extension_is_no_news),
-		NEWS(a_record_that_an_extension_brings_is_news),
-		NEWS(an_acquisition_that_came_before_the_release_is_not_missed),
-		NEWS(every_write_of_the_value_is_told_of_in_order),
-		NEWS(a_release_is_told_of_once),
-		NEWS(a_lease_that_is_over_is_told_of_as_expired),
-		NEWS(who_is_next_comes_after_the_one_before),
-		NEWS(a_break_by_force_is_told_of_as_lost),
-		NEWS(what_ends_with_its_node_is_told_of_as_lost),
-		NEWS(a_replica_tells_the_same_as_its_master),
-		NEWS(a_replica_that_follows_again_tells_of_a_gap),
-		NEWS(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
-		NEWS(a_link_that_was_lost_is_a_gap_once_it_is_back),
-		NEWS(a_master_that_hears_of_an_end_late_tells_what_came_meanwhile),
-		NEWS(a_commit_that_comes_after_its_release_is_told_of),
-		NEWS(a_node_that_has_started_anew_makes_no_gap_for_the_others),
-		NEWS(a_master_that_has_caught_up_tells_of_a_gap),
-		NEWS(news_is_held_back_as_long_as_an_answer),
-		NEWS(what_cannot_be_kept_until_it_may_leave_is_a_gap),
+		WATCHED_EVERYWHERE(nothing_is_told_before_somebody_wants_it),
+		WATCHED_EVERYWHERE(whoever_acquires_is_told_of_with_owner_value_and_token),
+		WATCHED_EVERYWHERE(an_extension_is_no_news),
+		WATCHED_EVERYWHERE(a_record_that_an_extension_brings_is_news),
+		WATCHED_EVERYWHERE(an_acquisition_that_came_before_the_release_is_not_missed),
+		WATCHED_EVERYWHERE(every_write_of_the_value_is_told_of_in_order),
+		WATCHED_EVERYWHERE(a_release_is_told_of_once),
+		WATCHED_EVERYWHERE(a_lease_that_is_over_is_told_of_as_expired),
+		WATCHED_EVERYWHERE(who_is_next_comes_after_the_one_before),
+		WATCHED_EVERYWHERE(a_break_by_force_is_told_of_as_lost),
+		WATCHED_EVERYWHERE(what_ends_with_its_node_is_told_of_as_lost),
+		WATCHED_EVERYWHERE(a_replica_tells_the_same_as_its_master),
+		WATCHED_EVERYWHERE(a_replica_that_follows_again_tells_of_a_gap),
+		WATCHED_EVERYWHERE(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
+		WATCHED_EVERYWHERE(a_link_that_was_lost_is_a_gap_once_it_is_back),
+		WATCHED_EVERYWHERE(a_master_that_hears_of_an_end_late_tells_what_came_meanwhile),
+		WATCHED_EVERYWHERE(a_commit_that_comes_after_its_release_is_told_of),
+		WATCHED_EVERYWHERE(a_node_that_has_started_anew_makes_no_gap_for_the_others),
+		WATCHED_EVERYWHERE(a_master_that_has_caught_up_tells_of_a_gap),
+		WATCHED_EVERYWHERE(news_is_held_back_as_long_as_an_answer),
+		WATCHED_EVERYWHERE(what_cannot_be_kept_until_it_may_leave_is_a_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
