@@ -1,17 +1,20 @@
-# lib.sh: what the other scripts share; source it. Every function says on stdout what it does, one line a step.
+# lib.sh: what the other scripts share. They source it. Every function says on stdout what it does,
+# in one line for each step.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export LC_ALL=C.UTF-8
 
-# Debian 12's names. Building the programs, and what the tests need besides.
+# Packages under their names in Debian 12: what the programs are built with, what they run with, and
+# what the tests need in addition.
 packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libevent-dev libssl-dev
 	libjansson-dev libmsgpack-dev libsystemd-dev)
 packages_run=(openssl procps)
 packages_test=(clang libclang-rt-dev llvm libcmocka-dev iproute2 nftables mypy postgresql-15
 	python3-venv python3-setuptools python3-wheel)
 packages_package=(debhelper dh-python dpkg-dev)
-packages_root=(debootstrap iproute2) # a bare system in a directory
+# For a bare system in a directory.
+packages_root=(debootstrap iproute2)
 
 say() {
 	printf '== %s\n' "$*"
@@ -32,19 +35,25 @@ as_root() {
 	fi
 }
 
-# The tests start a server of their own, on a socket in a directory: to install PostgreSQL need not start another one on this machine.
+# Keeps the package of PostgreSQL from starting a server on this machine. The tests start one of
+# their own, on a socket in a directory.
 no_database_of_its_own() {
 	local file=/etc/postgresql-common/createcluster.conf
-	[ -e $file ] || as_root sh -c "mkdir -p ${file%/*} && echo 'create_main_cluster = false' >$file"
+	[ -e $file ] ||
+		as_root sh -c "mkdir -p ${file%/*} && echo 'create_main_cluster = false' >$file"
 }
 
-# install_packages NAME...: installs those that are missing, and nothing when none is.
+# install_packages NAME...: installs those of the packages that are missing.
 install_packages() {
 	local name
 	missing=()
-	command -v dpkg-query >/dev/null || { say "not a Debian: the packages are expected to be there"; return 0; }
+	if ! command -v dpkg-query >/dev/null; then
+		say "not a Debian: the packages are expected to be there"
+		return 0
+	fi
 	for name in "$@"; do
-		dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || missing+=("$name")
+		dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed ||
+			missing+=("$name")
 	done
 	if [ ${#missing[@]} = 0 ]; then
 		say "packages: all ${#} there"
@@ -55,7 +64,8 @@ install_packages() {
 	log=$(mktemp)
 	case " ${missing[*]} " in *" postgresql-"*) no_database_of_its_own ;; esac
 	if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold "${missing[@]}"; } >"$log" 2>&1; then
+		apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold \
+		"${missing[@]}"; } >"$log" 2>&1; then
 		tail -n 20 "$log" >&2
 		rm -f "$log"
 		die "could not install ${missing[*]}"
@@ -64,19 +74,19 @@ install_packages() {
 	say "packages: installed"
 }
 
-# configure DIR COMPILER OPTION...: sets up a build directory once; meson itself notices changes later. Run in the root.
+# configure DIR COMPILER OPTION...: sets up a build directory, unless it is there. Meson itself
+# notices later changes. Run it in the project's root.
 configure() {
-	local dir=$1 compiler=$2
+	local dir=$1 compiler=$2 said
 	shift 2
 	if [ ! -f "$dir/build.ninja" ]; then
 		rm -rf "$dir"
-		CC=$compiler meson setup "$dir" "$@" >"/tmp/pawl-setup.$$" 2>&1 || { cat "/tmp/pawl-setup.$$"; rm -f "/tmp/pawl-setup.$$"; return 1; }
-		rm -f "/tmp/pawl-setup.$$"
+		said=$(CC=$compiler meson setup "$dir" "$@" 2>&1) || { echo "$said"; return 1; }
 	fi
 }
 
-# Builds in build/run (the programs alone, without the tests and what they need), build/release, build/asan and build/fuzz. Warnings
-# are errors.
+# These build in build/run, build/release, build/asan and build/fuzz. In build/run are the programs
+# alone, without the tests and what they need. Warnings are errors.
 build_run() {
 	configure build/run gcc --buildtype=release -Dtests=false && ninja -C build/run
 }
@@ -85,13 +95,15 @@ build_release() {
 	configure build/release gcc --buildtype=release && ninja -C build/release
 }
 
+sanitized=(--buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false)
+
 build_asan() {
-	configure build/asan clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false && ninja -C build/asan
+	configure build/asan clang "${sanitized[@]}" && ninja -C build/asan
 }
 
-# The simulator alone, in build/sim: optimized as a whole, and for what a short run has shown it to do
-# most. It needs 30 % less processor time a seed, and twice the time to build. Where the code has
-# changed since that run, this only makes it a little slower.
+# Builds the simulator alone, in build/sim. It is optimized as a whole, and for what a short run has
+# shown it to do most. So it needs 30 % less processor time for a seed, and twice the time to build.
+# Code that has changed since that short run is only a little slower.
 build_sim() {
 	local dir=build/sim program=tests/sim/pawl-sim
 	configure "$dir" gcc --buildtype=release -Db_lto=true -Db_pgo=generate \
@@ -104,11 +116,10 @@ build_sim() {
 }
 
 build_fuzz() {
-	configure build/fuzz clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true -Dtests=true &&
-		ninja -C build/fuzz fuzz
+	configure build/fuzz clang "${sanitized[@]}" -Dfuzz=true && ninja -C build/fuzz fuzz
 }
 
-# built COMMAND...: for the test command, a build without a warning is one passed test.
+# built COMMAND...: for scripts/test a build without a warning is one test that has passed.
 built() {
 	"$@" && echo "passed=1 failed=0 skipped=0"
 }

@@ -1,16 +1,18 @@
-# root.sh: a bare Debian 12 in a directory, for scripts that try things where nothing is installed; source it after lib.sh.
+# root.sh: a bare Debian 12 in a directory, for scripts that try things where nothing is installed.
+# They source it after lib.sh.
 # shellcheck shell=bash
 
 suite=bookworm
-root_unshared=() # what in_root keeps apart besides
+# Options of unshare: what in_root keeps apart in addition.
+root_unshared=()
 
-# Where this machine's apt finds Debian 12; nothing where it does not.
+# Prints where this machine's apt finds Debian 12, or nothing.
 debian_mirror() {
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 2>/dev/null |
 		awk -v suite=$suite '$2 == suite && $3 == "main" { print $1; exit }'
 }
 
-# Why a system cannot be made here, or nothing.
+# Prints why a system cannot be made here, or nothing.
 no_bare_debian() {
 	if [ "$(id -u)" != 0 ]; then
 		echo "needs root, for debootstrap and chroot"
@@ -28,16 +30,18 @@ skip() {
 	exit 0
 }
 
-# need_bare_debian WHAT TOOL...: ends the step like that where no system can be made; installs the tools.
+# need_bare_debian WHAT TOOL...: ends the step as one skipped test where no system can be made, and
+# installs the tools.
 need_bare_debian() {
 	local what=$1 why
 	shift
 	why=$(no_bare_debian)
 	[ -z "$why" ] || skip "$what" "$why"
-	(install_packages "${packages_root[@]}" "$@") || skip "$what" "debootstrap is not there and cannot be installed"
+	(install_packages "${packages_root[@]}" "$@") ||
+		skip "$what" "debootstrap is not there and cannot be installed"
 }
 
-# bare_debian DIR: makes one there, unless there is one.
+# bare_debian DIR: makes a bare system in the directory, unless there is one.
 bare_debian() {
 	local dir=$1
 	if [ ! -e "$dir/etc/debian_version" ]; then
@@ -46,26 +50,28 @@ bare_debian() {
 			{ tail -n 20 "$dir.log"; die "debootstrap failed"; }
 		rm -f "$dir.log"
 	fi
-	# How this machine reaches the mirror is no business of ours: the new system does it the same way.
+	# The new system reaches the mirror in the same way as this machine, whatever way that is.
 	cp /etc/resolv.conf /etc/hosts "$dir/etc/"
 	apt-config dump Acquire | grep -i '::proxy' >"$dir/etc/apt/apt.conf.d/90proxy" || true
 }
 
-# in_root DIR COMMAND...: in namespaces of its own, so that what is mounted or started inside vanishes with the command. Begins in /.
+# in_root DIR COMMAND...: runs the command with the directory as its root, in namespaces of its own.
+# So whatever is mounted or started inside vanishes with the command. It begins in /.
 in_root() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --pid --fork --kill-child "${root_unshared[@]}" bash -eu -c '
 		mount --make-rprivate /
-		mount --bind "$0" "$0" # what makes network namespaces inside wants its / to be a mount
+		# What makes network namespaces inside wants its / to be a mount.
+		mount --bind "$0" "$0"
 		mount -t proc proc "$0/proc"
 		mount --rbind /dev "$0/dev"
 		ip link set lo up
-		exec chroot "$0" /usr/bin/env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LC_ALL=C.UTF-8 \
-			DEBIAN_FRONTEND=noninteractive "$@"
+		exec chroot "$0" /usr/bin/env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+			TERM=dumb LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 	' "$@"
 }
 
-# The same with no network but a loopback of its own.
+# Does the same as in_root, with no network but a loopback of its own.
 in_root_alone() {
 	local root_unshared=(--net)
 	in_root "$@"

@@ -1,5 +1,6 @@
-# run-elections.sh: the part of scripts/run in which three application processes elect a leader. Source it after run-lib.sh; it
-# expects the cluster of scripts/run, and uses its pawl, dir, once, pid and jobs_started.
+# run-elections.sh: the part of scripts/run in which three application processes elect a leader. It
+# is sourced after run-lib.sh. It expects the cluster of scripts/run, and uses its pawl, dir, once,
+# pid and jobs_started.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # those of scripts/run
 
@@ -7,7 +8,8 @@ declare -A candidate=() # their processes, by name
 observers=()
 shown=0 # lines of leader --watch that have been printed
 
-# The application: says when its term begins, then works, a line each 100 ms, until it is told to end. $1 is its name.
+# Writes the application. It says when its term begins, and then works until it is told to end: it
+# writes a line each 100 ms. Its argument is its name.
 write_application() {
 	cat >"$dir/scheduler" <<-'END'
 		#!/bin/bash
@@ -26,13 +28,17 @@ write_application() {
 run_candidate() {
 	local name=$1 port=$2
 	shift 2
-	tell "\$ pawl elect scheduler --as $name --value 127.0.0.1:$port --lease 2s${*:+ $*} -- ./scheduler $name &"
-	"$pawl" elect scheduler --as "$name" --value "127.0.0.1:$port" --lease 2s "$@" -- "$dir/scheduler" "$name" 2>>"$dir/elect.err" &
+	tell "\$ pawl elect scheduler --as $name --value 127.0.0.1:$port --lease 2s${*:+ $*}" \
+		"-- ./scheduler $name &"
+	"$pawl" elect scheduler --as "$name" --value "127.0.0.1:$port" --lease 2s "$@" -- \
+		"$dir/scheduler" "$name" 2>>"$dir/elect.err" &
 	candidate[$name]=$!
 	jobs_started+=($!)
 }
 
-candidates_wait() { [ "$("$pawl" waiters scheduler --json 2>/dev/null | grep -o '"owner"' | wc -l)" = "$1" ]; }
+candidates_wait() {
+	[ "$("$pawl" waiters scheduler --json 2>/dev/null | grep -o '"owner"' | wc -l)" = "$1" ]
+}
 terms() { wc -l <"$dir/scheduler.terms"; }
 leads() { tail -n 1 "$dir/scheduler.terms" | grep -q " $1 "; }
 leader_token() { "$pawl" leader scheduler --json 2>/dev/null | field token; }
@@ -45,7 +51,8 @@ show_leaders() {
 	shown=$(wc -l <"$dir/leaders")
 }
 
-# elected NAME SINCE: waits until the application of NAME works as the leader, and says how long after SINCE its term began.
+# elected NAME SINCE: waits until the application of NAME works as the leader, and says how long
+# after SINCE its term began.
 elected() {
 	await 10 "$1 leads" leads "$1"
 	await 5 "pawl leader --watch tells of $1" observed "$1"
@@ -84,7 +91,8 @@ show_failover() {
 	wait "${candidate[oslo]}" 2>/dev/null
 	tell "\$ kill -9 oslo"
 	elected paris "$killed"
-	tell "paris leads $took ms after the kill: when the lease of 2 s was over, and no earlier. What oslo ran is gone by then"
+	tell "paris leads $took ms after the kill: when the lease of 2 s was over, and no" \
+		"earlier. What oslo ran is gone by then"
 	[ "$took" -lt 3500 ] || fail "failover took $took ms"
 	run_candidate oslo 8081
 	await 5 "candidate oslo waits again" candidates_wait 2
@@ -96,7 +104,8 @@ show_transfer() {
 	asked=$(now_ms)
 	show ask-release scheduler --to oslo
 	elected oslo "$asked"
-	tell "paris ended its work and handed over to oslo, though rome waits longer: after $took ms, no lease had to end"
+	tell "paris ended its work and handed over to oslo, though rome waits longer:" \
+		"after $took ms, no lease had to end"
 	await 5 "candidate paris waits again" candidates_wait 2
 }
 
@@ -121,15 +130,18 @@ show_leader_stays() {
 	before=$(now_ms)
 	two_leases() { [ "$(now_ms)" -gt $((before + 4000)) ]; }
 	await 6 "two leases pass" two_leases
-	works milan "$token" || fail "milan does not work any more: $(tail -n 1 "$dir/scheduler.work")"
+	works milan "$token" ||
+		fail "milan does not work any more: $(tail -n 1 "$dir/scheduler.work")"
 	[ "$(leader_token)" = "$token" ] || fail "the leader has changed"
-	tell "two leases later milan still leads, with the same token $token, and works; why is it so, and who is next:"
+	tell "two leases later milan still leads, with the same token $token, and works;" \
+		"why is it so, and who is next:"
 	show explain scheduler
 	start_node b
 	await 10 "master b votes again" votes b
 }
 
-# Of all lines of work none of an earlier term stands behind one of a later: no two ever led together.
+# Checks that no line of work of an earlier term comes after one of a later term: no two candidates
+# ever led at the same time.
 one_at_a_time() { awk '$2 < last { exit 1 } { last = $2 }' "$dir/scheduler.work"; }
 
 end_election() {
@@ -144,6 +156,7 @@ end_election() {
 	wait "${observers[@]}" 2>/dev/null
 	indent <"$dir/events"
 	one_at_a_time || fail "work of an earlier term was done during a later one"
-	tell "$(terms) terms, $(wc -l <"$dir/scheduler.work") lines of work; none of an earlier term behind one of a later: one led at a time"
+	tell "$(terms) terms, $(wc -l <"$dir/scheduler.work") lines of work;" \
+		"none of an earlier term behind one of a later: one led at a time"
 }
 observed_nobody() { tail -n 1 "$dir/leaders" | grep -q '^nobody'; }

@@ -1,16 +1,21 @@
-# run-lib.sh: what scripts/run stands on: telling and checking, and the processes of its cluster. Source it after lib.sh; it expects
-# nodes, spare, build, pawld, pawl and stay, and sets dir, pid, client_port and peer_port.
+# run-lib.sh: what scripts/run stands on: telling and checking, and the processes of its cluster. It
+# is sourced after lib.sh. It expects nodes, spare, build, pawld, pawl and stay, and sets dir, pid,
+# client_port and peer_port.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # those of scripts/run
 
-# ---- telling and checking -------------------------------------------------------------------------------------------------
+# ---- telling and checking ----
 
 started_at=${EPOCHREALTIME/./}
 now_ms() { echo $(((${EPOCHREALTIME/./} - started_at) / 1000)); }
 
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
-title() { printf '\n%s%5.1f s  %s%s\n' "$bold" "$(printf '%d.%d' $(($(now_ms) / 1000)) $(($(now_ms) % 1000 / 100)))" "$1" "$plain"; }
+title() {
+	local ms
+	ms=$(now_ms)
+	printf '\n%s%3d.%d s  %s%s\n' "$bold" $((ms / 1000)) $((ms % 1000 / 100)) "$1" "$plain"
+}
 tell() { printf '         %s\n' "$*"; }
 command_line() {
 	local text
@@ -24,7 +29,10 @@ fail() {
 	printf '\nFAILED: %s\n' "$*" >&2
 	local node
 	for node in a b c d; do
-		[ -s "$dir/$node.log" ] && { printf -- '--- %s.log\n' "$node" && tail -n 15 "$dir/$node.log"; } >&2
+		if [ -s "$dir/$node.log" ]; then
+			printf -- '--- %s.log\n' "$node"
+			tail -n 15 "$dir/$node.log"
+		fi >&2
 	done
 	exit 1
 }
@@ -48,7 +56,8 @@ refused() {
 	indent <<<"$text"
 	text=$("$pawl" "$@" --json 2>/dev/null)
 	status=$?
-	[ $status = 1 ] && [ "$(field code <<<"$text")" = "$code" ] || fail "pawl $* was not refused as $code: status $status, $text"
+	[ $status = 1 ] && [ "$(field code <<<"$text")" = "$code" ] ||
+		fail "pawl $* was not refused as $code: status $status, $text"
 }
 
 # field NAME: a number or string of the JSON object on stdin, which pawl prints on one line.
@@ -65,7 +74,7 @@ await() {
 	done
 }
 
-# ---- processes ------------------------------------------------------------------------------------------------------------
+# ---- processes ----
 
 declare -A pid=() client_port=() peer_port=()
 jobs_started=()
@@ -117,7 +126,12 @@ gone() {
 	unset "pid[$1]"
 }
 
-votes() { "$pawl" --endpoints "$(endpoint "$1")" status --json 2>/dev/null | grep -q '"state": *"voting"'; }
+# is_in_state STATE NODE: whether the node answers that it is in this state.
+is_in_state() {
+	"$pawl" --endpoints "$(endpoint "$2")" status --json 2>/dev/null |
+		grep -q "\"state\": *\"$1\""
+}
+votes() { is_in_state voting "$1"; }
 set_endpoints() {
 	PAWL_ENDPOINTS=$(endpoint "${nodes[0]}"),$(endpoint "${nodes[1]}"),$(endpoint "${nodes[2]}")
 	export PAWL_ENDPOINTS
@@ -132,7 +146,8 @@ choose_ports() {
 	for base in 7100 7200 7300 7400 7500 7600; do
 		local ok=true offset=17
 		for node in "${nodes[@]}" "$spare"; do
-			client_port[$node]=$((base + offset)) peer_port[$node]=$((base + offset + 1))
+			client_port[$node]=$((base + offset))
+			peer_port[$node]=$((base + offset + 1))
 			for port in $((base + offset)) $((base + offset + 1)); do
 				port_free $port || ok=false
 			done
@@ -154,7 +169,8 @@ write_config() {
 			advertise = 127.0.0.1:${peer_port[$1]}
 			listen_client = 127.0.0.1:${client_port[$1]}
 
-			# Short times, so that the demonstration need not wait; the defaults are 60s, 2s and 1s.
+			# The times are short, so that the demonstration need not wait.
+			# The defaults are 60s, 2s and 1s.
 			[cluster]
 			name = demo
 			max_lease = 5s
@@ -185,7 +201,8 @@ make_certificates() {
 	local node
 	show cert ca --dir "$dir/tls"
 	for node in "${nodes[@]}" "$spare"; do
-		"$pawl" cert node "$node" --dir "$dir/tls" --host 127.0.0.1,localhost >/dev/null || fail "pawl cert node $node"
+		"$pawl" cert node "$node" --dir "$dir/tls" --host 127.0.0.1,localhost >/dev/null ||
+			fail "pawl cert node $node"
 	done
 	"$pawl" cert client me --dir "$dir/tls" >/dev/null || fail "pawl cert client me"
 	tell "and, with pawl cert node and pawl cert client, one for each node and one for you"

@@ -1,5 +1,5 @@
-"""The attacks of abuse.py. Each is a function that makes connections. It either returns what each of
-them sends for ever, or it is a generator that yields each time that it has begun again."""
+"""The attacks of abuse.py. Each is a function that makes connections. It either returns what each
+of them sends for ever, or it is a generator that yields each time that it has begun again."""
 
 import os
 import select

@@ -1,6 +1,6 @@
 #!/bin/bash
-# installed.sh VERSION: runs in a bare system in which the packages pawl and pawld have just been installed, in a network of its
-# own. scripts/test-packages starts it.
+# installed.sh VERSION: runs in a bare system in which the packages pawl and pawld have just been
+# installed, in a network of its own. scripts/test-packages starts it.
 set -u
 version=$1
 passed=0 failed=0
@@ -35,14 +35,19 @@ mode() { same "$(stat -c '%a %U:%G' "$1")" "$2"; }
 
 check "pawl says its version" says_version pawl
 check "pawld says its version" says_version pawld
-check "the node's user is there and cannot log in" grep -Eq '^pawl:.*:/var/lib/pawl:.*nologin$' /etc/passwd
+check "the node's user is there and cannot log in" \
+	grep -Eq '^pawl:.*:/var/lib/pawl:.*nologin$' /etc/passwd
 check "the configuration is for root and the node" mode /etc/pawl "750 root:pawl"
 check "the state directory is the node's alone" mode /var/lib/pawl "700 pawl:pawl"
-check "the configuration is one that dpkg looks after" sh -c "dpkg-query -W -f '\${Conffiles}' pawld | grep -q /etc/pawl/pawld.conf"
-check "the node can read it, and finds nothing wrong" "${as_pawl[@]}" pawld --check-config /etc/pawl/pawld.conf
+check "the configuration is one that dpkg looks after" \
+	sh -c "dpkg-query -W -f '\${Conffiles}' pawld | grep -q /etc/pawl/pawld.conf"
+check "the node can read it, and finds nothing wrong" \
+	"${as_pawl[@]}" pawld --check-config /etc/pawl/pawld.conf
 check "the unit is well formed" systemd-analyze verify /lib/systemd/system/pawld.service
-check "the unit is locked down" systemd-analyze security --offline=true --threshold=20 /lib/systemd/system/pawld.service
-check "the unit is not enabled before it is configured" sh -c '! find /etc/systemd -name "pawld*" | grep .'
+check "the unit is locked down" \
+	systemd-analyze security --offline=true --threshold=20 /lib/systemd/system/pawld.service
+check "the unit is not enabled before it is configured" \
+	sh -c '! find /etc/systemd -name "pawld*" | grep .'
 
 # Three nodes with the configuration that was installed, but for what must differ.
 nodes=()
@@ -52,8 +57,10 @@ start() {
 	local name=$1 number=$2 file=/etc/pawl/pawld.conf
 	if [ "$name" != a ]; then
 		file=/etc/pawl/$name.conf
-		sed -e "s/^name = a$/name = $name/" -e "s|^#state_dir = .*|state_dir = /var/lib/pawl/$name|" \
-			-e "s/^#listen_client = .*/listen_client = 127.0.0.1:71${number}7/" /etc/pawl/pawld.conf >$file
+		sed -e "s/^name = a$/name = $name/" \
+			-e "s|^#state_dir = .*|state_dir = /var/lib/pawl/$name|" \
+			-e "s/^#listen_client = .*/listen_client = 127.0.0.1:71${number}7/" \
+			/etc/pawl/pawld.conf >$file
 	fi
 	"${as_pawl[@]}" pawld --config "$file" 2>"/tmp/$name.log" &
 	nodes+=($!)
@@ -63,8 +70,10 @@ start b 2
 start c 3
 for number in 1 2 3; do check "node $number votes, as its user" await votes $number; done
 check "a lock is acquired" client 1 acquire printer --lease 5s
-check "another node knows who holds it" sh -c 'pawl --endpoints 127.0.0.1:7137 get printer --quorum | grep -q token'
-check "a command runs under a lock" sh -c 'pawl --endpoints 127.0.0.1:7127 run nightly --lease 5s -- sh -c "test -n \"\$PAWL_TOKEN\""'
+check "another node knows who holds it" \
+	sh -c 'pawl --endpoints 127.0.0.1:7137 get printer --quorum | grep -q token'
+check "a command runs under a lock" \
+	pawl --endpoints 127.0.0.1:7127 run nightly --lease 5s -- sh -c 'test -n "$PAWL_TOKEN"'
 for number in 0 1 2; do
 	kill -TERM "${nodes[$number]}"
 	status=0
@@ -83,21 +92,27 @@ check "the unit is still well formed" systemd-analyze verify /lib/systemd/system
 install -d -o pawl -g pawl /run/pawl # the unit does that
 "${as_pawl[@]}" pawld --config /etc/pawl/pawld.conf 2>/tmp/solo.log &
 deployed=$!
-check "the node votes" await sh -c 'pawl --endpoints unix:/run/pawl/pawld.sock status --json | grep -q "\"state\": *\"voting\""'
+votes_here() {
+	pawl --endpoints unix:/run/pawl/pawld.sock status --json | grep -q '"state": *"voting"'
+}
+check "the node votes" await votes_here
 sed -i 's/^name = solo$/name = other/' /etc/pawl/pawld.conf
 refused() { ! /packages/host/install.sh 2>/tmp/refused && grep -q 'is another node' /tmp/refused; }
 check "a machine that is another node is left alone" refused
 kill -TERM $deployed
 wait $deployed
-rm -rf /etc/pawl/solo.* /etc/pawl/ca.crt /etc/pawl/rights.conf /etc/systemd/system/pawld.service.d /run/pawl
+rm -rf /etc/pawl/solo.* /etc/pawl/ca.crt /etc/pawl/rights.conf /run/pawl \
+	/etc/systemd/system/pawld.service.d
 
 left() {
 	local found
-	found=$(find / -xdev \( -path /proc -o -path /packages -o -path /tmp -o -path /var/log -o -path /var/cache \) -prune -o -iname '*pawl*' -print
+	found=$(find / -xdev \( -path /proc -o -path /packages -o -path /tmp -o -path /var/log \
+		-o -path /var/cache \) -prune -o -iname '*pawl*' -print
 		getent passwd pawl; getent group pawl)
 	[ -z "$found" ] || { echo "$found"; return 1; }
 }
-check "the packages can be purged" env DEBIAN_FRONTEND=noninteractive dpkg --purge pawl pawld libpawl1
+check "the packages can be purged" \
+	env DEBIAN_FRONTEND=noninteractive dpkg --purge pawl pawld libpawl1
 check "and nothing of them is left" left
 
 [ $failed = 0 ] || tail -n 15 /tmp/?.log

@@ -1,16 +1,19 @@
 #!/bin/bash
-# program.sh PACKAGES VERSION DIR: programs are built with what the development package brings, with the shared libraries and with the
-# static ones, and run. DIR is made.
+# program.sh PACKAGES VERSION DIR: builds programs with what the development package brings, with
+# the shared libraries and with the static ones, and runs them. It makes the directory DIR.
 set -eu
 packages=$1 version=$2 dir=$3
 here=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir -p "$dir/sysroot"
-for name in libpawl1 libpawl-node1 libpawl-dev; do dpkg-deb -x "$packages/${name}_$version"_*.deb "$dir/sysroot"; done
+for name in libpawl1 libpawl-node1 libpawl-dev; do
+	dpkg-deb -x "$packages/${name}_$version"_*.deb "$dir/sysroot"
+done
 libraries=$(dirname "$(find "$dir/sysroot/usr/lib" -name pkgconfig)")
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 
-# What pkg-config says, with our own files where they are unpacked; the system's own stay where they are.
+# Prints what pkg-config says, with our own files where they are unpacked. Those of the system stay
+# where they are.
 flags() { pkg-config --cflags "$@" | sed "s|-\([IL]\)/usr|-\1$dir/sysroot/usr|g"; }
 
 # build EXAMPLE PACKAGE...
@@ -18,10 +21,12 @@ build() {
 	local example=$1
 	shift
 	# shellcheck disable=SC2046 # several words
-	cc -o "$dir/$example-shared" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" -L"$libraries" $(flags --libs "$@")
+	cc -o "$dir/$example-shared" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" \
+		-L"$libraries" $(flags --libs "$@")
 	# shellcheck disable=SC2046
-	cc -o "$dir/$example-static" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" -L"$libraries" \
-		$(flags --static --libs "$@" | sed 's/-lpawl-node/-l:libpawl-node.a/g; s/-lpawl\b/-l:libpawl.a/g')
+	cc -o "$dir/$example-static" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" \
+		-L"$libraries" $(flags --static --libs "$@" |
+			sed 's/-lpawl-node/-l:libpawl-node.a/g; s/-lpawl\b/-l:libpawl.a/g')
 }
 
 # says STATUS PATTERN PROGRAM ARGUMENT...: it runs, and says so.
@@ -29,7 +34,8 @@ says() {
 	local wanted=$1 pattern=$2 status=0 said
 	shift 2
 	said=$(: | LD_LIBRARY_PATH=$libraries timeout 20 "$@" 2>&1) || status=$?
-	[ $status = "$wanted" ] && grep -q "$pattern" <<<"$said" || { echo "FAILED $*: status $status, $said" && exit 1; }
+	[ $status = "$wanted" ] && grep -q "$pattern" <<<"$said" ||
+		{ echo "FAILED $*: status $status, $said" && exit 1; }
 }
 
 build blocking pawl
@@ -39,7 +45,8 @@ readelf -d "$dir/embedded-shared" | grep -q 'NEEDED.*libpawl-node.so.1]'
 ! readelf -d "$dir/blocking-static" "$dir/embedded-static" | grep -q 'NEEDED.*libpawl'
 for kind in shared static; do
 	says 1 'not acquired' "$dir/blocking-$kind" 127.0.0.1:1 key # nobody answers there
-	says 0 'drained in epoch 0' "$dir/embedded-$kind" mine example "$dir/state-$kind" 127.0.0.1:0 a=127.0.0.1:1 key
+	says 0 'drained in epoch 0' "$dir/embedded-$kind" mine example "$dir/state-$kind" \
+		127.0.0.1:0 a=127.0.0.1:1 key
 done
 
 # The Python package is imported from where it was unpacked, and knows its version.
