@@ -93,8 +93,9 @@ static void the_longest_prefix_counts(void **state) {
 
 static void of_rules_with_one_prefix_a_deny_counts(void **state) {
 	(void)state;
-	static const char *const texts[] = { "[x]\nallow = read on a/\n[everybody]\n"
-		"deny = read on a/\n", "[everybody]\ndeny = read on a/\n[x]\nallow = read on a/\n",
+	static const char *const texts[] = {
+		"[x]\nallow = read on a/\n[everybody]\ndeny = read on a/\n",
+		"[everybody]\ndeny = read on a/\n[x]\nallow = read on a/\n",
 		"[x]\ndeny = read on a/\nallow = all on a/\n",
 		"[group:g]\nmembers = x\ndeny = all on a/\n[x]\nallow = read on a/\n" };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
