@@ -164,11 +164,11 @@ class Ordinary(RunCase):
         holder.kill()
 
     def test_the_lease_is_renewed_while_the_command_runs(self):
-        process, alive = self.run_pawl(OBEDIENT, "--lease", "600ms")
+        process, alive = self.run_pawl(OBEDIENT, "--lease", "2s")
         token = self.pawl("get", "k", "--json").json["token"]
         # Twice its lease later, by the server's own word about another lease that nobody renews.
         for other in ("x", "y"):
-            self.pawl("acquire", other, "--lease", "600ms")
+            self.pawl("acquire", other, "--lease", "2s")
             self.succeeds(self.pawl("wait", other, "--for", "free", "--timeout", "20s"))
         self.assertEqual(self.pawl("get", "k", "--json").json["token"], token)
         process.terminate()
