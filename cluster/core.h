@@ -288,8 +288,9 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 int64_t core_deadline(const struct core *core);
 /* CHECKs every invariant. The time that this takes grows with the number of keys. */
 void core_check(const struct core *core);
-/* Fills in the next frame of the side file of a drain, valid until the next call. Returns false
- * after the last one. */
+/* Fills in the next frame of the side file of a drain, valid until the next call. `now` is a time
+ * of the core like that of a step: neither goes back behind the other. Returns false after the last
+ * one. */
 bool core_drain_frame(struct core *core, struct instant now, struct frame *frame);
 
 /* ---- effects ---- */

@@ -102,6 +102,7 @@ static size_t fill_tombstones(struct core *core, size_t n) {
 
 bool core_drain_frame(struct core *core, struct instant now, struct frame *frame) {
 	CHECK(core->state == CORE_DRAINED);
+	CHECK(now.boot >= core->now.boot && now.raw >= core->now.raw);
 	core->now = now;
 	if (core->recovery.drain_whole) {
 		return false;

@@ -12,7 +12,6 @@
 #include "log.h"
 #include "pawl/error.h"
 #include "side_file.h"
-#include "time_source.h"
 
 struct drain_asker {
 	struct list among;
@@ -32,7 +31,7 @@ struct drain_write {
 static int drain_write_frames(struct drain *d, struct side_writer *writer, struct buffer *packet) {
 	struct frame frame;
 	struct slice body;
-	while (core_drain_frame(d->driver->core, time_source_now(), &frame)) {
+	while (core_drain_frame(d->driver->core, driver_now(d->driver), &frame)) {
 		buffer_clear(packet);
 		int error = peer_frame_encode(&frame, packet);
 		if (error) {
@@ -127,7 +126,7 @@ static void drain_begin(struct drain *d) {
 	static const struct core_event stop = { .kind = CORE_DRAIN };
 	struct core_status status;
 	struct side_writer *writer;
-	core_status(d->driver->core, time_source_now(), &status);
+	core_status(d->driver->core, driver_now(d->driver), &status);
 	d->state = DRAIN_WRITING;
 	driver_step_now(d->driver, &stop);
 	/* The other nodes hear at once that this node no longer votes. */

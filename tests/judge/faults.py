@@ -63,8 +63,9 @@ class Faults:
     async def pause(self, seconds):
         """So long, or until everything heals."""
         try:
-            await asyncio.wait_for(self.healed.wait(), seconds)
-        except asyncio.TimeoutError:
+            async with asyncio.timeout(seconds):
+                await self.healed.wait()
+        except TimeoutError:
             pass
 
     # ---- processes ----

@@ -192,8 +192,11 @@ class Connection(asyncio.Protocol):
         future = self.send(method, params)
         invoke = now()
         try:
-            return await asyncio.wait_for(asyncio.shield(future), timeout)
-        except asyncio.TimeoutError:
+            # asyncio.wait_for of Python 3.11 may lose a cancellation that comes together with the
+            # answer. A worker would then go on for ever, and nobody would hear why the run ended.
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(future)
+        except TimeoutError:
             return future.result() if future.done() else Answer(invoke, None, "unknown", {})
 
     def close(self):
@@ -222,12 +225,13 @@ async def reach(sock, address, connection):
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     try:
-        await asyncio.wait_for(loop.sock_connect(sock, address), CONNECT_S)
+        async with asyncio.timeout(CONNECT_S):
+            await loop.sock_connect(sock, address)
         if sock.family == socket.AF_UNIX:
             await loop.create_unix_connection(lambda: connection, sock=sock)
         else:
             await loop.create_connection(lambda: connection, sock=sock)
         return connection
-    except (OSError, asyncio.TimeoutError):
+    except (OSError, TimeoutError):
         sock.close()
         return None

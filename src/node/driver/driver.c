@@ -101,8 +101,13 @@ void driver_step(struct driver *d, const struct core_event *event, struct instan
 	}
 }
 
+struct instant driver_now(struct driver *d) {
+	d->last = instant_later(d->last, time_source_now());
+	return d->last;
+}
+
 void driver_step_now(struct driver *d, const struct core_event *event) {
-	driver_step(d, event, time_source_now());
+	driver_step(d, event, driver_now(d));
 }
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {

@@ -57,7 +57,8 @@ struct driver {
 	struct peer_decoder decoder;
 	const struct node_config *config;
 
-	/* The time of the last step, and of the node's start. */
+	/* The latest time that the core was given, and the time of the node's start. What was read
+	 * from a socket earlier may be handled later; the core's time does not go back for it. */
 	struct instant last, started;
 
 	int timer_fd;
@@ -115,7 +116,10 @@ void driver_done(struct driver *d);
  * core gave up are reset, before anything else can be read from them. The rest of the output leaves
  * later in this turn. */
 void driver_step(struct driver *d, const struct core_event *event, struct instant now);
-/* Does the same, with the time now. */
+/* Reads the clocks. Every time that the core is given, other than that of driver_step, comes from
+ * here or is `last`, so that the core's time never goes back. */
+struct instant driver_now(struct driver *d);
+/* Does the same as driver_step, with the time now. */
 void driver_step_now(struct driver *d, const struct core_event *event);
 
 /* Everything that may leave leaves now. */

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "embed.h"
+#include "time_source.h"
+
 #define BYTES(s) ((struct pawl_bytes){ (s), sizeof(s) - 1 })
 
 static const struct pawl_bytes key = { "k", 1 };
@@ -237,6 +240,24 @@ static void a_drained_node_comes_back_with_what_it_knew(void **state) {
 	embed_rig_close(&r);
 }
 
+/* Frames are read, and get the time at which they were read, before the connections are handled in
+ * turn; the stop may come between. */
+static void what_was_read_before_a_drain_is_handled_after_it(void **state) {
+	struct embed_rig r;
+	struct embed_rig_answer drained = { .calls = 0 };
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	acquire(&r, 0, 0);
+	const struct instant read = time_source_now();
+	assert_int_equal(pawl_node_drain(r.nodes[0].node, was_drained, &drained), 0);
+	const struct core_event later = { .kind = CORE_TICK };
+	driver_step(node_driver(r.nodes[0].node->node), &later, read);
+	assert_true(net_fixture_until(&r.f, embed_rig_answered, &drained));
+	assert_int_equal(drained.error, 0);
+	embed_rig_close(&r);
+}
+
 static void each_node_has_its_own_log_and_says_when_it_changed(void **state) {
 	struct embed_rig r;
 	struct pawl_node_status status;
@@ -330,6 +351,7 @@ int main(void) {
 		cmocka_unit_test(what_is_under_way_ends_with_the_node),
 		cmocka_unit_test(a_node_may_be_freed_in_a_callback),
 		cmocka_unit_test(a_drained_node_comes_back_with_what_it_knew),
+		cmocka_unit_test(what_was_read_before_a_drain_is_handled_after_it),
 		cmocka_unit_test(each_node_has_its_own_log_and_says_when_it_changed),
 		cmocka_unit_test(options_that_do_not_fit_are_refused_with_a_sentence),
 		cmocka_unit_test(requests_that_are_not_for_a_node_are_refused),
