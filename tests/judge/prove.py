@@ -5,12 +5,14 @@ import copy
 import importlib.machinery
 import importlib.util
 import os
+import tempfile
 
 import checker
 import judge
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRIES, SECONDS = 4, 20.0
+CRASH = "nodes that end by themselves"
 
 CLOCKS = [  # name, rates of nodes' clocks, rates of clients' clocks; what the judge has to say
     ("two nodes whose clocks run twice as fast", {"a": 2.0, "b": 2.0}, {}, {"exclusion"}),
@@ -52,9 +54,32 @@ def broken_nodes(build, name, mutants=None):
     return builder.link(program, builder.objects(row, folder), folder)
 
 
+def crashing_nodes(options, folder):
+    """A pawld that ends by itself some seconds after its start."""
+    path = os.path.join(folder, "pawld")
+    with open(path, "w") as script:
+        script.write("#!/bin/sh\n(sleep 9; kill -ABRT $$) &\nexec %s/src/node/pawld \"$@\"\n"
+                     % os.path.abspath(options.build))
+    os.chmod(path, 0o755)
+    return path
+
+
+def crash(options):
+    """What the judge says to nodes that end by themselves; None: nothing, or something else."""
+    with tempfile.TemporaryDirectory(prefix="pawl-judge-") as folder:
+        one = copy.copy(options)
+        vars(one).update(pawld=crashing_nodes(options, folder), seconds=SECONDS)
+        _, failure = judge.quiet_run(one)
+    return failure if "ended by itself" in (failure or "") else None
+
+
 def everything(options):
     """How many were found, and how many not."""
-    found = 0
+    found, crashes = 0, options.only in CRASH
+    if crashes:
+        said = crash(options)
+        print("%s: %s" % ("found: " + CRASH if said else "NOT FOUND: " + CRASH, said), flush=True)
+        found += bool(said)
     proofs = [(name, {"node_rates": nodes, "client_rates": clients}, kinds)
               for name, nodes, clients, kinds in CLOCKS]
     proofs += [(name, {"mutant": name}, kinds) for name, kinds in MUTANTS]
@@ -65,7 +90,7 @@ def everything(options):
         said = attempts(options, broken, kinds)
         print("%s: %s" % ("found: " + name if said else "NOT FOUND: " + name, said), flush=True)
         found += bool(said)
-    return found, len(proofs) - found
+    return found, len(proofs) + crashes - found
 
 
 def attempts(options, broken, wanted):
