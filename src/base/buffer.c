@@ -33,7 +33,8 @@ size_t buffer_growth(const struct buffer *b, size_t size) {
 }
 
 static int buffer_make_room(struct buffer *b, size_t size) {
-	if (size > b->max - b->size) {
+	/* The limit may have been lowered below what the buffer has. */
+	if (b->size > b->max || size > b->max - b->size) {
 		return PAWL_ETOOLARGE;
 	}
 	size_t need = b->size + size;

@@ -60,6 +60,23 @@ static void a_buffer_grows_to_its_limit_and_no_further(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
+/* What little there is room for is still taken, so the size may exceed the new limit. The next bytes
+ * are refused: a node once looked for a large enough capacity for ever. */
+static void a_buffer_whose_limit_was_lowered_takes_no_more(void **state) {
+	(void)state;
+	struct allocator a = alloc_libc(NULL);
+	struct buffer b;
+	uint8_t big[1000] = { 0 };
+	buffer_init(&b, &a, 2000);
+	assert_int_equal(buffer_append(&b, big, sizeof big), 0);
+	b.max = b.size;
+	assert_int_equal(buffer_append(&b, "head", 4), 0);
+	assert_int_equal(buffer_append(&b, big, sizeof big), PAWL_ETOOLARGE);
+	assert_null(buffer_reserve(&b, sizeof big));
+	assert_int_equal(b.size, sizeof big + 4);
+	buffer_done(&b);
+}
+
 static void a_buffer_without_memory_stays_as_it_was(void **state) {
 	(void)state;
 	struct alloc_counter counter = { .max = 300 };
@@ -195,6 +212,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counter_counts_and_refuses_above_its_limit),
 		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),
+		cmocka_unit_test(a_buffer_whose_limit_was_lowered_takes_no_more),
 		cmocka_unit_test(a_buffer_without_memory_stays_as_it_was),
 		cmocka_unit_test(an_arena_gives_aligned_bytes_that_do_not_overlap),
 		cmocka_unit_test(an_arena_refuses_above_its_limit_until_it_is_reset),
