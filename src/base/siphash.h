@@ -16,4 +16,16 @@ uint64_t siphash(struct siphash_key key, const void *data, size_t size);
  * tables of Python and Rust). */
 uint64_t siphash_short(struct siphash_key key, const void *data, size_t size);
 
+/* Hashes prefixes of the same bytes, one longer than the other, for little more than one hash of all
+ * bytes costs. */
+struct siphash_prefixes {
+	uint64_t v0, v1, v2, v3;
+	/* How many bytes the state stands for. */
+	size_t done;
+};
+void siphash_prefixes_begin(struct siphash_prefixes *p, struct siphash_key key);
+/* Returns siphash_short of the first `size` bytes. Neither may `size` be less than in the call
+ * before, nor may the bytes have changed since. */
+uint64_t siphash_prefixes_next(struct siphash_prefixes *p, const void *data, size_t size);
+
 #endif

@@ -18,6 +18,9 @@ import strangers_attack  # noqa: E402
 
 WATCHERS = 2300
 CROWD, CROWD_WATCHES = 500, 20
+# Nearly as many watches as one identity may have: of one key, and of all prefixes of a key.
+SAME, SAME_WATCHES = 198, 1000
+PREFIXED, PREFIXES = 4900, 40
 # Pairs of an acquire and a release in one piece that is sent again and again.
 PAIRS = 64
 # Locks in one `extend`.
@@ -46,6 +49,19 @@ def connect(address, count, source=None):
                                      source_address=(source, 0) if source else None)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.append(s)
+    return made
+
+
+def clients(address, count, piece=64):
+    """Connections that have made a request: a node keeps only some of those that have not."""
+    made = []
+    while len(made) < count:
+        fresh = connect(address, min(piece, count - len(made)))
+        for s in fresh:
+            s.sendall(request("ping"))
+        for s in fresh:
+            s.recv(1 << 16)
+        made += fresh
     return made
 
 
@@ -153,17 +169,17 @@ def attack_extend(address):
     return {s: request("extend", locks=locks) for s in connect(address, 4)}
 
 
-def updates(address):
+def updates(address, key="abuse/0"):
     """A connection that updates the value of a key that it holds, for ever."""
     s = connect(address, 1)[0]
     with pawltest.Client(address) as c:
-        c.call("acquire", key="abuse/0", lock_id=id_of(1), lease_ms=60000, value=b"x")
-    return {s: request("update", key="abuse/0", lock_id=id_of(1), value=b"x" * 100) * PAIRS}
+        c.call("acquire", key=key, lock_id=id_of(1), lease_ms=60000, value=b"x")
+    return {s: request("update", key=key, lock_id=id_of(1), value=b"x" * 100) * PAIRS}
 
 
 def attack_deaf(address):
     """2,300 watchers that do not read, and a connection that updates what they watch"""
-    for s in connect(address, WATCHERS):
+    for s in clients(address, WATCHERS):
         s.sendall(request("watch", prefix="abuse/"))
         kept.append(s)
     return updates(address)
@@ -171,11 +187,42 @@ def attack_deaf(address):
 
 def attack_crowd(address):
     """500 connections with 20 watches each, and one that updates what they watch"""
-    made = connect(address, CROWD)
+    made = clients(address, CROWD)
     for s in made:
         s.sendall(request("watch", key="abuse/0") * CROWD_WATCHES)
     load = {s: b"" for s in made}
     load.update(updates(address))
+    return load
+
+
+def attack_same(address):
+    """198 connections with 1,000 watches of one key each, and one that updates it"""
+    made = clients(address, SAME)
+    for s in made:
+        s.sendall(request("watch", key="abuse/0") * SAME_WATCHES)
+    load = {s: b"" for s in made}
+    load.update(updates(address))
+    return load
+
+
+def attack_prefixes(address):
+    """4,900 connections that watch 40 prefixes of one key each, and one that updates it"""
+    key = "abuse/" + "p" * PREFIXES
+    made = clients(address, PREFIXED)
+    for s in made:
+        s.sendall(b"".join(request("watch", prefix=key[:size]) for size in range(PREFIXES)))
+    load = {s: b"" for s in made}
+    load.update(updates(address, key))
+    return load
+
+
+def attack_long(address):
+    """A connection that watches all 512 prefixes of a key, and one that updates it"""
+    key = "p" * 512
+    made = connect(address, 1)[0]
+    made.sendall(b"".join(request("watch", prefix=key[:size]) for size in range(512)))
+    load = {made: b""}
+    load.update(updates(address, key))
     return load
 
 

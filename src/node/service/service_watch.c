@@ -100,7 +100,7 @@ void service_take_events(struct service *s) {
 }
 
 void service_serve_watches(struct service *s) {
-	if (list_empty(&s->events.lagging)) {
+	if (events_is_idle(&s->events)) {
 		return;
 	}
 	bool more = events_serve(&s->events);

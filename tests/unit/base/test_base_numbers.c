@@ -64,6 +64,24 @@ static void siphash_short_is_siphash_1_3(void **state) {
 	}
 }
 
+static void siphash_of_prefixes_is_that_of_each_prefix_alone(void **state) {
+	(void)state;
+	struct siphash_key key = { 1, 2 };
+	uint8_t in[600];
+	for (unsigned i = 0; i < sizeof in; i++) {
+		in[i] = (uint8_t)(i * 7);
+	}
+	for (size_t step = 1; step < 40; step++) {
+		struct siphash_prefixes prefixes;
+		siphash_prefixes_begin(&prefixes, key);
+		for (size_t size = 0; size <= sizeof in; size += step) {
+			uint64_t hash = siphash_prefixes_next(&prefixes, in, size);
+			assert_true(hash == siphash_short(key, in, size));
+			assert_true(hash == siphash_prefixes_next(&prefixes, in, size));
+		}
+	}
+}
+
 static void siphash_depends_on_the_key(void **state) {
 	(void)state;
 	struct siphash_key a = { 1, 2 }, b = { 1, 3 };
@@ -158,7 +176,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_gives_the_reference_vectors),
 		cmocka_unit_test(siphash_short_is_siphash_1_3),
-			cmocka_unit_test(siphash_depends_on_the_key),
+			cmocka_unit_test(siphash_of_prefixes_is_that_of_each_prefix_alone),
+		cmocka_unit_test(siphash_depends_on_the_key),
 		cmocka_unit_test(prng_follows_the_published_sequence),
 		cmocka_unit_test(prng_keeps_to_its_bounds_and_reaches_them),
 		cmocka_unit_test(instants_saturate_instead_of_wrapping),

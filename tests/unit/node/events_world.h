@@ -110,14 +110,21 @@ static inline void happen(struct world *w, enum core_watch_event_kind kind, cons
 	events_add(&w->events, &watch_event);
 }
 
-static inline void happen_large(struct world *w, const char *key, uint64_t token, size_t bytes) {
+/* Tells of an event in a turn that looks at only so many entries and watches. */
+static inline void happen_large_within(struct world *w, int32_t steps, const char *key,
+	uint64_t token, size_t bytes) {
 	uint8_t *value = calloc(1, bytes);
 	assert_non_null(value);
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_UPDATED,
 		.key = slice_str(key), .token = token, .value = slice_of(value, bytes) };
 	events_turn(&w->events);
+	w->events.walk.steps = steps;
 	events_add(&w->events, &watch_event);
 	free(value);
+}
+
+static inline void happen_large(struct world *w, const char *key, uint64_t token, size_t bytes) {
+	happen_large_within(w, 1000, key, token, bytes);
 }
 
 /* Serves as many turns as it takes. */

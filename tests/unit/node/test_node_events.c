@@ -285,9 +285,10 @@ static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
 	(void)state;
 	struct world *w = world_new();
 	uint64_t client = 99;
-	for (int i = 0; i < 10; i++) {
-		watch_key(w, 0, "a");
-		watch_key(w, 1, i == 7 ? "f" : "b");
+	for (char i = 0; i < 10; i++) {
+		const char key[] = { i == 7 ? 'f' : 'a', (char)('0' + i), '\0' };
+		watch_key(w, 0, key + 1);
+		watch_key(w, 1, key);
 	}
 	assert_int_equal(events_review(&w->events, 1, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	events_doubt(&w->events);

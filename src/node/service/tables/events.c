@@ -5,12 +5,19 @@
 #include "check.h"
 #include "pawl/error.h"
 
+/* How many clients events_watchers looks at. */
+#define COUNT_VISITS 1000u
+
 /* ---- finding ---- */
 
-static uint64_t events_hash(const struct events *e, struct slice subject, bool prefix) {
+static struct siphash_key events_hash_key(const struct events *e, bool prefix) {
 	struct siphash_key key = e->hash_key;
 	key.k1 ^= prefix;
-	return siphash(key, subject.data, subject.size);
+	return key;
+}
+
+static uint64_t events_hash(const struct events *e, struct slice subject, bool prefix) {
+	return siphash_short(events_hash_key(e, prefix), subject.data, subject.size);
 }
 
 /* This node numbers the clients, so nobody can choose where they collide. */
@@ -23,61 +30,93 @@ struct events_client *events_client(const struct events *e, uint64_t id) {
 	return node ? CONTAINER_OF(node, struct events_client, node) : NULL;
 }
 
-static bool events_matches(const struct events_subject *s, struct slice key, size_t size,
-	bool prefix) {
-	return s->prefix == prefix && s->size == size && memcmp(s->bytes, key.data, size) == 0;
+static bool events_is_subject(const struct events_subject *s, struct slice subject, bool prefix) {
+	return s->prefix == prefix && s->size == subject.size
+		&& memcmp(s->bytes, subject.data, subject.size) == 0;
+}
+
+/* Returns whether the key is the subject, or has the subject as a prefix. */
+static bool events_is_match(const struct events_subject *s, struct slice key) {
+	return (s->prefix ? s->size <= key.size : s->size == key.size)
+		&& memcmp(s->bytes, key.data, s->size) == 0;
 }
 
 static struct events_subject *events_subject(const struct events *e, uint64_t hash,
-	struct slice key, size_t size, bool prefix) {
+	struct slice subject, bool prefix) {
 	for (struct map_node *n = map_first(&e->by_subject, hash); n; n = map_next(n)) {
 		struct events_subject *s = CONTAINER_OF(n, struct events_subject, node);
-		if (events_matches(s, key, size, prefix)) {
+		if (events_is_subject(s, subject, prefix)) {
 			return s;
 		}
 	}
 	return NULL;
 }
 
-static bool events_each_own(struct events *e, const struct events_client *c, uint64_t hash,
-	struct slice key, size_t size, bool prefix, events_visit *visit, const void *arg) {
-	struct map_node *next;
-	for (struct map_node *n = map_first(&e->by_own, events_own_hash(hash, c->id));
-		n; n = next) {
-		struct events_one *w = CONTAINER_OF(n, struct events_one, by_own);
-		next = map_next(n);
-		if (w->client == c && events_matches(w->subject, key, size, prefix)
-			&& !visit(e, w, arg)) {
-			return false;
+static struct events_entry *events_entry(const struct events *e, uint64_t hash,
+	const struct events_client *c, struct slice subject, bool prefix) {
+	for (struct map_node *n = map_first(&e->by_own, events_own_hash(hash, c->id)); n;
+		n = map_next(n)) {
+		struct events_entry *entry = CONTAINER_OF(n, struct events_entry, by_own);
+		if (entry->client == c && events_is_subject(entry->subject, subject, prefix)) {
+			return entry;
 		}
 	}
-	return true;
+	return NULL;
 }
 
-void events_each(struct events *e, struct slice key, events_visit_subject *visit, const void *arg) {
-	struct events_subject *s = events_subject(e, events_hash(e, key, false), key,
-		key.size, false);
-	if (s) {
-		visit(e, s, arg);
+void events_match_begin(const struct events *e, struct events_match *m) {
+	*m = (struct events_match){ 0 };
+	siphash_prefixes_begin(&m->hashes, events_hash_key(e, true));
+}
+
+bool events_match_next(const struct events *e, struct events_match *m, struct slice key) {
+	size_t most = key.size < KEY_MAX ? key.size : KEY_MAX;
+	m->prefix = m->looked > 0;
+	if (!m->prefix) {
+		m->looked++;
+		m->size = key.size;
+		m->hash = events_hash(e, key, false);
+		return true;
 	}
-	for (size_t size = 0; size <= key.size && size <= KEY_MAX; size++) {
-		s = e->prefixes[size]
-			? events_subject(e, events_hash(e, slice_of(key.data, size), true), key,
-				size, true) : NULL;
-		if (s) {
-			visit(e, s, arg);
+	while (e->prefix_sizes > 0 && m->looked <= most + 1) {
+		m->size = m->looked++ - 1;
+		if (e->prefixes[m->size]) {
+			m->hash = siphash_prefixes_next(&m->hashes, key.data, m->size);
+			return true;
 		}
 	}
+	return false;
+}
+
+struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
+	struct slice key) {
+	return events_subject(e, m->hash, slice_of(key.data, m->size), m->prefix);
+}
+
+static bool events_each_found(struct events *e, const struct events_client *c, struct slice key,
+	events_visit *visit, const void *arg) {
+	struct events_match m;
+	bool on = true;
+	events_match_begin(e, &m);
+	while (on && events_match_next(e, &m, key)) {
+		struct events_entry *entry = events_entry(e, m.hash, c, slice_of(key.data, m.size),
+			m.prefix);
+		on = !entry || visit(e, entry, arg);
+	}
+	return on;
 }
 
 bool events_each_of(struct events *e, const struct events_client *c, struct slice key,
 	events_visit *visit, const void *arg) {
-	bool on = events_each_own(e, c, events_hash(e, key, false), key, key.size,
-		false, visit, arg);
-	for (size_t size = 0; on && size <= key.size && size <= KEY_MAX; size++) {
-		on = !e->prefixes[size]
-			|| events_each_own(e, c, events_hash(e, slice_of(key.data, size), true),
-				key, size, true, visit, arg);
+	bool on = true;
+	/* Whatever others watch, a client that watches little costs little. */
+	if (c->entry_count > e->prefix_sizes + 1) {
+		return events_each_found(e, c, key, visit, arg);
+	}
+	for (struct list *at = list_first(&c->entries); on && at;
+		at = list_after(&c->entries, at)) {
+		struct events_entry *entry = CONTAINER_OF(at, struct events_entry, among);
+		on = !events_is_match(entry->subject, key) || visit(e, entry, arg);
 	}
 	return on;
 }
@@ -97,7 +136,8 @@ static struct events_client *events_client_of(struct events *e, const struct eve
 		c->identity_size = (uint8_t)who->identity.size;
 		memcpy(c->identity, who->identity.size ? who->identity.data : c->identity,
 			who->identity.size);
-		list_init(&c->watches);
+		list_init(&c->entries);
+		list_append(&e->everybody, &c->among);
 		map_insert(&e->clients, &c->node, c->id);
 	}
 	return c;
@@ -105,6 +145,8 @@ static struct events_client *events_client_of(struct events *e, const struct eve
 
 static void events_client_tidy(struct events *e, struct events_client *c) {
 	if (c->count == 0) {
+		events_walk_leave_client(e, c);
+		list_remove(&c->among);
 		list_remove(&c->lagging);
 		list_remove(&c->doubted);
 		map_remove(&e->clients, &c->node);
@@ -115,13 +157,18 @@ static void events_client_tidy(struct events *e, struct events_client *c) {
 /* The client is to be told from that number on. Its other watches are not told again what they have
  * already been told. */
 static void events_go_back(struct events *e, struct events_client *c, uint64_t to) {
-	uint64_t told = list_linked(&c->lagging) ? c->next : e->ring.next;
-	if (to >= told) {
+	uint64_t told = list_linked(&c->lagging) ? c->next : e->walk.number;
+	/* The walk of the event `told` may have passed the place of the new watch. */
+	if (to > told || to == e->ring.next || (to == told && list_linked(&c->lagging))) {
 		return;
 	}
-	for (struct list *at = list_first(&c->watches); at; at = list_after(&c->watches, at)) {
-		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
-		w->since = w->since > told ? w->since : told;
+	for (struct list *at = list_first(&c->entries); at; at = list_after(&c->entries, at)) {
+		struct events_entry *entry = CONTAINER_OF(at, struct events_entry, among);
+		for (struct list *of = list_first(&entry->watches); of;
+			of = list_after(&entry->watches, of)) {
+			struct events_one *w = CONTAINER_OF(of, struct events_one, of_entry);
+			w->since = w->since > told ? w->since : told;
+		}
 	}
 	list_remove(&c->lagging);
 	events_lag(e, c, to);
@@ -139,52 +186,96 @@ static uint64_t events_since(const struct events *e, const struct events_positio
 static struct events_subject *events_subject_of(struct events *e, struct slice subject,
 	bool prefix) {
 	uint64_t hash = events_hash(e, subject, prefix);
-	struct events_subject *s = events_subject(e, hash, subject, subject.size, prefix);
+	struct events_subject *s = events_subject(e, hash, subject, prefix);
 	if (!s && (s = alloc_new(e->alloc, sizeof *s + subject.size)) != NULL) {
-		list_init(&s->watches);
+		list_init(&s->entries);
 		s->prefix = prefix;
 		s->size = (uint16_t)subject.size;
 		memcpy(s->bytes, subject.size ? subject.data : s->bytes, subject.size);
 		map_insert(&e->by_subject, &s->node, hash);
 		e->prefixes[s->size] += prefix;
+		e->prefix_sizes += prefix && e->prefixes[s->size] == 1;
 	}
 	return s;
 }
 
 static void events_subject_tidy(struct events *e, struct events_subject *s) {
-	if (list_empty(&s->watches)) {
+	if (list_empty(&s->entries)) {
+		events_walk_leave_subject(e, s);
 		e->prefixes[s->size] -= s->prefix;
+		e->prefix_sizes -= s->prefix && e->prefixes[s->size] == 0;
 		map_remove(&e->by_subject, &s->node);
 		alloc_free(e->alloc, s, sizeof *s + s->size);
 	}
 }
 
-static size_t events_watch_bytes(const struct events_subject *s) {
-	return sizeof(struct events_one) + sizeof *s + s->size;
+static size_t events_entry_bytes(const struct events_subject *s) {
+	return sizeof(struct events_entry) + sizeof *s + s->size;
+}
+
+/* Returns the client's entry for the subject, which is made if there is none, or NULL. */
+static struct events_entry *events_entry_of(struct events *e, struct events_client *c,
+	struct slice subject, bool prefix) {
+	uint64_t hash = events_hash(e, subject, prefix);
+	struct events_entry *entry = events_entry(e, hash, c, subject, prefix);
+	struct events_subject *s = entry ? NULL : events_subject_of(e, subject, prefix);
+	if (!s) {
+		return entry;
+	}
+	entry = alloc_new(e->alloc, sizeof *entry);
+	if (!entry) {
+		events_subject_tidy(e, s);
+		return NULL;
+	}
+	entry->client = c;
+	entry->subject = s;
+	entry->rules = e->rules;
+	list_init(&entry->watches);
+	map_insert(&e->by_own, &entry->by_own, events_own_hash(hash, c->id));
+	list_append(&c->entries, &entry->among);
+	list_append(&s->entries, &entry->of_subject);
+	events_walk_found(e, s);
+	c->entry_count++;
+	c->bytes += events_entry_bytes(s);
+	s->clients++;
+	return entry;
+}
+
+static void events_entry_tidy(struct events *e, struct events_entry *entry) {
+	struct events_client *c = entry->client;
+	struct events_subject *s = entry->subject;
+	if (!list_empty(&entry->watches)) {
+		return;
+	}
+	events_walk_leave_entry(e, entry);
+	map_remove(&e->by_own, &entry->by_own);
+	list_remove(&entry->among);
+	list_remove(&entry->of_subject);
+	c->entry_count--;
+	c->bytes -= events_entry_bytes(s);
+	s->clients--;
+	alloc_free(e->alloc, entry, sizeof *entry);
+	events_subject_tidy(e, s);
 }
 
 static int events_add_watch(struct events *e, struct events_client *c, struct slice subject,
 	bool prefix, uint64_t since) {
-	struct events_subject *s = events_subject_of(e, subject, prefix);
-	struct events_one *w = s ? alloc_new(e->alloc, sizeof *w) : NULL;
+	struct events_entry *entry = events_entry_of(e, c, subject, prefix);
+	struct events_one *w = entry ? alloc_new(e->alloc, sizeof *w) : NULL;
 	if (!w) {
-		if (s) {
-			events_subject_tidy(e, s);
+		if (entry) {
+			events_entry_tidy(e, entry);
 		}
 		return PAWL_ENOMEM;
 	}
-	w->client = c;
-	w->subject = s;
+	w->entry = entry;
 	w->id = ++e->last_id;
 	w->since = since;
-	w->rules = e->rules;
 	events_go_back(e, c, w->since);
-	map_insert(&e->by_own, &w->by_own, events_own_hash(events_hash(e, subject, prefix), c->id));
-	list_append(&c->watches, &w->among);
-	list_append(&s->watches, &w->of_subject);
-	s->all_behind = false;
+	list_append(&entry->watches, &w->of_entry);
+	entry->told = UINT64_MAX;
 	c->count++;
-	c->bytes += events_watch_bytes(s);
+	c->bytes += sizeof *w;
 	e->count++;
 	return 0;
 }
@@ -204,34 +295,49 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 }
 
 static void events_remove(struct events *e, struct events_one *w) {
-	map_remove(&e->by_own, &w->by_own);
-	list_remove(&w->among);
-	list_remove(&w->of_subject);
-	w->client->count--;
-	w->client->bytes -= events_watch_bytes(w->subject);
+	struct events_entry *entry = w->entry;
+	if (entry->at == &w->of_entry) {
+		entry->at = list_after(&entry->watches, entry->at);
+	}
+	list_remove(&w->of_entry);
+	entry->client->count--;
+	entry->client->bytes -= sizeof *w;
 	e->count--;
-	events_subject_tidy(e, w->subject);
 	alloc_free(e->alloc, w, sizeof *w);
+	events_entry_tidy(e, entry);
+}
+
+static struct events_one *events_find_one(const struct events_entry *entry, uint64_t watch) {
+	for (struct list *at = list_first(&entry->watches); at;
+		at = list_after(&entry->watches, at)) {
+		struct events_one *w = CONTAINER_OF(at, struct events_one, of_entry);
+		if (w->id == watch) {
+			return w;
+		}
+	}
+	return NULL;
 }
 
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch) {
 	struct events_client *c = events_client(e, client);
-	for (struct list *at = c ? list_first(&c->watches) : NULL; at;
-		at = list_after(&c->watches, at)) {
-		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
-		if (w->id == watch) {
-			events_remove(e, w);
-			events_client_tidy(e, c);
-			return true;
-		}
+	struct events_one *w = NULL;
+	for (struct list *at = c ? list_first(&c->entries) : NULL; at && !w;
+		at = list_after(&c->entries, at)) {
+		w = events_find_one(CONTAINER_OF(at, struct events_entry, among), watch);
 	}
-	return false;
+	if (w) {
+		events_remove(e, w);
+		events_client_tidy(e, c);
+	}
+	return w;
 }
 
 static void events_client_free(struct events *e, struct events_client *c) {
 	struct list *first;
-	while ((first = list_first(&c->watches)) != NULL) {
-		events_remove(e, CONTAINER_OF(first, struct events_one, among));
+	while ((first = list_first(&c->entries)) != NULL) {
+		struct events_entry *entry = CONTAINER_OF(first, struct events_entry, among);
+		events_remove(e, CONTAINER_OF(list_first(&entry->watches), struct events_one,
+				of_entry));
 	}
 	events_client_tidy(e, c);
 }
@@ -243,22 +349,33 @@ void events_forget(struct events *e, uint64_t client) {
 	}
 }
 
-static void events_count_clients(struct events *e, struct events_subject *s, const void *arg) {
-	uint32_t *count = *(uint32_t *const *)arg;
-	for (struct list *at = list_first(&s->watches); at; at = list_after(&s->watches, at)) {
-		struct events_client *c = CONTAINER_OF(at, struct events_one, of_subject)->client;
-		if (c->stamp != e->stamp) {
-			c->stamp = e->stamp;
-			++*count;
-		}
+/* Looks at no more than *visits clients. Returns how many of them had not been counted. */
+static uint32_t events_count_clients(struct events *e, const struct events_subject *s,
+	uint32_t *visits) {
+	uint32_t count = 0;
+	for (struct list *at = list_first(&s->entries); at && *visits > 0;
+		at = list_after(&s->entries, at)) {
+		struct events_client *c = CONTAINER_OF(at, struct events_entry, of_subject)->client;
+		count += c->stamp != e->stamp;
+		c->stamp = e->stamp;
+		--*visits;
 	}
+	return count;
 }
 
 uint32_t events_watchers(struct events *e, struct slice key) {
-	uint32_t count = 0, *to = &count;
+	uint32_t count = 0, most = 0, visits = COUNT_VISITS;
+	struct events_match m;
 	e->stamp++;
-	events_each(e, key, events_count_clients, &to);
-	return count;
+	events_match_begin(e, &m);
+	while (events_match_next(e, &m, key)) {
+		const struct events_subject *s = events_match_subject(e, &m, key);
+		if (s) {
+			count += events_count_clients(e, s, &visits);
+			most = s->clients > most ? s->clients : most;
+		}
+	}
+	return count > most ? count : most;
 }
 
 uint32_t events_watches(const struct events *e, uint64_t client) {
@@ -281,6 +398,7 @@ void events_close(struct events *e) {
 	CHECK(e->count == 0);
 	if (events_is_open(e)) {
 		watch_event_ring_close(&e->ring);
+		events_walk_reset(e);
 	}
 }
 
@@ -291,8 +409,10 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 	list_init(&e->lagging);
 	list_init(&e->full);
 	list_init(&e->doubted);
+	list_init(&e->everybody);
 	events_turn(e);
 	watch_event_ring_init(&e->ring, alloc);
+	events_walk_reset(e);
 	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0
 		|| map_init(&e->by_own, alloc) != 0) {
 		events_done(e);

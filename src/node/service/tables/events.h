@@ -1,9 +1,11 @@
 /* events.h: who watches which keys, and what each of them is told, in order.
  *
- * Events come from the core. They go at once to those who watch the key (or a prefix of it), and
- * into a ring. A watcher whose connection is full is *behind*: it is served from the ring when
- * there is room again, and is told of an overflow if the ring has gone on without it. So a slow
- * watcher costs no memory but its place.
+ * Events come from the core, and go into a ring. A *walk* takes one after the other to those who
+ * watch its key (or a prefix of it). However many these are, a turn of the loop walks past a bounded
+ * number of them, and the next turn goes on where it stopped. A watcher whose connection is full is
+ * *behind*: it is served from the ring when there is room again, and is told of an overflow if the
+ * ring has gone on without it. So a slow watcher costs no memory but its place. Whoever is not behind
+ * has been told of everything that was walked.
  *
  *   UP TO DATE --its connection is full, or it resumes--> BEHIND
  *          --the ring is read to its end--> UP TO DATE
@@ -15,6 +17,7 @@
 
 #include "list.h"
 #include "map.h"
+#include "siphash.h"
 #include "watch_event_ring.h"
 
 /* The size of the ring, in bytes. */
@@ -53,6 +56,42 @@ struct events_watcher {
 	bool admin;
 };
 
+/* The search for the subjects that a key matches: the key itself, and then its prefixes, the
+ * shortest first. */
+struct events_match {
+	/* The number of subjects that have been looked for: the key, and prefixes of all lengths
+	 * below `looked` - 1. */
+	size_t looked;
+	/* The subject that is looked for now. */
+	size_t size;
+	bool prefix;
+	uint64_t hash;
+	struct siphash_prefixes hashes;
+};
+
+struct events_entry;
+struct events_subject;
+
+/* The walk of an event past those who watch its key. It goes on over several turns. */
+struct events_walk {
+	/* The number of the event. All events before it have been walked. */
+	uint64_t number;
+	/* The walk of this event has begun. */
+	bool begun;
+	/* The event concerns everybody, or the ring has lost it, and with it perhaps others. */
+	bool everybody, lost;
+	struct events_match match;
+	/* What is walked now: the entries of this subject. NULL: the clients, if the event concerns
+	 * everybody; else nothing. */
+	struct events_subject *subject;
+	/* The next entry or client; NULL: there is none. */
+	struct list *at;
+	/* Every client that was met at `subject` is behind. */
+	bool all_behind;
+	/* How many entries and watches may still be looked at in this turn. */
+	int32_t steps;
+};
+
 /* The watches of a node, and the events that they are told of. */
 struct events {
 	const struct allocator *alloc;
@@ -63,16 +102,19 @@ struct events {
 	size_t ring_bytes;
 	struct watch_event_ring ring;
 
-	/* The clients that watch something, by id. */
+	/* The clients that watch something, by id, and as a list. */
 	struct map clients;
+	struct list everybody;
 	/* The keys and prefixes that are watched, by their hash. */
 	struct map by_subject;
-	/* The watches, by the hash of their key or prefix and their client. */
+	/* The entries, by the hash of their key or prefix and their client. */
 	struct map by_own;
 	/* The number of watches. */
 	uint64_t count;
-	/* The number of watched prefixes of each length. */
+	/* The number of watched prefixes of each length, and the number of these lengths. */
 	uint32_t prefixes[KEY_MAX + 1];
+	uint32_t prefix_sizes;
+	struct events_walk walk;
 	/* The number of the last count of watchers (events_watchers). */
 	uint32_t stamp;
 
@@ -84,6 +126,8 @@ struct events {
 
 	/* How much may still be told in this turn; see events_tell.c. */
 	int64_t left;
+	/* Where `left` is at the end of the part of the client that is served. */
+	int64_t least;
 	uint64_t turn;
 
 	/* The clients with watches that the present rules have not judged yet. */
@@ -132,7 +176,7 @@ typedef bool events_forbidden(void *ctx, const struct events_watcher *who,
 enum events_reviewed {
 	/* Nobody is in doubt, and events_serve tells those that waited. */
 	EVENTS_REVIEW_DONE,
-	/* `limit` watches have been judged, and there are others. */
+	/* `limit` keys and prefixes of clients have been judged, and there are others. */
 	EVENTS_REVIEW_MORE,
 	/* *out_client has a watch that it may not have. The caller must forget it, and then call
 	 * again. */
@@ -141,26 +185,32 @@ enum events_reviewed {
 enum events_reviewed events_review(struct events *e, uint32_t limit, events_forbidden *is_it,
 	uint64_t *out_client);
 
-/* Tells of an event. */
+/* Tells of an event, now or in later turns. */
 void events_add(struct events *e, const struct core_watch_event *watch_event);
 
 /* Begins a new turn of the loop. What may be told in a turn is bounded, to all watchers together; a
- * watcher that would be told more is behind. */
+ * watcher that would be told more is behind. Also bounded is how many of them are looked at. */
 void events_turn(struct events *e);
 
-/* Serves the watchers that are behind, one after the other, as far as their connections and the
- * turn allow. Returns true if there are more for the next turn. */
+/* Goes on with events that have not been told to everybody, and serves the watchers that are behind,
+ * one after the other, as far as their connections and the turn allow. Returns true if there is more
+ * for the next turn. */
 bool events_serve(struct events *e);
+/* Returns whether events_serve would find nothing to do. */
+static inline bool events_is_idle(const struct events *e) {
+	return list_empty(&e->lagging) && e->walk.number == e->ring.next;
+}
 
 /* The client's connection takes more again. */
 void events_room(struct events *e, uint64_t client);
 
-/* Returns how many clients watch the key, or a prefix of it. */
+/* Returns how many clients watch the key, or a prefix of it. If they are many, and watch different
+ * prefixes, it counts only some of them. */
 uint32_t events_watchers(struct events *e, struct slice key);
 /* Returns how many watches the client has. */
 uint32_t events_watches(const struct events *e, uint64_t client);
 /* Returns how many bytes the client's watches take. A key that others watch, too, counts for each
- * of them. */
+ * of the clients. */
 size_t events_bytes(const struct events *e, uint64_t client);
 /* Returns the number of all watches. */
 static inline uint64_t events_count(const struct events *e) {

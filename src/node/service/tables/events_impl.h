@@ -7,13 +7,20 @@
 /* A client that watches something. */
 struct events_client {
 	struct map_node node;
-	struct list watches, lagging, doubted;
+	/* Its entries; those that were judged by older rules are in front. */
+	struct list entries;
+	struct list among, lagging, doubted;
 	uint64_t id;
 	bool admin;
 
 	/* While the client is in `lagging`: the first number of which it may not have been told. */
 	uint64_t next;
-	uint32_t count, stamp;
+	/* While its watches are told of an overflow: the last number that the ring had lost when
+	 * that began. Otherwise 0. */
+	uint64_t lost;
+	/* The numbers of its watches and of its entries. */
+	uint32_t count, entry_count;
+	uint32_t stamp;
 
 	/* How many bytes its watches take. */
 	size_t bytes;
@@ -30,7 +37,9 @@ struct events_client {
 /* A key or prefix that somebody watches. */
 struct events_subject {
 	struct map_node node;
-	struct list watches;
+	struct list entries;
+	/* The number of its entries, which is that of the clients that watch it. */
+	uint32_t clients;
 	/* Every client that watches this is behind, so there is nobody to be told at once. */
 	bool all_behind;
 	bool prefix;
@@ -38,38 +47,74 @@ struct events_subject {
 	uint8_t bytes[];
 };
 
-/* One watch. */
-struct events_one {
+/* All watches of one client of the same key or prefix. However many they are, an event meets one
+ * entry. */
+struct events_entry {
 	struct map_node by_own;
 
-	/* Linked to the other watches of its client. */
+	/* Linked to the other entries of its client. */
 	struct list among;
 	struct list of_subject;
 
 	struct events_client *client;
 	struct events_subject *subject;
 
+	struct list watches;
+	/* The watches before `at` have been told of the event `told`, while the client was behind;
+	 * NULL: all of them have. UINT64_MAX: no event. */
+	uint64_t told;
+	struct list *at;
+	/* The rules by which the entry was judged. */
+	uint32_t rules;
+};
+
+/* One watch. */
+struct events_one {
+	struct list of_entry;
+	struct events_entry *entry;
+
 	uint64_t id;
 	/* Events with lower numbers are not for this watch, or it has been told of them. */
 	uint64_t since;
-	/* The rules by which the watch was judged. In its client's list, watches that were judged
-	 * by older rules are in front. */
-	uint32_t rules;
 };
 
 /* Returns NULL if the client watches nothing. */
 struct events_client *events_client(const struct events *e, uint64_t id);
 
-/* Visits each watch of one client that matches the key, until `visit` returns false; then the
+/* Visits each entry of one client that matches the key, until `visit` returns false; then the
  * result is false. */
-typedef bool events_visit(struct events *e, struct events_one *w, const void *arg);
+typedef bool events_visit(struct events *e, struct events_entry *entry, const void *arg);
 bool events_each_of(struct events *e, const struct events_client *c, struct slice key,
 	events_visit *visit, const void *arg);
-/* Visits the key and each prefix of it, if somebody watches them. */
-typedef void events_visit_subject(struct events *e, struct events_subject *s, const void *arg);
-void events_each(struct events *e, struct slice key, events_visit_subject *visit, const void *arg);
 
-/* The client is behind from the number `next` on (events_tell.c). */
+/* Begins to look for the key and for its prefixes of lengths that somebody watches. */
+void events_match_begin(const struct events *e, struct events_match *m);
+/* Goes on to the next of them. Returns false if there is no other. */
+bool events_match_next(const struct events *e, struct events_match *m, struct slice key);
+/* Returns the subject that was found, or NULL if nobody watches it. */
+struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
+	struct slice key);
+
+/* The functions below are in events_tell.c. The client is behind from the number `next` on. */
 void events_lag(struct events *e, struct events_client *c, uint64_t next);
+/* Tells the watches of the entry of an event that is in the ring, unless their client is behind. If
+ * they cannot be told now, it is behind afterwards. */
+void events_tell_at_once(struct events *e, struct events_entry *entry, uint64_t number);
+/* An event that says that others were missed, and that names no key, concerns everybody. */
+bool events_is_global(const struct core_watch_event *watch_event);
+
+/* The functions below are in events_walk.c. Somebody who watches the subject is not behind. */
+void events_walk_found(struct events *e, struct events_subject *s);
+/* To be called before the entry, the client or the subject is unlinked. */
+void events_walk_leave_entry(struct events *e, const struct events_entry *entry);
+void events_walk_leave_client(struct events *e, const struct events_client *c);
+void events_walk_leave_subject(struct events *e, const struct events_subject *s);
+/* Nothing that has happened so far is to be walked. */
+void events_walk_reset(struct events *e);
+/* Walks on, as far as the turn allows. */
+void events_walk(struct events *e);
+static inline bool events_walk_is_done(const struct events *e) {
+	return e->walk.number == e->ring.next;
+}
 
 #endif

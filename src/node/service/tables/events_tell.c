@@ -1,23 +1,29 @@
 /* events_tell.c: tells watchers what has happened, at once or, if they are behind, later. */
 #include "events_impl.h"
 
-#include "check.h"
-
 /* What is told in one turn is paid for in bytes of events. What costs time without being bytes
  * counts as that many bytes. */
-#define TURN_COST ((int64_t)128 << 10)
+#define TURN_COST ((int64_t)32 << 10)
 /* The part of TURN_COST that is kept for those that are behind. */
 #define TURN_LATE (TURN_COST / 4)
 /* What one of those gets before the next one has its turn. */
-#define TURN_CLIENT (TURN_COST / 16)
+#define TURN_CLIENT (TURN_COST / 4)
 /* The cost of checking whether an event is for a client. */
 #define COST_STEP 64
+/* The cost of checking whether a client, an entry or a watch is still to be told. */
+#define COST_SKIP 8
+/* How many entries and watches an event is taken past in one turn (events_walk.c). Most of them are
+ * not in the processor's cache. */
+#define WALK_STEPS 512
 /* The cost of telling one watch of an event, without the bytes. */
 #define COST_TELL 128
 /* The cost of a write to a client, which comes once in each turn. */
 #define COST_WRITE 2048
 
 struct events_telling {
+	/* Watches that have been told of this number need not be told. */
+	uint64_t missed;
+	/* The number that is told, and up to which the watch has been told afterwards. */
 	uint64_t number;
 	const struct core_watch_event *watch_event;
 };
@@ -28,8 +34,7 @@ static bool events_shows_lock_id(const struct events_client *c,
 		|| slice_equal(slice_of(c->identity, c->identity_size), watch_event->identity);
 }
 
-/* An event that says that others were missed, and that names no key, concerns everybody. */
-static bool events_is_global(const struct core_watch_event *watch_event) {
+bool events_is_global(const struct core_watch_event *watch_event) {
 	return watch_event->kind == WATCH_EVENT_MISSED && watch_event->key.size == 0;
 }
 
@@ -53,11 +58,11 @@ static bool events_tell(struct events *e, struct events_one *w, const struct eve
 	const struct events_item item = { .watch = w->id, .position = { e->log, t->number },
 		.watch_event = watch_event,
 		.show_lock_id = watch_event && watch_event->kind != WATCH_EVENT_MISSED
-			&& events_shows_lock_id(w->client, watch_event) };
-	if (e->port->tell(e->ctx, w->client->id, &item) != 0) {
+			&& events_shows_lock_id(w->entry->client, watch_event) };
+	if (e->port->tell(e->ctx, w->entry->client->id, &item) != 0) {
 		return false;
 	}
-	e->left -= events_cost(e, w->client, t->watch_event);
+	e->left -= events_cost(e, w->entry->client, t->watch_event);
 	e->told++;
 	w->since = t->number + 1;
 	return true;
@@ -75,75 +80,72 @@ void events_lag(struct events *e, struct events_client *c, uint64_t next) {
 	events_wait(e, c);
 }
 
-static void events_catch_up(struct events_client *c) {
+/* This is charged to the turn, but not to the client's part of it: it does not bring the client
+ * nearer to the end, and a client must come nearer with each part. */
+static void events_charge_turn(struct events *e, int64_t cost) {
+	e->left -= cost;
+	e->least -= cost;
+}
+
+static void events_catch_up(struct events *e, struct events_client *c) {
 	list_remove(&c->lagging);
-	for (struct list *at = list_first(&c->watches); at; at = list_after(&c->watches, at)) {
-		CONTAINER_OF(at, struct events_one, among)->subject->all_behind = false;
+	events_charge_turn(e, c->entry_count * COST_SKIP);
+	for (struct list *at = list_first(&c->entries); at; at = list_after(&c->entries, at)) {
+		events_walk_found(e, CONTAINER_OF(at, struct events_entry, among)->subject);
 	}
 }
 
-static void events_tell_at_once(struct events *e, struct events_one *w,
-	const struct events_telling *t) {
-	struct events_client *c = w->client;
-	bool may = !list_linked(&c->doubted) && e->left >= TURN_LATE;
-	if (!list_linked(&c->lagging)
-		&& (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
-		/* `since` says which of its other watches have been told of this event. */
-		events_lag(e, c, t->number);
-	}
-}
-
-static void events_tell_subject(struct events *e, struct events_subject *s, const void *arg) {
-	bool all_behind = true;
-	for (struct list *at = s->all_behind ? NULL : list_first(&s->watches); at;
-		at = list_after(&s->watches, at)) {
-		struct events_one *w = CONTAINER_OF(at, struct events_one, of_subject);
-		events_tell_at_once(e, w, arg);
-		all_behind = all_behind && list_linked(&w->client->lagging);
-	}
-	s->all_behind = all_behind;
-}
-
-static void events_tell_all(struct events *e, const struct events_telling *t) {
-	for (size_t bucket = 0; bucket < e->clients.bucket_count; bucket++) {
-		for (struct map_node *n = map_bucket(&e->clients, bucket); n;
-			n = map_next_in_bucket(n)) {
-			struct events_client *c = CONTAINER_OF(n, struct events_client, node);
-			for (struct list *at = list_first(&c->watches); at;
-				at = list_after(&c->watches, at)) {
-				events_tell_at_once(e, CONTAINER_OF(at, struct events_one, among),
-					t);
-			}
+void events_tell_at_once(struct events *e, struct events_entry *entry, uint64_t number) {
+	const struct events_telling t = { number, number,
+		watch_event_ring_at(&e->ring, number) };
+	struct events_client *c = entry->client;
+	for (struct list *at = list_first(&entry->watches); at && !list_linked(&c->lagging);
+		at = list_after(&entry->watches, at)) {
+		struct events_one *w = CONTAINER_OF(at, struct events_one, of_entry);
+		bool may = !list_linked(&c->doubted) && e->left >= TURN_LATE;
+		e->walk.steps--;
+		if (w->since <= number
+			&& (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, &t))) {
+			/* `since` says which of its watches have been told of this event. */
+			events_lag(e, c, number);
 		}
 	}
 }
 
 void events_add(struct events *e, const struct core_watch_event *watch_event) {
-	if (!events_is_open(e)) {
-		return;
-	}
-	watch_event_ring_push(&e->ring, watch_event);
-	const struct events_telling t = { e->ring.next - 1, watch_event };
-	if (events_is_global(watch_event)) {
-		events_tell_all(e, &t);
-	} else {
-		events_each(e, watch_event->key, events_tell_subject, &t);
+	if (events_is_open(e)) {
+		watch_event_ring_push(&e->ring, watch_event);
+		events_walk(e);
 	}
 }
 
 /* ---- those that are behind ---- */
 
-static bool events_tell_late(struct events *e, struct events_one *w, const void *arg) {
+/* Tells those of the entry's watches that have not been told of the event. Returns false if that
+ * fails, or if the client's part of the turn is over. */
+static bool events_tell_late(struct events *e, struct events_entry *entry, const void *arg) {
 	const struct events_telling *t = arg;
-	return w->since > t->number || events_tell(e, w, t);
+	if (entry->told != t->missed) {
+		entry->told = t->missed;
+		entry->at = list_first(&entry->watches);
+	}
+	while (entry->at) {
+		struct events_one *w = CONTAINER_OF(entry->at, struct events_one, of_entry);
+		events_charge_turn(e, COST_SKIP);
+		if (w->since <= t->missed && (e->left <= e->least || !events_tell(e, w, t))) {
+			return false;
+		}
+		entry->at = list_after(&entry->watches, entry->at);
+	}
+	return true;
 }
 
-static bool events_serve_gap(struct events *e, struct events_client *c,
+static bool events_serve_everything(struct events *e, struct events_client *c,
 	const struct events_telling *t) {
 	bool on = true;
-	for (struct list *at = list_first(&c->watches); on && at;
-		at = list_after(&c->watches, at)) {
-		on = events_tell_late(e, CONTAINER_OF(at, struct events_one, among), t);
+	for (struct list *at = list_first(&c->entries); on && at;
+		at = list_after(&c->entries, at)) {
+		on = events_tell_late(e, CONTAINER_OF(at, struct events_entry, among), t);
 	}
 	return on;
 }
@@ -151,15 +153,12 @@ static bool events_serve_gap(struct events *e, struct events_client *c,
 /* The ring has gone on without the client. A watch that has lost something goes on with what comes
  * now, because its owner reads the key again. */
 static bool events_serve_overflow(struct events *e, struct events_client *c) {
-	const struct events_telling now = { e->ring.next - 1, NULL };
-	bool on = true;
-	for (struct list *at = list_first(&c->watches); on && at;
-		at = list_after(&c->watches, at)) {
-		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
-		on = w->since >= e->ring.oldest || events_tell(e, w, &now);
-	}
+	c->lost = c->lost ? c->lost : e->ring.oldest - 1;
+	const struct events_telling lost = { c->lost, e->ring.next - 1, NULL };
+	bool on = events_serve_everything(e, c, &lost);
 	if (on) {
-		c->next = e->ring.oldest;
+		c->next = c->lost + 1;
+		c->lost = 0;
 	}
 	return on;
 }
@@ -168,9 +167,13 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 	if (c->next < e->ring.oldest) {
 		return events_serve_overflow(e, c);
 	}
-	const struct events_telling t = { c->next, watch_event_ring_at(&e->ring, c->next) };
+	const struct events_telling t = { c->next, c->next,
+		watch_event_ring_at(&e->ring, c->next) };
+	uint32_t looks = c->entry_count < e->prefix_sizes + 1
+		? c->entry_count : e->prefix_sizes + 1;
+	events_charge_turn(e, looks * COST_SKIP);
 	bool on = events_is_global(t.watch_event)
-		? events_serve_gap(e, c, &t)
+		? events_serve_everything(e, c, &t)
 		: events_each_of(e, c, t.watch_event->key, events_tell_late, &t);
 	c->next += on;
 	return on;
@@ -178,30 +181,32 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 
 /* Serves the client for its part of a turn. Returns false if something could not be told. */
 static bool events_serve_client(struct events *e, struct events_client *c) {
-	int64_t least = e->left - TURN_CLIENT;
 	bool on = true, may = !list_linked(&c->doubted);
-	while (on && may && c->next < e->ring.next && e->left > least
+	e->least = e->left - TURN_CLIENT;
+	while (on && may && c->next < e->ring.next && e->left > e->least
 		&& !e->port->full(e->ctx, c->id)) {
 		e->left -= COST_STEP;
 		on = events_serve_one(e, c);
 	}
-	return on;
+	/* It may also have stopped in the middle of an event because its part is over. */
+	return on || e->left <= e->least;
 }
 
 bool events_serve(struct events *e) {
 	struct list *first;
 	bool on = true;
+	events_walk(e);
 	while (on && e->left > 0 && (first = list_first(&e->lagging)) != NULL) {
 		struct events_client *c = CONTAINER_OF(first, struct events_client, lagging);
 		on = events_serve_client(e, c);
 		if (c->next == e->ring.next) {
-			events_catch_up(c);
+			events_catch_up(e, c);
 		} else {
 			list_remove(first);
 			events_wait(e, c);
 		}
 	}
-	return on && !list_empty(&e->lagging);
+	return on && !events_is_idle(e);
 }
 
 void events_room(struct events *e, uint64_t client) {
@@ -215,5 +220,6 @@ void events_room(struct events *e, uint64_t client) {
 
 void events_turn(struct events *e) {
 	e->left = TURN_COST;
+	e->walk.steps = WALK_STEPS;
 	e->turn++;
 }
