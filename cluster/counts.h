@@ -17,7 +17,7 @@
 	X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) \
 	X(extend_refused_barred) X(extend_refused_too_long) X(extend_refused_recovering) \
 	X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_asked_again) \
-	X(extend_behind) X(extend_unsure) \
+	X(extend_behind) X(extend_behind_binding) X(extend_unsure) \
 	X(repair_sent) X(repair_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) \
 	X(release_resent) X(released_refused) \
 	X(wrong_epoch) X(unsound) X(clock_refused) X(lease_refused) X(clock_followed) \

@@ -23,8 +23,8 @@ enum vote_state {
 	VOTE_NEED,
 	/* It was sent the record. */
 	VOTE_LEARNING,
-	/* Extension: it has accepted, and it had the lock_id, but under a token below another
-	 * master's. */
+	/* Extension: it has accepted, and it had the lock_id, but under a token or a session
+	 * binding below another master's. */
 	VOTE_BEHIND,
 	/* Extension: it has the record, and may not lengthen it yet. */
 	VOTE_LATER,
@@ -61,6 +61,8 @@ struct vote {
 	uint64_t token, noted;
 	/* Extension: the token of the record that it was sent; 0 if it was sent none. */
 	uint64_t repaired;
+	/* Extension: the session binding of the record that it has, or was sent. */
+	uint32_t binding;
 	/* Permit numbers of a semaphore. Promise: those that others have there. "Held by yourself",
 	 * extension: those of its own record. */
 	struct permits set;
@@ -206,8 +208,9 @@ struct op {
 	/* The lease and the wait that were asked for, in nanoseconds. */
 	span_ns lease, wait;
 	/* Acquire: the lock terms; the set has the permit numbers that the commit is for. Extend:
-	 * the terms that the answers said; the set has the numbers that it is for, and none stands
-	 * for those that q masters had. */
+	 * the terms that the answers said, with the greatest session binding that was named or
+	 * answered; the set has the numbers that it is for, and none stands for those that q
+	 * masters had. */
 	struct terms terms;
 	/* Acquire: the token that was chosen. Extend, break: the token that the caller named. */
 	uint64_t token;

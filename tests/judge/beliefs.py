@@ -167,7 +167,7 @@ def turns(lock, process):
 
 
 def pieces(lock, process):
-    out, end, token, permits, taken = [], 0, 0, frozenset(), None
+    out, end, token, permits, taken, named = [], 0, 0, frozenset(), None, 0
     at_of = sorted(turns(lock, process), key=lambda t: t[:2])
     for at, rank, op in at_of:
         if out and out[-1].end > at:
@@ -181,7 +181,11 @@ def pieces(lock, process):
         elif op["op"] != "downgrade":
             if at >= end:
                 permits = frozenset()
-            end, token = max(end, until(op)), max(token, op["token"])
+            moved, named = (op.get("binding") or 0) > named, max(op.get("binding") or 0, named)
+            # docs/client-protocol.md, release_on_disconnect: under the next bond only what is
+            # answered under it counts.
+            end = until(op) if moved else max(end, until(op))
+            token = max(token, op["token"])
             permits |= frozenset(op.get("permits", ()))
         if at < end:
             out.append(Piece(lock, at, end, lock.mode(at), permits, token, op))

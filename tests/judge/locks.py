@@ -29,6 +29,7 @@ class Lock:
         # Until: by the machine's clock, of a client whose clock is true.
         self.token = self.until = 0
         self.bound = None                 # the number of the connection that ends it
+        self.answered_bond = 0            # the greatest one under which an answer counted
         # The client has let it go: no answer makes it believe again.
         self.over = False
         self.released = False             # it was told that it has
@@ -45,13 +46,17 @@ class Lock:
     def told(self):
         return {"key": self.key, "lock_id": self.lock_id}
 
-    def counts_on(self, answer, token, valid_ms):
-        """Whether the client believes because of this answer: it came in time, and the lock was not
-        let go meanwhile."""
+    def counts_on(self, answer, token, valid_ms, bond=None):
+        """Whether the client believes because of this answer: it came in time, the lock was not let
+        go meanwhile, and it has not moved on to a later connection than that of the request. When
+        it has just moved, earlier answers do not count any more."""
         until = answer.invoke + int(valid_ms * 1000000 / self.client.rate)
-        if self.over or answer.returned >= until:
+        bond = bond or self.answered_bond
+        if self.over or answer.returned >= until or bond < self.answered_bond:
             return False
-        self.token, self.until = max(token, self.token), max(until, self.until)
+        moved, self.answered_bond = bond > self.answered_bond, bond
+        self.token = max(token, self.token)
+        self.until = until if moved else max(until, self.until)
         return True
 
     def write(self, op, answer, believes, **fields):
@@ -64,18 +69,19 @@ class Lock:
         """Asks for it, for the first time or again."""
         if self.options.get("release_on_disconnect"):
             self.bound = connection.number
+        bond = self.bound
         answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, key=self.key,
                                        lock_id=self.lock_id, lease_ms=self.lease_ms,
                                        wait_ms=wait_ms, owner=self.owner, value=self.first,
-                                       bond=self.bound, **self.kind.asked(), **self.options)
+                                       bond=bond, **self.kind.asked(), **self.options)
         believes = (answer.ok and self.counts_on(answer, answer.data["token"],
-                                                 answer.data["valid_ms"]))
+                                                 answer.data["valid_ms"], bond))
         self.unanswered |= answer.result == "unknown"
         self.client.examine(answer, "acquire", self)
         self.value = self.first if self.value is None else self.value
         self.write("acquire", answer, believes, **self.kind.told(), lease_ms=self.lease_ms,
                    wait_ms=wait_ms, value=self.first, node=connection.node,
-                   binding=self.bound, lock_delay_ms=self.options.get("lock_delay_ms"),
+                   binding=bond, lock_delay_ms=self.options.get("lock_delay_ms"),
                    priority=self.options.get("priority"))
         return answer
 
@@ -93,7 +99,8 @@ class Lock:
         late = kept and answer.ok and answer.returned >= before
         self.unanswered |= answer.result == "unknown"
         believes = (answer.ok and not late
-                    and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"]))
+                    and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"],
+                                       connection.number if self.bound else None))
         if answer.ok and bond:
             self.bound = bond
         self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept, binding=bond,

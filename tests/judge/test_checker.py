@@ -121,6 +121,14 @@ class Exclusion(Checker):
                                               1).moment("close", 20,
                                                         connection=1).acquire(10, 21, "y", 2, 2))
 
+    def test_under_the_next_connection_only_what_is_answered_under_it_counts(self):
+        moved = Story().acquire(0, 5, "x", 1, binding=1, valid_ms=900).asked(
+            "extend", 10, 15, "x", token=1, binding=2, valid_ms=100)
+        self.good(moved.acquire(112, 120, "y", 2, 2))
+        on = Story().acquire(0, 5, "x", 1, binding=1, valid_ms=900).asked(
+            "extend", 10, 15, "x", token=1, valid_ms=100)
+        self.bad("exclusion", on.acquire(112, 120, "y", 2, 2))
+
     def test_readers_hold_together_and_exclude_writers(self):
         readers = Story().acquire(0, 5, "x", 1,
                                   mode="shared").acquire(0, 6, "y", 1, 2, mode="shared")

@@ -12,7 +12,7 @@ static const enum core_count wanted[] = {
 	COUNT_commit_refused_too_long, COUNT_extend_refused_too_long,
 	COUNT_commit_refused_recovering, COUNT_commit_refused_contested, COUNT_extend_refused_held,
 	COUNT_extend_refused_released, COUNT_extend_refused_barred, COUNT_extend_refused_recovering,
-	COUNT_extend_refused_contested, COUNT_extend_learned, COUNT_extend_not_had,
+	COUNT_extend_refused_contested, COUNT_extend_learned, COUNT_extend_not_had, COUNT_extend_behind_binding,
 	COUNT_extend_contested_ok, COUNT_extend_late, COUNT_extend_unsure, COUNT_withdraw_found,
 	COUNT_withdraw_replaced, COUNT_repair_sent, COUNT_repair_accepted, COUNT_rejoin,
 	COUNT_waited, COUNT_birth, COUNT_drained, COUNT_drain_consumed, COUNT_contested,

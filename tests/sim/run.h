@@ -23,6 +23,10 @@ enum run_count {
 	RUN_GROUP_REPEATED,
 	RUN_GROUP_TWICE,
 	RUN_BINDING_MOVED,
+	/* To a deadline before the one that was answered under the earlier connection. */
+	RUN_MOVED_SHORTER,
+	/* An answer under a connection that the lock had left by then. */
+	RUN_EARLIER_CONNECTION,
 	RUN_BINDING_DROPPED,
 	RUN_BINDING_REVIVED,
 	RUN_CHANGE_DONE,

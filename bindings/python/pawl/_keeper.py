@@ -341,9 +341,12 @@ class Keeper:
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
         slots = outcome.get("slots")
         numbers = tuple(slots) if isinstance(slots, list) and slots else lock._slots
-        # Numbers go with the deadline that they were granted for, also where that is the earlier
-        # one.
-        if numbers != lock._slots or _clock.left(deadline, now) > _clock.left(lock._deadline, now):
+        # The deadline may be earlier than the present one in two cases. Numbers go with the
+        # deadline that they were granted for. And if the lock has moved to another connection,
+        # masters that have not heard of that drop it when the earlier connection is closed.
+        moved = self._bindings.made(lock, connection)
+        if (moved or numbers != lock._slots
+                or _clock.left(deadline, now) > _clock.left(lock._deadline, now)):
             # Whole, never one clock of each: both must have been promised together.
             lock._deadline = deadline
         lock._slots = numbers  # these and no others from now on (docs/protocol.md, section 10)
@@ -352,5 +355,4 @@ class Keeper:
             lock._token = token
         lock._last_error = None
         lock._failures = 0
-        self._bindings.made(lock, connection)
         self._schedule(lock, lock._binding != (self._failover.connection if lock._binding else 0))

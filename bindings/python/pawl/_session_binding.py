@@ -43,11 +43,14 @@ class SessionBindings:
         lock._first_connection = lock._binding = number
         self._locks[lock] = None
 
-    def made(self, lock: Kept, number: int) -> None:
-        """An extension under that number was accepted."""
-        if lock._binding and number > lock._binding:
+    def made(self, lock: Kept, number: int) -> bool:
+        """An extension under that number was accepted. Returns whether the lock has moved there
+        from an earlier connection: then only this answer counts."""
+        moved = bool(lock._binding) and number > lock._binding
+        if moved:
             lock._binding = number
             self.settle()
+        return moved
 
     def _dependent(self, number: int) -> Optional[Kept]:
         """A lock that would, or could, end with that connection while somebody still trusts it: it

@@ -40,6 +40,15 @@ class Bound(ScriptedCase):
         await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held and lock.error is None)
 
+    async def test_what_the_next_connection_is_told_counts_though_it_is_less(self):
+        one = Script(acquire=lambda p: GRANT)
+        two = Script(extend=lambda p: {"locks": [{"valid_ms": 3000, "token": 5}]})
+        lock = await self.lock(one, two)
+        one.writers[0].close()
+        await self.until(lambda: lock._binding == 2)
+        self.assertTrue(lock.held)
+        self.assertLessEqual(lock.valid, 3.0)
+
     async def test_extensions_over_the_connection_that_it_is_bound_to_name_no_bond(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=500),
                      extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})

@@ -178,6 +178,8 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		op->best_token = m->token > op->best_token ? m->token : op->best_token;
+		v->binding = m->terms.binding;
+		op->terms.binding = v->binding > op->terms.binding ? v->binding : op->terms.binding;
 		v->had_when_asked = v->had_when_asked || has_whole(op, m);
 		if (terms_semaphore(&m->terms)) {
 			take_numbers(op, v, m);

@@ -1,5 +1,5 @@
 /* extend_repair.c: sends the record of a lock that is extended to the masters that lack it, or have
- * it under an earlier token (section 2, Extend). */
+ * it under an earlier token or session binding (section 2, Extend). */
 #include "operations.h"
 #include "extend.h"
 
@@ -22,6 +22,7 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 	if (op->votes[index].state == VOTE_ASKED) {
 		op->votes[index].state = behind ? VOTE_BEHIND : VOTE_LEARNING;
 		op->votes[index].repaired = m.token;
+		op->votes[index].binding = m.terms.binding;
 	}
 }
 
@@ -40,13 +41,19 @@ bool extend_any_has(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* A repeat of the acquire may have brought a token to fewer than q masters. Such a token is not
- * answered before the masters below it have been sent the record with it (section 2, Extend). */
+static bool is_behind(const struct op *op, const struct vote *v) {
+	return v->token < op->best_token || v->binding < op->terms.binding;
+}
+
+/* A repeat of the acquire may have brought a token to fewer than q masters, and masters may have
+ * missed that the holder has moved to another connection. Neither counts before the masters that
+ * are behind have been sent the record with it (section 2, Extend). */
 void extend_raise_behind(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
-		if (((EXTEND_ACCEPTED >> v->state) & 1) && v->token < op->best_token) {
-			COUNT(core, extend_behind);
+		if (((EXTEND_ACCEPTED >> v->state) & 1) && is_behind(op, v)) {
+			core->counts[v->token < op->best_token ? COUNT_extend_behind
+				: COUNT_extend_behind_binding]++;
 			v->state = v->state == VOTE_HAD ? VOTE_BEHIND : VOTE_NEED;
 		}
 	}
@@ -58,7 +65,8 @@ void extend_raise_behind(struct core *core, struct op *op) {
 }
 
 static bool wants_record(const struct op *op, const struct vote *v) {
-	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND && v->repaired < op->best_token);
+	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND &&
+		(v->repaired < op->best_token || v->binding < op->terms.binding));
 }
 
 /* Sends the record to the masters that want it: from this node's table, or from a master that has

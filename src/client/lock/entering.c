@@ -182,13 +182,15 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
 	held->entered++;
-	session_binding_made(held, held->client->connection_number);
+	const bool moved = session_binding_made(held, held->client->connection_number);
 	/* The node has granted other numbers than those that a part of the program already works
 	 * with. The handle keeps its own numbers, with the deadline for which they were granted
 	 * (docs/protocol.md, section 10: a record gives up none of its numbers while it lives). */
 	if (!grant->crossed && permits_equal(slots, held->slots)) {
 		held->token = grant->token > held->token ? grant->token : held->token;
-		lock_take_grant(held, grant->deadline, slots);
+		lock_take_grant(held, grant->deadline, slots, moved);
+	} else if (moved && instant_distrusted(held->deadline, grant->deadline)) {
+		lock_take_grant(held, grant->deadline, held->slots, true);
 	}
 }
 

@@ -157,11 +157,15 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 
 /* Takes over the whole deadline, never one clock of each, because a node has promised both clocks
  * together. If the numbers change, takes over the deadline for which they were granted, even if it
- * is earlier, because nobody has promised the new numbers for as long as the old ones. */
-void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots) {
+ * is earlier, because nobody has promised the new numbers for as long as the old ones. If the lock
+ * has moved to another connection, too: masters that have not heard of that drop it when the
+ * earlier connection is closed (docs/protocol.md, Release on disconnect). */
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots,
+	bool moved) {
 	struct instant now = client_core_now(lock->client);
 	bool others = !permits_none(slots) && !permits_equal(slots, lock->slots);
-	if (others || instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
+	if (others || moved ||
+		instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
 		lock->deadline = deadline;
 		lock_watch(lock);
 	}
@@ -171,14 +175,14 @@ void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct per
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
 	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
+	const bool moved = session_binding_made(lock, connection_number);
 	/* From now on the lock has these numbers and no others (docs/protocol.md, section 10). */
-	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots);
+	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots, moved);
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
 	}
 	lock->last_error = 0;
 	lock->failures = 0;
-	session_binding_made(lock, connection_number);
 	lock_schedule(lock, session_binding_wanted(lock));
 	if (lock->on_renewed) {
 		lock->client->callbacks++;

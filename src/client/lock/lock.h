@@ -130,8 +130,10 @@ static inline bool permits_equal(struct permits a, struct permits b) {
 }
 /* Returns the numbers as a set. */
 struct permits lock_slots_of(const uint32_t *slots, size_t count);
-/* Notes that the lock was granted for longer, or for other permit numbers. */
-void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots);
+/* Notes that the lock was granted for longer, or for other permit numbers, or under the next
+ * connection (`moved`). */
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots,
+	bool moved);
 /* lock_new makes a lock as the options say, which is not held yet. It returns 0 or an error of
  * pawl_watch_start. lock_begin takes what was granted for the lock over the present connection. It
  * returns true and the handle that stands for the lock now; this is another handle if the lock_id

@@ -146,10 +146,12 @@ bool session_binding_wanted(const struct pawl_lock *lock) {
 	return lock->binding && lock->bound_connection != lock->client->connection_number;
 }
 
-void session_binding_made(struct pawl_lock *lock, unsigned connection_number) {
-	if (lock->binding && connection_number > lock->bound_connection) {
+bool session_binding_made(struct pawl_lock *lock, unsigned connection_number) {
+	const bool moved = lock->binding && connection_number > lock->bound_connection;
+	if (moved) {
 		lock->bound_connection = connection_number;
 		/* A retained connection may be closed now. */
 		client_core_kick(lock->client);
 	}
+	return moved;
 }

@@ -26,7 +26,8 @@ void session_binding_turn(struct pawl *client);
 void session_binding_begin(struct pawl_lock *lock);
 /* Returns whether the lock is bound to another connection than the present one. */
 bool session_binding_wanted(const struct pawl_lock *lock);
-/* An extension under the number of that connection was accepted. */
-void session_binding_made(struct pawl_lock *lock, unsigned connection_number);
+/* The lock was answered under the number of that connection. Returns true if it has moved there from
+ * an earlier one: then only this answer counts. */
+bool session_binding_made(struct pawl_lock *lock, unsigned connection_number);
 
 #endif

@@ -170,6 +170,10 @@ bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t mas
  * takes the lock for its own. */
 void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t lock,
 	struct instant deadline, uint64_t token);
+/* The holder has moved to another connection: from now on it trusts this answer, and none from
+ * before. */
+void checker_believe_only(struct checker *c, const struct sim_actor *actor, uint32_t lock,
+	struct instant deadline, uint64_t token);
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock);
 /* Some lock_id of the key is believed now. */
 bool checker_believed(const struct checker *c, uint32_t key);

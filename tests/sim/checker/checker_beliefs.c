@@ -102,6 +102,15 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	checker_begun(c, lock, b->token);
 }
 
+void checker_believe_only(struct checker *c, const struct sim_actor *actor, uint32_t lock,
+	struct instant deadline, uint64_t token) {
+	checker_believe(c, actor, lock, deadline, token);
+	struct granted *b = granted_of(checker_key(c, c->locks[lock].key), actor, lock);
+	if (b) {
+		b->deadline = deadline;
+	}
+}
+
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock) {
 	struct granted *b = granted_of(checker_key(c, c->locks[lock].key), actor, lock);
 	if (b && !b->over) {

@@ -16,6 +16,33 @@ static void idle(struct caller *c) {
 	c->lock = TRACE_NONE;
 }
 
+/* docs/protocol.md, Release on disconnect: an answer under a later connection takes the place of
+ * those under earlier ones, which count no more. Returns whether this one counts. */
+static bool believe(struct caller *c, const struct pending *p, bool held, struct instant deadline,
+	uint64_t token) {
+	struct run *run = c->run;
+	const struct instant now = sim_actor_clock(run->sim, &c->actor);
+	const bool moves = held && p->binding > c->named;
+	if (held && p->binding < c->named) {
+		run->counts[RUN_EARLIER_CONNECTION]++;
+		return false;
+	}
+	if (moves) {
+		run->counts[RUN_MOVED_SHORTER] += instant_left_short(now, deadline) <
+			instant_left_short(now, c->deadline);
+		checker_believe_only(run->checker, &c->actor, p->lock, deadline, token);
+	} else {
+		checker_believe(run->checker, &c->actor, p->lock, deadline, token);
+	}
+	checker_binding_held(run->checker, p->lock, p->binding);
+	if (!held || moves ||
+		instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
+		c->deadline = deadline;
+	}
+	c->named = p->binding;
+	return true;
+}
+
 static void acquired(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
 	struct instant now = sim_actor_clock(run->sim, &c->actor),
@@ -44,15 +71,12 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 		}
 		return;
 	}
-	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
-	checker_binding_held(run->checker, p->lock, p->binding);
 	bool held = c->state == CALLER_HOLDING && !instant_distrusted(now, c->deadline);
-	if (!held || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
-		c->deadline = deadline;
+	if (!believe(c, p, held, deadline, r->token)) {
+		return;
 	}
 	c->numbers = held ? permits_or(c->numbers, r->terms.set) : r->terms.set;
 	c->state = CALLER_HOLDING;
-	c->named = p->binding > c->named || !held ? p->binding : c->named;
 	c->token = r->token > c->token ? r->token : c->token;
 	if (r->waited > c->lease / 2) {
 		/* So that the drift over the waiting time does not use up the lease. */
@@ -114,15 +138,10 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		 * they may close it at any time. */
 		return;
 	}
-	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
-	if (own) {
-		checker_binding_held(run->checker, p->lock, p->binding);
-		if (past ||
-			instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
-			c->deadline = deadline;
-		}
+	if (!own) {
+		checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
+	} else if (believe(c, p, !past, deadline, r->token)) {
 		c->token = r->token > c->token ? r->token : c->token;
-		c->named = p->binding > c->named ? p->binding : c->named;
 		c->numbers = r->terms.set;
 	}
 }

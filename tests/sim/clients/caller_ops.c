@@ -121,18 +121,20 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		caller_connect(c, false);
 	}
 	/* Over another connection than the one that the lock is bound to, it asks as a caller that
-	 * does not keep the deadline. */
+	 * does not keep the deadline. Over the one that it is bound to, some name none. */
+	uint32_t binding = 0;
 	if (lock == c->lock && caller_bound(c)) {
-		r.binding = c->connections;
-		caller_info(run, lock)->binding_top = r.binding > caller_info(run,
-			lock)->binding_top ? r.binding : caller_info(run, lock)->binding_top;
-		r.deadline_kept = kept = kept && c->named == c->connections;
+		binding = c->connections;
+		caller_info(run, lock)->binding_top = binding > caller_info(run,
+			lock)->binding_top ? binding : caller_info(run, lock)->binding_top;
+		r.deadline_kept = kept = kept && c->named == binding;
+		r.binding = c->named == binding && (c->number + lock) % 4 < 2 ? 0 : binding;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number,
 		.key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
 		.kept = kept, .binding = r.binding, .numbers = r.terms.set };
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept,
-		.binding = r.binding }, &op);
+		.binding = binding }, &op);
 }
 
 void caller_update(struct caller *c, uint32_t lock) {

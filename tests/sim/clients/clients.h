@@ -54,7 +54,8 @@ struct pending {
 	struct instant deadline;
 	uint64_t token;
 	struct permits numbers;
-	/* The session binding that the request named. */
+	/* The number of the connection that the request went over, if its lock ends with a
+	 * connection. */
 	uint32_t binding;
 };
 
@@ -156,8 +157,9 @@ struct grouper {
 	 * wants. */
 	uint64_t set, sets[4];
 	struct instant sent[4];
-	/* The session binding that the request named. */
-	uint32_t bindings[4];
+	/* The session bindings that the requests named, and the greatest one under which an answer
+	 * counted. */
+	uint32_t bindings[4], named;
 };
 
 #define LATECOMERS_MAX 4

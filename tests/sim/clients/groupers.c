@@ -191,7 +191,12 @@ static void held(struct grouper *g, const struct sim_reply *reply, struct instan
 		/* The locks were given up: nobody believes in them, as long as no answer counts. */
 		return;
 	}
-	run->counts[RUN_GROUP_TWICE] += g->state == GROUPER_HOLDING;
+	const bool again_held = g->state == GROUPER_HOLDING;
+	run->counts[RUN_GROUP_TWICE] += again_held;
+	if (again_held && binding < g->named) {
+		run->counts[RUN_EARLIER_CONNECTION]++;
+		return;
+	}
 	if (instant_distrusted(sim_actor_clock(run->sim, &g->actor), deadline)) {
 		if (g->state == GROUPER_ASKING && open_requests(g) == 0) {
 			release_all(g);
@@ -201,10 +206,11 @@ static void held(struct grouper *g, const struct sim_reply *reply, struct instan
 	run->counts[RUN_GROUP_HELD] += g->state == GROUPER_ASKING;
 	g->state = GROUPER_HOLDING;
 	for (uint32_t i = 0; i < g->count; i++) {
-		checker_believe(run->checker, &g->actor, g->locks[i], deadline,
-			reply->got[i].token);
+		(again_held && binding > g->named ? checker_believe_only : checker_believe)(
+			run->checker, &g->actor, g->locks[i], deadline, reply->got[i].token);
 		checker_binding_held(run->checker, g->locks[i], binding);
 	}
+	g->named = binding;
 	again(g, run_scale(run, SPAN_MS, g->lease));
 }
 

@@ -35,6 +35,24 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	rig_close(&r);
 }
 
+/* Masters that have not heard of the next connection drop the lock when the earlier one is closed,
+ * so nothing that was answered under that one counts any more. */
+static void what_the_next_connection_is_told_counts_though_it_is_less(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options o = options_of(&h, true);
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	r.nodes[1].valid_permille = 300;
+	fake_hang_up(&r.nodes[0]);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].bindings[0], 2);
+	assert_int_equal(h.lost, 0);
+	assert_true(pawl_lock_valid_ms(h.lock) > 0 && pawl_lock_valid_ms(h.lock) <= 3000);
+	rig_close(&r);
+}
+
 static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another(
 	void **state) {
 	(void)state;
@@ -297,6 +315,7 @@ static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
+		cmocka_unit_test(what_the_next_connection_is_told_counts_though_it_is_less),
 		cmocka_unit_test(
 		a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another),
 		cmocka_unit_test(

@@ -289,6 +289,46 @@ static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t bi
 	return stage_do(s, node, r);
 }
 
+/* An extension that names no connection, over whatever connection it comes. */
+static int extend_plainly(struct stage *s, uint32_t node) {
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	r.deadline_kept = true;
+	return stage_do(s, node, r);
+}
+
+/* X moves from n1's connection to one of n2's, which n1 does not hear of. It goes on by n1 and n2.
+ * Then it is told at n1 that the first connection is closed. */
+static void an_extension_brings_the_later_connection_to_the_masters_that_it_rests_on(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 1, 0, MESSAGE_EXTEND, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+	stage_lose(s, 1, 0, MESSAGE_EXTEND, false);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	stage_lose(s, 1, 2, MESSAGE_LEARN, true);
+	assert_int_equal(extend_plainly(s, 1), PAWL_OK);
+	(void)closed(s, 0, 1, 1);
+	assert_true(has(s, 0));
+}
+
+/* The same where the coordinator has no record to send: it asks the master that has the later
+ * connection for it. */
+static void nor_where_the_coordinator_does_not_know_of_it(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 1, 0, MESSAGE_EXTEND, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	stage_lose(s, 1, 2, MESSAGE_RELEASE, true);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+	stage_lose(s, 0, 1, MESSAGE_EXTEND, true);
+	assert_int_equal(extend_plainly(s, 0), PAWL_OK);
+	(void)closed(s, 0, 1, 1);
+	assert_true(has(s, 0));
+}
+
 /* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and
  * goes. */
 static void move_and_die(struct stage *s, uint32_t binding) {
@@ -342,6 +382,8 @@ int main(void) {
 		NAMED(of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order),
 		NAMED(a_copy_that_is_learned_brings_a_later_connection),
 		NAMED(a_downgraded_lock_still_ends_with_its_connection),
+		NAMED(an_extension_brings_the_later_connection_to_the_masters_that_it_rests_on),
+		NAMED(nor_where_the_coordinator_does_not_know_of_it),
 		NAMED(a_node_that_the_holder_has_left_does_not_vouch_for_its_lock),
 		NAMED(nor_when_it_is_bound_there_again),
 		NAMED(nor_for_a_lock_that_was_bound_later),
