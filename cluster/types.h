@@ -15,6 +15,11 @@ struct id128 {
 	uint8_t b[16];
 };
 
+/* Compares as memcmp does. */
+static inline int id128_compare(struct id128 a, struct id128 b) {
+	return memcmp(a.b, b.b, sizeof a.b);
+}
+
 static inline bool id128_equal(struct id128 a, struct id128 b) {
 	return memcmp(a.b, b.b, sizeof a.b) == 0;
 }

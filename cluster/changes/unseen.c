@@ -131,7 +131,12 @@ static bool excludes(const struct record *r, const struct record *other) {
  * the same token. */
 static bool stands_here(const struct key *key, const struct record *but, const struct record *r,
 	bool higher) {
-	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
+	const struct id128 none = { { 0 } };
+	const struct terms terms = record_terms(r);
+	/* Of a key with an index, most answers are known without a look at the records. */
+	const bool any = key && (key_index(key) == NULL ||
+		index_excludes(key_index(key), none, &terms));
+	for (const struct record *other = any ? key->held : NULL; other; other = other->next) {
 		if (other != but && (other->token > r->token) == higher && excludes(other, r)) {
 			return true;
 		}

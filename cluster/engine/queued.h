@@ -70,6 +70,8 @@ struct key_more {
 	struct tree_node *parked;
 	/* struct op: local waits for a change of the key. */
 	struct list waits;
+	/* The index over the records of a key that has many; or NULL. */
+	struct record_index *index;
 	/* How many entries the queue has. */
 	uint32_t waiters;
 	uint32_t parked_count;

@@ -149,6 +149,8 @@ struct place {
 	uint32_t peer;
 };
 
+#include "record_index.h"
+
 #include "queued.h"
 
 /* The digests that masters compare are of leaves, which are in groups (section 7, Anti-entropy). */

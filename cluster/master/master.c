@@ -214,11 +214,11 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		key_add_record(core, key, r);
 	} else {
 		if (brings_value(r, m)) {
-			struct record **link = key_link(key, m->lock_id);
-			if (!record_set_value(core, link, m->value)) {
+			struct record *moved = key_set_value(core, key, r, m->value);
+			if (moved == NULL) {
 				return false;
 			}
-			r = *link;
+			r = moved;
 			r->wrote = m->ballot;
 			written = true;
 		}

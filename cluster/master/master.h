@@ -168,7 +168,7 @@ bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id
 
 /* Picks up to `most` of the key's records in the order of their lock_ids, and returns how many. It
  * begins after the lock_id that `m` names, or from the beginning where m->number is 0. *left: how
- * many records there are from there on, with those that are picked. */
+ * many records there are from there on, with those that are picked, or more than are picked. */
 uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
 	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
 

@@ -22,10 +22,7 @@ static struct telling telling_of(const struct key *key) {
 		(key->more ? key->more->parked_count : 0);
 	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX,
 		room = PARTS_MAX - told;
-	uint32_t records = 0;
-	for (const struct record *r = key->held; r; r = r->next) {
-		records++;
-	}
+	const uint32_t records = key_count(key, UINT32_MAX);
 	struct telling t = { .records = records < room ? records : room,
 		.records_rest = records > room, .requests_rest = told < requests };
 	t.all = t.records + told;

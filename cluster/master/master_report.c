@@ -5,23 +5,31 @@
  * fills neither a link nor a coordinator's memory. */
 #include "master.h"
 
-static int by_lock_id(const struct record *a, struct id128 b) {
-	return memcmp(a->lock_id.b, b.b, sizeof b.b);
+static uint32_t pick_indexed(const struct record_index *x, const struct message *m, uint32_t most,
+	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left) {
+	const struct record *r = m->number > 0 ? index_after(x, m->lock_id) : index_first(x);
+	uint32_t count = 0;
+	for (; r && count < most; r = index_after(x, r->lock_id)) {
+		piece[count++] = r;
+	}
+	*left = count + (r != NULL);
+	return count;
 }
 
-/* Picks the first records in the order of their lock_ids, from the one after the cursor in `m` on.
- * *left: how many there are from there on. */
 uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
 	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left) {
+	if (key && key_index(key)) {
+		return pick_indexed(key_index(key), m, most, piece, left);
+	}
 	uint32_t count = 0;
 	*left = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		if (m->number > 0 && by_lock_id(r, m->lock_id) <= 0) {
+		if (m->number > 0 && id128_compare(r->lock_id, m->lock_id) <= 0) {
 			continue;
 		}
 		(*left)++;
 		uint32_t at = count;
-		while (at > 0 && by_lock_id(piece[at - 1], r->lock_id) > 0) {
+		while (at > 0 && id128_compare(piece[at - 1]->lock_id, r->lock_id) > 0) {
 			at--;
 		}
 		if (at == most) {

@@ -70,7 +70,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		clock_refused(core, from, m->ballot.clock, m->key);
 		counted_key_missed(core, m->key);
 	} else if (answer.status == STATUS_OK) {
-		struct record **at = key_link(key, m->lock_id), *r = *at;
+		struct record *r = key_record(key, m->lock_id), *moved;
 		answer.prepared = r->prepared;
 		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 ||
 			preparing_busy(core, r, from, m->round)) {
@@ -80,11 +80,11 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 				answer.prepared.clock = r->noted;
 			}
 			unwritten_refused(core, key, r, m->ballot);
-		} else if (!record_set_value(core, at, m->value)) {
+		} else if ((moved = key_set_value(core, key, r, m->value)) == NULL) {
 			answer.status = STATUS_FULL;
 			unwritten_refused(core, key, r, m->ballot);
 		} else {
-			r = *at;
+			r = moved;
 			r->wrote = r->prepared = m->ballot;
 			clock_raise(core, m->ballot.clock);
 			record_changed(core, key, r, RECORD_WRITTEN);

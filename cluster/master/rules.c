@@ -49,11 +49,8 @@ static enum status rule_held(const struct key *key, struct id128 lock_id,
 
 /* Section 9: the number of holders that may share a key is limited. */
 static enum status rule_room(const struct core *core, const struct key *key) {
-	uint32_t holders = 0;
-	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		holders++;
-	}
-	return holders < core->limits.holders_per_key ? STATUS_OK : STATUS_FULL;
+	const uint32_t most = core->limits.holders_per_key;
+	return key == NULL || key_count(key, most) < most ? STATUS_OK : STATUS_FULL;
 }
 
 /* Section 9: tokens and ballots far above the clock are refused, not adopted. */
@@ -146,10 +143,8 @@ static enum status rule_order(const struct core *core, const struct key *key,
 		? key->promise : NULL;
 	bool known = own && permits_within(m->terms.set, record_set(own));
 	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
-	for (const struct record *r = own && m->token > own->token ? key->held : NULL; r;
-		r = r->next) {
-		floor = r != own && r->token > floor ? r->token : floor;
-	}
+	const uint64_t others = own && m->token > own->token ? key_highest_token(key, own) : 0;
+	floor = others > floor ? others : floor;
 	return m->token > floor ? STATUS_OK : STATUS_STALE;
 }
 

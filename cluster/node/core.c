@@ -16,6 +16,7 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->waiters = (uint32_t)or_default(from->waiters, 100000);
 	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
 	to->holders_per_key = (uint32_t)or_default(from->holders_per_key, 1000);
+	to->indexed = (uint32_t)or_default(from->indexed, 32);
 	to->report_first = (uint32_t)or_default(from->report_first, 8);
 	to->report_piece = (uint32_t)or_default(from->report_piece, 32);
 	to->report_value = (uint32_t)or_default(from->report_value, 256);

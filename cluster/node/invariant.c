@@ -65,6 +65,38 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	s->waiters += waiters;
 }
 
+/* What the index says of a lock_id is what a look at each record says. */
+static void check_sums(const struct key *key, const struct record *r, struct id128 lock_id) {
+	struct key plain = *key;
+	plain.more = NULL;
+	bool room, plain_room;
+	const struct terms all[] = { record_terms(r), { .of = SHARE_EXCLUSIVE },
+		{ .of = SHARE_SHARED } };
+	const struct permits taken = key_taken(key, lock_id, r->of, &room),
+		plain_taken = key_taken(&plain, lock_id, r->of, &plain_room);
+	CHECK(memcmp(&taken, &plain_taken, sizeof taken) == 0 && room == plain_room);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		CHECK(key_other(key, lock_id, &all[i]) == key_other(&plain, lock_id, &all[i]));
+	}
+	CHECK(key_other_exclusive(key, lock_id) == key_other_exclusive(&plain, lock_id));
+	CHECK(key_record(key, lock_id) == key_record(&plain, lock_id));
+	CHECK(key_highest_token(key, r) == key_highest_token(&plain, r));
+	CHECK(key_numbered(key, r->of) == key_numbered(&plain, r->of));
+	CHECK(key_contested(key) == key_contested(&plain));
+}
+
+static void check_index(const struct key *key) {
+	index_check(key);
+	for (const struct record *r = key->held; r; r = r->next) {
+		struct id128 other = r->lock_id;
+		other.b[15] ^= 1;
+		check_sums(key, r, r->lock_id);
+		if (r == key->held) {
+			check_sums(key, r, other);
+		}
+	}
+}
+
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
 	/* A lock_id that is held has no promise. */
 	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id));
@@ -83,6 +115,9 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 			const struct terms terms = record_terms(other);
 			exclude = exclude || record_excludes(r, &terms);
 		}
+	}
+	if (key_index(key)) {
+		check_index(key);
 	}
 	/* key_contested, which makes one pass, agrees with the definition. */
 	CHECK(exclude == key_contested(key));
@@ -119,7 +154,7 @@ static void check_staging(const struct core *core) {
 			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			CHECK(&core->store.tables[key->table] == t && key->promise == NULL &&
-				key->more == NULL && key->held);
+				(key->more == NULL || key_index(key)) && key->held);
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;

@@ -44,11 +44,11 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 static bool merge_value(struct core *core, struct key *key, struct record **r,
 	const struct message *m) {
 	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
-		struct record **at = key_link(key, m->lock_id);
-		if (!record_set_value(core, at, m->value)) {
+		struct record *moved = key_set_value(core, key, *r, m->value);
+		if (moved == NULL) {
 			return false;
 		}
-		*r = *at;
+		*r = moved;
 		(*r)->wrote = m->ballot;
 	}
 	(*r)->prepared = ballot_later((*r)->prepared, ballot_later(m->prepared, m->ballot));

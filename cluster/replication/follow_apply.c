@@ -6,12 +6,12 @@
 /* Finds or makes the record, with the message's owner, value and terms. NULL: there is no memory.
  * style: record, because follow_record says so when everything is as the master says. */
 static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
-	struct record **at = key_link(key, m->lock_id), *r = *at;
+	struct record *r = key_record(key, m->lock_id);
 	if (r && slice_equal(record_owner(r), m->owner) &&
 		slice_equal(record_identity(r), m->identity) &&
 		slice_equal(record_label(r), m->label) && r->terms_size == terms_rest(&m->terms)) {
 		bool same = ballot_compare(r->wrote, m->ballot) == 0;
-		return same || record_set_value(core, at, m->value) ? *at : NULL;
+		return same ? r : key_set_value(core, key, r, m->value);
 	}
 	struct record *fresh = record_new(core, m);
 	if (fresh == NULL) {
@@ -42,7 +42,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		t->latest = instant_later(t->latest, r->end);
 		/* The new end may be earlier than the old one. */
-		timer_stop(core, &key->timer);
+		key_ends_earlier(core, key, r);
 		record_changed(core, key, r, RECORD_FOLLOWED);
 	}
 	if (key) {

@@ -93,6 +93,9 @@ static void change(struct core *core, const struct key *key, struct record *r, u
 
 void digest_record(struct core *core, const struct key *key, struct record *r) {
 	change(core, key, r, hash_of(r));
+	if (key_index(key)) {
+		index_token(key_index(key), r);
+	}
 }
 
 void digest_drop_record(struct core *core, const struct key *key, struct record *r) {

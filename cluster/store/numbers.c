@@ -4,6 +4,9 @@
 #include "store.h"
 
 bool key_numbered(const struct key *key, uint16_t of) {
+	if (key_index(key)) {
+		return terms_of_numbers(of) && index_all_of(key_index(key), of);
+	}
 	for (const struct record *r = key->held; r; r = r->next) {
 		if (r->of != of) {
 			return false;

@@ -52,6 +52,55 @@ void finish_end(struct core *core, struct table *t);
 /* Finishes the records of the next buckets. */
 void finish_sweep(struct core *core);
 
+/* ---- index.c ---- */
+
+/* Returns the index of the key; NULL: it has none. */
+static inline struct record_index *key_index(const struct key *key) {
+	return key->more ? key->more->index : NULL;
+}
+/* The first record of the key is new. This adds it to the index, or makes the index if there are
+ * enough records. */
+void index_added(struct core *core, struct key *key);
+/* Takes out of the index a record that was taken out of the key, but still leads on to the next. */
+void index_drop(struct core *core, struct key *key, const struct record *r);
+/* Frees the index, and leaves the records alone. */
+void index_free(struct core *core, struct key *key);
+/* The record has moved in memory. */
+void index_moved(struct record_index *x, struct record *r);
+/* The record, or a part of it, may end earlier than before. */
+void index_ends_earlier(struct record_index *x, const struct record *r);
+/* The token of the record may have changed. */
+void index_token(struct record_index *x, const struct record *r);
+/* Adds the terms of a record to the sums, or takes them away. */
+void index_count(struct record_index *x, const struct record *r, bool more);
+/* Returns the record of the lock_id, or NULL; and the pointer that points at a record. */
+struct record *index_record(const struct record_index *x, struct id128 lock_id);
+struct record **index_link(struct key *key, const struct record *r);
+/* Return the first record in the order of the lock_ids, and the first one behind a lock_id. NULL:
+ * there is none. */
+struct record *index_first(const struct record_index *x);
+struct record *index_after(const struct record_index *x, struct id128 lock_id);
+/* Returns the first record, or the first one behind `behind`, of which something may have ended.
+ * NULL: there is none. */
+struct record *index_due(const struct core *core, struct record_index *x,
+	const struct record *behind);
+/* Returns when the first record or permit number ends. */
+struct instant index_first_end(struct record_index *x);
+/* Returns the highest token of all records but one, which may be NULL. */
+uint64_t index_highest_token(const struct record_index *x, const struct record *but);
+/* Tells whether all records are of this mode (terms.of). */
+bool index_all_of(const struct record_index *x, uint16_t of);
+/* Tells the same as key_contested; `of` is the mode of any of the records. */
+bool index_contested(const struct record_index *x, uint16_t of);
+/* Returns the same as key_taken. */
+struct permits index_taken(const struct record_index *x, struct id128 lock_id, uint32_t of,
+	bool *room);
+/* Tells whether a record of another lock_id excludes these terms, and whether one is exclusive. */
+bool index_excludes(const struct record_index *x, struct id128 lock_id, const struct terms *terms);
+bool index_other_exclusive(const struct record_index *x, struct id128 lock_id);
+/* CHECKs the index of a key that has one. */
+void index_check(const struct key *key);
+
 /* ---- lacked.c ---- */
 
 /* The lock_id, or a permit number of it, has not been here since `at`. */
@@ -137,8 +186,8 @@ struct record *record_new(struct core *core, const struct message *m);
 struct record *record_with_value(struct core *core, struct slice value);
 /* Frees a record that belongs to no key. It may be NULL. */
 void record_free(struct core *core, struct record *r);
-/* Puts a new value in the place of the old one. False: no memory. The record may move; *at is the
- * pointer to it. */
+/* Puts a new value in the place of the old one. False: no memory. The record, which belongs to no
+ * key, may move; *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
 /* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
  * ballots. */
@@ -258,8 +307,12 @@ struct key_more *table_more(struct core *core, struct key *key);
 bool table_expire(struct core *core, struct key *key);
 /* Returns the key's record of the lock_id, or NULL. */
 struct record *key_record(const struct key *key, struct id128 lock_id);
-/* Returns the pointer that points at that record, or at nothing. */
-struct record **key_link(struct key *key, struct id128 lock_id);
+/* Puts a new value in the place of the record's old one. NULL: no memory. The record may move, and
+ * is returned. */
+struct record *key_set_value(struct core *core, struct key *key, struct record *r,
+	struct slice value);
+/* Returns how many records the key has, or `most` if there are more. */
+uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record to the key, which owns it from then on. The caller settles the key. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
 /* Drops a record and frees it. The caller settles the key. */
@@ -267,6 +320,8 @@ void key_drop_record(struct core *core, struct key *key, struct record *r);
 /* The record ends when `left` nanoseconds have passed, at the latest. The caller settles the
  * key. */
 void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left);
+/* The record may end earlier than before. The caller settles the key. */
+void key_ends_earlier(struct core *core, struct key *key, const struct record *r);
 /* The records of the key have changed. `before` says whether it was contested before that. */
 void key_note_contested(struct core *core, const struct key *key, bool before);
 /* Makes a promise of the key to this lock_id, which notes the clock. The caller fills in the rest,
@@ -281,6 +336,8 @@ void key_drop_promise(struct core *core, struct key *key);
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);
 /* Returns an exclusive record of another lock_id, or NULL. */
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
+/* Returns the highest token of all records of the key but one. */
+uint64_t key_highest_token(const struct key *key, const struct record *but);
 /* Tells whether two records of the key exclude each other. */
 bool key_contested(const struct key *key);
 /* Returns the permits that records of other lock_ids have. *room is false if one of them excludes

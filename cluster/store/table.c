@@ -94,7 +94,14 @@ static bool awaited(const struct key *key) {
 }
 
 static void free_more(struct core *core, struct key *key) {
-	if (key->more && !awaited(key)) {
+	if (key->more == NULL) {
+		return;
+	}
+	/* A key whose count goes up and down a little keeps its index. */
+	if (key->more->index && key->more->index->count < (core->limits.indexed + 1) / 2) {
+		index_free(core, key);
+	}
+	if (!awaited(key) && key->more->index == NULL) {
 		alloc_free(&core->alloc, key->more, sizeof *key->more);
 		key->more = NULL;
 	}
@@ -107,6 +114,11 @@ void table_wake(struct core *core, struct key *key) {
 		return;
 	}
 	struct instant first = key->promise ? key->promise->end : key->held->end;
+	if (key_index(key) && key->held) {
+		const struct instant end = index_first_end(key_index(key));
+		timer_at(core, &key->timer, TIMER_KEY, end.boot < first.boot ? end : first);
+		return;
+	}
 	for (const struct record *r = key->held; r; r = r->next) {
 		const struct lapsing l = record_lapsing(r);
 		first = r->end.boot < first.boot ? r->end : first;
@@ -132,14 +144,15 @@ bool table_settle(struct core *core, struct key *key) {
 }
 
 bool table_expire(struct core *core, struct key *key) {
+	struct record_index *x = key_index(key);
 	bool ended = false;
 	if (key->promise && instant_expired(core->now, key->promise->end)) {
 		first_lost(core, key->promise->lock_id, key->promise->first);
 		key_drop_promise(core, key);
 		ended = true;
 	}
-	for (struct record *r = key->held, *next; r; r = next) {
-		next = r->next;
+	for (struct record *r = x ? index_due(core, x, NULL) : key->held, *next; r; r = next) {
+		next = x ? index_due(core, x, r) : r->next;
 		bool over = instant_expired(core->now, r->end);
 		if (!over && terms_of_numbers(r->of)) {
 			ended = record_run_out(core, key, r) || ended;
@@ -169,6 +182,9 @@ bool table_expire(struct core *core, struct key *key) {
 
 void table_free_key(struct core *core, struct key *key) {
 	timer_stop(core, &key->timer);
+	if (key_index(key)) {
+		index_free(core, key);
+	}
 	while (key->held) {
 		struct record *r = key->held;
 		key->held = r->next;
@@ -257,20 +273,52 @@ void table_swap(struct core *core) {
 
 /* ---- records ---- */
 struct record *key_record(const struct key *key, struct id128 lock_id) {
-	for (struct record *r = key->held; r; r = r->next) {
-		if (id128_equal(r->lock_id, lock_id)) {
-			return r;
-		}
+	struct record *r = key->held;
+	if (r == NULL || id128_equal(r->lock_id, lock_id)) {
+		return r;
 	}
-	return NULL;
+	if (key_index(key)) {
+		return index_record(key_index(key), lock_id);
+	}
+	while ((r = r->next) != NULL && !id128_equal(r->lock_id, lock_id)) {
+	}
+	return r;
 }
 
-struct record **key_link(struct key *key, struct id128 lock_id) {
+/* Returns the pointer that points at the record. */
+static struct record **link_of(struct key *key, const struct record *r) {
 	struct record **at = &key->held;
-	while (*at && !id128_equal((*at)->lock_id, lock_id)) {
+	if (*at != r && key_index(key)) {
+		return index_link(key, r);
+	}
+	while (*at != r) {
 		at = &(*at)->next;
 	}
 	return at;
+}
+
+/* style: record, because whoever sets a value says so. */
+struct record *key_set_value(struct core *core, struct key *key, struct record *r,
+	struct slice value) {
+	struct record **at = link_of(key, r);
+	if (!record_set_value(core, at, value)) {
+		return NULL;
+	}
+	if (key_index(key)) {
+		index_moved(key_index(key), *at);
+	}
+	return *at;
+}
+
+uint32_t key_count(const struct key *key, uint32_t most) {
+	if (key_index(key)) {
+		return key_index(key)->count < most ? key_index(key)->count : most;
+	}
+	uint32_t count = 0;
+	for (const struct record *r = key->held; r && count < most; r = r->next) {
+		count++;
+	}
+	return count;
 }
 
 void key_note_contested(struct core *core, const struct key *key, bool before) {
@@ -291,6 +339,7 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	key->held = r;
 	key_table(core, key)->held_count++;
 	if (several) {
+		index_added(core, key);
 		key_note_contested(core, key, contested);
 		core->counts[COUNT_key_several] += !key_contested(key);
 	}
@@ -299,12 +348,11 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 }
 
 void key_drop_record(struct core *core, struct key *key, struct record *r) {
-	struct record **at = &key->held;
 	bool contested = key_contested(key);
-	while (*at != r) {
-		at = &(*at)->next;
+	*link_of(key, r) = r->next;
+	if (key_index(key)) {
+		index_drop(core, key, r);
 	}
-	*at = r->next;
 	if (key_is_live(core, key)) {
 		core->observers->record_lost(core, key, r,
 			instant_expired(core->now, r->end) ? record_delay(r) : 0);
@@ -325,7 +373,14 @@ void record_shorten(struct core *core, struct key *key, struct record *r, span_n
 	r->end.boot = end.boot < r->end.boot ? end.boot : r->end.boot;
 	r->end.raw = end.raw < r->end.raw ? end.raw : r->end.raw;
 	/* The end is an earlier one now. The caller settles the key. */
+	key_ends_earlier(core, key, r);
+}
+
+void key_ends_earlier(struct core *core, struct key *key, const struct record *r) {
 	timer_stop(core, &key->timer);
+	if (key_index(key)) {
+		index_ends_earlier(key_index(key), r);
+	}
 }
 
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {

@@ -5,6 +5,9 @@
 
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room) {
 	struct permits taken = { { 0, 0 } };
+	if (key && key_index(key)) {
+		return index_taken(key_index(key), lock_id, of, room);
+	}
 	*room = true;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
 		if (!id128_equal(r->lock_id, lock_id)) {
@@ -34,7 +37,9 @@ bool record_excludes(const struct record *r, const struct terms *terms) {
 }
 
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms) {
-	for (struct record *r = key->held; r; r = r->next) {
+	const struct record_index *x = key_index(key);
+	for (struct record *r = x && !index_excludes(x, lock_id, terms) ? NULL : key->held; r;
+		r = r->next) {
 		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
@@ -50,12 +55,22 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 }
 
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) {
-	for (struct record *r = key->held; r; r = r->next) {
+	const struct record_index *x = key_index(key);
+	for (struct record *r = x && !index_other_exclusive(x, lock_id) ? NULL : key->held; r;
+		r = r->next) {
 		if (r->of == SHARE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
 	}
 	return NULL;
+}
+
+uint64_t key_highest_token(const struct key *key, const struct record *but) {
+	uint64_t highest = key_index(key) ? index_highest_token(key_index(key), but) : 0;
+	for (const struct record *r = key_index(key) ? NULL : key->held; r; r = r->next) {
+		highest = r != but && r->token > highest ? r->token : highest;
+	}
+	return highest;
 }
 
 /* Looks at each record once. The key is not contested if all records are shared, or if all have
@@ -66,6 +81,9 @@ bool key_contested(const struct key *key) {
 	}
 	const uint16_t first = key->held->of;
 	struct permits met = { { 0, 0 } };
+	if (key_index(key)) {
+		return index_contested(key_index(key), first);
+	}
 	if (first == SHARE_EXCLUSIVE) {
 		return true;
 	}
@@ -104,7 +122,13 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 	const struct permits set = record_set(r);
 	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0,
 		contested = other && key_contested(key);
+	if (other && key_index(key)) {
+		index_count(key_index(key), r, false);
+	}
 	record_put_terms(r, terms);
+	if (other && key_index(key)) {
+		index_count(key_index(key), r, true);
+	}
 	if (other) {
 		key_note_contested(core, key, contested);
 	}
