@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		.cluster = "prod", .node = "n1", .id = { { 1 } }, .boot = 1 };
 	struct allocator alloc = alloc_libc(NULL);
 	struct peer_hello hello, same;
-	struct peer_terms here = { 0 }, there = { 0 };
+	struct peer_agreement here = { 0 }, there = { 0 };
 	struct buffer b;
 	struct slice body;
 	note_can_be_sent_on(slice_of(data, size));

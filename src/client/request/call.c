@@ -196,7 +196,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) {
 		/* When the call is repeated, the end of an earlier connection must not end the lock
 		 * any more. */
-		wire->present |= CLIENT_HAS_BOND;
+		wire->present |= CLIENT_HAS_BINDING;
 		wire->core.binding = client->connection_number;
 	}
 	int error = client_request_encode(wire, &client->connection.out);

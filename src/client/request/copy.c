@@ -78,7 +78,7 @@ int copy_entry(struct arena *arena, const struct client_entry *from, struct pawl
 	size_t slots = 0;
 	*to = copy_no_entry;
 	int error = copy_texts_of(arena, from, to);
-	error = error ? error : copy_slots(arena, from->mode.slots, &to->slots, &slots);
+	error = error ? error : copy_slots(arena, from->mode.numbers, &to->slots, &slots);
 	to->held = !from->closing;
 	to->token = from->token;
 	to->remaining_ms = from->remaining / SPAN_MS;
@@ -145,12 +145,12 @@ static int copy_got(struct arena *arena, const struct client_response *r, struct
 		_Alignof(struct pawl_got));
 	int error = items ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < r->count; i++) {
-		const struct client_got *from = &r->got[i];
+		const struct client_acquired *from = &r->acquired[i];
 		items[i] = (struct pawl_got){ .lock_id = id_of(from->lock_id), .token = from->token,
 			.mode = copy_mode(from->mode.mode) };
 		error = value_bytes(arena, from->key, &items[i].key);
 		error = error ? error
-			: copy_slots(arena, from->mode.slots, &items[i].slots,
+			: copy_slots(arena, from->mode.numbers, &items[i].slots,
 				&items[i].slot_count);
 	}
 	if (!error) {
@@ -171,7 +171,7 @@ static int copy_extended(struct arena *arena, const struct client_response *r,
 		const struct client_extended *from = &r->extended[i];
 		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token,
 			.acks = from->acks, .valid_ms = from->error ? 0 : from->valid / SPAN_MS,
-			.slots = { from->mode.slots.w[0], from->mode.slots.w[1] } };
+			.slots = { from->mode.numbers.w[0], from->mode.numbers.w[1] } };
 	}
 	to->extended = items;
 	to->extended_count = r->count;
@@ -190,7 +190,7 @@ int copy_lists(struct arena *arena, const struct client_response *r, struct pawl
 	if (!error && r->waiters) {
 		error = copy_waiters(arena, r, to);
 	}
-	if (!error && r->got) {
+	if (!error && r->acquired) {
 		error = copy_got(arena, r, to);
 	}
 	return !error && r->extended ? copy_extended(arena, r, to) : error;

@@ -55,7 +55,7 @@ static uint64_t present_extend(const struct pawl_request *r) {
 	}
 	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE
 		| if_named(r->token, CLIENT_HAS_TOKEN)
-		| if_named(r->slots[0] | r->slots[1], CLIENT_HAS_SLOTS);
+		| if_named(r->slots[0] | r->slots[1], CLIENT_HAS_NUMBERS);
 }
 
 /* The parameters that say what one lock excludes. */
@@ -188,7 +188,7 @@ static void fill_locks(struct request_copy *copy, const struct pawl_request *r,
 		locks[i].lease = lease_of(r->locks[i].lease_ms);
 		locks[i].token = r->locks[i].token;
 		locks[i].binding = r->locks[i].bond;
-		memcpy(locks[i].slots.w, r->locks[i].slots, sizeof(locks[i].slots.w));
+		memcpy(locks[i].numbers.w, r->locks[i].slots, sizeof(locks[i].numbers.w));
 	}
 	copy->wire.locks = locks;
 	copy->wire.lock_count = r->lock_count;

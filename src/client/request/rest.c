@@ -16,7 +16,7 @@ static void on_rested(struct alarm *alarm) {
  * of that time at random, so that calls that were refused together do not come back together. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r) {
 	struct pawl *client = call->client;
-	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_GOT_RETRY_AFTER)) {
+	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_RESULT_RETRY_AFTER)) {
 		return false;
 	}
 	span_ns pause = prng_between(&client->prng, r->retry_after,

@@ -85,7 +85,7 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->mode = copy_mode(r->mode.mode);
 	to->recovering = r->recovering;
 	to->more = r->more;
-	to->age_ms = r->present & CLIENT_GOT_AGE ? r->age / SPAN_MS : -1;
+	to->age_ms = r->present & CLIENT_RESULT_AGE ? r->age / SPAN_MS : -1;
 }
 
 /* Copies the names of the masters that a change has not reached. Names that are not text are left
@@ -159,19 +159,19 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	copy_numbers(r, to);
 	int error = copy_texts(arena, r, to);
 	error = error ? error : copy_lists(arena, r, to);
-	error = error ? error : copy_slots(arena, r->mode.slots, &to->slots, &to->slot_count);
+	error = error ? error : copy_slots(arena, r->mode.numbers, &to->slots, &to->slot_count);
 	error = error ? error : value_text(arena, slice_str(endpoint), &to->endpoint);
-	if (!error && (r->present & CLIENT_GOT_ENTRY)) {
+	if (!error && (r->present & CLIENT_RESULT_ENTRY)) {
 		error = copy_entry(arena, &r->entry, &to->entry);
 		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count
 			: to->entry.holders;
 	}
 	to->entry.contested = r->contested;
-	if (!error && (r->present & CLIENT_GOT_VALUE_SEQ)) {
+	if (!error && (r->present & CLIENT_RESULT_VALUE_SEQ)) {
 		error = copy_seq(arena, r->value_seq, &to->value_seq);
 	}
 	error = error ? error : copy_tree(arena, message, r->error != 0, to);
-	if (!error && (r->present & CLIENT_GOT_KEY)) {
+	if (!error && (r->present & CLIENT_RESULT_KEY)) {
 		error = value_bytes(arena, r->key, &to->key);
 	}
 	error = error ? error : copy_change(arena, to);

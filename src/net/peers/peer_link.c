@@ -64,18 +64,18 @@ static bool peer_link_certified(struct peer_link *link, const struct peer_hello 
 
 static const char *peer_link_judge(struct peer_link *link, struct slice body,
 	struct peer_hello *theirs) {
-	struct peer_terms terms;
+	struct peer_agreement agreement;
 	if (peer_hello_decode(body, theirs) != 0) {
 		return "its first packet is not a hello";
 	}
 	if (!peer_versions_meet(link->hello, theirs)) {
 		return peer_link_versions(link, theirs);
 	}
-	const char *problem = peer_hello_problem(link->hello, theirs, &terms);
+	const char *problem = peer_hello_problem(link->hello, theirs, &agreement);
 	if (problem) {
 		return problem;
 	}
-	link->features = terms.features;
+	link->features = agreement.features;
 	if (!peer_link_certified(link, theirs)) {
 		return link->why;
 	}

@@ -36,7 +36,7 @@ static void driver_reset_links(struct driver *d) {
 
 /* Returns the index that the peer with that name had, or -1. */
 static int driver_find_name(const struct driver *d, const char *name) {
-	for (uint32_t i = 0; i < d->facts.peer_count; i++) {
+	for (uint32_t i = 0; i < d->context.peer_count; i++) {
 		if (strcmp(d->names[i], name) == 0) {
 			return (int)i;
 		}
@@ -44,14 +44,14 @@ static int driver_find_name(const struct driver *d, const char *name) {
 	return -1;
 }
 
-static void driver_read_facts(struct driver *d, uint32_t count) {
+static void driver_read_context(struct driver *d, uint32_t count) {
 	struct core_status status;
 	core_status(d->core, d->last, &status);
-	d->facts.node = d->nodes[core_self(d->core)]->name;
-	d->facts.role = status.state == CORE_OUTSIDE ? "outside"
+	d->context.node = d->nodes[core_self(d->core)]->name;
+	d->context.role = status.state == CORE_OUTSIDE ? "outside"
 		: status.master ? "master" : "replica";
-	d->facts.peers = d->nodes;
-	d->facts.peer_count = count;
+	d->context.peers = d->nodes;
+	d->context.peer_count = count;
 }
 
 /* Reads the core's table as it is now. Links, and what is remembered by index, move to their new
@@ -74,7 +74,7 @@ static void driver_read_table(struct driver *d) {
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
 	}
-	driver_read_facts(d, count);
+	driver_read_context(d, count);
 	d->changed = true;
 	if (d->peers) {
 		peers_set_nodes(d->peers, nodes, count);

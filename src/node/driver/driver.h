@@ -67,7 +67,7 @@ struct driver {
 	 * not. */
 	int64_t armed_at;
 
-	struct client_facts facts;
+	struct client_context context;
 
 	/* What is remembered of this node's own certificate; empty without TLS. */
 	struct tls_identity own_certificate;

@@ -48,7 +48,7 @@ void driver_set_rights(struct driver *d) {
 		return;
 	}
 	peers_note_changed(d->peers);
-	for (uint32_t peer = 0; peer < d->facts.peer_count; peer++) {
+	for (uint32_t peer = 0; peer < d->context.peer_count; peer++) {
 		rights_compare_with(d, peer);
 	}
 	driver_flush_later(d);

@@ -84,7 +84,7 @@ void roles_check_own(struct driver *d) {
 	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER
 		&& d->nodes[core_self(d->core)]->master;
 	if (forbidden && !d->role_told) {
-		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node),
+		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->context.node),
 			LOG_TEXT("role", node_role_name(own->role)),
 			LOG_TEXT("why",
 				"this node is a master in the configuration, but its certificate "

@@ -162,7 +162,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.lease = lock->lease;
 	request.token = lock->token;
 	request.binding = lock->binding;
-	request.terms.set = lock->slots;
+	request.terms.set = lock->numbers;
 	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings,
 		lock->key, lock->lock_id);
 	/* Without memory, the lock lasts as long as its lease. */
@@ -219,7 +219,7 @@ static void service_status(const struct service_call *call) {
 	struct core_status core;
 	struct client_status status = { 0 };
 	core_status(s->driver->core, s->driver->last, &core);
-	client_status_of_core(&status, &core, core_config(s->driver->core), &s->driver->facts);
+	client_status_of_core(&status, &core, core_config(s->driver->core), &s->driver->context);
 	status.version = slice_str(PAWL_VERSION);
 	status.rights = slice_str(s->driver->rights);
 	status.clients = sessions_count(s->sessions);
@@ -240,7 +240,7 @@ static void service_ping(const struct service_call *call) {
 	struct service *s = call->service;
 	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION,
-			s->driver->facts.node, to) != 0) {
+			s->driver->context.node, to) != 0) {
 		service_sever(s, call->client);
 	}
 	driver_flush_later(s->driver);

@@ -46,13 +46,13 @@ static int service_put_reply(struct service *s, const struct request *request,
 	const struct core_reply *reply, struct buffer *to) {
 	uint32_t msgid = request->msgid;
 	if (!service_shows_values(reply)) {
-		return client_reply_encode(msgid, reply, &s->driver->facts, to);
+		return client_reply_encode(msgid, reply, &s->driver->context, to);
 	}
 	uint64_t client = request->client;
 	const struct service_view view = service_view_begin(s, client, to);
-	const struct client_facts *facts = &s->driver->facts;
-	int error = request->list ? client_list_encode(msgid, request->list, reply, facts, to)
-		: client_reply_encode(msgid, reply, facts, to);
+	const struct client_context *context = &s->driver->context;
+	int error = request->list ? client_list_encode(msgid, request->list, reply, context, to)
+		: client_reply_encode(msgid, reply, context, to);
 	error = service_view_end(s, client, &view, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
 }
@@ -86,7 +86,7 @@ static bool service_list_goes_on(struct service *s, struct request *request,
 static void service_answer_batch(struct service *s, struct requests_batch *batch) {
 	struct buffer *to = sessions_answer(s->sessions, batch->client);
 	uint64_t client = batch->client;
-	int error = to ? requests_batch_encode(batch, &s->driver->facts, to) : 0;
+	int error = to ? requests_batch_encode(batch, &s->driver->context, to) : 0;
 	requests_batch_free(&s->requests, batch);
 	if (error) {
 		service_sever(s, client);
@@ -113,7 +113,7 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&s->requests, request, &result,
-			&s->driver->facts);
+			&s->driver->context);
 		if (whole) {
 			service_answer_batch(s, whole);
 		}

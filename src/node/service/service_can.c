@@ -75,7 +75,7 @@ static void can_answer(struct can *can) {
 	struct service *s = call->service;
 	struct client_can answer = { .right = slice_str(right_name(can->question.right)),
 		.identity = can->caller.identity, .rights = slice_str(s->driver->rights),
-		.node = slice_str(s->driver->facts.node) };
+		.node = slice_str(s->driver->context.node) };
 	struct rights_verdict verdict = can_judge(can, &answer);
 	if (verdict.allowed && can->question.priority > 0) {
 		can->question.right = RIGHT_PRIORITY;

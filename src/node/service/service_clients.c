@@ -105,7 +105,7 @@ void service_clients(const struct service_call *call) {
 			client_connections_begin(&page.answer, call->request->msgid, to);
 			sessions_each(s->sessions, call->request->client, clients_visit, &page);
 		}
-		if (client_connections_end(&page.answer, s->driver->facts.node, page.more) != 0) {
+		if (client_connections_end(&page.answer, s->driver->context.node, page.more) != 0) {
 			service_sever(s, call->client);
 		}
 	}

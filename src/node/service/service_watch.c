@@ -140,7 +140,7 @@ static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, stru
 	if (to) {
 		const struct service_view shown = service_view_begin(s, client, to);
 		error = service_view_end(s, client, &shown, msgid,
-			client_watch_encode(msgid, watch, position, view, &s->driver->facts, to));
+			client_watch_encode(msgid, watch, position, view, &s->driver->context, to));
 	}
 	if (error == PAWL_EBUSY) {
 		(void)events_unwatch(&s->events, client, watch);

@@ -75,7 +75,7 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 /* ---- responses: the server's side ---- */
 
 /* What answers need in addition to the core's reply. The strings are borrowed. */
-struct client_facts {
+struct client_context {
 	/* The name of this node. */
 	const char *node;
 	/* "master" or "replica". If a reply or a status of the core says something else, that
@@ -97,7 +97,7 @@ struct client_facts {
 /* Appends the response that a reply of the core is. A list that would not fit into the buffer or
  * into client_response_limits is cut short, and has `more` set. */
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply,
-	const struct client_facts *facts, struct buffer *out);
+	const struct client_context *context, struct buffer *out);
 /* Appends an error, whichever it is; refusal->error must not be 0. */
 int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out);
 /* Appends an empty result, for drain, unwatch and kick. */
@@ -107,7 +107,7 @@ int client_ping_encode(uint32_t msgid, const char *version, const char *node, st
 /* Appends the answer to `watch`: the number of the watch, and the position from which it goes on.
  * For a watch of a key, `view` is the reply to a local CORE_GET; otherwise it is NULL. */
 int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position,
-	const struct core_reply *view, const struct client_facts *facts, struct buffer *out);
+	const struct core_reply *view, const struct client_context *context, struct buffer *out);
 
 /* The answer to `can`. */
 struct client_can {
@@ -149,7 +149,7 @@ struct client_extended {
 	/* The field that was refused, as static text or NULL. Only the encoder reads it. */
 	const char *field;
 	/* The mode; of a semaphore, the permits for which the lock was extended. */
-	struct client_mode_facts mode;
+	struct client_lock_mode mode;
 };
 struct client_extended client_extended_of(const struct core_reply *reply);
 
@@ -157,39 +157,40 @@ struct client_extended client_extended_of(const struct core_reply *reply);
 
 /* The fields that a response has. A comment says more where the name does not. */
 enum client_result {
-	CLIENT_GOT_LOCK_ID = 1 << 0,
-	CLIENT_GOT_TOKEN = 1 << 1,
-	CLIENT_GOT_VALID = 1 << 2,
-	CLIENT_GOT_QUORUM = 1 << 3,
-	CLIENT_GOT_VOTES = 1 << 4,
-	CLIENT_GOT_ACKS = 1 << 5,
-	CLIENT_GOT_WAITED = 1 << 6,
-	CLIENT_GOT_RELEASED = 1 << 7,
-	CLIENT_GOT_HELD = 1 << 8,
+	CLIENT_RESULT_LOCK_ID = 1 << 0,
+	CLIENT_RESULT_TOKEN = 1 << 1,
+	CLIENT_RESULT_VALID = 1 << 2,
+	CLIENT_RESULT_QUORUM = 1 << 3,
+	CLIENT_RESULT_VOTES = 1 << 4,
+	CLIENT_RESULT_ACKS = 1 << 5,
+	CLIENT_RESULT_WAITED = 1 << 6,
+	CLIENT_RESULT_RELEASED = 1 << 7,
+	CLIENT_RESULT_HELD = 1 << 8,
 	/* `entry` is set: a read has found a holder, the error held names one, or the error
 	 * mismatch gives the present value. */
-	CLIENT_GOT_ENTRY = 1 << 9,
-	CLIENT_GOT_VALUE_SEQ = 1 << 10,
-	CLIENT_GOT_NODE = 1 << 11,
-	CLIENT_GOT_ROLE = 1 << 12,
+	CLIENT_RESULT_ENTRY = 1 << 9,
+	CLIENT_RESULT_VALUE_SEQ = 1 << 10,
+	CLIENT_RESULT_NODE = 1 << 11,
+	CLIENT_RESULT_ROLE = 1 << 12,
 	/* A replica has answered. */
-	CLIENT_GOT_AGE = 1 << 13,
-	CLIENT_GOT_MORE = 1 << 14,
-	CLIENT_GOT_LIMIT = 1 << 15,
-	CLIENT_GOT_VERSION = 1 << 16,
-	CLIENT_GOT_WARNING = 1 << 17,
+	CLIENT_RESULT_AGE = 1 << 13,
+	CLIENT_RESULT_MORE = 1 << 14,
+	CLIENT_RESULT_LIMIT = 1 << 15,
+	CLIENT_RESULT_VERSION = 1 << 16,
+	CLIENT_RESULT_WARNING = 1 << 17,
 	/* The list of LIST or WAITERS, or of EXTEND or ACQUIRE with `locks`, is set. */
-	CLIENT_GOT_LIST = 1 << 18,
+	CLIENT_RESULT_LIST = 1 << 18,
 	/* The response is that of a change of the set. */
-	CLIENT_GOT_EPOCH = 1 << 19,
-	CLIENT_GOT_MODE = 1 << 20,
-	CLIENT_GOT_SLOTS = 1 << 21,
-	CLIENT_GOT_REACHED = 1 << 22,
-	CLIENT_GOT_WATCH = 1 << 23,
-	CLIENT_GOT_POSITION = 1 << 24,
-	CLIENT_GOT_RETRY_AFTER = 1 << 26,
+	CLIENT_RESULT_EPOCH = 1 << 19,
+	CLIENT_RESULT_MODE = 1 << 20,
+	/* The permit numbers in `mode` are set. */
+	CLIENT_RESULT_NUMBERS = 1 << 21,
+	CLIENT_RESULT_REACHED = 1 << 22,
+	CLIENT_RESULT_WATCH = 1 << 23,
+	CLIENT_RESULT_POSITION = 1 << 24,
+	CLIENT_RESULT_RETRY_AFTER = 1 << 26,
 	/* An error of an ACQUIRE with `locks` names the key that it is about. */
-	CLIENT_GOT_KEY = 1 << 25
+	CLIENT_RESULT_KEY = 1 << 25
 };
 
 #define CLIENT_SILENT_MAX MASTERS_MAX
@@ -229,7 +230,7 @@ struct client_response {
 	/* Errors of an ACQUIRE with `locks`: the key that the error is about. */
 	struct slice key;
 	/* ACQUIRE, DOWNGRADE, EXTEND of a semaphore: the mode that the caller's lock has. */
-	struct client_mode_facts mode;
+	struct client_lock_mode mode;
 	/* ASK_RELEASE: how many clients were told. */
 	uint32_t reached;
 	/* WATCH: the number of the watch, and the position after which its events come. */
@@ -237,7 +238,7 @@ struct client_response {
 	struct client_position position;
 	/* UPDATE: the value_seq of the new value. */
 	struct ballot value_seq;
-	/* The holder, or the present value; see CLIENT_GOT_ENTRY. */
+	/* The holder, or the present value; see CLIENT_RESULT_ENTRY. */
 	struct client_entry entry;
 	struct slice node, role, version, warning;
 	/* PAWL_ENOQUORUM: the masters that did not answer. */
@@ -259,7 +260,7 @@ struct client_response {
 	/* EXTEND with `locks`. */
 	const struct client_extended *extended;
 	/* ACQUIRE with `locks`. */
-	const struct client_got *got;
+	const struct client_acquired *acquired;
 	size_t count;
 
 	/* Reads, PAWL_EHELD: all holders if there is more than one; `entry` is the first of

@@ -29,16 +29,16 @@ struct client_label client_label_unpack(struct slice packed);
 
 enum client_mode { CLIENT_EXCLUSIVE, CLIENT_SHARED, CLIENT_PERMITS };
 /* The mode of a lock. All fields but the first belong to CLIENT_PERMITS alone. */
-struct client_mode_facts {
+struct client_lock_mode {
 	/* On the wire it is "exclusive", "shared" or "permits". */
 	enum client_mode mode;
 	/* How many permits the lock has, or a waiter wants; and how many the semaphore has in
 	 * all. */
 	uint32_t permits, of;
 	/* The permit numbers; an answer lists them. */
-	struct permits slots;
+	struct permits numbers;
 };
-struct client_mode_facts client_mode_of(const struct terms *terms);
+struct client_lock_mode client_mode_of(const struct terms *terms);
 
 /* ---- a holder ---- */
 
@@ -55,7 +55,8 @@ enum client_entry_has {
 	/* These three belong to a semaphore. */
 	CLIENT_ENTRY_PERMITS = 1 << 7,
 	CLIENT_ENTRY_OF = 1 << 8,
-	CLIENT_ENTRY_SLOTS = 1 << 9,
+	/* The permit numbers. */
+	CLIENT_ENTRY_NUMBERS = 1 << 9,
 
 	CLIENT_ENTRY_HELD_FOR = 1 << 10,
 	CLIENT_ENTRY_LABEL = 1 << 11,
@@ -86,7 +87,7 @@ struct client_entry {
 	 * with `closing`, how long the key stays closed. */
 	span_ns remaining, held_for, lock_delay, closing_for;
 	struct id128 lock_id;
-	struct client_mode_facts mode;
+	struct client_lock_mode mode;
 	struct client_label label;
 	/* See CLIENT_ENTRY_CLOSING; and the lock may not be extended any more. */
 	bool closing, barred;
@@ -105,16 +106,16 @@ struct client_waiter {
 	bool has_lock_id;
 	struct id128 lock_id;
 	int32_t priority;
-	struct client_mode_facts mode;
+	struct client_lock_mode mode;
 	struct client_label label;
 };
 
 /* One lock that an `acquire` with `locks` has acquired. */
-struct client_got {
+struct client_acquired {
 	struct slice key;
 	struct id128 lock_id;
 	uint64_t token;
-	struct client_mode_facts mode;
+	struct client_lock_mode mode;
 };
 
 /* What one master says to `explain`. */

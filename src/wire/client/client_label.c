@@ -2,16 +2,16 @@
  * the map and does not read it. */
 #include <stddef.h>
 
-#include "client_fact.h"
+#include "client_field.h"
 #include "pack.h"
 #include "unpack.h"
 
-static const struct client_fact label_facts[] = {
-	{ "h", FACT_BYTES, offsetof(struct client_label, host), 1 << 0 },
-	{ "p", FACT_U32, offsetof(struct client_label, pid), 1 << 1 },
-	{ "l", FACT_BYTES, offsetof(struct client_label, text), 1 << 2 },
+static const struct client_field label_fields[] = {
+	{ "h", FIELD_BYTES, offsetof(struct client_label, host), 1 << 0 },
+	{ "p", FIELD_U32, offsetof(struct client_label, pid), 1 << 1 },
+	{ "l", FIELD_BYTES, offsetof(struct client_label, text), 1 << 2 },
 };
-#define LABEL_FACTS (sizeof label_facts / sizeof label_facts[0])
+#define LABEL_FIELDS (sizeof label_fields / sizeof label_fields[0])
 
 static uint8_t *label_put(uint8_t *p, char name, struct slice s, size_t max) {
 	if (s.size == 0) {
@@ -46,11 +46,11 @@ uint32_t client_label_pack(const struct client_label *label, uint8_t out[LABEL_M
 
 struct client_label client_label_unpack(struct slice packed) {
 	struct client_label label = { 0 };
-	struct client_fact_set set = { label_facts, LABEL_FACTS, &label, NULL };
+	struct client_field_set set = { label_fields, LABEL_FIELDS, &label, NULL };
 	struct unpack u = unpack_of(packed);
 	uint32_t pairs = packed.size ? unpack_map(&u) : 0;
 	for (uint32_t i = 0; i < pairs && !u.bad; i++) {
-		if (!client_fact_take(&set, unpack_bytes(&u, SIZE_MAX), &u)) {
+		if (!client_field_take(&set, unpack_bytes(&u, SIZE_MAX), &u)) {
 			unpack_skip(&u);
 		}
 	}

@@ -71,9 +71,9 @@
 /* unwatch: the number of the watch. */
 #define CLIENT_HAS_WATCH (UINT64_C(1) << 40)
 /* acquire, extend: `bond` is in core.binding. */
-#define CLIENT_HAS_BOND (UINT64_C(1) << 41)
+#define CLIENT_HAS_BINDING (UINT64_C(1) << 41)
 /* extend: the permit numbers are in core.terms.set. */
-#define CLIENT_HAS_SLOTS (UINT64_C(1) << 42)
+#define CLIENT_HAS_NUMBERS (UINT64_C(1) << 42)
 /* `client` of kick, and `after` of clients, are in client_request.client. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43)
 #define CLIENT_HAS_SHARES (UINT64_C(1) << 44)
@@ -89,7 +89,7 @@ struct client_lock {
 	/* The holder's connection that ends the lock from now on; 0 names none. */
 	uint32_t binding;
 	/* The permit numbers that the lock has; an empty set names none. */
-	struct permits slots;
+	struct permits numbers;
 };
 
 /* One request. It is zeroed before it is decoded, so what a request leaves out is zero, but for two

@@ -6,7 +6,7 @@
 #include "buffer.h"
 #include "core.h"
 
-struct client_facts;
+struct client_context;
 
 /* What the node says about one node that it knows, which may be itself. */
 struct client_status_peer {
@@ -126,9 +126,9 @@ struct client_status {
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
  * (all three), quota_refused, watches, events, uptime, and of each peer the certificate and the
- * rights. The result borrows from the core, the configuration and the facts. */
+ * rights. The result borrows from the core, the configuration and the context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
-	const struct config *config, const struct client_facts *facts);
+	const struct config *config, const struct client_context *context);
 
 /* Appends the response. Returns 0, PAWL_ENOMEM or PAWL_ETOOLARGE; after an error the buffer is
  * unchanged. */

@@ -121,7 +121,7 @@ int peer_hello_decode(struct slice body, struct peer_hello *out);
 bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *theirs);
 
 /* What two nodes have in common. */
-struct peer_terms {
+struct peer_agreement {
 	uint32_t version;
 	uint64_t features;
 };
@@ -130,7 +130,7 @@ struct peer_terms {
  * The caller checks whether the other node is the one that was dialled, and whether it has
  * proven that. */
 const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs,
-	struct peer_terms *out);
+	struct peer_agreement *out);
 
 /* ---- notes ---- */
 

@@ -175,7 +175,7 @@ bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *
 }
 
 const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs,
-	struct peer_terms *out) {
+	struct peer_agreement *out) {
 	if (!peer_versions_meet(ours, theirs)) {
 		return "the two nodes speak no common version of the peer protocol: upgrade the "
 			"older one";

@@ -51,7 +51,7 @@ static void conn_close(struct fake_conn *c) {
 
 static const struct config_node missing = { .name = "gone", .master = true };
 static const struct config_node *const peers[] = { &missing };
-static struct client_facts facts = { .node = "fake", .role = "master", .peers = peers,
+static struct client_context context = { .node = "fake", .role = "master", .peers = peers,
 	.peer_count = 1 };
 
 static void answer_batch(struct fake_node *n, const struct client_request *r, struct buffer *out) {
@@ -72,14 +72,14 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			.token = n->token, .acks = 3, .quorum = 2,
 			.valid = r->locks[i].lease / 1000 * n->valid_permille };
 		if (n->numbers_of_item) {
-			items[i].mode = (struct client_mode_facts){ CLIENT_PERMITS, 1, PERMITS_MAX,
+			items[i].mode = (struct client_lock_mode){ CLIENT_PERMITS, 1, PERMITS_MAX,
 				{ { n->numbers_of_item, 0 } } };
 		}
 	}
 	struct buffer encoded;
 	buffer_init(&encoded, out->alloc, client_response_limits.bytes);
 	for (uint32_t i = 0; i < r->lock_count; i++) {
-		CHECK(client_batch_add(&encoded, &items[i], &facts) == 0);
+		CHECK(client_batch_add(&encoded, &items[i], &context) == 0);
 	}
 	CHECK(client_batch_encode(r->msgid, &encoded, (uint32_t)r->lock_count, out) == 0);
 	buffer_done(&encoded);
@@ -122,7 +122,7 @@ static void answer_watch(struct fake_conn *c, const struct client_request *r) {
 	n->watch = ++n->watches;
 	n->watcher = c;
 	CHECK(client_watch_encode(r->msgid, n->watch, position, r->core.prefix ? NULL : &view,
-		&facts, &c->out) == 0);
+		&context, &c->out) == 0);
 	if (position.log != n->log || position.sequence > n->sequence) {
 		struct client_event overflow = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch,
 			.position = { n->log, n->sequence } };
@@ -147,7 +147,7 @@ static void answer_list(struct fake_conn *c, const struct client_request *r) {
 		CHECK(client_event_encode(&event, &c->out) == 0);
 		c->node->ends = NULL;
 	}
-	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+	CHECK(client_reply_encode(r->msgid, &reply, &context, &c->out) == 0);
 }
 
 static void answer_waiters(struct fake_conn *c, const struct client_request *r) {
@@ -155,7 +155,7 @@ static void answer_waiters(struct fake_conn *c, const struct client_request *r) 
 		.node = { { 1 } } };
 	struct core_reply reply = { .op = CORE_WAITERS, .waiters = &waiter,
 		.count = c->node->waiter != NULL };
-	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+	CHECK(client_reply_encode(r->msgid, &reply, &context, &c->out) == 0);
 }
 
 static void answer_group(struct fake_conn *c, const struct client_request *r) {
@@ -169,7 +169,7 @@ static void answer_group(struct fake_conn *c, const struct client_request *r) {
 			.lock_id = r->core.locks[i].lock_id, .token = ++n->token,
 			.terms.of = r->core.locks[i].of };
 	}
-	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+	CHECK(client_reply_encode(r->msgid, &reply, &context, &c->out) == 0);
 }
 
 void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner,
@@ -233,7 +233,7 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		answer_group(c, r);
 	} else {
 		struct core_reply reply = reply_of(n, r);
-		error = client_reply_encode(r->msgid, &reply, &facts, &c->out);
+		error = client_reply_encode(r->msgid, &reply, &context, &c->out);
 	}
 	CHECK(error == 0);
 }

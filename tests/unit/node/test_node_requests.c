@@ -9,7 +9,7 @@
 #include "pawl/error.h"
 #include "requests.h"
 
-static const struct client_facts facts = { .node = "n1", .role = "master" };
+static const struct client_context context = { .node = "n1", .role = "master" };
 
 static struct requests open_table(struct alloc_counter *counter, struct allocator *alloc) {
 	struct requests r;
@@ -47,14 +47,14 @@ static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) 
 		const struct client_extended result = { .token = i + 1 };
 		assert_null(whole);
 		whole = requests_close_part(&r, requests_find(&r, batch->requests[i].id), &result,
-			&facts);
+			&context);
 	}
 	assert_ptr_equal(whole, batch);
 	assert_int_equal(batch->results[0].token, 1);
 	assert_int_equal(batch->results[2].token, 3);
 	struct buffer out;
 	buffer_init(&out, &alloc, 1000);
-	assert_int_equal(requests_batch_encode(batch, &facts, &out), 0);
+	assert_int_equal(requests_batch_encode(batch, &context, &out), 0);
 	assert_true(out.size > 0);
 	buffer_done(&out);
 	requests_batch_free(&r, batch);
@@ -72,11 +72,11 @@ static void a_batch_is_written_as_far_as_its_results_are_there(void **state) {
 	const struct client_extended result = { .token = 1 };
 	(void)state;
 	assert_int_equal(requests_open_batch(&r, 7, 1, 4, NULL, &batch), 0);
-	assert_null(requests_close_part(&r, &batch->requests[0], &result, &facts));
+	assert_null(requests_close_part(&r, &batch->requests[0], &result, &context));
 	assert_int_equal(batch->encoded, 1);
-	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
+	assert_null(requests_close_part(&r, &batch->requests[2], &result, &context));
 	assert_int_equal(batch->encoded, 1);
-	assert_null(requests_close_part(&r, &batch->requests[1], &result, &facts));
+	assert_null(requests_close_part(&r, &batch->requests[1], &result, &context));
 	assert_int_equal(batch->encoded, 3);
 	requests_forget(&r, 7);
 	requests_done(&r);
@@ -94,7 +94,7 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	assert_int_equal(requests_open(&r, 8, 1, &other), 0);
 	assert_int_equal(requests_open(&r, 7, 1, &mine), 0);
 	assert_int_equal(requests_open_batch(&r, 7, 2, 5, NULL, &batch), 0);
-	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
+	assert_null(requests_close_part(&r, &batch->requests[2], &result, &context));
 	uint64_t other_id = other->id, last = batch->requests[4].id;
 	requests_forget(&r, 7);
 	assert_null(requests_find(&r, last));

@@ -113,29 +113,29 @@ static void names_that_are_none_are_refused(void **state) {
 
 static void two_nodes_agree_on_the_highest_version_and_common_features(void **state) {
 	(void)state;
-	struct peer_terms terms;
+	struct peer_agreement agreement;
 	struct peer_hello a = hello_of("prod", "n1", 1), b = hello_of("prod", "n2", 2);
 	a.version_max = 3;
 	b.version_max = 2;
 	b.features = 3;
-	assert_null(peer_hello_problem(&a, &b, &terms));
-	assert_true(terms.version == 2 && terms.features == 2);
-	assert_null(peer_hello_problem(&b, &a, &terms));
-	assert_true(terms.version == 2 && terms.features == 2);
+	assert_null(peer_hello_problem(&a, &b, &agreement));
+	assert_true(agreement.version == 2 && agreement.features == 2);
+	assert_null(peer_hello_problem(&b, &a, &agreement));
+	assert_true(agreement.version == 2 && agreement.features == 2);
 }
 
 static void what_keeps_two_nodes_apart_is_named(void **state) {
 	(void)state;
-	struct peer_terms terms;
+	struct peer_agreement agreement;
 	struct peer_hello a = hello_of("prod", "n1", 1), b = hello_of("prod", "n2", 2);
 	b.version_min = b.version_max = 2;
-	assert_non_null(strstr(peer_hello_problem(&a, &b, &terms), "version"));
+	assert_non_null(strstr(peer_hello_problem(&a, &b, &agreement), "version"));
 	b = hello_of("test", "n2", 2);
-	assert_non_null(strstr(peer_hello_problem(&a, &b, &terms), "different clusters"));
+	assert_non_null(strstr(peer_hello_problem(&a, &b, &agreement), "different clusters"));
 	b = hello_of("prod", "n1", 2);
-	assert_non_null(strstr(peer_hello_problem(&a, &b, &terms), "same name"));
+	assert_non_null(strstr(peer_hello_problem(&a, &b, &agreement), "same name"));
 	b = hello_of("prod", "n2", 1);
-	assert_non_null(strstr(peer_hello_problem(&a, &b, &terms), "same identity"));
+	assert_non_null(strstr(peer_hello_problem(&a, &b, &agreement), "same identity"));
 }
 
 static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {

@@ -19,15 +19,17 @@ static void an_acquisition_tells_its_mode_and_the_numbers_of_its_permits(void **
 	struct core_reply r = { .op = CORE_ACQUIRE, .lock_id = wire_id(&t->prng), .token = 1,
 		.valid = SPAN_S };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true(t->got.mode.mode == CLIENT_EXCLUSIVE && !(t->got.present & CLIENT_GOT_SLOTS));
+	assert_int_equal(t->got.mode.mode, CLIENT_EXCLUSIVE);
+	assert_false(t->got.present & CLIENT_RESULT_NUMBERS);
 	r.terms = shared;
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true(t->got.mode.mode == CLIENT_SHARED && !(t->got.present & CLIENT_GOT_SLOTS));
+	assert_int_equal(t->got.mode.mode, CLIENT_SHARED);
+	assert_false(t->got.present & CLIENT_RESULT_NUMBERS);
 	r.terms = three_of_ten;
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(t->got.mode.mode == CLIENT_PERMITS && t->got.mode.permits == 3 &&
 		t->got.mode.of == 10);
-	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
+	assert_int_equal(t->got.mode.numbers.w[0], three_of_ten.set.w[0]);
 }
 
 static void an_extension_tells_the_numbers_that_it_is_for(void **state) {
@@ -35,15 +37,15 @@ static void an_extension_tells_the_numbers_that_it_is_for(void **state) {
 	struct core_reply r = { .op = CORE_EXTEND, .lock_id = wire_id(&t->prng), .token = 1,
 		.valid = SPAN_S };
 	answer(t, CLIENT_EXTEND, &r);
-	assert_false(t->got.present & (CLIENT_GOT_SLOTS | CLIENT_GOT_MODE));
+	assert_false(t->got.present & (CLIENT_RESULT_NUMBERS | CLIENT_RESULT_MODE));
 	r.terms = three_of_ten;
 	answer(t, CLIENT_EXTEND, &r);
 	assert_true(t->got.mode.mode == CLIENT_PERMITS && t->got.mode.permits == 3 &&
 		t->got.mode.of == 10);
-	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
+	assert_int_equal(t->got.mode.numbers.w[0], three_of_ten.set.w[0]);
 	struct client_extended item = client_extended_of(&r);
 	assert_true(item.mode.mode == CLIENT_PERMITS &&
-		item.mode.slots.w[0] == three_of_ten.set.w[0]);
+		item.mode.numbers.w[0] == three_of_ten.set.w[0]);
 }
 
 static void several_keys_come_back_each_with_its_own(void **state) {
@@ -56,15 +58,15 @@ static void several_keys_come_back_each_with_its_own(void **state) {
 	struct core_reply r = { .op = CORE_ACQUIRE_ALL, .got = got, .count = 2, .valid = 3 * SPAN_S,
 		.waited = 5 * SPAN_MS };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true((t->got.present & CLIENT_GOT_LIST) && t->got.count == 2);
+	assert_true((t->got.present & CLIENT_RESULT_LIST) && t->got.count == 2);
 	assert_true(t->got.valid == 3 * SPAN_S && t->got.waited == 5 * SPAN_MS);
 	for (size_t i = 0; i < 2; i++) {
-		const struct client_got *g = &t->got.got[i];
+		const struct client_acquired *g = &t->got.acquired[i];
 		assert_true(slice_equal(g->key, got[i].key) &&
 			id128_equal(g->lock_id, got[i].lock_id) && g->token == got[i].token);
 	}
-	assert_true(t->got.got[0].mode.mode == CLIENT_EXCLUSIVE &&
-		t->got.got[1].mode.slots.w[0] == three_of_ten.set.w[0]);
+	assert_true(t->got.acquired[0].mode.mode == CLIENT_EXCLUSIVE &&
+		t->got.acquired[1].mode.numbers.w[0] == three_of_ten.set.w[0]);
 }
 
 static void an_error_of_several_keys_names_the_key(void **state) {
@@ -72,7 +74,8 @@ static void an_error_of_several_keys_names_the_key(void **state) {
 	struct core_reply r = { .op = CORE_ACQUIRE_ALL, .error = PAWL_EHELD,
 		.failed_key = slice_str("b"), .held = true, .entry = random_entry(t) };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true((t->got.present & CLIENT_GOT_KEY) && slice_equal(t->got.key, slice_str("b")));
+	assert_true(t->got.present & CLIENT_RESULT_KEY);
+	assert_true(slice_equal(t->got.key, slice_str("b")));
 	assert_true(t->got.entry.token == r.entry.token);
 }
 
@@ -169,7 +172,7 @@ static void waiters_of_many_keys_tell_key_and_terms(void **state) {
 	assert_true(slice_equal(w[0].key, slice_str("k")) && w[0].priority == -5 &&
 		w[0].label.pid == 4711);
 	assert_true(w[0].mode.mode == CLIENT_PERMITS && w[0].mode.permits == 3 &&
-		permits_count(w[0].mode.slots) == 0);
+		permits_count(w[0].mode.numbers) == 0);
 	assert_true(w[1].mode.mode == CLIENT_SHARED && w[1].priority == INT32_MAX &&
 		slice_equal(w[1].identity, slice_str("me")));
 }
@@ -196,7 +199,7 @@ static void another_mode_is_a_mismatch_without_a_value(void **state) {
 	struct core_reply r = { .op = CORE_ACQUIRE, .error = PAWL_EMISMATCH, .field = "mode" };
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(slice_equal(t->got.field, slice_str("mode")) &&
-		!(t->got.present & CLIENT_GOT_ENTRY));
+		!(t->got.present & CLIENT_RESULT_ENTRY));
 }
 
 static void every_master_says_what_it_knows(void **state) {
@@ -239,15 +242,16 @@ static void a_watch_begins_with_what_is_there(void **state) {
 	struct response_test *t = *state;
 	const struct client_position position = { UINT64_MAX, 77 };
 	const struct core_reply view = { .op = CORE_GET, .held = true, .entry = random_entry(t) };
-	assert_int_equal(client_watch_encode(5, 12, position, &view, &t->facts, &t->bytes), 0);
+	assert_int_equal(client_watch_encode(5, 12, position, &view, &t->context, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_WATCH), 0);
 	assert_true(t->got.watch == 12 && t->got.position.log == UINT64_MAX &&
 		t->got.position.sequence == 77 && t->got.held);
 	assert_entry(&view.entry, &t->got.entry);
 	buffer_clear(&t->bytes);
-	assert_int_equal(client_watch_encode(5, 13, position, NULL, &t->facts, &t->bytes), 0);
+	assert_int_equal(client_watch_encode(5, 13, position, NULL, &t->context, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_WATCH), 0);
-	assert_true(t->got.watch == 13 && !(t->got.present & (CLIENT_GOT_HELD | CLIENT_GOT_ENTRY)));
+	assert_true(t->got.watch == 13 &&
+		!(t->got.present & (CLIENT_RESULT_HELD | CLIENT_RESULT_ENTRY)));
 }
 
 static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {

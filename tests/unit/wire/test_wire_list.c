@@ -17,13 +17,13 @@ static void a_list_may_be_put_together_from_pieces(void **state) {
 	buffer_init(&whole, &t->alloc, client_response_limits.bytes);
 	buffer_init(&pieces, &t->alloc, client_response_limits.bytes);
 	buffer_init(&list.items, &t->alloc, client_response_limits.bytes);
-	assert_int_equal(client_reply_encode(7, &r, &t->facts, &whole), 0);
+	assert_int_equal(client_reply_encode(7, &r, &t->context, &whole), 0);
 	for (size_t done = 0; done < 300; done += r.count) {
 		r.entries = entries + done;
 		r.count = 1 + prng_below(&t->prng, 300 - done);
 		assert_int_equal(client_list_add(&list, &r), 0);
 	}
-	assert_int_equal(client_list_encode(7, &list, &r, &t->facts, &pieces), 0);
+	assert_int_equal(client_list_encode(7, &list, &r, &t->context, &pieces), 0);
 	assert_true(slice_equal(buffer_slice(&whole), buffer_slice(&pieces)));
 	buffer_done(&whole);
 	buffer_done(&pieces);
@@ -40,7 +40,7 @@ static void a_list_that_is_too_large_is_cut_short_whatever_its_pieces(void **sta
 	for (int i = 0; i < 500; i++) {
 		assert_int_equal(client_list_add(&list, &r), 0);
 	}
-	assert_int_equal(client_list_encode(5, &list, &r, &t->facts, &t->bytes), 0);
+	assert_int_equal(client_list_encode(5, &list, &r, &t->context, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_LIST), 0);
 	assert_true(t->got.more && t->got.count == list.count && t->got.count > 200 &&
 		t->got.count < 500);

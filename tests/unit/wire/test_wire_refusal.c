@@ -265,9 +265,9 @@ static void several_keys_are_checked_key_by_key(void **state) {
 	ASSERT_BAD(t, GROUP("\x82", "\x91\x84" KEY OF("\x02") PERMITS("\x01") MODE("\xa6shared")),
 		"mode", "together");
 	ASSERT_BAD(t, GROUP("\x82", "\x91\x82" KEY "\xa3pid\x05"), "pid", "each of locks takes");
-	ASSERT_BAD(t, GROUP("\x83" KEY, "\x91\x81" KEY), "locks", "do not go beside it");
+	ASSERT_BAD(t, GROUP("\x83" KEY, "\x91\x81" KEY), "locks", "do not go together with it");
 	ASSERT_BAD(t, GROUP("\x83" MODE("\xa6shared"), "\x91\x81" KEY), "locks",
-		"do not go beside it");
+		"do not go together with it");
 	ASSERT_BAD(t, REQUEST("\xa7" "acquire", "\x81\xa5locks\x91\x81" KEY), "lease_ms",
 		"missing");
 	/* There are 65 of them. */

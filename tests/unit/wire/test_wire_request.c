@@ -47,7 +47,7 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 /* These are the fields that a method may have in addition to those that it needs. */
 #define OF_TAKER \
 	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | \
-		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND)
+		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BINDING)
 static const struct { enum client_method method; uint64_t needs, may; } methods[] = {
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_MODE },
 	{ CLIENT_ACQUIRE,
@@ -69,7 +69,7 @@ static const struct { enum client_method method; uint64_t needs, may; } methods[
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
 		CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE | CLIENT_HAS_LOCK_ID },
 	{ CLIENT_EXTEND, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
-		CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BOND },
+		CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BINDING },
 	{ CLIENT_EXTEND, CLIENT_HAS_LOCKS, CLIENT_HAS_DEADLINE_KEPT },
 	{ CLIENT_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		CLIENT_HAS_EXPECT },
@@ -166,7 +166,7 @@ static void random_group(struct prng *p, struct client_request *r) {
 }
 
 /* What follows says how the lock is acquired, and who acquires it. */
-static struct permits random_slots(struct prng *p) {
+static struct permits random_numbers(struct prng *p) {
 	return (struct permits){ { prng_next(p) | 1, prng_next(p) } };
 }
 
@@ -179,8 +179,10 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	terms->priority = has & CLIENT_HAS_PRIORITY ? wire_terms(p).priority : 0;
 	terms->delay = has & CLIENT_HAS_LOCK_DELAY ? random_ms(p) : 0;
 	r->release_on_disconnect = has & CLIENT_HAS_RELEASE_ON_DISCONNECT && prng_chance(p, 1, 2);
-	r->core.terms.set = has & CLIENT_HAS_SLOTS ? random_slots(p) : (struct permits){ { 0, 0 } };
-	r->core.binding = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	r->core.terms.set =
+		has & CLIENT_HAS_NUMBERS ? random_numbers(p) : (struct permits){ { 0, 0 } };
+	r->core.binding =
+		has & CLIENT_HAS_BINDING ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
 	terms->binding = !r->release_on_disconnect ? 0 : r->core.binding ? r->core.binding : 1;
 	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
 	r->label.host = has & CLIENT_HAS_HOST ? wire_bytes(p, 0, CLIENT_HOST_MAX) : r->label.host;
@@ -238,7 +240,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 		for (size_t i = 0; i < r.lock_count; i++) {
 			locks[i] = (struct client_lock){ wire_bytes(p, 1, KEY_MAX), wire_id(p),
 				random_ms(p), wire_number(p, TOKEN_MAX),
-				(uint32_t)wire_number(p, UINT32_MAX), random_slots(p) };
+				(uint32_t)wire_number(p, UINT32_MAX), random_numbers(p) };
 		}
 	}
 	return r;
@@ -307,8 +309,8 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 		assert_true(a->locks[i].lease == b->locks[i].lease &&
 			a->locks[i].token == b->locks[i].token &&
 			a->locks[i].binding == b->locks[i].binding);
-		assert_memory_equal(&a->locks[i].slots, &b->locks[i].slots,
-			sizeof a->locks[i].slots);
+		assert_memory_equal(&a->locks[i].numbers, &b->locks[i].numbers,
+			sizeof a->locks[i].numbers);
 	}
 }
 

@@ -18,7 +18,7 @@ static void acquire_tells_everything(void **state) {
 	assert_true(t->got.valid == 1999 * SPAN_MS);
 	assert_true(t->got.quorum == 2 && t->got.votes == 3 && t->got.acks == 2 &&
 		t->got.waited == 7 * SPAN_MS);
-	assert_false(t->got.present & CLIENT_GOT_ENTRY);
+	assert_false(t->got.present & CLIENT_RESULT_ENTRY);
 }
 
 static void extend_update_release_and_break_tell_their_part(void **state) {
@@ -47,22 +47,22 @@ static void reads_show_the_holder_and_the_lock_id_only_to_whom_it_belongs(void *
 			.entry = random_entry(t), .recovering = n % 3 == 0 };
 		answer(t, n % 2 ? CLIENT_GET : CLIENT_WAIT, &r);
 		assert_true(t->got.held && t->got.recovering == r.recovering &&
-			(t->got.present & CLIENT_GOT_ENTRY));
+			(t->got.present & CLIENT_RESULT_ENTRY));
 		assert_entry(&r.entry, &t->got.entry);
 		assert_true(slice_equal(t->got.node, slice_str("n1")) &&
 			slice_equal(t->got.role, slice_str("master")));
-		assert_false(t->got.present & CLIENT_GOT_AGE);
+		assert_false(t->got.present & CLIENT_RESULT_AGE);
 	}
 }
 
 static void a_free_key_has_no_holder_and_a_replica_tells_its_age(void **state) {
 	struct response_test *t = *state;
 	struct core_reply r = { .op = CORE_GET, .contested = true };
-	t->facts.replica = true;
-	t->facts.age = SPAN_MS + 1;
+	t->context.replica = true;
+	t->context.age = SPAN_MS + 1;
 	answer(t, CLIENT_GET, &r);
-	assert_true(!t->got.held && t->got.contested && !(t->got.present & CLIENT_GOT_ENTRY));
-	assert_true((t->got.present & CLIENT_GOT_AGE) && t->got.age == 2 * SPAN_MS);
+	assert_true(!t->got.held && t->got.contested && !(t->got.present & CLIENT_RESULT_ENTRY));
+	assert_true((t->got.present & CLIENT_RESULT_AGE) && t->got.age == 2 * SPAN_MS);
 }
 
 /* The core knows what the node is at the moment of the answer. */
@@ -75,7 +75,7 @@ static void what_the_core_says_of_itself_wins(void **state) {
 	r.age = SPAN_MAX;
 	answer(t, CLIENT_GET, &r);
 	assert_true(slice_equal(t->got.role, slice_str("replica")) &&
-		!(t->got.present & CLIENT_GOT_AGE));
+		!(t->got.present & CLIENT_RESULT_AGE));
 }
 
 static void lists_come_back_in_order(void **state) {
@@ -108,7 +108,7 @@ static void a_list_that_is_too_large_is_cut_short(void **state) {
 	struct buffer small;
 	buffer_init(&small, &t->alloc, 20000);
 	/* Not even one entry fits. */
-	assert_int_equal(client_reply_encode(5, &r, &t->facts, &small), PAWL_ETOOLARGE);
+	assert_int_equal(client_reply_encode(5, &r, &t->context, &small), PAWL_ETOOLARGE);
 	assert_int_equal(small.size, 0);
 	buffer_done(&small);
 }
@@ -135,12 +135,12 @@ static void errors_carry_what_helps(void **state) {
 	struct core_reply r = { .op = CORE_ACQUIRE, .error = PAWL_EHELD, .held = true,
 		.entry = random_entry(t) };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true((t->got.present & CLIENT_GOT_ENTRY) && t->got.entry.token == r.entry.token &&
+	assert_true((t->got.present & CLIENT_RESULT_ENTRY) && t->got.entry.token == r.entry.token &&
 		t->got.entry.value.size == 0);
 	assert_true(slice_equal(t->got.entry.owner, r.entry.owner) && t->got.message.size > 0);
 	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EHELD, .contested = true };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true(t->got.contested && !(t->got.present & CLIENT_GOT_ENTRY));
+	assert_true(t->got.contested && !(t->got.present & CLIENT_RESULT_ENTRY));
 	r = (struct core_reply){ .op = CORE_EXTEND, .error = PAWL_ENOQUORUM, .silent = 5,
 		.votes = 1, .quorum = 2 };
 	answer(t, CLIENT_EXTEND, &r);
@@ -154,7 +154,7 @@ static void errors_carry_what_helps(void **state) {
 		ballot_compare(t->got.entry.value_seq, r.entry.value_seq) == 0);
 	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_ETOOLONG, .limit = 60 * SPAN_S };
 	answer(t, CLIENT_ACQUIRE, &r);
-	assert_true((t->got.present & CLIENT_GOT_LIMIT) && t->got.limit == 60 * SPAN_S);
+	assert_true((t->got.present & CLIENT_RESULT_LIMIT) && t->got.limit == 60 * SPAN_S);
 	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EFULL, .field = "waiters" };
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(slice_equal(t->got.field, slice_str("waiters")));
@@ -180,7 +180,7 @@ static int batch(struct response_test *t, const struct client_extended *items, u
 	int error = 0;
 	buffer_init(&encoded, &t->alloc, client_response_limits.bytes);
 	for (uint32_t i = 0; !error && i < count; i++) {
-		error = client_batch_add(&encoded, &items[i], &t->facts);
+		error = client_batch_add(&encoded, &items[i], &t->context);
 	}
 	error = error ? error : client_batch_encode(5, &encoded, count, &t->bytes);
 	buffer_done(&encoded);
@@ -353,13 +353,13 @@ static void encode_some(struct response_test *t, enum client_method method) {
 		assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	} else if (method == CLIENT_WATCH) {
 		assert_int_equal(client_watch_encode(5, 9, (struct client_position){ 1, 2 },
-			prng_chance(&t->prng, 1, 2) ? &r : NULL, &t->facts, &t->bytes), 0);
+			prng_chance(&t->prng, 1, 2) ? &r : NULL, &t->context, &t->bytes), 0);
 	} else if (method == CLIENT_CLIENTS) {
 		encode_connections(t);
 	} else if (method == CLIENT_EXTEND && prng_chance(&t->prng, 1, 2)) {
 		assert_int_equal(batch(t, items, 2), 0);
 	} else {
-		assert_int_equal(client_reply_encode(5, &r, &t->facts, &t->bytes), 0);
+		assert_int_equal(client_reply_encode(5, &r, &t->context, &t->bytes), 0);
 	}
 }
 

@@ -7,7 +7,7 @@ static void changes_tell_the_epoch_and_who_is_missing(void **state) {
 		.why = slice_str("two of three is no majority of five") };
 	answer(t, CLIENT_CLUSTER_PROMOTE, &r);
 	assert_true(t->got.epoch == 3 && t->got.settled && !t->got.complete &&
-		(t->got.present & CLIENT_GOT_EPOCH));
+		(t->got.present & CLIENT_RESULT_EPOCH));
 	assert_true(t->got.missing_count == 1 && slice_equal(t->got.missing[0], slice_str("n3")));
 	assert_true(slice_equal(t->got.warning, r.why));
 	r.complete = true;
@@ -15,7 +15,7 @@ static void changes_tell_the_epoch_and_who_is_missing(void **state) {
 	r.why.size = 0;
 	answer(t, CLIENT_CLUSTER_SET_NODES, &r);
 	assert_true(t->got.complete && t->got.missing_count == 0 &&
-		!(t->got.present & CLIENT_GOT_WARNING));
+		!(t->got.present & CLIENT_RESULT_WARNING));
 }
 
 static void a_change_that_is_refused_says_why_in_the_cores_words(void **state) {
@@ -27,7 +27,7 @@ static void a_change_that_is_refused_says_why_in_the_cores_words(void **state) {
 	assert_true(t->got.missing_count == 1 && slice_equal(t->got.missing[0], slice_str("n2")));
 	r = (struct core_reply){ .op = CORE_CHANGE, .error = PAWL_EBUSY };
 	answer(t, CLIENT_CLUSTER_REMOVE, &r);
-	assert_true(t->got.message.size > 0 && !(t->got.present & CLIENT_GOT_EPOCH));
+	assert_true(t->got.message.size > 0 && !(t->got.present & CLIENT_RESULT_EPOCH));
 }
 
 static void status_comes_back_as_it_was(void **state) {
@@ -43,7 +43,7 @@ static void status_comes_back_as_it_was(void **state) {
 	struct config config = { .cluster = "prod", .max_lease = 60 * SPAN_S };
 	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .watches = 7,
 		.events = 8, .uptime = 90 * SPAN_S };
-	client_status_of_core(&status, &core, &config, &t->facts);
+	client_status_of_core(&status, &core, &config, &t->context);
 	status.peers[1].serial = slice_str("4A3F");
 	status.peers[1].certificate_ends = 1900000000;
 	status.peers[1].certificate_role = slice_str("replica");
@@ -83,7 +83,7 @@ static void status_of_a_replica_tells_whom_it_follows_and_how_far_it_is(void **s
 		{ .linked = true, .master = true, .member = true, .other_epoch = true },
 			{ .linked = true, .stranger = true, .follows = true, .position = 90 } } };
 	struct client_status status = { .peer_count = 0 };
-	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->facts);
+	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->context);
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
 	const struct client_status *s = &t->got.status;
@@ -101,7 +101,7 @@ static void status_of_a_replica_tells_whom_it_follows_and_how_far_it_is(void **s
 	buffer_clear(&t->bytes);
 	core.following = -1;
 	core.age = SPAN_MAX;
-	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->facts);
+	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->context);
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
 	assert_true(s->replica && s->following.node.size == 0 && s->following.age == SPAN_MAX);
@@ -112,7 +112,7 @@ static void status_tells_the_progress_of_a_change(void **state) {
 	struct core_status core = { .state = CORE_VOTING, .following = -1,
 		.change = { "copying to the new masters", 5, 10, 3 } };
 	struct client_status status = { .peer_count = 0 };
-	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->facts);
+	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->context);
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
 	const struct client_status_change *c = &t->got.status.change;
@@ -127,7 +127,7 @@ static void who_is_in_no_configuration_is_unconfigured(void **state) {
 		struct core_status core = { .state = states[i], .following = -1,
 			.waits_for = i ? "an administrator" : "the others" };
 		struct client_status status = { .peer_count = 0 };
-		client_status_of_core(&status, &core, &(struct config){ .epoch = 0 }, &t->facts);
+		client_status_of_core(&status, &core, &(struct config){ .epoch = 0 }, &t->context);
 		assert_true(slice_equal(status.state, slice_str("unconfigured")));
 		assert_true(slice_equal(status.waits_for, slice_str(core.waits_for)));
 	}

@@ -15,7 +15,7 @@ struct response_test {
 	struct client_decoder decoder;
 	struct config_node nodes[3];
 	const struct config_node *peers[3];
-	struct client_facts facts;
+	struct client_context context;
 	struct client_response got;
 };
 
@@ -32,7 +32,7 @@ static inline int setup(void **state) {
 		t.nodes[i].id.b[0]++;
 		t.peers[i] = &t.nodes[i];
 	}
-	t.facts = (struct client_facts){ .node = "n1", .role = "master", .peers = t.peers,
+	t.context = (struct client_context){ .node = "n1", .role = "master", .peers = t.peers,
 		.peer_count = 3 };
 	*state = &t;
 	return 0;
@@ -62,7 +62,7 @@ static inline int receive(struct response_test *t, enum client_method method) {
 static inline void answer(struct response_test *t, enum client_method method,
 	const struct core_reply *reply) {
 	buffer_clear(&t->bytes);
-	assert_int_equal(client_reply_encode(5, reply, &t->facts, &t->bytes), 0);
+	assert_int_equal(client_reply_encode(5, reply, &t->context, &t->bytes), 0);
 	assert_int_equal(receive(t, method), 0);
 	assert_int_equal(t->got.error, reply->error);
 }
@@ -84,11 +84,11 @@ static inline void assert_entry(const struct core_entry *sent, const struct clie
 	assert_int_equal(ballot_compare(sent->value_seq, got->value_seq), 0);
 	assert_int_equal((got->present & CLIENT_ENTRY_LOCK_ID) != 0, sent->show_lock_id);
 	assert_true(!sent->show_lock_id || id128_equal(sent->lock_id, got->lock_id));
-	struct client_mode_facts mode = client_mode_of(&sent->terms);
+	struct client_lock_mode mode = client_mode_of(&sent->terms);
 	assert_true(got->mode.mode == mode.mode && got->mode.of == mode.of &&
 		got->mode.permits == mode.permits);
-	assert_true(got->mode.slots.w[0] == mode.slots.w[0] &&
-		got->mode.slots.w[1] == mode.slots.w[1]);
+	assert_true(got->mode.numbers.w[0] == mode.numbers.w[0] &&
+		got->mode.numbers.w[1] == mode.numbers.w[1]);
 	assert_true(slice_equal(sent->identity, got->identity) && sent->age == got->held_for &&
 		!got->closing);
 	assert_true(got->lock_delay >= sent->terms.delay &&

@@ -247,30 +247,31 @@ void requests_close(struct requests *r, struct request *request) {
 
 /* Encodes the results that have come, in order. After an error there was no memory, or there are
  * too many results. */
-static int requests_batch_go_on(struct requests_batch *batch, const struct client_facts *facts) {
+static int requests_batch_go_on(struct requests_batch *batch,
+	const struct client_context *context) {
 	int error = 0;
 	while (!error && batch->encoded < batch->count
 		&& !list_linked(&batch->requests[batch->encoded].among)) {
-		error = client_batch_add(&batch->items, &batch->results[batch->encoded], facts);
+		error = client_batch_add(&batch->items, &batch->results[batch->encoded], context);
 		batch->encoded += !error;
 	}
 	return error;
 }
 
 struct requests_batch *requests_close_part(struct requests *r, struct request *request,
-	const struct client_extended *result, const struct client_facts *facts) {
+	const struct client_extended *result, const struct client_context *context) {
 	struct requests_batch *batch = request->batch;
 	CHECK(batch && batch->left > 0);
 	requests_unlink(r, request);
 	batch->results[request->index] = *result;
 	/* If it fails, it is tried again with a later result. */
-	(void)requests_batch_go_on(batch, facts);
+	(void)requests_batch_go_on(batch, context);
 	return --batch->left == 0 ? batch : NULL;
 }
 
-int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts,
+int requests_batch_encode(struct requests_batch *batch, const struct client_context *context,
 	struct buffer *out) {
-	int error = requests_batch_go_on(batch, facts);
+	int error = requests_batch_go_on(batch, context);
 	return error ? error : client_batch_encode(batch->msgid, &batch->items, batch->count, out);
 }
 

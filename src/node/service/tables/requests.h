@@ -152,10 +152,10 @@ void requests_close(struct requests *r, struct request *request);
  * and otherwise NULL; then encode the batch and free it. Results are encoded in order as they come,
  * so that not all of them are left for the last one. */
 struct requests_batch *requests_close_part(struct requests *r, struct request *request,
-	const struct client_extended *result, const struct client_facts *facts);
+	const struct client_extended *result, const struct client_context *context);
 /* Appends the answer to a batch whose results have all come. Returns 0, PAWL_ENOMEM or
  * PAWL_ETOOLARGE. */
-int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts,
+int requests_batch_encode(struct requests_batch *batch, const struct client_context *context,
 	struct buffer *out);
 void requests_batch_free(struct requests *r, struct requests_batch *batch);
 

@@ -4,14 +4,14 @@
 #include "client_reply.h"
 
 /* The fields of a lock that was extended. */
-static const struct client_fact batch_facts[] = {
-	{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 0 },
-	{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },
-	{ "quorum", FACT_U32, offsetof(struct client_extended, quorum), 0 },
-	{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
+static const struct client_field batch_fields[] = {
+	{ "valid_ms", FIELD_MS, offsetof(struct client_extended, valid), 0 },
+	{ "token", FIELD_U64, offsetof(struct client_extended, token), 0 },
+	{ "quorum", FIELD_U32, offsetof(struct client_extended, quorum), 0 },
+	{ "acks", FIELD_U32, offsetof(struct client_extended, acks), 0 },
 };
-#define BATCH_FACTS (sizeof batch_facts / sizeof batch_facts[0])
-static const struct client_fact batch_lock_id = { "lock_id", FACT_ID,
+#define BATCH_FIELDS (sizeof batch_fields / sizeof batch_fields[0])
+static const struct client_field batch_lock_id = { "lock_id", FIELD_ID,
 	offsetof(struct client_extended, lock_id), 0 };
 
 struct client_extended client_extended_of(const struct core_reply *reply) {
@@ -31,10 +31,10 @@ struct client_extended client_extended_of(const struct core_reply *reply) {
 }
 
 static void batch_put_item(struct pack *k, const struct client_extended *item,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
 	if (!id128_zero(item->lock_id)) {
-		client_fact_put(k, &map, &batch_lock_id, item);
+		client_field_put(k, &map, &batch_lock_id, item);
 	}
 	if (item->error) {
 		struct core_reply reply = {
@@ -48,11 +48,11 @@ static void batch_put_item(struct pack *k, const struct client_extended *item,
 			.field = item->field
 		};
 		pack_key(k, &map, "error");
-		client_reply_put_error(k, &reply, facts);
+		client_reply_put_error(k, &reply, context);
 	} else {
-		client_fact_put_all(k, &map, batch_facts, BATCH_FACTS, item, 0);
+		client_field_put_all(k, &map, batch_fields, BATCH_FIELDS, item, 0);
 		if (item->mode.mode == CLIENT_PERMITS) {
-			client_fact_put_all(k, &map, client_mode_facts, CLIENT_MODE_FACT_COUNT,
+			client_field_put_all(k, &map, client_mode_fields, CLIENT_MODE_FIELD_COUNT,
 				&item->mode, client_mode_present(&item->mode));
 		}
 	}
@@ -60,10 +60,10 @@ static void batch_put_item(struct pack *k, const struct client_extended *item,
 }
 
 int client_batch_add(struct buffer *items, const struct client_extended *item,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	struct pack k;
 	pack_begin(&k, items);
-	batch_put_item(&k, item, facts);
+	batch_put_item(&k, item, context);
 	return pack_end(&k);
 }
 

@@ -1,6 +1,6 @@
 /* client_event.c: encodes and decodes watch events. */
 #include "check.h"
-#include "client_fact.h"
+#include "client_field.h"
 #include "client_reply.h"
 
 static const char *const event_names[CLIENT_EVENT_OTHER] = {
@@ -14,20 +14,20 @@ const char *client_event_name(enum client_event_type type) {
 	return event_names[type];
 }
 
-#define EVENT_FACT(member, type) { #member, type, offsetof(struct client_event, member), 0 }
+#define EVENT_FIELD(member, type) { #member, type, offsetof(struct client_event, member), 0 }
 /* The fields of every event. */
-static const struct client_fact event_facts[] = {
-	EVENT_FACT(watch, FACT_U64),
-	EVENT_FACT(position, FACT_POSITION),
+static const struct client_field event_fields[] = {
+	EVENT_FIELD(watch, FIELD_U64),
+	EVENT_FIELD(position, FIELD_POSITION),
 };
 /* The field of every event but an overflow for all keys of the watch. */
-static const struct client_fact event_key = { "key", FACT_BYTES,
+static const struct client_field event_key = { "key", FIELD_BYTES,
 	offsetof(struct client_event, entry.key), 0 };
 /* The fields of an event that asks the holder to let go. */
-static const struct client_fact event_asked_facts[] = {
-	EVENT_FACT(by, FACT_BYTES),
-	EVENT_FACT(to, FACT_BYTES),
-	EVENT_FACT(priority, FACT_I32),
+static const struct client_field event_asked_fields[] = {
+	EVENT_FIELD(by, FIELD_BYTES),
+	EVENT_FIELD(to, FIELD_BYTES),
+	EVENT_FIELD(priority, FIELD_I32),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -103,15 +103,15 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 	struct pack_open map = pack_map_open(&k);
 	pack_key(&k, &map, "type");
 	pack_text(&k, client_event_name(event->type));
-	client_fact_put_all(&k, &map, event_facts, COUNT(event_facts), event, 0);
+	client_field_put_all(&k, &map, event_fields, COUNT(event_fields), event, 0);
 	if (event->entry.key.size || event->type != CLIENT_EVENT_OVERFLOW) {
-		client_fact_put(&k, &map, &event_key, event);
+		client_field_put(&k, &map, &event_key, event);
 	}
 	if (event->type != CLIENT_EVENT_OVERFLOW) {
 		client_reply_put_entry(&k, &map, &event->entry);
 	}
 	if (event->type == CLIENT_EVENT_ASKED) {
-		client_fact_put_all(&k, &map, event_asked_facts, COUNT(event_asked_facts), event,
+		client_field_put_all(&k, &map, event_asked_fields, COUNT(event_asked_fields), event,
 			0);
 	}
 	pack_map_close(&k, &map);
@@ -144,17 +144,18 @@ static enum client_event_type event_take_type(struct unpack *u) {
 
 /* Reads one pair of the map. Sets *typed if it is the type. */
 static void event_take_pair(struct unpack *u, struct client_event *out, bool *typed) {
-	struct client_fact_set facts = { event_facts, COUNT(event_facts), out, NULL };
-	struct client_fact_set key = { &event_key, 1, out, NULL };
-	struct client_fact_set asked = { event_asked_facts, COUNT(event_asked_facts), out, NULL };
-	struct client_fact_set entry = { client_entry_facts, client_entry_fact_count, &out->entry,
-		&out->entry.present };
+	struct client_field_set context = { event_fields, COUNT(event_fields), out, NULL };
+	struct client_field_set key = { &event_key, 1, out, NULL };
+	struct client_field_set asked = { event_asked_fields, COUNT(event_asked_fields), out,
+		NULL };
+	struct client_field_set entry = { client_entry_fields, client_entry_field_count,
+		&out->entry, &out->entry.present };
 	struct slice name = unpack_bytes(u, SIZE_MAX);
 	if (slice_equal(name, slice_str("type"))) {
 		out->type = event_take_type(u);
 		*typed = true;
-	} else if (!client_fact_take(&facts, name, u) && !client_fact_take(&key, name, u) &&
-		!client_fact_take(&asked, name, u) && !client_fact_take(&entry, name, u)) {
+	} else if (!client_field_take(&context, name, u) && !client_field_take(&key, name, u) &&
+		!client_field_take(&asked, name, u) && !client_field_take(&entry, name, u)) {
 		unpack_skip(u);
 	}
 }

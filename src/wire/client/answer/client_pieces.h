@@ -18,12 +18,12 @@ struct client_list {
 int client_list_add(struct client_list *list, const struct core_reply *reply);
 /* Appends the whole response. `last` is the last of the replies, which has been added already. */
 int client_list_encode(uint32_t msgid, const struct client_list *list,
-	const struct core_reply *last, const struct client_facts *facts, struct buffer *out);
+	const struct core_reply *last, const struct client_context *context, struct buffer *out);
 
 /* Adds a result of an `extend` with `locks` to `items`. The results are added in the order of the
  * request's locks. */
 int client_batch_add(struct buffer *items, const struct client_extended *item,
-	const struct client_facts *facts);
+	const struct client_context *context);
 /* Appends the response with the `count` results that were added. */
 int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count,
 	struct buffer *out);

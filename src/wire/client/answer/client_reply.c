@@ -60,13 +60,13 @@ static void reply_put_error_head(struct pack *k, struct pack_open *map, int erro
 
 /* Writes a list of the names of the peers in a bit set. */
 static void reply_put_names(struct pack *k, struct pack_open *map, const char *key, uint64_t set,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	pack_key(k, map, key);
 	struct pack_open names = pack_array_open(k);
-	for (uint32_t i = 0; i < facts->peer_count && i < NODES_MAX; i++) {
+	for (uint32_t i = 0; i < context->peer_count && i < NODES_MAX; i++) {
 		if (set & (1ull << i)) {
 			pack_item(&names);
-			pack_text(k, facts->peers[i]->name);
+			pack_text(k, context->peers[i]->name);
 		}
 	}
 	pack_array_close(k, &names);
@@ -115,7 +115,7 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 
 void client_reply_put_entry(struct pack *k, struct pack_open *map,
 	const struct client_entry *entry) {
-	client_fact_put_all(k, map, client_entry_facts, client_entry_fact_count, entry,
+	client_field_put_all(k, map, client_entry_fields, client_entry_field_count, entry,
 		entry->present);
 }
 
@@ -171,15 +171,15 @@ static const char *reply_sentence(const struct core_reply *reply) {
 }
 
 static void reply_put_change(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	client_reply_put_uint(k, map, "epoch", reply->epoch);
 	client_reply_put_bool(k, map, "settled", reply->settled);
 	client_reply_put_bool(k, map, "complete", reply->complete);
-	reply_put_names(k, map, "missing", reply->missing, facts);
+	reply_put_names(k, map, "missing", reply->missing, context);
 }
 
 void client_reply_put_error(struct pack *k, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
 	struct slice message = reply->why.size ? reply->why : slice_str(reply_sentence(reply));
 	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""),
@@ -192,10 +192,10 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 		reply_put_counts(k, &map, reply->quorum, reply->votes, reply->acks);
 	}
 	if (reply->op == CORE_CHANGE && reply->epoch) {
-		reply_put_change(k, &map, reply, facts);
+		reply_put_change(k, &map, reply, context);
 	}
 	if (reply->error == PAWL_ENOQUORUM) {
-		reply_put_names(k, &map, "silent", reply->silent, facts);
+		reply_put_names(k, &map, "silent", reply->silent, context);
 	} else if (reply->error == PAWL_EHELD) {
 		reply_put_holder(k, &map, reply);
 	} else if (reply->error == PAWL_EMISMATCH && reply->op == CORE_UPDATE) {
@@ -231,8 +231,8 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal,
 
 /* Writes the mode of the lock, and the permit numbers of a semaphore. */
 static void reply_put_mode(struct pack *k, struct pack_open *map, const struct terms *terms) {
-	struct client_mode_facts mode = client_mode_of(terms);
-	client_fact_put_all(k, map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode,
+	struct client_lock_mode mode = client_mode_of(terms);
+	client_field_put_all(k, map, client_mode_fields, CLIENT_MODE_FIELD_COUNT, &mode,
 		client_mode_present(&mode));
 }
 
@@ -266,9 +266,9 @@ static void reply_put_group(struct pack *k, struct pack_open *map, const struct 
 
 static void reply_put_value_seq(struct pack *k, struct pack_open *map,
 	const struct core_reply *reply) {
-	static const struct client_fact fact = { "value_seq", FACT_BALLOT,
+	static const struct client_field field = { "value_seq", FIELD_BALLOT,
 		offsetof(struct core_reply, value_seq), 0 };
-	client_fact_put(k, map, &fact, reply);
+	client_field_put(k, map, &field, reply);
 }
 
 static void reply_put_broken(struct pack *k, struct pack_open *map,
@@ -276,13 +276,13 @@ static void reply_put_broken(struct pack *k, struct pack_open *map,
 	client_reply_put_bool(k, map, "broken", reply->released);
 	if (reply->released && reply->forced) {
 		client_reply_put_text(k, map, "warning",
-			"the holder may go on believing that it holds the key "
+			"the holder may still believe that it holds the key, "
 			"until its lease ends");
 	}
 }
 
 static void reply_put_result(struct pack *k, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
 	switch (reply->op) {
 	case CORE_ACQUIRE:
@@ -305,13 +305,13 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 		break;
 	case CORE_GET:
 	case CORE_WAIT:
-		client_reply_put_read(k, &map, reply, facts);
+		client_reply_put_read(k, &map, reply, context);
 		break;
 	case CORE_LIST:
-		client_reply_put_list(k, &map, reply, facts);
+		client_reply_put_list(k, &map, reply, context);
 		break;
 	case CORE_WAITERS:
-		client_reply_put_waiters(k, &map, reply, facts);
+		client_reply_put_waiters(k, &map, reply, context);
 		break;
 	case CORE_BREAK:
 		reply_put_broken(k, &map, reply);
@@ -326,8 +326,8 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 		client_reply_put_uint(k, &map, "reached", reply->reached);
 		break;
 	case CORE_EXPLAIN:
-		client_reply_put_masters(k, &map, reply, facts);
-		client_reply_put_read(k, &map, reply, facts);
+		client_reply_put_masters(k, &map, reply, context);
+		client_reply_put_read(k, &map, reply, context);
 		break;
 	case CORE_ACQUIRE_ALL:
 		reply_put_group(k, &map, reply);
@@ -336,7 +336,7 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 		/* No method of clients leads to it. */
 		break;
 	case CORE_CHANGE:
-		reply_put_change(k, &map, reply, facts);
+		reply_put_change(k, &map, reply, context);
 		if (reply->why.size) {
 			pack_key(k, &map, "warning");
 			pack_str(k, reply->why);
@@ -347,15 +347,15 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 }
 
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply,
-	const struct client_facts *facts, struct buffer *out) {
+	const struct client_context *context, struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	if (reply->error) {
-		client_reply_put_error(&k, reply, facts);
+		client_reply_put_error(&k, reply, context);
 		pack_nil(&k);
 	} else {
 		pack_nil(&k);
-		reply_put_result(&k, reply, facts);
+		reply_put_result(&k, reply, context);
 	}
 	return pack_end(&k);
 }

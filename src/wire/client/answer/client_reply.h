@@ -2,13 +2,13 @@
 #ifndef PAWL_WIRE_CLIENT_REPLY_H
 #define PAWL_WIRE_CLIENT_REPLY_H
 
-#include "client_fact.h"
+#include "client_field.h"
 
 /* Writes the head of a response. The error and the result follow; one of them is nil. */
 void client_reply_begin(struct pack *k, uint32_t msgid, struct buffer *out);
 /* Writes the map of an error. */
 void client_reply_put_error(struct pack *k, const struct core_reply *reply,
-	const struct client_facts *facts);
+	const struct client_context *context);
 
 /* Write one pair of a map. */
 void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key, uint64_t value);
@@ -28,13 +28,13 @@ void client_reply_put_entry(struct pack *k, struct pack_open *map,
 
 /* Write what the answers to reads have (client_reply_read.c). */
 void client_reply_put_read(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts);
+	const struct client_context *context);
 void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts);
+	const struct client_context *context);
 void client_reply_put_waiters(struct pack *k, struct pack_open *map,
-	const struct core_reply *reply, const struct client_facts *facts);
+	const struct core_reply *reply, const struct client_context *context);
 void client_reply_put_masters(struct pack *k, struct pack_open *map,
-	const struct core_reply *reply, const struct client_facts *facts);
+	const struct core_reply *reply, const struct client_context *context);
 /* Writes a list of the holders, at most `max`, if there is more than one; and `more` if there are
  * others. */
 void client_reply_put_holders(struct pack *k, struct pack_open *map,

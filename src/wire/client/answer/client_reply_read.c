@@ -9,14 +9,14 @@
 #define REPLY_TAIL_BYTES 1024
 
 /* Writes where the view comes from, and how old it is. What the core says of itself is newer than
- * the facts. An age that is not known becomes nil. */
+ * the context. An age that is not known becomes nil. */
 static void reply_put_viewpoint(struct pack *k, struct pack_open *map,
-	const struct core_reply *reply, const struct client_facts *facts) {
-	span_ns age = reply->replica ? reply->age : facts->age;
-	client_reply_put_text(k, map, "node", facts->node);
-	client_reply_put_text(k, map, "role", reply->replica ? "replica" : facts->role);
+	const struct core_reply *reply, const struct client_context *context) {
+	span_ns age = reply->replica ? reply->age : context->age;
+	client_reply_put_text(k, map, "node", context->node);
+	client_reply_put_text(k, map, "role", reply->replica ? "replica" : context->role);
 	pack_key(k, map, "age_ms");
-	if ((reply->replica || facts->replica) && age < SPAN_MAX) {
+	if ((reply->replica || context->replica) && age < SPAN_MAX) {
 		pack_uint(k, client_reply_ms_up(age));
 	} else {
 		pack_nil(k);
@@ -69,7 +69,7 @@ void client_reply_put_holders(struct pack *k, struct pack_open *map, const struc
 }
 
 void client_reply_put_read(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	bool closing = reply->entry.closing;
 	client_reply_put_bool(k, map, "held", reply->held && !closing);
 	if (reply->held || closing) {
@@ -83,7 +83,7 @@ void client_reply_put_read(struct pack *k, struct pack_open *map, const struct c
 	if (reply->recovering) {
 		client_reply_put_bool(k, map, "recovering", true);
 	}
-	reply_put_viewpoint(k, map, reply, facts);
+	reply_put_viewpoint(k, map, reply, context);
 }
 
 /* Writes the entries of a reply. Returns false if there was no room for all of them. */
@@ -105,14 +105,14 @@ static bool reply_put_entries(struct pack *k, struct pack_open *list,
 }
 
 void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	size_t end = reply_list_end(k);
 	pack_key(k, map, "keys");
 	struct pack_open list = pack_array_open(k);
 	bool whole = reply_put_entries(k, &list, reply, end);
 	pack_array_close(k, &list);
 	client_reply_put_bool(k, map, "more", reply->more || !whole);
-	reply_put_viewpoint(k, map, reply, facts);
+	reply_put_viewpoint(k, map, reply, context);
 }
 
 int client_list_add(struct client_list *list, const struct core_reply *reply) {
@@ -128,7 +128,7 @@ int client_list_add(struct client_list *list, const struct core_reply *reply) {
 }
 
 int client_list_encode(uint32_t msgid, const struct client_list *list,
-	const struct core_reply *last, const struct client_facts *facts, struct buffer *out) {
+	const struct core_reply *last, const struct client_context *context, struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	pack_nil(&k);
@@ -139,23 +139,23 @@ int client_list_encode(uint32_t msgid, const struct client_list *list,
 	pack_array_close(&k, &keys);
 	pack_raw(&k, buffer_slice(&list->items));
 	client_reply_put_bool(&k, &map, "more", last->more || list->full);
-	reply_put_viewpoint(&k, &map, last, facts);
+	reply_put_viewpoint(&k, &map, last, context);
 	pack_map_close(&k, &map);
 	return pack_end(&k);
 }
 
-static const char *reply_node_name(const struct client_facts *facts, struct id128 id) {
-	for (uint32_t i = 0; i < facts->peer_count; i++) {
-		if (id128_equal(facts->peers[i]->id, id)) {
-			return facts->peers[i]->name;
+static const char *reply_node_name(const struct client_context *context, struct id128 id) {
+	for (uint32_t i = 0; i < context->peer_count; i++) {
+		if (id128_equal(context->peers[i]->id, id)) {
+			return context->peers[i]->name;
 		}
 	}
 	return "";
 }
 
 static void reply_put_waiter(struct pack *k, const struct core_waiter *w,
-	const struct client_facts *facts) {
-	struct client_mode_facts mode = client_mode_of(&w->terms);
+	const struct client_context *context) {
+	struct client_lock_mode mode = client_mode_of(&w->terms);
 	struct client_label label = client_label_unpack(w->label);
 	struct pack_open item = pack_map_open(k);
 	if (w->key.size) {
@@ -165,12 +165,12 @@ static void reply_put_waiter(struct pack *k, const struct core_waiter *w,
 	pack_key(k, &item, "owner");
 	pack_bin(k, w->owner);
 	client_reply_put_uint(k, &item, "since_ms", client_reply_ms_down(w->since));
-	client_reply_put_text(k, &item, "node", reply_node_name(facts, w->node));
+	client_reply_put_text(k, &item, "node", reply_node_name(context, w->node));
 	pack_key(k, &item, "priority");
 	pack_int(k, w->terms.priority);
-	client_fact_put_all(k, &item, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode,
+	client_field_put_all(k, &item, client_mode_fields, CLIENT_MODE_FIELD_COUNT, &mode,
 		client_mode_present(&mode));
-	client_fact_put_all(k, &item, client_label_facts, CLIENT_LABEL_FACT_COUNT, &label,
+	client_field_put_all(k, &item, client_label_fields, CLIENT_LABEL_FIELD_COUNT, &label,
 		client_label_present(&label));
 	if (w->identity.size) {
 		pack_key(k, &item, "identity");
@@ -183,14 +183,14 @@ static void reply_put_waiter(struct pack *k, const struct core_waiter *w,
 }
 
 void client_reply_put_waiters(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	size_t end = reply_list_end(k), done = 0;
 	pack_key(k, map, "waiters");
 	struct pack_open list = pack_array_open(k);
 	for (bool room = true; room && done < reply->count; done += room) {
 		const struct core_waiter *w = &reply->waiters[done];
 		size_t before = k->out->size;
-		reply_put_waiter(k, w, facts);
+		reply_put_waiter(k, w, context);
 		room = reply_list_keep(k, &list, before, end);
 	}
 	pack_array_close(k, &list);
@@ -259,7 +259,7 @@ static void reply_put_sayings(struct pack *k, struct pack_open *map, const struc
 }
 
 void client_reply_put_masters(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
+	const struct client_context *context) {
 	pack_key(k, map, "masters");
 	struct pack_open list = pack_array_open(k);
 	for (size_t i = 0; i < reply->count; i++) {
@@ -267,7 +267,7 @@ void client_reply_put_masters(struct pack *k, struct pack_open *map, const struc
 		pack_item(&list);
 		struct pack_open item = pack_map_open(k);
 		client_reply_put_text(k, &item, "node",
-			w->peer < facts->peer_count ? facts->peers[w->peer]->name : "");
+			w->peer < context->peer_count ? context->peers[w->peer]->name : "");
 		client_reply_put_text(k, &item, "state", reply_state(w));
 		client_reply_put_bool(k, &item, "home", w->home);
 		if (w->home) {
@@ -284,16 +284,16 @@ void client_reply_put_masters(struct pack *k, struct pack_open *map, const struc
 /* ---- a watch ---- */
 
 int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position,
-	const struct core_reply *view, const struct client_facts *facts, struct buffer *out) {
-	static const struct client_fact fact = { "position", FACT_POSITION, 0, 0 };
+	const struct core_reply *view, const struct client_context *context, struct buffer *out) {
+	static const struct client_field field = { "position", FIELD_POSITION, 0, 0 };
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	pack_nil(&k);
 	struct pack_open map = pack_map_open(&k);
 	client_reply_put_uint(&k, &map, "watch", watch);
-	client_fact_put(&k, &map, &fact, &position);
+	client_field_put(&k, &map, &field, &position);
 	if (view) {
-		client_reply_put_read(&k, &map, view, facts);
+		client_reply_put_read(&k, &map, view, context);
 	}
 	pack_map_close(&k, &map);
 	return pack_end(&k);

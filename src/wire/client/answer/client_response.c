@@ -3,50 +3,50 @@
 #include "client_response.h"
 #include "client_status.h"
 
-#define FACT(member, type, bit) { #member, type, offsetof(struct client_response, member), bit }
-#define FACT_NAMED(name, member, type, bit) \
+#define FIELD(member, type, bit) { #member, type, offsetof(struct client_response, member), bit }
+#define FIELD_NAMED(name, member, type, bit) \
 	{ name, type, offsetof(struct client_response, member), bit }
 /* The fields of all results and errors. Each of them means the same everywhere. */
-static const struct client_fact response_facts[] = {
-	FACT(quorum, FACT_U32, CLIENT_GOT_QUORUM),
-	FACT(votes, FACT_U32, CLIENT_GOT_VOTES),
-	FACT(acks, FACT_U32, CLIENT_GOT_ACKS),
-	FACT_NAMED("valid_ms", valid, FACT_MS, CLIENT_GOT_VALID),
-	FACT_NAMED("waited_ms", waited, FACT_MS, CLIENT_GOT_WAITED),
-	FACT_NAMED("age_ms", age, FACT_MS, CLIENT_GOT_AGE),
-	FACT_NAMED("limit_ms", limit, FACT_MS, CLIENT_GOT_LIMIT),
-	FACT_NAMED("retry_after_ms", retry_after, FACT_MS, CLIENT_GOT_RETRY_AFTER),
-	FACT(released, FACT_BOOL, CLIENT_GOT_RELEASED),
-	FACT_NAMED("broken", released, FACT_BOOL, CLIENT_GOT_RELEASED),
-	FACT_NAMED("transferred", released, FACT_BOOL, CLIENT_GOT_RELEASED),
-	FACT(reached, FACT_U32, CLIENT_GOT_REACHED),
-	FACT(watch, FACT_U64, CLIENT_GOT_WATCH),
-	FACT(position, FACT_POSITION, CLIENT_GOT_POSITION),
-	FACT_NAMED("key", key, FACT_BYTES, CLIENT_GOT_KEY),
-	FACT(held, FACT_BOOL, CLIENT_GOT_HELD),
-	FACT(contested, FACT_BOOL, 0),
-	FACT(recovering, FACT_BOOL, 0),
-	FACT(more, FACT_BOOL, CLIENT_GOT_MORE),
-	FACT(node, FACT_TEXT, CLIENT_GOT_NODE),
-	FACT(role, FACT_TEXT, CLIENT_GOT_ROLE),
-	FACT(epoch, FACT_U64, CLIENT_GOT_EPOCH),
-	FACT(settled, FACT_BOOL, 0),
-	FACT(complete, FACT_BOOL, 0),
-	FACT(version, FACT_TEXT, CLIENT_GOT_VERSION),
-	FACT(warning, FACT_TEXT, CLIENT_GOT_WARNING),
-	FACT(message, FACT_TEXT, 0),
-	FACT(field, FACT_TEXT, 0),
+static const struct client_field response_fields[] = {
+	FIELD(quorum, FIELD_U32, CLIENT_RESULT_QUORUM),
+	FIELD(votes, FIELD_U32, CLIENT_RESULT_VOTES),
+	FIELD(acks, FIELD_U32, CLIENT_RESULT_ACKS),
+	FIELD_NAMED("valid_ms", valid, FIELD_MS, CLIENT_RESULT_VALID),
+	FIELD_NAMED("waited_ms", waited, FIELD_MS, CLIENT_RESULT_WAITED),
+	FIELD_NAMED("age_ms", age, FIELD_MS, CLIENT_RESULT_AGE),
+	FIELD_NAMED("limit_ms", limit, FIELD_MS, CLIENT_RESULT_LIMIT),
+	FIELD_NAMED("retry_after_ms", retry_after, FIELD_MS, CLIENT_RESULT_RETRY_AFTER),
+	FIELD(released, FIELD_BOOL, CLIENT_RESULT_RELEASED),
+	FIELD_NAMED("broken", released, FIELD_BOOL, CLIENT_RESULT_RELEASED),
+	FIELD_NAMED("transferred", released, FIELD_BOOL, CLIENT_RESULT_RELEASED),
+	FIELD(reached, FIELD_U32, CLIENT_RESULT_REACHED),
+	FIELD(watch, FIELD_U64, CLIENT_RESULT_WATCH),
+	FIELD(position, FIELD_POSITION, CLIENT_RESULT_POSITION),
+	FIELD_NAMED("key", key, FIELD_BYTES, CLIENT_RESULT_KEY),
+	FIELD(held, FIELD_BOOL, CLIENT_RESULT_HELD),
+	FIELD(contested, FIELD_BOOL, 0),
+	FIELD(recovering, FIELD_BOOL, 0),
+	FIELD(more, FIELD_BOOL, CLIENT_RESULT_MORE),
+	FIELD(node, FIELD_TEXT, CLIENT_RESULT_NODE),
+	FIELD(role, FIELD_TEXT, CLIENT_RESULT_ROLE),
+	FIELD(epoch, FIELD_U64, CLIENT_RESULT_EPOCH),
+	FIELD(settled, FIELD_BOOL, 0),
+	FIELD(complete, FIELD_BOOL, 0),
+	FIELD(version, FIELD_TEXT, CLIENT_RESULT_VERSION),
+	FIELD(warning, FIELD_TEXT, CLIENT_RESULT_WARNING),
+	FIELD(message, FIELD_TEXT, 0),
+	FIELD(field, FIELD_TEXT, 0),
 };
 /* These fields are about the caller's own lock, except in reads and errors, where they are about
  * the holder. */
-static const struct client_fact response_lock_facts[] = {
-	FACT(lock_id, FACT_ID, CLIENT_GOT_LOCK_ID),
-	FACT(token, FACT_U64, CLIENT_GOT_TOKEN),
-	FACT(value_seq, FACT_BALLOT, CLIENT_GOT_VALUE_SEQ),
-	FACT_NAMED("mode", mode.mode, FACT_MODE, CLIENT_GOT_MODE),
-	FACT_NAMED("permits", mode.permits, FACT_U32, 0),
-	FACT_NAMED("of", mode.of, FACT_U32, 0),
-	FACT_NAMED("slots", mode.slots, FACT_SLOTS, CLIENT_GOT_SLOTS),
+static const struct client_field response_lock_fields[] = {
+	FIELD(lock_id, FIELD_ID, CLIENT_RESULT_LOCK_ID),
+	FIELD(token, FIELD_U64, CLIENT_RESULT_TOKEN),
+	FIELD(value_seq, FIELD_BALLOT, CLIENT_RESULT_VALUE_SEQ),
+	FIELD_NAMED("mode", mode.mode, FIELD_MODE, CLIENT_RESULT_MODE),
+	FIELD_NAMED("permits", mode.permits, FIELD_U32, 0),
+	FIELD_NAMED("of", mode.of, FIELD_U32, 0),
+	FIELD_NAMED("slots", mode.numbers, FIELD_NUMBERS, CLIENT_RESULT_NUMBERS),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -88,16 +88,16 @@ static bool response_take_error(struct response_reader *r, struct slice name) {
 	return true;
 }
 
-static void response_take_fact(struct response_reader *r, struct slice name, bool of_holder) {
+static void response_take_field(struct response_reader *r, struct slice name, bool of_holder) {
 	struct client_response *out = r->out;
-	struct client_fact_set facts = { response_facts, COUNT(response_facts), out,
+	struct client_field_set fields = { response_fields, COUNT(response_fields), out,
 		&out->present };
-	struct client_fact_set own = { response_lock_facts, COUNT(response_lock_facts), out,
+	struct client_field_set own = { response_lock_fields, COUNT(response_lock_fields), out,
 		&out->present };
-	struct client_fact_set holder = { client_entry_facts, client_entry_fact_count, &out->entry,
-		&out->entry.present };
-	if (!client_fact_take(&facts, name, &r->u) &&
-		!client_fact_take(of_holder ? &holder : &own, name, &r->u)) {
+	struct client_field_set holder = { client_entry_fields, client_entry_field_count,
+		&out->entry, &out->entry.present };
+	if (!client_field_take(&fields, name, &r->u) &&
+		!client_field_take(of_holder ? &holder : &own, name, &r->u)) {
 		unpack_skip(&r->u);
 	}
 }
@@ -116,41 +116,42 @@ static void response_take_pair(struct response_reader *r, bool error) {
 		return;
 	} else if (error) {
 		if (!response_take_error(r, name)) {
-			response_take_fact(r, name, true);
+			response_take_field(r, name, true);
 		}
 	} else if (r->method == CLIENT_STATUS) {
 		client_status_take(&r->u, name, &r->out->status);
 	} else {
-		response_take_fact(r, name, response_reads(r->method));
+		response_take_field(r, name, response_reads(r->method));
 	}
 }
 
 /* Returns the fields without which the answer means nothing. */
 static uint32_t response_needs(enum client_method method, uint32_t present) {
 	static const uint32_t needs[CLIENT_METHODS] = {
-		[CLIENT_ACQUIRE] = CLIENT_GOT_LOCK_ID | CLIENT_GOT_TOKEN | CLIENT_GOT_VALID,
-		[CLIENT_EXTEND] = CLIENT_GOT_VALID,
-		[CLIENT_UPDATE] = CLIENT_GOT_VALUE_SEQ,
-		[CLIENT_RELEASE] = CLIENT_GOT_RELEASED,
-		[CLIENT_BREAK] = CLIENT_GOT_RELEASED,
-		[CLIENT_GET] = CLIENT_GOT_HELD,
-		[CLIENT_WAIT] = CLIENT_GOT_HELD,
-		[CLIENT_LIST] = CLIENT_GOT_LIST,
-		[CLIENT_WAITERS] = CLIENT_GOT_LIST,
-		[CLIENT_DOWNGRADE] = CLIENT_GOT_MODE,
-		[CLIENT_TRANSFER] = CLIENT_GOT_RELEASED,
-		[CLIENT_ASK_RELEASE] = CLIENT_GOT_REACHED,
-		[CLIENT_EXPLAIN] = CLIENT_GOT_HELD,
-		[CLIENT_WATCH] = CLIENT_GOT_WATCH | CLIENT_GOT_POSITION,
-		[CLIENT_CLIENTS] = CLIENT_GOT_MORE | CLIENT_GOT_NODE,
-		[CLIENT_CAN] = CLIENT_GOT_NODE,
+		[CLIENT_ACQUIRE] = CLIENT_RESULT_LOCK_ID | CLIENT_RESULT_TOKEN |
+			CLIENT_RESULT_VALID,
+		[CLIENT_EXTEND] = CLIENT_RESULT_VALID,
+		[CLIENT_UPDATE] = CLIENT_RESULT_VALUE_SEQ,
+		[CLIENT_RELEASE] = CLIENT_RESULT_RELEASED,
+		[CLIENT_BREAK] = CLIENT_RESULT_RELEASED,
+		[CLIENT_GET] = CLIENT_RESULT_HELD,
+		[CLIENT_WAIT] = CLIENT_RESULT_HELD,
+		[CLIENT_LIST] = CLIENT_RESULT_LIST,
+		[CLIENT_WAITERS] = CLIENT_RESULT_LIST,
+		[CLIENT_DOWNGRADE] = CLIENT_RESULT_MODE,
+		[CLIENT_TRANSFER] = CLIENT_RESULT_RELEASED,
+		[CLIENT_ASK_RELEASE] = CLIENT_RESULT_REACHED,
+		[CLIENT_EXPLAIN] = CLIENT_RESULT_HELD,
+		[CLIENT_WATCH] = CLIENT_RESULT_WATCH | CLIENT_RESULT_POSITION,
+		[CLIENT_CLIENTS] = CLIENT_RESULT_MORE | CLIENT_RESULT_NODE,
+		[CLIENT_CAN] = CLIENT_RESULT_NODE,
 	};
-	if (present & CLIENT_GOT_LIST) {
-		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID
+	if (present & CLIENT_RESULT_LIST) {
+		return method == CLIENT_ACQUIRE ? CLIENT_RESULT_VALID
 			: method == CLIENT_EXTEND ? 0
 			: needs[method];
 	}
-	return client_method_changes(method) ? (uint32_t)CLIENT_GOT_EPOCH : needs[method];
+	return client_method_changes(method) ? (uint32_t)CLIENT_RESULT_EPOCH : needs[method];
 }
 
 static void response_take_outcome(struct response_reader *r) {
@@ -166,7 +167,7 @@ static void response_take_outcome(struct response_reader *r) {
 		r->u.bad = r->u.bad || r->out->error == 0;
 	}
 	if (r->out->entry.present) {
-		r->out->present |= CLIENT_GOT_ENTRY;
+		r->out->present |= CLIENT_RESULT_ENTRY;
 	}
 }
 

@@ -2,7 +2,7 @@
 #ifndef PAWL_WIRE_CLIENT_RESPONSE_H
 #define PAWL_WIRE_CLIENT_RESPONSE_H
 
-#include "client_fact.h"
+#include "client_field.h"
 
 /* A response that is being read. */
 struct response_reader {

@@ -9,12 +9,12 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Reads a map with fields of two sets. What is in neither set is skipped. */
-static void response_take_facts(struct unpack *u, const struct client_fact_set *one,
-	const struct client_fact_set *other) {
+static void response_take_fields(struct unpack *u, const struct client_field_set *one,
+	const struct client_field_set *other) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (!client_fact_take(one, name, u) && !client_fact_take(other, name, u)) {
+		if (!client_field_take(one, name, u) && !client_field_take(other, name, u)) {
 			unpack_skip(u);
 		}
 	}
@@ -22,13 +22,13 @@ static void response_take_facts(struct unpack *u, const struct client_fact_set *
 
 void client_response_take_entry(struct unpack *u, void *item) {
 	struct client_entry *entry = item;
-	static const struct client_fact key = { "key", FACT_BYTES,
+	static const struct client_field key = { "key", FIELD_BYTES,
 		offsetof(struct client_entry, key), 0 };
-	struct client_fact_set set = { client_entry_facts, client_entry_fact_count, entry,
+	struct client_field_set set = { client_entry_fields, client_entry_field_count, entry,
 		&entry->present };
-	struct client_fact_set keys = { &key, 1, entry, NULL };
+	struct client_field_set keys = { &key, 1, entry, NULL };
 	*entry = (struct client_entry){ 0 };
-	response_take_facts(u, &set, &keys);
+	response_take_fields(u, &set, &keys);
 }
 
 #define WAITER_MODE(name, member, type) \
@@ -37,26 +37,26 @@ void client_response_take_entry(struct unpack *u, void *item) {
 	{ name, type, offsetof(struct client_waiter, label.member), 0 }
 static void response_take_waiter(struct unpack *u, void *item) {
 	struct client_waiter *waiter = item;
-	static const struct client_fact facts[] = {
-		{ "key", FACT_BYTES, offsetof(struct client_waiter, key), 0 },
-		{ "owner", FACT_BYTES, offsetof(struct client_waiter, owner), 0 },
-		{ "node", FACT_TEXT, offsetof(struct client_waiter, node), 0 },
-		{ "identity", FACT_BYTES, offsetof(struct client_waiter, identity), 0 },
-		{ "since_ms", FACT_MS, offsetof(struct client_waiter, since), 0 },
-		{ "lock_id", FACT_ID, offsetof(struct client_waiter, lock_id), 0 },
-		{ "priority", FACT_I32, offsetof(struct client_waiter, priority), 0 },
+	static const struct client_field fields[] = {
+		{ "key", FIELD_BYTES, offsetof(struct client_waiter, key), 0 },
+		{ "owner", FIELD_BYTES, offsetof(struct client_waiter, owner), 0 },
+		{ "node", FIELD_TEXT, offsetof(struct client_waiter, node), 0 },
+		{ "identity", FIELD_BYTES, offsetof(struct client_waiter, identity), 0 },
+		{ "since_ms", FIELD_MS, offsetof(struct client_waiter, since), 0 },
+		{ "lock_id", FIELD_ID, offsetof(struct client_waiter, lock_id), 0 },
+		{ "priority", FIELD_I32, offsetof(struct client_waiter, priority), 0 },
 	};
-	struct client_fact_set set = { facts, COUNT(facts), waiter, NULL };
+	struct client_field_set set = { fields, COUNT(fields), waiter, NULL };
 	uint32_t pairs = unpack_map(u);
 	*waiter = (struct client_waiter){ 0 };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &waiter->mode,
+	struct client_field_set mode = { client_mode_fields, CLIENT_MODE_FIELD_COUNT, &waiter->mode,
 		NULL };
-	struct client_fact_set label = { client_label_facts, CLIENT_LABEL_FACT_COUNT,
+	struct client_field_set label = { client_label_fields, CLIENT_LABEL_FIELD_COUNT,
 		&waiter->label, NULL };
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u) &&
-			!client_fact_take(&label, name, u)) {
+		if (!client_field_take(&set, name, u) && !client_field_take(&mode, name, u) &&
+			!client_field_take(&label, name, u)) {
 			unpack_skip(u);
 		}
 	}
@@ -64,19 +64,19 @@ static void response_take_waiter(struct unpack *u, void *item) {
 }
 
 /* Reads one of several locks that were acquired together. */
-static void response_take_got(struct unpack *u, void *item) {
-	struct client_got *got = item;
-	static const struct client_fact facts[] = {
-		{ "key", FACT_BYTES, offsetof(struct client_got, key), 1 },
-		{ "lock_id", FACT_ID, offsetof(struct client_got, lock_id), 2 },
-		{ "token", FACT_U64, offsetof(struct client_got, token), 4 },
+static void response_take_acquired(struct unpack *u, void *item) {
+	struct client_acquired *acquired = item;
+	static const struct client_field fields[] = {
+		{ "key", FIELD_BYTES, offsetof(struct client_acquired, key), 1 },
+		{ "lock_id", FIELD_ID, offsetof(struct client_acquired, lock_id), 2 },
+		{ "token", FIELD_U64, offsetof(struct client_acquired, token), 4 },
 	};
 	uint32_t present = 0;
-	*got = (struct client_got){ 0 };
-	struct client_fact_set set = { facts, COUNT(facts), got, &present };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &got->mode,
-		NULL };
-	response_take_facts(u, &set, &mode);
+	*acquired = (struct client_acquired){ 0 };
+	struct client_field_set set = { fields, COUNT(fields), acquired, &present };
+	struct client_field_set mode = { client_mode_fields, CLIENT_MODE_FIELD_COUNT,
+		&acquired->mode, NULL };
+	response_take_fields(u, &set, &mode);
 	u->bad = u->bad || (present & 6) != 6;
 }
 
@@ -96,17 +96,17 @@ int client_response_take_code(struct unpack *u) {
  * read by the same table. */
 static void response_take_extended_map(struct unpack *u, struct client_extended *item,
 	unsigned *got) {
-	static const struct client_fact facts[] = {
-		{ "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 },
-		{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 1 },
-		{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },
-		{ "quorum", FACT_U32, offsetof(struct client_extended, quorum), 0 },
-		{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
-		{ "votes", FACT_U32, offsetof(struct client_extended, votes), 0 },
-		{ "limit_ms", FACT_MS, offsetof(struct client_extended, limit), 0 },
+	static const struct client_field fields[] = {
+		{ "lock_id", FIELD_ID, offsetof(struct client_extended, lock_id), 0 },
+		{ "valid_ms", FIELD_MS, offsetof(struct client_extended, valid), 1 },
+		{ "token", FIELD_U64, offsetof(struct client_extended, token), 0 },
+		{ "quorum", FIELD_U32, offsetof(struct client_extended, quorum), 0 },
+		{ "acks", FIELD_U32, offsetof(struct client_extended, acks), 0 },
+		{ "votes", FIELD_U32, offsetof(struct client_extended, votes), 0 },
+		{ "limit_ms", FIELD_MS, offsetof(struct client_extended, limit), 0 },
 	};
-	struct client_fact_set set = { facts, COUNT(facts), item, got };
-	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode,
+	struct client_field_set set = { fields, COUNT(fields), item, got };
+	struct client_field_set mode = { client_mode_fields, CLIENT_MODE_FIELD_COUNT, &item->mode,
 		NULL };
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
@@ -119,7 +119,8 @@ static void response_take_extended_map(struct unpack *u, struct client_extended 
 			 * another one inside. */
 			item->error = PAWL_EPROTOCOL;
 			response_take_extended_map(u, item, got);
-		} else if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u)) {
+		} else if (!client_field_take(&set, name, u) &&
+			!client_field_take(&mode, name, u)) {
 			unpack_skip(u);
 		}
 	}
@@ -151,13 +152,13 @@ static const struct response_list *response_list_of(enum client_method method) {
 		response_take_waiter };
 	static const struct response_list extended = { "locks", sizeof(struct client_extended),
 		response_take_extended };
-	static const struct response_list got = { "locks", sizeof(struct client_got),
-		response_take_got };
+	static const struct response_list acquired = { "locks", sizeof(struct client_acquired),
+		response_take_acquired };
 	static const struct response_list *const lists[CLIENT_METHODS] = {
 		[CLIENT_LIST] = &keys,
 		[CLIENT_WAITERS] = &waiters,
 		[CLIENT_EXTEND] = &extended,
-		[CLIENT_ACQUIRE] = &got,
+		[CLIENT_ACQUIRE] = &acquired,
 	};
 	return lists[method];
 }
@@ -183,8 +184,8 @@ static void response_take_list(struct response_reader *r, const struct response_
 	r->out->entries = r->method == CLIENT_LIST ? room->items : NULL;
 	r->out->waiters = r->method == CLIENT_WAITERS ? room->items : NULL;
 	r->out->extended = r->method == CLIENT_EXTEND ? room->items : NULL;
-	r->out->got = r->method == CLIENT_ACQUIRE ? room->items : NULL;
-	r->out->present |= CLIENT_GOT_LIST;
+	r->out->acquired = r->method == CLIENT_ACQUIRE ? room->items : NULL;
+	r->out->present |= CLIENT_RESULT_LIST;
 }
 
 static void response_take_holders(struct response_reader *r) {
@@ -199,31 +200,31 @@ static void response_take_holders(struct response_reader *r) {
 
 /* Reads the promise of a master, or nil if it has not given one. */
 static void response_take_promise(struct unpack *u, struct client_witness *w) {
-	static const struct client_fact facts[] = {
-		{ "left_ms", FACT_MS, offsetof(struct client_witness, promise_left), 0 },
-		{ "lock_id", FACT_ID, offsetof(struct client_witness, promise_lock_id), 0 },
+	static const struct client_field fields[] = {
+		{ "left_ms", FIELD_MS, offsetof(struct client_witness, promise_left), 0 },
+		{ "lock_id", FIELD_ID, offsetof(struct client_witness, promise_lock_id), 0 },
 	};
-	struct client_fact_set set = { facts, COUNT(facts), w, NULL }, none = { 0 };
+	struct client_field_set set = { fields, COUNT(fields), w, NULL }, none = { 0 };
 	if (unpack_peek(u) == UNPACK_NIL) {
 		unpack_skip(u);
 		return;
 	}
 	w->promised = true;
-	response_take_facts(u, &set, &none);
+	response_take_fields(u, &set, &none);
 }
 
 static void response_take_witness(struct response_reader *r, struct client_witness *w) {
 	static const struct response_list records = { "records", sizeof(struct client_entry),
 		client_response_take_entry };
-	static const struct client_fact facts[] = {
-		{ "node", FACT_TEXT, offsetof(struct client_witness, node), 0 },
-		{ "state", FACT_TEXT, offsetof(struct client_witness, state), 0 },
-		{ "home", FACT_BOOL, offsetof(struct client_witness, home), 0 },
-		{ "waiting", FACT_U32, offsetof(struct client_witness, waiting), 0 },
-		{ "kept", FACT_U32, offsetof(struct client_witness, kept), 0 },
-		{ "more", FACT_BOOL, offsetof(struct client_witness, more), 0 },
+	static const struct client_field fields[] = {
+		{ "node", FIELD_TEXT, offsetof(struct client_witness, node), 0 },
+		{ "state", FIELD_TEXT, offsetof(struct client_witness, state), 0 },
+		{ "home", FIELD_BOOL, offsetof(struct client_witness, home), 0 },
+		{ "waiting", FIELD_U32, offsetof(struct client_witness, waiting), 0 },
+		{ "kept", FIELD_U32, offsetof(struct client_witness, kept), 0 },
+		{ "more", FIELD_BOOL, offsetof(struct client_witness, more), 0 },
 	};
-	struct client_fact_set set = { facts, COUNT(facts), w, NULL };
+	struct client_field_set set = { fields, COUNT(fields), w, NULL };
 	*w = (struct client_witness){ .first = (uint32_t)r->out->count };
 	uint32_t pairs = unpack_map(&r->u);
 	for (uint32_t i = 0; i < pairs && !r->u.bad; i++) {
@@ -233,7 +234,7 @@ static void response_take_witness(struct response_reader *r, struct client_witne
 				r->out->count, &records);
 		} else if (slice_equal(name, slice_str("promise"))) {
 			response_take_promise(&r->u, w);
-		} else if (!client_fact_take(&set, name, &r->u)) {
+		} else if (!client_field_take(&set, name, &r->u)) {
 			unpack_skip(&r->u);
 		}
 	}

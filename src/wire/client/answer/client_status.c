@@ -3,95 +3,95 @@
 
 #include "pawl/error.h"
 
-#define FACT(member, type) { #member, type, offsetof(struct client_status, member), 0 }
-#define FACT_NAMED(name, member, type) { name, type, offsetof(struct client_status, member), 0 }
-static const struct client_fact status_facts[] = {
-	FACT(node, FACT_TEXT),
-	FACT(role, FACT_TEXT),
-	FACT(version, FACT_TEXT),
-	FACT(rights, FACT_TEXT),
-	FACT(cluster, FACT_TEXT),
-	FACT(state, FACT_TEXT),
-	FACT(waits_for, FACT_TEXT),
-	FACT_NAMED("left_ms", left, FACT_MS_UP),
-	FACT(epoch, FACT_U64),
-	FACT(config_hash, FACT_U64),
-	FACT(settled, FACT_BOOL),
-	FACT(complete, FACT_BOOL),
-	FACT(quorum, FACT_U32),
-	FACT_NAMED("voting", voting_linked, FACT_U32),
-	FACT(boot, FACT_U64),
-	FACT(clock, FACT_U64),
-	FACT(ceiling, FACT_U64),
-	FACT(keys, FACT_U64),
-	FACT(held, FACT_U64),
-	FACT(promises, FACT_U64),
-	FACT(waiters, FACT_U64),
-	FACT(rounds, FACT_U64),
-	FACT(memory_bytes, FACT_U64),
-	FACT(clients, FACT_U64),
-	FACT(handshakes, FACT_U64),
-	FACT(handshakes_evicted, FACT_U64),
-	FACT(handshakes_refused, FACT_U64),
-	FACT(quota_refused, FACT_U64),
-	FACT(watches, FACT_U64),
-	FACT(events, FACT_U64),
-	FACT_NAMED("uptime_ms", uptime, FACT_MS),
-	FACT_NAMED("max_lease_ms", max_lease, FACT_MS),
-	FACT_NAMED("request_timeout_ms", request_timeout, FACT_MS),
-	FACT_NAMED("promise_timeout_ms", promise_timeout, FACT_MS),
-	FACT_NAMED("clock_drift_ppm", drift_ppm, FACT_U32),
+#define FIELD(member, type) { #member, type, offsetof(struct client_status, member), 0 }
+#define FIELD_NAMED(name, member, type) { name, type, offsetof(struct client_status, member), 0 }
+static const struct client_field status_fields[] = {
+	FIELD(node, FIELD_TEXT),
+	FIELD(role, FIELD_TEXT),
+	FIELD(version, FIELD_TEXT),
+	FIELD(rights, FIELD_TEXT),
+	FIELD(cluster, FIELD_TEXT),
+	FIELD(state, FIELD_TEXT),
+	FIELD(waits_for, FIELD_TEXT),
+	FIELD_NAMED("left_ms", left, FIELD_MS_UP),
+	FIELD(epoch, FIELD_U64),
+	FIELD(config_hash, FIELD_U64),
+	FIELD(settled, FIELD_BOOL),
+	FIELD(complete, FIELD_BOOL),
+	FIELD(quorum, FIELD_U32),
+	FIELD_NAMED("voting", voting_linked, FIELD_U32),
+	FIELD(boot, FIELD_U64),
+	FIELD(clock, FIELD_U64),
+	FIELD(ceiling, FIELD_U64),
+	FIELD(keys, FIELD_U64),
+	FIELD(held, FIELD_U64),
+	FIELD(promises, FIELD_U64),
+	FIELD(waiters, FIELD_U64),
+	FIELD(rounds, FIELD_U64),
+	FIELD(memory_bytes, FIELD_U64),
+	FIELD(clients, FIELD_U64),
+	FIELD(handshakes, FIELD_U64),
+	FIELD(handshakes_evicted, FIELD_U64),
+	FIELD(handshakes_refused, FIELD_U64),
+	FIELD(quota_refused, FIELD_U64),
+	FIELD(watches, FIELD_U64),
+	FIELD(events, FIELD_U64),
+	FIELD_NAMED("uptime_ms", uptime, FIELD_MS),
+	FIELD_NAMED("max_lease_ms", max_lease, FIELD_MS),
+	FIELD_NAMED("request_timeout_ms", request_timeout, FIELD_MS),
+	FIELD_NAMED("promise_timeout_ms", promise_timeout, FIELD_MS),
+	FIELD_NAMED("clock_drift_ppm", drift_ppm, FIELD_U32),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The fields of the maps inside the result. */
-static const struct client_fact replication_facts[] = {
-	FACT(log_next, FACT_U64),
-	FACT(log_oldest, FACT_U64),
-	FACT(log_bytes, FACT_U64),
+static const struct client_field replication_fields[] = {
+	FIELD(log_next, FIELD_U64),
+	FIELD(log_oldest, FIELD_U64),
+	FIELD(log_bytes, FIELD_U64),
 };
-static const struct client_fact following_facts[] = {
-	FACT_NAMED("node", following.node, FACT_TEXT),
-	FACT_NAMED("catching_up", following.catching_up, FACT_BOOL),
-	FACT_NAMED("snapshot_done", following.snapshot_done, FACT_U64),
-	FACT_NAMED("position", following.position, FACT_U64),
+static const struct client_field following_fields[] = {
+	FIELD_NAMED("node", following.node, FIELD_TEXT),
+	FIELD_NAMED("catching_up", following.catching_up, FIELD_BOOL),
+	FIELD_NAMED("snapshot_done", following.snapshot_done, FIELD_U64),
+	FIELD_NAMED("position", following.position, FIELD_U64),
 };
-static const struct client_fact age_fact = FACT_NAMED("age_ms", following.age, FACT_MS_UP);
-static const struct client_fact change_facts[] = {
-	FACT_NAMED("step", change.step, FACT_TEXT),
-	FACT_NAMED("done", change.done, FACT_U64),
-	FACT_NAMED("total", change.total, FACT_U64),
-	FACT_NAMED("epoch", change.epoch, FACT_U64),
+static const struct client_field age_field = FIELD_NAMED("age_ms", following.age, FIELD_MS_UP);
+static const struct client_field change_fields[] = {
+	FIELD_NAMED("step", change.step, FIELD_TEXT),
+	FIELD_NAMED("done", change.done, FIELD_U64),
+	FIELD_NAMED("total", change.total, FIELD_U64),
+	FIELD_NAMED("epoch", change.epoch, FIELD_U64),
 };
 
-#define PEER_FACT(member, type) { #member, type, offsetof(struct client_status_peer, member), 0 }
-static const struct client_fact peer_facts[] = {
-	PEER_FACT(node, FACT_TEXT),
-	PEER_FACT(address, FACT_TEXT),
-	PEER_FACT(role, FACT_TEXT),
-	PEER_FACT(self, FACT_BOOL),
-	PEER_FACT(linked, FACT_BOOL),
-	PEER_FACT(voting, FACT_BOOL),
-	PEER_FACT(stranger, FACT_BOOL),
-	PEER_FACT(other_epoch, FACT_BOOL),
-	{ "round_trip_us", FACT_US, offsetof(struct client_status_peer, round_trip), 0 },
-	PEER_FACT(follows, FACT_BOOL),
+#define PEER_FIELD(member, type) { #member, type, offsetof(struct client_status_peer, member), 0 }
+static const struct client_field peer_fields[] = {
+	PEER_FIELD(node, FIELD_TEXT),
+	PEER_FIELD(address, FIELD_TEXT),
+	PEER_FIELD(role, FIELD_TEXT),
+	PEER_FIELD(self, FIELD_BOOL),
+	PEER_FIELD(linked, FIELD_BOOL),
+	PEER_FIELD(voting, FIELD_BOOL),
+	PEER_FIELD(stranger, FIELD_BOOL),
+	PEER_FIELD(other_epoch, FIELD_BOOL),
+	{ "round_trip_us", FIELD_US, offsetof(struct client_status_peer, round_trip), 0 },
+	PEER_FIELD(follows, FIELD_BOOL),
 };
 /* The fields of a peer that follows the node. */
-static const struct client_fact follower_facts[] = {
-	PEER_FACT(position, FACT_U64),
-	PEER_FACT(lag, FACT_U64),
+static const struct client_field follower_fields[] = {
+	PEER_FIELD(position, FIELD_U64),
+	PEER_FIELD(lag, FIELD_U64),
 };
 /* The fields of a peer whose certificate is known. */
-static const struct client_fact certificate_facts[] = {
-	PEER_FACT(serial, FACT_TEXT),
-	PEER_FACT(certificate_ends, FACT_U64),
-	PEER_FACT(certificate_role, FACT_TEXT),
+static const struct client_field certificate_fields[] = {
+	PEER_FIELD(serial, FIELD_TEXT),
+	PEER_FIELD(certificate_ends, FIELD_U64),
+	PEER_FIELD(certificate_role, FIELD_TEXT),
 };
 
 /* The field of a peer whose access rules are known. */
-static const struct client_fact rights_facts[] = {
-	PEER_FACT(rights, FACT_TEXT),
+static const struct client_field rights_fields[] = {
+	PEER_FIELD(rights, FIELD_TEXT),
 };
 
 static const char *status_state_name(enum core_state state) {
@@ -115,8 +115,8 @@ static const char *status_state_name(enum core_state state) {
 }
 
 static void status_of_peer(struct client_status_peer *out, const struct core_status *core,
-	uint32_t at, const struct client_facts *facts) {
-	const struct config_node *node = facts->peers[at];
+	uint32_t at, const struct client_context *context) {
+	const struct config_node *node = context->peers[at];
 	const struct core_peer_status *peer = &core->peers[at];
 	*out = (struct client_status_peer){
 		.node = slice_str(node->name),
@@ -128,7 +128,7 @@ static void status_of_peer(struct client_status_peer *out, const struct core_sta
 		.round_trip = peer->round_trip
 	};
 	out->role = slice_str(!peer->member ? "guest" : peer->master ? "master" : "replica");
-	out->self = strcmp(node->name, facts->node) == 0;
+	out->self = strcmp(node->name, context->node) == 0;
 	if (peer->follows) {
 		out->follows = true;
 		out->position = peer->position;
@@ -137,11 +137,11 @@ static void status_of_peer(struct client_status_peer *out, const struct core_sta
 }
 
 static void status_of_peers(struct client_status *out, const struct core_status *core,
-	const struct client_facts *facts) {
-	out->role = slice_str(facts->role);
-	out->peer_count = facts->peer_count < NODES_MAX ? facts->peer_count : NODES_MAX;
+	const struct client_context *context) {
+	out->role = slice_str(context->role);
+	out->peer_count = context->peer_count < NODES_MAX ? context->peer_count : NODES_MAX;
 	for (uint32_t i = 0; i < out->peer_count; i++) {
-		status_of_peer(&out->peers[i], core, i, facts);
+		status_of_peer(&out->peers[i], core, i, context);
 		if (out->peers[i].self) {
 			out->role = out->peers[i].role;
 		}
@@ -166,8 +166,8 @@ static void status_of_replication(struct client_status *out, const struct core_s
 }
 
 void client_status_of_core(struct client_status *out, const struct core_status *core,
-	const struct config *config, const struct client_facts *facts) {
-	out->node = slice_str(facts->node);
+	const struct config *config, const struct client_context *context) {
+	out->node = slice_str(context->node);
 	out->cluster = slice_str(config->cluster);
 	out->state = slice_str(status_state_name(core->state));
 	out->waits_for = slice_str(core->waits_for ? core->waits_for : "");
@@ -196,7 +196,7 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 		slice_str(core->change.step ? core->change.step : ""),
 		core->change.done, core->change.total, core->change.epoch
 	};
-	status_of_peers(out, core, facts);
+	status_of_peers(out, core, context);
 	status_of_replication(out, core);
 }
 
@@ -227,15 +227,16 @@ static void status_put_missing(struct pack *k, struct pack_open *map,
 
 static void status_put_peer(struct pack *k, const struct client_status_peer *peer) {
 	struct pack_open map = pack_map_open(k);
-	client_fact_put_all(k, &map, peer_facts, COUNT(peer_facts), peer, 0);
+	client_field_put_all(k, &map, peer_fields, COUNT(peer_fields), peer, 0);
 	if (peer->follows) {
-		client_fact_put_all(k, &map, follower_facts, COUNT(follower_facts), peer, 0);
+		client_field_put_all(k, &map, follower_fields, COUNT(follower_fields), peer, 0);
 	}
 	if (peer->serial.size > 0) {
-		client_fact_put_all(k, &map, certificate_facts, COUNT(certificate_facts), peer, 0);
+		client_field_put_all(k, &map, certificate_fields, COUNT(certificate_fields), peer,
+			0);
 	}
 	if (peer->rights.size > 0) {
-		client_fact_put_all(k, &map, rights_facts, COUNT(rights_facts), peer, 0);
+		client_field_put_all(k, &map, rights_fields, COUNT(rights_fields), peer, 0);
 	}
 	pack_map_close(k, &map);
 }
@@ -248,9 +249,9 @@ static void status_put_following(struct pack *k, struct pack_open *map,
 		return;
 	}
 	struct pack_open inner = pack_map_open(k);
-	client_fact_put_all(k, &inner, following_facts, COUNT(following_facts), status, 0);
+	client_field_put_all(k, &inner, following_fields, COUNT(following_fields), status, 0);
 	if (status->following.age < SPAN_MAX) {
-		client_fact_put(k, &inner, &age_fact, status);
+		client_field_put(k, &inner, &age_field, status);
 	} else {
 		pack_key(k, &inner, "age_ms");
 		pack_nil(k);
@@ -266,7 +267,7 @@ static void status_put_change(struct pack *k, struct pack_open *map,
 		return;
 	}
 	struct pack_open inner = pack_map_open(k);
-	client_fact_put_all(k, &inner, change_facts, COUNT(change_facts), status, 0);
+	client_field_put_all(k, &inner, change_fields, COUNT(change_fields), status, 0);
 	pack_map_close(k, &inner);
 }
 
@@ -278,7 +279,7 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 	pack_uint(&k, msgid);
 	pack_nil(&k);
 	struct pack_open map = pack_map_open(&k), inner;
-	client_fact_put_all(&k, &map, status_facts, COUNT(status_facts), status, 0);
+	client_field_put_all(&k, &map, status_fields, COUNT(status_fields), status, 0);
 	status_put_names(&k, &map, "masters", "master", status);
 	status_put_names(&k, &map, "replicas", "replica", status);
 	status_put_missing(&k, &map, status);
@@ -289,7 +290,7 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 	}
 	pack_key(&k, &map, "replication");
 	inner = pack_map_open(&k);
-	client_fact_put_all(&k, &inner, replication_facts, COUNT(replication_facts), status, 0);
+	client_field_put_all(&k, &inner, replication_fields, COUNT(replication_fields), status, 0);
 	pack_map_close(&k, &inner);
 	status_put_following(&k, &map, status);
 	status_put_change(&k, &map, status);
@@ -300,13 +301,13 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 /* ---- reading ---- */
 
 /* Reads a map. Each pair goes to the first set that has a field of its name. */
-static void status_take_map(struct unpack *u, const struct client_fact_set *sets, size_t count) {
+static void status_take_map(struct unpack *u, const struct client_field_set *sets, size_t count) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
 		bool taken = false;
 		for (size_t k = 0; k < count && !taken; k++) {
-			taken = client_fact_take(&sets[k], name, u);
+			taken = client_field_take(&sets[k], name, u);
 		}
 		if (!taken) {
 			unpack_skip(u);
@@ -315,10 +316,10 @@ static void status_take_map(struct unpack *u, const struct client_fact_set *sets
 }
 
 static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
-	const struct client_fact_set sets[] = { { peer_facts, COUNT(peer_facts), peer, NULL },
-		{ follower_facts, COUNT(follower_facts), peer, NULL },
-		{ certificate_facts, COUNT(certificate_facts), peer, NULL },
-		{ rights_facts, COUNT(rights_facts), peer, NULL } };
+	const struct client_field_set sets[] = { { peer_fields, COUNT(peer_fields), peer, NULL },
+		{ follower_fields, COUNT(follower_fields), peer, NULL },
+		{ certificate_fields, COUNT(certificate_fields), peer, NULL },
+		{ rights_fields, COUNT(rights_fields), peer, NULL } };
 	*peer = (struct client_status_peer){ 0 };
 	status_take_map(u, sets, COUNT(sets));
 }
@@ -349,10 +350,10 @@ static void status_take_missing(struct unpack *u, struct client_status *out) {
 }
 
 /* Reads a map inside the result. Returns false if it is nil. */
-static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count,
+static bool status_take_inner(struct unpack *u, const struct client_field *fields, size_t count,
 	struct client_status *out) {
-	const struct client_fact_set sets[] = { { facts, count, out, NULL },
-		{ &age_fact, facts == following_facts, out, NULL } };
+	const struct client_field_set sets[] = { { fields, count, out, NULL },
+		{ &age_field, fields == following_fields, out, NULL } };
 	if (unpack_peek(u) == UNPACK_NIL) {
 		unpack_skip(u);
 		return false;
@@ -362,8 +363,8 @@ static bool status_take_inner(struct unpack *u, const struct client_fact *facts,
 }
 
 void client_status_take(struct unpack *u, struct slice name, struct client_status *out) {
-	struct client_fact_set set = { status_facts, COUNT(status_facts), out, NULL };
-	if (client_fact_take(&set, name, u)) {
+	struct client_field_set set = { status_fields, COUNT(status_fields), out, NULL };
+	if (client_field_take(&set, name, u)) {
 		return;
 	}
 	if (slice_equal(name, slice_str("peers"))) {
@@ -371,12 +372,12 @@ void client_status_take(struct unpack *u, struct slice name, struct client_statu
 	} else if (slice_equal(name, slice_str("missing"))) {
 		status_take_missing(u, out);
 	} else if (slice_equal(name, slice_str("replication"))) {
-		status_take_inner(u, replication_facts, COUNT(replication_facts), out);
+		status_take_inner(u, replication_fields, COUNT(replication_fields), out);
 	} else if (slice_equal(name, slice_str("following"))) {
 		out->following.age = SPAN_MAX;
-		out->replica = status_take_inner(u, following_facts, COUNT(following_facts), out);
+		out->replica = status_take_inner(u, following_fields, COUNT(following_fields), out);
 	} else if (slice_equal(name, slice_str("change"))) {
-		status_take_inner(u, change_facts, COUNT(change_facts), out);
+		status_take_inner(u, change_fields, COUNT(change_fields), out);
 	} else {
 		unpack_skip(u);
 	}

@@ -2,7 +2,7 @@
 #ifndef PAWL_WIRE_CLIENT_STATUS_H
 #define PAWL_WIRE_CLIENT_STATUS_H
 
-#include "client_fact.h"
+#include "client_field.h"
 
 /* Reads one pair of the result, whose name has been read already. A pair of an unknown name is
  * skipped. */

@@ -302,8 +302,8 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 	if (out->method == CLIENT_EXTEND) {
 		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
 			request_refuse_text(r, "locks",
-				"names each lock with its lease_ms: "
-				"only deadline_kept goes beside it");
+				"names each lock with its lease_ms: only deadline_kept "
+				"may be given in addition");
 		}
 		return 0;
 	}
@@ -312,7 +312,7 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 			CLIENT_HAS_OF)) {
 		request_refuse_text(r, "locks",
 			"names each key with its lock_id, mode, permits, of: "
-			"they do not go beside it");
+			"they do not go together with it");
 	}
 	return missing & ~CLIENT_HAS_KEY;
 }

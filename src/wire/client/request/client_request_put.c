@@ -2,7 +2,7 @@
 #include "check.h"
 #include "client.h"
 #include "client_change.h"
-#include "client_fact.h"
+#include "client_field.h"
 #include "client_terms.h"
 #include "pack.h"
 
@@ -29,7 +29,7 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 		const struct client_lock *lock = &r->locks[i];
 		pack_map(k,
 			3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) +
-				(permits_none(lock->slots) ? 0u : 1u));
+				(permits_none(lock->numbers) ? 0u : 1u));
 		pack_text(k, "key");
 		pack_bin(k, lock->key);
 		pack_text(k, "lock_id");
@@ -44,9 +44,9 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 			pack_text(k, "bond");
 			pack_uint(k, lock->binding);
 		}
-		if (!permits_none(lock->slots)) {
+		if (!permits_none(lock->numbers)) {
 			pack_text(k, "slots");
-			client_slots_put(k, lock->slots);
+			client_permit_numbers_put(k, lock->numbers);
 		}
 	}
 }
@@ -66,7 +66,7 @@ static void request_put_position(struct pack *k, struct client_position p) {
 #define PARAMS_OF_TERMS \
 	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | \
 		CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | \
-		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND | CLIENT_HAS_SLOTS)
+		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BINDING | CLIENT_HAS_NUMBERS)
 
 static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;

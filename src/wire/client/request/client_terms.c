@@ -1,6 +1,6 @@
 /* client_terms.c: the parameters that say what a lock excludes, in which order requests are served,
  * and what the holder says about itself. */
-#include "client_fact.h"
+#include "client_field.h"
 #include "client_terms.h"
 
 #include "check.h"
@@ -62,7 +62,7 @@ const char *client_take_lock_delay(struct unpack *u, struct client_request *r, i
 
 /* Sets the number of the connection that ends the lock. The core reads it in the terms of an
  * acquire, and in the request of an extension. */
-static void set_bond(struct client_request *r, uint32_t named) {
+static void set_binding(struct client_request *r, uint32_t named) {
 	r->core.binding = named;
 	r->core.terms.binding = !r->release_on_disconnect ? 0 : named ? named : 1;
 }
@@ -71,22 +71,22 @@ const char *client_take_release_on_disconnect(struct unpack *u, struct client_re
 	int *error) {
 	(void)error;
 	const char *problem = client_take_bool(u, &r->release_on_disconnect);
-	set_bond(r, r->core.binding);
+	set_binding(r, r->core.binding);
 	return problem;
 }
 
-const char *client_take_bond(struct unpack *u, struct client_request *r, int *error) {
+const char *client_take_binding(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	uint64_t binding = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
 	if (binding < 1 || binding > UINT32_MAX) {
 		return "must be a whole number from 1 to 4294967295: which of the holder's "
 			"connections this is";
 	}
-	set_bond(r, (uint32_t)binding);
+	set_binding(r, (uint32_t)binding);
 	return NULL;
 }
 
-const char *client_take_slots(struct unpack *u, struct client_request *r, int *error) {
+const char *client_take_permit_numbers(struct unpack *u, struct client_request *r, int *error) {
 	static const char *const wrong =
 		"must be a list of the permits that the lock has: different whole numbers from 0 "
 		"to 127, as its answer named them";
@@ -165,15 +165,15 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 		pack_uint(k, terms->count);
 	} else if (param == CLIENT_HAS_OF) {
 		pack_uint(k, terms->of);
-	} else if (param == CLIENT_HAS_SLOTS) {
-		client_slots_put(k, terms->set);
+	} else if (param == CLIENT_HAS_NUMBERS) {
+		client_permit_numbers_put(k, terms->set);
 	} else if (param == CLIENT_HAS_PRIORITY) {
 		pack_int(k, terms->priority);
 	} else if (param == CLIENT_HAS_LOCK_DELAY) {
 		pack_uint(k, terms_ms_up(terms->delay));
 	} else if (param == CLIENT_HAS_RELEASE_ON_DISCONNECT) {
 		pack_bool(k, r->release_on_disconnect);
-	} else if (param == CLIENT_HAS_BOND) {
+	} else if (param == CLIENT_HAS_BINDING) {
 		pack_uint(k, r->core.binding);
 	} else if (param == CLIENT_HAS_LABEL) {
 		pack_bin(k, r->label.text);
