@@ -124,14 +124,15 @@ void entry_reply(struct core_reply *reply, const struct shown *shown);
 
 /* ---- replies.c ---- */
 
-/* Adds a copy of what a master reported to op->replies, which owns it. NULL: no memory. */
+/* Adds a copy of what a master reported to the reports of the operation, which owns it. NULL: no
+ * memory. */
 struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
 	const struct message *m);
 
 /* Sorts the reports by lock_id, then by master. */
 void op_replies_sort(struct op *op);
 
-/* Frees all reports. */
+/* Drops all reports. */
 void op_replies_clear(struct core *core, struct op *op);
 
 /* ---- roll_back.c ---- */
@@ -264,8 +265,8 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 /* Tells whether the operation may ask for more than the first piece. False: it stands in line. */
 bool report_may_begin(struct core *core, struct op *op);
 
-/* The operation asks for nothing more. */
-void report_over(struct core *core, struct op *op);
+/* Frees all reports. The operation asks for nothing more. */
+void reports_free(struct core *core, struct op *op);
 
 /* Tells whether an operation in line may begin. */
 bool report_due(const struct core *core);

@@ -73,18 +73,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->lock_id = r->lock_id;
 	op->lease = r->lease;
 	op->wait = r->wait < WAIT_MAX ? r->wait : WAIT_MAX;
-	op->token = r->token;
 	op->arrived = op->sent = core->now;
-	op->home = op->fetch_from = -1;
-	op->try_lock = r->wait <= 0;
-	op->quorum_read = r->quorum;
-	op->now_flag = r->now;
-	op->for_free = r->for_free;
-	op->expect_value = r->expect_value;
-	op->expect_seq = r->expect_seq;
-	op->expected_seq = r->expected_seq;
-	op->limit = r->limit ? r->limit : 100;
-	op->prefix = r->prefix;
 	op->terms = r->terms;
 	op->terms.binding = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL
 		? r->terms.binding : r->binding;
@@ -126,7 +115,7 @@ struct op *op_new_inside(struct core *core, const struct core_request *r, struct
 		return NULL;
 	}
 	if (op) {
-		op->part_of = group->group->members[member].name;
+		op->part_of = op_group(group)->members[member].name;
 		enter(core, op);
 	}
 	return op;
@@ -163,13 +152,9 @@ void op_free(struct core *core, struct op *op) {
 	if (row(core, op)->by_lock) {
 		map_remove(&core->coordinator.ops_by_lock, &op->by_lock);
 	}
-	op_replies_clear(core, op);
-	report_over(core, op);
 	if (row(core, op)->release) {
 		row(core, op)->release(core, op);
 	}
-	record_free(core, op->record);
-	record_free(core, op->own_value);
 	alloc_free(&core->alloc, op->block, op->block_size);
 	if (core->coordinator.pool_count < POOL_MAX) {
 		list_append(&core->coordinator.op_pool, &op->link);
@@ -331,6 +316,14 @@ void op_round_timer(struct core *core, struct op *op) {
 	}
 }
 
+/* Returns the round that the message has to belong to. */
+static uint64_t round_of(const struct op *op, const struct message *m) {
+	if (m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER) {
+		return op->kind == CORE_ACQUIRE ? op_acquire(op)->queue_round : 0;
+	}
+	return op->round;
+}
+
 void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER
 		? op_find(core, m->round) : NULL;
@@ -343,8 +336,7 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, answer_late);
 		return;
 	}
-	bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;
-	if (m->round != (of_queue ? op->queue_round : op->round)) {
+	if (m->round != round_of(op, m)) {
 		/* An answer counts only for the round under way. */
 		COUNT(core, answer_stale_round);
 		return;

@@ -14,7 +14,8 @@ struct operation {
 	/* The operation is found by its key and lock_id (op_lock.c). */
 	bool by_lock;
 
-	/* Takes what the operation needs of the request when it is made. False: no memory. */
+	/* Takes what only this kind needs of the request when the operation is made. False: no
+	 * memory. */
 	bool (*make)(struct core *core, struct op *op, const struct core_request *r);
 
 	/* Asks the masters, for the first time or anew under another epoch. */
@@ -39,6 +40,9 @@ struct operation {
 	/* Another epoch is in force. False: the operation does not begin again, or is freed. */
 	bool (*epoch)(struct core *core, struct op *op);
 
+	/* Clears what masters have told, because the operation begins again (restart_again). */
+	void (*clear)(struct core *core, struct op *op);
+
 	/* One of the callers has gone. */
 	void (*leave)(struct caller *c);
 
@@ -59,7 +63,7 @@ struct operation {
 	/* The operation ends before all masters have answered. */
 	void (*late_end)(struct core *core, struct op *op);
 
-	/* Frees what `make` and the other functions have taken. */
+	/* Frees what the operation has taken for its kind, in `make` or later. */
 	void (*release)(struct core *core, struct op *op);
 
 	/* Returns where the reply of one of the operation's parts is put. */

@@ -4,23 +4,25 @@
 
 struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
 	const struct message *m) {
-	if (op->replies_count == op->replies_capacity) {
-		uint32_t old = op->replies_capacity, wanted = old ? 2 * old : 8;
-		struct master_reply *more = alloc_resize(&core->alloc, op->replies,
+	struct reports *reports = op_reports(op);
+	if (reports->replies_count == reports->replies_capacity) {
+		uint32_t old = reports->replies_capacity, wanted = old ? 2 * old : 8;
+		struct master_reply *more = alloc_resize(&core->alloc, reports->replies,
 			old * sizeof *more, wanted * sizeof *more);
 		if (more == NULL) {
 			return NULL;
 		}
-		op->replies = more;
-		op->replies_capacity = wanted;
+		reports->replies = more;
+		reports->replies_capacity = wanted;
 	}
 	struct record *r = record_new(core, m);
 	if (r == NULL) {
 		return NULL;
 	}
 	r->end = instant_add(core->now, span_from_us(m->left_us));
-	op->replies[op->replies_count++] = (struct master_reply){ .record = r, .from = from,
-		.counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by, .flags = m->flags };
+	reports->replies[reports->replies_count++] = (struct master_reply){ .record = r,
+		.from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by,
+		.flags = m->flags };
 	return r;
 }
 
@@ -48,20 +50,23 @@ static void sift(struct master_reply *found, uint32_t root, uint32_t count) {
 /* Brings the reports of each lock_id together. It is a heapsort because a key may have many
  * holders, and a heapsort needs no memory. */
 void op_replies_sort(struct op *op) {
-	for (uint32_t i = op->replies_count / 2; i-- > 0;) {
-		sift(op->replies, i, op->replies_count);
+	struct reports *reports = op_reports(op);
+	for (uint32_t i = reports->replies_count / 2; i-- > 0;) {
+		sift(reports->replies, i, reports->replies_count);
 	}
-	for (uint32_t last = op->replies_count; last-- > 1;) {
-		swap(&op->replies[0], &op->replies[last]);
-		sift(op->replies, 0, last);
+	for (uint32_t last = reports->replies_count; last-- > 1;) {
+		swap(&reports->replies[0], &reports->replies[last]);
+		sift(reports->replies, 0, last);
 	}
 }
 
 void op_replies_clear(struct core *core, struct op *op) {
-	for (uint32_t i = 0; i < op->replies_count; i++) {
-		record_free(core, op->replies[i].record);
+	struct reports *reports = op_reports(op);
+	for (uint32_t i = 0; i < reports->replies_count; i++) {
+		record_free(core, reports->replies[i].record);
 	}
-	alloc_free(&core->alloc, op->replies, op->replies_capacity * sizeof *op->replies);
-	op->replies = NULL;
-	op->replies_count = op->replies_capacity = 0;
+	alloc_free(&core->alloc, reports->replies,
+		reports->replies_capacity * sizeof *reports->replies);
+	reports->replies = NULL;
+	reports->replies_count = reports->replies_capacity = 0;
 }

@@ -9,7 +9,7 @@
 static void ask(struct core *core, struct op *op, uint32_t index, struct id128 after, bool rest) {
 	struct message m = op_message(op, MESSAGE_READ);
 	m.flags = rest ? FLAG_REST : 0;
-	m.number = op->parts_seen[index];
+	m.number = op_reports(op)->parts_seen[index];
 	m.lock_id = after;
 	op_ask(core, op, index, &m);
 }
@@ -24,16 +24,17 @@ void report_ask_all(struct core *core, struct op *op, bool rest) {
 /* Takes one part of a master's report. Parts come in order, and each counts once. A part that does
  * not belong to what was asked for last is late, or came twice. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct reports *reports = op_reports(op);
 	struct vote *v = &op->votes[from];
 	/* The master has nothing, or nothing more. */
 	if (m->status == STATUS_ABSENT) {
-		v->state = m->number == op->parts_seen[from] ? VOTE_OK : v->state;
+		v->state = m->number == reports->parts_seen[from] ? VOTE_OK : v->state;
 	} else if (m->status != STATUS_OK) {
 		/* The master does not vote in this epoch, or has too much to say. It counts as
 		 * silent. */
 		v->state = VOTE_GONE;
-	} else if (m->part == op->parts_seen[from]) {
-		op->parts_seen[from]++;
+	} else if (m->part == reports->parts_seen[from]) {
+		reports->parts_seen[from]++;
 		struct record *r = op_reply_add(core, op, from, m);
 		if (r == NULL) {
 			v->state = VOTE_GONE;
@@ -54,16 +55,17 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 /* Fetches the value of a record that is to be shown, from the master that reported its newest
  * write. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks) {
+	struct reports *reports = op_reports(op);
 	uint32_t at = 0;
-	while (at < op->replies_count && op->replies[at].record != lacks) {
+	while (at < reports->replies_count && reports->replies[at].record != lacks) {
 		at++;
 	}
-	const uint32_t from = at < op->replies_count ? op->replies[at].from : 0;
-	if (at == op->replies_count || !peer_reachable(core, from)) {
+	const uint32_t from = at < reports->replies_count ? reports->replies[at].from : 0;
+	if (at == reports->replies_count || !peer_reachable(core, from)) {
 		return false;
 	}
 	op->state = OP_SECOND;
-	op->fetching = lacks->lock_id;
+	reports->fetching = lacks->lock_id;
 	op->sent = core->now;
 	/* The votes are kept. */
 	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
@@ -77,11 +79,12 @@ bool report_fetch(struct core *core, struct op *op, const struct record *lacks) 
 
 /* False: the record is not there any more, or its value is older than what was reported. */
 bool report_fetched(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	for (uint32_t i = 0; i < op->replies_count; i++) {
-		struct master_reply *f = &op->replies[i];
+	struct reports *reports = op_reports(op);
+	for (uint32_t i = 0; i < reports->replies_count; i++) {
+		struct master_reply *f = &reports->replies[i];
 		/* A promise may have the same lock_id. */
 		if (f->from == from && f->record->value_left_out &&
-			id128_equal(f->record->lock_id, op->fetching)) {
+			id128_equal(f->record->lock_id, reports->fetching)) {
 			if (m->status != STATUS_OK ||
 				ballot_compare(m->ballot, f->record->wrote) < 0 ||
 				!record_set_value(core, &f->record, m->value)) {
@@ -96,12 +99,13 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 }
 
 bool report_may_begin(struct core *core, struct op *op) {
-	if (op->reporting) {
+	struct reports *reports = op_reports(op);
+	if (reports->reporting) {
 		return true;
 	}
 	if (core->coordinator.reporting < core->limits.reports) {
 		core->coordinator.reporting++;
-		op->reporting = true;
+		reports->reporting = true;
 		return true;
 	}
 	COUNT(core, report_waited);
@@ -114,9 +118,9 @@ bool report_may_begin(struct core *core, struct op *op) {
 	return false;
 }
 
-void report_over(struct core *core, struct op *op) {
-	core->coordinator.reporting -= op->reporting;
-	op->reporting = false;
+void reports_free(struct core *core, struct op *op) {
+	op_replies_clear(core, op);
+	core->coordinator.reporting -= op_reports(op)->reporting;
 }
 
 bool report_due(const struct core *core) {
@@ -136,7 +140,7 @@ bool report_run(struct core *core) {
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
 	list_remove(n);
 	core->coordinator.reporting++;
-	op->reporting = true;
+	op_reports(op)->reporting = true;
 	restart_begin(core, op);
 	return true;
 }

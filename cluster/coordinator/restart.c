@@ -52,20 +52,14 @@ void restart_suspended(struct core *core) {
 
 static void forget_round(struct core *core, struct op *op) {
 	timer_stop(core, &op->timer);
-	op_replies_clear(core, op);
-	record_free(core, op->record);
-	record_free(core, op->own_value);
-	op->record = op->own_value = NULL;
-	op->fetch_from = -1;
-	op->fetch_tried = 0;
-	op->attempt = op->best_token = 0;
-	op->rival_waiting = op->contested_seen = false;
+	if (core->operations[op->kind]->clear) {
+		core->operations[op->kind]->clear(core, op);
+	}
 	/* An extension is for the same permit numbers under any epoch. */
 	if (op->kind != CORE_EXTEND) {
 		op->terms.set = (struct permits){ { 0, 0 } };
 	}
 	memset(op->votes, 0, sizeof op->votes);
-	memset(op->parts_seen, 0, sizeof op->parts_seen);
 }
 
 void restart_again(struct core *core, struct op *op) {
@@ -77,8 +71,11 @@ void restart_again(struct core *core, struct op *op) {
 
 static void restart(struct core *core, struct op *op) {
 	const struct operation *row = core->operations[op->kind];
-	/* The queues of the previous epoch are gone, and masters have other peer indexes. */
-	op->home = -1;
+	if (op->kind == CORE_ACQUIRE) {
+		/* The queues of the previous epoch are gone, and masters have other peer
+		 * indexes. */
+		op_acquire(op)->home = -1;
+	}
 	if (op->state == OP_SUSPENDED || op->state == OP_IN_LINE || row->start == NULL) {
 		if (row->epoch && row->start == NULL) {
 			(void)row->epoch(core, op);

@@ -49,8 +49,9 @@ bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id
 /* A holder that goes on with a lock which was bound here must not lose it together with this node.
  * So only a master where the lock is still bound to this node ends it. */
 struct message release_message(const struct op *op) {
-	struct message m = op_message(op, op->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
-	m.flags = op->lost_here ? FLAG_NOW : 0;
+	const struct release_state *release = op_release(op);
+	struct message m = op_message(op, release->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
+	m.flags = release->lost_here ? FLAG_NOW : 0;
 	m.attempt = op->part_of;
 	m.number = op->terms.binding;
 	return m;

@@ -3,6 +3,8 @@
 #ifndef PAWL_CLUSTER_OPERATION_STATE_H
 #define PAWL_CLUSTER_OPERATION_STATE_H
 
+#include "operation_kinds.h"
+
 /* What a master has said in the round under way. */
 enum vote_state {
 	/* The master was not asked. */
@@ -113,22 +115,6 @@ enum op_state {
 	OP_CATCHING_UP
 };
 
-/* A list of the waiters of several keys has at most so many entries. */
-enum { WAITERS_MAX = 1000 };
-
-/* A copy of what a master has reported: a record, or an entry of its queue. */
-struct master_reply {
-	struct record *record;
-	/* Of a queue entry: the identity of its coordinator. */
-	struct id128 node;
-	/* The peer index of the master. */
-	uint32_t from;
-	/* The value counts, as in Prepare (section 2, Update). */
-	bool counts;
-	/* The flags of the message; an explanation reads them. */
-	uint32_t flags;
-};
-
 struct op;
 /* Somebody who gets the answer of an operation. The caller of a repeated request joins the
  * operation that is under way. */
@@ -164,17 +150,8 @@ struct client {
 	struct list listing;
 };
 
-/* The waiter that is to be next because the holder says so (section 10, Succession). */
-struct successor {
-	/* The waiter's lock_id, and the identity of its coordinator. */
-	struct id128 lock_id, node;
-	uint64_t attempt;
-	/* The ballot of its first value, as its home has drawn it. */
-	struct ballot first;
-};
-
-/* An operation of this node as a coordinator. A field that names operations in front of its
- * description is used by these alone. */
+/* An operation of this node as a coordinator: what all kinds have in common, and the struct of its
+ * kind. */
 struct op {
 	/* Link in core->coordinator.ops, .catching_up or .op_pool. */
 	struct list link;
@@ -189,6 +166,7 @@ struct op {
 	struct list callers;
 	/* Room for one of the callers; first.op is NULL while it is free. */
 	struct caller first;
+	/* A binding that is lost, and a transfer that is answered, go on as a release. */
 	enum core_op kind;
 	enum op_state state;
 	/* The number of the operation; and the number of the present round and attempt: id << 16 |
@@ -205,140 +183,78 @@ struct op {
 	/* The masters' votes, by peer index. */
 	struct vote votes[MASTERS_MAX];
 	struct id128 lock_id;
-	/* The lease and the wait that were asked for, in nanoseconds. */
-	span_ns lease, wait;
-	/* Acquire: the lock terms; the set has the permit numbers that the commit is for. Extend:
-	 * the terms that the answers said, with the greatest session binding that was named or
-	 * answered; the set has the numbers that it is for, and none stands for those that q
-	 * masters had. */
+	/* Acquire, extend, several keys: the lease that was asked for, in nanoseconds. */
+	span_ns lease;
+	/* Acquire, several keys, wait: the wait that was asked for, in nanoseconds. Session
+	 * binding: the grace time. */
+	span_ns wait;
+	/* Acquire, several keys: the lock terms; the set has the permit numbers that the commit is
+	 * for. Extend: the terms that the answers said, with the greatest session binding that was
+	 * named or answered; the set has the numbers that it is for, and none stands for those that
+	 * q masters had. Release: `binding` is the connection that was named. */
 	struct terms terms;
-	/* Acquire: the token that was chosen. Extend, break: the token that the caller named. */
-	uint64_t token;
-	/* The highest token that a master has reported. */
-	uint64_t best_token;
-
-	bool
-		/* Acquire: it has no wait time. */
-		try_lock,
-		/* Extend: the caller keeps its own deadline. */
-		deadline_kept,
-		/* Extend: this node vouches for the lock by a deadline that it has answered. */
-		backed,
-		/* Extend: neither of the two, so only masters count that had the lock. */
-		blind,
-		/* Read: a quorum is asked. */
-		quorum_read,
-		/* Break: it is by force. */
-		now_flag,
-		/* Wait: it is for the key to be free; else to be held. */
-		for_free,
-		/* Release, transfer, downgrade, break: a master had the lock. */
-		had_any,
-		/* Read, explain: it has asked a second time. */
-		again,
-		/* Acquire, read: a master has said that the key is contested. */
-		contested_seen;
-	/* Release: the lock was bound to this node, which has lost it. So it ends at the masters
-	 * where it is still bound to this node. */
-	bool lost_here;
-	/* Acquire: it has met a rival, and the timer is set for that. */
-	bool rival_waiting;
-	/* Acquire: a commit was sent in an earlier try, and masters may have accepted it. */
-	bool committed;
-	/* Acquire: its commit was refused, and it begins again with the turn that it had. */
-	bool resumes;
-	/* Acquire: how often its commit was overtaken (commit.c). */
-	uint8_t overtaken;
-	/* Acquire: if its commit brings a first value, q masters have lacked the lock_id at one
-	 * moment since then. */
-	struct instant since;
-	/* Acquire: a random number that names the commit under way. */
-	uint64_t commit_name;
-	/* Acquire, of permits: the same name as it is said with the commit under way, so that it
-	 * can be given back; 0 for none. Extend: the extension's own name, if this node did not
-	 * answer the lock to its caller. */
-	uint64_t roll_back_name;
-	/* Update: the error that is answered after the value was written back. */
-	int error;
-
-	/* Acquire: when the last of the records ends that its turn is parked behind, as far as
-	 * masters have said. */
-	struct instant parked_until;
-	struct ticket ticket;
-	/* Acquire: the round under which the home knows the entry. */
-	uint64_t queue_round;
-	/* Acquire: the round under which promises were asked for. */
-	uint64_t attempt;
-	/* Acquire: the peer index of the home, or -1. */
-	int home;
-	/* Acquire: peer.stopped of the home when the request was entered there. */
-	uint32_t home_stopped;
-	/* Acquire: core->coordinator.home_changes when the request last looked for its home. */
-	uint32_t home_changes;
-	/* Acquire, update: how often it has paused for a rival. */
-	uint32_t pauses;
-
-	/* Extend: when the first of the masters that may not lengthen the lease yet may do so. */
-	struct instant later;
-	/* Extend: the peer index of the master that the record is being asked of, or -1. */
-	int fetch_from;
-	/* Extend: a bit set of the masters that the record has been asked of. */
-	uint32_t fetch_tried;
-
-	/* Update: its ballot, the expected one, and the highest one that stood in the way. Acquire:
-	 * the ballot of its first value. */
-	struct ballot ballot, expected_seq, seen;
-	/* Update: a copy of the value that it knows, so that a report of the same value leaves it
-	 * out. Acquire: the value with the highest ballot that was reported by a master that has
-	 * the lock_id. NULL means that nobody has it, and the request brings the first value. */
-	struct record *own_value;
-	/* Update: which of the expectations are given. */
-	bool expect_value, expect_seq;
-
-	/* Read, break, waiters, explain: copies of what the masters have reported. */
-	struct master_reply *replies;
-	uint32_t replies_count, replies_capacity;
-	/* How many parts of its report each master has sent. */
-	uint64_t parts_seen[MASTERS_MAX];
-	/* It is one of the operations that may ask for more than the first piece of the reports. */
-	bool reporting;
-	/* Read: the lock_id whose value is being fetched (OP_SECOND). */
-	struct id128 fetching;
-
-	/* Wait: the key that it waits for. */
-	struct key *on;
-	/* List, waiters: the most entries that are wanted. */
-	uint32_t limit;
-	/* Waiters: the list is of all keys with a prefix. */
-	bool prefix;
-	/* List: the bucket at which its walk over the table goes on; and the names of keys that it
-	 * has found. */
-	size_t bucket;
-	struct key_names *names;
-	/* List: the work for it since its last reply, in the units of local.c. */
-	uint32_t work;
-	/* Session binding: what is known of each master. */
-	struct binding *binding;
-	/* Transfer: the waiter that is to be next, once it was found. */
-	struct successor successor;
-	/* Ask: a bit set of peers that have not answered yet; and how many watchers were told. */
-	uint64_t asked;
-	uint32_t reached;
-	/* Several keys: the members. */
-	struct group *group;
-	/* The name of the request for several keys that this is a part of; it is said with
-	 * everything that is accepted for it, so that it can be given back. 0 means that this is a
-	 * part of none. */
+	/* Acquire, extend, release: the name of the request for several keys that this is a part
+	 * of; it is said with everything that is accepted for it, so that it can be given back. 0
+	 * means that this is a part of none. */
 	uint64_t part_of;
 
 	/* One block of memory that has all bytes of the request, which the slices point into. */
 	uint8_t *block;
 	size_t block_size;
 	struct slice key, owner, identity, value, expected, label, to;
-	/* Extend, update: a copy of the record, to repair masters with. Acquire: the record of the
-	 * holder that stood in the way. */
-	struct record *record;
+
+	/* What the kind alone needs. It is read and written by the names below, which check the
+	 * kind. It is all zero until the function `make` of the kind has filled it in
+	 * (operation.h). */
+	union {
+		struct acquire_state acquire;
+		struct extend_state extend;
+		struct update_state update;
+		struct release_state release;
+		struct transfer_state transfer;
+		struct downgrade_state downgrade;
+		struct reports reports;
+		struct read_state read;
+		struct break_state breaking;
+		struct waiters_state waiters;
+		struct wait_state wait;
+		struct list_state list;
+		struct ask_state ask;
+		/* What is known of each master. */
+		struct binding *binding;
+		/* The members. */
+		struct group *group;
+	} as;
 };
+
+#define OP_KIND(name) (UINT32_C(1) << CORE_##name)
+
+/* Fails unless the operation is of one of these kinds, a bit set. */
+static inline void op_check_kind(const struct op *op, uint32_t kinds) {
+	CHECK((kinds >> op->kind) & 1);
+}
+
+/* These stand for a pointer to the struct of the operation's kind, which is const if `op` is. They
+ * fail for an operation of another kind. `op` is evaluated twice. */
+#define op_acquire(op) (op_check_kind(op, OP_KIND(ACQUIRE)), &(op)->as.acquire)
+#define op_extend(op) (op_check_kind(op, OP_KIND(EXTEND)), &(op)->as.extend)
+#define op_update(op) (op_check_kind(op, OP_KIND(UPDATE)), &(op)->as.update)
+#define op_release(op) \
+	(op_check_kind(op, OP_KIND(RELEASE) | OP_KIND(TRANSFER)), &(op)->as.release)
+#define op_transfer(op) (op_check_kind(op, OP_KIND(TRANSFER)), &(op)->as.transfer)
+#define op_downgrade(op) (op_check_kind(op, OP_KIND(DOWNGRADE)), &(op)->as.downgrade)
+#define op_reports(op) \
+	(op_check_kind(op, OP_KIND(GET) | OP_KIND(EXPLAIN) | OP_KIND(BREAK) | OP_KIND(WAITERS)), \
+		&(op)->as.reports)
+#define op_read(op) (op_check_kind(op, OP_KIND(GET) | OP_KIND(EXPLAIN)), &(op)->as.read)
+#define op_break(op) (op_check_kind(op, OP_KIND(BREAK)), &(op)->as.breaking)
+#define op_waiters(op) (op_check_kind(op, OP_KIND(WAITERS)), &(op)->as.waiters)
+#define op_wait(op) (op_check_kind(op, OP_KIND(WAIT)), &(op)->as.wait)
+#define op_list(op) (op_check_kind(op, OP_KIND(LIST)), &(op)->as.list)
+#define op_ask_state(op) (op_check_kind(op, OP_KIND(ASK)), &(op)->as.ask)
+/* These two stand for the pointer itself. */
+#define op_binding(op) (*(op_check_kind(op, OP_KIND(BINDING)), &(op)->as.binding))
+#define op_group(op) (*(op_check_kind(op, OP_KIND(ACQUIRE_ALL)), &(op)->as.group))
 
 #include "group.h"
 

@@ -5,6 +5,14 @@
 
 #define DRAIN_MESSAGES 512
 
+/* Returns the name that is to be given back: it stands for permits of a commit that is under way
+ * (section 10), or for an extension (section 11). 0: there is none. */
+static uint64_t roll_back_name(const struct op *op) {
+	return op->kind == CORE_ACQUIRE ? op_acquire(op)->roll_back_name
+		: op->kind == CORE_EXTEND ? op_extend(op)->roll_back_name
+		: 0;
+}
+
 void drain_start(struct core *core) {
 	if (core->state == CORE_DRAINED) {
 		return;
@@ -30,12 +38,10 @@ void drain_start(struct core *core) {
 		} else {
 			/* A half-done write may still take effect (section 2, Update). */
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
-			/* The name stands for permits of a commit that is under way (section 10),
-			 * or for an extension (section 11). */
-			if (op->roll_back_name) {
+			const uint64_t name = roll_back_name(op);
+			if (name) {
 				COUNT(core, commit_rolled_back);
-				release_roll_back_once(core, op->key, op->lock_id,
-					op->roll_back_name);
+				release_roll_back_once(core, op->key, op->lock_id, name);
 			}
 			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);
 			op_free(core, op);

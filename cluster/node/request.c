@@ -151,7 +151,7 @@ static void begin(struct core *core, struct op *op) {
 		local_list(core, op);
 	} else if (op->kind == CORE_WAIT) {
 		local_wait(core, op);
-	} else if (op->kind == CORE_GET && !op->quorum_read) {
+	} else if (op->kind == CORE_GET && !op_read(op)->quorum) {
 		local_get(core, op);
 	} else if (op->kind == CORE_BINDING) {
 		binding_start(core, op);
@@ -169,7 +169,7 @@ static bool names_binding(struct op *op, uint32_t binding) {
 	if (binding <= op->terms.binding) {
 		return true;
 	}
-	if (op->kind == CORE_ACQUIRE && op->committed) {
+	if (op->kind == CORE_ACQUIRE && op_acquire(op)->committed) {
 		return false;
 	}
 	op->terms.binding = binding;
@@ -188,9 +188,10 @@ static bool join(struct core *core, const struct core_request *r) {
 	}
 	if (!slice_equal(op->identity, r->identity)) {
 		refuse(core, r, PAWL_EDENIED, "lock_id");
-	} else if (op->part_of || (op->group && !group_same(op, r))) {
+	} else if (op->part_of || (op->kind == CORE_ACQUIRE_ALL && !group_same(op, r))) {
 		/* The lock_id is part of another request. */
-		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id");
+		refuse(core, r, PAWL_EBADREQUEST,
+			op->kind == CORE_ACQUIRE_ALL ? "locks" : "lock_id");
 	} else if (op->terms.of != r->terms.of) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
 	} else if (op->state == OP_COMMITTING || !names_binding(op, r->terms.binding)) {
@@ -233,7 +234,6 @@ static void handle(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 		return;
 	}
-	op->deadline_kept = r->op == CORE_EXTEND && r->deadline_kept;
 	begin(core, op);
 }
 

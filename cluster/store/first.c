@@ -86,6 +86,6 @@ struct ballot first_draw(struct core *core) {
 }
 
 bool first_lapsed(const struct core *core, const struct op *op, const struct message *m) {
-	return m->status == STATUS_OK && instant_elapsed_long(core->now, op->since) <=
+	return m->status == STATUS_OK && instant_elapsed_long(core->now, op_acquire(op)->since) <=
 		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }

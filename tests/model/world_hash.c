@@ -124,37 +124,90 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 	}
 }
 
-static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
-	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 |
-		(uint64_t)op->deadline_kept << 17 |
-		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any <<
-		20 | (uint64_t)op->contested_seen << 21 | (uint64_t)(op->record != NULL) << 22 |
-		(uint64_t)op->rival_waiting << 23);
-	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock,
-		op->ticket.seq, op->queue_round, op->attempt, op->roll_back_name, (uint64_t)op->home,
-		op->home >= 0 && core->peers[op->home].stopped != op->home_stopped,
-		op->pauses, (uint64_t)op->fetch_from, op->fetch_tried,
-		wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
+static void hash_acquire(uint64_t *h, const struct core *core, const struct acquire_state *a) {
+	mix(h, (uint64_t)a->try_lock | (uint64_t)a->contested_seen << 1 |
+		(uint64_t)a->rival_waiting << 2 | (uint64_t)(a->holder != NULL) << 3);
+	const uint64_t numbers[] = { a->token, a->ticket.clock, a->ticket.seq, a->queue_round,
+		a->attempt, a->roll_back_name, (uint64_t)a->home,
+		a->home >= 0 && core->peers[a->home].stopped != a->home_stopped, a->pauses };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
+	mix_time(h, a->since);
+	mix_ballot(h, a->ballot);
+	if (a->holder) {
+		hash_record(h, a->holder);
+	}
+}
+
+static void hash_extend(uint64_t *h, const struct extend_state *e) {
+	mix(h, (uint64_t)e->deadline_kept | (uint64_t)e->backed << 1 | (uint64_t)e->blind << 2 |
+		(uint64_t)(e->record != NULL) << 3);
+	mix(h, e->token);
+	mix(h, e->best_token);
+	mix(h, e->roll_back_name);
+	mix(h, (uint64_t)(uint32_t)e->fetch_from << 32 | e->fetch_tried);
+	mix_time(h, e->later);
+	if (e->record) {
+		hash_record(h, e->record);
+	}
+}
+
+static void hash_update(uint64_t *h, const struct update_state *u) {
+	mix(h, (uint64_t)(u->record != NULL) | (uint64_t)u->pauses << 1);
+	mix(h, (uint64_t)u->error);
+	mix_ballot(h, u->ballot);
+	mix_ballot(h, u->seen);
+	if (u->record) {
+		hash_record(h, u->record);
+	}
+}
+
+static void hash_transfer(uint64_t *h, const struct transfer_state *t) {
+	mix(h, t->release.had_any);
+	mix(h, (uint64_t)t->home);
+	mix_id(h, t->successor.lock_id);
+	mix(h, t->successor.attempt);
+	mix_ballot(h, t->successor.first);
+}
+
+static void hash_kind(uint64_t *h, const struct core *core, const struct op *op) {
+	switch (op->kind) {
+	case CORE_ACQUIRE: hash_acquire(h, core, op_acquire(op)); break;
+	case CORE_EXTEND: hash_extend(h, op_extend(op)); break;
+	case CORE_UPDATE: hash_update(h, op_update(op)); break;
+	case CORE_RELEASE: mix(h, op_release(op)->had_any); break;
+	case CORE_TRANSFER: hash_transfer(h, op_transfer(op)); break;
+	case CORE_DOWNGRADE:
+		mix(h, op_downgrade(op)->had_any);
+		mix(h, op_downgrade(op)->best_token);
+		break;
+	case CORE_BREAK:
+		mix(h, op_break(op)->had_any);
+		mix(h, op_break(op)->token);
+		mix(h, op_break(op)->best_token);
+		break;
+	case CORE_GET: case CORE_EXPLAIN:
+		mix(h, op_read(op)->contested_seen);
+		break;
+	case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BINDING: case CORE_CHANGE:
+	case CORE_ASK: case CORE_ACQUIRE_ALL:
+		break;
+	}
+}
+
+static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
+	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8);
+	mix(h, op->id);
+	mix(h, op->round);
+	mix(h, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0);
 	mix_id(h, op->lock_id);
 	mix_terms(h, &op->terms);
-	mix_id(h, op->successor.lock_id);
-	mix(h, op->successor.attempt);
-	mix_ballot(h, op->successor.first);
 	mix_time(h, op->sent);
-	mix_time(h, op->since);
 	mix_time(h, op->arrived);
 	mix_time(h, op->until);
-	mix_time(h, op->later);
 	hash_votes(h, core, op);
-	mix_ballot(h, op->ballot);
-	mix_ballot(h, op->seen);
-	mix(h, (uint64_t)op->error);
-	if (op->record) {
-		hash_record(h, op->record);
-	}
+	hash_kind(h, core, op);
 	for (const struct list *n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
 		mix(h, CONTAINER_OF(n, struct caller, link)->id);
 	}

@@ -7,9 +7,9 @@
 /* Tells whether some requests have not looked for their home since it may have changed. */
 static inline bool attempt_rehome_left(const struct core *core) {
 	const struct list *n = core->coordinator.waiting.next;
-	return n != &core->coordinator.waiting &&
-		CONTAINER_OF(n, const struct op, waiting)->home_changes !=
-			core->coordinator.home_changes;
+	const struct op *first = n == &core->coordinator.waiting
+		? NULL : CONTAINER_OF(n, const struct op, waiting);
+	return first && op_acquire(first)->home_changes != core->coordinator.home_changes;
 }
 
 /* ---- attempt.c ---- */

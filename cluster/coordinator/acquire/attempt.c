@@ -20,27 +20,29 @@
 /* Tells whether this master refused the attempt's commit. Such a master keeps the attempt's place
  * under the name of the commit (section 2, Acquire). */
 static bool place_kept(const struct op *op, uint32_t index) {
-	return op->state == OP_COMMITTING && op->ticket.seq &&
+	return op->state == OP_COMMITTING && op_acquire(op)->ticket.seq &&
 		((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[index].state & 1);
 }
 
 void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
 	bool entry) {
+	struct acquire_state *acquire = op_acquire(op);
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
-	m.attempt = !promise ? 0 : place_kept(op, index) ? op->round : op->attempt;
-	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
+	m.attempt = !promise ? 0 : place_kept(op, index) ? op->round : acquire->attempt;
+	m.ticket = entry ? acquire->ticket : (struct ticket){ 0, 0 };
 	if (peer_reachable(core, index)) {
 		out_send(core, index, &m);
 	}
 }
 
 void attempt_withdraw(struct core *core, struct op *op, bool entry) {
+	struct acquire_state *acquire = op_acquire(op);
 	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_PARKED) |
 		VOTE_BIT(VOTE_GONE);
 	for (uint32_t i = 0; i < core->masters; i++) {
-		bool promise = op->attempt &&
+		bool promise = acquire->attempt &&
 			(((asked >> op->votes[i].state) & 1) || place_kept(op, i));
-		bool home = entry && op->ticket.seq && op->home == (int)i;
+		bool home = entry && acquire->ticket.seq && acquire->home == (int)i;
 		if (promise || home) {
 			/* A turn may be on its way. The home's promise that comes with it is this
 			 * attempt's, too. */
@@ -52,11 +54,12 @@ void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 void attempt_give_up(struct core *core, struct op *op) { attempt_withdraw(core, op, true); }
 
 static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
-	if (op->record == NULL || r->error != PAWL_EHELD) {
+	const struct acquire_state *acquire = op_acquire(op);
+	if (acquire->holder == NULL || r->error != PAWL_EHELD) {
 		return;
 	}
-	const struct core_entry known = entry_of(op->record, core->now);
-	r->contested = op->contested_seen;
+	const struct core_entry known = entry_of(acquire->holder, core->now);
+	r->contested = acquire->contested_seen;
 	r->entry.token = known.token;
 	r->entry.remaining = known.remaining;
 	r->entry.terms = known.terms;
@@ -75,11 +78,12 @@ static bool show_several(struct core *core, const struct caller *c, const struct
 }
 
 void attempt_fail(struct core *core, struct op *op, int error) {
+	struct acquire_state *acquire = op_acquire(op);
 	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
 	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
 	/* An error after a commit is PAWL_ENOQUORUM, after which the client releases the lock. A
 	 * request for several keys itself gives back what may have been accepted (section 11). */
-	if (op->committed && !op->part_of) {
+	if (acquire->committed && !op->part_of) {
 		error = PAWL_ENOQUORUM;
 	}
 	struct list *n;
@@ -97,7 +101,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		r->votes = votes;
 		r->acks = acks;
 		/* This tells a group what it may have committed. */
-		r->token = op->token;
+		r->token = acquire->token;
 		r->waited = waited;
 		if (several) {
 			entry_reply(r, &shown);
@@ -112,30 +116,32 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 
 /* Notes for the answer "held" who holds the key, as far as a master told. */
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
-	op->contested_seen = op->contested_seen || m->status == STATUS_CONTESTED;
+	struct acquire_state *acquire = op_acquire(op);
+	acquire->contested_seen = acquire->contested_seen || m->status == STATUS_CONTESTED;
 	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) ||
-		(op->record && op->record->token >= m->token)) {
+		(acquire->holder && acquire->holder->token >= m->token)) {
 		return;
 	}
 	struct message who = { .owner = m->owner, .token = m->token, .terms = m->terms };
 	struct record *r = record_new(core, &who);
 	if (r) {
 		r->end = instant_add(core->now, span_from_us(m->left_us));
-		record_free(core, op->record);
-		op->record = r;
+		record_free(core, acquire->holder);
+		acquire->holder = r;
 	}
 }
 
 /* ---- asking for promises ---- */
 
 static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
+	struct acquire_state *acquire = op_acquire(op);
 	struct message m = op_message(op, MESSAGE_PROMISE);
-	m.attempt = op->attempt;
-	m.ticket = op->ticket;
-	m.ballot = op->ballot;
+	m.attempt = acquire->attempt;
+	m.ticket = acquire->ticket;
+	m.ballot = acquire->ballot;
 	for (; slots; slots &= slots - 1) {
 		int index = __builtin_ctz(slots);
-		m.flags = (turn ? FLAG_TURN : 0) | (op->home == index ? FLAG_HOME : 0);
+		m.flags = (turn ? FLAG_TURN : 0) | (acquire->home == index ? FLAG_HOME : 0);
 		op_ask(core, op, (uint32_t)index, &m);
 	}
 }
@@ -145,16 +151,18 @@ static void ask_one(struct core *core, struct op *op, uint32_t index, bool turn)
 }
 
 static void forget_value(struct core *core, struct op *op) {
-	record_free(core, op->own_value);
-	op->own_value = NULL;
+	struct acquire_state *acquire = op_acquire(op);
+	record_free(core, acquire->reported);
+	acquire->reported = NULL;
 }
 
 static void ask_all(struct core *core, struct op *op, bool turn) {
+	struct acquire_state *acquire = op_acquire(op);
 	forget_value(core, op);
-	op->attempt = op_next_round(core, op);
-	op->since = core->now;
+	acquire->attempt = op_next_round(core, op);
+	acquire->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
-	op->rival_waiting = false;
+	acquire->rival_waiting = false;
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
@@ -163,13 +171,14 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 }
 
 void attempt_ask_all(struct core *core, struct op *op, bool turn) {
-	op->ballot = first_draw(core);
+	op_acquire(op)->ballot = first_draw(core);
 	ask_all(core, op, turn);
 }
 
 /* Begins the attempt. Under a new epoch it begins again, with the ticket it has drawn, which is its
  * place in the order. */
 void attempt_start(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	if (clock_saturating_add(op->lease, op->terms.delay) > core->config.max_lease) {
 		/* R5: the new epoch allows less than the one in which the lock was asked for. */
 		attempt_fail(core, op, PAWL_ETOOLONG);
@@ -190,16 +199,16 @@ void attempt_start(struct core *core, struct op *op) {
 		attempt_waits(core, op);
 		core->coordinator.waiting_count++;
 	}
-	bool resumes = op->resumes;
-	op->ballot = first_draw(core);
-	if (op->ticket.seq) {
+	bool resumes = acquire->resumes;
+	acquire->ballot = first_draw(core);
+	if (acquire->ticket.seq) {
 		attempt_enqueue(core, op);
 	}
 	/* This must come before the questions: if no master is linked, they may end the attempt. */
-	op->resumes = false;
+	acquire->resumes = false;
 	/* The home may have given the turn to the next request. The masters park this one before
 	 * it, by its stamp. */
-	if (op->ticket.seq == 0 || resumes) {
+	if (acquire->ticket.seq == 0 || resumes) {
 		ask_all(core, op, resumes);
 	}
 }
@@ -226,19 +235,21 @@ static enum vote_state vote_of(enum status s) {
 /* Keeps the value with the highest ballot that a master reports, for masters that lack the record.
  * False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
-	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->reported && ballot_compare(m->ballot, acquire->reported->wrote) <= 0) {
 		return true;
 	}
 	struct record *r = record_with_value(core, m->value);
 	if (r) {
 		r->wrote = m->ballot;
-		record_free(core, op->own_value);
-		op->own_value = r;
+		record_free(core, acquire->reported);
+		acquire->reported = r;
 	}
 	return r != NULL;
 }
 
 static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
 	struct vote *v = &op->votes[from];
 	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m)
 		? VOTE_GONE : vote_of(m->status);
@@ -250,19 +261,21 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->lapsed = first_lapsed(core, op, m);
 	if (m->status == STATUS_PARKED) {
 		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
-		op->parked_until = instant_later(op->parked_until, instant_add(core->now, left));
+		acquire->parked_until =
+			instant_later(acquire->parked_until, instant_add(core->now, left));
 	}
 	attempt_note_holder(core, op, m);
 }
 
 /* The first promise of a turn is there. The other masters are asked now. */
 static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
 	op->state = OP_TURN;
 	op->sent = core->now;
-	op->parked_until = core->now;
+	acquire->parked_until = core->now;
 	forget_value(core, op);
 	/* A home that promises has drawn a ballot for the attempt. */
-	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
+	acquire->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
 	take_vote(core, op, from, m);
 	/* The home lacked the lock_id when it promised. The other masters lacked it at that moment,
 	 * too, if they have lacked it since before then. */
@@ -275,7 +288,7 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 
 /* A turn has arrived, which is the home's promise, too. */
 static void turn_arrived(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	if ((int)from != op->home) {
+	if ((int)from != op_acquire(op)->home) {
 		return;
 	}
 	if (op->state == OP_QUEUED) {
@@ -293,7 +306,7 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
-		if ((int)from == op->home &&
+		if ((int)from == op_acquire(op)->home &&
 			(op->state == OP_QUEUED || op->state == OP_TURN ||
 				op->state == OP_PAUSED)) {
 			attempt_queue_answer(core, op, m);
@@ -314,7 +327,7 @@ void attempt_answer(struct core *core, struct op *op, uint32_t from, const struc
 /* A held record has displaced this attempt's promise at that master. */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m) {
 	struct op *op = from < core->masters ? op_find(core, m->attempt) : NULL;
-	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt ||
+	if (op == NULL || op->kind != CORE_ACQUIRE || op_acquire(op)->attempt != m->attempt ||
 		op->votes[from].state != VOTE_OK) {
 		return;
 	}
@@ -365,7 +378,7 @@ static void turn_check(struct core *core, struct op *op) {
 	if (answered < core->quorum) {
 		COUNT(core, turn_given_back);
 		attempt_withdraw(core, op, true);
-		op->ticket = (struct ticket){ 0, 0 };
+		op_acquire(op)->ticket = (struct ticket){ 0, 0 };
 		attempt_enqueue(core, op);
 		return;
 	}
@@ -421,7 +434,7 @@ void attempt_timer(struct core *core, struct op *op) {
 		timer_at(core, &op->timer, TIMER_OP, op->until);
 		break;
 	case OP_TURN:
-		if (op->rival_waiting) {
+		if (op_acquire(op)->rival_waiting) {
 			attempt_rival_waited(core, op);
 		} else {
 			turn_check(core, op);

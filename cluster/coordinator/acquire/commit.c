@@ -32,34 +32,36 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 /* A master that lacks the lock_id gets the value that other masters have (section 2, Acquire); if
  * no master has one, it gets the first value. */
 void commit_put_value(const struct op *op, struct message *m) {
-	const struct record *there = op->own_value;
+	const struct acquire_state *acquire = op_acquire(op);
+	const struct record *there = acquire->reported;
 	m->value = there ? record_value(there) : op->value;
-	m->ballot = there ? there->wrote : op->ballot;
+	m->ballot = there ? there->wrote : acquire->ballot;
 	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
 }
 
 void commit_start(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	bool reused;
-	clock_raise(core, op->ballot.clock);
-	op->token = choose_token(core, op, &reused);
-	if (op->token > TOKEN_MAX) {
+	clock_raise(core, acquire->ballot.clock);
+	acquire->token = choose_token(core, op, &reused);
+	if (acquire->token > TOKEN_MAX) {
 		attempt_fail(core, op, PAWL_EFULL);
 		return;
 	}
 	core->counts[COUNT_token_reused] += reused;
-	clock_raise(core, op->token);
+	clock_raise(core, acquire->token);
 	list_remove(&op->waiting);
 	core->coordinator.waiting_count--;
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	op->commit_name = name_next(core, op->commit_name);
-	m.attempt = op->part_of ? op->part_of : op->commit_name;
-	op->roll_back_name = terms_semaphore(&op->terms) ? m.attempt : 0;
+	acquire->commit_name = name_next(core, acquire->commit_name);
+	m.attempt = op->part_of ? op->part_of : acquire->commit_name;
+	acquire->roll_back_name = terms_semaphore(&op->terms) ? m.attempt : 0;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
-	m.token = op->token;
+	m.token = acquire->token;
 	commit_put_value(op, &m);
-	m.ticket = op->ticket;
+	m.ticket = acquire->ticket;
 	counted_commit_begun(core);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
@@ -74,6 +76,7 @@ static span_ns valid_of(const struct core *core, const struct op *op, const stru
 }
 
 static void held(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	struct instant deadline = instant_add(op->sent,
 		span_shrink(op->lease, core->config.drift_ppm));
 	if (instant_distrusted(core->now, deadline)) {
@@ -88,18 +91,18 @@ static void held(struct core *core, struct op *op) {
 		span_ns valid = valid_of(core, op, c),
 			waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, PAWL_OK);
-		r->token = op->token;
+		r->token = acquire->token;
 		r->terms = op->terms;
 		r->valid = valid;
 		r->waited = waited;
 		r->votes = core->quorum;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}
-	op->roll_back_name = 0;
+	acquire->roll_back_name = 0;
 	op->until = deadline;
-	if (op->home >= 0 &&
-		(op->votes[op->home].state == VOTE_HELD ||
-			op->votes[op->home].state == VOTE_STALE)) {
+	if (acquire->home >= 0 &&
+		(op->votes[acquire->home].state == VOTE_HELD ||
+			op->votes[acquire->home].state == VOTE_STALE)) {
 		attempt_leave_home(core, op);
 	}
 	catch_up_begin(core, op);
@@ -122,7 +125,7 @@ static int commit_error(const struct core *core, const struct op *op) {
 #define OVERTAKEN_MAX 8
 
 static bool may_ask_again(struct op *op) {
-	return !list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
+	return !list_empty(&op->callers) && op_acquire(op)->overtaken++ < OVERTAKEN_MAX;
 }
 
 /* Tells whether another attempt for the lock_id was faster, and where the record is, the value has
@@ -141,12 +144,13 @@ static bool met_itself(const struct core *core, const struct op *op) {
  * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
  * is given back under its name (section 11). False: not every master can be told. */
 bool commit_roll_back(struct core *core, struct op *op) {
-	const uint64_t name = op->roll_back_name;
+	struct acquire_state *acquire = op_acquire(op);
+	const uint64_t name = acquire->roll_back_name;
 	if (name == 0) {
 		return false;
 	}
 	COUNT(core, commit_rolled_back);
-	op->roll_back_name = 0;
+	acquire->roll_back_name = 0;
 	if (op->part_of) {
 		/* A name that was given back is not used again. */
 		op->part_of = group_rename(core, op);
@@ -165,6 +169,7 @@ static bool overtaken(const struct core *core, const struct op *op) {
 }
 
 void commit_evaluate(struct core *core, struct op *op, bool over) {
+	struct acquire_state *acquire = op_acquire(op);
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)),
 		open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
@@ -182,12 +187,12 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 	if (itself || again) {
 		/* What the commit has left must go: the key may be another lock's, and the value
 		 * may be an old one. */
-		op->roll_back_name = op->part_of ? op->part_of : op->commit_name;
+		acquire->roll_back_name = op->part_of ? op->part_of : acquire->commit_name;
 	}
 	if (again) {
 		COUNT(core, commit_overtaken);
-		op->committed = !commit_roll_back(core, op) || op->committed;
-		op->resumes = op->ticket.seq != 0;
+		acquire->committed = !commit_roll_back(core, op) || acquire->committed;
+		acquire->resumes = acquire->ticket.seq != 0;
 		restart_again(core, op);
 	} else {
 		/* The answer is never "held", because nobody releases after that, and some masters
@@ -252,6 +257,7 @@ static void acquire_timer(struct core *core, struct op *op) {
 }
 
 static bool acquire_epoch(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	/* The commit was on its way when the last caller left, and nobody wants it again. */
 	if (list_empty(&op->callers)) {
 		commit_roll_back(core, op);
@@ -259,7 +265,7 @@ static bool acquire_epoch(struct core *core, struct op *op) {
 		return false;
 	}
 	if (op->state == OP_COMMITTING) {
-		op->committed = !commit_roll_back(core, op) || op->committed;
+		acquire->committed = !commit_roll_back(core, op) || acquire->committed;
 	}
 	return true;
 }
@@ -281,14 +287,39 @@ static void acquire_lock_released(struct core *core, struct op *op, bool broken)
 	}
 }
 
+static bool acquire_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_acquire(op)->try_lock = r->wait <= 0;
+	op_acquire(op)->home = -1;
+	return true;
+}
+
+/* Frees what masters have reported. */
+static void acquire_release(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	record_free(core, acquire->holder);
+	record_free(core, acquire->reported);
+	acquire->holder = acquire->reported = NULL;
+}
+
+static void acquire_clear(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	acquire_release(core, op);
+	acquire->attempt = 0;
+	acquire->rival_waiting = acquire->contested_seen = false;
+}
+
 const struct operation acquire_operation = { .by_lock = true,
+	.make = acquire_make,
 	.start = attempt_start,
 	.answer = acquire_answer,
 	.evaluate = acquire_evaluate,
 	.timer = acquire_timer,
 	.epoch = acquire_epoch,
+	.clear = acquire_clear,
 	.forget = acquire_forget,
 	.lock_released = acquire_lock_released,
 	.catch_up = acquire_catch_up,
 	.late_answer = acquire_late_answer,
-	.late_end = acquire_late_end };
+	.late_end = acquire_late_end,
+	.release = acquire_release };

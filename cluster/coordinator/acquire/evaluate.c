@@ -45,8 +45,9 @@ static int try_error(const struct core *core, const struct op *op) {
 
 /* The first attempt has not got its quorum. It withdraws and enters the queue. */
 static void refused(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	int error = final_error(core, op);
-	if (error == PAWL_OK && op->try_lock) {
+	if (error == PAWL_OK && acquire->try_lock) {
 		error = try_error(core, op);
 	}
 	if (error != PAWL_OK) {
@@ -54,7 +55,7 @@ static void refused(struct core *core, struct op *op) {
 		return;
 	}
 	attempt_withdraw(core, op, false);
-	if (op->try_lock) {
+	if (acquire->try_lock) {
 		COUNT(core, try_tie);
 		op->until = instant_add(core->now, 2 * core->config.promise_timeout);
 	}
@@ -70,10 +71,11 @@ static bool rivalled(const struct core *core, const struct op *op) {
 /* The attempt is refused because of a rival's promise. It withdraws, pauses for a random time and
  * tries again; the longest pause doubles up to promise_timeout / 4. */
 static void back_off(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	COUNT(core, turn_rival);
 	attempt_withdraw(core, op, false);
-	span_ns most = peers_pause_most(core, op->pauses++);
-	op->rival_waiting = false;
+	span_ns most = peers_pause_most(core, acquire->pauses++);
+	acquire->rival_waiting = false;
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
 	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most));
@@ -84,7 +86,7 @@ static void back_off(struct core *core, struct op *op) {
  * little longer, because the end differs from master to master. */
 static span_ns rival_wait(const struct core *core, const struct op *op) {
 	span_ns pause = peers_pause_most(core, 0),
-		left = instant_left_long(core->now, op->parked_until);
+		left = instant_left_long(core->now, op_acquire(op)->parked_until);
 	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
 }
 
@@ -94,18 +96,19 @@ static span_ns rival_wait(const struct core *core, const struct op *op) {
  * Two attempts that have some promises each and wait for the same record would wait for each
  * other. */
 static void rival_met(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_PARKED)) < core->quorum) {
 		back_off(core, op);
-	} else if (op_votes(core, op, ALIVE) && !op->rival_waiting) {
+	} else if (op_votes(core, op, ALIVE) && !acquire->rival_waiting) {
 		struct instant at = instant_add(core->now, rival_wait(core, op));
-		op->rival_waiting = true;
+		acquire->rival_waiting = true;
 		timer_at(core, &op->timer, TIMER_OP,
 			instant_expired(at, op->until) ? op->until : at);
 	}
 }
 
 void attempt_rival_waited(struct core *core, struct op *op) {
-	op->rival_waiting = false;
+	op_acquire(op)->rival_waiting = false;
 	if (rivalled(core, op)) {
 		back_off(core, op);
 	} else {
@@ -136,26 +139,28 @@ static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 }
 
 void attempt_evaluate(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
 	if (alive >= core->quorum) {
-		if (op->own_value == NULL && lapsed_at(core, op) < core->quorum) {
+		if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
 			COUNT(core, promise_unlapsed);
 			attempt_ask_all(core, op, op->state == OP_TURN);
 		} else if (may_commit(core, op)) {
 			commit_start(core, op);
 		} else if (open == 0 && op->state == OP_ASKING) {
 			refused(core, op);
-		} else if (open == 0 && op->try_lock) {
+		} else if (open == 0 && acquire->try_lock) {
 			attempt_fail(core, op, PAWL_EHELD);
 		}
 		return;
 	}
 	if (op->state == OP_ASKING) {
-		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
+		enum vote_state home = acquire->home >= 0
+			? op->votes[acquire->home].state : VOTE_NONE;
 		/* Before the attempt has q promises, the home's refusal is enough to end it. A
 		 * try-lock also hears the other masters about a held record. */
 		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED ||
-			(home == VOTE_HELD && !op->try_lock);
+			(home == VOTE_HELD && !acquire->try_lock);
 		if (by_home || alive + open < core->quorum) {
 			refused(core, op);
 		}
@@ -165,13 +170,13 @@ void attempt_evaluate(struct core *core, struct op *op) {
 	if (error != PAWL_OK &&
 		op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
 		attempt_fail(core, op, error);
-	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
+	} else if (acquire->try_lock && try_error(core, op) != PAWL_OK) {
 		attempt_fail(core, op, try_error(core, op));
 	} else if (rivalled(core, op)) {
 		rival_met(core, op);
 	} else if (op_votes(core, op, VOTE_BIT(VOTE_PARKED)) >= core->quorum) {
 		/* The rival that the attempt met before has the key by now. The next one is met
 		 * with a short pause again. */
-		op->pauses = 0;
+		acquire->pauses = 0;
 	}
 }

@@ -24,7 +24,7 @@ static struct core_request child_request(const struct op *op, const struct membe
 /* Begins an operation for one member. False: no memory. */
 static bool begin_child(struct core *core, struct op *op, struct member *m,
 	const struct core_request *r) {
-	struct op *child = op_new_inside(core, r, op, (uint32_t)(m - op->group->members));
+	struct op *child = op_new_inside(core, r, op, (uint32_t)(m - op_group(op)->members));
 	if (child == NULL) {
 		COUNT(core, no_memory);
 		return false;
@@ -46,11 +46,11 @@ static void ready(struct core *core, struct group *g) {
 }
 
 struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member) {
-	struct member *m = &op->group->members[member];
+	struct member *m = &op_group(op)->members[member];
 	m->child = NULL;
 	m->answered = true;
 	memset(&m->reply, 0, sizeof m->reply);
-	ready(core, op->group);
+	ready(core, op_group(op));
 	return &m->reply;
 }
 
@@ -61,7 +61,7 @@ uint64_t group_rename(struct core *core, const struct op *child) {
 	for (struct list *n = list_first(&child->callers); n; n = list_after(&child->callers, n)) {
 		const struct caller *c = CONTAINER_OF(n, struct caller, link);
 		if (c->group) {
-			c->group->group->members[c->member].name = name;
+			op_group(c->group)->members[c->member].name = name;
 		}
 	}
 	return name;
@@ -70,7 +70,7 @@ uint64_t group_rename(struct core *core, const struct op *child) {
 /* All or nothing: from now on the group gives back what it has. It waits for a commit that is under
  * way, because the outcome decides whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	if (g->state == GROUP_ROLLING_BACK) {
 		return;
 	}
@@ -81,7 +81,7 @@ static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 	struct op *child = g->at < g->count ? g->members[g->at].child : NULL;
 	if (child && child->kind == CORE_ACQUIRE && child->state != OP_COMMITTING) {
 		/* The child may have sent a commit under an earlier epoch. */
-		g->members[g->at].committed = child->committed;
+		g->members[g->at].committed = op_acquire(child)->committed;
 		g->members[g->at].child = NULL;
 		attempt_give_up(core, child);
 		op_free(core, child);
@@ -89,7 +89,7 @@ static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 }
 
 static void take_acquire(struct core *core, struct op *op, struct member *m) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	const struct core_reply *r = &m->reply;
 	m->token = r->token;
 	m->committed = r->token > 0;
@@ -112,7 +112,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 }
 
 static void take_extension(struct core *core, struct op *op, struct member *m) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	const struct core_reply *r = &m->reply;
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
@@ -133,7 +133,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 }
 
 static void take_answers(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct member *m = &g->members[i];
 		if (!m->answered) {
@@ -154,7 +154,7 @@ static void take_answers(struct core *core, struct op *op) {
 /* ---- up ---- */
 
 static void acquire_next(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	struct member *m = &g->members[g->at];
 	struct core_request r = child_request(op, m, CORE_ACQUIRE);
 	r.owner = op->owner;
@@ -197,7 +197,7 @@ static bool stale(const struct core *core, const struct op *op, const struct mem
 
 /* Returns when a member is to be extended. INSTANT_FOREVER: it is not extended any more. */
 static struct instant due_of(const struct core *core, const struct op *op, const struct member *m) {
-	bool aligning = op->group->state == GROUP_ALIGNING;
+	bool aligning = op_group(op)->state == GROUP_ALIGNING;
 	if (stale(core, op, m)) {
 		return m->again;
 	}
@@ -210,7 +210,7 @@ static struct instant due_of(const struct core *core, const struct op *op, const
 
 /* Keeps the members held that the group has. */
 static void keep_up(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	for (uint32_t i = 0; i < g->count && g->state != GROUP_ROLLING_BACK; i++) {
 		struct member *m = &g->members[i];
 		if (!m->held) {
@@ -229,7 +229,7 @@ static void keep_up(struct core *core, struct op *op) {
 }
 
 static void arm(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	struct instant at = INSTANT_FOREVER;
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
@@ -250,7 +250,7 @@ static void arm(struct core *core, struct op *op) {
 /* Tells whether one deadline holds for all members: nothing is under way, and every lease has begun
  * just now. */
 static bool members_aligned(const struct core *core, const struct op *op) {
-	const struct group *g = op->group;
+	const struct group *g = op_group(op);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
 		if (m->child || stale(core, op, m) ||
@@ -268,7 +268,7 @@ static bool members_aligned(const struct core *core, const struct op *op) {
 /* Nobody asked for the group any more, and while it gave everything back the same request came
  * again. The group begins anew, under other names. */
 static void begin_again(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	COUNT(core, group_begun_again);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member was = g->members[i];
@@ -289,7 +289,7 @@ static void begin_again(struct core *core, struct op *op) {
  * another node, and be trusted, so a master drops a record only if it rests on this request alone.
  * Extensions under way are over before that, so that none restores a record. */
 static void roll_back_members(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	bool open = false;
 	for (uint32_t i = 0; i < g->count; i++) {
 		open = open || (g->members[i].child && g->members[i].child->kind != CORE_RELEASE);
@@ -321,7 +321,7 @@ static void roll_back_members(struct core *core, struct op *op) {
 }
 
 static void go_on(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	take_answers(core, op);
 	if (g->state != GROUP_ROLLING_BACK) {
 		keep_up(core, op);
@@ -357,16 +357,16 @@ void group_timer(struct core *core, struct op *op) {
 /* Nobody asks for the group any more. */
 void group_forget(struct core *core, struct op *op) {
 	fail(core, op, PAWL_ECANCELED, 0);
-	ready(core, op->group);
+	ready(core, op_group(op));
 }
 
 /* Gives back what the group has, without waiting for any answer. */
 void group_drain(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct member *m = &g->members[i];
 		bool committing = m->child && m->child->kind == CORE_ACQUIRE &&
-			(m->child->state == OP_COMMITTING || m->child->committed);
+			(m->child->state == OP_COMMITTING || op_acquire(m->child)->committed);
 		if (m->committed || committing) {
 			release_roll_back_once(core, m->key, m->lock_id, m->name);
 		}
@@ -386,7 +386,7 @@ void group_start(struct core *core, struct op *op) {
 	COUNT(core, group_begun);
 	op->state = OP_LOCAL;
 	op->until = instant_add(core->now, op->wait);
-	ready(core, op->group);
+	ready(core, op_group(op));
 }
 
 /* Goes on with a group that has got an answer. False: there is none. */

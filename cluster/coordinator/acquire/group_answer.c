@@ -30,7 +30,7 @@ static span_ns valid_for(const struct core *core, const struct member *m, const 
 
 /* Answers all callers that the keys are held. False: no memory. */
 bool group_answer_held(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
 	uint32_t acks = core->masters;
 	bool copied = got != NULL;
@@ -75,7 +75,7 @@ bool group_answer_held(struct core *core, struct op *op) {
 }
 
 void group_answer_error(struct core *core, struct op *op) {
-	struct group *g = op->group;
+	struct group *g = op_group(op);
 	const struct member *m = &g->members[g->failed];
 	COUNT(core, group_failed);
 	struct list *n;

@@ -72,20 +72,20 @@ bool group_new(struct core *core, struct op *op, const struct core_request *r) {
 		at += l->key.size;
 	}
 	sort(g);
-	op->group = g;
+	op_group(op) = g;
 	return true;
 }
 
 void group_free(struct core *core, struct op *op) {
-	if (op->group) {
-		list_remove(&op->group->ready);
-		alloc_free(&core->alloc, op->group, op->group->size);
+	if (op_group(op)) {
+		list_remove(&op_group(op)->ready);
+		alloc_free(&core->alloc, op_group(op), op_group(op)->size);
 	}
 }
 
 /* Tells whether this is the same request once more: all its keys with the same lock_ids. */
 bool group_same(const struct op *op, const struct core_request *r) {
-	const struct group *g = op->group;
+	const struct group *g = op_group(op);
 	bool same = g->count == r->lock_count;
 	for (uint32_t i = 0; same && i < g->count; i++) {
 		const struct member *m = &g->members[i];

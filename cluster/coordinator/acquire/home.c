@@ -22,46 +22,50 @@ int attempt_home(const struct core *core, struct slice key) {
 
 /* Section 5, Ending: an attempt's place in the queue ends where its commit was not accepted. */
 void attempt_leave_home(struct core *core, struct op *op) {
-	if (op->ticket.seq && op->home >= 0) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->ticket.seq && acquire->home >= 0) {
 		COUNT(core, place_left);
-		attempt_withdraw_at(core, op, (uint32_t)op->home, false, true);
+		attempt_withdraw_at(core, op, (uint32_t)acquire->home, false, true);
 	}
 }
 
 /* The attempt begins again. If the home that refused its commit is still its home, the place there
  * is kept; otherwise the attempt is entered at the new one. */
 void attempt_home_is(struct core *core, struct op *op, int home) {
-	if (home != op->home) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (home != acquire->home) {
 		attempt_leave_home(core, op);
 	}
-	op->home = home;
+	acquire->home = home;
 }
 
 static void enqueue_at(struct core *core, struct op *op) {
-	op->home_stopped = core->peers[op->home].stopped;
+	struct acquire_state *acquire = op_acquire(op);
+	acquire->home_stopped = core->peers[acquire->home].stopped;
 	struct message m = op_message(op, MESSAGE_ENQUEUE);
-	m.round = op->queue_round;
-	m.attempt = op->attempt;
-	m.ticket = op->ticket;
-	m.ballot = op->ballot;
+	m.round = acquire->queue_round;
+	m.attempt = acquire->attempt;
+	m.ticket = acquire->ticket;
+	m.ballot = acquire->ballot;
 	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
-	m.flags = op->try_lock ? 0 : FLAG_WAIT;
-	out_send(core, (uint32_t)op->home, &m);
+	m.flags = acquire->try_lock ? 0 : FLAG_WAIT;
+	out_send(core, (uint32_t)acquire->home, &m);
 }
 
 void attempt_enqueue(struct core *core, struct op *op) {
-	if (op->ticket.seq == 0) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->ticket.seq == 0) {
 		/* The home gives the stamp. */
-		op->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next };
+		acquire->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next };
 	}
-	op->attempt = op->queue_round = op_next_round(core, op);
-	op->since = core->now;
+	acquire->attempt = acquire->queue_round = op_next_round(core, op);
+	acquire->since = core->now;
 	/* The home draws a ballot when the request has its turn. */
-	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 };
+	acquire->ballot = acquire->resumes ? acquire->ballot : (struct ballot){ 0, 0, 0 };
 	op->state = OP_QUEUED;
-	op->rival_waiting = false;
-	op->home = attempt_home(core, op->key);
-	if (op->home >= 0) {
+	acquire->rival_waiting = false;
+	acquire->home = attempt_home(core, op->key);
+	if (acquire->home >= 0) {
 		enqueue_at(core, op);
 	} else {
 		core->coordinator.home_missing = true;
@@ -72,28 +76,31 @@ void attempt_enqueue(struct core *core, struct op *op) {
 /* Whenever its home changes, a request is entered again with the same ticket. The stamp is its
  * place among all requests that wait anywhere. */
 static void rehome(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
 	int home = attempt_home(core, op->key);
 	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
 	/* The entry is gone, whether the home is back or not. */
-	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped;
-	if (!waits || (home == op->home && !stopped)) {
+	const bool stopped = acquire->home >= 0 &&
+		core->peers[acquire->home].stopped != acquire->home_stopped;
+	if (!waits || (home == acquire->home && !stopped)) {
 		core->coordinator.home_missing = core->coordinator.home_missing ||
 			(waits && home < 0);
 		return;
 	}
-	if (op->home >= 0 && !stopped && peer_reachable(core, (uint32_t)op->home)) {
+	if (acquire->home >= 0 && !stopped && peer_reachable(core, (uint32_t)acquire->home)) {
 		COUNT(core, home_changed);
-		attempt_withdraw_at(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
-	} else if (op->home >= 0) {
+		attempt_withdraw_at(core, op, (uint32_t)acquire->home, op->state == OP_QUEUED,
+			true);
+	} else if (acquire->home >= 0) {
 		COUNT(core, home_lost);
 	}
-	op->home = home;
+	acquire->home = home;
 	if (op->state == OP_QUEUED) {
 		attempt_enqueue(core, op);
 	} else if (home >= 0) {
 		/* The request goes on with the turn it has, and will have it when the new home
 		 * gives its own. */
-		op->queue_round = op->round;
+		acquire->queue_round = op->round;
 		enqueue_at(core, op);
 	}
 }
@@ -101,7 +108,7 @@ static void rehome(struct core *core, struct op *op) {
 /* Puts a waiting request at the end of the list. Requests that have not looked for their home since
  * it may have changed stand at the beginning. */
 void attempt_waits(struct core *core, struct op *op) {
-	op->home_changes = core->coordinator.home_changes;
+	op_acquire(op)->home_changes = core->coordinator.home_changes;
 	list_append(&core->coordinator.waiting, &op->waiting);
 }
 
@@ -130,9 +137,10 @@ void attempt_rehome_beat(struct core *core) {
 }
 
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
 	attempt_note_holder(core, op, m);
-	if (m->ticket.clock && m->ticket.seq == op->ticket.seq) {
-		op->ticket.clock = m->ticket.clock;
+	if (m->ticket.clock && m->ticket.seq == acquire->ticket.seq) {
+		acquire->ticket.clock = m->ticket.clock;
 	}
 	switch (m->status) {
 	/* The request is withdrawn all the same: this may be the answer to an earlier entry, from
@@ -150,7 +158,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 	case STATUS_RECOVERING:
 		/* The master does not vote, or no longer votes. The request looks for a home
 		 * again. */
-		op->home = op->state == OP_QUEUED ? -1 : op->home;
+		acquire->home = op->state == OP_QUEUED ? -1 : acquire->home;
 		core->coordinator.home_missing = true;
 		break;
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED:

@@ -6,7 +6,7 @@
 static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	m.attempt = op->part_of;
-	m.token = op->token;
+	m.token = op_acquire(op)->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us =
 		(uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
@@ -25,13 +25,14 @@ void acquire_catch_up(struct core *core, struct op *op, uint32_t peer) {
 
 /* A turn, or a promise for the place that was kept, says nothing about the record. */
 void acquire_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct acquire_state *acquire = op_acquire(op);
 	if (m->kind != MESSAGE_COMMIT_ANSWER && m->kind != MESSAGE_LEARN_ANSWER) {
 		return;
 	}
 	const bool refused = m->status == STATUS_STALE || m->status == STATUS_HELD ||
-		(m->status == STATUS_HELD_SELF && !op->own_value);
+		(m->status == STATUS_HELD_SELF && !acquire->reported);
 	if (m->kind == MESSAGE_COMMIT_ANSWER && refused) {
-		if ((int)from == op->home) {
+		if ((int)from == acquire->home) {
 			attempt_leave_home(core, op);
 		}
 		repair(core, op, from);
@@ -43,7 +44,8 @@ void acquire_late_answer(struct core *core, struct op *op, uint32_t from, const 
 /* A home that has not answered the commit yet may still refuse it, and then goes on keeping the
  * place. */
 void acquire_late_end(struct core *core, struct op *op) {
-	if (op->home >= 0 && op->votes[op->home].state == VOTE_ASKED) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->home >= 0 && op->votes[acquire->home].state == VOTE_ASKED) {
 		attempt_leave_home(core, op);
 	}
 }

@@ -3,16 +3,17 @@
 #include "operations.h"
 
 void ask_start(struct core *core, struct op *op) {
+	struct ask_state *ask = op_ask_state(op);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_ASK);
 	m.value = op->to;
-	op->asked = 0;
-	op->reached = 0;
+	ask->asked = 0;
+	ask->reached = 0;
 	/* Clients are connected to replicas, too. */
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		if (peer_reachable(core, i)) {
-			op->asked |= (uint64_t)1 << i;
+			ask->asked |= (uint64_t)1 << i;
 			out_send(core, i, &m);
 		}
 	}
@@ -20,24 +21,26 @@ void ask_start(struct core *core, struct op *op) {
 }
 
 void ask_evaluate(struct core *core, struct op *op, bool over) {
-	if (op->asked && !over) {
+	struct ask_state *ask = op_ask_state(op);
+	if (ask->asked && !over) {
 		return;
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
 			PAWL_OK);
-		r->reached = op->reached;
+		r->reached = ask->reached;
 	}
 	op_free(core, op);
 }
 
 void ask_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct ask_state *ask = op_ask_state(op);
 	const uint64_t bit = (uint64_t)1 << from;
-	if (m->kind == MESSAGE_ASK_ANSWER && (op->asked & bit)) {
-		op->asked &= ~bit;
-		op->reached += m->number < UINT32_MAX - op->reached
-			? (uint32_t)m->number : UINT32_MAX - op->reached;
+	if (m->kind == MESSAGE_ASK_ANSWER && (ask->asked & bit)) {
+		ask->asked &= ~bit;
+		ask->reached += m->number < UINT32_MAX - ask->reached
+			? (uint32_t)m->number : UINT32_MAX - ask->reached;
 	}
 	ask_evaluate(core, op, false);
 }

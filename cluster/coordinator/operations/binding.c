@@ -97,17 +97,17 @@ static struct instant own_end(const struct core *core, const struct op *op) {
 }
 
 static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {
-	const struct bound_master *m = &op->binding->master[index];
-	return index == op->binding->self ? own_end(core, op)
+	const struct bound_master *m = &op_binding(op)->master[index];
+	return index == op_binding(op)->self ? own_end(core, op)
 		: m->has ? m->until
 		: (struct instant){ 0, 0 };
 }
 
 static uint32_t keeping(const struct core *core, const struct op *op, struct instant at) {
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		kept += !gone(core, op, &op->binding->master[i], at) &&
-			!op->binding->master[i].closed_by_master &&
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
+		kept += !gone(core, op, &op_binding(op)->master[i], at) &&
+			!op_binding(op)->master[i].closed_by_master &&
 			!instant_distrusted(at, lasts_until(core, op, i));
 	}
 	return kept;
@@ -119,8 +119,8 @@ struct lack {
 };
 
 static bool lacks(const struct core *core, const struct op *op, uint32_t index, struct lack *lack) {
-	const struct bound_master *m = &op->binding->master[index];
-	if (index != op->binding->self) {
+	const struct bound_master *m = &op_binding(op)->master[index];
+	if (index != op_binding(op)->self) {
 		*lack = (struct lack){ m->lacks_from, m->lacks_to };
 		return m->absent;
 	}
@@ -134,7 +134,7 @@ static bool lacks(const struct core *core, const struct op *op, uint32_t index, 
 static bool lacking(const struct core *core, const struct op *op) {
 	struct lack all[MASTERS_MAX];
 	uint32_t count = 0, most = 0;
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
 		count += lacks(core, op, i, &all[count]);
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -146,7 +146,7 @@ static bool lacking(const struct core *core, const struct op *op) {
 		}
 		most = at_once > most ? at_once : most;
 	}
-	return most > op->binding->masters - op->binding->quorum;
+	return most > op_binding(op)->masters - op_binding(op)->quorum;
 }
 
 /* As long as no master may drop the record before its lease ends, the lock is like any other. Once
@@ -155,15 +155,15 @@ static bool lacking(const struct core *core, const struct op *op) {
  * the record counts only when q have answered in this epoch; without them the next epoch may have
  * granted the lock. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
-	bool dropped = instant_distrusted(at, op->binding->before);
+	bool dropped = instant_distrusted(at, op_binding(op)->before);
 	uint32_t answered = 0;
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		dropped = dropped || gone(core, op, &op->binding->master[i], at);
-		answered += i == op->binding->self
-			? core_votes(core) : op->binding->master[i].heard;
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
+		dropped = dropped || gone(core, op, &op_binding(op)->master[i], at);
+		answered += i == op_binding(op)->self
+			? core_votes(core) : op_binding(op)->master[i].heard;
 	}
-	return (dropped && keeping(core, op, at) < op->binding->quorum) ||
-		(answered >= op->binding->quorum && lacking(core, op));
+	return (dropped && keeping(core, op, at) < op_binding(op)->quorum) ||
+		(answered >= op_binding(op)->quorum && lacking(core, op));
 }
 
 static struct instant sooner(const struct core *core, const struct op *op, struct instant end,
@@ -177,9 +177,9 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 	if (lost_by(core, op, core->now)) {
 		return (struct instant){ 0, 0 };
 	}
-	struct instant end = sooner(core, op, INSTANT_FOREVER, op->binding->before);
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		const struct bound_master *m = &op->binding->master[i];
+	struct instant end = sooner(core, op, INSTANT_FOREVER, op_binding(op)->before);
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
+		const struct bound_master *m = &op_binding(op)->master[i];
 		end = may_drop(m) ? sooner(core, op, end, gone_at(core, op, m)) : end;
 		end = sooner(core, op, end, lasts_until(core, op, i));
 	}
@@ -189,9 +189,9 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 /* ---- the end ---- */
 
 void binding_free(struct core *core, struct op *op) {
-	if (op->binding) {
-		alloc_free(&core->alloc, op->binding, sizeof *op->binding);
-		op->binding = NULL;
+	if (op_binding(op)) {
+		alloc_free(&core->alloc, op_binding(op), sizeof *op_binding(op));
+		op_binding(op) = NULL;
 		core->coordinator.binding_count--;
 	}
 }
@@ -205,7 +205,8 @@ static void lose(struct core *core, struct op *op) {
 	binding_free(core, op);
 	map_remove(&core->coordinator.ops_by_lock, &op->by_lock);
 	op->kind = CORE_RELEASE;
-	op->lost_here = true;
+	memset(&op->as, 0, sizeof op->as);
+	op_release(op)->lost_here = true;
 	release_start(core, op);
 }
 
@@ -236,8 +237,8 @@ static void arm(struct core *core, struct op *op) {
 }
 
 static void evaluate(struct core *core, struct op *op) {
-	if (keeping(core, op, core->now) >= op->binding->quorum) {
-		op->binding->before = INSTANT_FOREVER;
+	if (keeping(core, op, core->now) >= op_binding(op)->quorum) {
+		op_binding(op)->before = INSTANT_FOREVER;
 	}
 	if (lost_by(core, op, core->now)) {
 		lose(core, op);
@@ -249,7 +250,7 @@ static void evaluate(struct core *core, struct op *op) {
 /* Asks a master whether it has the record, unless its answer is known and good for a while
  * still. */
 static void ask(struct core *core, struct op *op, uint32_t index) {
-	struct bound_master *master = &op->binding->master[index];
+	struct bound_master *master = &op_binding(op)->master[index];
 	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
 	bool known = master->has && master->heard && !master->away && !master->dropped &&
 		!instant_distrusted(soon, master->until);
@@ -264,27 +265,27 @@ static void ask(struct core *core, struct op *op, uint32_t index) {
 }
 
 static void ask_all(struct core *core, struct op *op) {
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
 		ask(core, op, i);
 	}
 }
 
 void binding_start(struct core *core, struct op *op) {
 	op->state = OP_BINDING;
-	op->binding = alloc_new(&core->alloc, sizeof *op->binding);
-	if (op->binding == NULL) {
+	op_binding(op) = alloc_new(&core->alloc, sizeof *op_binding(op));
+	if (op_binding(op) == NULL) {
 		COUNT(core, no_memory);
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
 	}
 	core->coordinator.binding_count++;
-	op->binding->masters = core->masters;
-	op->binding->quorum = core->quorum;
-	op->binding->self = core->self;
-	op->binding->before = INSTANT_FOREVER;
+	op_binding(op)->masters = core->masters;
+	op_binding(op)->quorum = core->quorum;
+	op_binding(op)->self = core->self;
+	op_binding(op)->before = INSTANT_FOREVER;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		op->binding->master[i].id = core->peers[i].node.id;
+		op_binding(op)->master[i].id = core->peers[i].node.id;
 	}
 	ask_all(core, op);
 	arm(core, op);
@@ -303,7 +304,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, answer_late);
 		return;
 	}
-	struct bound_master *master = &op->binding->master[from];
+	struct bound_master *master = &op_binding(op)->master[from];
 	master->heard = m->status == STATUS_OK || m->status == STATUS_ABSENT;
 	/* After any other status the master is asked again. */
 	if (m->status == STATUS_OK) {
@@ -329,8 +330,8 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
 	struct op *op = core->coordinator.binding_count > 0
 		? op_find_binding(core, extend->key, extend->lock_id) : NULL;
-	if (op && index < op->binding->masters && op->binding->master[index].has) {
-		struct bound_master *m = &op->binding->master[index];
+	if (op && index < op_binding(op)->masters && op_binding(op)->master[index].has) {
+		struct bound_master *m = &op_binding(op)->master[index];
 		m->until = instant_later(m->until,
 			instant_add(extend->sent,
 				span_shrink(extend->lease, core->config.drift_ppm)));
@@ -339,7 +340,7 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 }
 
 void binding_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
-	struct bound_master *master = &op->binding->master[peer];
+	struct bound_master *master = &op_binding(op)->master[peer];
 	master->open = 0;
 	/* If the link was lost again before the master answered, the worse of the two losses
 	 * counts. */
@@ -360,11 +361,11 @@ void binding_peer_changed(struct core *core, struct op *op, uint32_t peer) {
  * together with its place in the table of peers. */
 static struct instant none_drops_until(const struct core *core, const struct op *op) {
 	struct instant first = ends_at(core, op);
-	first = op->binding->before.boot < first.boot ? op->binding->before : first;
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		struct bound_master m = op->binding->master[i];
+	first = op_binding(op)->before.boot < first.boot ? op_binding(op)->before : first;
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
+		struct bound_master m = op_binding(op)->master[i];
 		m.since = m.away ? m.since : core->now;
-		if (m.told && !gone(core, op, &op->binding->master[i], core->now) &&
+		if (m.told && !gone(core, op, &op_binding(op)->master[i], core->now) &&
 			gone_at(core, op, &m).boot < first.boot) {
 			first = gone_at(core, op, &m);
 		}
@@ -389,19 +390,19 @@ static void turn_to_others(struct core *core, struct op *op) {
 		.before = none_drops_until(core, op) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		b.master[i].id = core->peers[i].node.id;
-		for (uint32_t k = 0; k < op->binding->masters; k++) {
-			const struct bound_master *m = &op->binding->master[k];
+		for (uint32_t k = 0; k < op_binding(op)->masters; k++) {
+			const struct bound_master *m = &op_binding(op)->master[k];
 			if (id128_equal(m->id, b.master[i].id) && !gone(core, op, m, core->now)) {
 				b.master[i] = *m;
 				b.master[i].has = b.master[i].absent = false;
 			}
 		}
 	}
-	*op->binding = b;
+	*op_binding(op) = b;
 }
 
 void binding_epoch(struct core *core, struct op *op) {
-	if (!same_masters(core, op->binding)) {
+	if (!same_masters(core, op_binding(op))) {
 		if (lost_by(core, op, core->now)) {
 			lose(core, op);
 			return;
@@ -410,9 +411,9 @@ void binding_epoch(struct core *core, struct op *op) {
 	}
 	/* This makes answers to the former round late. */
 	op_next_round(core, op);
-	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		op->binding->master[i].open = 0;
-		op->binding->master[i].heard = false;
+	for (uint32_t i = 0; i < op_binding(op)->masters; i++) {
+		op_binding(op)->master[i].open = 0;
+		op_binding(op)->master[i].heard = false;
 	}
 	ask_all(core, op);
 	evaluate(core, op);

@@ -24,7 +24,7 @@ static int outcome(const struct core *core, const struct op *op, uint32_t answer
 	if (answered < core->quorum) {
 		return PAWL_ENOQUORUM;
 	}
-	return op->had_any ? PAWL_OK
+	return op_downgrade(op)->had_any ? PAWL_OK
 		: op_lacked(op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ELOST
 		: PAWL_ENOQUORUM;
 }
@@ -40,7 +40,7 @@ void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
-		r->token = op->best_token;
+		r->token = op_downgrade(op)->best_token;
 		r->terms.of = SHARE_SHARED;
 		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
@@ -49,6 +49,7 @@ void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct downgrade_state *downgrade = op_downgrade(op);
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
 	v->had_when_asked = op_had_when_asked(core, op, m);
@@ -64,11 +65,16 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 		v->state = VOTE_GONE;
 		break;
 	}
-	op->had_any = op->had_any || m->status == STATUS_OK;
-	op->best_token = m->status == STATUS_OK && m->token > op->best_token
-		? m->token : op->best_token;
+	downgrade->had_any = downgrade->had_any || m->status == STATUS_OK;
+	downgrade->best_token = m->status == STATUS_OK && m->token > downgrade->best_token
+		? m->token : downgrade->best_token;
 	downgrade_evaluate(core, op, false);
 }
 
+static void downgrade_clear(struct core *core, struct op *op) {
+	(void)core;
+	op_downgrade(op)->best_token = 0;
+}
+
 const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer,
-	.evaluate = downgrade_evaluate, .catch_up = catch_up_send_again };
+	.evaluate = downgrade_evaluate, .clear = downgrade_clear, .catch_up = catch_up_send_again };

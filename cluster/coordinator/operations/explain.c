@@ -5,12 +5,13 @@
 #include "operations.h"
 
 void explain_start(struct core *core, struct op *op) {
+	struct reports *reports = op_reports(op);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
 	COUNT(core, explained);
 	op_replies_clear(core, op);
-	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_READ);
@@ -23,8 +24,9 @@ void explain_start(struct core *core, struct op *op) {
 /* A value is no longer where it was reported, or nobody can tell whether the key is held. The
  * explanation begins again, once. */
 static void begin_again(struct core *core, struct op *op) {
-	if (!op->again) {
-		op->again = true;
+	struct read_state *read = op_read(op);
+	if (!read->again) {
+		read->again = true;
 		explain_start(core, op);
 		return;
 	}
@@ -33,6 +35,7 @@ static void begin_again(struct core *core, struct op *op) {
 }
 
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct reports *reports = op_reports(op);
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND &&
 		v->state == VOTE_LEARNING) {
@@ -50,8 +53,8 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	v->status = m->status == STATUS_ABSENT ? STATUS_OK : m->status;
 	v->token = m->number;
 	/* Parts come in order, and each counts once. */
-	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) {
-		op->parts_seen[from]++;
+	if (m->status == STATUS_OK && m->part == reports->parts_seen[from]) {
+		reports->parts_seen[from]++;
 		struct record *kept = op_reply_add(core, op, from, m);
 		if (kept) {
 			kept->value_left_out = (m->flags & FLAG_SAME) != 0;
@@ -83,25 +86,27 @@ static bool saying_of(struct core *core, const struct op *op, const struct calle
 
 static bool witness_of(struct core *core, const struct op *op, const struct caller *c,
 	uint32_t index, struct core_witness *w) {
+	const struct reports *reports = op_reports(op);
 	const struct vote *v = &op->votes[index];
 	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
 	*w = (struct core_witness){ .peer = index, .status = answered ? v->status : STATUS_ABSENT,
 		.home = attempt_home(core, op->key) == (int)index };
 	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < op->replies_count; i++) {
-		count += op->replies[i].from == index;
+	for (uint32_t i = 0; i < reports->replies_count; i++) {
+		count += reports->replies[i].from == index;
 		w->more = w->more ||
-			(op->replies[i].from == index && (op->replies[i].flags & FLAG_REST) != 0);
+			(reports->replies[i].from == index &&
+				(reports->replies[i].flags & FLAG_REST) != 0);
 	}
 	w->more = w->more && v->state == VOTE_OK;
 	if (v->state != VOTE_OK || count == 0) {
 		return true;
 	}
 	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
-	for (uint32_t i = 0; sayings && i < op->replies_count; i++) {
-		if (op->replies[i].from == index &&
-			!saying_of(core, op, c, &op->replies[i], &sayings[w->count++])) {
+	for (uint32_t i = 0; sayings && i < reports->replies_count; i++) {
+		if (reports->replies[i].from == index &&
+			!saying_of(core, op, c, &reports->replies[i], &sayings[w->count++])) {
 			return false;
 		}
 	}
@@ -116,7 +121,7 @@ static bool is_record(const struct master_reply *f) {
 /* Visits the records that were told, one lock_id after the other. Each master has told its own
  * records in that order. */
 struct walk {
-	/* Says where each master's next record stands in op->replies. */
+	/* Says where each master's next record stands in the replies. */
 	uint32_t next[MASTERS_MAX];
 
 	/* Are bit sets: the masters that told the present lock_id, and those that left out what
@@ -124,10 +129,11 @@ struct walk {
 	uint32_t told, cut;
 };
 
-/* Returns the master's first record from there on; op->replies_count: the master told no more. */
+/* Returns the master's first record from there on; replies_count: the master told no more. */
 static uint32_t record_from(const struct op *op, uint32_t index, uint32_t i) {
-	while (i < op->replies_count &&
-		!(op->replies[i].from == index && is_record(&op->replies[i]))) {
+	const struct reports *reports = op_reports(op);
+	while (i < reports->replies_count &&
+		!(reports->replies[i].from == index && is_record(&reports->replies[i]))) {
 		i++;
 	}
 	return i;
@@ -142,12 +148,13 @@ static struct walk walk_begin(const struct core *core, const struct op *op) {
 }
 
 static void step_over(const struct op *op, struct walk *w, uint32_t index) {
-	w->cut |= op->replies[w->next[index]].flags & FLAG_REST ? 1u << index : 0;
+	w->cut |= op_reports(op)->replies[w->next[index]].flags & FLAG_REST ? 1u << index : 0;
 	w->next[index] = record_from(op, index, w->next[index] + 1);
 }
 
 /* Goes on to the least lock_id that has not been visited. False: there is none. */
 static bool walk_on(const struct core *core, const struct op *op, struct walk *w) {
+	const struct reports *reports = op_reports(op);
 	const struct record *least = NULL;
 	const uint32_t before = w->told;
 	w->told = 0;
@@ -155,8 +162,8 @@ static bool walk_on(const struct core *core, const struct op *op, struct walk *w
 		if (before >> i & 1) {
 			step_over(op, w, i);
 		}
-		const struct record *r =
-			w->next[i] < op->replies_count ? op->replies[w->next[i]].record : NULL;
+		const struct record *r = w->next[i] < reports->replies_count
+			? reports->replies[w->next[i]].record : NULL;
 		int c = r == NULL ? 1
 			: least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b)
 			: -1;
@@ -171,7 +178,7 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
 	struct record *best = NULL;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (w->told >> i & 1) {
-			struct record *r = op->replies[w->next[i]].record;
+			struct record *r = op_reports(op)->replies[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
 			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
 			const bool whole = newer == 0 && best->value_left_out &&
@@ -253,4 +260,4 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 const struct operation explain_operation = { .start = explain_start, .answer = explain_answer,
-	.evaluate = explain_evaluate };
+	.evaluate = explain_evaluate, .clear = op_replies_clear, .release = reports_free };

@@ -12,10 +12,11 @@ static bool vouched(const struct op *op, const struct granted *b) {
 /* The permit numbers are named only where somebody trusts them. Numbers that nobody trusts run out
  * (section 10). */
 static struct message question(const struct op *op) {
-	const bool named = !op->blind && !permits_none(op->terms.set);
+	const struct extend_state *extend = op_extend(op);
+	const bool named = !extend->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
-	m.attempt = op->part_of ? op->part_of : op->roll_back_name;
-	m.token = op->token;
+	m.attempt = op->part_of ? op->part_of : extend->roll_back_name;
+	m.token = extend->token;
 	m.number = op->terms.binding;
 	m.terms = (struct terms){ .of = PERMITS_MAX };
 	m.terms.set = named ? op->terms.set : m.terms.set;
@@ -23,24 +24,25 @@ static struct message question(const struct op *op) {
 }
 
 void extend_start(struct core *core, struct op *op) {
-	const struct granted *b = op->deadline_kept
+	struct extend_state *extend = op_extend(op);
+	const struct granted *b = extend->deadline_kept
 		? granted_find(core, op->key, op->lock_id)
 		: granted_of(core, op->key, op->lock_id, op_asker(op));
 	/* Under a new epoch the extension keeps the deadline that it began with. */
-	if (!op->backed) {
+	if (!extend->backed) {
 		/* This node answered the lock to this caller, and its deadline has not passed. */
-		op->backed = !op->deadline_kept && vouched(op, b);
+		extend->backed = !extend->deadline_kept && vouched(op, b);
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
-		op->blind = !op->deadline_kept && !op->backed;
+		extend->blind = !extend->deadline_kept && !extend->backed;
 		op->until = b ? b->deadline : INSTANT_FOREVER;
-		op->roll_back_name = op->blind && op->roll_back_name == 0
-			? name_draw_extension(core) : op->roll_back_name;
+		extend->roll_back_name = extend->blind && extend->roll_back_name == 0
+			? name_draw_extension(core) : extend->roll_back_name;
 	}
 	if (b && permits_none(op->terms.set)) {
 		op->terms.set = granted_numbers(b);
 	}
 	op->state = OP_ROUND;
-	op->later = INSTANT_FOREVER;
+	extend->later = INSTANT_FOREVER;
 	op_next_round(core, op);
 	struct message m = question(op);
 	op_ask_all(core, op, &m);
@@ -57,7 +59,7 @@ static void take_numbers(struct op *op, struct vote *v, const struct message *m)
 	v->set = m->terms.set;
 	v->more = (m->flags & FLAG_MORE) != 0;
 	v->had = m->had;
-	if (!op->blind && !permits_within(op->terms.set, v->set)) {
+	if (!op_extend(op)->blind && !permits_within(op->terms.set, v->set)) {
 		v->state = VOTE_NEED;
 	}
 }
@@ -69,7 +71,8 @@ static void find_numbers(struct core *core, struct op *op) {
 	const uint32_t answers = EXTEND_ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING) |
 		VOTE_BIT(VOTE_BEHIND);
 	struct permits all = { { 0, 0 } };
-	bool more = op->blind || !terms_semaphore(&op->terms) || !permits_none(op->terms.set);
+	bool more = op_extend(op)->blind || !terms_semaphore(&op->terms) ||
+		!permits_none(op->terms.set);
 	for (uint32_t i = 0; i < core->masters && !more; i++) {
 		all = permits_or(all, op->votes[i].set);
 		more = op->votes[i].more;
@@ -89,16 +92,17 @@ static void find_numbers(struct core *core, struct op *op) {
 /* Sets the timer to the end of the round, or to the time before it at which a master may be asked
  * again. */
 static void arm(struct core *core, struct op *op) {
+	struct extend_state *extend = op_extend(op);
 	struct instant over = instant_add(op->sent, core->config.request_timeout);
 	if (op->state == OP_ROUND) {
 		timer_at(core, &op->timer, TIMER_OP,
-			instant_expired(over, op->later) ? op->later : over);
+			instant_expired(over, extend->later) ? extend->later : over);
 	}
 }
 
 static void ask_again(struct core *core, struct op *op) {
 	struct message m = question(op);
-	op->later = INSTANT_FOREVER;
+	op_extend(op)->later = INSTANT_FOREVER;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_LATER) {
 			COUNT(core, extend_asked_again);
@@ -117,7 +121,7 @@ void extend_timer(struct core *core, struct op *op) {
 		extend_evaluate(core, op, true);
 		return;
 	}
-	if (instant_expired(core->now, op->later)) {
+	if (instant_expired(core->now, op_extend(op)->later)) {
 		ask_again(core, op);
 	}
 	arm(core, op);
@@ -126,10 +130,11 @@ void extend_timer(struct core *core, struct op *op) {
 
 /* Section 4: the master has the record, and may lengthen it soon. Until then it has not refused. */
 static void come_back(struct core *core, struct op *op, const struct message *m) {
+	struct extend_state *extend = op_extend(op);
 	struct instant later = instant_add(core->now,
 		span_grow(span_from_us(m->left_us), core->config.drift_ppm));
-	if (!instant_expired(later, op->later)) {
-		op->later = later;
+	if (!instant_expired(later, extend->later)) {
+		extend->later = later;
 		arm(core, op);
 	}
 }
@@ -153,13 +158,14 @@ static enum vote_state vote_of(const struct message *m) {
 /* Tells whether the master has the record, even if it cannot take what it is sent after that. For
  * permit numbers this is decided one by one (lacking). */
 static bool has_whole(const struct op *op, const struct message *m) {
-	return !terms_semaphore(&m->terms) || (op->blind && permits_none(op->terms.set));
+	return !terms_semaphore(&m->terms) || (op_extend(op)->blind && permits_none(op->terms.set));
 }
 
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct extend_state *extend = op_extend(op);
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER) {
-		if ((int)from == op->fetch_from) {
+		if ((int)from == extend->fetch_from) {
 			extend_fetched(core, op, m);
 		}
 		extend_send_record(core, op);
@@ -177,7 +183,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		v->state = behind ? VOTE_HAD : VOTE_OK;
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
-		op->best_token = m->token > op->best_token ? m->token : op->best_token;
+		extend->best_token = m->token > extend->best_token ? m->token : extend->best_token;
 		v->binding = m->terms.binding;
 		op->terms.binding = v->binding > op->terms.binding ? v->binding : op->terms.binding;
 		v->had_when_asked = v->had_when_asked || has_whole(op, m);
@@ -198,7 +204,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 /* If a semaphore's lock names no permit numbers, nobody knows which ones its holder trusts. The
  * holder is told those that q masters had. */
 static bool only_had(const struct op *op) {
-	return op->blind || (terms_semaphore(&op->terms) && permits_none(op->terms.set));
+	return op_extend(op)->blind || (terms_semaphore(&op->terms) && permits_none(op->terms.set));
 }
 
 /* Tells whether q masters have lengthened the lock, or may still do so. Masters in the states
@@ -219,12 +225,13 @@ static bool enough(const struct core *core, const struct op *op, uint32_t perhap
 }
 
 static void extended(struct core *core, struct op *op, struct permits numbers) {
+	struct extend_state *extend = op_extend(op);
 	struct instant deadline = instant_add(op->sent,
 		span_shrink(op->lease, core->config.drift_ppm));
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
-	if (!op->deadline_kept || granted_find(core, op->key, op->lock_id)) {
+	if (!extend->deadline_kept || granted_find(core, op->key, op->lock_id)) {
 		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
@@ -232,7 +239,7 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
 			PAWL_OK);
 		r->valid = span_shrink(op->lease, core->config.drift_ppm);
-		r->token = op->best_token;
+		r->token = extend->best_token;
 		r->acks = op_votes(core, op, EXTEND_ACCEPTED);
 		if (terms_semaphore(&op->terms)) {
 			r->terms = op->terms;
@@ -306,8 +313,9 @@ static int late_error(struct core *core, const struct op *op) {
 /* A request that gives the lock back must find its own name where this extension has arrived
  * (section 11). */
 static void take_back(struct core *core, struct op *op) {
-	if (op->roll_back_name) {
-		release_roll_back(core, op->key, op->lock_id, op->roll_back_name);
+	struct extend_state *extend = op_extend(op);
+	if (extend->roll_back_name) {
+		release_roll_back(core, op->key, op->lock_id, extend->roll_back_name);
 	}
 }
 
@@ -344,14 +352,15 @@ static bool wait_for_later(struct core *core, struct op *op) {
 	}
 	op_next_round(core, op);
 	op->state = OP_PAUSED;
-	timer_at(core, &op->timer, TIMER_OP, op->later);
+	timer_at(core, &op->timer, TIMER_OP, op_extend(op)->later);
 	return true;
 }
 
 void extend_evaluate(struct core *core, struct op *op, bool over) {
+	struct extend_state *extend = op_extend(op);
 	const uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER),
 		hopeful = asked | VOTE_BIT(VOTE_BEHIND);
-	if (op->backed && instant_distrusted(core->now, op->until)) {
+	if (extend->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late);
 		fail(core, op, late_error(core, op));
 		return;
@@ -362,7 +371,7 @@ void extend_evaluate(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	bool any_asked = op_votes(core, op, asked) > 0,
-		source = any_asked || extend_any_has(core, op) || op->record;
+		source = any_asked || extend_any_has(core, op) || extend->record;
 	uint32_t perhaps = only_had(op) ? hopeful
 		: source ? hopeful | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED)
 		: 0;
@@ -400,6 +409,29 @@ static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bo
 	return true;
 }
 
-const struct operation extend_operation = { .start = extend_start, .answer = extend_answer,
-	.evaluate = extend_evaluate, .timer = extend_timer, .link_lost = extend_link_lost,
-	.late_answer = extend_vote };
+static bool extend_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_extend(op)->deadline_kept = r->deadline_kept;
+	op_extend(op)->token = r->token;
+	op_extend(op)->fetch_from = -1;
+	return true;
+}
+
+/* Frees the copy of the record. */
+static void extend_release(struct core *core, struct op *op) {
+	record_free(core, op_extend(op)->record);
+	op_extend(op)->record = NULL;
+}
+
+static void extend_clear(struct core *core, struct op *op) {
+	struct extend_state *extend = op_extend(op);
+	extend_release(core, op);
+	extend->fetch_from = -1;
+	extend->fetch_tried = 0;
+	extend->best_token = 0;
+}
+
+const struct operation extend_operation = { .make = extend_make, .start = extend_start,
+	.answer = extend_answer, .evaluate = extend_evaluate, .timer = extend_timer,
+	.link_lost = extend_link_lost, .clear = extend_clear, .late_answer = extend_vote,
+	.release = extend_release };

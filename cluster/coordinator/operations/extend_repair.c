@@ -11,7 +11,7 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 		op->terms.of = m.terms.of;
 		op->terms.count = m.terms.count;
 	}
-	if (terms_semaphore(&m.terms) && !op->blind && !permits_none(op->terms.set)) {
+	if (terms_semaphore(&m.terms) && !op_extend(op)->blind && !permits_none(op->terms.set)) {
 		/* What other attempts have left behind is not sent. */
 		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of));
 	}
@@ -42,51 +42,53 @@ bool extend_any_has(const struct core *core, const struct op *op) {
 }
 
 static bool is_behind(const struct op *op, const struct vote *v) {
-	return v->token < op->best_token || v->binding < op->terms.binding;
+	return v->token < op_extend(op)->best_token || v->binding < op->terms.binding;
 }
 
 /* A repeat of the acquire may have brought a token to fewer than q masters, and masters may have
  * missed that the holder has moved to another connection. Neither counts before the masters that
  * are behind have been sent the record with it (section 2, Extend). */
 void extend_raise_behind(struct core *core, struct op *op) {
+	struct extend_state *extend = op_extend(op);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
 		if (((EXTEND_ACCEPTED >> v->state) & 1) && is_behind(op, v)) {
-			core->counts[v->token < op->best_token ? COUNT_extend_behind
+			core->counts[v->token < extend->best_token ? COUNT_extend_behind
 				: COUNT_extend_behind_binding]++;
 			v->state = v->state == VOTE_HAD ? VOTE_BEHIND : VOTE_NEED;
 		}
 	}
-	if (op->record && op->record->token < op->best_token) {
-		record_free(core, op->record);
-		op->record = NULL;
-		op->fetch_tried = 0;
+	if (extend->record && extend->record->token < extend->best_token) {
+		record_free(core, extend->record);
+		extend->record = NULL;
+		extend->fetch_tried = 0;
 	}
 }
 
 static bool wants_record(const struct op *op, const struct vote *v) {
 	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND &&
-		(v->repaired < op->best_token || v->binding < op->terms.binding));
+		(v->repaired < op_extend(op)->best_token || v->binding < op->terms.binding));
 }
 
 /* Sends the record to the masters that want it: from this node's table, or from a master that has
  * it. */
 void extend_send_record(struct core *core, struct op *op) {
+	struct extend_state *extend = op_extend(op);
 	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0) {
 		return;
 	}
 	struct key *key = table_find(core, op->key);
 	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
-	r = r && r->token >= op->best_token ? r : op->record;
+	r = r && r->token >= extend->best_token ? r : extend->record;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (r && wants_record(op, &op->votes[i])) {
 			learn(core, op, i, r);
-		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) &&
-			op->votes[i].token >= op->best_token && !(op->fetch_tried >> i & 1) &&
-			peer_reachable(core, i)) {
+		} else if (!r && extend->fetch_from < 0 && has_record(&op->votes[i]) &&
+			op->votes[i].token >= extend->best_token &&
+			!(extend->fetch_tried >> i & 1) && peer_reachable(core, i)) {
 			struct message m = op_message(op, MESSAGE_FETCH);
-			op->fetch_from = (int)i;
-			op->fetch_tried |= 1u << i;
+			extend->fetch_from = (int)i;
+			extend->fetch_tried |= 1u << i;
 			out_send(core, i, &m);
 		}
 	}
@@ -94,18 +96,20 @@ void extend_send_record(struct core *core, struct op *op) {
 
 /* If a master could not give the record, another one that accepted is asked next. */
 void extend_fetched(struct core *core, struct op *op, const struct message *m) {
-	op->fetch_from = -1;
-	if (m->status == STATUS_OK && op->record == NULL) {
+	struct extend_state *extend = op_extend(op);
+	extend->fetch_from = -1;
+	if (m->status == STATUS_OK && extend->record == NULL) {
 		struct message copy = *m;
 		copy.lock_id = op->lock_id;
-		op->record = record_new(core, &copy);
+		extend->record = record_new(core, &copy);
 	}
 }
 
 /* The link to the master that was asked for the record is lost. */
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
-	if (op->fetch_from == (int)peer) {
-		op->fetch_from = -1;
+	struct extend_state *extend = op_extend(op);
+	if (extend->fetch_from == (int)peer) {
+		extend->fetch_from = -1;
 		extend_send_record(core, op);
 	}
 }

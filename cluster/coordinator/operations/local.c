@@ -36,7 +36,7 @@ void local_get(struct core *core, struct op *op) {
 /* Tells whether the change has come. Free: nothing stands on the key, not even a lock delay. Held:
  * somebody holds the key. */
 static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
-	if (op->for_free) {
+	if (op_wait(op)->for_free) {
 		return key == NULL || key->held == NULL;
 	}
 	uint32_t holders;
@@ -63,7 +63,7 @@ static void wait_on(struct core *core, struct op *op) {
 		return;
 	}
 	op->state = OP_LOCAL;
-	op->on = key;
+	op_wait(op)->on = key;
 	list_append(&more->waits, &op->waiting);
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	table_settle(core, key);
@@ -86,7 +86,7 @@ void local_check_waits(struct core *core, struct key *key) {
 
 /* Ends a wait without its change. */
 void local_end(struct core *core, struct op *op, int error) {
-	struct key *key = op->on;
+	struct key *key = op_wait(op)->on;
 	list_remove(&op->waiting);
 	bool left = table_expire(core, key);
 	answer(core, op, left ? key : NULL, error);
@@ -113,9 +113,10 @@ void local_forget(struct core *core, struct op *op) {
 }
 
 static void wait_moved(struct core *core, struct op *op) {
-	struct key *old = op->on;
+	struct wait_state *wait = op_wait(op);
+	struct key *old = wait->on;
 	list_remove(&op->waiting);
-	op->on = NULL;
+	wait->on = NULL;
 	table_settle(core, old);
 	wait_on(core, op);
 }
@@ -143,12 +144,13 @@ static void drop_names(struct core *core, struct key_names *names) {
 }
 
 void local_list_free(struct core *core, struct op *op) {
-	if (op->names == NULL) {
+	struct list_state *list = op_list(op);
+	if (list->names == NULL) {
 		return;
 	}
-	drop_names(core, op->names);
-	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
-	op->names = NULL;
+	drop_names(core, list->names);
+	alloc_free(&core->alloc, list->names, names_size(list->names->capacity));
+	list->names = NULL;
 	map_walk_end(&table_live(core)->keys);
 }
 
@@ -164,14 +166,15 @@ void local_list_leave(struct caller *c) {
 }
 
 void local_list(struct core *core, struct op *op) {
-	uint32_t capacity = op->limit + 1;
-	op->names = alloc_new(&core->alloc, names_size(capacity));
-	if (op->names == NULL) {
+	struct list_state *list = op_list(op);
+	uint32_t capacity = list->limit + 1;
+	list->names = alloc_new(&core->alloc, names_size(capacity));
+	if (list->names == NULL) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
 	}
-	op->names->capacity = capacity;
+	list->names->capacity = capacity;
 	op->state = OP_LOCAL;
 	map_walk_begin(&table_live(core)->keys);
 	struct client *client = CONTAINER_OF(list_first(&op->callers), struct caller, link)->client;
@@ -239,8 +242,9 @@ static bool list_tell(struct core *core, struct op *op, struct slice name, struc
 
 /* Tells some more entries. With the last of them the operation is over. */
 static void list_answer(struct core *core, struct op *op) {
-	struct key_names *names = op->names;
-	const uint32_t end = names->count < op->limit ? names->count : op->limit,
+	struct list_state *list = op_list(op);
+	struct key_names *names = list->names;
+	const uint32_t end = names->count < list->limit ? names->count : list->limit,
 		left = end - names->told;
 	const uint32_t most = left < core->limits.list_piece ? left : core->limits.list_piece,
 		first = names->told;
@@ -251,17 +255,17 @@ static void list_answer(struct core *core, struct op *op) {
 	while (copied && names->told - first < most && bytes < LIST_PIECE_BYTES) {
 		copied = list_tell(core, op, names->names[names->told++], &said, entries, &bytes);
 	}
-	op->work += (names->told - first) * LIST_NAME_WORK;
+	list->work += (names->told - first) * LIST_NAME_WORK;
 	const bool goes_on = copied && names->told < end;
 	struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
 	struct core_reply *reply = goes_on ? op_reply_part(core, c, PAWL_OK)
 		: op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
 	reply->entries = entries;
 	reply->count = copied ? said.count : 0;
-	reply->more = names->count > op->limit;
+	reply->more = names->count > list->limit;
 	reply->goes_on = goes_on;
-	reply->cost = op->work / LIST_WORK_A_COST;
-	op->work %= LIST_WORK_A_COST;
+	reply->cost = list->work / LIST_WORK_A_COST;
+	list->work %= LIST_WORK_A_COST;
 	if (!goes_on) {
 		op_free(core, op);
 	}
@@ -274,35 +278,38 @@ static bool list_visit(struct core *core, struct op *op, const struct key *key, 
 		(op->expected.size && slice_compare(name, op->expected) <= 0)) {
 		return true;
 	}
-	return add_name(core, op->names, name, work);
+	return add_name(core, op_list(op)->names, name, work);
 }
 
 /* Does one slice of a list's walk. False: no memory. */
 static bool list_walk(struct core *core, struct op *op) {
+	struct list_state *list = op_list(op);
 	const struct map *keys = &table_live(core)->keys;
 	uint32_t work = 0;
 	bool copied = true;
-	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count;
-		work++, op->bucket++) {
-		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n;
+	for (; copied && work < LIST_WORK_A_TURN && list->bucket < keys->bucket_count;
+		work++, list->bucket++) {
+		for (struct map_node *n = map_bucket(keys, list->bucket); copied && n;
 			n = map_next_in_bucket(n)) {
 			copied = list_visit(core, op, CONTAINER_OF(n, struct key, node), &work);
 		}
 	}
-	op->work += work;
+	list->work += work;
 	return copied;
 }
 
 static bool list_walked(const struct core *core, const struct op *op) {
-	return op->bucket >= table_live(core)->keys.bucket_count || op->names->told > 0;
+	const struct list_state *list = op_list(op);
+	return list->bucket >= table_live(core)->keys.bucket_count || list->names->told > 0;
 }
 
 static void list_slice(struct core *core, struct op *op) {
-	const uint32_t before = op->work;
+	struct list_state *list = op_list(op);
+	const uint32_t before = list->work;
 	if (!list_walked(core, op) && !list_walk(core, op)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
-	} else if (list_walked(core, op) && op->work - before < LIST_WORK_A_TURN / 2) {
+	} else if (list_walked(core, op) && list->work - before < LIST_WORK_A_TURN / 2) {
 		list_answer(core, op);
 	}
 }
@@ -317,11 +324,12 @@ void local_list_go_on(struct core *core) {
 }
 
 static void list_begin_again(struct core *core, struct op *op, struct table *old) {
+	struct list_state *list = op_list(op);
 	map_walk_end(&old->keys);
 	map_walk_begin(&table_live(core)->keys);
-	if (op->names->told == 0) {
-		drop_names(core, op->names);
-		op->bucket = 0;
+	if (list->names->told == 0) {
+		drop_names(core, list->names);
+		list->bucket = 0;
 	}
 }
 
@@ -331,7 +339,7 @@ void local_tables_swapped(struct core *core, struct table *old) {
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		if (op->kind == CORE_WAIT && op->state == OP_LOCAL) {
 			wait_moved(core, op);
-		} else if (op->kind == CORE_LIST && op->names) {
+		} else if (op->kind == CORE_LIST && op_list(op)->names) {
 			list_begin_again(core, op, old);
 		}
 	}
@@ -351,7 +359,19 @@ static bool wait_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave,
-	.forget = local_forgotten, .release = local_list_free };
-const struct operation wait_operation = { .timer = local_timer, .epoch = wait_epoch,
-	.forget = local_forgotten };
+static bool list_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_list(op)->limit = limit_of(r);
+	return true;
+}
+
+static bool wait_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_wait(op)->for_free = r->for_free;
+	return true;
+}
+
+const struct operation list_operation = { .make = list_make, .timer = local_timer,
+	.leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
+const struct operation wait_operation = { .make = wait_make, .timer = local_timer,
+	.epoch = wait_epoch, .forget = local_forgotten };

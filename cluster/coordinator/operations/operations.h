@@ -8,6 +8,11 @@
 
 #include "acquire.h"
 
+/* Returns how many entries of a list are wanted. */
+static inline uint32_t limit_of(const struct core_request *r) {
+	return r->limit ? r->limit : 100;
+}
+
 /* ---- ask.c ---- */
 
 void ask_start(struct core *core, struct op *op);

@@ -5,12 +5,13 @@
 #define ANSWERED VOTE_BIT(VOTE_OK)
 
 void read_start(struct core *core, struct op *op) {
+	struct reports *reports = op_reports(op);
 	op_replies_clear(core, op);
-	memset(op->parts_seen, 0, sizeof op->parts_seen);
-	op->contested_seen = false;
+	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
+	op_read(op)->contested_seen = false;
 	op->state = OP_ROUND;
 	op_next_round(core, op);
-	report_ask_all(core, op, op->reporting);
+	report_ask_all(core, op, reports->reporting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	read_evaluate(core, op, false);
 }
@@ -37,15 +38,17 @@ struct verdict {
  * begin. */
 static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent,
 	struct verdict *v) {
+	struct reports *reports = op_reports(op);
 	uint32_t all = 0, counting = 0, i = first;
 	struct record *best = NULL;
-	struct terms terms = record_terms(op->replies[first].record);
+	struct terms terms = record_terms(reports->replies[first].record);
 	/* The record was live where it was reported. */
 	struct instant end = instant_add(core->now, 1);
-	for (; i < op->replies_count &&
-		id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id);
+	for (; i < reports->replies_count &&
+		id128_equal(reports->replies[i].record->lock_id,
+			reports->replies[first].record->lock_id);
 		i++) {
-		const struct master_reply *f = &op->replies[i];
+		const struct master_reply *f = &reports->replies[i];
 		all |= 1u << f->from;
 		counting |= f->counts ? 1u << f->from : 0;
 		const struct terms reported = record_terms(f->record);
@@ -75,7 +78,7 @@ static struct verdict weigh(const struct core *core, struct op *op, uint32_t sil
 	/* The key is free only if q masters say so. */
 	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false };
 	op_replies_sort(op);
-	for (uint32_t i = 0; i < op->replies_count;) {
+	for (uint32_t i = 0; i < op_reports(op)->replies_count;) {
 		i = weigh_one(core, op, i, silent, &v);
 	}
 	const struct key holders = { .held = v.holders };
@@ -91,9 +94,10 @@ static struct verdict weigh(const struct core *core, struct op *op, uint32_t sil
 }
 
 static void undetermined(struct core *core, struct op *op, uint32_t silent) {
-	if (!op->again) {
+	struct read_state *read = op_read(op);
+	if (!read->again) {
 		COUNT(core, read_again);
-		op->again = true;
+		read->again = true;
 		read_start(core, op);
 		return;
 	}
@@ -108,7 +112,7 @@ static void answer_holders(struct core *core, struct op *op, struct record *hold
 	const struct key key = { .held = holders };
 	const struct record *lacks = entry_lacks(&key, core->now);
 	struct list *n;
-	if (lacks && !op->reporting) {
+	if (lacks && !op_reports(op)->reporting) {
 		widen(core, op);
 		return;
 	}
@@ -133,6 +137,7 @@ static void answer_holders(struct core *core, struct op *op, struct record *hold
 }
 
 void read_evaluate(struct core *core, struct op *op, bool over) {
+	struct read_state *read = op_read(op);
 	uint32_t answered = op_votes(core, op, ANSWERED), silent = core->masters - answered;
 	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0;
 	if (op->state == OP_SECOND && open) {
@@ -144,13 +149,13 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	struct verdict v = weigh(core, op, silent);
-	if (open && (op->contested_seen || v.undetermined)) {
+	if (open && (read->contested_seen || v.undetermined)) {
 		/* A master that has not answered yet may decide it. */
 		return;
 	}
 	/* The key seems free although a master reported a record. While the answers came, an
 	 * extension may have moved the lease to other masters. */
-	bool doubtful = v.free && op->replies_count > 0 && !op->again;
+	bool doubtful = v.free && op_reports(op)->replies_count > 0 && !read->again;
 	if (v.holders && !v.undetermined) {
 		answer_holders(core, op, v.holders, silent);
 	} else if (v.free && !doubtful) {
@@ -161,6 +166,7 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct read_state *read = op_read(op);
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND &&
 		v->state == VOTE_LEARNING) {
@@ -177,8 +183,8 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 	/* A report of several parts says that the key is contested or has several holders. A master
 	 * that has not answered yet may know more. */
-	op->contested_seen = op->contested_seen || m->parts > 1;
-	if ((m->flags & FLAG_REST) && !op->reporting) {
+	read->contested_seen = read->contested_seen || m->parts > 1;
+	if ((m->flags & FLAG_REST) && !op_reports(op)->reporting) {
 		widen(core, op);
 		return;
 	}
@@ -188,5 +194,12 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 }
 
-const struct operation read_operation = { .start = read_start, .answer = read_answer,
-	.evaluate = read_evaluate };
+static bool read_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_read(op)->quorum = r->quorum;
+	return true;
+}
+
+const struct operation read_operation = { .make = read_make, .start = read_start,
+	.answer = read_answer, .evaluate = read_evaluate, .clear = op_replies_clear,
+	.release = reports_free };

@@ -33,7 +33,7 @@ void release_evaluate(struct core *core, struct op *op, bool over) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
 			done ? PAWL_OK : PAWL_ENOQUORUM);
-		r->released = op->had_any;
+		r->released = op_release(op)->had_any;
 		r->acks = acks;
 	}
 	/* What is sent again is a release, even where a successor was named. By then the successor
@@ -43,7 +43,9 @@ void release_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_had_when_asked(core, op, m);
+	struct release_state *release = op_release(op);
+	release->had_any = release->had_any || (m->flags & FLAG_HAD) ||
+		op_had_when_asked(core, op, m);
 	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	release_evaluate(core, op, false);
 }
@@ -52,7 +54,7 @@ void release_answer(struct core *core, struct op *op, uint32_t from, const struc
  * not heard, lacks the lock when it is asked again. */
 static bool release_epoch(struct core *core, struct op *op) {
 	(void)core;
-	op->had_any = true;
+	op_release(op)->had_any = true;
 	return true;
 }
 

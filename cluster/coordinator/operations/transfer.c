@@ -7,7 +7,7 @@
 
 static void nominate(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
-	op->home = attempt_home(core, op->key);
+	op_transfer(op)->home = attempt_home(core, op->key);
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_NOMINATE);
 	m.owner = op->to;
@@ -17,6 +17,7 @@ static void nominate(struct core *core, struct op *op) {
 }
 
 static void hand_over(struct core *core, struct op *op) {
+	struct transfer_state *transfer = op_transfer(op);
 	/* A hand-over is sent again for as long as a release is. */
 	op->until = longest_lease(core);
 	granted_drop(core, op->key, op->lock_id);
@@ -25,10 +26,10 @@ static void hand_over(struct core *core, struct op *op) {
 	op->state = OP_SECOND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_HAND_OVER);
-	m.by = op->successor.lock_id;
-	m.attempt = op->successor.attempt;
-	m.ballot = op->successor.first;
-	m.blob = slice_of(op->successor.node.b, sizeof op->successor.node.b);
+	m.by = transfer->successor.lock_id;
+	m.attempt = transfer->successor.attempt;
+	m.ballot = transfer->successor.first;
+	m.blob = slice_of(transfer->successor.node.b, sizeof transfer->successor.node.b);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	transfer_evaluate(core, op, false);
@@ -36,7 +37,7 @@ static void hand_over(struct core *core, struct op *op) {
 
 /* Begins the transfer. Under a new epoch it goes on with the waiter that was found. */
 void transfer_start(struct core *core, struct op *op) {
-	if (id128_zero(op->successor.lock_id)) {
+	if (id128_zero(op_transfer(op)->successor.lock_id)) {
 		nominate(core, op);
 	} else {
 		hand_over(core, op);
@@ -46,9 +47,10 @@ void transfer_start(struct core *core, struct op *op) {
 /* The word of the home is enough. Without it, a waiter in the queue of another master will do,
  * which is then the home of that waiter's coordinator. */
 static void evaluate_nominees(struct core *core, struct op *op, bool over) {
+	struct transfer_state *transfer = op_transfer(op);
 	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)),
 		named = op_votes(core, op, VOTE_BIT(VOTE_OK));
-	bool by_home = op->home >= 0 && op->votes[op->home].state == VOTE_OK;
+	bool by_home = transfer->home >= 0 && op->votes[transfer->home].state == VOTE_OK;
 	if (named > 0 && (by_home || over || open == 0)) {
 		hand_over(core, op);
 	} else if (over || open == 0) {
@@ -68,15 +70,16 @@ void transfer_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 void transfer_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct transfer_state *transfer = op_transfer(op);
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_NOMINATE_ANSWER && op->state == OP_ROUND) {
 		v->state = m->status == STATUS_OK ? VOTE_OK
 			: m->status == STATUS_ABSENT ? VOTE_ABSENT
 			: VOTE_GONE;
 		if (m->status == STATUS_OK &&
-			(id128_zero(op->successor.lock_id) || (int)from == op->home)) {
-			op->successor = (struct successor){ .lock_id = m->lock_id, .node = m->by,
-				.attempt = m->attempt, .first = m->ballot };
+			(id128_zero(transfer->successor.lock_id) || (int)from == transfer->home)) {
+			transfer->successor = (struct successor){ .lock_id = m->lock_id,
+				.node = m->by, .attempt = m->attempt, .first = m->ballot };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
 		release_answer(core, op, from, m);
@@ -87,9 +90,10 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 }
 
 static bool transfer_epoch(struct core *core, struct op *op) {
+	struct transfer_state *transfer = op_transfer(op);
 	(void)core;
 	/* The operation has told masters to end the lock. */
-	op->had_any = op->had_any || op->state == OP_SECOND;
+	transfer->release.had_any = transfer->release.had_any || op->state == OP_SECOND;
 	return true;
 }
 

@@ -3,34 +3,41 @@
 #include "operation.h"
 #include "operations.h"
 
+/* Frees the copies of values. */
+static void update_forget_values(struct core *core, struct op *op) {
+	struct update_state *update = op_update(op);
+	record_free(core, update->record);
+	record_free(core, update->own_value);
+	update->record = update->own_value = NULL;
+}
+
 /* Prepares under a ballot above this node's clock and above what stood in the way. This is also the
  * next try after a pause. */
 void update_start(struct core *core, struct op *op) {
-	uint64_t above = op->seen.clock > core->clock ? op->seen.clock : core->clock;
+	struct update_state *update = op_update(op);
+	uint64_t above = update->seen.clock > core->clock ? update->seen.clock : core->clock;
 	if (above >= TOKEN_MAX) {
 		op_reply_all(core, op, PAWL_EFULL);
 		op_free(core, op);
 		return;
 	}
 	clock_raise(core, above + 1);
-	op->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id),
+	update->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id),
 		(uint32_t)core->durable.boot & ~BALLOT_FIRST };
-	record_free(core, op->record);
-	record_free(core, op->own_value);
-	op->record = op->own_value = NULL;
-	op->error = PAWL_OK;
+	update_forget_values(core, op);
+	update->error = PAWL_OK;
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
 	struct slice none = slice_of(NULL, 0);
-	op->record = record_with_value(core, none);
-	op->own_value = own ? record_with_value(core, record_value(own)) : NULL;
-	if (op->record == NULL || (own && op->own_value == NULL)) {
+	update->record = record_with_value(core, none);
+	update->own_value = own ? record_with_value(core, record_value(own)) : NULL;
+	if (update->record == NULL || (own && update->own_value == NULL)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
 	}
 	struct message m = op_message(op, MESSAGE_PREPARE);
-	m.ballot = op->ballot;
+	m.ballot = update->ballot;
 	/* A master that has the same value leaves it out of its report. */
 	m.prepared = own ? own->wrote : (struct ballot){ 0, 0, 0 };
 	op->state = OP_ROUND;
@@ -43,7 +50,8 @@ void update_start(struct core *core, struct op *op) {
 /* Returns the value to be written: the new one, or the present one, which is written back because
  * the expectation failed. */
 static struct slice value_to_write(const struct op *op) {
-	return op->error == PAWL_EMISMATCH ? record_value(op->record) : op->value;
+	const struct update_state *update = op_update(op);
+	return update->error == PAWL_EMISMATCH ? record_value(update->record) : op->value;
 }
 
 static void write_round(struct core *core, struct op *op) {
@@ -51,7 +59,7 @@ static void write_round(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_WRITE);
 	m.value = value_to_write(op);
-	m.ballot = op->ballot;
+	m.ballot = op_update(op)->ballot;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	update_evaluate(core, op, false);
@@ -59,12 +67,14 @@ static void write_round(struct core *core, struct op *op) {
 
 /* Tests the expectation on the report with the highest ballot among q masters. */
 static void prepared(struct core *core, struct op *op) {
-	bool fits = (!op->expect_value && !op->expect_seq) ||
-		(op->expect_value && slice_equal(record_value(op->record), op->expected)) ||
-		(op->expect_seq && ballot_compare(op->record->wrote, op->expected_seq) == 0);
+	struct update_state *update = op_update(op);
+	bool fits = (!update->expect_value && !update->expect_seq) ||
+		(update->expect_value && slice_equal(record_value(update->record), op->expected)) ||
+		(update->expect_seq &&
+			ballot_compare(update->record->wrote, update->expected_seq) == 0);
 	if (!fits) {
 		COUNT(core, update_mismatch);
-		op->error = PAWL_EMISMATCH;
+		update->error = PAWL_EMISMATCH;
 	}
 	write_round(core, op);
 }
@@ -73,7 +83,8 @@ static void prepared(struct core *core, struct op *op) {
  * nothing needs no master to know it: such a write gives the value a fresh start at masters that
  * have learned the record anew. */
 static uint32_t good_votes(const struct core *core, const struct op *op) {
-	bool any = op->state == OP_ROUND && !op->expect_value && !op->expect_seq;
+	const struct update_state *update = op_update(op);
+	bool any = op->state == OP_ROUND && !update->expect_value && !update->expect_seq;
 	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
 }
 
@@ -97,7 +108,7 @@ static void pause_and_retry(struct core *core, struct op *op) {
 		return;
 	}
 	withdraw(core, op);
-	span_ns most = peers_pause_most(core, op->pauses++);
+	span_ns most = peers_pause_most(core, op_update(op)->pauses++);
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
 	timer_at(core, &op->timer, TIMER_OP,
@@ -105,6 +116,7 @@ static void pause_and_retry(struct core *core, struct op *op) {
 }
 
 static void finish(struct core *core, struct op *op, int error) {
+	struct update_state *update = op_update(op);
 	core->counts[COUNT_update_ok] += error == PAWL_OK;
 	core->counts[COUNT_update_unsure] += error == PAWL_EUNSURE;
 	core->counts[COUNT_update_mismatch_written_back] += error == PAWL_EMISMATCH;
@@ -113,17 +125,17 @@ static void finish(struct core *core, struct op *op, int error) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct slice present = slice_of(NULL, 0);
 		bool shows = error == PAWL_EMISMATCH &&
-			out_copy(core, record_value(op->record), &present);
+			out_copy(core, record_value(update->record), &present);
 		/* Nothing was changed. Without memory for the present value the caller may ask
 		 * again. */
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
 			error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
 		r->acks = acks;
-		r->value_seq = op->ballot;
+		r->value_seq = update->ballot;
 		if (shows) {
 			r->held = true;
 			r->entry.value = present;
-			r->entry.value_seq = op->ballot;
+			r->entry.value_seq = update->ballot;
 		}
 	}
 	op_free(core, op);
@@ -161,13 +173,14 @@ static void prepare_failed(struct core *core, struct op *op) {
 /* A write that a master may have taken must not be tried again, because the operation's own value
  * would fail the expectation. */
 static void write_failed(struct core *core, struct op *op) {
+	struct update_state *update = op_update(op);
 	const uint32_t perhaps = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE) |
 		VOTE_BIT(VOTE_LEARNING);
-	bool again = op->error == PAWL_EMISMATCH || op_votes(core, op, perhaps) == 0;
+	bool again = update->error == PAWL_EMISMATCH || op_votes(core, op, perhaps) == 0;
 	if (again && op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
 		pause_and_retry(core, op);
 	} else {
-		finish(core, op, op->error == PAWL_EMISMATCH ? PAWL_ENOQUORUM : PAWL_EUNSURE);
+		finish(core, op, update->error == PAWL_EMISMATCH ? PAWL_ENOQUORUM : PAWL_EUNSURE);
 	}
 }
 
@@ -183,7 +196,7 @@ void update_evaluate(struct core *core, struct op *op, bool over) {
 		if (op->state == OP_ROUND) {
 			prepared(core, op);
 		} else {
-			finish(core, op, op->error);
+			finish(core, op, op_update(op)->error);
 		}
 	} else if (failed) {
 		if (op->state == OP_ROUND) {
@@ -212,21 +225,22 @@ static enum vote_state vote_of(enum status s) {
 
 /* Only masters count whose value has a ballot above what their record noted. */
 static void take_report(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct update_state *update = op_update(op);
 	struct vote *v = &op->votes[from];
 	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
-	if (v->state != VOTE_OK || ballot_compare(m->ballot, op->record->wrote) <= 0) {
+	if (v->state != VOTE_OK || ballot_compare(m->ballot, update->record->wrote) <= 0) {
 		return;
 	}
-	bool same = (m->flags & FLAG_SAME) && op->own_value;
+	bool same = (m->flags & FLAG_SAME) && update->own_value;
 	struct record *better = record_with_value(core,
-		same ? record_value(op->own_value) : m->value);
+		same ? record_value(update->own_value) : m->value);
 	if (better == NULL) {
 		v->state = VOTE_GONE;
 		return;
 	}
 	better->wrote = m->ballot;
-	record_free(core, op->record);
-	op->record = better;
+	record_free(core, update->record);
+	update->record = better;
 }
 
 /* A master that lacks the record is sent it first, from this node's table. */
@@ -247,19 +261,20 @@ static void repair(struct core *core, struct op *op, uint32_t index) {
 static void write_again(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_WRITE);
 	m.value = value_to_write(op);
-	m.ballot = op->ballot;
+	m.ballot = op_update(op)->ballot;
 	op_ask(core, op, index, &m);
 }
 
 void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct update_state *update = op_update(op);
 	struct vote *v = &op->votes[from];
 	if (op_late(core, op)) {
 		COUNT(core, answer_late);
 		update_evaluate(core, op, true);
 		return;
 	}
-	if (m->status == STATUS_BALLOT && ballot_compare(m->prepared, op->seen) > 0) {
-		op->seen = m->prepared;
+	if (m->status == STATUS_BALLOT && ballot_compare(m->prepared, update->seen) > 0) {
+		update->seen = m->prepared;
 	}
 	if (m->kind == MESSAGE_PREPARE_ANSWER && op->state == OP_ROUND) {
 		v->state = vote_of(m->status);
@@ -301,5 +316,14 @@ static bool update_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation update_operation = { .start = update_start, .answer = update_answer,
-	.evaluate = update_evaluate, .timer = update_timer, .epoch = update_epoch };
+static bool update_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_update(op)->expect_value = r->expect_value;
+	op_update(op)->expect_seq = r->expect_seq;
+	op_update(op)->expected_seq = r->expected_seq;
+	return true;
+}
+
+const struct operation update_operation = { .make = update_make, .start = update_start,
+	.answer = update_answer, .evaluate = update_evaluate, .timer = update_timer,
+	.epoch = update_epoch, .clear = update_forget_values, .release = update_forget_values };

@@ -8,8 +8,8 @@
  * or NULL. */
 static void ask(struct core *core, struct op *op, uint32_t index, const struct master_reply *last) {
 	struct message m = op_message(op, MESSAGE_WAITERS);
-	m.flags = op->prefix ? FLAG_PREFIX : 0;
-	m.number = op->parts_seen[index];
+	m.flags = op_waiters(op)->prefix ? FLAG_PREFIX : 0;
+	m.number = op_reports(op)->parts_seen[index];
 	m.value = slice_of(NULL, 0);
 	if (last) {
 		m.lock_id = last->record->lock_id;
@@ -22,17 +22,19 @@ static void ask(struct core *core, struct op *op, uint32_t index, const struct m
 }
 
 void waiters_start(struct core *core, struct op *op) {
+	struct reports *reports = op_reports(op);
+	struct waiters_state *waiters = op_waiters(op);
 	list_remove(&op->waiting);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
 	op_replies_clear(core, op);
-	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
-	op->home = op->prefix ? -1 : attempt_home(core, op->key);
+	const int home = waiters->prefix ? -1 : attempt_home(core, op->key);
 	for (uint32_t i = 0; i < core->masters; i++) {
-		if (op->prefix || op->home == (int)i) {
+		if (waiters->prefix || home == (int)i) {
 			ask(core, op, i, NULL);
 		}
 	}
@@ -45,13 +47,13 @@ void waiters_start(struct core *core, struct op *op) {
 void waiters_go_on(struct core *core) {
 	struct list *n = list_first(&core->coordinator.asking);
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
-	uint32_t last = op->replies_count;
+	uint32_t last = op_reports(op)->replies_count;
 	list_remove(n);
-	while (last > 0 && op->replies[last - 1].from != core->self) {
+	while (last > 0 && op_reports(op)->replies[last - 1].from != core->self) {
 		last--;
 	}
 	if (op->votes[core->self].state == VOTE_ASKED) {
-		ask(core, op, core->self, last ? &op->replies[last - 1] : NULL);
+		ask(core, op, core->self, last ? &op_reports(op)->replies[last - 1] : NULL);
 		waiters_evaluate(core, op, false);
 	}
 }
@@ -66,17 +68,18 @@ static bool copy_waiter(struct core *core, const struct op *op, const struct cal
 	return out_copy(core, record_owner(f->record), &w->owner) &&
 		out_copy(core, identity, &w->identity) &&
 		out_copy(core, record_label(f->record), &w->label) &&
-		(!op->prefix || out_copy(core, record_value(f->record), &w->key));
+		(!op_waiters(op)->prefix || out_copy(core, record_value(f->record), &w->key));
 }
 
 /* The key of an entry is kept as the value of its copy. */
 static struct slice entry_key(const struct op *op, uint32_t i) {
-	return record_value(op->replies[i].record);
+	return record_value(op_reports(op)->replies[i].record);
 }
 
-/* Returns the next entry of this master's list, or op->replies_count. */
+/* Returns the next entry of this master's list, or replies_count. */
 static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) {
-	while (at < op->replies_count && op->replies[at].from != from) {
+	const struct reports *reports = op_reports(op);
+	while (at < reports->replies_count && reports->replies[at].from != from) {
 		at++;
 	}
 	return at;
@@ -84,7 +87,7 @@ static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) 
 
 static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_t i) {
 	return table_hash(core, entry_key(op, i)) ^
-		hash_lock_id(core, op->replies[i].record->lock_id);
+		hash_lock_id(core, op_reports(op)->replies[i].record->lock_id);
 }
 
 /* Holds the entries that were taken, by key and lock_id. `slots` is a power of two, and at least
@@ -96,11 +99,12 @@ struct taken {
 /* Takes an entry. False: it was taken before, because its home has changed and both homes know
  * it. */
 static bool take(const struct core *core, const struct op *op, struct taken *t, uint32_t i) {
+	const struct reports *reports = op_reports(op);
 	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
 	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
 		const uint32_t other = t->entries[at] - 1;
-		if (id128_equal(op->replies[other].record->lock_id,
-			op->replies[i].record->lock_id) &&
+		if (id128_equal(reports->replies[other].record->lock_id,
+			reports->replies[i].record->lock_id) &&
 			slice_equal(entry_key(op, other), entry_key(op, i))) {
 			return false;
 		}
@@ -117,10 +121,10 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 	for (uint32_t i = 0; i < core->masters; i++) {
 		at[i] = next_of_master(op, i, 0);
 	}
-	while (count <= op->limit) {
+	while (count <= op_waiters(op)->limit) {
 		int best = -1;
 		for (uint32_t i = 0; i < core->masters; i++) {
-			if (at[i] == op->replies_count) {
+			if (at[i] == op_reports(op)->replies_count) {
 				continue;
 			}
 			int c = best < 0
@@ -144,29 +148,32 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 /* Makes one list of those of several masters. *more: the list goes on. False: no memory. */
 static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count,
 	bool *more) {
+	const struct reports *reports = op_reports(op);
 	struct taken t = { NULL, 16 };
-	while (t.slots < 2 * op->replies_count) {
+	while (t.slots < 2 * reports->replies_count) {
 		t.slots *= 2;
 	}
 	t.entries = out_room(core, t.slots * sizeof *t.entries);
-	*order = out_room(core, (op->replies_count + 1) * sizeof **order);
+	*order = out_room(core, (reports->replies_count + 1) * sizeof **order);
 	if (t.entries == NULL || *order == NULL) {
 		return false;
 	}
 	memset(t.entries, 0, t.slots * sizeof *t.entries);
 	*count = merge(core, op, *order, &t);
-	*more = *count > op->limit;
+	*more = *count > op_waiters(op)->limit;
 	*count -= *more;
 	return true;
 }
 
 static void reply_to(struct core *core, struct op *op, struct caller *c, bool done) {
-	uint32_t *order = NULL, count = op->replies_count;
-	bool more = false, copied = !op->prefix || merged(core, op, &order, &count, &more);
+	struct reports *reports = op_reports(op);
+	struct waiters_state *waiters = op_waiters(op);
+	uint32_t *order = NULL, count = reports->replies_count;
+	bool more = false, copied = !waiters->prefix || merged(core, op, &order, &count, &more);
 	struct core_waiter *list = copied ? out_room(core, (count + 1) * sizeof *list) : NULL;
 	copied = list != NULL;
 	for (uint32_t i = 0; copied && i < count; i++) {
-		copied = copy_waiter(core, op, c, &op->replies[op->prefix ? order[i] : i],
+		copied = copy_waiter(core, op, c, &reports->replies[waiters->prefix ? order[i] : i],
 			&list[i]);
 	}
 	struct core_reply *r = op_reply(core, c,
@@ -180,7 +187,8 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, bool do
 
 void waiters_evaluate(struct core *core, struct op *op, bool over) {
 	bool open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0 && !over;
-	bool done = op_votes(core, op, VOTE_BIT(VOTE_OK)) >= (op->prefix ? core->quorum : 1);
+	const uint32_t enough = op_waiters(op)->prefix ? core->quorum : 1;
+	bool done = op_votes(core, op, VOTE_BIT(VOTE_OK)) >= enough;
 	struct list *n;
 	while (!open && (n = list_first(&op->callers)) != NULL) {
 		reply_to(core, op, CONTAINER_OF(n, struct caller, link), done);
@@ -191,13 +199,15 @@ void waiters_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 static void take_entry(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct reports *reports = op_reports(op);
+	struct waiters_state *waiters = op_waiters(op);
 	struct message entry = *m;
-	entry.value = op->prefix ? m->key : entry.value;
+	entry.value = waiters->prefix ? m->key : entry.value;
 	/* The entry's place is kept, too, to go on from there. */
 	entry.token = m->ticket.clock;
-	op->parts_seen[from]++;
+	reports->parts_seen[from]++;
 	/* One entry more than is asked for says that there are more. */
-	const bool enough = op->prefix && op->parts_seen[from] > op->limit;
+	const bool enough = waiters->prefix && reports->parts_seen[from] > waiters->limit;
 	struct record *r = op_reply_add(core, op, from, &entry);
 	if (r == NULL) {
 		op->votes[from].state = VOTE_GONE;
@@ -211,7 +221,7 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 		timer_at(core, &op->timer, TIMER_OP,
 			instant_add(core->now, core->config.request_timeout));
 		if (from != core->self) {
-			ask(core, op, from, &op->replies[op->replies_count - 1]);
+			ask(core, op, from, &reports->replies[reports->replies_count - 1]);
 		} else if (!list_linked(&op->waiting)) {
 			list_append(&core->coordinator.asking, &op->waiting);
 		}
@@ -227,12 +237,20 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 		v->state = VOTE_GONE;
 	} else if (m->parts == 0) {
 		v->state = VOTE_OK;
-	} else if (m->part == op->parts_seen[from]) {
+	} else if (m->part == op_reports(op)->parts_seen[from]) {
 		/* Parts come in order, and each counts once. */
 		take_entry(core, op, from, m);
 	}
 	waiters_evaluate(core, op, false);
 }
 
-const struct operation waiters_operation = { .start = waiters_start, .answer = waiters_answer,
-	.evaluate = waiters_evaluate };
+static bool waiters_make(struct core *core, struct op *op, const struct core_request *r) {
+	(void)core;
+	op_waiters(op)->prefix = r->prefix;
+	op_waiters(op)->limit = limit_of(r);
+	return true;
+}
+
+const struct operation waiters_operation = { .make = waiters_make, .start = waiters_start,
+	.answer = waiters_answer, .evaluate = waiters_evaluate, .clear = op_replies_clear,
+	.release = reports_free };
