@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "blocks.h"
 #include "check.h"
 #include "config_file.h"
 #include "disk.h"
@@ -26,6 +27,7 @@ struct node {
 	struct log *log;
 	struct allocator alloc, client_alloc;
 	struct alloc_counter client_memory;
+	struct blocks blocks;
 	struct net_loop loop, client_loop;
 	struct state_file *state_file;
 	struct durable durable;
@@ -176,9 +178,10 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 	node->log = options->log;
 	node->alloc = alloc_libc(NULL);
 	node_limit_memory(node);
-	node->client_alloc = alloc_libc(&node->client_memory);
+	node->client_alloc = blocks_alloc(&node->blocks);
 	int error = 0;
-	if (net_loop_init(&node->loop, node->base, &node->alloc) != 0
+	if (blocks_init(&node->blocks, node->base, &node->client_memory) != 0
+		|| net_loop_init(&node->loop, node->base, &node->alloc) != 0
 		|| net_loop_init(&node->client_loop, node->base, &node->client_alloc) != 0) {
 		error = node_no_memory(why);
 	}
@@ -355,6 +358,7 @@ void node_free(struct node *node) {
 	state_file_close(node->state_file);
 	net_loop_done(&node->client_loop);
 	net_loop_done(&node->loop);
+	blocks_done(&node->blocks);
 	free(node);
 }
 

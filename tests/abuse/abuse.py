@@ -9,12 +9,14 @@ through node a: first while nobody else does anything, then while one client att
 that its rights allow. Prints a table in Markdown: the victim's p50 and p99 (each the median of N
 windows of S seconds) and its longest wait, before and during, how much of the time node a was ready
 to run and waited for a processor, and how many of the victim's requests were refused and links
-between nodes broke. With --first the nodes and the victim come before all other programs of the
+between nodes broke. Then the memory of node a that is resident: before, at most during the attack,
+and two seconds after it. With --first the nodes and the victim come before all other programs of the
 machine, as if the attacker had a machine of its own (as root, with kernel.sched_rt_runtime_us at
 -1: otherwise the kernel stops a busy node for 50 ms a second).
 
 With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more
-than a floor), or a request was refused, or a link broke. The floors are high without --first: on a
+than a floor), or a request was refused, or a link broke, or node a took more memory than its limits and
+MARGIN_MB allow, or had still half of that two seconds after the attack. The floors are high without --first: on a
 machine that does other work besides, small times say more about that than about the node. With
 both, where the machine does not permit --first it goes on without.
 """
@@ -36,6 +38,11 @@ import strangers_attack  # noqa: E402
 FLOORS_MS = {"p50": 100.0, "p99": 300.0}
 FLOORS_FIRST_MS = {"p50": 10.0, "p99": 40.0}
 SETTLE_S = 1.0
+# The node's limit for the memory of the connections of one identity is 256 MiB, and a sixteenth
+# part is its reserve.
+LIMIT_MB = (256 << 20) * 17 / 16 / 1e6
+MARGIN_MB = 48
+AFTER_S = 2.0
 
 
 def measure(client, seconds):
@@ -58,6 +65,17 @@ def waited_s(node):
     """For how long the node was ready to run and had no processor, since it began."""
     with open("/proc/%d/schedstat" % node.process.pid) as f:
         return int(f.read().split()[1]) / 1e9
+
+
+def resident_mb(node, field):
+    """VmRSS is what is resident now, and VmHWM the most since forget_peak."""
+    with open("/proc/%d/status" % node.process.pid) as f:
+        return next(int(line.split()[1]) * 1024 / 1e6 for line in f if line.startswith(field))
+
+
+def forget_peak(node):
+    with open("/proc/%d/clear_refs" % node.process.pid, "w") as f:
+        f.write("5")
 
 
 def measure_windows(client, node, args):
@@ -112,6 +130,8 @@ def try_attack(name, args, authority):
         measure(victim, SETTLE_S)
         result = {"before": measure_windows(victim, node, args)}
         links = broken_links(cluster)
+        result["memory"] = {"before": resident_mb(node, "VmRSS:")}
+        forget_peak(node)
         attacker = context.Process(target=attacks.attack, daemon=True,
                                    args=(name, cluster.clients["a"], ready, authority))
         attacker.start()
@@ -123,6 +143,9 @@ def try_attack(name, args, authority):
         finally:
             attacker.kill()
             attacker.join()
+        result["memory"]["most"] = resident_mb(node, "VmHWM:")
+        measure(victim, AFTER_S)
+        result["memory"]["after"] = resident_mb(node, "VmRSS:")
         result["broken_links"] = broken_links(cluster) - links
         return result
 
@@ -132,6 +155,12 @@ def problem(name, result, times, floors):
         return "%s: %d links between nodes broke" % (name, result["broken_links"])
     if result["during"]["refused"]:
         return "%s: %d requests were refused" % (name, result["during"]["refused"])
+    memory = result["memory"]
+    if memory["most"] - memory["before"] > LIMIT_MB + MARGIN_MB:
+        return "%s: %.0f MB of memory more than before" % (name, memory["most"] - memory["before"])
+    if memory["after"] - memory["before"] > (LIMIT_MB + MARGIN_MB) / 2:
+        return "%s: %.0f MB of memory were not given back" % (
+            name, memory["after"] - memory["before"])
     for what, floor in floors.items():
         before, during = result["before"][what], result["during"][what]
         if during > max(times * before, floor):
@@ -156,16 +185,17 @@ def main():
     strangers_attack.allow_files()
     results, problems, authority = {}, [], strangers_attack.Authority()
     print("| Attack | p50 | p99 | longest | no processor | p50 during | p99 during | longest "
-          "during | no processor | refused | broken links |")
-    print("| :-- |" + " --: |" * 10)
+          "during | no processor | refused | broken links | memory | at most | after |")
+    print("| :-- |" + " --: |" * 13)
     try:
         for name in args.only.split(","):
             r = results[name] = try_attack(name, args, authority)
             numbers = [form % r[when][what] for when in ("before", "during")
                        for what, form in (("p50", "%.1f ms"), ("p99", "%.1f ms"),
                                           ("longest", "%.0f ms"), ("waited", "%.0f %%"))]
-            print("| %s | %s | %d | %d |" % (attacks.ATTACKS[name].__doc__, " | ".join(numbers),
-                                             r["during"]["refused"], r["broken_links"]), flush=True)
+            numbers += ["%d" % r["during"]["refused"], "%d" % r["broken_links"]]
+            numbers += ["%.0f MB" % r["memory"][when] for when in ("before", "most", "after")]
+            print("| %s | %s |" % (attacks.ATTACKS[name].__doc__, " | ".join(numbers)), flush=True)
             problems.append(args.judge and problem(name, r, args.judge,
                                                    FLOORS_FIRST_MS if args.first else FLOORS_MS))
     finally:

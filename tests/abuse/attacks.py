@@ -226,25 +226,36 @@ def attack_long(address):
     return load
 
 
-def answers(address, number):
-    """Asks for 2,000 large answers, and reads none of them."""
+def answers(address, number, count=2000):
+    """Asks for so many answers, and reads none of them."""
     s = connect(address, 1, "127.0.0.2")[0]
     s.setblocking(False)
     kept.append(s)
     try:
-        s.send(request("get", key="abuse/%d" % (number % KEYS_LARGE)) * 2000)
+        s.send(request("get", key="abuse/%d" % (number % KEYS_LARGE)) * count)
     except BlockingIOError:
         pass
     return s
 
 
-def attack_memory(address):
-    """64 connections from another address that ask for 2,000 large answers each, read none, and
-    come again when they are closed"""
+def hold_values(address, size):
     with pawltest.Client(address, source="127.0.0.2") as c:
         for i in range(KEYS_LARGE):
             c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
-                   value=b"x" * 60000)
+                   value=b"x" * size)
+
+
+def attack_unread(address):
+    """1,500 connections from another address that ask for 1,000 answers of 3 KB, and read none"""
+    hold_values(address, 3000)
+    for i in range(1500):
+        answers(address, i, 1000)
+    return {}
+
+
+def attack_memory(address):
+    """64 connections from another address that ask for 2,000 large answers each and read none"""
+    hold_values(address, 60000)
     made = [answers(address, i) for i in range(64)]
     yield
     while True:
@@ -374,7 +385,7 @@ def attack(name, address, ready, authority):
         s.setblocking(False)
         selector.register(s, selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0))
     ready.set()
-    while selector.get_map():
+    while selector.get_map() or kept:
         for key, what in selector.select():
             s = key.fileobj
             try:

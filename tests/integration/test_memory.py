@@ -2,7 +2,9 @@
 """test_memory.py PAWLD: who takes too much of the memory that a node has for its connections, over
 raw MessagePack."""
 
+import resource
 import socket
+import time
 import unittest
 
 import pawltest
@@ -12,6 +14,8 @@ PAWLD = None
 
 LIMIT = 8 << 20
 POOL = 32 << 20
+# What a node keeps for the next large request, and what connections take that are not counted.
+KEPT, MARGIN = 16 << 20, 8 << 20
 VALUE = b"x" * 60000
 GREEDY, GREEDY_TOO, MODEST = "127.0.0.2", "127.0.0.3", "127.0.0.4"  # addresses are identities here
 
@@ -25,6 +29,18 @@ class Memory(unittest.TestCase):
                 "client_memory_per_address = 0\n" % (POOL, cls.PER_IDENTITY))
         cls.cluster = Cluster(PAWLD, masters=1, node=node).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
+        # Of the process as it begins.
+        cls.begun = cls.resident()
+
+    @classmethod
+    def pages(cls, column):
+        """Bytes of the process: in column 0 all that is mapped, in column 1 what is resident."""
+        with open("/proc/%d/statm" % cls.cluster.nodes["a"].process.pid) as f:
+            return int(f.read().split()[column]) * resource.getpagesize()
+
+    @classmethod
+    def resident(cls):
+        return cls.pages(1)
 
     def client(self, source):
         client = self.cluster.client("a", source=source)
@@ -39,13 +55,13 @@ class Memory(unittest.TestCase):
         except Refused as e:
             return e.code
 
-    def hold(self, source):
+    def hold(self, source, value=VALUE):
         """A lock with a large value, and the connection that holds it."""
         client = self.client(source)
         got = None
         while not got:
             try:
-                got = client.call("acquire", key="large/" + source, lease_ms=60000, value=VALUE)
+                got = client.call("acquire", key="large/" + source, lease_ms=60000, value=value)
             except Refused as e:
                 # What an earlier test has taken is about to be given back.
                 self.assertEqual(e.code, "quota")
@@ -174,6 +190,25 @@ class Pool(Memory):
         self.works(modest)
         held = sum(self.used(modest, source)[0] for source in (GREEDY, GREEDY_TOO, MODEST))
         self.assertLess(held, POOL + POOL // 16)
+
+    def test_the_process_is_no_larger_than_the_limit_says_and_small_again_afterwards(self):
+        """A MiB of the limit is a MiB of the process, and after the flood the system has it
+        back."""
+        if self.pages(0) > (1 << 40):
+            self.skipTest("a sanitizer maps much, and keeps what is freed")
+        for source in (GREEDY, GREEDY_TOO):
+            self.hold(source, VALUE[:20000])
+        before = self.begun
+        asking, _ = self.fill(GREEDY, GREEDY_TOO)
+        most = self.resident()
+        self.assertGreater(most, before + POOL // 2)
+        self.assertLess(most, before + POOL + POOL // 16 + KEPT + MARGIN)
+        for client in asking:
+            client.close()
+        end = time.monotonic() + 10
+        while self.resident() > before + MARGIN and time.monotonic() < end:
+            self.works(self.client(MODEST))
+        self.assertLess(self.resident(), before + MARGIN)
 
 
 if __name__ == "__main__":
