@@ -70,6 +70,9 @@ struct core_limits {
 	 * further piece; the size in bytes above which a value is left out; and how many operations
 	 * may ask for more than the first piece at one time. */
 	uint32_t report_first, report_piece, report_value, reports;
+	/* How many bytes of values quorum reads show in one turn of the loop. The read that reaches
+	 * this number is the last one. */
+	uint32_t shown_a_turn;
 	/* Entries in one reply to a list. */
 	uint32_t list_piece;
 	/* The shortest lease, in nanoseconds. */

@@ -105,8 +105,13 @@ struct core_entry entry_of(const struct record *r, struct instant now);
 /* Tells whether the record's lease is over and only its lock delay may still run. */
 bool entry_closing(const struct record *r, struct instant now);
 
-/* Returns a record that would be shown and whose value was left out of the report; NULL: none. */
-const struct record *entry_lacks(const struct key *key, struct instant now);
+/* Returns this node's own copy of a record, if it has the value of the write that was reported
+ * (section 3, Reports); NULL: it has another one, or none. */
+const struct record *entry_own_copy(struct core *core, const struct op *op, const struct record *r);
+
+/* Returns a record that would be shown, and whose value was left out of the report and is not in
+ * this node's own copy; NULL: none. */
+const struct record *entry_lacks(struct core *core, const struct op *op, const struct key *key);
 
 /* Returns the record to show; NULL: none is live. *holders: how many hold the key. */
 const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders);
@@ -255,6 +260,9 @@ void report_ask_all(struct core *core, struct op *op, bool rest);
 
 /* Takes one part of a master's report, and asks for the next piece where there is one. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* Nothing more is expected of the masters that have not answered. The votes of the others stay. */
+void report_close(const struct core *core, struct op *op);
 
 /* Fetches a value that was left out of a report. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);

@@ -60,34 +60,60 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 		out_copy(core, own.identity, &e->identity) && out_copy(core, own.label, &e->label);
 }
 
+const struct record *entry_own_copy(struct core *core, const struct op *op,
+	const struct record *r) {
+	const struct key *key = table_find(core, op->key);
+	const struct record *own = key ? key_record(key, r->lock_id) : NULL;
+	return own && ballot_compare(own->wrote, r->wrote) == 0 ? own : NULL;
+}
+
+/* Returns the record that has the value to be shown: this one, or this node's own copy of it. NULL:
+ * the value has to be fetched. */
+static const struct record *whole(struct core *core, const struct op *op, const struct record *r) {
+	return r->value_left_out ? entry_own_copy(core, op, r) : r;
+}
+
 /* Limits the bytes of several holders in one answer. Two holders are always told. */
 #define SHOWN_BYTES ((size_t)1 << 20)
 
-/* Tells whether the next holder, after those already told, still fits into the answer. */
+/* Tells whether the next holder, after those already told, still fits into the answer. `r` is the
+ * record with its value. */
 static bool fits(uint32_t told, size_t *bytes, const struct record *r) {
 	*bytes += record_size(r);
 	return told < 2 || *bytes <= SHOWN_BYTES;
 }
 
-const struct record *entry_lacks(const struct key *key, struct instant now) {
+const struct record *entry_lacks(struct core *core, const struct op *op, const struct key *key) {
 	uint32_t holders, told = 1;
 	size_t bytes = 0;
-	const struct record *first = entry_shown(key, now, &holders);
-	if (first == NULL || first->value_left_out) {
+	const struct record *first = entry_shown(key, core->now, &holders);
+	if (first == NULL || whole(core, op, first) == NULL) {
 		return first;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
-		if (r == first || !holds(r, now)) {
+		if (r == first || !holds(r, core->now)) {
 			continue;
 		}
-		if (!fits(told++, &bytes, r)) {
+		const struct record *value = whole(core, op, r);
+		if (!fits(told++, &bytes, value ? value : r)) {
 			return NULL;
 		}
-		if (r->value_left_out) {
+		if (value == NULL) {
 			return r;
 		}
 	}
 	return NULL;
+}
+
+/* Describes a record like local_entry, with the value of this node's own copy where it was left out
+ * of the report. */
+static bool show(struct core *core, const struct caller *c, const struct op *op,
+	const struct record *r, struct core_entry *e) {
+	if (!local_entry(core, c, op->identity, op->key, r, e)) {
+		return false;
+	}
+	const struct record *own = r->value_left_out ? entry_own_copy(core, op, r) : NULL;
+	return own == NULL || out_copy(core, record_value(own), &e->value);
 }
 
 /* Copies all holders of a key, beginning with the one that is shown first. False: no memory. */
@@ -103,9 +129,9 @@ static bool show_holders(struct core *core, const struct caller *c, const struct
 	for (const struct record *r = key->held; copied && r && !s->more; r = r->next) {
 		if (r != first && holds(r, core->now)) {
 			CHECK(n < s->holder_count);
-			s->more = !fits(n, &bytes, r);
-			copied = s->more ||
-				local_entry(core, c, op->identity, op->key, r, &list[n++]);
+			const struct record *value = whole(core, op, r);
+			s->more = !fits(n, &bytes, value ? value : r);
+			copied = s->more || show(core, c, op, r, &list[n++]);
 		}
 	}
 	s->holders = list;
@@ -122,7 +148,7 @@ bool entry_show(struct core *core, const struct caller *c, const struct op *op,
 	}
 	s->contested = key_contested(key);
 	s->held = s->holder_count > 0;
-	bool copied = local_entry(core, c, op->identity, op->key, first, &s->entry);
+	bool copied = show(core, c, op, first, &s->entry);
 	if (s->holder_count < 2) {
 		/* A list is made only where there are other holders than the one in `entry`. */
 		s->holder_count = 0;

@@ -52,6 +52,13 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 }
 
+void report_close(const struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		struct vote *v = &op->votes[i];
+		v->state = vote_open(v) ? VOTE_GONE : v->state;
+	}
+}
+
 /* Fetches the value of a record that is to be shown, from the master that reported its newest
  * write. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks) {
@@ -67,7 +74,7 @@ bool report_fetch(struct core *core, struct op *op, const struct record *lacks) 
 	op->state = OP_SECOND;
 	reports->fetching = lacks->lock_id;
 	op->sent = core->now;
-	/* The votes are kept. */
+	report_close(core, op);
 	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
 	struct message m = op_message(op, MESSAGE_FETCH);
 	m.lock_id = lacks->lock_id;

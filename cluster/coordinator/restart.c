@@ -52,6 +52,9 @@ void restart_suspended(struct core *core) {
 
 static void forget_round(struct core *core, struct op *op) {
 	timer_stop(core, &op->timer);
+	if (op->state == OP_SHOWING) {
+		list_remove(&op->waiting);
+	}
 	if (core->operations[op->kind]->clear) {
 		core->operations[op->kind]->clear(core, op);
 	}

@@ -106,6 +106,8 @@ enum op_state {
 	OP_LOCAL,
 	/* It waits until fewer reports are under way (reports.c). */
 	OP_IN_LINE,
+	/* Read: it has been decided, and is answered in one of the next turns of the loop. */
+	OP_SHOWING,
 	/* The epoch has changed, and fewer than q masters vote in the new one yet. */
 	OP_SUSPENDED,
 	/* Session binding: it lasts as long as the lock is bound to this node. */
@@ -157,7 +159,7 @@ struct op {
 	struct list link;
 	/* Link in another list: of an acquire before its commit, core->coordinator.waiting; of a
 	 * local wait, key_more.waits; of a list, client.lists; in line, core->coordinator.in_line;
-	 * and others. */
+	 * of a read that was decided, core->coordinator.showing; and others. */
 	struct list waiting;
 	/* Elements of core->coordinator.ops_by_id and .ops_by_lock. */
 	struct map_node by_id, by_lock;

@@ -92,6 +92,8 @@ struct pieces {
 	/* Entries whose link is gone; requests of clients that are gone; and requests that look for
 	 * their home. */
 	uint32_t lost, leaving, homes;
+	/* Bytes of values that quorum reads show. */
+	uint32_t shown;
 	/* A piece of a list; and the next part of a report of this node to itself. */
 	bool list, asked;
 };

@@ -186,6 +186,9 @@ struct coordinator_state {
 	/* struct op: operations in line, which want more than the first piece of the masters'
 	 * reports. */
 	struct list in_line;
+	/* struct op: reads that were decided, and are answered in the next turns because their
+	 * answers are large. */
+	struct list showing;
 	/* struct op: operations that go on with this node's own report in the next turn. */
 	struct list asking;
 	/* struct client: those whose connection is gone and for whom operations still wait. */

@@ -174,10 +174,8 @@ uint32_t report_pick(const struct key *key, const struct message *m, uint32_t mo
 
 void master_read(struct core *core, uint32_t from, const struct message *m);
 
-/* Tells whether the record's value is left out of a report. `alone`: the key has no other
- * record. */
-bool report_value_left_out(const struct core *core, const struct record *r, bool alone,
-	enum out_backlog backlog);
+/* Leaves a large value out of a report, and says so in the flags. */
+void report_leave_value_out(const struct core *core, struct message *answer);
 
 /* ---- master_transfer.c ---- */
 

@@ -59,10 +59,7 @@ static void say_records(struct core *core, uint32_t from, const struct key *key,
 	for (uint32_t i = 0; i < count; i++) {
 		*answer = part(answer, common);
 		record_describe(core, piece[i], answer);
-		if (report_value_left_out(core, piece[i], key->held->next == NULL, BACKLOG_SMALL)) {
-			answer->value = slice_of(NULL, 0);
-			answer->flags |= FLAG_SAME;
-		}
+		report_leave_value_out(core, answer);
 		say(core, from, answer, t);
 	}
 	answer->flags = common;

@@ -1,8 +1,8 @@
 /* master_report.c: what a master reports of a key's records, for quorum reads and breaks
  * (section 3, Reports). It reports a little at once, so that one holder needs no second question,
- * and the rest in pieces that are asked for. With several holders, large values are left out, and
- * are fetched from the master that has the newest one. What an ordinary client may ask for thus
- * fills neither a link nor a coordinator's memory. */
+ * and the rest in pieces that are asked for. Large values are left out: the reader takes them from
+ * its own table, or fetches them from the master that has the newest one. What an ordinary client
+ * may ask for thus fills neither a link nor a coordinator's memory. */
 #include "master.h"
 
 static uint32_t pick_indexed(const struct record_index *x, const struct message *m, uint32_t most,
@@ -43,9 +43,11 @@ uint32_t report_pick(const struct key *key, const struct message *m, uint32_t mo
 	return count;
 }
 
-bool report_value_left_out(const struct core *core, const struct record *r, bool alone,
-	enum out_backlog backlog) {
-	return r->value_size > core->limits.report_value && (!alone || backlog != BACKLOG_SMALL);
+void report_leave_value_out(const struct core *core, struct message *answer) {
+	if (answer->value.size > core->limits.report_value) {
+		answer->value = slice_of(NULL, 0);
+		answer->flags |= FLAG_SAME;
+	}
 }
 
 /* A contested master reports all its records. */
@@ -78,11 +80,7 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 		answer.parts = before + left;
 		answer.flags = rule_value_counts(piece[i]) ? FLAG_COUNTS : 0;
 		record_describe(core, piece[i], &answer);
-		if (report_value_left_out(core, piece[i], before + left == 1,
-			rest ? BACKLOG_SMALL : backlog)) {
-			answer.value = slice_of(NULL, 0);
-			answer.flags |= FLAG_SAME;
-		}
+		report_leave_value_out(core, &answer);
 		answer.flags |= i + 1 == count && count < left ? FLAG_REST : 0;
 		out_send(core, from, &answer);
 	}

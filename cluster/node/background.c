@@ -29,6 +29,7 @@ static struct instant tables_due(const struct core *core) {
 static bool left_over(const struct core *core) {
 	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) ||
 		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
+		!list_empty(&core->coordinator.showing) ||
 		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
 }
 
@@ -40,8 +41,9 @@ int64_t background_deadline(const struct core *core) {
 void background_turn(struct core *core) {
 	if (core->engine.turn_over) {
 		core->engine.turn_over = false;
-		core->engine.left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN,
-			true, true };
+		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
+			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
+			.shown = core->limits.shown_a_turn, .list = true, .asked = true };
 	}
 }
 
@@ -72,6 +74,7 @@ void background(struct core *core) {
 	if (attempt_rehome_left(core)) {
 		attempt_rehome_go_on(core);
 	}
+	read_show_go_on(core);
 	if (core->engine.left.list && !list_empty(&core->coordinator.lists)) {
 		core->engine.left.list = false;
 		local_list_go_on(core);

@@ -28,6 +28,8 @@ LOCKS = 4096
 KEYS = 50000
 # Keys with values of 60,000 bytes.
 KEYS_LARGE = 16
+# The greatest size of a value.
+LARGE = 65536
 WAITING = 40000
 WAVE, WAVE_KEYS, WAVE_CONNECTIONS = 64000, 16, 16
 # In a second.
@@ -356,6 +358,24 @@ def attack_groups(address):
                     pass
             yield
         c.close()
+
+
+def attack_reads(address):
+    """8 connections that pipeline quorum reads of values of 64 KiB"""
+    with pawltest.Client(address) as c:
+        for i in range(8):
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
+                   value=b"x" * LARGE)
+    return {s: request("get", key="abuse/%d" % i, consistency="quorum") * PAIRS
+            for i, s in enumerate(connect(address, 8))}
+
+
+def attack_values(address):
+    """8 connections that pipeline updates of 64 keys each with values of 64 KiB"""
+    hold(address, 8 * PAIRS)
+    return {s: b"".join(request("update", key="abuse/%d" % j, lock_id=id_of(j + 1),
+                                value=b"y" * LARGE) for j in range(PAIRS * i, PAIRS * (i + 1)))
+            for i, s in enumerate(connect(address, 8))}
 
 
 # Connections that stay open and are never read.

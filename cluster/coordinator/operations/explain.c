@@ -240,7 +240,7 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	const struct key key = { .held = holders(core, op) };
-	const struct record *lacks = entry_lacks(&key, core->now);
+	const struct record *lacks = entry_lacks(core, op, &key);
 	const bool more = may_have_more(core, op);
 	uint32_t hold;
 	entry_shown(&key, core->now, &hold);

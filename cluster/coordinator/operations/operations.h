@@ -133,6 +133,10 @@ void local_list_leave(struct caller *c);
 /* ---- read.c ---- */
 
 void read_start(struct core *core, struct op *op);
+
+/* Answers reads that have been decided, as many as one turn of the loop may. */
+void read_show_go_on(struct core *core);
+
 void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void read_evaluate(struct core *core, struct op *op, bool over);
 

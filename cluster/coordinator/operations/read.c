@@ -107,13 +107,59 @@ static void undetermined(struct core *core, struct op *op, uint32_t silent) {
 	op_free(core, op);
 }
 
+/* Counts the values that were shown for what one turn of the loop may show. */
+static void count_shown(struct core *core, const struct shown *shown) {
+	uint64_t bytes = shown->entry.value.size;
+	for (uint32_t i = 1; i < shown->holder_count; i++) {
+		bytes += shown->holders[i].value.size;
+	}
+	uint32_t *left = &turn_pieces(core)->shown;
+	*left -= bytes < *left ? (uint32_t)bytes : *left;
+}
+
+static void show(struct core *core, struct op *op, const struct key *key) {
+	struct list *n;
+	COUNT(core, read_quorum);
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, key, &shown);
+		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+		if (copied) {
+			entry_reply(reply, &shown);
+			count_shown(core, &shown);
+		}
+	}
+	op_free(core, op);
+}
+
+/* The answers to many reads may come in one step. Each turn of the loop shows some of what they
+ * found. No later answer changes what was found. */
+static void show_later(struct core *core, struct op *op) {
+	COUNT(core, read_put_off);
+	report_close(core, op);
+	timer_stop(core, &op->timer);
+	op->state = OP_SHOWING;
+	list_append(&core->coordinator.showing, &op->waiting);
+}
+
+void read_show_go_on(struct core *core) {
+	struct list *n;
+	while (turn_pieces(core)->shown > 0 &&
+		(n = list_first(&core->coordinator.showing)) != NULL) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		list_remove(n);
+		op->state = OP_ROUND;
+		read_evaluate(core, op, true);
+	}
+}
+
 static void answer_holders(struct core *core, struct op *op, struct record *holders,
 	uint32_t silent) {
 	const struct key key = { .held = holders };
-	const struct record *lacks = entry_lacks(&key, core->now);
-	struct list *n;
-	if (lacks && !op_reports(op)->reporting) {
-		widen(core, op);
+	const struct record *lacks = entry_lacks(core, op, &key);
+	/* Few values are fetched at one time. */
+	if (lacks && !report_may_begin(core, op)) {
 		return;
 	}
 	if (lacks && report_fetch(core, op, lacks)) {
@@ -123,17 +169,11 @@ static void answer_holders(struct core *core, struct op *op, struct record *hold
 		undetermined(core, op, silent);
 		return;
 	}
-	COUNT(core, read_quorum);
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		struct shown shown;
-		bool copied = entry_show(core, c, op, &key, &shown);
-		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-		if (copied) {
-			entry_reply(reply, &shown);
-		}
+	if (holders && turn_pieces(core)->shown == 0) {
+		show_later(core, op);
+	} else {
+		show(core, op, &key);
 	}
-	op_free(core, op);
 }
 
 void read_evaluate(struct core *core, struct op *op, bool over) {

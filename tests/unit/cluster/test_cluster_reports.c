@@ -66,14 +66,142 @@ static void values_that_were_left_out_are_asked_for_where_they_are_shown(void **
 	assert_memory_equal(r->value.bytes, "newer", 5);
 }
 
+/* Whoever reads has the value itself, so that no value is under way. */
 static void one_large_value_needs_no_second_question(void **state) {
 	struct stage *s = *state;
 	share_among(s, 1, LARGE);
 	uint64_t reads = stage_sent(s, MESSAGE_READ);
-	const struct stage_reply *r = read_by_quorum(s, 1);
-	assert_memory_equal(r->value.bytes, "of 0", 5);
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = true;
+	s->held[0][1] = s->held[2][1] = true;
+	uint64_t id = stage_ask(s, 1, r);
+	stage_settle(s);
+	assert_true(stage_head_is(s, 0, 1, MESSAGE_READ_ANSWER));
+	assert_in_range(s->links[0][1].head->size, 1, 1000);
+	s->held[0][1] = s->held[2][1] = false;
+	stage_settle(s);
+	assert_memory_equal(stage_answer(s, id)->value.bytes, "of 0", 5);
 	assert_int_equal(stage_sent(s, MESSAGE_READ) - reads, 2);
-	assert_int_equal(stage_count(s, COUNT_report_waited), 0);
+	assert_int_equal(stage_sent(s, MESSAGE_FETCH), 0);
+}
+
+static void update_past(struct stage *s, uint32_t node, const char *begins) {
+	static uint8_t value[LARGE];
+	struct core_request update = stage_request(CORE_UPDATE, "k", reader(0));
+	snprintf((char *)value, sizeof value, "%s", begins);
+	update.value = slice_of(value, sizeof value);
+	stage_lose(s, 1, node, MESSAGE_WRITE, true);
+	assert_int_equal(stage_do(s, 1, update), PAWL_OK);
+	stage_lose(s, 1, node, MESSAGE_WRITE, false);
+}
+
+static void an_older_copy_of_a_value_is_not_shown(void **state) {
+	struct stage *s = *state;
+	share_among(s, 1, LARGE);
+	update_past(s, 0, "newer");
+	assert_memory_equal(read_by_quorum(s, 0)->value.bytes, "newer", 5);
+	assert_int_equal(stage_sent(s, MESSAGE_FETCH), 1);
+	assert_memory_equal(read_by_quorum(s, 2)->value.bytes, "newer", 5);
+	assert_int_equal(stage_sent(s, MESSAGE_FETCH), 1);
+}
+
+#define READS 40
+
+static uint32_t count_answered(const struct stage *s, const uint64_t ids[READS]) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < READS; i++) {
+		n += stage_answer(s, ids[i]) != NULL;
+	}
+	return n;
+}
+
+static void ask_reads(struct stage *s, uint64_t ids[READS]) {
+	s->held[1][0] = s->held[2][0] = true;
+	for (uint32_t i = 0; i < READS; i++) {
+		struct core_request r = stage_request(CORE_GET, "k", no_lock);
+		r.quorum = true;
+		ids[i] = stage_ask(s, 0, r);
+	}
+	stage_settle(s);
+}
+
+static void check_reads(const struct stage *s, const uint64_t ids[READS], const char *begins) {
+	for (uint32_t i = 0; i < READS; i++) {
+		assert_non_null(stage_answer(s, ids[i]));
+		assert_int_equal(stage_answer(s, ids[i])->r.error, PAWL_OK);
+		assert_memory_equal(stage_answer(s, ids[i])->value.bytes, begins, strlen(begins));
+	}
+}
+
+static void only_a_few_large_values_are_fetched_at_one_time(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[READS];
+	share_among(s, 1, LARGE);
+	update_past(s, 0, "newer");
+	ask_reads(s, ids);
+	s->held[0][1] = true;
+	s->held[1][0] = s->held[2][0] = false;
+	stage_settle(s);
+	assert_in_range(stage_sent(s, MESSAGE_FETCH), 1, 8);
+	s->held[0][1] = false;
+	for (int i = 0; i < 100; i++) {
+		stage_settle(s);
+		stage_tick(s);
+	}
+	check_reads(s, ids, "newer");
+}
+
+/* Makes one frame of all frames that wait on a link, and delivers it. */
+static void deliver_as_one(struct stage *s, uint32_t from, uint32_t to) {
+	struct message messages[READS];
+	struct frame frame;
+	uint32_t count = 0;
+	for (struct stage_frame *f = s->links[from][to].head; f; f = f->next) {
+		struct slice body;
+		assert_int_equal(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX,
+			&body, NULL), PEER_SCAN_COMPLETE);
+		assert_int_equal(peer_frame_decode(&s->decoder, body, &frame), 0);
+		assert_true(frame.count == 1 && count < READS);
+		messages[count++] = frame.messages[0];
+	}
+	frame.messages = messages;
+	frame.count = count;
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME,
+		.peer = stage_peer(s, to, from), .frame = &frame });
+	while (s->links[from][to].head) {
+		stage_drop(s, from, to);
+	}
+}
+
+/* The answers of a master to many reads come at once. A node that showed all values in one step
+ * would serve nobody else meanwhile. */
+static void a_turn_shows_only_a_few_large_values(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[READS];
+	share_among(s, 1, LARGE);
+	ask_reads(s, ids);
+	assert_int_equal(count_answered(s, ids), 0);
+	deliver_as_one(s, 1, 0);
+	assert_in_range(count_answered(s, ids), 1, 5);
+	stage_tick(s);
+	assert_in_range(count_answered(s, ids), 2, 10);
+	for (int i = 0; i < READS; i++) {
+		stage_tick(s);
+	}
+	check_reads(s, ids, "of 0");
+}
+
+static void reads_of_a_client_that_has_gone_are_not_shown(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[READS];
+	share_among(s, 1, LARGE);
+	ask_reads(s, ids);
+	deliver_as_one(s, 1, 0);
+	const uint32_t shown = count_answered(s, ids);
+	stage_client_gone(s, 0, 1);
+	stage_tick(s);
+	assert_int_equal(count_answered(s, ids), shown);
+	assert_int_equal(stage_status(s, 0).rounds, 0);
 }
 
 /* Asks so many questions in one frame, from a node whose client asks without waiting for
@@ -180,6 +308,10 @@ int main(void) {
 		NAMED(a_quorum_read_names_every_one_of_many_holders),
 		NAMED(values_that_were_left_out_are_asked_for_where_they_are_shown),
 		NAMED(one_large_value_needs_no_second_question),
+		NAMED(an_older_copy_of_a_value_is_not_shown),
+		NAMED(only_a_few_large_values_are_fetched_at_one_time),
+		NAMED(a_turn_shows_only_a_few_large_values),
+		NAMED(reads_of_a_client_that_has_gone_are_not_shown),
 		NAMED(any_number_of_reads_of_a_key_with_many_holders_is_borne_by_a_link),
 		NAMED(any_number_of_reads_of_a_large_value_is_borne_by_a_link),
 		NAMED(many_reads_at_once_are_all_answered),
