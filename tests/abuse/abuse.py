@@ -109,8 +109,9 @@ def may_be_first():
 
 
 def broken_links(cluster):
-    return sum(line is not None and " peer_down" in line for node in cluster.nodes.values()
-               for line in node.lines)
+    """Links between members, and not those of others that say hello."""
+    return sum(line is not None and " peer_down peer=%s " % name in line
+               for node in cluster.nodes.values() for line in node.lines for name in cluster.nodes)
 
 
 # What turns do where shares stop nobody: 64,000 waits are more than one identity may have.
@@ -132,8 +133,9 @@ def try_attack(name, args, authority):
         links = broken_links(cluster)
         result["memory"] = {"before": resident_mb(node, "VmRSS:")}
         forget_peak(node)
+        ports = cluster.peers if name in attacks.AT_PEER_PORT else cluster.clients
         attacker = context.Process(target=attacks.attack, daemon=True,
-                                   args=(name, cluster.clients["a"], ready, authority))
+                                   args=(name, ports["a"], ready, authority))
         attacker.start()
         try:
             assert ready.wait(60), "the attack has not begun"

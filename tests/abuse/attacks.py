@@ -378,10 +378,49 @@ def attack_values(address):
             for i, s in enumerate(connect(address, 8))}
 
 
+def greeted(address, name):
+    """A link of a node that is no member (any more), and a frame that it may send: that with which
+    it was greeted."""
+    s = connect(address, 1)[0]
+    hello = pawltest.pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": name,
+                           "id": name.encode().ljust(16), "boot": 1})
+    s.sendall(struct.pack(">I", len(hello)) + hello)
+    data = b""
+    while data.count(b"127.0.0.1") == 0:
+        more = s.recv(1 << 16)
+        if not more:
+            raise ConnectionResetError
+        data += more
+    size = 4 + struct.unpack(">I", data[:4])[0]
+    return s, data[size:size + 4 + struct.unpack(">I", data[size:size + 4])[0]]
+
+
+def attack_removed(address):
+    """20 nodes that were removed say hello and then send one frame after the other"""
+    made = {}
+    while True:
+        for number in set(range(20)) - {number for number, *_ in made.values()}:
+            s, frame = greeted(address, "removed%d" % number)
+            s.setblocking(False)
+            made[s] = (number, frame * 1000, 0)
+        for s, (number, load, at) in list(made.items()):
+            try:
+                made[s] = (number, load, write(s, load, at))
+                while not s.recv(1 << 16):
+                    raise ConnectionResetError
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                del made[s]
+                s.close()
+        yield
+
+
 # Connections that stay open and are never read.
 kept = []
 OVER_TLS = {"hellos", "records"}
 WITH_CERTIFICATE = {"records"}
+AT_PEER_PORT = {"removed"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items())
            if name.startswith("attack_")}
 
