@@ -421,6 +421,8 @@ kept = []
 OVER_TLS = {"hellos", "records"}
 WITH_CERTIFICATE = {"records"}
 AT_PEER_PORT = {"removed"}
+# These take the memory of connections, which the system is to have back afterwards.
+OF_CONNECTIONS = {"halves", "memory", "unread"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items())
            if name.startswith("attack_")}
 
