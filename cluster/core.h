@@ -474,6 +474,8 @@ struct core_inspect {
 };
 bool core_inspect(const struct core *core, struct slice key, struct instant now,
 	struct core_inspect *out);
+/* Returns the bytes of the values of a key's records, of the first few if there are many. */
+uint64_t core_value_bytes(const struct core *core, struct slice key);
 /* Shows all held keys with the prefix, in no order, until `visit` returns false. `visit` must not
  * touch the core. */
 void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,

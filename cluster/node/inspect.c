@@ -14,6 +14,21 @@ static const struct key *inspect_key(const struct core *core, struct slice name)
 	return NULL;
 }
 
+/* core_value_bytes looks at so many records. */
+#define VALUES_LOOKED_AT 16
+
+uint64_t core_value_bytes(const struct core *core, struct slice name) {
+	const struct key *key = inspect_key(core, name);
+	uint64_t bytes = 0;
+	uint32_t looked = 0;
+	for (const struct record *r = key ? key->held : NULL; r && looked < VALUES_LOOKED_AT;
+		r = r->next) {
+		bytes += r->value_size;
+		looked++;
+	}
+	return bytes;
+}
+
 /* What is past its end by now does not exist, whether or not a step has removed it. */
 static bool inspect_record(const struct key *key, struct instant now, struct core_inspect *out) {
 	uint32_t holders;

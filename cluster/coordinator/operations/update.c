@@ -11,6 +11,13 @@ static void update_forget_values(struct core *core, struct op *op) {
 	update->record = update->own_value = NULL;
 }
 
+/* Tells whether the present value is to be tested. Otherwise it is of no use here, and large values
+ * are not copied in vain. */
+static bool expects(const struct op *op) {
+	const struct update_state *update = op_update(op);
+	return update->expect_value || update->expect_seq;
+}
+
 /* Prepares under a ballot above this node's clock and above what stood in the way. This is also the
  * next try after a pause. */
 void update_start(struct core *core, struct op *op) {
@@ -30,8 +37,8 @@ void update_start(struct core *core, struct op *op) {
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
 	struct slice none = slice_of(NULL, 0);
 	update->record = record_with_value(core, none);
-	update->own_value = own ? record_with_value(core, record_value(own)) : NULL;
-	if (update->record == NULL || (own && update->own_value == NULL)) {
+	update->own_value = own && expects(op) ? record_with_value(core, record_value(own)) : NULL;
+	if (update->record == NULL || (own && expects(op) && update->own_value == NULL)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
@@ -68,7 +75,7 @@ static void write_round(struct core *core, struct op *op) {
 /* Tests the expectation on the report with the highest ballot among q masters. */
 static void prepared(struct core *core, struct op *op) {
 	struct update_state *update = op_update(op);
-	bool fits = (!update->expect_value && !update->expect_seq) ||
+	bool fits = !expects(op) ||
 		(update->expect_value && slice_equal(record_value(update->record), op->expected)) ||
 		(update->expect_seq &&
 			ballot_compare(update->record->wrote, update->expected_seq) == 0);
@@ -83,8 +90,7 @@ static void prepared(struct core *core, struct op *op) {
  * nothing needs no master to know it: such a write gives the value a fresh start at masters that
  * have learned the record anew. */
 static uint32_t good_votes(const struct core *core, const struct op *op) {
-	const struct update_state *update = op_update(op);
-	bool any = op->state == OP_ROUND && !update->expect_value && !update->expect_seq;
+	bool any = op->state == OP_ROUND && !expects(op);
 	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
 }
 
@@ -229,6 +235,10 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 	struct vote *v = &op->votes[from];
 	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
 	if (v->state != VOTE_OK || ballot_compare(m->ballot, update->record->wrote) <= 0) {
+		return;
+	}
+	if (!expects(op)) {
+		update->record->wrote = m->ballot;
 		return;
 	}
 	bool same = (m->flags & FLAG_SAME) && update->own_value;

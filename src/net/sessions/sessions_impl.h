@@ -76,6 +76,8 @@ struct session {
 	bool crowded;
 	/* The number of requests under way. */
 	uint32_t open;
+	/* How many bytes of values are under way for them (sessions_values.c). */
+	uint64_t values;
 	/* The number of requests since the beginning. */
 	uint64_t requests;
 
@@ -141,6 +143,11 @@ struct sessions {
 	/* Connections that are closed and had much under way. One of them ends in each turn. */
 	struct list leaving;
 
+	/* How many bytes of values are under way for all connections. */
+	uint64_t values;
+	/* How long the later work on values will take, in nanoseconds, as far as it has not been
+	 * taken off a turn. */
+	span_ns expected;
 	/* The cost of what was served since the clock was last read. */
 	int64_t unlooked;
 	uint64_t last_id;
@@ -184,7 +191,13 @@ bool session_is_urgent(enum client_method method);
  * connection is read when its turn comes, just as its requests are served then; otherwise a
  * thousand connections that send would all be read before anybody is served. */
 bool session_reads_now(void *session);
-/* Makes the session, whose stream's input is held or unread, wait for its turn. */
+/* Returns whether so many values are under way for the session that none of its requests is served
+ * before some of them are answered (sessions_values.c). */
+bool session_has_enough(const struct session *session);
+/* The session has ended. */
+void session_values_gone(struct session *session);
+/* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
+ * while session_has_enough. */
 void session_wait(struct session *session);
 /* The session leaves the queue, and so does its share if no other session of it waits. */
 void session_stop_waiting(struct session *session);

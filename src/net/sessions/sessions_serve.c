@@ -80,7 +80,8 @@ void session_wait(struct session *session) {
 	struct sessions *s = session->all;
 	struct share *share = session->share.identity;
 	if (!share || session->closing || !(session->unread || stream_is_held(session->stream))
-		|| stream_is_paused(session->stream) || fair_waits(&session->flow)) {
+		|| stream_is_paused(session->stream) || fair_waits(&session->flow)
+		|| session_has_enough(session)) {
 		return;
 	}
 	fair_wait(&share->ready, &session->flow, s->turn);
@@ -374,7 +375,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	}
 	bool more = session && stream_is_held(stream) && session_serve_one(session, now);
 	session = sessions_find(s, id);
-	if (session && (session->closing || stream_is_paused(stream) || !more)) {
+	if (session && (session->closing || stream_is_paused(stream) || !more
+		|| session_has_enough(session))) {
 		session_end_turn(session, more);
 	}
 	stream_leave(stream);
@@ -407,6 +409,14 @@ static void sessions_end_one_leaving(struct sessions *s) {
 	}
 }
 
+/* Returns whether the next request may be handed over in this turn, of which so much time is left.
+ * The later work on values is taken off the turn, and what is over off the next turns; but not for
+ * a connection that has asked for little. */
+static bool sessions_has_time(const struct sessions *s, struct fair_flow *share, span_ns left) {
+	struct fair_queue *ready = &CONTAINER_OF(share, struct share, flow)->ready;
+	return s->expected < left || (left > 0 && fair_next(ready) && !list_empty(&ready->fresh));
+}
+
 bool sessions_serve(struct sessions *s) {
 	if (s->memory.high) {
 		sessions_make_memory(s);
@@ -420,7 +430,8 @@ bool sessions_serve(struct sessions *s) {
 	s->turn++;
 	s->read_at_once = 0;
 	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
-	while (share && instant_elapsed_short(now, begun) < most) {
+	s->expected -= s->expected < most ? s->expected : most;
+	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun))) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
 			s->unlooked = 0;

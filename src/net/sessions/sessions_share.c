@@ -176,6 +176,7 @@ void session_give_back(struct session *session) {
 	if (fair_waits(&session->flow)) {
 		session_stop_waiting(session);
 	}
+	session_values_gone(session);
 	if (session->share.identity) {
 		/* The owner hears that the session is gone, and answers none of its requests. */
 		shares_give(&session->share, SHARE_REQUESTS, session->open);

@@ -110,6 +110,22 @@ static void service_draw(struct id128 *lock_id) {
 	}
 }
 
+/* A value that the request brings is sent to the masters later. One that it asks for is copied into
+ * its answer, and so is that of a lock that is acquired once more. What waits for others is not
+ * under way. */
+static void service_value_begun(const struct service_call *call, const struct core_request *request,
+	struct request *open) {
+	const struct core *core = call->service->driver->core;
+	uint64_t bytes = request->value.size * (request->lock_count ? request->lock_count : 1);
+	if (request->op == CORE_GET || request->op == CORE_ACQUIRE) {
+		bytes += core_value_bytes(core, request->key);
+	}
+	if (bytes > 0 && request->wait <= 0) {
+		open->values = bytes;
+		sessions_value_begun(call->service->sessions, call->client, bytes);
+	}
+}
+
 static void service_call_core(const struct service_call *call) {
 	struct service *s = call->service;
 	struct request *open;
@@ -137,6 +153,7 @@ static void service_call_core(const struct service_call *call) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
+	service_value_begun(call, &request, open);
 	service_step(call, &request);
 }
 

@@ -107,6 +107,8 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 		/* The client is gone. */
 		return;
 	}
+	sessions_value_done(s->sessions, request->client, request->values);
+	request->values = 0;
 	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request->client, reply);
 	service_share_answered(s, request, reply);

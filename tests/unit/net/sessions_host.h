@@ -49,6 +49,8 @@ struct host {
 	bool hold;
 	/* How long it takes to handle a request, in nanoseconds. */
 	span_ns takes;
+	/* The size of the value that every request brings, in bytes. */
+	uint64_t value;
 	/* Requests wait to be served. */
 	bool ready;
 	/* How many pieces of requests came before the first ping; and the number of the piece after
@@ -101,6 +103,7 @@ static inline void host_request(void *ctx, uint64_t client, const struct session
 		return;
 	}
 	h->requests++;
+	sessions_value_begun(h->sessions, client, h->value);
 	h->client = client;
 	h->local = who->local;
 	h->method = request->method;

@@ -203,6 +203,71 @@ static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_
 	host_done(&h);
 }
 
+/* What a value costs comes later, when it is sent to the masters. */
+static void a_turn_takes_few_requests_with_large_values(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	h.hold = true;
+	h.value = 64 * KIB;
+	int greedy = host_connect(&h), other = host_connect(&h);
+	send_ping(other);
+	send_status(greedy);
+	host_run(&h);
+	for (int i = 0; i < MANY; i++) {
+		send_status(greedy);
+	}
+	net_fixture_settle(&h.f);
+	for (int i = 0; i < 5; i++) {
+		assert_in_range(served_in_a_turn(&h), 1, 4);
+	}
+	close(greedy);
+	close(other);
+	host_done(&h);
+}
+
+/* Returns the number of requests that were served. */
+static unsigned serve_all(struct host *h) {
+	unsigned before = h->requests;
+	host_run(h);
+	return h->requests - before;
+}
+
+static void a_connection_waits_while_many_of_its_values_are_under_way(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	h.hold = true;
+	h.value = 1024 * KIB;
+	int greedy = host_connect(&h), other = host_connect(&h);
+	for (int i = 0; i < MANY; i++) {
+		send_status(greedy);
+	}
+	/* After 4 of 16 MiB it has more than a quarter of what is left. */
+	assert_int_equal(serve_all(&h), 4);
+	const uint64_t client = h.client;
+	sessions_value_done(h.sessions, client, h.value);
+	assert_int_equal(serve_all(&h), 1);
+	for (int i = 0; i < MANY; i++) {
+		send_status(other);
+	}
+	/* The rest of what is left is for others. */
+	assert_int_equal(serve_all(&h), 3);
+	const uint64_t second = h.client;
+	sessions_value_done(h.sessions, second, 3 * h.value);
+	assert_int_equal(serve_all(&h), 3);
+	/* What a connection has under way is given back with its end. */
+	sessions_drop(h.sessions, client);
+	sessions_value_done(h.sessions, client, h.value);
+	sessions_value_done(h.sessions, second, 3 * h.value);
+	assert_int_equal(serve_all(&h), 4);
+	close(greedy);
+	close(other);
+	host_done(&h);
+}
+
 /* Requests may take as much of the thread as a handshake took. */
 static void requests_have_as_long_as_the_handshake_before_them_took(void **state) {
 	static const char ping[] = "\x94\x00\x01\xa4ping\x91\x80";
@@ -372,6 +437,8 @@ int main(void) {
 		cmocka_unit_test(a_connection_that_breaks_in_writing_ends_once),
 		cmocka_unit_test(
 			turns_are_short_while_one_with_little_shares_the_node_with_one_with_much),
+		cmocka_unit_test(a_turn_takes_few_requests_with_large_values),
+		cmocka_unit_test(a_connection_waits_while_many_of_its_values_are_under_way),
 		cmocka_unit_test(requests_have_as_long_as_the_handshake_before_them_took),
 		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
 		cmocka_unit_test(a_batch_ends_with_its_connection),

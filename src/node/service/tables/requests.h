@@ -50,6 +50,9 @@ struct request {
 	uint32_t locks;
 	uint64_t bytes;
 
+	/* How many bytes of values it brings or asks for that are under way. */
+	uint64_t values;
+
 	/* The lock of the request, as the holdings know it. */
 	uint64_t held;
 
