@@ -18,7 +18,9 @@
 #define F_KEY (1u << 1)
 /* 16 bytes. */
 #define F_LOCK_ID (1u << 2)
-/* u64: names the attempt, together with the sender and its boot; 0 names none. */
+/* u64; 0 for none. Where promises, turns and the queue are meant it is `attempt`, which is the
+ * attempt together with the sender and its boot. Where records are meant it is `name`: the name of
+ * the request that they are accepted or given back for (section 11). */
 #define F_ATTEMPT (1u << 3)
 /* two u64. */
 #define F_TICKET (1u << 4)
@@ -397,7 +399,10 @@ struct message {
 	enum message_kind kind;
 	enum status status;
 	uint32_t flags, part, parts;
-	uint64_t round, attempt, token, noted, clock;
+	uint64_t round;
+	/* F_ATTEMPT. */
+	union { uint64_t attempt, name; };
+	uint64_t token, noted, clock;
 	uint64_t epoch, number, log, echo;
 	/* F_LEASE, F_LEFT: microseconds. */
 	uint64_t lease_us, left_us;

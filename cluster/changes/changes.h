@@ -135,7 +135,7 @@ void record_drop_numbers(struct core *core, struct key *key, struct record *r,
 	struct permits numbers);
 /* Drops the permit numbers that rest on this name alone, if the record as a whole does not. May
  * free the key. False: there are none. */
-bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t attempt);
+bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t name);
 
 /* ---- told.c ---- */
 
@@ -166,10 +166,10 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 /* The end of a lock has been heard of. `key` may be NULL. */
 void unseen_ended(struct core *core, const struct key *key, struct slice name,
 	struct id128 lock_id, enum core_watch_event_kind how);
-/* Tells whether a commit that was refused here rests on this name alone, which a failed request
- * gives back. */
+/* Tells whether a commit that was refused here rests on the name of this request alone, which
+ * failed and gives it back. */
 bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id,
-	uint64_t attempt);
+	uint64_t request_name);
 /* A write was refused because its record is not here. The value is kept with the refused commit. */
 void unseen_written(struct core *core, const struct message *m);
 /* The same for a later connection of the holder. */

@@ -13,9 +13,9 @@ void record_drop_numbers(struct core *core, struct key *key, struct record *r,
 	table_settle(core, key);
 }
 
-bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t attempt) {
+bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t name) {
 	const struct lapsing l = record_lapsing(r);
-	if (permits_none(l.set) || l.attempt != attempt || r->attempt == attempt) {
+	if (permits_none(l.set) || l.rests_on != name || r->rests_on == name) {
 		return false;
 	}
 	record_drop_numbers(core, key, r, l.set);

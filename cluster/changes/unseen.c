@@ -270,9 +270,9 @@ void unseen_ended(struct core *core, const struct key *key, struct slice name, s
 }
 
 bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id,
-	uint64_t attempt) {
+	uint64_t request_name) {
 	const struct unseen *u = find(core, name, lock_id);
-	return u && u->record->attempt == attempt;
+	return u && u->record->rests_on == request_name;
 }
 
 /* style: record, because the record is that of a refused commit, and in no table. */
@@ -339,7 +339,7 @@ static struct unseen *add(struct core *core, const struct message *m) {
 		record_free(core, r);
 		return NULL;
 	}
-	r->attempt = m->attempt;
+	r->rests_on = m->name;
 	u->record = r;
 	u->over = instant_add(core->now, span_grow(core->config.request_timeout,
 		2 * core->config.drift_ppm));

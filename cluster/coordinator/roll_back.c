@@ -13,7 +13,7 @@ struct instant longest_lease(const struct core *core) {
 void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id,
 	uint64_t name) {
 	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id,
-		.attempt = name };
+		.name = name };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (peer_reachable(core, i)) {
 			out_send(core, i, &m);
@@ -35,7 +35,7 @@ bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id
 	op->until = longest_lease(core);
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_RELEASE);
-	m.attempt = name;
+	m.name = name;
 	op_ask_all(core, op, &m);
 	bool all = true;
 	/* A master that is not in this epoch yet may not have heard the message. */
@@ -52,7 +52,7 @@ struct message release_message(const struct op *op) {
 	const struct release_state *release = op_release(op);
 	struct message m = op_message(op, release->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
 	m.flags = release->lost_here ? FLAG_NOW : 0;
-	m.attempt = op->part_of;
+	m.name = op->part_of;
 	m.number = op->terms.binding;
 	return m;
 }

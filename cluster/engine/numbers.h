@@ -9,9 +9,9 @@ struct lapsing {
 	struct permits set;
 	/* When they end: at the end of the record at the latest. */
 	struct instant end;
-	/* For these numbers, the same as `accepted` and `attempt` of struct record. */
+	/* For these numbers, the same as `accepted` and `rests_on` of struct record. */
 	uint16_t accepted;
-	uint64_t attempt;
+	uint64_t rests_on;
 };
 
 static inline struct lapsing record_lapsing(const struct record *r) {

@@ -50,7 +50,7 @@ struct record {
 	int64_t since;
 	/* The name that the record rests on: everything that was accepted for it had this name, or
 	 * name_before() of it (section 11). 0 means that several had, or that it is not known. */
-	uint64_t attempt;
+	uint64_t rests_on;
 	/* What the record adds to the digest of its leaf (digest.c). */
 	uint64_t digest;
 	/* The size of the value in bytes. */

@@ -205,7 +205,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id)
 			? key->promise->noted : core->clock;
-		r->attempt = m->attempt;
+		r->rests_on = m->name;
 		/* The value that other masters report may be older than the one that was here. */
 		r->vouched = m->kind == MESSAGE_COMMIT &&
 			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
@@ -228,7 +228,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		/* A master that takes a value has noted its ballot. */
 		r->prepared = m->ballot;
 	}
-	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
+	r->rests_on = r->rests_on == m->name ? m->name : 0;
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->accepted = core->tick;

@@ -50,7 +50,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
 		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
-		r->attempt = name_extended(core, r->attempt, m->attempt);
+		r->rests_on = name_extended(core, r->rests_on, m->name);
 		r->binding = m->number > r->binding ? (uint32_t)m->number : r->binding;
 		answer.token = r->token;
 		answer.terms = record_terms(r);

@@ -47,20 +47,20 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
  * then this master does not learn the record from masters that have not heard yet, and tells them
  * (section 7). */
 bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
-	uint64_t attempt) {
+	uint64_t request_name) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	const bool rests = r && r->attempt == attempt;
-	if (r == NULL && unseen_rests_on(core, name, lock_id, attempt)) {
+	const bool rests = r && r->rests_on == request_name;
+	if (r == NULL && unseen_rests_on(core, name, lock_id, request_name)) {
 		unseen_ended(core, key, name, lock_id, WATCH_EVENT_RELEASED);
 	}
-	rolled_back_add(core, lock_id, rests ? r->token : 0, attempt);
+	rolled_back_add(core, lock_id, rests ? r->token : 0, request_name);
 	core->observers->lock_ended(core, name, lock_id);
 	if (rests) {
 		record_drop(core, key, r, RECORD_RELEASED);
 		return true;
 	}
-	return r && record_roll_back(core, key, r, attempt);
+	return r && record_roll_back(core, key, r, request_name);
 }
 
 /* The holder of the record is gone (section 2, Release on disconnect). With a lock delay the key
@@ -103,12 +103,12 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 static bool take_back_extension(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	const uint64_t before = r && r->attempt == m->attempt ? name_before(core, m->attempt) : 0;
+	const uint64_t before = r && r->rests_on == m->name ? name_before(core, m->name) : 0;
 	if (before == 0) {
 		return false;
 	}
 	COUNT(core, extend_taken_back);
-	r->attempt = before;
+	r->rests_on = before;
 	return rolled_back_named(core, m->lock_id, before) &&
 		master_roll_back(core, m->key, m->lock_id, before);
 }
@@ -116,25 +116,25 @@ static bool take_back_extension(struct core *core, const struct message *m) {
 /* A non-member is heard only if it ends a record, so that no node outside the cluster can fill the
  * ring of tombstones: a node that knows a record's name has asked for that record. */
 static bool roll_back(struct core *core, uint32_t from, const struct message *m) {
-	if (name_of_extension(m->attempt)) {
+	if (name_of_extension(m->name)) {
 		return take_back_extension(core, m);
 	}
 	const bool non_member = core->peers[from].standing == PEER_NON_MEMBER && from != core->self;
 	struct key *key = non_member ? table_find(core, m->key) : NULL;
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	const bool known = r
-		? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt
-		: unseen_rests_on(core, m->key, m->lock_id, m->attempt);
+		? r->rests_on == m->name || record_lapsing(r).rests_on == m->name
+		: unseen_rests_on(core, m->key, m->lock_id, m->name);
 	if (non_member && !known) {
 		return false;
 	}
 	core->counts[COUNT_non_member_rolled_back] += non_member;
-	return master_roll_back(core, m->key, m->lock_id, m->attempt);
+	return master_roll_back(core, m->key, m->lock_id, m->name);
 }
 
 void master_release(struct core *core, uint32_t from, const struct message *m) {
 	bool had = m->number ? master_end_binding(core, m->key, m->lock_id, (uint32_t)m->number)
-		: m->attempt ? roll_back(core, from, m)
+		: m->name ? roll_back(core, from, m)
 		: master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,

@@ -5,7 +5,7 @@
 void record_message(const struct core *core, const struct key *key, const struct record *r,
 	struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .key = key_name(key),
-		.noted = r->noted, .attempt = r->attempt };
+		.noted = r->noted, .name = r->rests_on };
 	record_describe(core, r, m);
 	const struct older o = record_older(r);
 	m->had = o.set;

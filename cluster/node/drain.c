@@ -142,7 +142,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 	if (r) {
 		r->noted = m->noted;
 		record_put_older(r, older_of(m));
-		r->attempt = m->attempt;
+		r->rests_on = m->name;
 		r->prepared = m->prepared;
 		r->vouched = (m->flags & FLAG_COUNTS) != 0;
 		r->end = instant_add(core->now, span_from_us(m->left_us));

@@ -84,7 +84,7 @@ static bool non_member_rolls_back(const struct core *core, uint32_t peer, const 
 	const bool present = core_born(core) && frame->epoch == core->config.epoch &&
 		frame->config_hash == core->config_hash;
 	return present && core->peers[peer].standing == PEER_NON_MEMBER &&
-		m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
+		m->kind == MESSAGE_RELEASE && m->name != 0 && m->number == 0;
 }
 
 static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame,

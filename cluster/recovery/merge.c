@@ -13,7 +13,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 	if (r == NULL) {
 		r = record_new(core, m);
 		if (r) {
-			r->attempt = m->attempt;
+			r->rests_on = m->name;
 			r->end = instant_add(core->now, 0);
 			/* The record's value counts (as in Prepare) if it does at all its
 			 * sources. */
@@ -67,7 +67,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		/* Section 11: the record keeps its name only while all that it rests on had this
 		 * one. */
-		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
+		r->rests_on = r->rests_on == m->name ? m->name : 0;
 		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
 		r->freed = r->freed || !(m->flags & FLAG_BOUND);
 		span_ns left = span_from_us(m->left_us);

@@ -188,7 +188,7 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) {
 		struct message back = answer;
 		back.status = STATUS_RELEASED;
-		back.attempt = gone->name;
+		back.name = gone->name;
 		out_send(core, from, &back);
 	}
 	if (gone && (gone->released || ended)) {
@@ -199,7 +199,7 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 		answer.status = STATUS_BARRED;
 	} else if (r && !(m->flags & FLAG_HAD)) {
 		answer.status = STATUS_OK;
-		answer.attempt = r->attempt;
+		answer.name = r->rests_on;
 		record_describe(core, r, &answer);
 	} else {
 		return;
@@ -322,7 +322,7 @@ static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
 	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) &&
 		!key_record(key, m->lock_id);
-	return promised || rolled_back_has(core, m->lock_id, m->token, m->attempt);
+	return promised || rolled_back_has(core, m->lock_id, m->token, m->name);
 }
 
 /* Takes the record that this master lacked, or the release of a record that it had alone. The rules
@@ -333,9 +333,9 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 	if (m->status == STATUS_RELEASED && m->terms.binding) {
 		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id,
 			m->terms.binding);
-	} else if (m->status == STATUS_RELEASED && m->attempt) {
+	} else if (m->status == STATUS_RELEASED && m->name) {
 		core->counts[COUNT_sync_rolled_back] += master_roll_back(core, m->key, m->lock_id,
-			m->attempt);
+			m->name);
 	} else if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id,
 			RECORD_RELEASED, NULL);

@@ -59,7 +59,7 @@ void finish_key(struct core *core, struct key *key) {
 			released = tombstone_released(core, r->lock_id);
 		note_sources(core, r);
 		/* A failed request has given the lock back (section 11). */
-		const bool back = rolled_back_named(core, r->lock_id, r->attempt);
+		const bool back = rolled_back_named(core, r->lock_id, r->rests_on);
 		const bool ended = back || tombstone_connection_ended(core, r->lock_id, r->binding);
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;

@@ -47,7 +47,8 @@ void record_name(struct record *r, struct permits named) {
 		/* All numbers that run out have one end, which is never too early. */
 		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end);
 		l.accepted = r->accepted;
-		l.attempt = permits_meet(rest, l.set) && l.attempt != r->attempt ? 0 : r->attempt;
+		l.rests_on = permits_meet(rest, l.set) && l.rests_on != r->rests_on
+			? 0 : r->rests_on;
 	}
 	l.set = rest;
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);

@@ -146,7 +146,7 @@ const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uin
 
 void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id,
-		.attempt = r->name, .token = r->rolled_back, .number = r->binding,
+		.name = r->name, .token = r->rolled_back, .number = r->binding,
 		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
 }
 
@@ -158,7 +158,7 @@ void tombstone_take(struct core *core, const struct message *m) {
 		tombstone_end_binding(core, m->lock_id,
 			m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);
 	}
-	if (m->token || m->attempt) {
-		rolled_back_add(core, m->lock_id, m->token, m->attempt);
+	if (m->token || m->name) {
+		rolled_back_add(core, m->lock_id, m->token, m->name);
 	}
 }

@@ -48,7 +48,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_ballot(h, r->prepared);
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
-	mix(h, r->attempt);
+	mix(h, r->rests_on);
 	mix(h, r->accepted);
 	mix(h, (uint64_t)r->value_left_out << 1 | r->uneven);
 	const struct terms terms = record_terms(r);
@@ -56,7 +56,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	const struct lapsing lapsing = record_lapsing(r);
 	if (!permits_none(lapsing.set)) {
 		mix(h, lapsing.set.w[0]);
-		mix(h, lapsing.attempt);
+		mix(h, lapsing.rests_on);
 		mix_time(h, lapsing.end);
 	}
 	const struct older older = record_older(r);

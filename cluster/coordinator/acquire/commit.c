@@ -56,8 +56,8 @@ void commit_start(struct core *core, struct op *op) {
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
 	acquire->commit_name = name_next(core, acquire->commit_name);
-	m.attempt = op->part_of ? op->part_of : acquire->commit_name;
-	acquire->roll_back_name = terms_semaphore(&op->terms) ? m.attempt : 0;
+	m.name = op->part_of ? op->part_of : acquire->commit_name;
+	acquire->roll_back_name = terms_semaphore(&op->terms) ? m.name : 0;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = acquire->token;
 	commit_put_value(op, &m);

@@ -5,7 +5,7 @@
 /* Sends the record with its remaining time. The master accepts it like an extension. */
 static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_LEARN);
-	m.attempt = op->part_of;
+	m.name = op->part_of;
 	m.token = op_acquire(op)->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us =

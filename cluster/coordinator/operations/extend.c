@@ -15,7 +15,7 @@ static struct message question(const struct op *op) {
 	const struct extend_state *extend = op_extend(op);
 	const bool named = !extend->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
-	m.attempt = op->part_of ? op->part_of : extend->roll_back_name;
+	m.name = op->part_of ? op->part_of : extend->roll_back_name;
 	m.token = extend->token;
 	m.number = op->terms.binding;
 	m.terms = (struct terms){ .of = PERMITS_MAX };

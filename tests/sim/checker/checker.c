@@ -111,7 +111,7 @@ static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
  * it was. Or the lock ended with a connection. */
 static void saw_drop(struct checker *c, uint32_t node, const struct message *m) {
 	uint32_t number = sim_name_lock_number(m->lock_id);
-	if (m->kind == MESSAGE_RELEASE && (m->attempt || m->number) && number < c->lock_count) {
+	if (m->kind == MESSAGE_RELEASE && (m->name || m->number) && number < c->lock_count) {
 		struct lock_state *lock = &c->locks[number];
 		lock->gone_at[node] = sim_now(c->sim);
 		uint64_t token, noted;
@@ -119,7 +119,7 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 			/* Since when it has the next record is another matter. */
 			lock->accepted_tenure[node] = 0;
 		}
-		lock->rolled_back[node] = m->attempt ? lock->accepted[node]
+		lock->rolled_back[node] = m->name ? lock->accepted[node]
 			: lock->rolled_back[node];
 	}
 }
@@ -154,7 +154,7 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		bool remembered = m->kind == MESSAGE_HAND_OVER ||
-			(m->kind == MESSAGE_RELEASE && !m->attempt && !m->number);
+			(m->kind == MESSAGE_RELEASE && !m->name && !m->number);
 		if (remembered && heard) {
 			saw_release(ctx, node, m->lock_id);
 		}

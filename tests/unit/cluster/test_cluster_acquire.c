@@ -251,7 +251,7 @@ static void a_hung_master_delays_nobody(void **state) {
 static void commits(struct stage *s, uint32_t to, const char *key, struct id128 lock,
 	uint64_t token) {
 	stage_inject(s, 1 + to % 2, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
-		.attempt = 1, .key = slice_str(key), .lock_id = lock, .token = token,
+		.name = 1, .key = slice_str(key), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { token, 1, 1 } });
 }
 

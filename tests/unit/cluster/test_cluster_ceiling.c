@@ -14,7 +14,7 @@ static uint64_t accept_above_the_ceiling(struct stage *s) {
 	stage_cut(s, 0, 2, true);
 	s->nodes[0].disk_held = true;
 	const uint64_t far = stage_status(s, 2).clock + CEILING_BLOCK * 2;
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("far"), .lock_id = stage_lock(9), .token = far, .lease_us = 100000,
 		.ballot = { far, 1, 1 } };
 	s->held[2][1] = true;

@@ -15,7 +15,7 @@ static void say(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
 
 /* A commit with that token comes from `from`, which gives its clock to nobody else. */
 static void raise(struct stage *s, uint32_t from, uint32_t to, uint64_t token) {
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("far"), .lock_id = stage_lock((uint8_t)(token >> 38)),
 		.token = token, .lease_us = 100, .ballot = { token, 1, 1 } };
 	stage_inject(s, from, to, &m);

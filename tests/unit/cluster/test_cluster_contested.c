@@ -10,7 +10,7 @@ static void hold(struct stage *s, uint32_t node, struct id128 lock) {
 
 static void commit_at(struct stage *s, uint32_t node, struct id128 lock, struct terms terms) {
 	uint64_t token = stage_status(s, node).clock + 1;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { token, 1, 1 }, .terms = terms };
 	stage_inject(s, 1, node, &m);
@@ -131,7 +131,7 @@ static void a_contested_lock_is_not_extended_for_who_keeps_no_deadline(void **st
  * know. n2 merges it, and has noted less. */
 static void contest_high(struct stage *s, struct terms terms) {
 	uint64_t token = stage_status(s, 0).clock + 4 * CEILING_BLOCK;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
 		.lease_us = (uint64_t)(LONG / SPAN_US), .ballot = { token, 1, 1 }, .terms = terms };
 	stage_inject(s, 1, 0, &m);

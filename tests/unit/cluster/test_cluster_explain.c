@@ -237,7 +237,7 @@ static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t coun
 	for (uint8_t i = 0; i < count; i++) {
 		const uint64_t token = 100000u + 1000u * first + i;
 		stage_inject(s, 1 - at, at, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 <<
-			16, .attempt = 1, .key = slice_str("k"), .lock_id = { { first, i } },
+			16, .name = 1, .key = slice_str("k"), .lock_id = { { first, i } },
 			.token = token, .lease_us = (uint64_t)LEASE / 1000,
 			.terms = { .of = SHARE_SHARED }, .ballot = { token, 1, 1 } });
 	}

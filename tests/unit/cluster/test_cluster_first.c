@@ -156,7 +156,7 @@ static void who_votes_by_waiting_does_not_count_for_a_first_value_from_before(vo
 	const uint64_t clock = stage_status(s, 0).clock;
 	stage_inject(s, 2, 0,
 		&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"),
-		.lock_id = stage_lock(1), .attempt = 7, .token = clock + 50, .lease_us = 4000000,
+		.lock_id = stage_lock(1), .name = 7, .token = clock + 50, .lease_us = 4000000,
 		.value = slice_str("first"), .ballot = { 1, 1, 1 | BALLOT_FIRST } });
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken_first), 1);
 	uint64_t third = stage_ask(s, 2, update_to("third", "first"));

@@ -83,7 +83,7 @@ static void who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsew
 
 static void guest_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
 	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16,
-		.key = slice_str("k"), .lock_id = stage_lock(lock), .attempt = name });
+		.key = slice_str("k"), .lock_id = stage_lock(lock), .name = name });
 }
 
 static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
@@ -139,7 +139,7 @@ static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(voi
 	guest_says(s, 0, 1, 7);
 	for (uint32_t i = 1; i < 3; i++) {
 		stage_inject(s, 0, i, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
-			.attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
+			.name = 7, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
 			.lease_us = 9000000, .ballot = { x, 1, 1 } });
 	}
 	stage_wait(s, 3 * SPAN_S);

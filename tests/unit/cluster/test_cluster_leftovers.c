@@ -260,7 +260,7 @@ static void what_many_left_at_few_masters_goes_at_once(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 1; i <= 12; i++) {
 		const uint64_t token = stage_status(s, 0).clock + 1;
-		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = i,
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = i,
 			.key = slice_str("k"), .lock_id = stage_lock(i), .token = token,
 			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 },
 			.terms = { .of = SHARE_SHARED } };
@@ -282,7 +282,7 @@ static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(v
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "s", stage_lock(1), 1, 2), PAWL_OK);
 	const struct permits zero = stage_last(s)->r.terms.set;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("s"), .lock_id = stage_lock(1), .token = stage_status(s,
 		0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US),
 		.ballot = { stage_status(s, 0).clock + 1, 1, 1 },
@@ -353,7 +353,7 @@ static void what_was_lengthened_since_the_others_were_asked_stays(void **state) 
 
 static void rolls_back(struct stage *s, uint32_t from, uint32_t to, uint64_t name) {
 	stage_inject(s, from, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16,
-		.key = slice_str("k"), .lock_id = stage_lock(1), .attempt = name });
+		.key = slice_str("k"), .lock_id = stage_lock(1), .name = name });
 }
 
 /* n1 has tried for X twice, under two names, and has rolled both back, when it dies. n2 has heard
@@ -365,7 +365,7 @@ static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(
 	/* Without this commit nobody would have the lock in the end. */
 	rolls_back(s, 0, 1, 12);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
-		.attempt = 11, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
+		.name = 11, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
 		.lease_us = 10000000, .ballot = { x, 1, 1 } });
 	stage_kill(s, 0);
 	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, SPAN_S));

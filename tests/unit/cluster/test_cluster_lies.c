@@ -30,7 +30,7 @@ static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(voi
 #define FOR_EVER (UINT64_C(1) << 40)
 
 static struct message endless(uint64_t round) {
-	return (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .round = round, .attempt = 1,
+	return (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .round = round, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(9), .token = 1, .left_us = FOR_EVER,
 		.terms = { .of = SHARE_EXCLUSIVE } };
 }

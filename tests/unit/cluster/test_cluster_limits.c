@@ -195,7 +195,7 @@ static void a_clock_beyond_what_can_be_right_is_refused_not_adopted(void **state
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t before = stage_status(s, 1).clock, far = before + CLOCK_JUMP_MAX + 1000;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("x"), .lock_id = stage_lock(5), .token = far, .lease_us = 100000,
 		.ballot = { far, 1, 1 } };
 	stage_inject(s, 0, 1, &m);

@@ -117,7 +117,7 @@ static void came_and_went(struct stage *s, uint8_t lock) {
 /* L2's first commit was rolled back, and that was told. n3 refuses the second commit, too. */
 static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8 | 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1 << 8 | 1,
 		.key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
 	m.token = stand_in_the_way(s, 1) + 1;
 	stage_inject(s, 0, N3, &m);
@@ -171,7 +171,7 @@ static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state)
 
 /* Returns a commit of a coordinator that died. */
 static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) {
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(lock),
 		.token = stage_status(s, N3).clock + above, .lease_us = 5000000 };
 	/* n3 does not see that it alone has this record. */

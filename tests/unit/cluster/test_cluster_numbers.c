@@ -5,7 +5,7 @@
 /* Lets a commit arrive at `node`, whoever sent it. */
 static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers,
 	uint64_t token) {
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 },
 		.terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
@@ -253,7 +253,7 @@ static void permits_that_were_granted_elsewhere_are_not_given_back(void **state)
 static void commits_numbers(struct stage *s, uint32_t to, uint64_t token, uint64_t numbers,
 	uint64_t lease_us) {
 	stage_inject(s, to == 0 ? 1 : 0, to, &(struct message){ .kind = MESSAGE_COMMIT,
-		.round = 1 << 16, .attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.round = 1 << 16, .name = 7, .key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = token, .lease_us = lease_us, .ballot = { token, 1, 1 },
 		.terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } });
 }

@@ -154,7 +154,7 @@ static void numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_o
 	struct id128 x = stage_lock(1);
 	const uint64_t clock = stage_status(s, 0).clock;
 	struct message back = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
-		.lock_id = x, .attempt = 77 };
+		.lock_id = x, .name = 77 };
 	send(s, 0, MESSAGE_COMMIT, x, 1, clock + 1, 77);
 	send(s, 0, MESSAGE_COMMIT, x, 2, clock + 2, 78);
 	stage_inject(s, 1, 0, &back);

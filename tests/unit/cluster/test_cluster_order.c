@@ -242,7 +242,7 @@ static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	uint64_t far = stage_status(s, 2).clock + 1000;
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_inject(s, 3 - to, to,
-			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 			.key = slice_str(key), .lock_id = stage_lock(9), .token = far,
 			.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	}
@@ -273,7 +273,7 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	uint64_t far = stage_status(s, 2).clock + 1000;
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_inject(s, 3 - to, to,
-			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+			&(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 			.key = slice_str(key), .lock_id = stage_lock(9), .token = far,
 			.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_RELEASE,
@@ -301,7 +301,7 @@ static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(
 	(void)release(s, 1, key, stage_lock((uint8_t)key[0]));
 	const uint64_t far = stage_status(s, 1).clock + 1000;
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
-		.attempt = 1, .key = slice_str(key), .lock_id = stage_lock(9), .token = far,
+		.name = 1, .key = slice_str(key), .lock_id = stage_lock(9), .token = far,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	stage_cut(s, 0, 1, false);
 	stage_mend(s);

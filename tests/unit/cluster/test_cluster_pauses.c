@@ -9,7 +9,7 @@ static void hold_answers(struct stage *s, uint32_t to, bool hold) {
 }
 
 static struct message late_commit(struct id128 lock, uint64_t token) {
-	return (struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	return (struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = lock, .token = token, .lease_us = LEASE / 1000,
 		.ballot = { token, 1, 1 } };
 }

@@ -376,7 +376,7 @@ static void no_vote_leaves_while_the_clock_is_above_the_ceiling_on_disk(void **s
 	struct stage *s = *state;
 	s->nodes[1].disk_held = s->nodes[2].disk_held = true;
 	uint64_t far = stage_status(s, 0).clock + CEILING_BLOCK * 2;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("far"), .lock_id = stage_lock(1), .token = far, .lease_us = 100000,
 		.ballot = { far, 1, 1 } };
 	stage_inject(s, 0, 1, &m);
@@ -397,7 +397,7 @@ static void a_disk_that_fails_is_tried_again(void **state) {
 	struct stage *s = *state;
 	s->nodes[0].disk_fails = true;
 	uint64_t far = stage_status(s, 0).clock + CEILING_BLOCK * 2;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("far"), .lock_id = stage_lock(1), .token = far, .lease_us = 100000,
 		.ballot = { far, 1, 1 } };
 	stage_inject(s, 1, 0, &m);

@@ -170,7 +170,7 @@ static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void 
 	uint64_t far = stage_status(s, 0).clock + CLOCK_JUMP_MAX / 2;
 	/* Each step is allowed; all of them together are not. */
 	for (int i = 0; i < 3; i++, far += CLOCK_JUMP_MAX / 2) {
-		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 			.key = slice_str("far"), .lock_id = stage_lock((uint8_t)(90 + i)),
 			.token = far, .lease_us = 100, .ballot = { far, 1, 1 } };
 		stage_isolate(s, 2, true);

@@ -285,7 +285,7 @@ static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
 	(void)release(s, 2, at.key, stage_lock(9));
 	const uint64_t far = stage_status(s, 1).clock + 1000;
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
-		.attempt = 1, .key = slice_str(at.key), .lock_id = stage_lock(8), .token = far,
+		.name = 1, .key = slice_str(at.key), .lock_id = stage_lock(8), .token = far,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
 	stage_settle(s);

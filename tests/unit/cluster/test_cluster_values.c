@@ -148,7 +148,7 @@ static void a_first_value_that_a_commit_has_left_is_not_written_over_an_update(v
 static void inject_commit(struct stage *s, uint32_t to, const char *value) {
 	uint64_t clock = stage_status(s, to).clock + 50;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"),
-		.lock_id = stage_lock(1), .attempt = 7, .token = clock, .lease_us = 1000000,
+		.lock_id = stage_lock(1), .name = 7, .token = clock, .lease_us = 1000000,
 		.value = slice_str(value), .ballot = { clock, 7, 7 } };
 	stage_inject(s, 0, to, &m);
 	stage_settle(s);

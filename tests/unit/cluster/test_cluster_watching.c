@@ -72,7 +72,7 @@ static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void 
 	hold_releases(s, 0, true);
 	hold_releases(s, 1, true);
 	release(s, 0, "k", stage_lock(1));
-	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1,
+	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(2),
 		.token = take(s, 1, "k", stage_lock(2)), .lease_us = 500000 };
 	release(s, 1, "k", stage_lock(2));
@@ -144,7 +144,7 @@ static void what_was_refused_before_somebody_watched_is_told(void **state) {
 static void fill(struct stage *s) {
 	for (uint32_t i = 0; i < 3; i++) {
 		char name[16];
-		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 			.key = slice_str(numbered(name, i)),
 			.lock_id = stage_lock((uint8_t)(100 + i)),
 			.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
@@ -200,7 +200,7 @@ static void what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon(void **
 /* n2 is watched. It has merged the locks of two holders that never knew of each other. */
 static void what_came_and_went_while_the_key_was_contested_is_told(void **state) {
 	struct stage *s = *state;
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, 0).clock + 1, .lease_us = 9000000 };
 	stage_inject(s, 1, 0, &m);
@@ -255,7 +255,7 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, true);
 	take(s, 1, "k", stage_lock(1));
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, false);
-	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1,
+	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = stage_last(s)->r.token,
 		.lease_us = 500000 };
 	release(s, 1, "k", stage_lock(1));
@@ -275,7 +275,7 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 /* What a coordinator that died left at n3 stands in the way for seconds. */
 static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state) {
 	struct stage *s = *state;
-	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
 	/* n3 does not see that it alone has this record. */

@@ -232,7 +232,7 @@ static void a_lease_counts_from_the_sending_of_its_round(void **state) {
 static void the_token_of_a_repeat_is_above_what_fewer_than_a_quorum_reported(void **state) {
 	struct stage *s = *state;
 	uint64_t far = stage_status(s, 1).clock + 1000;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1,
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1), .token = far,
 		.lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } };
 	stage_inject(s, 2, 0, &m);
