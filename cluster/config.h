@@ -35,8 +35,8 @@ struct config {
 	struct config_node nodes[CONFIG_NODES_MAX];
 
 	/* The masters of epoch - 1, whom the handover asks (section 6). */
-	uint32_t before_count;
-	struct config_node before[MASTERS_MAX];
+	uint32_t previous_master_count;
+	struct config_node previous_masters[MASTERS_MAX];
 };
 
 /* Returns n, the number of masters. */

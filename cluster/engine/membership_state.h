@@ -92,9 +92,9 @@ struct source {
 	/* The number of the present try's bit in record.sources. */
 	uint8_t bit;
 	/* It is a master of the epoch before the one that the transfer is for. */
-	bool before;
+	bool previous_master;
 	/* It is a master of the epoch that the transfer is for. */
-	bool after;
+	bool master;
 	/* It was asked for a snapshot; its walk over its table is over; and its snapshot has come
 	 * to its end. */
 	bool asked, walked, done;
@@ -135,7 +135,7 @@ struct state_transfer {
 	/* The epoch and hash of the configuration that the transfer is for. */
 	uint64_t epoch, hash;
 	/* How many masters the epoch before has, and that epoch itself. */
-	uint32_t before, after;
+	uint32_t previous_master_count, master_count;
 	/* How many sources there are. */
 	uint32_t count;
 	struct source sources[SOURCES_MAX];

@@ -65,7 +65,7 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	c->cluster_id = new_identity(core, c);
 	c->nodes[0] = self;
 	c->node_count = 1;
-	c->before_count = 0;
+	c->previous_master_count = 0;
 	d->voted = d->complete = true;
 	d->voted_before = false;
 	span_ns longest = longest_left(core);

@@ -111,9 +111,9 @@ static void lay_out(struct core *core, struct layout *l) {
 		}
 		l->count++;
 	}
-	for (uint32_t i = 0; i < c->before_count; i++) {
-		if (strcmp(c->before[i].name, core->name) != 0) {
-			(void)add(l, &c->before[i], PEER_FORMER);
+	for (uint32_t i = 0; i < c->previous_master_count; i++) {
+		if (strcmp(c->previous_masters[i].name, core->name) != 0) {
+			(void)add(l, &c->previous_masters[i], PEER_FORMER);
 		}
 	}
 	if (!inside) {

@@ -13,8 +13,9 @@ bool peer_votes(const struct core *core, uint32_t index) {
 
 bool peers_listen(const struct core *core) {
 	bool listen = core->peers[core->self].standing == PEER_MEMBER;
-	for (uint32_t i = 0; i < core->config.before_count; i++) {
-		listen = listen || id128_equal(core->config.before[i].id, core->durable.node_id);
+	for (uint32_t i = 0; i < core->config.previous_master_count; i++) {
+		listen = listen ||
+			id128_equal(core->config.previous_masters[i].id, core->durable.node_id);
 	}
 	return listen;
 }

@@ -13,8 +13,8 @@ bool proof_identity(const struct core *core, uint32_t from) {
 		return true;
 	}
 	bool taken = config_find_id(&core->config, p->link_id) >= 0;
-	for (uint32_t i = 0; i < core->config.before_count; i++) {
-		taken = taken || id128_equal(core->config.before[i].id, p->link_id);
+	for (uint32_t i = 0; i < core->config.previous_master_count; i++) {
+		taken = taken || id128_equal(core->config.previous_masters[i].id, p->link_id);
 	}
 	return !taken;
 }

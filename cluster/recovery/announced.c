@@ -44,9 +44,10 @@ bool announced_next_master(const struct core *core, uint32_t peer) {
 bool announced_may_follow(const struct core *core, const struct config *c) {
 	bool good = config_problem(c) == NULL && c->epoch == core->config.epoch + 1 &&
 		id128_equal(c->cluster_id, core->config.cluster_id) &&
-		strcmp(c->cluster, core->config.cluster) == 0 && c->before_count == core->masters;
+		strcmp(c->cluster, core->config.cluster) == 0 &&
+		c->previous_master_count == core->masters;
 	for (uint32_t i = 0; good && i < core->masters; i++) {
-		good = id128_equal(c->before[i].id, core->config.nodes[i].id);
+		good = id128_equal(c->previous_masters[i].id, core->config.nodes[i].id);
 	}
 	return good;
 }

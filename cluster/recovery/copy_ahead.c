@@ -5,10 +5,10 @@
 
 /* Answers the master that asked last. */
 static void tell(struct core *core, enum status status) {
-	const struct state_transfer *g = &core->recovery.transfer;
-	int index = peer_table_find_id(core, g->asker);
-	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = g->asker_round,
-		.status = status, .number = g->merged };
+	const struct state_transfer *transfer = &core->recovery.transfer;
+	int index = peer_table_find_id(core, transfer->asker);
+	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = transfer->asker_round,
+		.status = status, .number = transfer->merged };
 	if (index >= 0) {
 		out_send(core, (uint32_t)index, &m);
 	}
@@ -17,13 +17,15 @@ static void tell(struct core *core, enum status status) {
 /* STATUS_OK: ready, because enough sources have sent all that they had, and their changes keep
  * coming. STATUS_NEED: not yet. STATUS_FULL: there is no room for two tables. */
 void copy_ahead_tell(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind != STATE_TRANSFER_AHEAD || g->ready_reported) {
+	struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind != STATE_TRANSFER_AHEAD || transfer->ready_reported) {
 		return;
 	}
-	g->ready_reported = state_transfer_ready(core);
-	core->counts[COUNT_copy_ahead_ready] += g->ready_reported;
-	tell(core, g->ready_reported ? STATUS_OK : g->full ? STATUS_FULL : STATUS_NEED);
+	transfer->ready_reported = state_transfer_ready(core);
+	core->counts[COUNT_copy_ahead_ready] += transfer->ready_reported;
+	tell(core, transfer->ready_reported ? STATUS_OK
+		: transfer->full ? STATUS_FULL
+		: STATUS_NEED);
 }
 
 void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m) {
@@ -63,9 +65,10 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 }
 
 void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m) {
-	const struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_AHEAD && g->asker_round == m->round &&
-		id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
+	const struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->asker_round == m->round &&
+		id128_equal(transfer->asker, core->peers[from].link_id) &&
+		proof_identity(core, from)) {
 		state_transfer_stop(core);
 	}
 }

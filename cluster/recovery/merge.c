@@ -127,10 +127,10 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 }
 
 void merge_finish_begin(struct core *core) {
-	const struct state_transfer *g = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery.transfer;
 	struct finishing *f = finish_begin(core);
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct source *s = &g->sources[i];
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		const struct source *s = &transfer->sources[i];
 		if (s->done) {
 			f->brought |= 1u << s->bit;
 			f->done |= s->never && !s->votes ? 0 : 1u << s->bit;

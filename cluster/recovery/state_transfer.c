@@ -23,20 +23,20 @@ struct table *state_transfer_into(struct core *core) {
 
 /* ---- the sources ---- */
 
-struct source *state_transfer_source(struct state_transfer *g, struct id128 id) {
-	for (uint32_t i = 0; i < g->count; i++) {
-		if (id128_equal(g->sources[i].id, id)) {
-			return &g->sources[i];
+struct source *state_transfer_source(struct state_transfer *transfer, struct id128 id) {
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		if (id128_equal(transfer->sources[i].id, id)) {
+			return &transfer->sources[i];
 		}
 	}
 	return NULL;
 }
 
 /* Finds or makes the source with this identity. */
-static struct source *make(struct state_transfer *g, struct id128 id) {
-	struct source *s = state_transfer_source(g, id);
-	if (s == NULL && g->count < SOURCES_MAX) {
-		s = &g->sources[g->count++];
+static struct source *make(struct state_transfer *transfer, struct id128 id) {
+	struct source *s = state_transfer_source(transfer, id);
+	if (s == NULL && transfer->count < SOURCES_MAX) {
+		s = &transfer->sources[transfer->count++];
 		*s = (struct source){ .id = id };
 	}
 	CHECK(s != NULL);
@@ -45,20 +45,20 @@ static struct source *make(struct state_transfer *g, struct id128 id) {
 
 void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
 	const struct config *c) {
-	struct state_transfer *g = &core->recovery.transfer;
-	uint64_t rounds = g->rounds;
-	*g = (struct state_transfer){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c),
-		.rounds = rounds, .began = core->now };
-	g->after = config_masters(c);
+	struct state_transfer *transfer = &core->recovery.transfer;
+	uint64_t rounds = transfer->rounds;
+	*transfer = (struct state_transfer){ .kind = kind, .epoch = c->epoch,
+		.hash = config_hash(c), .rounds = rounds, .began = core->now };
+	transfer->master_count = config_masters(c);
 	if (kind != STATE_TRANSFER_REJOIN) {
-		g->before = c->before_count;
-		for (uint32_t i = 0; i < c->before_count; i++) {
-			make(g, c->before[i].id)->before = true;
+		transfer->previous_master_count = c->previous_master_count;
+		for (uint32_t i = 0; i < c->previous_master_count; i++) {
+			make(transfer, c->previous_masters[i].id)->previous_master = true;
 		}
 	}
-	for (uint32_t i = 0; i < g->after; i++) {
+	for (uint32_t i = 0; i < transfer->master_count; i++) {
 		if (!id128_equal(c->nodes[i].id, core->durable.node_id)) {
-			make(g, c->nodes[i].id)->after = true;
+			make(transfer, c->nodes[i].id)->master = true;
 		}
 	}
 }
@@ -80,18 +80,19 @@ void state_transfer_tell_stop(struct core *core, const struct source *s) {
 }
 
 void state_transfer_stop(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_NONE) {
+	struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
-	for (uint32_t i = 0; i < g->count; i++) {
-		state_transfer_tell_stop(core, &g->sources[i]);
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		state_transfer_tell_stop(core, &transfer->sources[i]);
 	}
 	state_transfer_end_own_walk(core);
-	if (g->owns_staging) {
+	if (transfer->owns_staging) {
 		table_staging_drop(core);
 	}
-	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
+	*transfer = (struct state_transfer){ .kind = STATE_TRANSFER_NONE,
+		.rounds = transfer->rounds };
 }
 
 /* The records already merged from this source stay, but the source no longer counts as one that had
@@ -117,17 +118,17 @@ bool state_transfer_take_bit(struct core *core, struct source *s) {
 }
 
 void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
-	struct state_transfer *g = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery.transfer;
 	if (!state_transfer_take_bit(core, s)) {
 		return;
 	}
 	s->asked = true;
 	s->refused = 0;
 	s->asked_voter = core->peers[index].voting;
-	s->round = ++g->rounds;
+	s->round = ++transfer->rounds;
 	s->asked_at = s->progress = s->chunk_at = core->now;
-	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch,
-		.flags = g->kind == STATE_TRANSFER_REJOIN ? 0 : FLAG_HANDOVER };
+	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = transfer->epoch,
+		.flags = transfer->kind == STATE_TRANSFER_REJOIN ? 0 : FLAG_HANDOVER };
 	out_send(core, index, &m);
 }
 
@@ -146,19 +147,20 @@ bool state_transfer_forgotten_long_enough(const struct core *core, const struct 
 }
 
 bool state_transfer_counts_before(const struct core *core, const struct source *s) {
-	return s->before && s->done &&
+	return s->previous_master && s->done &&
 		(!s->forgot || state_transfer_forgotten_long_enough(core, s));
 }
 
 /* Sources that have forgotten count one after the other. This is the time until enough of them
  * count, if no other source comes; 0: that alone is not enough. */
 span_ns state_transfer_left(const struct core *core, struct instant now) {
-	const struct state_transfer *g = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery.transfer;
 	span_ns left[SOURCES_MAX];
-	uint32_t waiting = 0, needed = config_sources(g->before);
-	for (uint32_t i = 0; g->kind == STATE_TRANSFER_HANDOVER && i < g->count; i++) {
-		const struct source *s = &g->sources[i];
-		if (s->before && s->done && s->forgot &&
+	uint32_t waiting = 0, needed = config_sources(transfer->previous_master_count);
+	const bool handover = transfer->kind == STATE_TRANSFER_HANDOVER;
+	for (uint32_t i = 0; handover && i < transfer->count; i++) {
+		const struct source *s = &transfer->sources[i];
+		if (s->previous_master && s->done && s->forgot &&
 			!state_transfer_forgotten_long_enough(core, s)) {
 			span_ns own = instant_left_long(now, forgotten_at(core, s));
 			uint32_t at = waiting++;
@@ -178,7 +180,7 @@ static uint32_t count_sources(const struct core *core, bool rejoin) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
 		const struct source *s = &core->recovery.transfer.sources[i];
-		n += rejoin ? s->after && s->done && s->votes
+		n += rejoin ? s->master && s->done && s->votes
 			: state_transfer_counts_before(core, s);
 	}
 	return n;
@@ -188,44 +190,46 @@ static uint32_t count_sources(const struct core *core, bool rejoin) {
  * (this node may be one); in a rejoin they are other masters of this epoch. */
 static bool enough_before(const struct core *core) {
 	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER &&
-		core->recovery.transfer.before > 0 &&
-		count_sources(core, false) >= config_sources(core->recovery.transfer.before);
+		core->recovery.transfer.previous_master_count > 0 &&
+		count_sources(core, false) >=
+		config_sources(core->recovery.transfer.previous_master_count);
 }
 
 static bool enough_after(const struct core *core) {
 	return core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
-		core->recovery.transfer.after > 1 &&
-		count_sources(core, true) >= config_sources(core->recovery.transfer.after);
+		core->recovery.transfer.master_count > 1 &&
+		count_sources(core, true) >= config_sources(core->recovery.transfer.master_count);
 }
 
 bool state_transfer_ready(const struct core *core) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		n += core->recovery.transfer.sources[i].before &&
+		n += core->recovery.transfer.sources[i].previous_master &&
 			core->recovery.transfer.sources[i].walked;
 	}
-	return n >= config_sources(core->recovery.transfer.before);
+	return n >= config_sources(core->recovery.transfer.previous_master_count);
 }
 
 /* ---- beginning to vote ---- */
 
 /* Votes with what was merged. */
 static void vote(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery.transfer;
 	bool handover = enough_before(core);
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct source *s = &g->sources[i];
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		const struct source *s = &transfer->sources[i];
 		if (handover && state_transfer_counts_before(core, s)) {
 			core->counts[s->forgot ? COUNT_source_forgot
 				: s->never ? COUNT_source_never_voted : COUNT_source_remembers]++;
 		}
 	}
 	state_transfer_end_own_walk(core);
-	if (g->owns_staging) {
+	if (transfer->owns_staging) {
 		table_swap(core);
 	}
 	merge_finish_begin(core);
-	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
+	*transfer = (struct state_transfer){ .kind = STATE_TRANSFER_NONE,
+		.rounds = transfer->rounds };
 	core->counts[handover ? COUNT_handover : COUNT_rejoin]++;
 	core->counts[COUNT_handover_rejoined] += !handover && core->state == CORE_HANDOVER;
 	recovery_vote(core, handover ? "handover" : "rejoining");
@@ -234,16 +238,16 @@ static void vote(struct core *core) {
 /* If enough is known, this node votes. A node that has never voted in this epoch marks that on disk
  * first. */
 void state_transfer_evaluate(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery.transfer;
 	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
 		/* While the next epoch is being adopted, the mark would be that of the next
 		 * epoch. */
 		return;
 	}
 	if (!core->durable.voted) {
-		for (uint32_t i = 0; i < g->count; i++) {
-			if (g->sources[i].done) {
-				clock_raise(core, g->sources[i].clock_end);
+		for (uint32_t i = 0; i < transfer->count; i++) {
+			if (transfer->sources[i].done) {
+				clock_raise(core, transfer->sources[i].clock_end);
 			}
 		}
 		core->durable.voted = true;
@@ -251,7 +255,7 @@ void state_transfer_evaluate(struct core *core) {
 		/* A record may come from an earlier epoch with longer leases. This node answers for
 		 * that lease from now on. */
 		core->durable.max_lease_seen =
-			span_longer(core->durable.max_lease_seen, g->longest);
+			span_longer(core->durable.max_lease_seen, transfer->longest);
 		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling
 			? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
@@ -290,11 +294,12 @@ void state_transfer_rejoin(struct core *core) {
 /* When the same question comes again, what is already there is used. False: another state transfer
  * uses the table. */
 bool state_transfer_ahead(struct core *core, const struct config *c) {
-	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == c->epoch && g->hash == config_hash(c)) {
+	struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->epoch == c->epoch &&
+		transfer->hash == config_hash(c)) {
 		return true;
 	}
-	if (g->kind == STATE_TRANSFER_HANDOVER || g->kind == STATE_TRANSFER_REJOIN) {
+	if (transfer->kind == STATE_TRANSFER_HANDOVER || transfer->kind == STATE_TRANSFER_REJOIN) {
 		return false;
 	}
 	state_transfer_stop(core);
@@ -306,12 +311,12 @@ bool state_transfer_ahead(struct core *core, const struct config *c) {
 /* If this is the epoch that was prepared for, what was merged into the staging table is kept, and
  * its sources send their ends as soon as they have adopted the epoch. */
 void state_transfer_handover(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch &&
-		g->hash == core->config_hash && g->owns_staging) {
+	struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind == STATE_TRANSFER_AHEAD && transfer->epoch == core->config.epoch &&
+		transfer->hash == core->config_hash && transfer->owns_staging) {
 		struct source *s = state_transfer_own(core);
 		COUNT(core, copy_ahead_used);
-		g->kind = STATE_TRANSFER_HANDOVER;
+		transfer->kind = STATE_TRANSFER_HANDOVER;
 		if (s && s->asked && !core->remembers) {
 			state_transfer_break_off(core, s);
 		} else if (s && s->walked) {

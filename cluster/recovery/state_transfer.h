@@ -11,7 +11,7 @@ bool state_transfer_staging(const struct core *core);
 struct table *state_transfer_into(struct core *core);
 
 /* Returns the source with this identity; NULL: there is none. */
-struct source *state_transfer_source(struct state_transfer *g, struct id128 id);
+struct source *state_transfer_source(struct state_transfer *transfer, struct id128 id);
 
 /* Makes a new state transfer, with its sources, for this configuration. */
 void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c);

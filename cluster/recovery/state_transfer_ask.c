@@ -5,16 +5,16 @@
 
 /* Tells whether this source may be asked now. */
 static bool wanted_now(const struct core *core, const struct source *s) {
-	const struct state_transfer *g = &core->recovery.transfer;
+	const struct state_transfer *transfer = &core->recovery.transfer;
 	int index = peer_table_find_id(core, s->id);
 	if (index < 0 || index == (int)core->self) {
 		return false;
 	}
 	const struct peer *p = &core->peers[index];
-	switch (g->kind) {
-	case STATE_TRANSFER_AHEAD: return s->before && p->voting;
+	switch (transfer->kind) {
+	case STATE_TRANSFER_AHEAD: return s->previous_master && p->voting;
 	case STATE_TRANSFER_HANDOVER:
-		return p->in_epoch && (s->before ||
+		return p->in_epoch && (s->previous_master ||
 			(p->voting && instant_expired(core->now, core->recovery.rejoin_at)));
 	case STATE_TRANSFER_REJOIN:
 		return p->voting && instant_expired(core->now, core->recovery.rejoin_at);
@@ -25,15 +25,15 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 
 /* Breaks off with sources that were asked in vain, so that they may be asked again. */
 static void renew(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
-	for (uint32_t i = 0; i < g->count; i++) {
-		struct source *s = &g->sources[i];
+	struct state_transfer *transfer = &core->recovery.transfer;
+	for (uint32_t i = 0; i < transfer->count; i++) {
+		struct source *s = &transfer->sources[i];
 		int index = peer_table_find_id(core, s->id);
 		bool self = index == (int)core->self;
 		/* A source that waits for the decree sends nothing as long as nothing changes. */
-		bool waits = s->walked && g->kind == STATE_TRANSFER_AHEAD;
+		bool waits = s->walked && transfer->kind == STATE_TRANSFER_AHEAD;
 		bool adopted = index >= 0 && !self && core->peers[index].in_epoch &&
-			g->kind == STATE_TRANSFER_HANDOVER;
+			transfer->kind == STATE_TRANSFER_HANDOVER;
 		/* The end is due from now on, however long nothing had changed before. */
 		if (adopted && !s->adopted) {
 			s->adopted = true;
@@ -48,7 +48,7 @@ static void renew(struct core *core) {
 		}
 		/* This source votes by now and was asked too early to count for rejoining, so it is
 		 * asked once more. */
-		if (s->done && s->after && !s->votes && !state_transfer_counts_before(core, s) &&
+		if (s->done && s->master && !s->votes && !state_transfer_counts_before(core, s) &&
 			wanted_now(core, s) && core->peers[index].voting) {
 			state_transfer_break_off(core, s);
 		}
@@ -57,9 +57,9 @@ static void renew(struct core *core) {
 
 /* Returns how many sources are needed. */
 static uint32_t needed(const struct core *core) {
-	const struct state_transfer *g = &core->recovery.transfer;
-	return g->kind == STATE_TRANSFER_REJOIN ? config_sources(g->after)
-		: config_sources(g->before);
+	const struct state_transfer *transfer = &core->recovery.transfer;
+	return transfer->kind == STATE_TRANSFER_REJOIN ? config_sources(transfer->master_count)
+		: config_sources(transfer->previous_master_count);
 }
 
 /* Counts the sources that were asked and may still be of use. */
@@ -69,22 +69,23 @@ static uint32_t asked(const struct core *core) {
 		const struct source *s = &core->recovery.transfer.sources[i];
 		bool hopeful = s->asked && !(s->done && s->forgot &&
 			!state_transfer_forgotten_long_enough(core, s) && !s->votes);
-		n += hopeful &&
-			(core->recovery.transfer.kind == STATE_TRANSFER_REJOIN || s->before);
+		n += hopeful && (core->recovery.transfer.kind == STATE_TRANSFER_REJOIN ||
+			s->previous_master);
 	}
 	return n;
 }
 
 static void ask_more(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
+	struct state_transfer *transfer = &core->recovery.transfer;
 	struct source *self = state_transfer_own(core);
-	if (self && !self->asked && (g->kind == STATE_TRANSFER_HANDOVER || core_votes(core))) {
+	if (self && !self->asked &&
+		(transfer->kind == STATE_TRANSFER_HANDOVER || core_votes(core))) {
 		state_transfer_ask_own(core, self);
 	}
-	bool all = g->kind == STATE_TRANSFER_HANDOVER &&
+	bool all = transfer->kind == STATE_TRANSFER_HANDOVER &&
 		instant_elapsed_short(core->now, core->adopted_at) > core->config.request_timeout;
-	for (uint32_t i = 0; i < g->count && (all || asked(core) < needed(core)); i++) {
-		struct source *s = &g->sources[i];
+	for (uint32_t i = 0; i < transfer->count && (all || asked(core) < needed(core)); i++) {
+		struct source *s = &transfer->sources[i];
 		if (!s->asked && wanted_now(core, s)) {
 			state_transfer_ask(core, s, (uint32_t)peer_table_find_id(core, s->id));
 		}
@@ -92,26 +93,27 @@ static void ask_more(struct core *core) {
 }
 
 void state_transfer_beat(struct core *core) {
-	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_NONE) {
+	struct state_transfer *transfer = &core->recovery.transfer;
+	if (transfer->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
-	if (g->kind == STATE_TRANSFER_AHEAD && instant_expired(core->now, g->keep_until)) {
+	if (transfer->kind == STATE_TRANSFER_AHEAD &&
+		instant_expired(core->now, transfer->keep_until)) {
 		state_transfer_stop(core);
 		return;
 	}
-	if (g->bits_used_up) {
+	if (transfer->bits_used_up) {
 		state_transfer_again(core);
 	}
-	if (g->kind == STATE_TRANSFER_REJOIN && finish_active(core)) {
+	if (transfer->kind == STATE_TRANSFER_REJOIN && finish_active(core)) {
 		/* Rejoining would merge into a table that is still being finished, with the bits of
 		 * other sources. */
 		return;
 	}
-	if (state_transfer_staging(core) && !g->owns_staging) {
+	if (state_transfer_staging(core) && !transfer->owns_staging) {
 		follow_yield(core);
-		g->owns_staging = !finish_active(core) && table_staging_take(core);
-		if (!g->owns_staging) {
+		transfer->owns_staging = !finish_active(core) && table_staging_take(core);
+		if (!transfer->owns_staging) {
 			/* What was in the staging table is still being emptied or finished. */
 			return;
 		}
@@ -183,10 +185,10 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	s->votes = s->asked_voter && core->peers[from].voting &&
 		core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
 		instant_expired(s->asked_at, core->recovery.rejoin_at);
-	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) &&
+	if (s->previous_master && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) &&
 		core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
 		/* The source cannot stand for the epoch before. */
-		s->before = false;
+		s->previous_master = false;
 	}
 	state_transfer_evaluate(core);
 }

@@ -9,10 +9,11 @@
 /* Copies a piece of the live table. What changes meanwhile comes by state_transfer_changed. False:
  * there is no memory. */
 static bool copy_own(struct core *core, struct source *s) {
-	struct state_transfer *g = &core->recovery.transfer;
-	for (int i = 0; i < OWN_BUCKETS_A_STEP &&
-		g->self_bucket < table_live(core)->keys.bucket_count; i++, g->self_bucket++) {
-		for (struct map_node *n = map_bucket(&table_live(core)->keys, g->self_bucket); n;
+	struct state_transfer *transfer = &core->recovery.transfer;
+	const struct map *keys = &table_live(core)->keys;
+	for (int i = 0; i < OWN_BUCKETS_A_STEP && transfer->self_bucket < keys->bucket_count;
+		i++, transfer->self_bucket++) {
+		for (struct map_node *n = map_bucket(keys, transfer->self_bucket); n;
 			n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
@@ -21,7 +22,7 @@ static bool copy_own(struct core *core, struct source *s) {
 				if (!merge_record(core, table_staging(core), s->bit, &m)) {
 					return false;
 				}
-				g->merged++;
+				transfer->merged++;
 			}
 		}
 	}
@@ -31,7 +32,7 @@ static bool copy_own(struct core *core, struct source *s) {
 struct source *state_transfer_own(struct core *core) {
 	struct source *s = state_transfer_staging(core)
 		? state_transfer_source(&core->recovery.transfer, core->durable.node_id) : NULL;
-	return s && s->before ? s : NULL;
+	return s && s->previous_master ? s : NULL;
 }
 
 void state_transfer_own_done(struct core *core, struct source *s) {
@@ -61,22 +62,22 @@ void state_transfer_go_on(struct core *core) {
 }
 
 void state_transfer_ask_own(struct core *core, struct source *s) {
-	struct state_transfer *g = &core->recovery.transfer;
-	bool voted_before = g->kind == STATE_TRANSFER_HANDOVER ? core->durable.voted_before
-		: core->durable.voted;
-	bool remembers = g->kind == STATE_TRANSFER_HANDOVER ? core->remembers : core_votes(core);
+	struct state_transfer *transfer = &core->recovery.transfer;
+	const bool handover = transfer->kind == STATE_TRANSFER_HANDOVER;
+	bool voted_before = handover ? core->durable.voted_before : core->durable.voted;
+	bool remembers = handover ? core->remembers : core_votes(core);
 	if (!state_transfer_take_bit(core, s)) {
 		return;
 	}
 	s->asked = true;
 	s->asked_at = s->progress = s->told_at = core->now;
 	if (remembers) {
-		g->self_bucket = 0;
-		g->own_walking = true;
+		transfer->self_bucket = 0;
+		transfer->own_walking = true;
 		map_walk_begin(&table_live(core)->keys);
 		return;
 	}
-	s->walked = s->done = g->kind == STATE_TRANSFER_HANDOVER;
+	s->walked = s->done = handover;
 	s->never = !voted_before;
 	s->forgot = voted_before;
 	s->told_at = core->adopted_at;

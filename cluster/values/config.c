@@ -175,9 +175,9 @@ size_t config_encode(const struct config *config, uint8_t out[CONFIG_BYTES_MAX])
 	for (uint32_t i = 0; i < config->node_count; i++) {
 		put_node(&c, &config->nodes[i]);
 	}
-	put_number(&c, config->before_count);
-	for (uint32_t i = 0; i < config->before_count; i++) {
-		put_node(&c, &config->before[i]);
+	put_number(&c, config->previous_master_count);
+	for (uint32_t i = 0; i < config->previous_master_count; i++) {
+		put_node(&c, &config->previous_masters[i]);
 	}
 	return (size_t)(c.to - out);
 }
@@ -251,9 +251,9 @@ int config_decode(struct slice bytes, struct config *out) {
 	for (uint32_t i = 0; i < config.node_count && !c.bad; i++) {
 		get_node(&c, &config.nodes[i]);
 	}
-	config.before_count = (uint32_t)get_number(&c, MASTERS_MAX);
-	for (uint32_t i = 0; i < config.before_count && !c.bad; i++) {
-		get_node(&c, &config.before[i]);
+	config.previous_master_count = (uint32_t)get_number(&c, MASTERS_MAX);
+	for (uint32_t i = 0; i < config.previous_master_count && !c.bad; i++) {
+		get_node(&c, &config.previous_masters[i]);
 	}
 	if (c.bad || c.left != 0) {
 		return PAWL_EPROTOCOL;

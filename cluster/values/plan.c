@@ -267,9 +267,10 @@ struct plan plan_change(const struct plan_view *view, const struct core_change *
 	}
 	p.nothing = same_aim(out, view->present);
 	out->epoch = view->present->epoch + 1;
-	out->before_count = config_masters(view->present);
-	memset(out->before, 0, sizeof out->before);
-	memcpy(out->before, view->present->nodes, out->before_count * sizeof *out->before);
+	out->previous_master_count = config_masters(view->present);
+	memset(out->previous_masters, 0, sizeof out->previous_masters);
+	memcpy(out->previous_masters, view->present->nodes,
+		out->previous_master_count * sizeof *out->previous_masters);
 	const char *problem = config_problem(out);
 	problem = problem ? problem : config_timing_problem(out, view->present);
 	if (problem) {

@@ -138,8 +138,9 @@ static inline struct config config_after(const struct config *before, uint64_t h
 			config_node_set(&c, i % NODES, master);
 		}
 	}
-	c.before_count = config_masters(before);
-	memcpy(c.before, before->nodes, c.before_count * sizeof *c.before);
+	c.previous_master_count = config_masters(before);
+	memcpy(c.previous_masters, before->nodes,
+		c.previous_master_count * sizeof *c.previous_masters);
 	c.max_lease += how & 16 ? SPAN_S : 0;
 	return c;
 }

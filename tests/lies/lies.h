@@ -162,8 +162,9 @@ static inline struct terms lies_terms(struct lies *w, struct terms t) {
 static inline struct slice lies_config(struct lies *w) {
 	const uint8_t how = lies_next(w), masters = lies_next(w);
 	struct config c = *w->config;
-	c.before_count = how & 1 ? config_masters(&c) : c.before_count;
-	memcpy(c.before, c.nodes, (how & 1 ? c.before_count : 0) * sizeof *c.before);
+	c.previous_master_count = how & 1 ? config_masters(&c) : c.previous_master_count;
+	memcpy(c.previous_masters, c.nodes,
+		(how & 1 ? c.previous_master_count : 0) * sizeof *c.previous_masters);
 	c.epoch += how >> 1 & 3;
 	c.max_lease += how & 8 ? SPAN_S : 0;
 	c.cluster_id.b[0] ^= how & 128 && how & 64 ? 1 : 0;

@@ -236,8 +236,8 @@ static void lie(struct world *w, uint32_t from, uint32_t to) {
 	if (stage_peer(w->stage, to, from) == STAGE_NOBODY || !w->stage->up[from][to]) {
 		return;
 	}
-	c.before_count = config_masters(&c);
-	memcpy(c.before, c.nodes, c.before_count * sizeof *c.before);
+	c.previous_master_count = config_masters(&c);
+	memcpy(c.previous_masters, c.nodes, c.previous_master_count * sizeof *c.previous_masters);
 	c.epoch++;
 	c.node_count = 1;
 	c.nodes[0] = (struct config_node){ .address = WORLD_LIE,

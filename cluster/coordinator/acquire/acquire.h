@@ -97,7 +97,7 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 /* ---- group_answer.c ---- */
 
 /* Notes who stood in the way, with copies of the bytes. */
-void group_keep_holder(struct group *g, const struct core_reply *r);
+void group_keep_holder(struct group *group, const struct core_reply *r);
 
 /* Answers that all is held, and frees the group. False: there is no memory, and nothing was
  * done. */

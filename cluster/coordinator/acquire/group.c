@@ -1,9 +1,9 @@
 /* group.c: several keys at once, all or none (section 11). The keys are acquired one after another
  * in the order of their bytes, by ordinary acquires whose answers come here.
  *
- *   CLIMBING --has all--> LEVELLING --one deadline for all--> answered
+ *   ACQUIRING --has all--> ALIGNING --one deadline for all--> answered
  *       \                     |
- *        \--one fails, the wait is over, nobody asks--> LETTING_GO --given back--> the error
+ *        \--one fails, the wait is over, nobody asks--> ROLLING_BACK --given back--> the error
  */
 #include "operation.h"
 #include "acquire.h"
@@ -39,9 +39,9 @@ static bool begin_child(struct core *core, struct op *op, struct member *m,
 
 /* ---- the answers of its children ---- */
 
-static void ready(struct core *core, struct group *g) {
-	if (!list_linked(&g->ready)) {
-		list_append(&core->coordinator.groups, &g->ready);
+static void ready(struct core *core, struct group *group) {
+	if (!list_linked(&group->ready)) {
+		list_append(&core->coordinator.groups, &group->ready);
 	}
 }
 
@@ -70,35 +70,35 @@ uint64_t group_rename(struct core *core, const struct op *child) {
 /* All or nothing: from now on the group gives back what it has. It waits for a commit that is under
  * way, because the outcome decides whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
-	struct group *g = op_group(op);
-	if (g->state == GROUP_ROLLING_BACK) {
+	struct group *group = op_group(op);
+	if (group->state == GROUP_ROLLING_BACK) {
 		return;
 	}
-	g->state = GROUP_ROLLING_BACK;
-	g->error = error;
-	g->failed = member;
+	group->state = GROUP_ROLLING_BACK;
+	group->error = error;
+	group->failed = member;
 	timer_stop(core, &op->timer);
-	struct op *child = g->at < g->count ? g->members[g->at].child : NULL;
+	struct op *child = group->at < group->count ? group->members[group->at].child : NULL;
 	if (child && child->kind == CORE_ACQUIRE && child->state != OP_COMMITTING) {
 		/* The child may have sent a commit under an earlier epoch. */
-		g->members[g->at].committed = op_acquire(child)->committed;
-		g->members[g->at].child = NULL;
+		group->members[group->at].committed = op_acquire(child)->committed;
+		group->members[group->at].child = NULL;
 		attempt_give_up(core, child);
 		op_free(core, child);
 	}
 }
 
 static void take_acquire(struct core *core, struct op *op, struct member *m) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	const struct core_reply *r = &m->reply;
 	m->token = r->token;
 	m->committed = r->token > 0;
 	if (r->error != PAWL_OK) {
-		if (g->state == GROUP_ACQUIRING) {
-			group_keep_holder(g, r);
-			g->holder_end = instant_add(core->now, r->entry.remaining);
+		if (group->state == GROUP_ACQUIRING) {
+			group_keep_holder(group, r);
+			group->holder_end = instant_add(core->now, r->entry.remaining);
 		}
-		fail(core, op, r->error, g->at);
+		fail(core, op, r->error, group->at);
 		return;
 	}
 	m->held = true;
@@ -108,11 +108,11 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->epoch = core->config.epoch;
 	m->valid = r->valid;
 	m->since = m->began;
-	g->at++;
+	group->at++;
 }
 
 static void take_extension(struct core *core, struct op *op, struct member *m) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	const struct core_reply *r = &m->reply;
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
@@ -123,19 +123,19 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		m->epoch = core->config.epoch;
 		m->valid = r->valid;
 		m->since = m->began;
-		m->aligned = g->state == GROUP_ALIGNING;
+		m->aligned = group->state == GROUP_ALIGNING;
 	} else if (r->error == PAWL_ENOQUORUM || r->error == PAWL_EBUSY) {
 		/* It is extended again, as long as the deadline has not passed. */
 		m->again = instant_add(core->now, core->config.request_timeout / 4);
 	} else {
-		fail(core, op, PAWL_ELOST, (uint32_t)(m - g->members));
+		fail(core, op, PAWL_ELOST, (uint32_t)(m - group->members));
 	}
 }
 
 static void take_answers(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	for (uint32_t i = 0; i < g->count; i++) {
-		struct member *m = &g->members[i];
+	struct group *group = op_group(op);
+	for (uint32_t i = 0; i < group->count; i++) {
+		struct member *m = &group->members[i];
 		if (!m->answered) {
 			continue;
 		}
@@ -154,8 +154,8 @@ static void take_answers(struct core *core, struct op *op) {
 /* ---- up ---- */
 
 static void acquire_next(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	struct member *m = &g->members[g->at];
+	struct group *group = op_group(op);
+	struct member *m = &group->members[group->at];
 	struct core_request r = child_request(op, m, CORE_ACQUIRE);
 	r.owner = op->owner;
 	r.value = op->value;
@@ -165,14 +165,14 @@ static void acquire_next(struct core *core, struct op *op) {
 	r.terms.count = m->count;
 	r.wait = op->wait > 0 ? instant_left_short(core->now, op->until) : 0;
 	if (op->wait > 0 && r.wait <= 0) {
-		fail(core, op, PAWL_ETIMEOUT, g->at);
+		fail(core, op, PAWL_ETIMEOUT, group->at);
 	} else if (op_find_lock(core, m->key, m->lock_id)) {
 		/* Somebody acquires this lock_id alone, and it would not be clear who has it in the
 		 * end. */
-		fail(core, op, PAWL_EBADREQUEST, g->at);
+		fail(core, op, PAWL_EBADREQUEST, group->at);
 	} else if (core->coordinator.op_count >= core->limits.rounds ||
 		!begin_child(core, op, m, &r)) {
-		fail(core, op, PAWL_EBUSY, g->at);
+		fail(core, op, PAWL_EBUSY, group->at);
 	}
 }
 
@@ -210,9 +210,9 @@ static struct instant due_of(const struct core *core, const struct op *op, const
 
 /* Keeps the members held that the group has. */
 static void keep_up(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	for (uint32_t i = 0; i < g->count && g->state != GROUP_ROLLING_BACK; i++) {
-		struct member *m = &g->members[i];
+	struct group *group = op_group(op);
+	for (uint32_t i = 0; i < group->count && group->state != GROUP_ROLLING_BACK; i++) {
+		struct member *m = &group->members[i];
 		if (!m->held) {
 			continue;
 		}
@@ -229,10 +229,10 @@ static void keep_up(struct core *core, struct op *op) {
 }
 
 static void arm(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	struct instant at = INSTANT_FOREVER;
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct member *m = &g->members[i];
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct member *m = &group->members[i];
 		if (m->held) {
 			struct instant due = m->child ? deadline_of(m) : due_of(core, op, m),
 				end = deadline_of(m);
@@ -250,9 +250,9 @@ static void arm(struct core *core, struct op *op) {
 /* Tells whether one deadline holds for all members: nothing is under way, and every lease has begun
  * just now. */
 static bool members_aligned(const struct core *core, const struct op *op) {
-	const struct group *g = op_group(op);
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct member *m = &g->members[i];
+	const struct group *group = op_group(op);
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct member *m = &group->members[i];
 		if (m->child || stale(core, op, m) ||
 			(!m->aligned &&
 				instant_expired(core->now,
@@ -268,34 +268,35 @@ static bool members_aligned(const struct core *core, const struct op *op) {
 /* Nobody asked for the group any more, and while it gave everything back the same request came
  * again. The group begins anew, under other names. */
 static void begin_again(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	COUNT(core, group_begun_again);
-	for (uint32_t i = 0; i < g->count; i++) {
-		const struct member was = g->members[i];
-		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id,
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct member was = group->members[i];
+		group->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id,
 			.name = name_next(core, was.name), .of = was.of, .count = was.count,
 			.place = was.place };
 	}
-	g->state = GROUP_ACQUIRING;
-	g->at = 0;
-	g->error = PAWL_OK;
-	g->holder_known = false;
+	group->state = GROUP_ACQUIRING;
+	group->at = 0;
+	group->error = PAWL_OK;
+	group->holder_known = false;
 	op->until = instant_add(
 		CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
-	ready(core, g);
+	ready(core, group);
 }
 
 /* The group gives back under its names. The same lock_ids may have been asked for again through
  * another node, and be trusted, so a master drops a record only if it rests on this request alone.
  * Extensions under way are over before that, so that none restores a record. */
 static void roll_back_members(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	bool open = false;
-	for (uint32_t i = 0; i < g->count; i++) {
-		open = open || (g->members[i].child && g->members[i].child->kind != CORE_RELEASE);
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct op *child = group->members[i].child;
+		open = open || (child && child->kind != CORE_RELEASE);
 	}
-	for (uint32_t i = 0, waits = open; i < g->count && !waits; i++) {
-		struct member *m = &g->members[i];
+	for (uint32_t i = 0, waits = open; i < group->count && !waits; i++) {
+		struct member *m = &group->members[i];
 		if (!m->committed || m->rolled_back || m->child) {
 			continue;
 		}
@@ -310,10 +311,10 @@ static void roll_back_members(struct core *core, struct op *op) {
 				instant_add(core->now, core->config.request_timeout / 4));
 		}
 	}
-	for (uint32_t i = 0; i < g->count; i++) {
-		open = open || g->members[i].child || g->members[i].answered;
+	for (uint32_t i = 0; i < group->count; i++) {
+		open = open || group->members[i].child || group->members[i].answered;
 	}
-	if (!open && g->error == PAWL_ECANCELED && !list_empty(&op->callers)) {
+	if (!open && group->error == PAWL_ECANCELED && !list_empty(&op->callers)) {
 		begin_again(core, op);
 	} else if (!open) {
 		group_answer_error(core, op);
@@ -321,29 +322,29 @@ static void roll_back_members(struct core *core, struct op *op) {
 }
 
 static void go_on(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
+	struct group *group = op_group(op);
 	take_answers(core, op);
-	if (g->state != GROUP_ROLLING_BACK) {
+	if (group->state != GROUP_ROLLING_BACK) {
 		keep_up(core, op);
 	}
-	if (g->state == GROUP_ACQUIRING && g->at == g->count) {
-		g->state = GROUP_ALIGNING;
+	if (group->state == GROUP_ACQUIRING && group->at == group->count) {
+		group->state = GROUP_ALIGNING;
 		keep_up(core, op);
 	}
-	if (g->state == GROUP_ACQUIRING && g->members[g->at].child == NULL &&
-		!g->members[g->at].answered) {
+	if (group->state == GROUP_ACQUIRING && group->members[group->at].child == NULL &&
+		!group->members[group->at].answered) {
 		acquire_next(core, op);
 	}
-	if (list_linked(&g->ready)) {
+	if (list_linked(&group->ready)) {
 		/* Something has been answered at once. The group goes on again in this step. */
 		return;
 	}
-	if (g->state == GROUP_ROLLING_BACK) {
+	if (group->state == GROUP_ROLLING_BACK) {
 		roll_back_members(core, op);
-	} else if (g->state == GROUP_ALIGNING && members_aligned(core, op)) {
+	} else if (group->state == GROUP_ALIGNING && members_aligned(core, op)) {
 		if (!group_answer_held(core, op)) {
 			fail(core, op, PAWL_EBUSY, 0);
-			ready(core, g);
+			ready(core, group);
 		}
 	} else {
 		arm(core, op);
@@ -362,9 +363,9 @@ void group_forget(struct core *core, struct op *op) {
 
 /* Gives back what the group has, without waiting for any answer. */
 void group_drain(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	for (uint32_t i = 0; i < g->count; i++) {
-		struct member *m = &g->members[i];
+	struct group *group = op_group(op);
+	for (uint32_t i = 0; i < group->count; i++) {
+		struct member *m = &group->members[i];
 		bool committing = m->child && m->child->kind == CORE_ACQUIRE &&
 			(m->child->state == OP_COMMITTING || op_acquire(m->child)->committed);
 		if (m->committed || committing) {
@@ -377,8 +378,8 @@ void group_drain(struct core *core, struct op *op) {
 			m->child = NULL;
 		}
 	}
-	g->error = PAWL_ERECOVERING;
-	g->failed = g->at < g->count ? g->at : 0;
+	group->error = PAWL_ERECOVERING;
+	group->failed = group->at < group->count ? group->at : 0;
 	group_answer_error(core, op);
 }
 

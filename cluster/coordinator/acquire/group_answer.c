@@ -2,22 +2,22 @@
 #include "acquire.h"
 
 /* Notes who stood in the way, for the answer that follows when everything has been given back. */
-void group_keep_holder(struct group *g, const struct core_reply *r) {
+void group_keep_holder(struct group *group, const struct core_reply *r) {
 	const struct core_entry *e = &r->entry;
-	g->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
-	if (!g->holder_known) {
+	group->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
+	if (!group->holder_known) {
 		return;
 	}
-	g->holder = (struct core_entry){ .token = e->token, .terms = e->terms,
+	group->holder = (struct core_entry){ .token = e->token, .terms = e->terms,
 		.remaining = e->remaining };
-	g->contested = r->contested;
+	group->contested = r->contested;
 	if (e->owner.size) {
-		memcpy(g->owner, e->owner.data, e->owner.size);
-		g->holder.owner = slice_of(g->owner, e->owner.size);
+		memcpy(group->owner, e->owner.data, e->owner.size);
+		group->holder.owner = slice_of(group->owner, e->owner.size);
 	}
 	if (e->label.size) {
-		memcpy(g->label, e->label.data, e->label.size);
-		g->holder.label = slice_of(g->label, e->label.size);
+		memcpy(group->label, e->label.data, e->label.size);
+		group->holder.label = slice_of(group->label, e->label.size);
 	}
 }
 
@@ -30,12 +30,12 @@ static span_ns valid_for(const struct core *core, const struct member *m, const 
 
 /* Answers all callers that the keys are held. False: no memory. */
 bool group_answer_held(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
+	struct group *group = op_group(op);
+	struct core_lock_got *got = out_room(core, group->count * sizeof *got);
 	uint32_t acks = core->masters;
 	bool copied = got != NULL;
-	for (uint32_t i = 0; copied && i < g->count; i++) {
-		const struct member *m = &g->members[i];
+	for (uint32_t i = 0; copied && i < group->count; i++) {
+		const struct member *m = &group->members[i];
 		struct core_lock_got *to = &got[m->place];
 		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token,
 			.terms = m->terms };
@@ -46,9 +46,9 @@ bool group_answer_held(struct core *core, struct op *op) {
 		return false;
 	}
 	COUNT(core, group_held);
-	for (uint32_t i = 0; i < g->count; i++) {
-		struct granted *b = granted_of(core, g->members[i].key, g->members[i].lock_id,
-			g->members[i].name);
+	for (uint32_t i = 0; i < group->count; i++) {
+		const struct member *m = &group->members[i];
+		struct granted *b = granted_of(core, m->key, m->lock_id, m->name);
 		/* From now on each member is a lock of its own. */
 		if (b) {
 			b->asker = op_asker(op) & GRANTED_ASKER;
@@ -58,13 +58,13 @@ bool group_answer_held(struct core *core, struct op *op) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns valid = SPAN_MAX, waited = instant_elapsed_short(core->now, c->arrived);
-		for (uint32_t i = 0; i < g->count; i++) {
-			span_ns one = valid_for(core, &g->members[i], c);
+		for (uint32_t i = 0; i < group->count; i++) {
+			span_ns one = valid_for(core, &group->members[i], c);
 			valid = one < valid ? one : valid;
 		}
 		struct core_reply *r = op_reply(core, c, PAWL_OK);
 		r->got = got;
-		r->count = g->count;
+		r->count = group->count;
 		r->valid = valid;
 		r->waited = waited;
 		r->votes = core->quorum;
@@ -75,28 +75,28 @@ bool group_answer_held(struct core *core, struct op *op) {
 }
 
 void group_answer_error(struct core *core, struct op *op) {
-	struct group *g = op_group(op);
-	const struct member *m = &g->members[g->failed];
+	struct group *group = op_group(op);
+	const struct member *m = &group->members[group->failed];
 	COUNT(core, group_failed);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
-		struct core_reply *r = op_reply(core, c, g->error);
+		struct core_reply *r = op_reply(core, c, group->error);
 		r->waited = waited;
-		r->field = g->error == PAWL_EBADREQUEST ? "lock_id"
-			: g->error == PAWL_ETOOLONG ? "lease_ms"
+		r->field = group->error == PAWL_EBADREQUEST ? "lock_id"
+			: group->error == PAWL_ETOOLONG ? "lease_ms"
 			: NULL;
-		r->limit = g->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
-		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD &&
-			g->holder_known) {
+		r->limit = group->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
+		if (out_copy(core, m->key, &r->failed_key) && group->error == PAWL_EHELD &&
+			group->holder_known) {
 			r->entry.key = r->failed_key;
-			r->entry.token = g->holder.token;
-			r->entry.terms = g->holder.terms;
-			r->entry.remaining = instant_left_long(core->now, g->holder_end);
-			r->contested = g->contested;
-			r->held = out_copy(core, g->holder.owner, &r->entry.owner) &&
-				out_copy(core, g->holder.label, &r->entry.label);
+			r->entry.token = group->holder.token;
+			r->entry.terms = group->holder.terms;
+			r->entry.remaining = instant_left_long(core->now, group->holder_end);
+			r->contested = group->contested;
+			r->held = out_copy(core, group->holder.owner, &r->entry.owner) &&
+				out_copy(core, group->holder.label, &r->entry.label);
 		}
 	}
 	op_free(core, op);

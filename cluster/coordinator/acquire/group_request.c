@@ -39,14 +39,14 @@ int group_check(const struct core_request *r, const char **field, uint32_t *whic
 	return PAWL_OK;
 }
 
-static void sort(struct group *g) {
-	for (uint32_t i = 1; i < g->count; i++) {
-		struct member m = g->members[i];
+static void sort(struct group *group) {
+	for (uint32_t i = 1; i < group->count; i++) {
+		struct member m = group->members[i];
 		uint32_t at = i;
-		for (; at > 0 && slice_compare(g->members[at - 1].key, m.key) > 0; at--) {
-			g->members[at] = g->members[at - 1];
+		for (; at > 0 && slice_compare(group->members[at - 1].key, m.key) > 0; at--) {
+			group->members[at] = group->members[at - 1];
 		}
-		g->members[at] = m;
+		group->members[at] = m;
 	}
 }
 
@@ -55,24 +55,24 @@ bool group_new(struct core *core, struct op *op, const struct core_request *r) {
 	for (uint32_t i = 0; i < r->lock_count; i++) {
 		size += r->locks[i].key.size;
 	}
-	struct group *g = alloc_new(&core->alloc, size);
-	if (g == NULL) {
+	struct group *group = alloc_new(&core->alloc, size);
+	if (group == NULL) {
 		return false;
 	}
-	g->op = op;
-	g->size = size;
-	g->count = r->lock_count;
-	uint8_t *at = (uint8_t *)&g->members[g->count];
-	for (uint32_t i = 0; i < g->count; i++) {
+	group->op = op;
+	group->size = size;
+	group->count = r->lock_count;
+	uint8_t *at = (uint8_t *)&group->members[group->count];
+	for (uint32_t i = 0; i < group->count; i++) {
 		const struct core_lock *l = &r->locks[i];
 		memcpy(at, l->key.data, l->key.size);
-		g->members[i] = (struct member){ .key = slice_of(at, l->key.size),
+		group->members[i] = (struct member){ .key = slice_of(at, l->key.size),
 			.lock_id = l->lock_id, .name = name_draw(core), .of = l->of,
 			.count = l->count, .place = i };
 		at += l->key.size;
 	}
-	sort(g);
-	op_group(op) = g;
+	sort(group);
+	op_group(op) = group;
 	return true;
 }
 
@@ -85,10 +85,10 @@ void group_free(struct core *core, struct op *op) {
 
 /* Tells whether this is the same request once more: all its keys with the same lock_ids. */
 bool group_same(const struct op *op, const struct core_request *r) {
-	const struct group *g = op_group(op);
-	bool same = g->count == r->lock_count;
-	for (uint32_t i = 0; same && i < g->count; i++) {
-		const struct member *m = &g->members[i];
+	const struct group *group = op_group(op);
+	bool same = group->count == r->lock_count;
+	for (uint32_t i = 0; same && i < group->count; i++) {
+		const struct member *m = &group->members[i];
 		same = slice_equal(m->key, r->locks[m->place].key) &&
 			id128_equal(m->lock_id, r->locks[m->place].lock_id);
 	}

@@ -83,9 +83,9 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
 	const struct config *config = core_config(sim_node_core(c->sim, node));
 	bool non_member = config_find_name(config, sim_node_name(c->sim, from)) < 0;
-	for (uint32_t i = 0; i < config->before_count; i++) {
+	for (uint32_t i = 0; i < config->previous_master_count; i++) {
 		non_member = non_member &&
-			strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
+			strcmp(config->previous_masters[i].name, sim_node_name(c->sim, from)) != 0;
 	}
 	return non_member;
 }

@@ -42,10 +42,10 @@ static bool may_lose(const struct run *run, uint32_t node) {
 	}
 	bool complete = checker_config_complete(run->checker, newest);
 	/* The handover still asks these masters. */
-	for (uint32_t i = 0; i < newest->before_count && !complete; i++) {
+	for (uint32_t i = 0; i < newest->previous_master_count && !complete; i++) {
 		const struct durable *disk = sim_node_durable(run->sim,
-			sim_node_named(run->sim, newest->before[i].name));
-		if (!id128_equal(disk->node_id, newest->before[i].id)) {
+			sim_node_named(run->sim, newest->previous_masters[i].name));
+		if (!id128_equal(disk->node_id, newest->previous_masters[i].id)) {
 			return false;
 		}
 	}
@@ -276,9 +276,10 @@ static void befall(struct run *run, enum fault fault) {
  * a node that begins to vote in the epoch has to begin again. */
 static void new_epoch(struct run *run, const struct config *newest) {
 	span_ns about = 2 * run->profile.sim.disk_max + 4 * run->profile.sim.delay_max;
-	for (uint32_t i = 0; i < newest->before_count + config_masters(newest); i++) {
-		const struct config_node *node = i < newest->before_count ? &newest->before[i]
-			: &newest->nodes[i - newest->before_count];
+	for (uint32_t i = 0; i < newest->previous_master_count + config_masters(newest); i++) {
+		const struct config_node *node = i < newest->previous_master_count
+			? &newest->previous_masters[i]
+			: &newest->nodes[i - newest->previous_master_count];
 		uint32_t at = sim_node_named(run->sim, node->name);
 		if (prng_chance(&run->prng, 1, 2)) {
 			sim_at(run->sim, sim_now(run->sim) + run_scale(run, 0, about), kill_later,

@@ -18,8 +18,8 @@ static void forge_config(struct run *run, const struct config *present, struct c
 	const bool alone = prng_chance(r, 1, 2) || present->node_count == CONFIG_NODES_MAX;
 	const uint32_t masters = config_masters(present);
 	*c = *present;
-	c->before_count = masters;
-	memcpy(c->before, present->nodes, masters * sizeof *c->before);
+	c->previous_master_count = masters;
+	memcpy(c->previous_masters, present->nodes, masters * sizeof *c->previous_masters);
 	c->epoch += prng_chance(r, 1, 2) ? 1 : prng_below(r, 4);
 	c->node_count = alone || config_find_name(c, sim_node_name(run->sim, the_liar(run))) >= 0
 		? 1 : masters < MASTERS_MAX ? masters + 1 : masters;

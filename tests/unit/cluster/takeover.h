@@ -13,9 +13,9 @@
 static inline struct config taken_over(const struct stage *s, uint32_t like, uint32_t node,
 	uint64_t later) {
 	struct config c = *core_config(s->nodes[like].core);
-	c.before_count = config_masters(&c);
-	for (uint32_t i = 0; i < c.before_count; i++) {
-		c.before[i] = c.nodes[i];
+	c.previous_master_count = config_masters(&c);
+	for (uint32_t i = 0; i < c.previous_master_count; i++) {
+		c.previous_masters[i] = c.nodes[i];
 	}
 	c.epoch += later;
 	c.node_count = 1;

@@ -9,8 +9,8 @@ static struct config following(const struct stage *s, span_ns max_lease) {
 	struct config c = *core_config(s->nodes[0].core);
 	c.epoch++;
 	c.max_lease = max_lease;
-	c.before_count = config_masters(&c);
-	memcpy(c.before, c.nodes, c.before_count * sizeof *c.before);
+	c.previous_master_count = config_masters(&c);
+	memcpy(c.previous_masters, c.nodes, c.previous_master_count * sizeof *c.previous_masters);
 	return c;
 }
 
@@ -101,7 +101,7 @@ static void only_what_follows_this_epoch_is_accepted(void **state) {
 	m = accept_with(5, &c);
 	stage_inject(s, 0, 1, &m);
 	c = following(s, 9 * SPAN_S);
-	c.before_count = 2;
+	c.previous_master_count = 2;
 	m = accept_with(5, &c);
 	stage_inject(s, 0, 1, &m);
 	assert_int_equal(s->nodes[1].disk.decree_config.epoch, 0);

@@ -19,12 +19,12 @@ static struct config_node node_of(const char *name, uint8_t id, bool master) {
 static struct config sample(void) {
 	struct config c = { .epoch = 2, .cluster = "prod", .cluster_id = { { 7 } },
 		.max_lease = 60 * SPAN_S, .request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S,
-		.drift_ppm = 10000, .node_count = 3, .before_count = 2 };
+		.drift_ppm = 10000, .node_count = 3, .previous_master_count = 2 };
 	c.nodes[0] = node_of("a", 1, true);
 	c.nodes[1] = node_of("c", 3, true);
 	c.nodes[2] = node_of("b", 2, false);
-	c.before[0] = node_of("a", 1, true);
-	c.before[1] = node_of("b", 2, true);
+	c.previous_masters[0] = node_of("a", 1, true);
+	c.previous_masters[1] = node_of("b", 2, true);
 	return c;
 }
 
@@ -34,10 +34,10 @@ static void a_configuration_comes_back_with_the_masters_before_it(void **state) 
 	struct config c = sample(), got;
 	size_t size = config_encode(&c, bytes);
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), 0);
-	assert_int_equal(got.before_count, 2);
-	assert_string_equal(got.before[1].name, "b");
-	assert_string_equal(got.before[1].address, "b.example:7100");
-	assert_true(got.before[1].master && !got.nodes[2].master);
+	assert_int_equal(got.previous_master_count, 2);
+	assert_string_equal(got.previous_masters[1].name, "b");
+	assert_string_equal(got.previous_masters[1].address, "b.example:7100");
+	assert_true(got.previous_masters[1].master && !got.nodes[2].master);
 	assert_int_equal(config_encode(&got, again), size);
 	assert_memory_equal(bytes, again, size);
 }
@@ -58,7 +58,7 @@ static void too_many_nodes_or_masters_before_are_refused(void **state) {
 	static uint8_t bytes[CONFIG_BYTES_MAX];
 	struct config c = sample(), got;
 	c.node_count = CONFIG_NODES_MAX;
-	c.before_count = MASTERS_MAX;
+	c.previous_master_count = MASTERS_MAX;
 	size_t size = config_encode(&c, bytes);
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), 0);
 	/* The count of the masters before stands in front of them: nine of the shortest entries, of
@@ -72,10 +72,10 @@ static void every_difference_has_another_hash(void **state) {
 	(void)state;
 	struct config c = sample(), d = sample();
 	assert_true(config_hash(&c) == config_hash(&d));
-	d.before[1].id.b[15] = 1;
+	d.previous_masters[1].id.b[15] = 1;
 	assert_true(config_hash(&c) != config_hash(&d));
 	d = sample();
-	d.before_count = 1;
+	d.previous_master_count = 1;
 	assert_true(config_hash(&c) != config_hash(&d));
 	d = sample();
 	d.nodes[2].address[0] = 'x';

@@ -76,10 +76,10 @@ static struct durable sample(struct durable d, uint64_t boot) {
 	d.decree_accepted = (struct ballot){ boot + 4, 6, 1 };
 	d.config.nodes[0] = (struct config_node){ .name = "a", .address = "127.0.0.1:1",
 		.id = d.node_id, .master = true };
-	d.config.before_count = 2;
-	d.config.before[0] = (struct config_node){ .name = "z", .address = "127.0.0.1:3",
+	d.config.previous_master_count = 2;
+	d.config.previous_masters[0] = (struct config_node){ .name = "z", .address = "127.0.0.1:3",
 		.id = { { 9 } }, .master = true };
-	d.config.before[1] = d.config.nodes[0];
+	d.config.previous_masters[1] = d.config.nodes[0];
 	d.decree_config = d.config;
 	d.decree_config.epoch = boot % 4 ? 2 : 0;
 	return d;
@@ -300,11 +300,11 @@ static void only_what_was_encoded_is_decoded(void **state) {
 static void fill_config(struct config *c, char letter) {
 	*c = (struct config){ .epoch = 2, .max_lease = SPAN_S, .request_timeout = SPAN_S,
 		.promise_timeout = 2 * SPAN_S, .node_count = CONFIG_NODES_MAX,
-		.before_count = MASTERS_MAX };
+		.previous_master_count = MASTERS_MAX };
 	memset(c->cluster, letter, NODE_NAME_MAX);
 	for (uint32_t i = 0; i < CONFIG_NODES_MAX + MASTERS_MAX; i++) {
 		struct config_node *n = i < CONFIG_NODES_MAX ? &c->nodes[i]
-			: &c->before[i - CONFIG_NODES_MAX];
+			: &c->previous_masters[i - CONFIG_NODES_MAX];
 		memset(n->name, letter, NODE_NAME_MAX);
 		memset(n->address, letter, ADDRESS_MAX);
 		n->master = i % 2;
@@ -322,7 +322,7 @@ static void the_largest_state_is_read_back(void **state) {
 	size_t size = state_encode(&slot, bytes);
 	assert_int_equal(state_decode(slice_of(bytes, size), &out), 0);
 	assert_same(&out.durable, &slot.durable);
-	assert_int_equal(out.durable.decree_config.before[8].address[254], 'y');
+	assert_int_equal(out.durable.decree_config.previous_masters[8].address[254], 'y');
 }
 
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
