@@ -342,8 +342,8 @@ enum message_flag {
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1)
 
 /* What a master answers. From STATUS_HELD on it is a refusal. R1 to R5 are the rules of section
- * 2. A new one also needs STATUS_MAX, a name in status_name, and the error that the client is told
- * (docs/architecture.md, A new reason for a refusal). */
+ * 2. A new one also needs STATUS_MAX and the error that the client is told (docs/architecture.md, A
+ * new reason for a refusal). */
 enum status {
 	STATUS_OK = 0,
 	/* Promise: the lock_id is held already; token, noted and value are reported. Commit: this

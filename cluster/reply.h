@@ -6,6 +6,8 @@
 
 /* Operations. The comments name the fields of struct core_request that a less common one uses. */
 enum core_op {
+	/* No operation: a request that was not filled in. It is refused. */
+	CORE_NONE,
 	CORE_ACQUIRE,
 	CORE_EXTEND,
 	CORE_UPDATE,

@@ -77,7 +77,7 @@ struct operation {
 extern const struct operation *const node_operations[CORE_OPS];
 
 /* Names each operation as in enum core_op, and as in the name of its row. Every value of the enum
- * has to be here: node_operations is NULL for one that is missing. */
+ * but CORE_NONE has to be here: node_operations is NULL for one that is missing. */
 #define OPERATIONS(X) \
 	X(ACQUIRE, acquire) X(EXTEND, extend) X(UPDATE, update) X(RELEASE, release) \
 	X(GET, read) X(LIST, list) X(WAIT, wait) X(WAITERS, waiters) X(BREAK, break) \

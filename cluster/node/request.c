@@ -1,5 +1,6 @@
 /* request.c: a client's request is checked before it changes anything (section 8, point 6), and
  * handed to its operation. */
+#include "operation.h"
 #include "node.h"
 
 static struct core_reply *refuse(struct core *core, const struct core_request *r, int error,
@@ -83,6 +84,9 @@ static struct problem check_sizes(const struct core *core, const struct core_req
 
 static struct problem check(const struct core *core, const struct core_request *r) {
 	struct problem p = { PAWL_OK, NULL, 0 };
+	if (r->op == CORE_NONE || r->op >= CORE_OPS) {
+		return (struct problem){ PAWL_EBADREQUEST, "method", 0 };
+	}
 	if (r->op == CORE_ACQUIRE_ALL) {
 		p.error = group_check(r, &p.field, &p.which);
 	}

@@ -36,9 +36,28 @@ const char *message_name(enum message_kind kind) {
 }
 
 const char *status_name(enum status status) {
-	static const char *const names[STATUS_MAX + 1] = {
-		"ok", "held_self", "parked", "need", "held", "promised", "queued", "stale",
-		"released", "too_long", "clock", "recovering", "epoch", "denied", "full",
-		"barred", "ballot", "contested", "absent", "terms", "later" };
-	return (unsigned)status <= STATUS_MAX ? names[status] : "?";
+	switch (status) {
+	case STATUS_OK: return "ok";
+	case STATUS_HELD_SELF: return "held_self";
+	case STATUS_PARKED: return "parked";
+	case STATUS_NEED: return "need";
+	case STATUS_HELD: return "held";
+	case STATUS_PROMISED: return "promised";
+	case STATUS_QUEUED: return "queued";
+	case STATUS_STALE: return "stale";
+	case STATUS_RELEASED: return "released";
+	case STATUS_TOO_LONG: return "too_long";
+	case STATUS_CLOCK: return "clock";
+	case STATUS_RECOVERING: return "recovering";
+	case STATUS_EPOCH: return "epoch";
+	case STATUS_DENIED: return "denied";
+	case STATUS_FULL: return "full";
+	case STATUS_BARRED: return "barred";
+	case STATUS_BALLOT: return "ballot";
+	case STATUS_CONTESTED: return "contested";
+	case STATUS_ABSENT: return "absent";
+	case STATUS_TERMS: return "terms";
+	case STATUS_LATER: return "later";
+	}
+	return "?";
 }

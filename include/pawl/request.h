@@ -109,7 +109,9 @@ enum pawl_method {
 	/* Asks whether the access rules allow the method whose name is in `to`. It reads key (or,
 	 * with `prefix`, a prefix), terms.priority, `owner` (the identity in question; 0 bytes mean
 	 * the caller's own) and the identity's group ids in `value`. The answer is in `tree`. */
-	PAWL_CAN
+	PAWL_CAN,
+	/* The last method has this number, too. */
+	PAWL_METHOD_LAST = PAWL_CAN
 };
 
 /* One of the keys that are acquired together. */

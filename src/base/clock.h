@@ -79,6 +79,15 @@ static inline span_ns instant_elapsed_short(struct instant now, struct instant t
 	return instant_left_short(then, now);
 }
 
+/* These return whole milliseconds: rounded down, or up. A negative span counts as 0. */
+static inline uint64_t span_ms_down(span_ns span) {
+	return span > 0 ? (uint64_t)(span / SPAN_MS) : 0;
+}
+
+static inline uint64_t span_ms_up(span_ns span) {
+	return span_ms_down(span) + (span > 0 && span % SPAN_MS != 0);
+}
+
 static inline span_ns span_longer(span_ns a, span_ns b) {
 	return a > b ? a : b;
 }

@@ -1,6 +1,6 @@
 /* right.h: the rights that a client can have. Each method of the client protocol needs one of them
- * (src/wire/client/client.h, the table of methods). The file that `[acl] file` names says which
- * client has which (src/rights/rights.h). */
+ * (src/wire/client/client_method.h, the table of methods). The file that `[acl] file` names says
+ * which client has which (src/rights/rights.h). */
 #ifndef PAWL_BASE_RIGHT_H
 #define PAWL_BASE_RIGHT_H
 

@@ -190,8 +190,8 @@ static void hash_kind(uint64_t *h, const struct core *core, const struct op *op)
 	case CORE_GET: case CORE_EXPLAIN:
 		mix(h, op_read(op)->contested_seen);
 		break;
-	case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BINDING: case CORE_CHANGE:
-	case CORE_ASK: case CORE_ACQUIRE_ALL:
+	case CORE_NONE: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BINDING:
+	case CORE_CHANGE: case CORE_ASK: case CORE_ACQUIRE_ALL:
 		break;
 	}
 }

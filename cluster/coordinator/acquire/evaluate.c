@@ -5,16 +5,29 @@
 #define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
 #define OPEN VOTE_BIT(VOTE_ASKED)
 
+/* Returns the error that a refusal of this status ends the attempt with. */
+static int error_of(enum status s) {
+	switch (s) {
+	case STATUS_DENIED: return PAWL_EDENIED;
+	case STATUS_FULL: return PAWL_EFULL;
+	case STATUS_TERMS: return PAWL_EMISMATCH;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG:
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER:
+		return PAWL_ELOST;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_HELD:
+	case STATUS_CONTESTED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RECOVERING:
+	case STATUS_EPOCH: case STATUS_CLOCK:
+		/* Such a vote is not VOTE_REFUSED (vote_of in attempt.c). */
+		break;
+	}
+	CHECK(false);
+	return PAWL_ELOST;
+}
+
 static int final_error(const struct core *core, const struct op *op) {
 	int error = PAWL_OK;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		if (op->votes[i].state == VOTE_REFUSED) {
-			enum status s = op->votes[i].status;
-			error = s == STATUS_DENIED ? PAWL_EDENIED
-				: s == STATUS_FULL ? PAWL_EFULL
-				: s == STATUS_TERMS ? PAWL_EMISMATCH
-				: PAWL_ELOST;
-		}
+		error = op->votes[i].state == VOTE_REFUSED ? error_of(op->votes[i].status) : error;
 	}
 	return error;
 }

@@ -87,7 +87,8 @@ static bool ids_valid(const struct pawl_request *r) {
 }
 
 int request_check(const struct pawl_request *r, const struct request_self *self, size_t *bytes) {
-	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_CAN || !ids_valid(r)) {
+	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_METHOD_LAST ||
+		!ids_valid(r)) {
 		return PAWL_EINVAL;
 	}
 	if (r->expect_seq.data && (r->expect_seq.size != SEQ_BYTES || r->expect.data)) {

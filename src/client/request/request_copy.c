@@ -44,6 +44,8 @@ static const struct row rows[] = {
 	[PAWL_CAN] = { CLIENT_CAN, CORE_GET, CLIENT_HAS_TO },
 };
 
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == PAWL_METHOD_LAST + 1, "one row for each method");
+
 static uint64_t if_named(bool named, uint64_t bit) {
 	return named ? bit : 0;
 }
@@ -314,6 +316,8 @@ int request_copy_new(const struct allocator *alloc, const struct pawl_request *r
 	struct request_self shown = self_of(request, self);
 	size_t bytes, behind;
 	int error = request_check(request, &shown, &bytes);
+	/* A method without a row is refused. */
+	error = !error && rows[request->method].op == CORE_NONE ? PAWL_EINVAL : error;
 	error = error ? error : size_behind(request, &behind);
 	if (error) {
 		return error;

@@ -89,22 +89,14 @@ static struct id128 field_take_id(struct unpack *u) {
 	return id;
 }
 
-static uint64_t field_be(const uint8_t *p, unsigned bytes) {
-	uint64_t value = 0;
-	for (unsigned i = 0; i < bytes; i++) {
-		value = value << 8 | p[i];
-	}
-	return value;
-}
-
 static struct ballot field_take_ballot(struct unpack *u) {
 	struct slice s = unpack_bytes(u, CLIENT_VALUE_SEQ_BYTES);
 	if (s.size != CLIENT_VALUE_SEQ_BYTES) {
 		u->bad = true;
 		return (struct ballot){ 0 };
 	}
-	return (struct ballot){ field_be(s.data, 8), field_be(s.data + 8, 8),
-		(uint32_t)field_be(s.data + 16, 4) };
+	return (struct ballot){ unpack_be(s.data, 8), unpack_be(s.data + 8, 8),
+		(uint32_t)unpack_be(s.data + 16, 4) };
 }
 
 static struct client_position field_take_position(struct unpack *u) {
@@ -113,7 +105,7 @@ static struct client_position field_take_position(struct unpack *u) {
 		u->bad = true;
 		return (struct client_position){ 0 };
 	}
-	return (struct client_position){ field_be(s.data, 8), field_be(s.data + 8, 8) };
+	return (struct client_position){ unpack_be(s.data, 8), unpack_be(s.data + 8, 8) };
 }
 
 /* A mode that only a later version knows counts as exclusive, because it may exclude everything. */

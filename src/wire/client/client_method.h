@@ -58,8 +58,8 @@ bool client_method_changes(enum client_method method);
 
 /* Returns true and sets *out if the core serves the method: *out is the operation to ask it for.
  * For `acquire` this is CORE_ACQUIRE, even if the request turns out to be a CORE_ACQUIRE_ALL.
- * Returns false if the node serves the method without the core. A method that the node does not
- * serve either would reach the core as CORE_ACQUIRE, which is 0. */
+ * Returns false if the node serves the method without the core, which refuses a request that is
+ * left at CORE_NONE. */
 bool client_method_op(enum client_method method, enum core_op *out);
 
 /* The most locks that one `extend` with `locks` may name. */

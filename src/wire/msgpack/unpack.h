@@ -120,6 +120,16 @@ uint32_t unpack_array(struct unpack *u);
  * left. */
 uint32_t unpack_map(struct unpack *u);
 
+/* Reads a number whose highest byte comes first, out of bytes that are not MessagePack themselves
+ * (pack_put_be). */
+static inline uint64_t unpack_be(const uint8_t *p, unsigned bytes) {
+	uint64_t value = 0;
+	for (unsigned i = 0; i < bytes; i++) {
+		value = value << 8 | p[i];
+	}
+	return value;
+}
+
 /* Takes one object, whose containers are nested at most UNPACK_DEPTH_MAX deep. */
 void unpack_skip(struct unpack *u);
 #define UNPACK_DEPTH_MAX 16

@@ -217,6 +217,7 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 				r->entry.value_seq);
 		}
 		break;
+	case CORE_NONE:
 	case CORE_RELEASE:
 	case CORE_LIST:
 	case CORE_WAIT:

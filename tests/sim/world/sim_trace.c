@@ -119,9 +119,9 @@ void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t l
 }
 
 const char *sim_op_name(enum core_op op) {
-	static const char *const names[] = { "acquire", "extend", "update", "release", "get",
-		"list", "wait", "waiters", "break", "binding", "change", "downgrade", "transfer",
-		"ask", "explain", "acquire_all" };
+	static const char *const names[] = { "none", "acquire", "extend", "update", "release",
+		"get", "list", "wait", "waiters", "break", "binding", "change", "downgrade",
+		"transfer", "ask", "explain", "acquire_all" };
 	return names[op];
 }
 

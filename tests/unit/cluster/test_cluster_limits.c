@@ -57,8 +57,8 @@ static void a_lease_across_a_bound_of_a_second_is_extended_in_steps(void **state
 static void a_bad_request_names_its_field_and_changes_nothing(void **state) {
 	struct stage *s = *state;
 	static uint8_t big[VALUE_MAX_HARD + 1];
-	struct { struct core_request r; int error; const char *field; } rows[8];
-	for (int i = 0; i < 8; i++) {
+	struct { struct core_request r; int error; const char *field; } rows[9];
+	for (int i = 0; i < 9; i++) {
 		rows[i].r = stage_acquire("k", stage_lock(1), LEASE, 0);
 		rows[i].error = PAWL_ETOOLARGE;
 	}
@@ -72,7 +72,8 @@ static void a_bad_request_names_its_field_and_changes_nothing(void **state) {
 	rows[6].r.token = TOKEN_MAX + 1, rows[6].field = "token", rows[6].error = PAWL_EBADREQUEST;
 	rows[7].r.op = CORE_LIST, rows[7].r.limit = 1001, rows[7].field = "limit",
 		rows[7].error = PAWL_EBADREQUEST;
-	for (int i = 0; i < 8; i++) {
+	rows[8].r.op = CORE_NONE, rows[8].field = "method", rows[8].error = PAWL_EBADREQUEST;
+	for (int i = 0; i < 9; i++) {
 		assert_int_equal(stage_do(s, 0, rows[i].r), rows[i].error);
 		assert_string_equal(stage_last(s)->r.field, rows[i].field);
 	}

@@ -379,8 +379,18 @@ static void packets_are_found_one_after_the_other(void **state) {
 		&need), PEER_SCAN_GARBAGE);
 }
 
+/* STATUS_MAX is the greatest one: a status behind it would be refused on arrival. */
+static void every_status_has_a_name(void **state) {
+	(void)state;
+	for (unsigned s = 0; s <= STATUS_MAX; s++) {
+		assert_string_not_equal(status_name((enum status)s), "?");
+	}
+	assert_string_equal(status_name((enum status)(STATUS_MAX + 1)), "?");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_status_has_a_name),
 		cmocka_unit_test_setup_teardown(every_kind_comes_back_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_hold_any_number_of_messages, setup,
 			teardown),

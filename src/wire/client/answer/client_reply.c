@@ -30,14 +30,6 @@ void client_reply_put_text(struct pack *k, struct pack_open *map, const char *ke
 	pack_text(k, value);
 }
 
-uint64_t client_reply_ms_down(span_ns span) {
-	return span > 0 ? (uint64_t)(span / SPAN_MS) : 0;
-}
-
-uint64_t client_reply_ms_up(span_ns span) {
-	return span > 0 ? (uint64_t)(span / SPAN_MS) + (span % SPAN_MS != 0) : 0;
-}
-
 void client_reply_put_lock_id(struct pack *k, struct pack_open *map, struct id128 id) {
 	char digits[CLIENT_LOCK_ID_DIGITS];
 	client_lock_id_format(id, digits);
@@ -203,9 +195,9 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 			~(uint32_t)(CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ));
 		client_reply_put_entry(k, &map, &entry);
 	} else if (reply->error == PAWL_ETOOLONG) {
-		client_reply_put_uint(k, &map, "limit_ms", client_reply_ms_down(reply->limit));
+		client_reply_put_uint(k, &map, "limit_ms", span_ms_down(reply->limit));
 	} else if (reply_is_about(reply, PAWL_EBADREQUEST, "lease_ms")) {
-		client_reply_put_uint(k, &map, "limit_ms", client_reply_ms_up(reply->limit));
+		client_reply_put_uint(k, &map, "limit_ms", span_ms_up(reply->limit));
 	}
 	pack_map_close(k, &map);
 }
@@ -220,7 +212,7 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal,
 		slice_str(refusal->message ? refusal->message : ""));
 	if (refusal->retry_after > 0) {
 		client_reply_put_uint(&k, &map, "retry_after_ms",
-			client_reply_ms_up(refusal->retry_after));
+			span_ms_up(refusal->retry_after));
 	}
 	pack_map_close(&k, &map);
 	pack_nil(&k);
@@ -241,9 +233,9 @@ static void reply_put_acquired(struct pack *k, struct pack_open *map,
 	client_reply_put_lock_id(k, map, reply->lock_id);
 	client_reply_put_uint(k, map, "token", reply->token);
 	reply_put_mode(k, map, &reply->terms);
-	client_reply_put_uint(k, map, "valid_ms", client_reply_ms_down(reply->valid));
+	client_reply_put_uint(k, map, "valid_ms", span_ms_down(reply->valid));
 	reply_put_counts(k, map, reply->quorum, reply->votes, reply->acks);
-	client_reply_put_uint(k, map, "waited_ms", client_reply_ms_down(reply->waited));
+	client_reply_put_uint(k, map, "waited_ms", span_ms_down(reply->waited));
 }
 
 /* Writes several locks that were acquired together. */
@@ -260,8 +252,8 @@ static void reply_put_group(struct pack *k, struct pack_open *map, const struct 
 		reply_put_mode(k, &item, &got->terms);
 		pack_map_close(k, &item);
 	}
-	client_reply_put_uint(k, map, "valid_ms", client_reply_ms_down(reply->valid));
-	client_reply_put_uint(k, map, "waited_ms", client_reply_ms_down(reply->waited));
+	client_reply_put_uint(k, map, "valid_ms", span_ms_down(reply->valid));
+	client_reply_put_uint(k, map, "waited_ms", span_ms_down(reply->waited));
 }
 
 static void reply_put_value_seq(struct pack *k, struct pack_open *map,
@@ -285,11 +277,14 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
 	switch (reply->op) {
+	case CORE_NONE:
+		/* The core refuses such a request. */
+		break;
 	case CORE_ACQUIRE:
 		reply_put_acquired(k, &map, reply);
 		break;
 	case CORE_EXTEND:
-		client_reply_put_uint(k, &map, "valid_ms", client_reply_ms_down(reply->valid));
+		client_reply_put_uint(k, &map, "valid_ms", span_ms_down(reply->valid));
 		client_reply_put_uint(k, &map, "quorum", reply->quorum);
 		client_reply_put_uint(k, &map, "acks", reply->acks);
 		client_reply_put_uint(k, &map, "token", reply->token);

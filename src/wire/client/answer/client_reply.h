@@ -16,9 +16,6 @@ void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *ke
 void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
 	const char *value);
 void client_reply_put_lock_id(struct pack *k, struct pack_open *map, struct id128 id);
-/* Return the duration in milliseconds, rounded down or up; 0 if it is negative. */
-uint64_t client_reply_ms_down(span_ns span);
-uint64_t client_reply_ms_up(span_ns span);
 
 /* Makes the entry that clients are told of a holder. `without` has the bits of enum
  * client_entry_has for what is left out. */

@@ -17,7 +17,7 @@ static void reply_put_viewpoint(struct pack *k, struct pack_open *map,
 	client_reply_put_text(k, map, "role", reply->replica ? "replica" : context->role);
 	pack_key(k, map, "age_ms");
 	if ((reply->replica || context->replica) && age < SPAN_MAX) {
-		pack_uint(k, client_reply_ms_up(age));
+		pack_uint(k, span_ms_up(age));
 	} else {
 		pack_nil(k);
 	}
@@ -164,7 +164,7 @@ static void reply_put_waiter(struct pack *k, const struct core_waiter *w,
 	}
 	pack_key(k, &item, "owner");
 	pack_bin(k, w->owner);
-	client_reply_put_uint(k, &item, "since_ms", client_reply_ms_down(w->since));
+	client_reply_put_uint(k, &item, "since_ms", span_ms_down(w->since));
 	client_reply_put_text(k, &item, "node", reply_node_name(context, w->node));
 	pack_key(k, &item, "priority");
 	pack_int(k, w->terms.priority);
@@ -218,7 +218,7 @@ static void reply_put_record(struct pack *k, const struct core_saying *saying) {
 
 static void reply_put_promise(struct pack *k, const struct core_entry *promise) {
 	struct pack_open map = pack_map_open(k);
-	client_reply_put_uint(k, &map, "left_ms", client_reply_ms_up(promise->remaining));
+	client_reply_put_uint(k, &map, "left_ms", span_ms_up(promise->remaining));
 	if (promise->show_lock_id) {
 		client_reply_put_lock_id(k, &map, promise->lock_id);
 	}

@@ -31,10 +31,6 @@ void client_response_take_entry(struct unpack *u, void *item) {
 	response_take_fields(u, &set, &keys);
 }
 
-#define WAITER_MODE(name, member, type) \
-	{ name, type, offsetof(struct client_waiter, mode.member), 0 }
-#define WAITER_LABEL(name, member, type) \
-	{ name, type, offsetof(struct client_waiter, label.member), 0 }
 static void response_take_waiter(struct unpack *u, void *item) {
 	struct client_waiter *waiter = item;
 	static const struct client_field fields[] = {

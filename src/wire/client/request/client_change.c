@@ -213,7 +213,7 @@ static void change_put_nodes(struct pack *k, const struct core_change *c, bool m
 }
 
 static void change_put_ms(struct pack *k, span_ns span) {
-	pack_uint(k, span > 0 ? (uint64_t)(span / SPAN_MS) : 0);
+	pack_uint(k, span_ms_down(span));
 }
 
 void client_change_put(struct pack *k, const struct core_change *c, uint64_t param) {

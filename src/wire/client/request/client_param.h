@@ -9,6 +9,7 @@
 /* An item of the `locks` of an extend, and one of the `locks` of an acquire, count as methods of
  * their own. */
 enum { CLIENT_PARAM_LOCK = CLIENT_METHODS, CLIENT_PARAM_GROUP, CLIENT_PARAM_SETS };
+_Static_assert(CLIENT_PARAM_SETS <= 32, "client_param_rule.methods has a bit for each");
 
 /* Reads a value into r. Returns NULL, or a text that says what is wrong with the value, and what to
  * do. *error is PAWL_EBADREQUEST before, and the reader may set it to PAWL_ETOOLARGE. If the bytes
@@ -36,8 +37,7 @@ struct client_param_rule {
 	size_t size;
 	/* CLIENT_HAS_.... */
 	uint64_t bit;
-	/* The methods that take the parameter, one bit for each; so CLIENT_PARAM_SETS is at most
-	 * 32. */
+	/* The methods that take the parameter, one bit for each. */
 	uint32_t methods;
 	/* The reader; NULL for a list of locks or nodes. */
 	client_param_take *take;

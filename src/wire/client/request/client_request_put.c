@@ -6,14 +6,6 @@
 #include "client_terms.h"
 #include "pack.h"
 
-static uint64_t request_ms_up(span_ns span) {
-	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
-}
-
-static uint64_t request_ms_down(span_ns span) {
-	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS);
-}
-
 static void request_put_lock_id(struct pack *k, struct id128 id) {
 	pack_bin(k, slice_of(id.b, sizeof id.b));
 }
@@ -35,7 +27,7 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 		pack_text(k, "lock_id");
 		request_put_lock_id(k, lock->lock_id);
 		pack_text(k, "lease_ms");
-		pack_uint(k, request_ms_down(lock->lease));
+		pack_uint(k, span_ms_down(lock->lease));
 		if (lock->token) {
 			pack_text(k, "token");
 			pack_uint(k, lock->token);
@@ -76,10 +68,10 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 		pack_bin(k, core->key);
 		return;
 	case CLIENT_HAS_LEASE:
-		pack_uint(k, request_ms_down(core->lease));
+		pack_uint(k, span_ms_down(core->lease));
 		return;
 	case CLIENT_HAS_WAIT:
-		pack_uint(k, request_ms_up(core->wait));
+		pack_uint(k, span_ms_up(core->wait));
 		return;
 	case CLIENT_HAS_OWNER:
 		pack_bin(k, core->owner);

@@ -103,21 +103,13 @@ const char *client_take_value(struct unpack *u, struct client_request *r, int *e
 	return take_value_bytes(u, &r->core.value, error);
 }
 
-static uint64_t param_be(const uint8_t *p, unsigned bytes) {
-	uint64_t value = 0;
-	for (unsigned i = 0; i < bytes; i++) {
-		value = value << 8 | p[i];
-	}
-	return value;
-}
-
 /* Returns true if the bytes may be a value_seq; then the request expects it. */
 static bool take_seq(struct slice s, struct client_request *r) {
 	if (s.size != CLIENT_VALUE_SEQ_BYTES) {
 		return false;
 	}
-	struct ballot b = { param_be(s.data, 8), param_be(s.data + 8, 8),
-		(uint32_t)param_be(s.data + 16, 4) };
+	struct ballot b = { unpack_be(s.data, 8), unpack_be(s.data + 8, 8),
+		(uint32_t)unpack_be(s.data + 16, 4) };
 	if (b.clock > TOKEN_MAX) {
 		return false;
 	}
@@ -229,6 +221,6 @@ const char *client_take_from(struct unpack *u, struct client_request *r, int *er
 	if (client_take_bytes(u, SIZE_MAX, NULL, &s, error) || s.size != CLIENT_POSITION_BYTES) {
 		return "must be a position as it was answered (16 bytes, bin)";
 	}
-	r->from = (struct client_position){ param_be(s.data, 8), param_be(s.data + 8, 8) };
+	r->from = (struct client_position){ unpack_be(s.data, 8), unpack_be(s.data + 8, 8) };
 	return NULL;
 }

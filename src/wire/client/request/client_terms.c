@@ -153,10 +153,6 @@ static void terms_put_mode(struct pack *k, uint16_t of) {
 	pack_text(k, of == SHARE_SHARED ? "shared" : "exclusive");
 }
 
-static uint64_t terms_ms_up(span_ns span) {
-	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
-}
-
 void client_terms_put(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct terms *terms = &r->core.terms;
 	if (param == CLIENT_HAS_MODE) {
@@ -170,7 +166,7 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 	} else if (param == CLIENT_HAS_PRIORITY) {
 		pack_int(k, terms->priority);
 	} else if (param == CLIENT_HAS_LOCK_DELAY) {
-		pack_uint(k, terms_ms_up(terms->delay));
+		pack_uint(k, span_ms_up(terms->delay));
 	} else if (param == CLIENT_HAS_RELEASE_ON_DISCONNECT) {
 		pack_bool(k, r->release_on_disconnect);
 	} else if (param == CLIENT_HAS_BINDING) {
