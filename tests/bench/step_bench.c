@@ -72,7 +72,7 @@ static void await(struct stage *s, uint64_t id) {
 	CHECK(stage_answer(s, id)->r.error == PAWL_OK);
 }
 
-/* A node that is killed gives back its memory in this very process. This makes glibc sort what was
+/* A node that is killed frees its memory in this very process. This makes glibc sort what was
  * freed now, and not within a later step. */
 static void die(struct stage *s, uint32_t node) {
 	stage_kill(s, node);

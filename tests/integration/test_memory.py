@@ -63,7 +63,7 @@ class Memory(unittest.TestCase):
             try:
                 got = client.call("acquire", key="large/" + source, lease_ms=60000, value=value)
             except Refused as e:
-                # What an earlier test has taken is about to be given back.
+                # The memory that an earlier test has taken is about to be freed.
                 self.assertEqual(e.code, "quota")
         self.addCleanup(self.let_go, source, got["lock_id"])
         return client, got["lock_id"]

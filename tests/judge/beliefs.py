@@ -182,8 +182,8 @@ def pieces(lock, process):
             if at >= end:
                 permits = frozenset()
             moved, named = (op.get("binding") or 0) > named, max(op.get("binding") or 0, named)
-            # docs/client-protocol.md, release_on_disconnect: under the next bond only what is
-            # answered under it counts.
+            # docs/client-protocol.md, release_on_disconnect: under the next session binding only
+            # what is answered under it counts.
             end = until(op) if moved else max(end, until(op))
             token = max(token, op["token"])
             permits |= frozenset(op.get("permits", ()))

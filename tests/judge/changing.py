@@ -55,7 +55,7 @@ async def die(calm, key, done):
 
 
 async def together(calm, keys, done):
-    """Two keys at once, of which the second is not to be had: the first is given back, and somebody
+    """Two keys at once, of which the second is not to be had: the first is rolled back, and somebody
     else comes."""
     blocker, group = (calm.lock(keys[1], lease_ms=LEASE_MS),
                       [calm.lock(key, lease_ms=LEASE_MS) for key in keys])

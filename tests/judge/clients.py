@@ -199,7 +199,7 @@ class Worker(Client):
     async def given_up(self, lock, answer):
         if lock.over or answer.result == "mismatch":
             return
-        # What a failed acquire may have left is given back, as the guide says.
+        # What a failed acquire may have left is released, as the guide says.
         if self.random.random() < 0.8:
             await self.let_go(lock)
         else:

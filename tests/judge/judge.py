@@ -57,7 +57,7 @@ def arguments(text):
 
 
 class Failed(Exception):
-    """Something that must not be, beside what the checker finds."""
+    """Something that must not be, in addition to what the checker finds."""
 
 
 class Judge:

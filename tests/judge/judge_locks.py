@@ -53,12 +53,12 @@ def continuity(run):
                              key=lambda p: p.end, default=piece)
                 if before.end >= piece.begin:
                     continue
-                gap = beliefs.Piece(lock, before.end, piece.begin, before.mode, before.permits,
+                between = beliefs.Piece(lock, before.end, piece.begin, before.mode, before.permits,
                                     piece.token, piece.op)
                 for other in every:
-                    if other.begin >= gap.end:
+                    if other.begin >= between.end:
                         break
-                    if other.begin >= gap.begin and conflict(gap, other):
+                    if other.begin >= between.begin and conflict(between, other):
                         yield ("honest extension", "%s is answered with the token it had, but in "
                                                    "between came %r" % (lock.name(), other),
                                story(run, lock, other.lock))

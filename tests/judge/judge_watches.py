@@ -18,16 +18,16 @@ class Chain:
         self.events = sorted((e for e in run.by_op["event"] if e["chain"] == name),
                              key=lambda e: e["id"])
         self.settled = next((w["invoke"] for w in run.by_op["watched"] if w["chain"] == name), None)
-        self.gaps = [(at, e.get("key")) for at, e in enumerate(self.events)
+        self.missed = [(at, e.get("key")) for at, e in enumerate(self.events)
                      if e["type"] == "overflow"]
         self.by_key = collections.defaultdict(list)  # key: [(place, event)]
         for at, event in enumerate(self.events):
             if "key" in event and event["type"] not in ("asked", "overflow"):
                 self.by_key[event["key"]].append((at, event))
 
-    def gap(self, key, low, high):
+    def missed_between(self, key, low, high):
         """Whether something of the key may be missing between these places."""
-        return any(low < at < high and of in (None, key) for at, of in self.gaps)
+        return any(low < at < high and of in (None, key) for at, of in self.missed)
 
     def about(self, *places):
         """The events around these places, as lines."""
@@ -50,7 +50,7 @@ def in_order(run):
         for key, events in chain.by_key.items():
             present, highest, before = {}, None, -1
             for at, event in events:
-                if chain.gap(key, before, at):
+                if chain.missed_between(key, before, at):
                     present, highest = {}, None
                 before = at
                 if event["type"] in GONE:
@@ -94,7 +94,7 @@ def complete(run):
             until = min(ended(run, chain, first["return"]), left(run, chain))
             if high is not None and until > end and not any(
                     at > low and of in (None, lock.key) and chain.events[at]["invoke"] < end
-                    for at, of in chain.gaps):
+                    for at, of in chain.missed):
                 yield ("watches", "%s came and went with token %d, and the watch at node %s says "
                                   "nothing of it" % (
                     lock.name(), first["token"], chain.watch["node"]),
@@ -122,8 +122,8 @@ def left(run, chain):
 
 
 def healed(run, at):
-    """A gap is told at the latest when links are back that were cut: by the end of the calm that
-    begins next."""
+    """Missed events are reported, at the latest, when the links that were cut are back: by the
+    end of the next calm."""
     return min([end for begin, end in run.calms if begin > at], default=NEVER)
 
 

@@ -29,7 +29,7 @@ class Lock:
         # Until: by the machine's clock, of a client whose clock is true.
         self.token = self.until = 0
         self.bound = None                 # the number of the connection that ends it
-        self.answered_bond = 0            # the greatest one under which an answer counted
+        self.answered_binding = 0         # the greatest one under which an answer counted
         # The client has let it go: no answer makes it believe again.
         self.over = False
         self.released = False             # it was told that it has
@@ -46,15 +46,15 @@ class Lock:
     def told(self):
         return {"key": self.key, "lock_id": self.lock_id}
 
-    def counts_on(self, answer, token, valid_ms, bond=None):
+    def counts_on(self, answer, token, valid_ms, binding=None):
         """Whether the client believes because of this answer: it came in time, the lock was not let
         go meanwhile, and it has not moved on to a later connection than that of the request. When
         it has just moved, earlier answers do not count any more."""
         until = answer.invoke + int(valid_ms * 1000000 / self.client.rate)
-        bond = bond or self.answered_bond
-        if self.over or answer.returned >= until or bond < self.answered_bond:
+        binding = binding or self.answered_binding
+        if self.over or answer.returned >= until or binding < self.answered_binding:
             return False
-        moved, self.answered_bond = bond > self.answered_bond, bond
+        moved, self.answered_binding = binding > self.answered_binding, binding
         self.token = max(token, self.token)
         self.until = until if moved else max(until, self.until)
         return True
@@ -69,30 +69,30 @@ class Lock:
         """Asks for it, for the first time or again."""
         if self.options.get("release_on_disconnect"):
             self.bound = connection.number
-        bond = self.bound
+        binding = self.bound
         answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, key=self.key,
                                        lock_id=self.lock_id, lease_ms=self.lease_ms,
                                        wait_ms=wait_ms, owner=self.owner, value=self.first,
-                                       bond=bond, **self.kind.asked(), **self.options)
+                                       bond=binding, **self.kind.asked(), **self.options)
         believes = (answer.ok and self.counts_on(answer, answer.data["token"],
-                                                 answer.data["valid_ms"], bond))
+                                                 answer.data["valid_ms"], binding))
         self.unanswered |= answer.result == "unknown"
         self.client.examine(answer, "acquire", self)
         self.value = self.first if self.value is None else self.value
         self.write("acquire", answer, believes, **self.kind.told(), lease_ms=self.lease_ms,
                    wait_ms=wait_ms, value=self.first, node=connection.node,
-                   binding=bond, lock_delay_ms=self.options.get("lock_delay_ms"),
+                   binding=binding, lock_delay_ms=self.options.get("lock_delay_ms"),
                    priority=self.options.get("priority"))
         return answer
 
     async def extend(self, connection, kept=True, name_token=True, lease_ms=None):
         """kept: the client keeps the deadline, and drops an answer that comes behind it. Without,
         it forgot how long it may believe."""
-        lease_ms, before, bond = lease_ms or self.lease_ms, self.until, None
+        lease_ms, before, binding = lease_ms or self.lease_ms, self.until, None
         if self.bound and connection.number > self.bound:
-            kept, bond = False, connection.number
+            kept, binding = False, connection.number
         answer = await connection.call("extend", PATIENCE_S, key=self.key, lock_id=self.lock_id,
-                                       lease_ms=lease_ms, bond=bond,
+                                       lease_ms=lease_ms, bond=binding,
                                        token=self.token or None if name_token else None,
                                        deadline_kept=kept)
         self.client.examine(answer, "extend", self, lease_ms)
@@ -101,9 +101,10 @@ class Lock:
         believes = (answer.ok and not late
                     and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"],
                                        connection.number if self.bound else None))
-        if answer.ok and bond:
-            self.bound = bond
-        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept, binding=bond,
+        if answer.ok and binding:
+            self.bound = binding
+        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept,
+                   binding=binding,
                    node=connection.node,
                    named=self.token if name_token else None)
         if answer.result in ("lost", "not_found"):

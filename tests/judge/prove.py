@@ -25,14 +25,14 @@ MUTANTS = [
     ("R1 dropped", {"exclusion"}),
     ("acceptances of fewer than q suffice for a commit", {"exclusion", "protocol"}),
     ("a repeat turns held into promised", {"exclusion", "forgotten"}),
-    ("a start takes up a clock below the ceiling", {"tokens"}),
+    ("a start takes up a clock below its reservation", {"tokens"}),
     ("R4 dropped: a recovering master votes", {"exclusion", "tokens"}),
     ("shared locks do not exclude exclusive ones", {"exclusion"}),
     ("a record lasts for its lease alone", {"lock delay"}),
     ("update without ballots", {"values"}),
     ("home grants out of order", {"order of waiting"}),
     ("a hand-over is a plain release", {"calm", "protocol"}),
-    ("no gap when a link is back", {"watches"}),
+    ("no missed events when a link is back", {"watches"}),
 ]
 
 

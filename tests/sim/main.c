@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
 		print_themes();
 		return 0;
 	}
-	/* Nodes come and go all the time. Their memory is kept, rather than given back to the
+	/* Nodes come and go all the time. Their memory is kept, rather than returned to the
 	 * kernel and faulted in again. */
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);

@@ -170,7 +170,7 @@ static void update(struct contest *c) {
 	send_off(r, &request, on_answered);
 }
 
-/* ---- extending and giving back without the library's lock ---- */
+/* ---- extending and releasing without the library's lock ---- */
 
 static void on_extended(struct pawl_result *take_result, void *arg) {
 	struct request *r = arg;

@@ -80,7 +80,7 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 
 /* Whether `from` is outside as this node sees it: neither a member nor a master of the epoch
  * before, which may still be a source. */
-static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
+static bool is_non_member(const struct checker *c, uint32_t node, uint32_t from) {
 	const struct config *config = core_config(sim_node_core(c->sim, node));
 	bool non_member = config_find_name(config, sim_node_name(c->sim, from)) < 0;
 	for (uint32_t i = 0; i < config->previous_master_count; i++) {
@@ -92,11 +92,12 @@ static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
 
 /* Whether the node remembers the releases in the frame. The frame may have been dropped unread,
  * also in a step that releases something else because the node had stood still for too long. And
- * what a node outside gives back under its name counts as a release that was taken, too, while the
+ * what a node outside rolls back under its name counts as a release that was taken, too, while the
  * others in the same frame are not heard (section 6). */
 static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
 	return c->releases[node] != c->releases_before[node] &&
-		c->stood_still[node] == c->stood_still_before[node] && !is_guest(c, node, from);
+		c->stood_still[node] == c->stood_still_before[node] &&
+		!is_non_member(c, node, from);
 }
 
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {

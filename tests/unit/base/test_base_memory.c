@@ -153,7 +153,7 @@ static void an_arena_needs_no_memory_once_it_is_warm(void **state) {
 	}
 	assert_non_null(arena_take(&a, 1, 1));
 	counter.max = 0;
-	/* A huge block is given back, though. */
+	/* A huge block is returned to the system, though. */
 	assert_non_null(arena_take(&a, (size_t)32 << 20, 8));
 	arena_reset(&a);
 	assert_true(counter.used < (size_t)2 << 20);

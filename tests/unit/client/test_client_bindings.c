@@ -207,7 +207,7 @@ static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void
 	rig_close(&r);
 }
 
-static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **state) {
+static void a_lock_without_a_binding_is_extended_over_whichever_connection(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 }, b = { 0 };
@@ -327,7 +327,7 @@ int main(void) {
 			a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
 		cmocka_unit_test(a_client_may_be_freed_while_a_lock_is_acquired_again),
 		cmocka_unit_test(a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over),
-		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
+		cmocka_unit_test(a_lock_without_a_binding_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
 		cmocka_unit_test(whatever_memory_is_missing_a_bound_lock_is_kept_or_lost),
 		cmocka_unit_test(

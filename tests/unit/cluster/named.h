@@ -1,5 +1,5 @@
 /* named.h: what the tests of a whole cluster's behaviour share: a stage with a cluster of three
- * masters. At the end of a test every byte must have been given back. */
+ * masters. At the end of a test every byte must have been freed. */
 #ifndef PAWL_TESTS_NAMED_H
 #define PAWL_TESTS_NAMED_H
 

@@ -101,7 +101,7 @@ static int setup_auto(void **state) {
 
 /* n6 has lost its files, and none of the nodes that its own file names is there. It takes its place
  * as soon as one of them is, and until then it keeps no operator from making a change. */
-static void a_place_is_given_back_to_nobody_who_cannot_take_it(void **state) {
+static void a_place_is_offered_to_no_node_that_cannot_take_it(void **state) {
 	struct stage *s = *state;
 	must(s, 0, set_of("456"));
 	stage_wait(s, SPAN_S);
@@ -132,7 +132,7 @@ int main(void) {
 			who_cannot_know_the_present_configuration_does_not_become_a_master,
 			setup_five_and_three, named_teardown),
 		MEMBERS_3(a_replica_that_cannot_know_the_present_configuration_is_not_promoted),
-		cmocka_unit_test_setup_teardown(a_place_is_given_back_to_nobody_who_cannot_take_it,
+		cmocka_unit_test_setup_teardown(a_place_is_offered_to_no_node_that_cannot_take_it,
 			setup_auto, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **st
 	assert_int_equal(stage_do(s, 0, r), PAWL_EUNSURE);
 }
 
-static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
+static void a_binding_that_was_given_up_is_as_if_it_had_not_been(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
 	binding(s);
@@ -117,7 +117,7 @@ static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
 }
 
-static void a_release_ends_the_bond(void **state) {
+static void a_release_ends_the_binding(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
 	uint64_t id = binding(s);
@@ -347,7 +347,7 @@ static struct core_change n5_for_n1(void) {
 	return c;
 }
 
-static void a_bond_goes_over_to_other_masters(void **state) {
+static void a_binding_goes_over_to_other_masters(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
 	uint64_t id = binding(s);
@@ -380,8 +380,8 @@ int main(void) {
 		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
 		BONDED(a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node),
 		BONDED(a_lock_that_is_not_bound_lasts_as_long_as_its_lease),
-		BONDED(a_bond_that_was_given_up_is_as_if_it_had_not_been),
-		BONDED(a_release_ends_the_bond),
+		BONDED(a_binding_that_was_given_up_is_as_if_it_had_not_been),
+		BONDED(a_release_ends_the_binding),
 		BONDED(a_node_that_is_back_within_the_grace_time_has_lost_nothing),
 		BONDED(a_node_that_has_started_anew_is_not_the_one_that_held),
 		BONDED(enough_links_keep_a_bound_lock),
@@ -393,7 +393,7 @@ int main(void) {
 		BONDED(a_master_whose_answer_was_lost_may_let_go_as_well),
 		BONDED(who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it),
 		BONDED(who_stood_still_counts_from_before),
-		BONDED(a_bond_goes_over_to_other_masters),
+		BONDED(a_binding_goes_over_to_other_masters),
 		BONDED(new_masters_are_to_confirm_within_the_grace_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

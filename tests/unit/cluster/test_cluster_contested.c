@@ -270,7 +270,7 @@ static void numbers_in_doubt_are_told_to_nobody_who_does_not_name_them(void **st
 	}
 }
 
-static void a_repeat_beside_a_clash_gets_a_number_that_is_in_no_doubt(void **state) {
+static void a_repeat_during_a_clash_gets_a_number_that_is_not_in_doubt(void **state) {
 	struct stage *s = *state;
 	surplus(s, LONG);
 	rejoin(s, 1);
@@ -373,7 +373,7 @@ int main(void) {
 		NAMED(a_clash_closes_only_the_numbers_that_clash),
 		NAMED(numbers_that_nobody_extends_run_out_while_their_lock_is_renewed),
 		NAMED(numbers_in_doubt_are_told_to_nobody_who_does_not_name_them),
-		NAMED(a_repeat_beside_a_clash_gets_a_number_that_is_in_no_doubt),
+		NAMED(a_repeat_during_a_clash_gets_a_number_that_is_not_in_doubt),
 		NAMED(an_extension_says_which_numbers_it_is_for),
 		NAMED(an_extension_that_cannot_know_the_numbers_is_unsure),
 	};

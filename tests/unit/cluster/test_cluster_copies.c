@@ -31,7 +31,7 @@ static void a_lock_that_ended_with_its_node_is_not_extended_after_the_change(voi
 	assert_true(holds(s, 4, "k", stage_lock(2)));
 }
 
-static void what_was_given_back_has_no_token_of_before_after_the_change(void **state) {
+static void what_was_rolled_back_has_no_earlier_token_after_the_change(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	uint64_t id = window(s, "567", 3);
@@ -261,7 +261,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		COPIES(a_lock_that_ended_with_its_connection_is_not_extended_after_the_change),
 		COPIES(a_lock_that_ended_with_its_node_is_not_extended_after_the_change),
-		COPIES(what_was_given_back_has_no_token_of_before_after_the_change),
+		COPIES(what_was_rolled_back_has_no_earlier_token_after_the_change),
 		COPIES(a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change),
 		COPIES(a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change),
 		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),

@@ -2,16 +2,16 @@
  * finds out by counting that it has missed something (docs/protocol.md, section 3, Watching). */
 #include "watched.h"
 
-static void is_gap_of_all(struct stage *s) {
-	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
-	assert_int_equal(gap->key.size, 0);
+static void missed_events_of_all(struct stage *s) {
+	const struct stage_event *missed = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	assert_int_equal(missed->key.size, 0);
 }
 
 /* Events were missed at once, and again when what was under way by then has ended. */
-static void are_gaps_of_all(struct stage *s) {
-	is_gap_of_all(s);
+static void missed_events_of_all_twice(struct stage *s) {
+	missed_events_of_all(s);
 	stage_wait(s, 300 * SPAN_MS);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	nothing_more(s);
 }
 
@@ -22,7 +22,7 @@ static void behind_its_back(struct stage *s) {
 	nothing_more(s);
 }
 
-static void a_link_that_is_back_is_no_gap_where_nothing_was_missed(void **state) {
+static void a_link_that_is_back_reports_nothing_where_nothing_was_missed(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -33,7 +33,7 @@ static void a_link_that_is_back_is_no_gap_where_nothing_was_missed(void **state)
 	nothing_more(s);
 }
 
-static void a_write_that_was_missed_is_a_gap_once_the_link_is_back(void **state) {
+static void a_missed_write_is_reported_once_the_link_is_back(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -44,12 +44,12 @@ static void a_write_that_was_missed_is_a_gap_once_the_link_is_back(void **state)
 	nothing_more(s);
 	stage_cut(s, 0, N3, false);
 	stage_wait(s, SHORT);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	nothing_more(s);
 }
 
 /* The node's new start knows nothing of what the one before granted. */
-static void a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_gap(void **state) {
+static void grants_of_a_node_that_restarted_with_its_link_down_are_missed(void **state) {
 	struct stage *s = *state;
 	behind_its_back(s);
 	stage_kill(s, 0);
@@ -57,21 +57,21 @@ static void a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_ga
 	assert_true(stage_start(s, 0));
 	stage_cut(s, 0, N3, false);
 	stage_wait(s, 500 * SPAN_MS);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
-static void a_node_that_granted_and_died_while_its_link_was_down_is_a_gap(void **state) {
+static void grants_of_a_node_that_died_with_its_link_down_are_missed(void **state) {
 	struct stage *s = *state;
 	behind_its_back(s);
 	stage_kill(s, 0);
 	stage_wait(s, 500 * SPAN_MS);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 	stage_wait(s, SPAN_S);
 	nothing_more(s);
 }
 
 /* n3 has never had a link with this start of n1. */
-static void a_node_that_granted_and_died_before_its_link_was_up_is_a_gap(void **state) {
+static void grants_of_a_node_that_died_before_its_link_was_up_are_missed(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
 	stage_cut(s, 0, N3, true);
@@ -82,10 +82,10 @@ static void a_node_that_granted_and_died_before_its_link_was_up_is_a_gap(void **
 	behind_its_back(s);
 	stage_kill(s, 0);
 	stage_wait(s, 500 * SPAN_MS);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
-static void a_node_that_dies_without_having_granted_behind_its_back_is_no_gap(void **state) {
+static void a_node_that_dies_without_an_unseen_grant_means_no_missed_events(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -114,7 +114,7 @@ static void start_anew(struct stage *s, uint32_t node) {
 }
 
 /* Whoever reads anew when the first events were missed does not find the lock yet. */
-static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_granted(void **state) {
+static void what_was_under_way_when_the_link_was_back_is_reported_once_it_is_granted(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, N3, true);
 	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
@@ -122,7 +122,7 @@ static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_grante
 	stage_settle(s);
 	stage_cut(s, 0, N3, false);
 	stage_wait(s, SHORT);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	assert_false(answered(s, id));
 	stage_cut(s, 0, N3, true);
 	stage_stop(s, 0, 1, MESSAGE_COMMIT, false);
@@ -132,7 +132,7 @@ static void what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_grante
 	stage_cut(s, 0, N3, false);
 	nothing_more(s);
 	stage_wait(s, 300 * SPAN_MS);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	nothing_more(s);
 }
 
@@ -147,7 +147,7 @@ static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **sta
 	nothing_more(s);
 	stage_cut(s, 1, N3, false);
 	stage_wait(s, SPAN_S);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
 /* The node grants nothing between its second start and its third; what is remembered of the first
@@ -161,7 +161,7 @@ static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **sta
 	stage_wait(s, SPAN_S);
 	cut_off(s, false);
 	stage_wait(s, SPAN_S);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
 /* n2 remembers only the later of the two starts, which hid nothing from n3. */
@@ -179,10 +179,10 @@ static void a_start_that_hid_nothing_does_not_hide_the_one_before(void **state) 
 	stage_wait(s, SPAN_S);
 	stage_cut(s, 1, N3, false);
 	stage_wait(s, SPAN_S);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
-static void who_granted_behind_its_back_has_forgotten_and_that_is_a_gap(void **state) {
+static void a_node_that_has_forgotten_its_unseen_grants_means_missed_events(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
 	start_anew(s, 0);
@@ -191,10 +191,10 @@ static void who_granted_behind_its_back_has_forgotten_and_that_is_a_gap(void **s
 	nothing_more(s);
 	cut_off(s, false);
 	stage_wait(s, SPAN_S);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
-static void one_that_starts_anew_after_the_other_is_no_gap(void **state) {
+static void a_node_that_restarts_after_the_other_means_no_missed_events(void **state) {
 	struct stage *s = *state;
 	for (uint32_t node = 0; node < 2; node++) {
 		start_anew(s, node);
@@ -215,7 +215,7 @@ static uint64_t update_held_back(struct stage *s, uint32_t node, const char *val
 }
 
 /* n1 and n2 have both writes. n3 is prepared for the second one when the first one comes to it. */
-static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap(void **state) {
+static void a_write_that_came_after_a_later_ballot_is_told_or_reported_missed(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -236,7 +236,7 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 }
 
 /* n3 is prepared for an update that comes to nothing, and gets "1" in another way. */
-static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state) {
+static void a_refused_write_that_repair_brings_later_is_not_reported_missed(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -261,7 +261,7 @@ static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
 
 /* n4, a replica, coordinates X while its link with n3 is cut, and is removed before the others have
  * said what came from it. */
-static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
+static void what_a_removed_coordinator_granted_is_reported_missed(void **state) {
 	struct stage *s = *state;
 	drain_events(s);
 	stage_cut(s, 3, N3, true);
@@ -272,11 +272,11 @@ static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
 	stage_kill(s, 3);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	stage_wait(s, SPAN_S);
-	are_gaps_of_all(s);
+	missed_events_of_all_twice(s);
 }
 
 /* n3 has adopted the epoch without n4 long before the others, who go on with n4 meanwhile. */
-static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap(void **state) {
+static void what_a_removed_node_granted_to_late_adopters_is_reported_missed(void **state) {
 	struct stage *s = *state;
 	const uint64_t before = epoch_of(s, N3);
 	for (uint32_t other = 0; other < 2; other++) {
@@ -297,28 +297,28 @@ static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap
 	}
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(epoch_of(s, 0), before + 1);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		WATCHED(a_link_that_is_back_is_no_gap_where_nothing_was_missed),
-		WATCHED(a_write_that_was_missed_is_a_gap_once_the_link_is_back),
-		WATCHED(a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_gap),
-		WATCHED(a_node_that_granted_and_died_while_its_link_was_down_is_a_gap),
-		WATCHED(a_node_that_granted_and_died_before_its_link_was_up_is_a_gap),
-		WATCHED(a_node_that_dies_without_having_granted_behind_its_back_is_no_gap),
-		WATCHED(what_was_under_way_when_the_link_was_back_is_a_gap_once_it_is_granted),
+		WATCHED(a_link_that_is_back_reports_nothing_where_nothing_was_missed),
+		WATCHED(a_missed_write_is_reported_once_the_link_is_back),
+		WATCHED(grants_of_a_node_that_restarted_with_its_link_down_are_missed),
+		WATCHED(grants_of_a_node_that_died_with_its_link_down_are_missed),
+		WATCHED(grants_of_a_node_that_died_before_its_link_was_up_are_missed),
+		WATCHED(a_node_that_dies_without_an_unseen_grant_means_no_missed_events),
+		WATCHED(what_was_under_way_when_the_link_was_back_is_reported_once_it_is_granted),
 		WATCHED(what_a_start_before_granted_is_said_to_who_is_linked_late),
 		WATCHED(a_start_that_granted_nothing_does_not_hide_the_one_before),
 		WATCHED(a_start_that_hid_nothing_does_not_hide_the_one_before),
-		WATCHED(who_granted_behind_its_back_has_forgotten_and_that_is_a_gap),
-		WATCHED(one_that_starts_anew_after_the_other_is_no_gap),
-		WATCHED(a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap),
-		WATCHED(a_write_that_was_refused_and_is_taught_later_is_no_gap),
-		WITH_A_REPLICA(what_a_coordinator_that_is_removed_granted_is_a_gap),
+		WATCHED(a_node_that_has_forgotten_its_unseen_grants_means_missed_events),
+		WATCHED(a_node_that_restarts_after_the_other_means_no_missed_events),
+		WATCHED(a_write_that_came_after_a_later_ballot_is_told_or_reported_missed),
+		WATCHED(a_refused_write_that_repair_brings_later_is_not_reported_missed),
+		WITH_A_REPLICA(what_a_removed_coordinator_granted_is_reported_missed),
 		WITH_A_REPLICA(
-			what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap),
+			what_a_removed_node_granted_to_late_adopters_is_reported_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed(void **
 		PAWL_EMISMATCH);
 }
 
-static void who_is_taught_the_lock_afterwards_learns_a_shared_one(void **state) {
+static void a_master_that_is_repaired_afterwards_learns_a_shared_lock(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
 	take(s, 0, "k", stage_lock(1));
@@ -220,7 +220,7 @@ int main(void) {
 		NAMED(a_master_that_missed_it_is_told_again),
 		NAMED(a_master_that_missed_it_learns_it_from_the_others),
 		NAMED(a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed),
-		NAMED(who_is_taught_the_lock_afterwards_learns_a_shared_one),
+		NAMED(a_master_that_is_repaired_afterwards_learns_a_shared_lock),
 		NAMED(a_key_stays_closed_for_its_lock_delay_after_a_loss),
 		NAMED(who_waits_for_free_waits_for_the_end_of_the_delay),
 		NAMED(a_release_opens_the_key_at_once),

@@ -53,7 +53,7 @@ static void whoever_acquires_is_told_of_with_owner_value_and_token(void **state)
 	BORDER(1);
 }
 
-static void an_extension_is_no_news(void **state) {
+static void an_extension_is_no_event(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	forget_events(s);
@@ -61,7 +61,7 @@ static void an_extension_is_no_news(void **state) {
 	BORDER(0);
 }
 
-static void a_record_that_an_extension_brings_is_news(void **state) {
+static void a_record_that_an_extension_brings_is_an_event(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
 	take_as(s, "k", 1, "me", "v");
@@ -199,7 +199,7 @@ static void a_replica_tells_the_same_as_its_master(void **state) {
 	BORDER(REPLICA);
 }
 
-static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
+static void a_replica_that_follows_again_reports_missed_events(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	forget_events(s);
@@ -212,7 +212,7 @@ static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 }
 
 /* The links stay, and the feed goes on where it was. */
-static void a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap(void **state) {
+static void a_replica_that_left_for_another_epoch_reports_missed_events(void **state) {
 	struct stage *s = *state;
 	uint64_t before = snapshots(s);
 	must(s, 0, max_lease_of(9 * SPAN_S));
@@ -224,7 +224,7 @@ static void a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap(void **
 
 /* ---- missed events ---- */
 
-static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
+static void a_link_that_was_lost_means_missed_events_once_it_is_back(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, 2, true);
 	take_as(s, "k", 1, "me", "v");
@@ -274,7 +274,7 @@ static void a_commit_that_comes_after_its_release_is_told_of(void **state) {
 	BORDER(2);
 }
 
-static void a_node_that_has_started_anew_makes_no_gap_for_the_others(void **state) {
+static void a_node_that_restarted_means_no_missed_events_for_the_others(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
 	stage_wait(s, SHORT);
@@ -284,7 +284,7 @@ static void a_node_that_has_started_anew_makes_no_gap_for_the_others(void **stat
 	BORDER(2);
 }
 
-static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
+static void a_master_that_has_caught_up_reports_missed_events(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 1);
 	assert_true(stage_start(s, 1));
@@ -293,7 +293,7 @@ static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
 	watch_event_is(s, 1, WATCH_EVENT_MISSED, no_lock);
 }
 
-static void news_is_held_back_as_long_as_an_answer(void **state) {
+static void an_event_is_held_back_as_long_as_an_answer(void **state) {
 	struct stage *s = *state;
 	/* The clock of n2 is going to be above its clock reservation on disk. */
 	s->nodes[1].disk_held = true;
@@ -309,7 +309,7 @@ static void news_is_held_back_as_long_as_an_answer(void **state) {
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 }
 
-static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
+static void what_cannot_be_kept_until_it_may_leave_is_reported_missed(void **state) {
 	struct stage *s = *state;
 	static uint8_t value[VALUE_MAX_DEFAULT];
 	char name[16];
@@ -329,15 +329,15 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 	stage_flush(s, 1);
 	stage_settle(s);
 	const struct stage_event *n, *last = NULL;
-	uint32_t gaps = 0;
+	uint32_t missed = 0;
 	while ((n = stage_next_event(s, 1)) != NULL) {
-		gaps += n->event.kind == WATCH_EVENT_MISSED;
+		missed += n->event.kind == WATCH_EVENT_MISSED;
 		last = n;
 	}
 	assert_non_null(last);
 	/* The missed events are told after what was kept, and once. */
 	assert_int_equal(last->event.kind, WATCH_EVENT_MISSED);
-	assert_int_equal(gaps, 1);
+	assert_int_equal(missed, 1);
 	take_as(s, "k", 1, "me", "v");
 	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 }
@@ -346,8 +346,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED_EVERYWHERE(nothing_is_told_before_somebody_wants_it),
 		WATCHED_EVERYWHERE(whoever_acquires_is_told_of_with_owner_value_and_token),
-		WATCHED_EVERYWHERE(an_extension_is_no_news),
-		WATCHED_EVERYWHERE(a_record_that_an_extension_brings_is_news),
+		WATCHED_EVERYWHERE(an_extension_is_no_event),
+		WATCHED_EVERYWHERE(a_record_that_an_extension_brings_is_an_event),
 		WATCHED_EVERYWHERE(an_acquisition_that_came_before_the_release_is_not_missed),
 		WATCHED_EVERYWHERE(every_write_of_the_value_is_told_of_in_order),
 		WATCHED_EVERYWHERE(a_release_is_told_of_once),
@@ -356,15 +356,15 @@ int main(void) {
 		WATCHED_EVERYWHERE(a_break_by_force_is_told_of_as_lost),
 		WATCHED_EVERYWHERE(what_ends_with_its_node_is_told_of_as_lost),
 		WATCHED_EVERYWHERE(a_replica_tells_the_same_as_its_master),
-		WATCHED_EVERYWHERE(a_replica_that_follows_again_tells_of_a_gap),
-		WATCHED_EVERYWHERE(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
-		WATCHED_EVERYWHERE(a_link_that_was_lost_is_a_gap_once_it_is_back),
+		WATCHED_EVERYWHERE(a_replica_that_follows_again_reports_missed_events),
+		WATCHED_EVERYWHERE(a_replica_that_left_for_another_epoch_reports_missed_events),
+		WATCHED_EVERYWHERE(a_link_that_was_lost_means_missed_events_once_it_is_back),
 		WATCHED_EVERYWHERE(a_master_that_hears_of_an_end_late_tells_what_came_meanwhile),
 		WATCHED_EVERYWHERE(a_commit_that_comes_after_its_release_is_told_of),
-		WATCHED_EVERYWHERE(a_node_that_has_started_anew_makes_no_gap_for_the_others),
-		WATCHED_EVERYWHERE(a_master_that_has_caught_up_tells_of_a_gap),
-		WATCHED_EVERYWHERE(news_is_held_back_as_long_as_an_answer),
-		WATCHED_EVERYWHERE(what_cannot_be_kept_until_it_may_leave_is_a_gap),
+		WATCHED_EVERYWHERE(a_node_that_restarted_means_no_missed_events_for_the_others),
+		WATCHED_EVERYWHERE(a_master_that_has_caught_up_reports_missed_events),
+		WATCHED_EVERYWHERE(an_event_is_held_back_as_long_as_an_answer),
+		WATCHED_EVERYWHERE(what_cannot_be_kept_until_it_may_leave_is_reported_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

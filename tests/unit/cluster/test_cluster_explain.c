@@ -32,7 +32,7 @@ static void every_master_says_what_it_has(void **state) {
 	}
 }
 
-static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void **state) {
+static void requests_that_wait_are_parked_behind_the_holder_and_counted_at_home(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	wait_for(s, 1, "k", stage_lock(2));
@@ -282,7 +282,7 @@ static void what_one_master_leaves_out_is_no_holder(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(every_master_says_what_it_has),
-		NAMED(those_who_wait_are_kept_behind_the_holder_and_counted_at_home),
+		NAMED(requests_that_wait_are_parked_behind_the_holder_and_counted_at_home),
 		NAMED(a_promise_is_told),
 		NAMED(a_silent_master_is_shown_as_silent),
 		NAMED(a_barred_record_is_told),

@@ -73,7 +73,7 @@ static void a_snapshot_replaces_so_that_what_was_released_meanwhile_is_gone(void
 	assert_int_equal(stage_status(s, REPLICA).held, 30);
 }
 
-static void a_gap_is_noticed_and_ends_in_a_snapshot(void **state) {
+static void a_missing_entry_is_noticed_and_ends_in_a_snapshot(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	uint64_t before = snapshots(s), position = stage_status(s, REPLICA).position;
@@ -324,7 +324,7 @@ int main(void) {
 			named_teardown),
 		REPLICAS(a_master_that_started_anew_has_another_log),
 		REPLICAS(a_snapshot_replaces_so_that_what_was_released_meanwhile_is_gone),
-		REPLICAS(a_gap_is_noticed_and_ends_in_a_snapshot),
+		REPLICAS(a_missing_entry_is_noticed_and_ends_in_a_snapshot),
 		REPLICAS(a_long_snapshot_lets_the_log_pass_between_its_pieces),
 		REPLICAS(what_arrives_from_a_feed_that_was_left_is_dropped),
 		REPLICAS(its_age_is_that_of_the_first_entry_left_out),

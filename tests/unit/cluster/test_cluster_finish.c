@@ -18,7 +18,7 @@ static void acquire_as(struct stage *s, const char *key, uint8_t lock, uint16_t 
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 
-static void end_bond(struct stage *s, const char *key, uint8_t lock) {
+static void end_binding(struct stage *s, const char *key, uint8_t lock) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
 	r.binding = 1;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
@@ -54,11 +54,11 @@ static int setup_unfinished(void **state) {
 	for (uint8_t i = 0; i < PAIRS; i++) {
 		acquire_as(s, name('p', i), (uint8_t)(100 + i), SHARE_SHARED, 1);
 		acquire_as(s, name('p', i), (uint8_t)(150 + i), SHARE_SHARED, 0);
-		end_bond(s, name('p', i), (uint8_t)(100 + i));
+		end_binding(s, name('p', i), (uint8_t)(100 + i));
 	}
 	for (uint8_t i = 0; i < ALONE; i++) {
 		acquire_as(s, name('a', i), (uint8_t)(200 + i), SHARE_EXCLUSIVE, 1);
-		end_bond(s, name('a', i), (uint8_t)(200 + i));
+		end_binding(s, name('a', i), (uint8_t)(200 + i));
 	}
 	stage_kill(s, 0);
 	stage_settle(s);

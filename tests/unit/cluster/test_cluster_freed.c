@@ -27,7 +27,7 @@ static void what_only_a_try_that_broke_off_has_brought_is_dropped(void **state) 
 	assert_int_equal(stage_count(s, COUNT_merge_dropped), 3);
 }
 
-static void what_was_given_back_before_the_decree_is_free_after_it(void **state) {
+static void what_was_rolled_back_before_the_decree_is_free_after_it(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	uint64_t id = window(s, "567", 3);
@@ -74,7 +74,7 @@ static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 
 /* X's commit for a permit reaches n1 alone and is rolled back. Y is given the number, and X another
  * one. The copies know the same. */
-static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it(void **state) {
+static void permits_that_were_rolled_back_before_the_decree_are_no_clash_after_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = window(s, "567", 3);
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
@@ -108,7 +108,7 @@ static void what_ended_with_a_connection_keeps_its_delay_and_no_more(void **stat
 }
 
 /* n1 goes on as a master, and is the node that asks. */
-static void a_group_that_began_before_the_change_gives_back_after_it(void **state) {
+static void a_group_that_began_before_the_change_rolls_back_after_it(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	ask_both(s, 0, 1, 2, WAIT);
@@ -126,7 +126,7 @@ static void a_group_that_began_before_the_change_gives_back_after_it(void **stat
 
 /* The same request was granted through another node meanwhile, and the copies know that it rests on
  * both. */
-static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **state) {
+static void what_a_repeat_was_granted_is_not_rolled_back_after_the_change(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	ask_both(s, 0, 1, 2, WAIT);
@@ -143,13 +143,13 @@ static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		COPIES(what_only_a_try_that_broke_off_has_brought_is_dropped),
-		COPIES(what_was_given_back_before_the_decree_is_free_after_it),
+		COPIES(what_was_rolled_back_before_the_decree_is_free_after_it),
 		COPIES(what_ended_with_a_connection_before_the_decree_is_free_after_it),
 		COPIES(what_was_bound_ends_when_its_masters_vote_again),
-		COPIES(permits_that_were_given_back_before_the_decree_are_no_clash_after_it),
+		COPIES(permits_that_were_rolled_back_before_the_decree_are_no_clash_after_it),
 		COPIES(what_ended_with_a_connection_keeps_its_delay_and_no_more),
-		COPIES(a_group_that_began_before_the_change_gives_back_after_it),
-		COPIES(what_a_repeat_was_granted_is_not_given_back_after_the_change),
+		COPIES(a_group_that_began_before_the_change_rolls_back_after_it),
+		COPIES(what_a_repeat_was_granted_is_not_rolled_back_after_the_change),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

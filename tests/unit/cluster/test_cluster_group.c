@@ -46,7 +46,7 @@ static void one_that_is_held_refuses_them_all(void **state) {
 	take(s, 2, "c", stage_lock(12));
 }
 
-static void a_wait_that_is_over_gives_back_what_was_had(void **state) {
+static void a_wait_that_is_over_rolls_back_what_was_had(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
@@ -132,7 +132,7 @@ static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **s
 
 /* The first node learns late that its client is gone. The same request has been granted
  * elsewhere. */
-static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) {
+static void what_a_repeat_was_granted_elsewhere_is_not_rolled_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
@@ -158,7 +158,7 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 
 /* The other masters have not heard of the rollback yet, and report that a quorum has what is rolled
  * back here. */
-static void what_was_given_back_is_not_learned_again(void **state) {
+static void what_was_rolled_back_is_not_learned_again(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	uint64_t token, noted;
@@ -179,7 +179,7 @@ static void what_was_given_back_is_not_learned_again(void **state) {
 }
 
 /* The same holds where only an extension has reached the master that rolls back. */
-static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
+static void what_was_extended_for_a_repeat_is_not_rolled_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	uint64_t token, noted;
@@ -227,7 +227,7 @@ static void a_repeat_elsewhere_after_a_lost_answer_has_them_again(void **state) 
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
-static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock,
+static void release_binding(struct stage *s, uint32_t node, const char *key, struct id128 lock,
 	uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, lock);
 	r.binding = binding;
@@ -250,10 +250,10 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 	stage_wait(s, 10 * SPAN_MS);
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
 	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
-	release_bond(s, 0, "a", stage_lock(1), 1);
-	release_bond(s, 0, "b", stage_lock(2), 1);
+	release_binding(s, 0, "a", stage_lock(1), 1);
+	release_binding(s, 0, "b", stage_lock(2), 1);
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
-	release_bond(s, 0, "a", stage_lock(1), 2);
+	release_binding(s, 0, "a", stage_lock(1), 2);
 	assert_false(holds(s, 2, "a", stage_lock(1)));
 }
 
@@ -277,7 +277,7 @@ static void one_ends_with_the_newest_connection_that_asked(void **state) {
 		stage_wait(s, 10 * SPAN_MS);
 		assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
 		assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
-		release_bond(s, 0, key, stage_lock(i), 1);
+		release_binding(s, 0, key, stage_lock(i), 1);
 		assert_true(holds(s, 2, key, stage_lock(i)));
 	}
 }
@@ -350,7 +350,7 @@ static void permits_and_whole_keys_are_had_together(void **state) {
 	take(s, 2, "d", stage_lock(9));
 }
 
-static void a_drain_answers_and_gives_back(void **state) {
+static void a_drain_answers_and_rolls_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
@@ -403,14 +403,14 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(all_keys_are_had_with_one_deadline),
 		NAMED(one_that_is_held_refuses_them_all),
-		NAMED(a_wait_that_is_over_gives_back_what_was_had),
+		NAMED(a_wait_that_is_over_rolls_back_what_was_had),
 		NAMED(the_earlier_ones_are_kept_while_it_waits_for_the_later),
 		NAMED(two_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other),
 		NAMED(a_client_that_is_gone_leaves_nothing_behind),
 		NAMED(a_client_that_is_gone_during_a_commit_leaves_nothing_behind),
-		NAMED(what_a_repeat_was_granted_elsewhere_is_not_given_back),
-		NAMED(what_was_given_back_is_not_learned_again),
-		NAMED(what_was_extended_for_a_repeat_is_not_given_back),
+		NAMED(what_a_repeat_was_granted_elsewhere_is_not_rolled_back),
+		NAMED(what_was_rolled_back_is_not_learned_again),
+		NAMED(what_was_extended_for_a_repeat_is_not_rolled_back),
 		NAMED(a_repeat_at_the_same_node_joins),
 		NAMED(a_repeat_elsewhere_after_a_lost_answer_has_them_again),
 		NAMED(all_end_with_the_newest_connection_that_asked),
@@ -420,7 +420,7 @@ int main(void) {
 		NAMED(requests_that_make_no_sense_are_refused),
 		NAMED(readers_share_one_of_the_keys),
 		NAMED(permits_and_whole_keys_are_had_together),
-		NAMED(a_drain_answers_and_gives_back),
+		NAMED(a_drain_answers_and_rolls_back),
 		NAMED(lock_delay_is_asked_for_all),
 		cmocka_unit_test_setup_teardown(a_request_for_several_keys_is_one_that_waits,
 			small_setup, named_teardown),

@@ -138,7 +138,7 @@ static void who_was_recovering_when_it_adopted_has_forgotten(void **state) {
 	assert_int_equal(stage_count(s, COUNT_source_remembers), 3);
 }
 
-static void the_clock_of_a_source_that_has_forgotten_is_its_ceiling(void **state) {
+static void the_clock_of_a_source_that_has_forgotten_is_its_reservation(void **state) {
 	struct stage *s = *state;
 	begin(s);
 	uint64_t ceiling = s->nodes[1].disk.ceiling;
@@ -158,7 +158,7 @@ static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_
 
 /* n2 adopts the epoch and forgets while n1 and n3 go on granting. What they granted ends later than
  * the wait for n2. */
-static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
+static void a_source_that_has_forgotten_counts_as_having_noted_its_reservation(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i += 2) {
 		lose_choices(s, i, true);
@@ -390,8 +390,8 @@ int main(void) {
 		MEMBERS_3(who_has_not_adopted_the_epoch_is_no_source),
 		MEMBERS_3(who_restarted_after_adopting_counts_when_the_longest_lease_is_over),
 		MEMBERS_3(who_was_recovering_when_it_adopted_has_forgotten),
-		MEMBERS_3(the_clock_of_a_source_that_has_forgotten_is_its_ceiling),
-		MEMBERS_3(who_has_forgotten_counts_as_having_noted_its_ceiling),
+		MEMBERS_3(the_clock_of_a_source_that_has_forgotten_is_its_reservation),
+		MEMBERS_3(a_source_that_has_forgotten_counts_as_having_noted_its_reservation),
 		MEMBERS(who_never_voted_in_the_epoch_before_counts_at_once),
 		MEMBERS_3(voted_is_on_disk_before_the_first_vote),
 		MEMBERS_3(who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting),

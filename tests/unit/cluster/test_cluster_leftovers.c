@@ -35,7 +35,7 @@ static uint64_t half_a_request(struct stage *s) {
 
 /* n2, which never had the record, hears that it is rolled back; n3, which has it, does not; and n1
  * starts anew. */
-static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **state) {
+static void what_was_rolled_back_at_a_master_that_lacks_it_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
@@ -53,7 +53,7 @@ static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **s
 }
 
 /* The same happens with a name that another attempt has; the record of that attempt stays. */
-static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) {
+static void what_another_attempt_has_got_stays_whoever_rolls_back(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
@@ -71,7 +71,7 @@ static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) 
 
 /* Only n1 hears of it, and rolls it back. The others have got it for another attempt as well, and
  * what n1 tells them is about the name. */
-static void what_is_told_to_be_given_back_is_the_name(void **state) {
+static void what_is_told_to_be_rolled_back_is_the_name(void **state) {
 	struct stage *s = *state;
 	half_a_request(s);
 	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
@@ -96,7 +96,7 @@ static uint64_t permit_at_one(struct stage *s) {
 }
 
 /* The link breaks before the permit is rolled back. */
-static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void **state) {
+static void what_a_failed_commit_took_is_rolled_back_when_the_link_is_back(void **state) {
 	struct stage *s = *state;
 	uint64_t id = permit_at_one(s);
 	stage_cut(s, HOLDER, 0, true);
@@ -109,7 +109,7 @@ static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void *
 }
 
 /* The same happens, and the configuration changes while the commit is on its way. */
-static void what_a_commit_took_before_a_change_is_given_back_after_it(void **state) {
+static void what_a_commit_took_before_a_change_is_rolled_back_after_it(void **state) {
 	struct stage *s = *state;
 	uint64_t id = permit_at_one(s);
 	stage_client_gone(s, HOLDER, HOLDER + 1);
@@ -147,7 +147,7 @@ static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void *
 
 /* A request for several keys goes on after the change. What is accepted then has another name than
  * what was rolled back. */
-static void a_name_that_was_given_back_is_not_used_again(void **state) {
+static void a_name_that_was_rolled_back_is_not_used_again(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("s"), .lock_id = stage_lock(1),
 		.of = 10, .count = 1 } };
@@ -172,7 +172,7 @@ static void a_name_that_was_given_back_is_not_used_again(void **state) {
 /* The same lock_ids are granted through n2, which then dies. The client asks n1, to which it came
  * first, for one of them again. What n1 rolls back is about its own request: whoever asks for the
  * lock meanwhile is told the truth. */
-static void what_is_given_back_is_not_what_another_request_asks_for(void **state) {
+static void what_is_rolled_back_is_not_what_another_request_asks_for(void **state) {
 	struct stage *s = *state;
 	take(s, 2, "b", stage_lock(9));
 	ask_both(s, 0, 1, 2, WAIT);
@@ -196,7 +196,7 @@ static void what_is_given_back_is_not_what_another_request_asks_for(void **state
 }
 
 /* a is at n1 alone so far, and n1's answer to the extension is late; the others lack it. */
-static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
+static void an_extension_that_was_answered_lost_repairs_nobody(void **state) {
 	struct stage *s = *state;
 	compare(s, false);
 	for (uint32_t to = 1; to < 3; to++) {
@@ -358,7 +358,7 @@ static void rolls_back(struct stage *s, uint32_t from, uint32_t to, uint64_t nam
 
 /* n1 has tried for X twice, under two names, and has rolled both back, when it dies. n2 has heard
  * that; n3 has not, and the first commit came to it. */
-static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(void **state) {
+static void what_was_rolled_back_under_the_first_of_two_names_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;
 	rolls_back(s, 0, 1, 11);
@@ -379,15 +379,15 @@ static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		LEFT(what_was_given_back_to_one_that_lacks_it_does_not_come_back),
-		LEFT(what_another_attempt_has_got_stays_whoever_gives_back),
-		LEFT(what_is_told_to_be_given_back_is_the_name),
-		LEFT(what_a_failed_commit_took_is_given_back_when_the_link_is_back),
-		LEFT(what_a_commit_took_before_a_change_is_given_back_after_it),
+		LEFT(what_was_rolled_back_at_a_master_that_lacks_it_does_not_come_back),
+		LEFT(what_another_attempt_has_got_stays_whoever_rolls_back),
+		LEFT(what_is_told_to_be_rolled_back_is_the_name),
+		LEFT(what_a_failed_commit_took_is_rolled_back_when_the_link_is_back),
+		LEFT(what_a_commit_took_before_a_change_is_rolled_back_after_it),
 		LEFT(what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet),
-		LEFT(a_name_that_was_given_back_is_not_used_again),
-		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
-		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
+		LEFT(a_name_that_was_rolled_back_is_not_used_again),
+		LEFT(what_is_rolled_back_is_not_what_another_request_asks_for),
+		LEFT(an_extension_that_was_answered_lost_repairs_nobody),
 		cmocka_unit_test_setup_teardown(
 			what_half_of_the_masters_have_lengthened_is_not_lost, setup_four,
 			named_teardown),
@@ -397,7 +397,7 @@ int main(void) {
 		LEFT(what_moves_from_quorum_to_quorum_stays),
 		LEFT(what_was_lengthened_since_the_others_were_asked_stays),
 		cmocka_unit_test_setup_teardown(
-			what_was_given_back_under_the_first_of_two_names_does_not_come_back,
+			what_was_rolled_back_under_the_first_of_two_names_does_not_come_back,
 			named_setup, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void what_was_lengthened_in_vain_goes_after_its_request(void **state) {
 }
 
 /* Whoever has the lock by an extension keeps it. */
-static void what_was_lengthened_stays_when_its_request_is_given_back(void **state) {
+static void what_was_lengthened_stays_when_its_request_is_rolled_back(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(9));
 	ask_both(s, 0, 1, 2, WAIT);
@@ -95,7 +95,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(what_was_lengthened_in_vain_is_not_merged, setup,
 			named_teardown),
 		cmocka_unit_test_setup_teardown(
-			what_was_lengthened_stays_when_its_request_is_given_back, setup,
+			what_was_lengthened_stays_when_its_request_is_rolled_back, setup,
 			named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,9 @@
  * is watched. */
 #include "watched.h"
 
-static void is_gap_of_all(struct stage *s) {
-	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
-	assert_int_equal(gap->key.size, 0);
+static void missed_events_of_all(struct stage *s) {
+	const struct stage_event *missed = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	assert_int_equal(missed->key.size, 0);
 }
 
 /* n4 heard of nothing that n1 granted while n4 was a replica. Of those that granted X, n4 is the
@@ -26,7 +26,7 @@ static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
 	stage_kill(s, 1);
 	nothing_more(s);
 	stage_wait(s, 500 * SPAN_MS);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 }
 
 static void stop_snapshots(struct stage *s, bool stop) {
@@ -65,7 +65,7 @@ static void is_granted_once_it_votes(struct stage *s, uint64_t id) {
 	token_of(s, id);
 	release(s, 3, "k", stage_lock(1));
 	stage_wait(s, 300 * SPAN_MS);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	nothing_more(s);
 }
 
@@ -75,14 +75,14 @@ static uint64_t ask_n4(struct stage *s) {
 	return id;
 }
 
-static void what_came_just_before_it_voted_is_a_gap_once_it_is_granted(void **state) {
+static void what_came_before_it_voted_is_reported_once_it_is_granted(void **state) {
 	struct stage *s = *state;
 	restart_slowly(s);
 	is_granted_once_it_votes(s, ask_n4(s));
 }
 
 /* n3 was not linked with n4 when n4 began X, and is linked when it votes. */
-static void what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted(void **state) {
+static void what_it_heard_of_before_it_voted_is_reported_once_it_is_granted(void **state) {
 	struct stage *s = *state;
 	restart_slowly(s);
 	stage_cut(s, 3, N3, true);
@@ -132,7 +132,7 @@ static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 
 /* ---- not before the others can no longer accept it ---- */
 
-static void is_gap_of_k(struct stage *s) {
+static void missed_events_of_k(struct stage *s) {
 	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
 }
 
@@ -153,7 +153,7 @@ static void goes_on_at_the_others(struct stage *s, uint64_t id, uint8_t lock) {
 	release(s, 0, "k", stage_lock(lock));
 }
 
-static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state) {
+static void what_is_not_kept_is_reported_again_once_its_round_is_over(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, 1);
 	for (uint8_t lock = 2; lock < 18; lock++) {
@@ -162,11 +162,11 @@ static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state)
 	}
 	nothing_more(s);
 	uint64_t id = under_way_at_the_others(s, 18);
-	is_gap_of_k(s);
+	missed_events_of_k(s);
 	goes_on_at_the_others(s, id, 18);
 	nothing_more(s);
 	stage_wait(s, 150 * SPAN_MS);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 }
 
 /* Returns a commit of a coordinator that died. */
@@ -183,7 +183,7 @@ static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) 
 	return m;
 }
 
-static void what_is_too_late_to_tell_is_a_gap_when_it_has_ended(void **state) {
+static void what_is_too_late_to_tell_is_reported_when_it_has_ended(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 0, N3, MESSAGE_COMMIT, true);
 	uint64_t id = under_way_at_the_others(s, 2);
@@ -192,7 +192,7 @@ static void what_is_too_late_to_tell_is_a_gap_when_it_has_ended(void **state) {
 	stage_settle(s);
 	nothing_more(s);
 	goes_on_at_the_others(s, id, 2);
-	is_gap_of_k(s);
+	missed_events_of_k(s);
 	nothing_more(s);
 }
 
@@ -205,7 +205,7 @@ static void what_waited_too_long_does_not_stand_for_what_was_just_refused(void *
 	nothing_more(s);
 	uint64_t id = under_way_at_the_others(s, 3);
 	stage_wait(s, 60 * SPAN_MS);
-	is_gap_of_k(s);
+	missed_events_of_k(s);
 	goes_on_at_the_others(s, id, 3);
 	nothing_more(s);
 	m.kind = MESSAGE_RELEASE;
@@ -216,7 +216,7 @@ static void what_waited_too_long_does_not_stand_for_what_was_just_refused(void *
 	nothing_more(s);
 }
 
-static void a_gap_of_all_does_not_stand_for_what_was_just_refused(void **state) {
+static void missed_events_of_all_do_not_cover_what_was_just_refused(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, 1);
 	stage_cut(s, 0, N3, true);
@@ -224,7 +224,7 @@ static void a_gap_of_all_does_not_stand_for_what_was_just_refused(void **state) 
 	stage_cut(s, 0, N3, false);
 	stage_mend(s);
 	stage_settle(s);
-	is_gap_of_all(s);
+	missed_events_of_all(s);
 	stage_wait(s, 60 * SPAN_MS);
 	uint64_t id = under_way_at_the_others(s, 2);
 	stage_wait(s, 60 * SPAN_MS);
@@ -237,13 +237,13 @@ static void a_gap_of_all_does_not_stand_for_what_was_just_refused(void **state) 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_A_REPLICA(who_was_promoted_remembers_as_much_as_the_others),
-		WITH_A_REPLICA(what_came_just_before_it_voted_is_a_gap_once_it_is_granted),
-		WITH_A_REPLICA(what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted),
+		WITH_A_REPLICA(what_came_before_it_voted_is_reported_once_it_is_granted),
+		WITH_A_REPLICA(what_it_heard_of_before_it_voted_is_reported_once_it_is_granted),
 		WATCHED(a_lock_that_is_had_at_a_second_try_is_told_again),
-		WATCHED(what_is_not_kept_is_a_gap_again_once_its_round_is_over),
-		WATCHED(what_is_too_late_to_tell_is_a_gap_when_it_has_ended),
+		WATCHED(what_is_not_kept_is_reported_again_once_its_round_is_over),
+		WATCHED(what_is_too_late_to_tell_is_reported_when_it_has_ended),
 		WATCHED(what_waited_too_long_does_not_stand_for_what_was_just_refused),
-		WATCHED(a_gap_of_all_does_not_stand_for_what_was_just_refused),
+		WATCHED(missed_events_of_all_do_not_cover_what_was_just_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

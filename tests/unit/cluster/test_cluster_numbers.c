@@ -221,7 +221,7 @@ static void permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_aga
 	assert_int_equal(stage_status(s, 0).held, 0);
 }
 
-static void permits_of_a_failed_attempt_are_given_back(void **state) {
+static void permits_of_a_failed_attempt_are_rolled_back(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
@@ -235,7 +235,7 @@ static void permits_of_a_failed_attempt_are_given_back(void **state) {
 
 /* X's client repeated the request through another node, which found the record and made it its own.
  * So the record is in use. */
-static void permits_that_were_granted_elsewhere_are_not_given_back(void **state) {
+static void permits_that_were_granted_elsewhere_are_not_rolled_back(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
@@ -290,8 +290,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(
 			permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again,
 			setup_with_a_replica, named_teardown),
-		NAMED(permits_of_a_failed_attempt_are_given_back),
-		NAMED(permits_that_were_granted_elsewhere_are_not_given_back),
+		NAMED(permits_of_a_failed_attempt_are_rolled_back),
+		NAMED(permits_that_were_granted_elsewhere_are_not_rolled_back),
 		NAMED(a_record_that_has_no_number_any_more_is_dropped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

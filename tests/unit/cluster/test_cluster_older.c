@@ -149,7 +149,7 @@ static void numbers_that_were_lost_and_gained_again_are_new(void **state) {
 	assert_int_equal(stage_do(s, 2, r), PAWL_EUNSURE);
 }
 
-static void numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_on(void **state) {
+static void numbers_that_rest_on_a_name_are_rolled_back_from_a_record_that_goes_on(void **state) {
 	struct stage *s = *state;
 	struct id128 x = stage_lock(1);
 	const uint64_t clock = stage_status(s, 0).clock;
@@ -178,7 +178,7 @@ int main(void) {
 		NAMED(a_number_that_a_source_lacks_was_not_had),
 		NAMED(older_numbers_were_not_had_where_a_source_lacks_the_record),
 		NAMED(numbers_that_were_lost_and_gained_again_are_new),
-		NAMED(numbers_that_rest_on_a_name_are_given_back_from_a_record_that_goes_on),
+		NAMED(numbers_that_rest_on_a_name_are_rolled_back_from_a_record_that_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) 
 }
 
 /* The first request has a turn that nobody but its home answers. */
-static void a_turn_that_is_given_back_goes_behind_the_others(void **state) {
+static void a_turn_that_is_returned_goes_behind_the_others(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	stage_lose(s, 0, 1, MESSAGE_PROMISE, true);
@@ -344,7 +344,7 @@ int main(void) {
 		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),
 		NAMED(a_new_home_keeps_the_order_of_the_one_before),
 		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
-		NAMED(a_turn_that_is_given_back_goes_behind_the_others),
+		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
 		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),

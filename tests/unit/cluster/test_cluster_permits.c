@@ -159,7 +159,7 @@ static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(v
 
 /* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop. Nobody holds
  * what the commit took. */
-static void permits_of_a_commit_under_way_are_given_back_by_a_planned_stop(void **state) {
+static void permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0);
 	r.terms.of = 2;
@@ -190,7 +190,7 @@ int main(void) {
 		NAMED(a_commit_for_a_number_that_another_has_is_refused),
 		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
 		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
-		NAMED(permits_of_a_commit_under_way_are_given_back_by_a_planned_stop),
+		NAMED(permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void what_was_released_before_its_commit_and_its_write_came_is_told(void 
 }
 
 /* The lock was told before, so that nobody misses the lock or its end. */
-static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
+static void a_write_that_comes_after_the_release_is_not_reported_missed(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(1));
 	stage_stop(s, 1, N3, MESSAGE_WRITE, true);
@@ -108,7 +108,7 @@ static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
 }
 
 /* n3 has heard of the next epoch first, and drops what is said under the one before. */
-static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
+static void a_write_of_another_epoch_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -184,7 +184,7 @@ static void is_told_at_the_replica(struct stage *s, uint32_t master) {
 	assert_int_equal(named_teardown(&state), 0);
 }
 
-static void what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica(void **state) {
+static void what_a_master_refused_before_it_knew_of_a_watch_is_missed_at_the_replica(void **state) {
 	(void)state;
 	uint32_t m;
 	struct stage *s = watched_replica(&m);
@@ -197,7 +197,7 @@ static void what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_repl
 	is_told_at_the_replica(s, m);
 }
 
-static void what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica(
+static void what_passed_a_master_by_before_it_knew_of_a_watch_is_missed_at_the_replica(
 	void **state) {
 	(void)state;
 	uint32_t m;
@@ -217,15 +217,15 @@ int main(void) {
 		WATCHED(what_goes_on_under_a_later_connection_is_not_told_as_lost),
 		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
 		WATCHED(what_was_refused_is_told_with_the_value_that_was_written_since),
-		WATCHED(a_write_of_another_epoch_is_a_gap_of_the_key),
+		WATCHED(a_write_of_another_epoch_is_missed_events_of_the_key),
 		WATCHED(what_was_released_before_its_commit_and_its_write_came_is_told),
-		WATCHED(a_write_that_comes_after_the_release_is_no_gap),
+		WATCHED(a_write_that_comes_after_the_release_is_not_reported_missed),
 		WITH_A_REPLICA(the_release_of_what_a_handover_brought_is_told_once),
 		WITH_A_REPLICA(what_a_handover_brought_and_has_run_out_is_not_told_again),
 		cmocka_unit_test(
-			what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
+			what_a_master_refused_before_it_knew_of_a_watch_is_missed_at_the_replica),
 		cmocka_unit_test(
-			what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
+			what_passed_a_master_by_before_it_knew_of_a_watch_is_missed_at_the_replica),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

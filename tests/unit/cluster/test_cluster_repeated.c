@@ -109,7 +109,7 @@ static void a_lease_that_is_over_is_told_of_once(void **state) {
 
 /* ---- or missed events ---- */
 
-static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(void **state) {
+static void a_watch_that_begins_during_changes_begins_with_missed_events(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	/* The entry has not been sent. */
@@ -122,7 +122,7 @@ static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(
 }
 
 /* Nothing has changed since, and so nothing was missed. */
-static void who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap(void **state) {
+static void a_watch_that_begins_while_all_is_quiet_begins_without_missed_events(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, SHORT);
@@ -136,7 +136,7 @@ static void who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap(void **stat
 
 /* The replica has heard of both changes by the time at which its master hears that somebody
  * watches. */
-static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(void **state) {
+static void what_came_before_the_master_heard_of_the_watch_is_missed(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	s->held[REPLICA][master] = true;
@@ -151,7 +151,7 @@ static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(vo
 }
 
 /* The replica applies both changes, and then says that somebody watches. */
-static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(void **state) {
+static void what_came_before_the_replica_said_that_somebody_watches_is_missed(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	s->held[master][REPLICA] = true;
@@ -185,7 +185,7 @@ static void a_replica_says_again_and_again_that_somebody_watches(void **state) {
 	BORDER(REPLICA);
 }
 
-static void a_gap_that_is_lost_on_its_way_is_noticed(void **state) {
+static void a_lost_report_of_missed_events_is_noticed(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	take_value(s, "k", 1, slice_str("v"));
@@ -197,7 +197,7 @@ static void a_gap_that_is_lost_on_its_way_is_noticed(void **state) {
 	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
-static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
+static void events_that_the_master_missed_are_missed_at_its_replica(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA), other = (master + 1) % 3;
 	stage_cut(s, master, other, true);
@@ -223,7 +223,7 @@ static int setup_small_log(void **state) {
 	return 0;
 }
 
-static void news_too_large_for_the_log_is_a_gap_of_the_key(void **state) {
+static void an_event_too_large_for_the_log_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	static uint8_t large[2000];
 	take_value(s, "k", 1, slice_of(large, sizeof large));
@@ -284,7 +284,7 @@ static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **
 
 /* The replica tells of missed events before it tells what ends meanwhile: the beginning of that may
  * have been lost with the master. */
-static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void **state) {
+static void a_replica_left_alone_reports_missed_events_and_then_what_ends(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, SHORT);
@@ -320,7 +320,7 @@ static void nothing_is_kept_for_those_who_do_not_watch(void **state) {
 	assert_int_equal(stage_status(s, master_of(s, REPLICA)).log_next, before + 1);
 }
 
-static void who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing(void **state) {
+static void a_replica_without_watchers_is_sent_no_events_and_misses_nothing(void **state) {
 	struct stage *s = *state;
 	uint32_t second = REPLICA + 1;
 	watch_at(s, REPLICA);
@@ -349,21 +349,21 @@ int main(void) {
 		REPEATED(what_comes_and_goes_within_a_batch_is_told),
 		REPEATED(every_write_within_a_batch_is_told_in_order),
 		REPEATED(a_downgrade_and_who_shares_it_then_are_told_in_order),
-		WITH(what_came_before_the_replica_said_that_somebody_watches_is_a_gap, setup),
+		WITH(what_came_before_the_replica_said_that_somebody_watches_is_missed, setup),
 		REPEATED(a_lease_that_is_over_is_told_of_once),
-		WITH(who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap, setup),
-		WITH(who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap, setup),
-		WITH(what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap, setup),
+		WITH(a_watch_that_begins_during_changes_begins_with_missed_events, setup),
+		WITH(a_watch_that_begins_while_all_is_quiet_begins_without_missed_events, setup),
+		WITH(what_came_before_the_master_heard_of_the_watch_is_missed, setup),
 		WITH(a_replica_says_again_and_again_that_somebody_watches, setup),
-		WITH(a_gap_that_is_lost_on_its_way_is_noticed, setup),
-		REPEATED(a_gap_of_the_master_is_one_at_its_replica),
-		WITH(news_too_large_for_the_log_is_a_gap_of_the_key, setup_small_log),
+		WITH(a_lost_report_of_missed_events_is_noticed, setup),
+		REPEATED(events_that_the_master_missed_are_missed_at_its_replica),
+		WITH(an_event_too_large_for_the_log_is_missed_events_of_the_key, setup_small_log),
 		cmocka_unit_test_setup_teardown(
 			what_its_master_has_no_room_for_a_replica_tells_all_the_same, setup_failing,
 			teardown_failing),
-		REPEATED(a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends),
+		REPEATED(a_replica_left_alone_reports_missed_events_and_then_what_ends),
 		WITH(nothing_is_kept_for_those_who_do_not_watch, setup),
-		WITH(who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing, setup_two),
+		WITH(a_replica_without_watchers_is_sent_no_events_and_misses_nothing, setup_two),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,7 +167,7 @@ static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **stat
 }
 
 /* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory. */
-static void what_could_not_be_given_back_is_given_back_soon(void **state) {
+static void what_could_not_be_rolled_back_is_rolled_back_soon(void **state) {
 	(void)state;
 	struct stage *s = stage_short_of(3, 0);
 	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) },
@@ -268,7 +268,7 @@ static void a_change_that_is_refused_says_why_also_without_memory(void **state) 
 
 /* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. n1's
  * extension sends the record to both others, and the nth allocation at each of them fails. */
-static int extension_that_cannot_be_taught(uint64_t nth) {
+static int extension_that_cannot_be_repaired(uint64_t nth) {
 	static uint8_t large[1000];
 	struct stage *s = stage_short_of(3, 0);
 	stage_isolate(s, 2, true);
@@ -316,9 +316,9 @@ static int extension_that_cannot_be_taught(uint64_t nth) {
 static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **state) {
 	(void)state;
 	/* The first allocation is for the record's value. */
-	assert_int_equal(extension_that_cannot_be_taught(1), PAWL_ENOQUORUM);
+	assert_int_equal(extension_that_cannot_be_repaired(1), PAWL_ENOQUORUM);
 	for (uint64_t nth = 2; nth <= 6; nth++) {
-		assert_int_not_equal(extension_that_cannot_be_taught(nth), PAWL_ELOST);
+		assert_int_not_equal(extension_that_cannot_be_repaired(nth), PAWL_ELOST);
 	}
 }
 
@@ -328,7 +328,7 @@ int main(void) {
 		a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
 		cmocka_unit_test(a_backlog_that_is_full_is_a_lost_link),
 		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
-		cmocka_unit_test(what_could_not_be_given_back_is_given_back_soon),
+		cmocka_unit_test(what_could_not_be_rolled_back_is_rolled_back_soon),
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
 		cmocka_unit_test(a_change_that_is_refused_says_why_also_without_memory),
 		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_copy),

@@ -372,7 +372,7 @@ static void nothing_leaves_a_start_before_its_boot_is_on_disk(void **state) {
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
-static void no_vote_leaves_while_the_clock_is_above_the_ceiling_on_disk(void **state) {
+static void no_vote_leaves_while_the_clock_is_above_the_reservation_on_disk(void **state) {
 	struct stage *s = *state;
 	s->nodes[1].disk_held = s->nodes[2].disk_held = true;
 	uint64_t far = stage_status(s, 0).clock + CEILING_BLOCK * 2;
@@ -432,7 +432,7 @@ int main(void) {
 		cmocka_unit_test(a_birth_survives_a_crash_of_each_master_at_each_write),
 		NAMED(a_master_that_lost_its_state_is_a_stranger),
 		NAMED(nothing_leaves_a_start_before_its_boot_is_on_disk),
-		NAMED(no_vote_leaves_while_the_clock_is_above_the_ceiling_on_disk),
+		NAMED(no_vote_leaves_while_the_clock_is_above_the_reservation_on_disk),
 		NAMED(a_disk_that_fails_is_tried_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ static void leave_behind(struct stage *s, uint32_t node, struct id128 lock) {
 	assert_int_equal(stage_status(s, node).held, 1);
 }
 
-static void a_master_that_missed_the_commit_is_taught_when_its_link_is_up(void **state) {
+static void a_master_that_missed_the_commit_is_repaired_when_its_link_is_up(void **state) {
 	struct stage *s = *state;
 	take_without(s, 0, 2, stage_lock(1));
 	assert_false(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), NULL, NULL));
@@ -44,7 +44,7 @@ static void a_master_that_missed_the_commit_is_taught_when_its_link_is_up(void *
 	assert_true(stage_count(s, COUNT_repair_accepted) > 0);
 }
 
-static void nobody_is_taught_what_was_released(void **state) {
+static void no_master_is_sent_a_released_record_for_repair(void **state) {
 	struct stage *s = *state;
 	take_without(s, 0, 2, stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
@@ -54,7 +54,7 @@ static void nobody_is_taught_what_was_released(void **state) {
 	assert_int_equal(stage_count(s, COUNT_repair_accepted), 0);
 }
 
-static void an_extension_teaches_those_that_lack_the_record_its_value_too(void **state) {
+static void an_extension_repairs_masters_that_lack_the_record_with_its_value_too(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
@@ -189,9 +189,9 @@ static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void 
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		NAMED(a_master_that_missed_the_commit_is_taught_when_its_link_is_up),
-		NAMED(nobody_is_taught_what_was_released),
-		NAMED(an_extension_teaches_those_that_lack_the_record_its_value_too),
+		NAMED(a_master_that_missed_the_commit_is_repaired_when_its_link_is_up),
+		NAMED(no_master_is_sent_a_released_record_for_repair),
+		NAMED(an_extension_repairs_masters_that_lack_the_record_with_its_value_too),
 		NAMED(a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline),
 		NAMED(a_release_is_sent_again_to_a_master_that_missed_it),
 		NAMED(a_record_left_behind_by_a_failed_commit_goes_with_a_release),

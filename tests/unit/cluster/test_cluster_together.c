@@ -44,7 +44,7 @@ static void a_lock_id_of_two_keys_is_vouched_for_each_by_itself(void **state) {
 
 /* The first client is gone, and everything is being rolled back. The same request over another
  * connection is not told so, but served. */
-static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
+static void a_repeat_while_everything_is_rolled_back_begins_anew(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
@@ -75,7 +75,7 @@ static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 
 /* n3 has missed "a". Its answer to an extension, that it wants the record, comes when that is
  * rolled back already; but the replica that coordinates all this still has it. */
-static void an_extension_brings_nothing_back_that_was_given_back(void **state) {
+static void an_extension_brings_back_nothing_that_was_rolled_back(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 3;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -186,9 +186,9 @@ int main(void) {
 		NAMED(the_deadline_of_all_is_that_of_the_one_that_ends_first),
 		NAMED(a_lock_id_for_two_keys_of_a_request_is_refused),
 		NAMED(a_lock_id_of_two_keys_is_vouched_for_each_by_itself),
-		NAMED(a_repeat_while_everything_is_given_back_begins_anew),
+		NAMED(a_repeat_while_everything_is_rolled_back_begins_anew),
 		cmocka_unit_test_setup_teardown(
-			an_extension_brings_nothing_back_that_was_given_back, setup_replica,
+			an_extension_brings_back_nothing_that_was_rolled_back, setup_replica,
 			named_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_wait_that_is_over_while_the_epoch_changes_is_a_timeout, setup_replica,

@@ -102,7 +102,7 @@ static void a_promise_that_ends_with_its_link_makes_room(void **state) {
 }
 
 /* Nobody holds the key, so that it is a tie. When somebody does, the home tells it. */
-static void a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind(void **state) {
+static void a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, SHARE_EXCLUSIVE);
@@ -115,7 +115,7 @@ static void a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind(void 
 	stage_settle(s);
 }
 
-static void a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it(
+static void a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_that_follows(
 	void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
@@ -338,9 +338,9 @@ int main(void) {
 		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
 		NAMED(a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock),
 		NAMED(a_promise_that_ends_with_its_link_makes_room),
-		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind),
+		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind),
 		NAMED(
-		a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it),
+		a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_that_follows),
 		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
 		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),

@@ -199,7 +199,7 @@ static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state)
 }
 
 /* The masters' answers take a moment. */
-static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
+static void a_binding_of_a_lock_that_nobody_holds_is_lost(void **state) {
 	struct stage *s = *state;
 	stage_wait(s, 10 * SPAN_MS);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -216,7 +216,7 @@ static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 }
 
 /* One master that has missed the lock is not enough to say so. */
-static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **state) {
+static void a_binding_is_not_lost_because_one_master_has_missed_the_lock(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
 	uint64_t id = binding(s, "k", stage_lock(1));
@@ -248,7 +248,7 @@ static void extended_between_two_answers(struct stage *s, uint32_t by) {
 	assert_int_equal(extend(s, by, "k", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
-static void a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once(void **state) {
+static void a_binding_is_lost_only_where_the_masters_lack_the_lock_at_once(void **state) {
 	extended_between_two_answers(*state, REPLICA);
 }
 
@@ -341,9 +341,9 @@ int main(void) {
 		UNBOUND(who_was_no_master_in_between_ends_nothing_before_it_is_told),
 		UNBOUND(what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it),
 		UNBOUND(what_its_node_has_lost_stays_closed_for_the_lock_delay),
-		UNBOUND(a_bond_on_a_lock_that_nobody_holds_is_lost),
-		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
-		UNBOUND(a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once),
+		UNBOUND(a_binding_of_a_lock_that_nobody_holds_is_lost),
+		UNBOUND(a_binding_is_not_lost_because_one_master_has_missed_the_lock),
+		UNBOUND(a_binding_is_lost_only_where_the_masters_lack_the_lock_at_once),
 		UNBOUND(what_another_node_has_lengthened_between_two_answers_is_not_lost),
 		UNBOUND(a_bound_lock_that_is_broken_through_its_node_is_lost),
 		cmocka_unit_test_setup_teardown(

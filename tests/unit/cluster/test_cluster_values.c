@@ -54,7 +54,7 @@ static void a_commit_that_was_on_its_way_leaves_the_update_alone(void **state) {
 /* n3 has promised n1's attempt. Then n2 is granted the lock_id, and updates it. n1 hears of the
  * promise afterwards, so that its token is above the update's ballot. n3 refuses its commit, and n2
  * is slow. Meanwhile nobody is to read the first value that the commit has left at n1. */
-static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(void **state) {
+static void a_commit_that_met_an_update_is_rolled_back_before_all_have_answered(void **state) {
 	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN,
 		MESSAGE_PREPARE, MESSAGE_WRITE };
 	struct stage *s = *state;
@@ -348,7 +348,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_repeat_that_another_node_worked_on_leaves_the_update_alone),
 		NAMED(a_commit_that_was_on_its_way_leaves_the_update_alone),
-		NAMED(a_commit_that_met_an_update_is_given_back_before_all_have_answered),
+		NAMED(a_commit_that_met_an_update_is_rolled_back_before_all_have_answered),
 		NAMED(a_first_value_that_a_commit_has_left_is_not_read_after_an_update),
 		NAMED(a_first_value_that_a_commit_has_left_meets_no_expectation_after_an_update),
 		NAMED(a_first_value_that_a_commit_has_left_is_not_written_over_an_update),

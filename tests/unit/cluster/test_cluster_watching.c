@@ -3,9 +3,9 @@
  * unless a test says otherwise. */
 #include "watched.h"
 
-static void is_gap_of_key(struct stage *s, const char *key) {
-	const struct stage_event *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
-	assert_true(text_is(&gap->key, key));
+static void missed_events_of_key(struct stage *s, const char *key) {
+	const struct stage_event *missed = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	assert_true(text_is(&missed->key, key));
 }
 
 static void came_and_went(struct stage *s, uint8_t lock) {
@@ -66,7 +66,7 @@ static void one_whose_release_is_still_on_its_way_is_told_before_the_next(void *
 }
 
 /* n3 took the next lock before it was sent the record that it had refused. */
-static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void **state) {
+static void what_was_told_before_the_next_lock_is_not_reported_when_it_is_repaired(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	hold_releases(s, 0, true);
@@ -118,7 +118,7 @@ static void one_that_shares_with_what_stands_here_does_not_end_what_that_exclude
 	release(s, 1, "k", stage_lock(2));
 	take_shared(s, 1, 3);
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
 	hold_releases(s, 0, false);
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
@@ -185,12 +185,12 @@ static void what_came_and_went_where_there_is_no_room_is_told(void **state) {
 }
 
 /* Nobody can be shown what there is no room for. */
-static void what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon(void **state) {
+static void what_there_is_no_room_for_is_missed_events_of_the_key_soon(void **state) {
 	(void)state;
 	struct stage *s = small();
 	take(s, 0, "k", stage_lock(1));
 	stage_wait(s, 700 * SPAN_MS);
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	nothing_more(s);
 	release(s, 0, "k", stage_lock(1));
 	nothing_more(s);
@@ -231,7 +231,7 @@ static void what_came_and_went_while_the_key_was_contested_is_told(void **state)
 }
 
 /* If the lock were told as acquired now, it would come after a newer one. */
-static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(void **state) {
+static void a_commit_that_comes_after_a_newer_lock_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
 	take(s, 1, "k", stage_lock(1));
@@ -242,13 +242,13 @@ static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(v
 	nothing_more(s);
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, false);
 	stage_settle(s);
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	nothing_more(s);
 }
 
 /* As far as n3 knows, the holder of the older lock lives: its release is on its way by another
  * node. */
-static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap(
+static void an_older_lock_learned_after_a_newer_one_follows_missed_events(
 	void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, true);
@@ -264,7 +264,7 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 	came_and_went(s, 2);
 	stage_inject(s, 1, N3, &learned);
 	stage_settle(s);
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, false);
 	stage_settle(s);
@@ -273,7 +273,7 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 }
 
 /* What a coordinator that died left at n3 stands in the way for seconds. */
-static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state) {
+static void a_lock_that_waits_for_an_end_too_long_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(1),
@@ -288,11 +288,11 @@ static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state)
 	release(s, 1, "k", stage_lock(2));
 	nothing_more(s);
 	stage_wait(s, 700 * SPAN_MS);
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	nothing_more(s);
 }
 
-static void more_than_is_kept_of_a_key_is_a_gap_of_the_key(void **state) {
+static void more_than_is_kept_of_a_key_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	hold_releases(s, 0, true);
@@ -302,11 +302,11 @@ static void more_than_is_kept_of_a_key_is_a_gap_of_the_key(void **state) {
 		release(s, 1, "k", stage_lock(lock));
 	}
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 }
 
 /* n3 has not heard of the next epoch yet, and drops what is said under it. */
-static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) {
+static void a_commit_of_another_epoch_is_told_or_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	lose_to(s, N3, MESSAGE_CONFIG, true);
 	lose_to(s, N3, MESSAGE_DECREE_ACCEPT, true);
@@ -316,7 +316,7 @@ static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) 
 	take(s, 0, "k", stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, 700 * SPAN_MS);
-	is_gap_of_key(s, "k");
+	missed_events_of_key(s, "k");
 	lose_to(s, N3, MESSAGE_CONFIG, false);
 	lose_to(s, N3, MESSAGE_DECREE_ACCEPT, false);
 }
@@ -348,18 +348,18 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
 		WATCHED(one_whose_release_is_still_on_its_way_is_told_before_the_next),
-		WATCHED(what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught),
+		WATCHED(what_was_told_before_the_next_lock_is_not_reported_when_it_is_repaired),
 		WATCHED(those_that_share_do_not_end_each_other),
 		WATCHED(one_that_shares_with_what_stands_here_does_not_end_what_that_excludes),
 		WATCHED(what_was_refused_before_somebody_watched_is_told),
 		cmocka_unit_test(what_came_and_went_where_there_is_no_room_is_told),
-		cmocka_unit_test(what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon),
+		cmocka_unit_test(what_there_is_no_room_for_is_missed_events_of_the_key_soon),
 		WATCHED(what_came_and_went_while_the_key_was_contested_is_told),
-		WATCHED(a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key),
-		WATCHED(an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap),
-		WATCHED(one_that_waits_for_an_end_too_long_is_a_gap_of_the_key),
-		WATCHED(more_than_is_kept_of_a_key_is_a_gap_of_the_key),
-		WATCHED(a_commit_of_another_epoch_is_told_or_a_gap_of_the_key),
+		WATCHED(a_commit_that_comes_after_a_newer_lock_is_missed_events_of_the_key),
+		WATCHED(an_older_lock_learned_after_a_newer_one_follows_missed_events),
+		WATCHED(a_lock_that_waits_for_an_end_too_long_is_missed_events_of_the_key),
+		WATCHED(more_than_is_kept_of_a_key_is_missed_events_of_the_key),
+		WATCHED(a_commit_of_another_epoch_is_told_or_missed_events_of_the_key),
 		WATCHED(what_is_granted_under_the_epoch_before_and_released_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

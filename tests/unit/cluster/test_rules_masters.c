@@ -132,7 +132,7 @@ static void a_clock_from_too_far_is_not_adopted(void **state) {
 
 /* The clock reservation covers the clock, from whatever source; so it also covers a clock that was
  * only heard (section 1). */
-static void nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk(void **state) {
+static void nothing_leaves_while_a_heard_clock_is_above_the_reservation_on_disk(void **state) {
 	struct stage *s = *state;
 	s->nodes[1].disk_held = true;
 	struct frame frame = { .epoch = stage_status(s, 1).epoch,
@@ -160,7 +160,7 @@ int main(void) {
 		NAMED(at_the_home_nobody_slips_in_before_those_who_wait),
 		NAMED(a_lease_is_over_when_both_clocks_say_so),
 		NAMED(a_clock_from_too_far_is_not_adopted),
-		NAMED(nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk),
+		NAMED(nothing_leaves_while_a_heard_clock_is_above_the_reservation_on_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

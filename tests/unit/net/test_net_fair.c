@@ -398,7 +398,7 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 	assert_int_equal(h.requests, 3);
 	assert_int_equal(h.refused, 2);
 	close(one);
-	/* What the connection had under way is given back. */
+	/* What the connection had under way no longer counts. */
 	host_run(&h);
 	send_status(two);
 	host_run(&h);

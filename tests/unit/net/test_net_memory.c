@@ -154,7 +154,7 @@ static void send_release(int fd) {
 	send_request(fd, &release);
 }
 
-static void who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has(
+static void a_client_at_its_limit_of_memory_is_refused_more_and_may_release_what_it_has(
 	void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
@@ -275,7 +275,7 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	host_done(&h);
 }
 
-static void what_the_owner_keeps_for_a_client_counts_until_it_is_given_back(void **state) {
+static void what_the_owner_keeps_for_a_client_counts_until_it_is_returned(void **state) {
 	struct host h;
 	struct share_quota quota;
 	struct sessions_limits limits = open_limits;
@@ -330,12 +330,12 @@ int main(void) {
 		cmocka_unit_test(a_limit_has_a_reserve_and_administrators_have_another_one),
 		cmocka_unit_test(an_address_has_a_limit_too_and_the_pool),
 		cmocka_unit_test(
-		who_has_as_much_memory_as_it_may_is_refused_more_and_gives_back_what_it_has),
+		a_client_at_its_limit_of_memory_is_refused_more_and_may_release_what_it_has),
 		cmocka_unit_test(the_connection_that_has_most_of_a_share_ends),
 		cmocka_unit_test(
 			a_small_connection_that_needs_a_larger_buffer_is_not_the_one_to_go),
 		cmocka_unit_test(a_node_without_memory_turns_to_the_identity_that_has_most_of_it),
-		cmocka_unit_test(what_the_owner_keeps_for_a_client_counts_until_it_is_given_back),
+		cmocka_unit_test(what_the_owner_keeps_for_a_client_counts_until_it_is_returned),
 		cmocka_unit_test(an_administrator_looks_where_its_own_identity_has_too_much),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void a_node_is_dialled_at_its_new_address(void **state) {
 	pair_close(&p);
 }
 
-static void a_guest_is_welcomed_by_the_owner(void **state) {
+static void a_non_member_is_let_in_by_the_owner(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
@@ -79,7 +79,7 @@ static void a_guest_is_welcomed_by_the_owner(void **state) {
 	pair_close(&p);
 }
 
-static void a_guest_for_whom_there_is_no_room_is_refused(void **state) {
+static void a_non_member_for_which_there_is_no_room_is_refused(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
@@ -126,8 +126,8 @@ int main(void) {
 		cmocka_unit_test(a_link_goes_with_its_name_to_another_index),
 		cmocka_unit_test(a_node_that_left_the_table_loses_its_link_silently),
 		cmocka_unit_test(a_node_is_dialled_at_its_new_address),
-		cmocka_unit_test(a_guest_is_welcomed_by_the_owner),
-		cmocka_unit_test(a_guest_for_whom_there_is_no_room_is_refused),
+		cmocka_unit_test(a_non_member_is_let_in_by_the_owner),
+		cmocka_unit_test(a_non_member_for_which_there_is_no_room_is_refused),
 		cmocka_unit_test(of_two_that_dial_each_other_one_link_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ static void a_wait_ends_when_the_key_is_free(void **state) {
 	embed_rig_close(&r);
 }
 
-static void a_canceled_acquire_is_given_back(void **state) {
+static void a_canceled_acquire_is_rolled_back(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer never = { .calls = 0 };
 	struct pawl_node_call *call;
@@ -347,7 +347,7 @@ int main(void) {
 		cmocka_unit_test(a_waiter_on_another_node_gets_what_is_released),
 		cmocka_unit_test(a_held_lock_is_extended_updated_and_listed),
 		cmocka_unit_test(a_wait_ends_when_the_key_is_free),
-		cmocka_unit_test(a_canceled_acquire_is_given_back),
+		cmocka_unit_test(a_canceled_acquire_is_rolled_back),
 		cmocka_unit_test(what_is_under_way_ends_with_the_node),
 		cmocka_unit_test(a_node_may_be_freed_in_a_callback),
 		cmocka_unit_test(a_drained_node_comes_back_with_what_it_knew),

@@ -203,7 +203,7 @@ static void a_watch_that_began_later_loses_nothing_when_an_older_one_overflows(v
 	world_free(w);
 }
 
-static void a_gap_is_an_overflow_for_everybody_in_its_place(void **state) {
+static void missed_events_are_an_overflow_for_all_watchers_in_their_place(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "k");
@@ -222,7 +222,7 @@ static void a_gap_is_an_overflow_for_everybody_in_its_place(void **state) {
 	world_free(w);
 }
 
-static void a_gap_of_a_key_is_an_overflow_for_those_who_watch_it(void **state) {
+static void missed_events_of_a_key_are_an_overflow_for_its_watchers(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "key");
@@ -348,8 +348,8 @@ int main(void) {
 		who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
 		cmocka_unit_test(
 			a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),
-		cmocka_unit_test(a_gap_is_an_overflow_for_everybody_in_its_place),
-		cmocka_unit_test(a_gap_of_a_key_is_an_overflow_for_those_who_watch_it),
+		cmocka_unit_test(missed_events_are_an_overflow_for_all_watchers_in_their_place),
+		cmocka_unit_test(missed_events_of_a_key_are_an_overflow_for_its_watchers),
 		cmocka_unit_test(what_could_not_be_told_for_lack_of_memory_is_told_later),
 		cmocka_unit_test(watches_are_judged_by_new_rules_a_few_at_a_time),
 		cmocka_unit_test(who_is_in_doubt_is_told_nothing_and_misses_nothing),

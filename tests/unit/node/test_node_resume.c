@@ -75,7 +75,7 @@ static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
 
 /* ---- the ring ---- */
 
-static void the_ring_gives_back_what_is_in_it_whatever_the_sizes(void **state) {
+static void the_ring_returns_what_is_in_it_whatever_the_sizes(void **state) {
 	struct alloc_counter memory = { 0 };
 	struct allocator alloc = alloc_libc(&memory);
 	struct watch_event_ring ring;
@@ -113,7 +113,7 @@ int main(void) {
 		cmocka_unit_test(a_watch_that_is_behind_is_not_moved_on_by_another_that_resumes),
 		cmocka_unit_test(a_position_of_another_log_or_of_the_future_is_an_overflow),
 		cmocka_unit_test(a_position_from_before_nobody_watched_is_an_overflow),
-		cmocka_unit_test(the_ring_gives_back_what_is_in_it_whatever_the_sizes),
+		cmocka_unit_test(the_ring_returns_what_is_in_it_whatever_the_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void refusing_a_group_costs_only_what_it_asked_for(void **state) {
 	table_close(&t);
 }
 
-static void a_later_bond_counts(void **state) {
+static void a_later_binding_counts(void **state) {
 	struct table t;
 	(void)state;
 	table_open(&t);
@@ -233,7 +233,7 @@ int main(void) {
 		cmocka_unit_test(what_is_asked_for_alone_as_well_stays_when_the_group_is_refused),
 		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
 		cmocka_unit_test(refusing_a_group_costs_only_what_it_asked_for),
-		cmocka_unit_test(a_later_bond_counts),
+		cmocka_unit_test(a_later_binding_counts),
 		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
 		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),
 		cmocka_unit_test(clients_that_are_gone_are_done_with_one_after_the_other),

@@ -100,7 +100,8 @@ static void a_subject_that_nobody_watches_any_more_ends_its_part_of_the_walk(voi
 	world_free(w);
 }
 
-/* Who was behind when the walk came by, and has caught up before it ended, is told at once again. */
+/* A watcher that was behind when the walk reached it, and has caught up before the walk ended, is
+ * told at once again. */
 static void who_catches_up_during_a_walk_is_not_taken_for_behind(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -143,15 +144,15 @@ static void what_the_ring_loses_before_the_walk_is_an_overflow(void **state) {
 	world_free(w);
 }
 
-static void a_gap_reaches_everybody_over_several_turns(void **state) {
+static void missed_events_reach_all_watchers_over_several_turns(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	for (uint64_t client = 0; client < CLIENTS; client++) {
 		watch_key(w, client, client == 1 ? "l" : "k");
 	}
-	const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED };
+	const struct core_watch_event missed = { .kind = WATCH_EVENT_MISSED };
 	w->events.walk.steps = TELL;
-	events_add(&w->events, &gap);
+	events_add(&w->events, &missed);
 	assert_int_equal(w->count[0], 1);
 	assert_int_equal(w->count[1], 0);
 	/* The next one leaves. */
@@ -205,7 +206,7 @@ int main(void) {
 		cmocka_unit_test(a_subject_that_nobody_watches_any_more_ends_its_part_of_the_walk),
 		cmocka_unit_test(who_catches_up_during_a_walk_is_not_taken_for_behind),
 		cmocka_unit_test(what_the_ring_loses_before_the_walk_is_an_overflow),
-		cmocka_unit_test(a_gap_reaches_everybody_over_several_turns),
+		cmocka_unit_test(missed_events_reach_all_watchers_over_several_turns),
 		cmocka_unit_test(
 			a_thousand_watches_of_a_client_are_told_over_several_turns_each_once),
 	};

@@ -85,14 +85,14 @@ static void asking_names_who_for_whom_and_how_urgently(void **state) {
 		e.entry.present == 0);
 }
 
-static void a_gap_is_an_overflow_of_no_key(void **state) {
+static void missed_events_are_an_overflow_of_no_key(void **state) {
 	struct response_test *t = *state;
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_MISSED };
 	struct client_event e = tell(t, &watch_event, true);
 	assert_true(e.type == CLIENT_EVENT_OVERFLOW && e.entry.key.size == 0);
 }
 
-static void a_gap_of_a_key_is_an_overflow_that_names_it(void **state) {
+static void missed_events_of_a_key_are_an_overflow_that_names_it(void **state) {
 	struct response_test *t = *state;
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_MISSED,
 		.key = slice_str("k") };
@@ -182,8 +182,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(changes_tell_whose_they_are),
 		TEST(asking_names_who_for_whom_and_how_urgently),
-		TEST(a_gap_is_an_overflow_of_no_key),
-		TEST(a_gap_of_a_key_is_an_overflow_that_names_it),
+		TEST(missed_events_are_an_overflow_of_no_key),
+		TEST(missed_events_of_a_key_are_an_overflow_that_names_it),
 		TEST(what_a_newer_server_tells_is_skipped),
 		TEST(an_event_without_what_it_must_tell_is_refused),
 		TEST(truncated_and_flipped_events_never_crash),

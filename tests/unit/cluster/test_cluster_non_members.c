@@ -25,7 +25,7 @@ static uint64_t ask_and_remove(struct stage *s, struct core_request r) {
 	return id;
 }
 
-static void is_given_back(struct stage *s, uint64_t id) {
+static void is_rolled_back(struct stage *s, uint64_t id) {
 	assert_true(answered(s, id));
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -39,20 +39,20 @@ static void is_given_back(struct stage *s, uint64_t id) {
 	assert_int_equal(stage_sent(s, MESSAGE_RELEASE), sent);
 }
 
-static void who_is_removed_gives_back_what_it_took_for_several_keys(void **state) {
+static void a_removed_node_rolls_back_what_it_took_for_several_keys(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("k"), .lock_id = stage_lock(1) },
 		{ .key = slice_str("l"), .lock_id = stage_lock(3) } };
-	is_given_back(s, ask_and_remove(s, (struct core_request){ .op = CORE_ACQUIRE_ALL,
+	is_rolled_back(s, ask_and_remove(s, (struct core_request){ .op = CORE_ACQUIRE_ALL,
 		.locks = locks, .lock_count = 2, .lease = LONG }));
 }
 
-static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **state) {
+static void a_removed_node_rolls_back_the_permits_of_a_failed_commit(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), LONG, 0);
 	r.terms.of = 2;
 	r.terms.count = 1;
-	is_given_back(s, ask_and_remove(s, r));
+	is_rolled_back(s, ask_and_remove(s, r));
 }
 
 /* n4, a replica, is removed while somebody waits there. */
@@ -81,18 +81,18 @@ static void who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsew
 		.for_free = true, .key = slice_str("k"), .wait = LONG });
 }
 
-static void guest_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
+static void non_member_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
 	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16,
 		.key = slice_str("k"), .lock_id = stage_lock(lock), .name = name });
 }
 
-static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
+static void a_non_member_ends_nothing_whose_name_it_does_not_know(void **state) {
 	struct stage *s = *state;
 	stage_mend(s);
 	stage_settle(s);
 	take(s, 0, "k", stage_lock(1));
-	guest_says(s, 0, 1, 0);
-	guest_says(s, 0, 1, 5);
+	non_member_says(s, 0, 1, 0);
+	non_member_says(s, 0, 1, 5);
 	assert_true(has(s, 0, 1));
 	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 0);
 }
@@ -100,7 +100,7 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 /* n4 releases X, asks for two keys, and is removed before any master hears of either end. When its
  * links are back, what it rolls back and the release come in one frame. The release is not heard,
  * and n4 does not say that it was. */
-static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(void **state) {
+static void a_release_of_a_removed_node_is_not_heard_together_with_its_rollback(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) },
 		{ .key = slice_str("m"), .lock_id = stage_lock(3) } };
@@ -131,12 +131,12 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 
 /* Otherwise a node outside could fill the ring of the tombstones. What n1 does not remember it
  * learns from the others. */
-static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(void **state) {
+static void what_a_non_member_rolls_back_in_vain_is_not_remembered(void **state) {
 	struct stage *s = *state;
 	stage_mend(s);
 	stage_settle(s);
 	const uint64_t x = stage_status(s, 0).clock + 5;
-	guest_says(s, 0, 1, 7);
+	non_member_says(s, 0, 1, 7);
 	for (uint32_t i = 1; i < 3; i++) {
 		stage_inject(s, 0, i, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16,
 			.name = 7, .key = slice_str("k"), .lock_id = stage_lock(1), .token = x,
@@ -148,13 +148,13 @@ static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(voi
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		MEMBERS(who_is_removed_gives_back_what_it_took_for_several_keys),
+		MEMBERS(a_removed_node_rolls_back_what_it_took_for_several_keys),
 		MEMBERS(who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere),
 		MEMBERS(who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere),
-		MEMBERS(who_is_removed_gives_back_the_permits_of_a_failed_commit),
-		MEMBERS(a_guest_ends_nothing_whose_name_it_does_not_know),
-		MEMBERS(a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back),
-		MEMBERS(of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered),
+		MEMBERS(a_removed_node_rolls_back_the_permits_of_a_failed_commit),
+		MEMBERS(a_non_member_ends_nothing_whose_name_it_does_not_know),
+		MEMBERS(a_release_of_a_removed_node_is_not_heard_together_with_its_rollback),
+		MEMBERS(what_a_non_member_rolls_back_in_vain_is_not_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* These tests are about the clock reservation (the ceiling) where a node stops voting
+/* These tests are about the clock reservation (`ceiling`) where a node stops voting
  * (docs/protocol.md, section 1). */
 #include "named.h"
 
@@ -8,7 +8,7 @@
 /* Five masters, of which n4 and n5 are away. n1's disk hangs, and it takes X's commit with a token
  * beyond the reservation on that disk. n1 promised while its clock was low. n3 had a high clock, of
  * which n2 heard with n3's promise. */
-static uint64_t accept_above_the_ceiling(struct stage *s) {
+static uint64_t accept_above_the_reservation(struct stage *s) {
 	stage_isolate(s, 3, true);
 	stage_isolate(s, 4, true);
 	stage_cut(s, 0, 2, true);
@@ -61,7 +61,7 @@ static void stop_voting_with(struct stage *s, uint64_t x, const struct core_even
 
 static void a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop(
 	void **state) {
-	stop_voting_with(*state, accept_above_the_ceiling(*state),
+	stop_voting_with(*state, accept_above_the_reservation(*state),
 		&(struct core_event){ .kind = CORE_DRAIN }, 1, CORE_DRAINED);
 }
 
@@ -73,7 +73,7 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers
 	static const uint32_t others[3] = { 1, 3, 4 };
 	struct frame frames[3];
 	struct core_event events[3];
-	const uint64_t x = accept_above_the_ceiling(s);
+	const uint64_t x = accept_above_the_reservation(s);
 	stage_cut(s, 0, 3, false);
 	stage_cut(s, 0, 4, false);
 	stage_mend(s);
@@ -91,10 +91,10 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers
 
 /* The vote is only held back. It leaves when the clock reservation is on disk, as it would from a
  * node that votes. */
-static void a_vote_that_was_held_back_leaves_a_master_that_stops_when_the_ceiling_is_on_disk(
+static void a_vote_that_was_held_back_leaves_a_stopping_master_once_its_reservation_is_on_disk(
 	void **state) {
 	struct stage *s = *state;
-	const uint64_t x = accept_above_the_ceiling(s);
+	const uint64_t x = accept_above_the_reservation(s);
 	stage_step(s, 0, &(struct core_event){ .kind = CORE_DRAIN });
 	stage_settle(s);
 	assert_null(stage_answer(s, x));
@@ -119,7 +119,7 @@ int main(void) {
 		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop),
 		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again),
 		FIVE(
-		a_vote_that_was_held_back_leaves_a_master_that_stops_when_the_ceiling_is_on_disk),
+		a_vote_that_was_held_back_leaves_a_stopping_master_once_its_reservation_is_on_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void come(struct host *h, const char *name) {
 	step(h, &up);
 }
 
-static void guests_whose_links_are_reset_together_leave_no_reset_behind(void **state) {
+static void non_members_whose_links_are_reset_together_leave_no_reset_behind(void **state) {
 	struct host *h = *state;
 	come(h, "n2");
 	come(h, "n3");
@@ -84,11 +84,11 @@ static void go(struct host *h, uint32_t peer) {
 	step(h, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
 }
 
-static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
+static void non_members_that_come_and_go_do_not_fill_the_table(void **state) {
 	struct host *h = *state;
 	char name[8];
 	come(h, "n2");
-	/* This guest stays. */
+	/* This non-member stays. */
 	come(h, "n3");
 	go(h, 1);
 	for (int i = 0; i < 2 * NODES_MAX; i++) {
@@ -106,9 +106,9 @@ static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			guests_whose_links_are_reset_together_leave_no_reset_behind, set_up,
+			non_members_whose_links_are_reset_together_leave_no_reset_behind, set_up,
 			tear_down),
-		cmocka_unit_test_setup_teardown(guests_that_come_and_go_do_not_fill_the_table,
+		cmocka_unit_test_setup_teardown(non_members_that_come_and_go_do_not_fill_the_table,
 			set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
