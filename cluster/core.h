@@ -73,6 +73,9 @@ struct core_limits {
 	/* How many bytes of values quorum reads show in one turn of the loop. The read that reaches
 	 * this number is the last one. */
 	uint32_t shown_a_turn;
+	/* Where an operation has more reports than this, it may have to wait until they are weighed
+	 * (section 3, Reports). */
+	uint32_t weighed_at_once;
 	/* Entries in one reply to a list. */
 	uint32_t list_piece;
 	/* The shortest lease, in nanoseconds. */

@@ -27,7 +27,7 @@
 	X(repeat_joined) X(token_reused) \
 	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) \
 	X(update_unsure) X(update_repaired) \
-	X(read_quorum) X(read_indeterminate) X(read_again) X(read_put_off) \
+	X(report_put_off) X(read_quorum) X(read_indeterminate) X(read_again) X(read_put_off) \
 	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) \
 	X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) X(snapshot_lost) \
 	X(contested) X(contested_ended) X(record_index_made) X(ceiling_raised) X(vote_held_back) X(persist_failed) \

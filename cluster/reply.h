@@ -181,8 +181,8 @@ struct core_reply {
 	/* LIST: the entries come in several replies, and this is not the last one. An error takes
 	 * the place of all of them. */
 	bool goes_on;
-	/* LIST: the work for it since the reply before, as a number of simple requests that would
-	 * have cost as much. */
+	/* The work for it that nobody has paid for yet (of a list: since the reply before), as a
+	 * number of simple requests that would have cost as much. */
 	uint32_t cost;
 	/* PAWL_ENOQUORUM: a bit set of peers (core_peer) that were silent. */
 	uint64_t silent;

@@ -167,7 +167,7 @@ void op_reply_all(struct core *core, struct op *op, int error) {
 
 /* Gives up an operation that nobody asks for any more. True: it was freed. */
 static bool forget(struct core *core, struct op *op) {
-	if (op->state == OP_IN_LINE || op->state == OP_SHOWING) {
+	if (op->state == OP_IN_LINE || op->state == OP_WEIGHING || op->state == OP_SHOWING) {
 		op_free(core, op);
 		return true;
 	}

@@ -264,6 +264,36 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 /* Nothing more is expected of the masters that have not answered. The votes of the others stay. */
 void report_close(const struct core *core, struct op *op);
 
+/* Asks this node itself for the next piece of its report. */
+void report_ask_on(struct core *core, struct op *op);
+
+/* All reports are there. True: there are many, and many of another operation were weighed a moment
+ * ago, so this one is evaluated later. */
+bool report_weigh_later(struct core *core, struct op *op);
+/* Evaluates an operation that was put off, if its time has come; and returns when that will be, in
+ * nanoseconds of CLOCK_BOOTTIME. */
+void report_weigh_go_on(struct core *core);
+int64_t report_weigh_deadline(const struct core *core);
+/* Returns what the reports have cost, as a number of simple requests. */
+uint32_t report_cost(const struct op *op);
+/* Gives up an operation that nobody asks for any more; true, for it is freed. */
+bool report_forget(struct core *core, struct op *op);
+
+/* Visits the records that were reported, one lock_id after the other. Each master has told its own
+ * records in that order. */
+struct report_walk {
+	/* Says where each master's next record stands in op->replies. */
+	uint32_t next[MASTERS_MAX];
+
+	/* Are bit sets: the masters that told the present lock_id, and those that left out what
+	 * comes from here on. */
+	uint32_t told, cut;
+};
+
+struct report_walk report_walk_begin(const struct core *core, const struct op *op);
+/* Goes on to the least lock_id that has not been visited. False: there is none. */
+bool report_walk_on(const struct core *core, const struct op *op, struct report_walk *w);
+
 /* Fetches a value that was left out of a report. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);
 

@@ -73,6 +73,9 @@ static const struct record *whole(struct core *core, const struct op *op, const 
 	return r->value_left_out ? entry_own_copy(core, op, r) : r;
 }
 
+/* To tell so many holders costs as much as a simple request. */
+#define HOLDERS_A_COST 8
+
 /* Limits the bytes of several holders in one answer. Two holders are always told. */
 #define SHOWN_BYTES ((size_t)1 << 20)
 
@@ -165,4 +168,5 @@ void entry_reply(struct core_reply *reply, const struct shown *s) {
 	reply->holders = s->holders;
 	reply->holder_count = s->holder_count;
 	reply->more = s->more;
+	reply->cost += s->holder_count / HOLDERS_A_COST;
 }

@@ -1,10 +1,15 @@
 /* reports.c: how a coordinator asks masters what they report of a key's records, one piece after
  * the other (section 3, Reports). Of the operations that ask for more than the first piece only a
  * few are under way; the others stand in line. */
+#include "operation.h"
 #include "coordinator.h"
 
 /* At most this many operations in line begin in one step. */
 #define REPORTS_A_STEP 4
+/* So many reports cost as much as a simple request. */
+#define REPORTS_A_COST 4
+/* After many reports were weighed, so much time for each of them is left to others. */
+#define WEIGH_PACE (5 * SPAN_US)
 
 static void ask(struct core *core, struct op *op, uint32_t index, struct id128 after, bool rest) {
 	struct message m = op_message(op, MESSAGE_READ);
@@ -43,7 +48,13 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 		r->value_left_out = (m->flags & FLAG_SAME) != 0;
 		if (m->flags & FLAG_REST) {
 			op->sent = core->now;
-			ask(core, op, from, m->lock_id, true);
+			if (from != core->self) {
+				ask(core, op, from, m->lock_id, true);
+			} else if (!list_linked(&op->waiting)) {
+				/* What this node tells itself takes one turn of the loop for each
+				 * piece, as it would over a link. */
+				list_append(&core->coordinator.asking, &op->waiting);
+			}
 			timer_at(core, &op->timer, TIMER_OP,
 				instant_add(core->now, core->config.request_timeout));
 		} else if (m->part + 1 == m->parts) {
@@ -58,6 +69,111 @@ void report_close(const struct core *core, struct op *op) {
 		v->state = vote_open(v) ? VOTE_GONE : v->state;
 	}
 }
+
+void report_ask_on(struct core *core, struct op *op) {
+	const struct reports *reports = op_reports(op);
+	uint32_t last = reports->replies_count;
+	while (last > 0 && reports->replies[last - 1].from != core->self) {
+		last--;
+	}
+	if (last > 0 && op->state == OP_ROUND && op->votes[core->self].state == VOTE_ASKED) {
+		ask(core, op, core->self, reports->replies[last - 1].record->lock_id, true);
+	}
+}
+
+/* ---- weighing ---- */
+
+bool report_weigh_later(struct core *core, struct op *op) {
+	const uint32_t count = op_reports(op)->replies_count;
+	if (count <= core->limits.weighed_at_once || op->state != OP_ROUND) {
+		return false;
+	}
+	if (!instant_expired(core->now, core->coordinator.weigh_at)) {
+		COUNT(core, report_put_off);
+		timer_stop(core, &op->timer);
+		/* This node's own report may be under way. */
+		list_remove(&op->waiting);
+		op->state = OP_WEIGHING;
+		list_append(&core->coordinator.weighing, &op->waiting);
+		return true;
+	}
+	core->coordinator.weigh_at = instant_add(core->now, count * WEIGH_PACE);
+	return false;
+}
+
+int64_t report_weigh_deadline(const struct core *core) {
+	return list_empty(&core->coordinator.weighing) ? INT64_MAX
+		: clock_saturating_add(core->now.boot,
+			instant_left_long(core->now, core->coordinator.weigh_at));
+}
+
+void report_weigh_go_on(struct core *core) {
+	struct list *n = list_first(&core->coordinator.weighing);
+	if (n && instant_expired(core->now, core->coordinator.weigh_at)) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		list_remove(n);
+		op->state = OP_ROUND;
+		core->operations[op->kind]->evaluate(core, op, true);
+	}
+}
+
+uint32_t report_cost(const struct op *op) {
+	return op_reports(op)->replies_count / REPORTS_A_COST;
+}
+
+bool report_forget(struct core *core, struct op *op) {
+	op_free(core, op);
+	return true;
+}
+
+static bool is_record(const struct master_reply *f) {
+	return !(f->flags & (FLAG_PROMISE | FLAG_PARKED));
+}
+
+/* Returns the master's first record from there on; replies_count: the master told no more. */
+static uint32_t record_from(const struct op *op, uint32_t index, uint32_t i) {
+	const struct reports *reports = op_reports(op);
+	while (i < reports->replies_count &&
+		!(reports->replies[i].from == index && is_record(&reports->replies[i]))) {
+		i++;
+	}
+	return i;
+}
+
+struct report_walk report_walk_begin(const struct core *core, const struct op *op) {
+	struct report_walk w = { .told = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		w.next[i] = record_from(op, i, 0);
+	}
+	return w;
+}
+
+static void step_over(const struct op *op, struct report_walk *w, uint32_t index) {
+	w->cut |= op_reports(op)->replies[w->next[index]].flags & FLAG_REST ? 1u << index : 0;
+	w->next[index] = record_from(op, index, w->next[index] + 1);
+}
+
+bool report_walk_on(const struct core *core, const struct op *op, struct report_walk *w) {
+	const struct reports *reports = op_reports(op);
+	const struct record *least = NULL;
+	const uint32_t before = w->told;
+	w->told = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (before >> i & 1) {
+			step_over(op, w, i);
+		}
+		const struct record *r = w->next[i] < reports->replies_count
+			? reports->replies[w->next[i]].record : NULL;
+		int c = r == NULL ? 1
+			: least ? id128_compare(r->lock_id, least->lock_id)
+			: -1;
+		least = c < 0 ? r : least;
+		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
+	}
+	return least != NULL;
+}
+
+/* ---- values that were left out ---- */
 
 /* Fetches the value of a record that is to be shown, from the master that reported its newest
  * write. False: no master can be asked. */
@@ -104,6 +220,8 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 	}
 	return false;
 }
+
+/* ---- the line ---- */
 
 bool report_may_begin(struct core *core, struct op *op) {
 	struct reports *reports = op_reports(op);

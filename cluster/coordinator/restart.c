@@ -52,7 +52,7 @@ void restart_suspended(struct core *core) {
 
 static void forget_round(struct core *core, struct op *op) {
 	timer_stop(core, &op->timer);
-	if (op->state == OP_SHOWING) {
+	if (op->state == OP_WEIGHING || op->state == OP_SHOWING) {
 		list_remove(&op->waiting);
 	}
 	if (core->operations[op->kind]->clear) {

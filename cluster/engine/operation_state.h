@@ -108,6 +108,8 @@ enum op_state {
 	OP_IN_LINE,
 	/* Read: it has been decided, and is answered in one of the next turns of the loop. */
 	OP_SHOWING,
+	/* All reports are there, and are weighed a little later (reports.c). */
+	OP_WEIGHING,
 	/* The epoch has changed, and fewer than q masters vote in the new one yet. */
 	OP_SUSPENDED,
 	/* Session binding: it lasts as long as the lock is bound to this node. */

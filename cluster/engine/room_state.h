@@ -189,6 +189,10 @@ struct coordinator_state {
 	/* struct op: reads that were decided, and are answered in the next turns because their
 	 * answers are large. */
 	struct list showing;
+	/* struct op: operations that have all reports, and weigh them one after the other; and when
+	 * the next one may. */
+	struct list weighing;
+	struct instant weigh_at;
 	/* struct op: operations that go on with this node's own report in the next turn. */
 	struct list asking;
 	/* struct client: those whose connection is gone and for whom operations still wait. */

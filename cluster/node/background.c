@@ -34,8 +34,10 @@ static bool left_over(const struct core *core) {
 }
 
 int64_t background_deadline(const struct core *core) {
+	const int64_t tables = on_tables(core) ? tables_due(core).boot : INT64_MAX,
+		weighing = report_weigh_deadline(core);
 	return left_over(core) ? core->now.boot
-		: on_tables(core) ? tables_due(core).boot : INT64_MAX;
+		: tables < weighing ? tables : weighing;
 }
 
 void background_turn(struct core *core) {
@@ -83,5 +85,6 @@ void background(struct core *core) {
 		core->engine.left.asked = false;
 		waiters_go_on(core);
 	}
+	report_weigh_go_on(core);
 	go_on_with_tables(core);
 }

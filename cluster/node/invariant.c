@@ -140,7 +140,8 @@ static void check_op(const struct core *core, const struct op *op) {
 	CHECK(op->state != OP_CATCHING_UP || list_empty(&op->callers));
 	CHECK(!acquiring || !list_empty(&op->callers));
 	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL ||
-		op->state == OP_IN_LINE || op->state == OP_SHOWING);
+		op->state == OP_IN_LINE || op->state == OP_WEIGHING ||
+		op->state == OP_SHOWING);
 	CHECK(op->state != OP_COMMITTING || op_acquire(op)->token <= core->clock);
 	(void)core;
 }

@@ -32,6 +32,8 @@ KEYS_LARGE = 16
 LARGE = 65536
 WAITING = 40000
 WAVE, WAVE_KEYS, WAVE_CONNECTIONS = 64000, 16, 16
+# Holders of one key, which fewer than 1,000 may have (holders_per_key).
+HOLDERS = 950
 # In a second.
 HELLOS = 1300
 
@@ -414,6 +416,44 @@ def attack_removed(address):
                 del made[s]
                 s.close()
         yield
+
+
+def hold_shared(address):
+    """A connection that has acquired one key as a shared lock, so many times."""
+    client = pawltest.Client(address, timeout=60)
+    for at in range(0, HOLDERS, 50):
+        sent = [client.send("acquire", key="abuse/0", mode="shared", lock_id=id_of((4 << 32) + i),
+                            lease_ms=60000, wait_ms=10000)
+                for i in range(at, min(at + 50, HOLDERS))]
+        for msgid in sent:
+            client.answer(msgid)
+    kept.append(client)
+
+
+def attack_holders_read(address):
+    """8 connections that pipeline quorum `get`s of a key that 950 share"""
+    hold_shared(address)
+    return {s: request("get", key="abuse/0", consistency="quorum") * PAIRS
+            for s in connect(address, 8)}
+
+
+def attack_holders_explain(address):
+    """4 connections that pipeline `explain` of a key that 950 share"""
+    hold_shared(address)
+    return {s: request("explain", key="abuse/0") * PAIRS for s in connect(address, 4)}
+
+
+def attack_holders_join(address):
+    """64 connections that acquire and release a further place on a key that 950 share"""
+    hold_shared(address)
+    load = {}
+    for number, s in enumerate(connect(address, 64)):
+        locks = [id_of((5 << 32) + (number << 16) + i) for i in range(PAIRS)]
+        load[s] = b"".join(
+            request("acquire", key="abuse/0", mode="shared", lock_id=lock, lease_ms=10000,
+                    wait_ms=5000)
+            + request("release", key="abuse/0", lock_id=lock) for lock in locks)
+    return load
 
 
 # Connections that stay open and are never read.

@@ -444,7 +444,8 @@ void attempt_timer(struct core *core, struct op *op) {
 		attempt_ask_all(core, op, true);
 		break;
 	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE:
-	case OP_SHOWING: case OP_SUSPENDED: case OP_BINDING: case OP_CATCHING_UP:
+	case OP_SHOWING: case OP_WEIGHING: case OP_SUSPENDED: case OP_BINDING:
+	case OP_CATCHING_UP:
 		/* There is no such state before the commit. */
 		CHECK(false);
 	}

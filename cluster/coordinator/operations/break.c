@@ -6,6 +6,7 @@
 
 void break_start(struct core *core, struct op *op) {
 	struct reports *reports = op_reports(op);
+	list_remove(&op->waiting);
 	op_replies_clear(core, op);
 	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
 	op->state = OP_ROUND;

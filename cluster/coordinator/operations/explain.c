@@ -6,6 +6,7 @@
 
 void explain_start(struct core *core, struct op *op) {
 	struct reports *reports = op_reports(op);
+	list_remove(&op->waiting);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
@@ -114,67 +115,9 @@ static bool witness_of(struct core *core, const struct op *op, const struct call
 	return sayings != NULL;
 }
 
-static bool is_record(const struct master_reply *f) {
-	return !(f->flags & (FLAG_PROMISE | FLAG_PARKED));
-}
-
-/* Visits the records that were told, one lock_id after the other. Each master has told its own
- * records in that order. */
-struct walk {
-	/* Says where each master's next record stands in the replies. */
-	uint32_t next[MASTERS_MAX];
-
-	/* Are bit sets: the masters that told the present lock_id, and those that left out what
-	 * comes from here on. */
-	uint32_t told, cut;
-};
-
-/* Returns the master's first record from there on; replies_count: the master told no more. */
-static uint32_t record_from(const struct op *op, uint32_t index, uint32_t i) {
-	const struct reports *reports = op_reports(op);
-	while (i < reports->replies_count &&
-		!(reports->replies[i].from == index && is_record(&reports->replies[i]))) {
-		i++;
-	}
-	return i;
-}
-
-static struct walk walk_begin(const struct core *core, const struct op *op) {
-	struct walk w = { .told = 0 };
-	for (uint32_t i = 0; i < core->masters; i++) {
-		w.next[i] = record_from(op, i, 0);
-	}
-	return w;
-}
-
-static void step_over(const struct op *op, struct walk *w, uint32_t index) {
-	w->cut |= op_reports(op)->replies[w->next[index]].flags & FLAG_REST ? 1u << index : 0;
-	w->next[index] = record_from(op, index, w->next[index] + 1);
-}
-
-/* Goes on to the least lock_id that has not been visited. False: there is none. */
-static bool walk_on(const struct core *core, const struct op *op, struct walk *w) {
-	const struct reports *reports = op_reports(op);
-	const struct record *least = NULL;
-	const uint32_t before = w->told;
-	w->told = 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (before >> i & 1) {
-			step_over(op, w, i);
-		}
-		const struct record *r = w->next[i] < reports->replies_count
-			? reports->replies[w->next[i]].record : NULL;
-		int c = r == NULL ? 1
-			: least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b)
-			: -1;
-		least = c < 0 ? r : least;
-		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
-	}
-	return least != NULL;
-}
-
 /* Returns the report with the highest ballot, and gives it the latest end of all reports. */
-static struct record *best_of(const struct core *core, const struct op *op, const struct walk *w) {
+static struct record *best_of(const struct core *core, const struct op *op,
+	const struct report_walk *w) {
 	struct record *best = NULL;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (w->told >> i & 1) {
@@ -194,8 +137,8 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
  * read would show them. */
 static struct record *holders(const struct core *core, const struct op *op) {
 	struct record *list = NULL;
-	struct walk w = walk_begin(core, op);
-	while (walk_on(core, op, &w)) {
+	struct report_walk w = report_walk_begin(core, op);
+	while (report_walk_on(core, op, &w)) {
 		struct record *best = best_of(core, op, &w);
 		if ((uint32_t)__builtin_popcount(w.told) >= core->quorum &&
 			!instant_expired(core->now, best->end)) {
@@ -209,9 +152,9 @@ static struct record *holders(const struct core *core, const struct op *op) {
 /* Tells whether there may be a holder that fewer than q masters have told. That takes q masters
  * that have told it, or have left out what comes at its lock_id. */
 static bool may_have_more(const struct core *core, const struct op *op) {
-	struct walk w = walk_begin(core, op);
+	struct report_walk w = report_walk_begin(core, op);
 	bool may = false;
-	while (!may && walk_on(core, op, &w)) {
+	while (!may && report_walk_on(core, op, &w)) {
 		may = (uint32_t)__builtin_popcount(w.told) < core->quorum &&
 			(uint32_t)__builtin_popcount(w.told | w.cut) >= core->quorum;
 	}
@@ -233,10 +176,15 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, const s
 		entry_reply(r, &shown);
 		r->more = r->more || more;
 	}
+	r->cost += report_cost(op);
 }
 
 void explain_evaluate(struct core *core, struct op *op, bool over) {
-	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0) {
+	if (op->state == OP_WEIGHING ||
+		(!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0)) {
+		return;
+	}
+	if (report_weigh_later(core, op)) {
 		return;
 	}
 	const struct key key = { .held = holders(core, op) };
@@ -260,4 +208,5 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 }
 
 const struct operation explain_operation = { .start = explain_start, .answer = explain_answer,
-	.evaluate = explain_evaluate, .clear = op_replies_clear, .release = reports_free };
+	.evaluate = explain_evaluate, .forget = report_forget, .clear = op_replies_clear,
+	.release = reports_free };

@@ -6,6 +6,7 @@
 
 void read_start(struct core *core, struct op *op) {
 	struct reports *reports = op_reports(op);
+	list_remove(&op->waiting);
 	op_replies_clear(core, op);
 	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
 	op_read(op)->contested_seen = false;
@@ -34,22 +35,17 @@ struct verdict {
 	bool others;
 };
 
-/* Weighs all reports of one lock_id, which stand together. Returns where those of the next one
- * begin. */
-static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent,
-	struct verdict *v) {
-	struct reports *reports = op_reports(op);
-	uint32_t all = 0, counting = 0, i = first;
+/* Weighs all reports of one lock_id. */
+static void weigh_one(const struct core *core, struct op *op, const struct report_walk *w,
+	uint32_t silent, struct verdict *v) {
+	const struct master_reply *replies = op_reports(op)->replies;
+	uint32_t counting = 0;
 	struct record *best = NULL;
-	struct terms terms = record_terms(reports->replies[first].record);
+	struct terms terms = record_terms(replies[w->next[__builtin_ctz(w->told)]].record);
 	/* The record was live where it was reported. */
 	struct instant end = instant_add(core->now, 1);
-	for (; i < reports->replies_count &&
-		id128_equal(reports->replies[i].record->lock_id,
-			reports->replies[first].record->lock_id);
-		i++) {
-		const struct master_reply *f = &reports->replies[i];
-		all |= 1u << f->from;
+	for (uint32_t left = w->told; left; left &= left - 1) {
+		const struct master_reply *f = &replies[w->next[__builtin_ctz(left)]];
 		counting |= f->counts ? 1u << f->from : 0;
 		const struct terms reported = record_terms(f->record);
 		terms = terms_both(&terms, &reported);
@@ -60,7 +56,7 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 			!f->record->value_left_out;
 		best = f->counts && (newer > 0 || whole) ? f->record : best;
 	}
-	uint32_t n = (uint32_t)__builtin_popcount(all);
+	uint32_t n = (uint32_t)__builtin_popcount(w->told);
 	v->free = v->free && n + silent < core->quorum;
 	v->others = v->others || (n < core->quorum && n + silent >= core->quorum);
 	if (n >= core->quorum && (uint32_t)__builtin_popcount(counting) < core->quorum) {
@@ -71,15 +67,14 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 		best->next = v->holders;
 		v->holders = best;
 	}
-	return i;
 }
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
 	/* The key is free only if q masters say so. */
 	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false };
-	op_replies_sort(op);
-	for (uint32_t i = 0; i < op_reports(op)->replies_count;) {
-		i = weigh_one(core, op, i, silent, &v);
+	struct report_walk w = report_walk_begin(core, op);
+	while (report_walk_on(core, op, &w)) {
+		weigh_one(core, op, &w, silent, &v);
 	}
 	const struct key holders = { .held = v.holders };
 	bool held = false;
@@ -129,6 +124,7 @@ static void show(struct core *core, struct op *op, const struct key *key) {
 			entry_reply(reply, &shown);
 			count_shown(core, &shown);
 		}
+		reply->cost += report_cost(op);
 	}
 	op_free(core, op);
 }
@@ -180,7 +176,7 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 	struct read_state *read = op_read(op);
 	uint32_t answered = op_votes(core, op, ANSWERED), silent = core->masters - answered;
 	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0;
-	if (op->state == OP_SECOND && open) {
+	if (op->state == OP_WEIGHING || (op->state == OP_SECOND && open)) {
 		return;
 	}
 	/* The master has not answered the fetch. */
@@ -188,9 +184,15 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 		undetermined(core, op, silent);
 		return;
 	}
+	/* A master that has not answered yet may decide it. */
+	if (open && read->contested_seen) {
+		return;
+	}
+	if (!open && report_weigh_later(core, op)) {
+		return;
+	}
 	struct verdict v = weigh(core, op, silent);
-	if (open && (read->contested_seen || v.undetermined)) {
-		/* A master that has not answered yet may decide it. */
+	if (open && v.undetermined) {
 		return;
 	}
 	/* The key seems free although a master reported a record. While the answers came, an
@@ -241,5 +243,5 @@ static bool read_make(struct core *core, struct op *op, const struct core_reques
 }
 
 const struct operation read_operation = { .make = read_make, .start = read_start,
-	.answer = read_answer, .evaluate = read_evaluate, .clear = op_replies_clear,
-	.release = reports_free };
+	.answer = read_answer, .evaluate = read_evaluate, .forget = report_forget,
+	.clear = op_replies_clear, .release = reports_free };

@@ -49,6 +49,10 @@ void waiters_go_on(struct core *core) {
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
 	uint32_t last = op_reports(op)->replies_count;
 	list_remove(n);
+	if (op->kind != CORE_WAITERS) {
+		report_ask_on(core, op);
+		return;
+	}
 	while (last > 0 && op_reports(op)->replies[last - 1].from != core->self) {
 		last--;
 	}

@@ -57,13 +57,11 @@ static int service_put_reply(struct service *s, const struct request *request,
 	return error == PAWL_EBUSY ? 0 : error;
 }
 
-/* Charges the client for a piece of a list, for which it has paid only a little so far. Returns
- * true if the list is not whole yet, or there is no memory for it. */
+/* Keeps a piece of a list. Returns true if the list is not whole yet, or there is no memory for it. */
 static bool service_list_goes_on(struct service *s, struct request *request,
 	const struct core_reply *reply) {
 	uint64_t client = request->client;
 	uint32_t msgid = request->msgid;
-	sessions_charge(s->sessions, client, reply->cost);
 	bool kept = !reply->error && (reply->goes_on || request->list);
 	if (kept && sessions_room(s->sessions, client) == 0) {
 		struct share_quota quota;
@@ -122,6 +120,9 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 		return;
 	}
 	uint64_t client = request->client;
+	if (reply->cost) {
+		sessions_charge(s->sessions, client, reply->cost);
+	}
 	if (reply->op == CORE_LIST && service_list_goes_on(s, request, reply)) {
 		return;
 	}

@@ -23,6 +23,7 @@ static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.shown_a_turn = 1;
 	p->sim.limits.reports = 1 + weight(r, 2);
 	p->sim.limits.list_piece = 1;
+	p->sim.limits.weighed_at_once = 1;
 }
 
 /* Many share a key for a short while and go without a word, and everybody asks for explanations

@@ -246,8 +246,9 @@ static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t coun
 
 static int explain_error(struct stage *s) {
 	uint64_t id = stage_ask(s, 0, stage_request(CORE_EXPLAIN, "k", no_lock));
-	/* All that can be asked answer at once. */
-	stage_wait(s, 1);
+	/* All that can be asked answer at once. Many reports are weighed a little later, if others
+	 * were just before. */
+	stage_wait(s, 5 * SPAN_MS);
 	assert_non_null(stage_answer(s, id));
 	return stage_answer(s, id)->r.error;
 }

@@ -165,6 +165,7 @@ static void an_explanation_looks_at_those_that_it_tells(void **state) {
 	r.admin = true;
 	(void)pages_of(s, 0, r);
 	assert_true(stage_last(s)->r.more);
+	stage_wait(s, 5 * SPAN_MS);
 	/* 128 at each master, which are copied. */
 	assert_in_range(pages_of(s, 0, r), 1, 3 * 128 * 4);
 }
