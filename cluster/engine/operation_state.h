@@ -61,9 +61,11 @@ struct vote {
 	bool lapsed;
 	/* The token and the noted clock that it reported. */
 	uint64_t token, noted;
-	/* Extension: the token of the record that it was sent; 0 if it was sent none. */
+	/* Extension: the token and the session binding of the record that it was sent; 0 if it was
+	 * sent none. */
 	uint64_t repaired;
-	/* Extension: the session binding of the record that it has, or was sent. */
+	uint32_t repaired_binding;
+	/* Extension: the session binding of the record that it has. */
 	uint32_t binding;
 	/* Permit numbers of a semaphore. Promise: those that others have there. "Held by yourself",
 	 * extension: those of its own record. */

@@ -181,6 +181,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
 		/* The master learned the record, so it did not have it. */
 		v->state = behind ? VOTE_HAD : VOTE_OK;
+		v->binding = v->repaired_binding;
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		extend->best_token = m->token > extend->best_token ? m->token : extend->best_token;

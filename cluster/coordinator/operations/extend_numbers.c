@@ -9,7 +9,8 @@ struct permits extend_numbers(const struct core *core, const struct op *op, bool
 		for (uint32_t i = 0; i < core->masters; i++) {
 			const struct vote *v = &op->votes[i];
 			bool has = permits_has(had ? v->had : v->set, n) &&
-				v->token >= op_extend(op)->best_token;
+				v->token >= op_extend(op)->best_token &&
+				v->binding >= op->terms.binding;
 			masters += has || ((perhaps >> v->state) & 1);
 		}
 		if (masters >= core->quorum) {

@@ -22,7 +22,7 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 	if (op->votes[index].state == VOTE_ASKED) {
 		op->votes[index].state = behind ? VOTE_BEHIND : VOTE_LEARNING;
 		op->votes[index].repaired = m.token;
-		op->votes[index].binding = m.terms.binding;
+		op->votes[index].repaired_binding = m.terms.binding;
 	}
 }
 
@@ -67,7 +67,7 @@ void extend_raise_behind(struct core *core, struct op *op) {
 
 static bool wants_record(const struct op *op, const struct vote *v) {
 	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND &&
-		(v->repaired < op_extend(op)->best_token || v->binding < op->terms.binding));
+		(v->repaired < op_extend(op)->best_token || v->repaired_binding < op->terms.binding));
 }
 
 /* Sends the record to the masters that want it: from this node's table, or from a master that has
