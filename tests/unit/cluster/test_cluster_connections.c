@@ -329,6 +329,15 @@ static void nor_where_the_coordinator_does_not_know_of_it(void **state) {
 	assert_true(has(s, 0));
 }
 
+/* No record has to be sent where the extension itself names the connection. */
+static void an_extension_that_names_its_connection_is_enough(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	stage_lose(s, 1, 2, MESSAGE_LEARN, true);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+}
+
 /* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and
  * goes. */
 static void move_and_die(struct stage *s, uint32_t binding) {
@@ -384,6 +393,7 @@ int main(void) {
 		NAMED(a_downgraded_lock_still_ends_with_its_connection),
 		NAMED(an_extension_brings_the_later_connection_to_the_masters_that_it_rests_on),
 		NAMED(nor_where_the_coordinator_does_not_know_of_it),
+		NAMED(an_extension_that_names_its_connection_is_enough),
 		NAMED(a_node_that_the_holder_has_left_does_not_vouch_for_its_lock),
 		NAMED(nor_when_it_is_bound_there_again),
 		NAMED(nor_for_a_lock_that_was_bound_later),
