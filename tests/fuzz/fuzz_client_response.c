@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (!error) {
 		CHECK(peeked == 0 && kind == CLIENT_RESPONSE && msgid == response.msgid);
 		CHECK(response.count == 0 || response.entries || response.waiters ||
-			response.extended || response.got);
+			response.extended || response.acquired);
 		CHECK(response.holder_count == 0 || response.holders);
 		CHECK(response.master_count <= MASTERS_MAX);
 	}
