@@ -38,7 +38,7 @@ static const enum core_count wanted[] = {
 	COUNT_downgrade_learned, COUNT_delay_closed, COUNT_key_several, COUNT_turn_overtaken,
 	COUNT_nominated, COUNT_nominate_none, COUNT_handed_over, COUNT_hand_over_promised,
 	COUNT_asked, COUNT_group_begun, COUNT_group_held, COUNT_group_failed, COUNT_group_extended,
-	COUNT_explained, COUNT_self_lost, COUNT_report_waited, COUNT_read_put_off,
+	COUNT_explained, COUNT_self_lost, COUNT_report_waited,
 	COUNT_binding_ended, COUNT_commit_overtaken, COUNT_place_kept, COUNT_place_left,
 	COUNT_commit_rolled_back, COUNT_extend_taken_back, COUNT_clock_followed, COUNT_clock_behind,
 };
