@@ -105,10 +105,6 @@ struct core_entry entry_of(const struct record *r, struct instant now);
 /* Tells whether the record's lease is over and only its lock delay may still run. */
 bool entry_closing(const struct record *r, struct instant now);
 
-/* Returns this node's own copy of a record, if it has the value of the write that was reported
- * (section 3, Reports); NULL: it has another one, or none. */
-const struct record *entry_own_copy(struct core *core, const struct op *op, const struct record *r);
-
 /* Returns a record that would be shown, and whose value was left out of the report and is not in
  * this node's own copy; NULL: none. */
 const struct record *entry_lacks(struct core *core, const struct op *op, const struct key *key);
@@ -126,6 +122,11 @@ bool entry_show(struct core *core, const struct caller *c, const struct op *op,
 
 /* Puts what is shown into a reply. */
 void entry_reply(struct core_reply *reply, const struct shown *shown);
+
+/* Answers one caller with the holders, which are in *shown then; without memory for them, with
+ * PAWL_EBUSY. Returns the reply. */
+struct core_reply *entry_answer(struct core *core, struct caller *c, const struct op *op,
+	const struct key *key, int error, struct shown *shown);
 
 /* ---- replies.c ---- */
 
@@ -258,6 +259,9 @@ void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_i
  * first few. */
 void report_ask_all(struct core *core, struct op *op, bool rest);
 
+/* Begins a round that asks for reports. What was reported before is dropped. */
+void report_begin(struct core *core, struct op *op);
+
 /* Takes one part of a master's report, and asks for the next piece where there is one. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m);
 
@@ -293,6 +297,10 @@ struct report_walk {
 struct report_walk report_walk_begin(const struct core *core, const struct op *op);
 /* Goes on to the least lock_id that has not been visited. False: there is none. */
 bool report_walk_on(const struct core *core, const struct op *op, struct report_walk *w);
+
+/* Of two reports of one lock_id: tells whether `r` is to be shown rather than `best`, which may be
+ * NULL. It has the newer write, or the same one with its value. */
+bool report_better(const struct record *r, const struct record *best);
 
 /* Fetches a value that was left out of a report. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);

@@ -60,7 +60,9 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 		out_copy(core, own.identity, &e->identity) && out_copy(core, own.label, &e->label);
 }
 
-const struct record *entry_own_copy(struct core *core, const struct op *op,
+/* Returns this node's own copy of a record, if it has the value of the write that was reported
+ * (section 3, Reports); NULL: it has another one, or none. */
+static const struct record *own_copy(struct core *core, const struct op *op,
 	const struct record *r) {
 	const struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, r->lock_id) : NULL;
@@ -70,7 +72,7 @@ const struct record *entry_own_copy(struct core *core, const struct op *op,
 /* Returns the record that has the value to be shown: this one, or this node's own copy of it. NULL:
  * the value has to be fetched. */
 static const struct record *whole(struct core *core, const struct op *op, const struct record *r) {
-	return r->value_left_out ? entry_own_copy(core, op, r) : r;
+	return r->value_left_out ? own_copy(core, op, r) : r;
 }
 
 /* To tell so many holders costs as much as a simple request. */
@@ -115,7 +117,7 @@ static bool show(struct core *core, const struct caller *c, const struct op *op,
 	if (!local_entry(core, c, op->identity, op->key, r, e)) {
 		return false;
 	}
-	const struct record *own = r->value_left_out ? entry_own_copy(core, op, r) : NULL;
+	const struct record *own = r->value_left_out ? own_copy(core, op, r) : NULL;
 	return own == NULL || out_copy(core, record_value(own), &e->value);
 }
 
@@ -169,4 +171,14 @@ void entry_reply(struct core_reply *reply, const struct shown *s) {
 	reply->holder_count = s->holder_count;
 	reply->more = s->more;
 	reply->cost += s->holder_count / HOLDERS_A_COST;
+}
+
+struct core_reply *entry_answer(struct core *core, struct caller *c, const struct op *op,
+	const struct key *key, int error, struct shown *shown) {
+	const bool copied = entry_show(core, c, op, key, shown);
+	struct core_reply *reply = op_reply(core, c, copied ? error : PAWL_EBUSY);
+	if (copied) {
+		entry_reply(reply, shown);
+	}
+	return reply;
 }

@@ -26,6 +26,15 @@ void report_ask_all(struct core *core, struct op *op, bool rest) {
 	}
 }
 
+void report_begin(struct core *core, struct op *op) {
+	struct reports *reports = op_reports(op);
+	list_remove(&op->waiting);
+	op_replies_clear(core, op);
+	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+}
+
 /* Takes one part of a master's report. Parts come in order, and each counts once. A part that does
  * not belong to what was asked for last is late, or came twice. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m) {
@@ -173,6 +182,11 @@ bool report_walk_on(const struct core *core, const struct op *op, struct report_
 	return least != NULL;
 }
 
+bool report_better(const struct record *r, const struct record *best) {
+	const int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
+	return newer > 0 || (newer == 0 && best->value_left_out && !r->value_left_out);
+}
+
 /* ---- values that were left out ---- */
 
 /* Fetches the value of a record that is to be shown, from the master that reported its newest
@@ -239,6 +253,7 @@ bool report_may_begin(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	timer_stop(core, &op->timer);
 	op->state = OP_IN_LINE;
+	list_remove(&op->waiting);
 	list_append(&core->coordinator.in_line, &op->waiting);
 	return false;
 }

@@ -48,6 +48,11 @@ static void put_by_end(struct record_index *x, struct record_place *p) {
 	tree_insert(&x->by_end, &p->by_end, end_before, NULL);
 }
 
+static void move_by_end(struct record_index *x, struct record_place *p) {
+	tree_remove(&x->by_end, &p->by_end, end_before, NULL);
+	put_by_end(x, p);
+}
+
 /* ---- sums ---- */
 
 static void put_number(struct permits *set, uint32_t n, bool in) {
@@ -155,8 +160,7 @@ struct record *index_due(const struct core *core, struct record_index *x,
 		if (p->due == first_end(p->record).raw) {
 			return p->record;
 		}
-		tree_remove(&x->by_end, n, end_before, NULL);
-		put_by_end(x, p);
+		move_by_end(x, p);
 	}
 	return NULL;
 }
@@ -169,8 +173,7 @@ struct instant index_first_end(struct record_index *x) {
 		if (p->due == end.raw) {
 			return end;
 		}
-		tree_remove(&x->by_end, n, end_before, NULL);
-		put_by_end(x, p);
+		move_by_end(x, p);
 	}
 }
 
@@ -179,8 +182,7 @@ struct instant index_first_end(struct record_index *x) {
 void index_ends_earlier(struct record_index *x, const struct record *r) {
 	struct record_place *p = find(x, r->lock_id);
 	if (first_end(r).raw < p->due) {
-		tree_remove(&x->by_end, &p->by_end, end_before, NULL);
-		put_by_end(x, p);
+		move_by_end(x, p);
 	}
 }
 

@@ -5,12 +5,7 @@
 #include "operations.h"
 
 void break_start(struct core *core, struct op *op) {
-	struct reports *reports = op_reports(op);
-	list_remove(&op->waiting);
-	op_replies_clear(core, op);
-	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
-	op->state = OP_ROUND;
-	op_next_round(core, op);
+	report_begin(core, op);
 	report_ask_all(core, op, true);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	break_evaluate(core, op, false);

@@ -5,16 +5,11 @@
 #include "operations.h"
 
 void explain_start(struct core *core, struct op *op) {
-	struct reports *reports = op_reports(op);
-	list_remove(&op->waiting);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
 	COUNT(core, explained);
-	op_replies_clear(core, op);
-	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
-	op->state = OP_ROUND;
-	op_next_round(core, op);
+	report_begin(core, op);
 	struct message m = op_message(op, MESSAGE_READ);
 	m.flags = FLAG_EXPLAIN;
 	op_ask_all(core, op, &m);
@@ -123,10 +118,7 @@ static struct record *best_of(const struct core *core, const struct op *op,
 		if (w->told >> i & 1) {
 			struct record *r = op_reports(op)->replies[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
-			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
-			const bool whole = newer == 0 && best->value_left_out &&
-				!r->value_left_out;
-			best = newer > 0 || whole ? r : best;
+			best = report_better(r, best) ? r : best;
 			best->end = end;
 		}
 	}

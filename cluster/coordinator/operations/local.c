@@ -16,13 +16,9 @@
 static void answer(struct core *core, struct op *op, const struct key *key, int error) {
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		struct shown shown;
-		bool copied = entry_show(core, c, op, key, &shown);
-		struct core_reply *reply = op_reply(core, c, copied ? error : PAWL_EBUSY);
-		if (copied) {
-			entry_reply(reply, &shown);
-		}
+		(void)entry_answer(core, CONTAINER_OF(n, struct caller, link), op, key, error,
+			&shown);
 	}
 	op_free(core, op);
 }

@@ -5,14 +5,9 @@
 #define ANSWERED VOTE_BIT(VOTE_OK)
 
 void read_start(struct core *core, struct op *op) {
-	struct reports *reports = op_reports(op);
-	list_remove(&op->waiting);
-	op_replies_clear(core, op);
-	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
+	report_begin(core, op);
 	op_read(op)->contested_seen = false;
-	op->state = OP_ROUND;
-	op_next_round(core, op);
-	report_ask_all(core, op, reports->reporting);
+	report_ask_all(core, op, op_reports(op)->reporting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	read_evaluate(core, op, false);
 }
@@ -51,10 +46,7 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 		terms = terms_both(&terms, &reported);
 		/* Some masters may have missed an extension. */
 		end = instant_later(end, f->record->end);
-		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
-		const bool whole = newer == 0 && best->value_left_out &&
-			!f->record->value_left_out;
-		best = f->counts && (newer > 0 || whole) ? f->record : best;
+		best = f->counts && report_better(f->record, best) ? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(w->told);
 	v->free = v->free && n + silent < core->quorum;
@@ -116,12 +108,10 @@ static void show(struct core *core, struct op *op, const struct key *key) {
 	struct list *n;
 	COUNT(core, read_quorum);
 	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		struct shown shown;
-		bool copied = entry_show(core, c, op, key, &shown);
-		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-		if (copied) {
-			entry_reply(reply, &shown);
+		struct core_reply *reply = entry_answer(core,
+			CONTAINER_OF(n, struct caller, link), op, key, PAWL_OK, &shown);
+		if (reply->error == PAWL_OK) {
 			count_shown(core, &shown);
 		}
 		reply->cost += report_cost(op);

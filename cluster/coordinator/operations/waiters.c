@@ -22,16 +22,11 @@ static void ask(struct core *core, struct op *op, uint32_t index, const struct m
 }
 
 void waiters_start(struct core *core, struct op *op) {
-	struct reports *reports = op_reports(op);
 	struct waiters_state *waiters = op_waiters(op);
-	list_remove(&op->waiting);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
-	op_replies_clear(core, op);
-	memset(reports->parts_seen, 0, sizeof reports->parts_seen);
-	op->state = OP_ROUND;
-	op_next_round(core, op);
+	report_begin(core, op);
 	const int home = waiters->prefix ? -1 : attempt_home(core, op->key);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (waiters->prefix || home == (int)i) {
