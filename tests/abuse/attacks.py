@@ -1,6 +1,7 @@
 """The attacks of abuse.py. Each is a function that makes connections. It either returns what each
 of them sends for ever, or it is a generator that yields each time that it has begun again."""
 
+import itertools
 import os
 import select
 import selectors
@@ -76,6 +77,31 @@ def pairs(number):
     return pair * PAIRS
 
 
+def acquire_pieces(client, locks, piece=500, may_refuse=False):
+    """Acquires the locks, each of which is given by the parameters of its request. The requests of
+    a piece are sent together; yields when all of a piece are answered."""
+    locks = iter(locks)
+    while sent := [client.send("acquire", **lock) for lock in itertools.islice(locks, piece)]:
+        for msgid in sent:
+            try:
+                client.answer(msgid)
+            except pawltest.Refused:
+                if not may_refuse:
+                    raise
+        yield
+
+
+def acquire_all(client, locks, piece=500):
+    for _ in acquire_pieces(client, locks, piece):
+        pass
+
+
+def exclusive(count, **more):
+    """So many locks, each of a key of its own."""
+    return (dict(key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000, **more)
+            for i in range(count))
+
+
 def attack_pipeline(address):
     """16 connections that pipeline acquire and release"""
     return {s: pairs(i) for i, s in enumerate(connect(address, 16))}
@@ -90,29 +116,20 @@ def attack_explain(address):
 def attack_list(address):
     """4 connections that pipeline lists of 1,000 keys"""
     with pawltest.Client(address) as c:
-        for at in range(0, 2000, 100):
-            sent = [c.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
-                    for i in range(at, at + 100)]
-            for msgid in sent:
-                c.answer(msgid)
+        acquire_all(c, exclusive(2000), 100)
     return {s: request("list", prefix="abuse/", limit=1000) * PAIRS for s in connect(address, 4)}
 
 
-def hold(address, count):
-    """A connection that has acquired so many keys."""
+def hold(address, locks, piece=500):
+    """A connection that has acquired these locks, and stays open."""
     client = pawltest.Client(address, timeout=60)
-    for at in range(0, count, 500):
-        sent = [client.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
-                for i in range(at, min(at + 500, count))]
-        for msgid in sent:
-            client.answer(msgid)
+    acquire_all(client, locks, piece)
     kept.append(client)
-    return client
 
 
 def attack_keys(address):
     """4 connections that pipeline lists of what is not there, among 50,000 keys"""
-    hold(address, KEYS)
+    hold(address, exclusive(KEYS))
     return {s: request("list", prefix="absent/", limit=1000) * PAIRS for s in connect(address, 4)}
 
 
@@ -132,14 +149,14 @@ def waits(address, connections, count, keys):
 
 def attack_waiters(address):
     """4 connections that pipeline `waiters` of all keys, while 40,000 wait"""
-    hold(address, 400)
+    hold(address, exclusive(400))
     kept.extend(waits(address, 16, WAITING, 400))
     return {s: request("waiters", prefix="") * PAIRS for s in connect(address, 4)}
 
 
 def attack_waves(address):
     """64,000 that wait for 16 keys, all leave at once, and come again"""
-    hold(address, WAVE_KEYS)
+    hold(address, exclusive(WAVE_KEYS))
     yield
     while True:
         for s in waits(address, WAVE_CONNECTIONS, WAVE, WAVE_KEYS):
@@ -166,8 +183,7 @@ def attack_hellos(address):
 def attack_extend(address):
     """4 connections that extend 4,096 locks at once, again and again"""
     with pawltest.Client(address) as c:
-        for i in range(64):
-            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+        acquire_all(c, exclusive(64))
     locks = [{"key": "abuse/%d" % (i % 64), "lock_id": id_of(i % 64 + 1), "lease_ms": 60000}
              for i in range(LOCKS)]
     return {s: request("extend", locks=locks) for s in connect(address, 4)}
@@ -244,9 +260,7 @@ def answers(address, number, count=2000):
 
 def hold_values(address, size):
     with pawltest.Client(address, source="127.0.0.2") as c:
-        for i in range(KEYS_LARGE):
-            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
-                   value=b"x" * size)
+        acquire_all(c, exclusive(KEYS_LARGE, value=b"x" * size), 1)
 
 
 def attack_unread(address):
@@ -341,7 +355,7 @@ def attack_records(address, authority):
 
 def attack_groups(address):
     """1,000 requests for two locks wait, 50,000 locks that end with the connection follow"""
-    hold(address, 16)
+    hold(address, exclusive(16))
     yield
     while True:
         c = pawltest.Client(address, timeout=60)
@@ -349,32 +363,23 @@ def attack_groups(address):
             locks = [{"key": "abuse/%d" % (i % 16), "lock_id": id_of((2 << 32) + 2 * i)},
                      {"key": "group/%d" % i, "lock_id": id_of((2 << 32) + 2 * i + 1)}]
             c.send("acquire", locks=locks, lease_ms=5000, wait_ms=4000, release_on_disconnect=True)
-        for at in range(0, 50000, 500):
-            sent = [c.send("acquire", key="single/%d" % i, lock_id=id_of((3 << 32) + i),
-                           lease_ms=20000, release_on_disconnect=True)
-                    for i in range(at, at + 500)]
-            for msgid in sent:
-                try:
-                    c.answer(msgid)
-                except pawltest.Refused:
-                    pass
-            yield
+        yield from acquire_pieces(
+            c, (dict(key="single/%d" % i, lock_id=id_of((3 << 32) + i), lease_ms=20000,
+                     release_on_disconnect=True) for i in range(50000)), may_refuse=True)
         c.close()
 
 
 def attack_reads(address):
     """8 connections that pipeline quorum reads of values of 64 KiB"""
     with pawltest.Client(address) as c:
-        for i in range(8):
-            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000,
-                   value=b"x" * LARGE)
+        acquire_all(c, exclusive(8, value=b"x" * LARGE), 1)
     return {s: request("get", key="abuse/%d" % i, consistency="quorum") * PAIRS
             for i, s in enumerate(connect(address, 8))}
 
 
 def attack_values(address):
     """8 connections that pipeline updates of 64 keys each with values of 64 KiB"""
-    hold(address, 8 * PAIRS)
+    hold(address, exclusive(8 * PAIRS))
     return {s: b"".join(request("update", key="abuse/%d" % j, lock_id=id_of(j + 1),
                                 value=b"y" * LARGE) for j in range(PAIRS * i, PAIRS * (i + 1)))
             for i, s in enumerate(connect(address, 8))}
@@ -420,14 +425,8 @@ def attack_removed(address):
 
 def hold_shared(address):
     """A connection that has acquired one key as a shared lock, so many times."""
-    client = pawltest.Client(address, timeout=60)
-    for at in range(0, HOLDERS, 50):
-        sent = [client.send("acquire", key="abuse/0", mode="shared", lock_id=id_of((4 << 32) + i),
-                            lease_ms=60000, wait_ms=10000)
-                for i in range(at, min(at + 50, HOLDERS))]
-        for msgid in sent:
-            client.answer(msgid)
-    kept.append(client)
+    hold(address, (dict(key="abuse/0", mode="shared", lock_id=id_of((4 << 32) + i),
+                        lease_ms=60000, wait_ms=10000) for i in range(HOLDERS)), 50)
 
 
 def attack_holders_read(address):
