@@ -1,5 +1,5 @@
-"""Pawl: leases and locks that a majority of nodes agrees on. The blocking client; `pawl.aio` is the
-same for asyncio.
+"""The client of Pawl, which grants leases and locks by the agreement of a quorum. This is the
+blocking client; `pawl.aio` is the same for asyncio.
 
     with pawl.connect("127.0.0.1:7001,127.0.0.1:7002") as client:
         with client.lock("reports/daily", lease=30, wait=60) as lock:

@@ -1,4 +1,4 @@
-"""How a lock is wanted, and asking for it."""
+"""The options of a lock, and the request that acquires it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_b
 if TYPE_CHECKING:
     from ._client import Client
 
-# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off
-# the lease. So nobody waits for much longer than this many leases in one request.
+# The coordinator takes the drift of the clocks over a wait off the lease (docs/protocol.md, What
+# the holder may count on). So no request waits for longer than this many leases; the next request
+# goes on waiting.
 WAIT_LEASES = 20
 PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError,
            QuotaError)
@@ -30,7 +31,7 @@ PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a lock is wanted; see Client.lock."""
+    """The options of a lock; see Client.lock."""
 
     lease: float = 30.0
     wait: Optional[float] = None
@@ -45,10 +46,11 @@ class Options:
     label: Optional[str] = None
     warn: Optional[float] = None
     renew: bool = True
-    patient: bool = False  # goes on waiting while no node can be reached, or too few vote
+    # Goes on waiting while no node can be reached, or while too few masters vote.
+    patient: bool = False
 
     def __post_init__(self) -> None:
-        """What cannot be is refused before anybody is asked."""
+        """Refuses impossible options before any node is asked."""
         _ = self.lease_ms, self.warn_ms, to_bytes(self.value, "value")
         to_ms(self.lock_delay, "lock_delay")
         check_whole(self.priority, "priority")
@@ -64,7 +66,7 @@ class Options:
     def lease_ms(self) -> int:
         lease = to_ms(self.lease, "lease")
         if lease < 1:
-            raise ValueError("lease: at least a millisecond")
+            raise ValueError("lease: it must be at least a millisecond")
         return lease
 
     @property
@@ -73,11 +75,11 @@ class Options:
             return self.lease_ms // 6
         warn = to_ms(self.warn, "warn")
         if warn > self.lease_ms // 2:
-            raise ValueError("warn: at most half of the lease")
+            raise ValueError("warn: it must be at most half of the lease")
         return warn
 
     def params(self, client: Client) -> Dict[str, Any]:
-        """Of an acquire, but for what says which keys and in which mode."""
+        """Returns the parameters of an acquire, except for the keys and their modes."""
         said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64],
                                 "pid": os.getpid()}
         said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
@@ -98,8 +100,10 @@ class Grant(NamedTuple):
 
     result: Dict[str, Any]
     deadline: _clock.Instant
-    ids: Dict[bytes, str]  # lock_id by key
-    connection: int  # the connection
+    # The lock_id of each key.
+    ids: Dict[bytes, str]
+    # The number of the connection on which the answer came.
+    connection: int
 
     @property
     def waited_ms(self) -> int:
@@ -108,7 +112,7 @@ class Grant(NamedTuple):
 
 
 async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
-    """Asks until the wait is over (None: never)."""
+    """Repeats the request until the wait is over; a wait of None never is."""
     params = dict(options.params(client), **which)
     longest = WAIT_LEASES * options.lease_ms
     end = (None
@@ -139,7 +143,8 @@ async def _acquire_once(client: Client, options: Options, params: Dict[str, Any]
     deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
     if options.release_on_disconnect and answer.connection != failover.connection:
         failover.release_all(call)
-        raise UnreachableError("the connection was gone when the answer was looked at")
+        raise UnreachableError("the connection that the lock ends with was gone when the answer "
+                               "came")
     if _clock.distrusted(deadline, _clock.now()):
         failover.release_all(call)
         raise LostError("the answer arrived after the lease had expired")

@@ -1,4 +1,4 @@
-"""The blocking client: the asynchronous one, run by a thread of its own."""
+"""The blocking client. It runs the asynchronous client in a thread of its own."""
 
 from __future__ import annotations
 
@@ -19,25 +19,29 @@ ElectionAskedFn = Callable[[Any, Asked], Optional[bool]]
 
 
 class Client:
-    """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats
-    there what was under way (with the same lock_id, which is safe). May be used by several threads.
+    """A client talks to one of its endpoints at a time. When that one fails, it goes on to the next
+    and repeats there what was under way, with the same lock_id, which is safe. Several threads may
+    use one client.
 
-    endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6),
-    a list or separated by commas; tried in this order, beginning with the first. ca_file,
-    cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own certificate
-    (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the
-    endpoint's host. owner: for acquisitions that name none, shown to others; "host:pid" if none is
-    given. label: likewise, a free text of at most 128 bytes.
-    timeout: how many seconds a request may take over all nodes that are tried, beyond what it may
-    wait. connect_timeout: for one endpoint. silence: how long a connection on which an answer is
-    awaited may be silent before the next node is tried; with locks held these two are at most a
-    sixth of the shortest lease.
+    endpoints: one or more of "host:port", "tls://host:port" and "unix:/path" (IPv6 as
+    "[::1]:7000"), as a list or separated by commas. They are tried in this order.
+    ca_file, cert_file, key_file: PEM files for tls:// endpoints, which use TLS 1.3. ca_file has the
+    authorities that may vouch for nodes; the other two are the client's own certificate and key.
+    server_name: the name that a node's certificate must carry; by default the endpoint's host.
+    owner: the owner of acquisitions that give none; others see it. The default is "host:pid".
+    label: the label of acquisitions that give none, a free text of at most 128 bytes.
+    timeout: for how many seconds a request may take, over all nodes that are tried, in addition to
+    the time that it may wait.
+    connect_timeout: for how many seconds the client tries to connect to one endpoint.
+    silence: for how many seconds a node that owes an answer may be silent before the client tries
+    the next one. While locks are held, connect_timeout and silence are at most a sixth of the
+    shortest lease.
 
-    Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate
-    cannot be used.
+    The client connects with its first request and not before. ValueError, TlsError: an endpoint or
+    a certificate cannot be used.
 
-    Callbacks run in the background thread and must not block: a call that waits raises RuntimeError
-    there. After a fork only the parent may go on with a client."""
+    Callbacks run in the background thread and must not block: there, a call that waits raises
+    RuntimeError. After a fork only the parent may go on with a client."""
 
     def __init__(
         self,
@@ -75,17 +79,17 @@ class Client:
 
     @property
     def owner(self) -> bytes:
-        """The name that acquisitions have which name none."""
+        """The owner of acquisitions that give none."""
         return self._client.owner
 
     @property
     def endpoint(self) -> str:
-        """The endpoint that there is a connection with; empty for none."""
+        """The endpoint that the client is connected to; empty if there is none."""
         return self._client.endpoint
 
     def close(self, release: bool = True) -> None:
-        """Closes the connection. Locks that are still held are released first (False: they run out
-        by themselves), watches end."""
+        """Releases the locks that are still held, ends the watches and closes the connection. With
+        release=False the locks are not released; their leases run out by themselves."""
         try:
             self._runner.run(self._client.close(release))
         except ClosedError:
@@ -102,29 +106,31 @@ class Client:
     # ---- requests ----
 
     def call(self, method: str, /, **params: Any) -> Dict[str, Any]:
-        """Any method of the client protocol, with its parameters as there (durations in ms);
-        returns the result map. What waits says so in its wait_ms or timeout_ms."""
+        """Calls any method of the client protocol and returns its result map. The parameters have
+        the names of the protocol, and durations are in ms. A request that is to wait says so in its
+        wait_ms or timeout_ms."""
         return self._runner.run(self._client.call(method, **params))
 
     def ping(self) -> Dict[str, Any]:
-        """Who answers: version and node."""
+        """Asks the node for its name and version."""
         return self._runner.run(self._client.ping())
 
     def status(self) -> Dict[str, Any]:
-        """How the node that is asked does: role, state, masters, peers, numbers; see
-        docs/client-protocol.md."""
+        """Returns the status of the node that is asked: its role, state, masters, peers and
+        counters; see docs/client-protocol.md."""
         return self._runner.run(self._client.status())
 
     def get(self, key: Bytes, *, quorum: bool = False) -> Entry:
-        """Reads the key, from the node's memory, or from a quorum of the masters."""
+        """Reads the key from the node's memory; with quorum=True, from a quorum of the masters."""
         return self._runner.run(self._client.get(key, quorum=quorum))
 
     def list(self, prefix: Bytes = b"", *, limit: int = 100, after: Bytes = b"") -> Page:
-        """Held keys that begin with the prefix, in order, `limit` (at most 1000) at a time."""
+        """Returns a page of the held keys that begin with the prefix: the first `limit` (at most
+        1000) that follow `after`, in order."""
         return self._runner.run(self._client.list(prefix, limit=limit, after=after))
 
     def keys(self, prefix: Bytes = b"") -> Iterator[Entry]:
-        """All held keys that begin with the prefix, in order, page by page."""
+        """Yields all held keys that begin with the prefix, in order. They are read in pages."""
         after: bytes = b""
         while True:
             page = self.list(prefix, limit=1000, after=after)
@@ -134,34 +140,36 @@ class Client:
             after = page.entries[-1].key
 
     def wait(self, key: Bytes, until: str = "free", *, timeout: Optional[float] = None) -> Entry:
-        """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
+        """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError: the
+        time is over."""
         return self._runner.run(self._client.wait(key, until, timeout=timeout))
 
     def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
                 limit: int = 100) -> List[Waiter]:
-        """Who waits for the key, in order; or for all keys with a prefix, in their order."""
+        """Returns those that wait for the key, in the order of its queue; or those that wait for
+        any key with the prefix, in the order of the keys."""
         return self._runner.run(self._client.waiters(key, prefix=prefix, limit=limit))
 
     def explain(self, key: Bytes) -> Explanation:
-        """Why the key is as it is: the holder, and what each master says."""
+        """Explains the state of the key: its holder, and what each master says."""
         return self._runner.run(self._client.explain(key))
 
     def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0,
                     owner: Optional[Bytes] = None) -> int:
-        """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides.
-        Returns how many watchers were told."""
+        """Asks the holder to let go, in favour of the waiter `to` if one is named. The holder
+        decides. Returns how many watchers were told."""
         return self._runner.run(self._client.ask_release(key, to=to, priority=priority,
                                                          owner=owner))
 
     def release(self, key: Bytes, lock_id: str) -> bool:
-        """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any
-        more. For a Lock use its own."""
+        """Releases a lock by its lock_id, wherever it was acquired. False: it was not held any
+        more. For a Lock use Lock.release instead."""
         return self._runner.run(self._client.release(key, lock_id))
 
     def break_lock(self, key: Bytes, token: int, *, now: bool = False) -> bool:
         """For administrators: bars the holder with this token from extending, so that the key is
-        free when its lease ends; with `now` at once, although the holder may still believe to hold
-        it."""
+        free when its lease ends. With `now` the key is free at once, although the holder may still
+        believe that it holds it."""
         return self._runner.run(self._client.break_lock(key, token, now=now))
 
     # ---- locks, watches, elections ----
@@ -186,22 +194,26 @@ class Client:
         on_lost: Optional[LostFn] = None,
         on_asked: Optional[AskedFn] = None,
     ) -> Lock:
-        """A lock that is not acquired yet: `with client.lock("key") as lock:`, or `lock =
+        """Returns a lock that is not acquired yet: `with client.lock("key") as lock:`, or `lock =
         client.lock("key").acquire()`.
 
-        lease: seconds; extended each time a third of it has passed. wait: how long to wait in the
-        queue: 0 tries once, None waits for ever. owner, label: shown to others; host and process id
-        are shown in any case. value: of the key, readable for others.
-        mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore
-        that has `of` in all (at most 128).
-        priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed
-        after a loss without a release.
-        release_on_disconnect: the key is free milliseconds after the death of this process; the
-        death or the hang of a node does not end the lock. warn: how long before the deadline to
-        give up when no extension has succeeded (a sixth of the lease; put the time in that stopping
-        takes). renew: False lets the lease run out by itself.
-        on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks
-        the holder to let go.
+        lease: in seconds. The client extends it whenever a third of it has passed.
+        wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
+        owner, label: others see them, and they see the host and the process id in any case.
+        value: the value of the key, which others can read.
+        mode: `exclusive` or `shared` (for readers).
+        permits, of: instead of a mode, how many permits of a semaphore, and how many it has in all
+        (at most 128).
+        priority: waiters with a higher priority are served first.
+        lock_delay: for how many seconds the key stays closed after a loss without a release.
+        release_on_disconnect: the key is free milliseconds after the death of this process. The
+        death or the hang of a node does not end the lock.
+        warn: how many seconds before the deadline the client gives up if no extension has
+        succeeded; choose the time that your program needs to stop. The default is a sixth of the
+        lease.
+        renew: False lets the lease run out by itself.
+        on_lost(lock, error): is called when the lock cannot be kept, or is gone.
+        on_asked(lock, asked): is called when somebody asks the holder to let go.
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay,
                           release_on_disconnect, label, warn, renew)
@@ -226,9 +238,10 @@ class Client:
         warn: Optional[float] = None,
         on_lost: Optional[LostFn] = None,
     ) -> LockSet:
-        """All of the keys or none, in one request and without deadlock, in whatever order clients
-        name them: at most 64 keys, or `Want`s for other modes than exclusive. The other parameters
-        are those of `lock`; on_lost is handed the lock that is lost."""
+        """Returns locks that are acquired together, all or none, in one request and without
+        deadlock, in whatever order clients name the keys. At most 64 keys are allowed; a `Want`
+        instead of a key asks for another mode than exclusive. The other parameters are those of
+        `lock`. on_lost gets the lock that is lost."""
         options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay,
                           release_on_disconnect, label, warn)
         box: List[LockSet] = []
@@ -246,8 +259,8 @@ class Client:
 
     def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
               since: Optional[bytes] = None) -> Watch:
-        """What becomes of a key, or of all keys with a prefix: `for event in client.watch("key")`.
-        since: go on after the event with this position."""
+        """Watches a key, or all keys with a prefix: `for event in client.watch("key")`. With
+        `since` the watch goes on after the event that has this position."""
         return Watch(self._runner,
                      self._runner.do(lambda: _watch.Watch(self._client, key, prefix, since)))
 
@@ -266,15 +279,18 @@ class Client:
         label: Optional[str] = None,
         on_asked: Optional[ElectionAskedFn] = None,
     ) -> Election:
-        """One program's part in the election `name`: as a candidate, an observer, or both.
+        """Returns the part that one program has in the election `name`: as a candidate, an
+        observer, or both.
 
-        candidate: its name, one that no other candidate has; the client's owner if none is given.
+        candidate: its name, which no other candidate may have. The default is the client's owner.
         value: what the leader proclaims.
-        priority: the candidate with the greatest one is next. takeover: while it waits it asks each
-        leader to yield, and one with a lower priority does. on_asked(leadership, asked): decides
-        what happens when somebody asks this leader to let go: True yields, False stays, None is the
-        usual: to the named successor, or to whoever asks with a greater priority. The others: see
-        `lock`.
+        priority: the candidate with the highest priority is the next leader.
+        takeover: while this candidate waits, it asks each leader to yield; a leader with a lower
+        priority does.
+        on_asked(leadership, asked): decides when somebody asks this leader to let go. True yields
+        and False stays. None does what is usual: the leader yields to a named successor, or to one
+        that asks with a higher priority.
+        The other parameters are those of `lock`.
         """
         inner = self._runner.do(
             lambda: self._client.election(

@@ -17,36 +17,37 @@ B = TypeVar("B", bound="_Held")
 
 
 class _Held:
-    """What can be acquired, trusted for a while, and released."""
+    """A lock or a set of locks: it can be acquired, trusted for a while, and released."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._let_go = False  # by the program, within the block
+        # The program has released it within the block.
+        self._let_go = False
 
     def _target(self) -> _Target:
         raise NotImplementedError
 
     @property
     def valid(self) -> float:
-        """How many seconds it may still be trusted: 0.0 once the deadline has passed, for ever.
-        Reads two clocks and nothing else. A write that must not happen without the lock is either
-        over before this time is, or carries the token to a resource that checks it."""
+        """For how many seconds this may still be trusted; 0.0 for ever once the deadline has
+        passed. This only reads two clocks. A write that must not happen without the lock must
+        either end before this time is over, or carry the token to a resource that checks it."""
         return self._target().valid
 
     @property
     def held(self) -> bool:
-        """It may be trusted now."""
+        """Whether this may be trusted now."""
         return self._target().held
 
     def check(self) -> None:
-        """Raises why it is lost, if it is: LostError, NoQuorumError, ... Call it between the steps
-        of what it protects."""
+        """If the lock is lost, raises the cause: LostError, NoQuorumError, ... Call this between
+        the steps of what the lock protects."""
         self._target().check()
 
     def acquire(self: B) -> B:
-        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it.
-        RuntimeError: this object has it already; each acquisition, and each thread, needs its
-        own."""
+        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds the key.
+        RuntimeError: this object is in use already; each acquisition and each thread needs an
+        object of its own."""
         self._let_go = False
         self._get(_acquire(self._target()))
         return self
@@ -55,7 +56,8 @@ class _Held:
         try:
             self._runner.run(work)
         except BaseException as error:
-            # An interrupt came, perhaps just when it was acquired: nobody would release it.
+            # An interrupt came, perhaps just after the lock was acquired: then nobody else
+            # releases it.
             if not isinstance(error, Exception):
                 self._leave()
             raise
@@ -64,7 +66,7 @@ class _Held:
         try:
             self._runner.run(self._target()._part())
         except PawlError:
-            pass  # what cannot be released now runs out by itself
+            pass  # If the release fails, the lease runs out by itself.
 
     def __enter__(self: B) -> B:
         self._let_go = False
@@ -93,10 +95,10 @@ async def _acquire(target: _Target) -> None:
 
 class Lock(_Held):
     """A lock: `with client.lock("key") as lock:`, or `lock = client.lock("key").acquire()` and
-    later `lock.release()`. A background thread renews it at a third of its lease.
+    later `lock.release()`. A background thread renews it whenever a third of its lease has passed.
 
     The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look
-    at `valid`. When the lock was lost while the body ran, the end of the `with` raises the cause.
+    at `valid`. If the lock was lost while the body ran, the end of the `with` raises the cause.
     """
 
     def __init__(self, runner: Runner, lock: _lock.Lock) -> None:
@@ -112,54 +114,57 @@ class Lock(_Held):
 
     @property
     def lock_id(self) -> str:
-        """The identity of this acquisition, 32 hex digits."""
+        """The lock_id of this acquisition, in 32 hex digits."""
         return self._lock.lock_id
 
     @property
     def token(self) -> int:
-        """The fencing token. May grow while the lock is held: use the present one."""
+        """The fencing token. It may grow while the lock is held, so read it each time."""
         return self._lock.token
 
     @property
     def mode(self) -> str:
-        """`exclusive`, `shared` or `permits`: what it excludes now."""
+        """The present mode: `exclusive`, `shared` or `permits`."""
         return self._lock.mode
 
     @property
     def slots(self) -> Tuple[int, ...]:
-        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have
-        the same one."""
+        """The permit numbers that this lock holds. They go from 0 to of - 1, and no two holders
+        have the same one."""
         return self._lock.slots
 
     @property
     def error(self) -> Optional[PawlError]:
-        """Why it is lost, or about to be; None while it is kept."""
+        """Why the lock is lost, or is about to be; None while it is renewed."""
         return self._lock.error
 
     def release(self) -> bool:
-        """Stops trusting the lock at once, then releases it. False: it was not held any more."""
+        """Stops trusting the lock at once, and then releases it. False: it was not held any
+        more."""
         self._let_go = True
         return self._runner.run(self._lock.release())
 
     def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
-        """Writes the value; with `expect` only if that is the present one (or its value_seq), else
-        MismatchError. Returns the value_seq. UnsureError: it may still take effect."""
+        """Writes the value and returns its value_seq. With `expect` it writes only if `expect` is
+        the present value or its value_seq; otherwise it raises MismatchError. UnsureError: the
+        write may still take effect."""
         return self._runner.run(self._lock.update(value, expect))
 
     def downgrade(self) -> None:
-        """Makes an exclusive lock a shared one without letting go. From the call on it is shared
-        for this handle, whatever comes of it; repeating is safe."""
+        """Makes an exclusive lock a shared one without letting go. From the moment of the call this
+        object has the mode `shared`, whatever the outcome. You can safely repeat the call."""
         self._runner.run(self._lock.downgrade())
 
     def transfer(self, to: Bytes) -> None:
-        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of
-        it. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as
-        before. After any other error it is released without a successor."""
+        """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.
+        NotFoundError: nobody of this name waits, nothing was released, and the lock is held as
+        before. After any other error the lock is released without a successor."""
         self._runner.run(self._lock.transfer(to))
         self._let_go = True
 
     def wait_lost(self, timeout: Optional[float] = None) -> Optional[PawlError]:
-        """Waits until the lock is lost, and returns why; None when the time is over before."""
+        """Waits until the lock is lost, and returns the cause; returns None if the time is over
+        first."""
         return self._runner.run(_within(self._lock, timeout))
 
 
@@ -174,8 +179,8 @@ L = TypeVar("L", bound=Lock)
 
 
 class LockSet(_Held):
-    """Several locks, all of them or none. `locks[key]` and iteration give the locks in the order in
-    which they were named."""
+    """Several locks that are acquired together, all or none. `locks[key]` gives one of them, and
+    iteration gives all of them in the order in which they were named."""
 
     def __init__(self, runner: Runner, locks: _lock.LockSet) -> None:
         super().__init__(runner)
@@ -208,7 +213,7 @@ R = TypeVar("R")
 
 def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]],
             what: str) -> Optional[Callable[[Any, Any], R]]:
-    """A callback that is handed the blocking object and not the one underneath."""
+    """Returns a callback that gets the blocking object instead of the asynchronous one."""
     check_callback(function, what)
     if function is None:
         return None

@@ -15,12 +15,12 @@ from ._types import Bytes, Event, Leader
 class Watch:
     """An iterator of events.
 
-    First the present state is told (`present` for each holder, then `current`), then every change,
-    in order for each key. It lasts over lost connections. Where changes may be missing comes one
-    `overflow`, and then the present state again: a program that keeps a table of what it was told,
-    and empties it at each overflow, is right in the end. A watch tells when to look, never that it
-    is safe
-    to act: that is what a lock and its token are for. Ends with `close()` or the `with`.
+    A watch first tells the present state (`present` for each holder, then `current`), and then
+    every change, in order for each key. It survives lost connections. If events may have been
+    missed, it tells one `overflow`, and then the present state again: a program that keeps a table
+    of what it was told, and empties the table at each overflow, is right in the end. A watch tells
+    when to look, never that it is safe to act; for that you need a lock and its token. The watch
+    ends with `close()` or with the `with` block.
     """
 
     def __init__(self, runner: Runner, watch: _watch.Watch) -> None:
@@ -28,11 +28,11 @@ class Watch:
 
     @property
     def current(self) -> bool:
-        """Every change until about now has been told."""
+        """Whether every change until about now has been told."""
         return self._watch.current
 
     def get(self, timeout: Optional[float] = None) -> Event:
-        """The next event. WaitTimeoutError when none has come in time."""
+        """Returns the next event. WaitTimeoutError: none has come in time."""
         return self._runner.run(self._watch.get(timeout))
 
     def close(self) -> None:
@@ -61,53 +61,53 @@ class Watch:
 
 
 class Leadership(Lock):
-    """Being the leader: `with election.campaign() as leadership:`, or `election.campaign()` and
-    later `resign()`.
+    """The lock of a leader: `with election.campaign() as leadership:`, or `leadership =
+    election.campaign()` and later `leadership.resign()`.
 
-    Act only while `leading`: it is false from `warn` seconds before anybody else can lead, and when
-    somebody has asked this leader to let go; then stop, and leave the `with` (or `resign()`), which
-    hands over.
+    Act only while `leading` is true. It becomes false `warn` seconds before anybody else can lead,
+    and when somebody has asked this leader to let go. Then stop, and leave the `with` block (or
+    call `resign()`), which hands the leadership over.
     """
 
     _lock: _election.Leadership
 
     @property
     def leading(self) -> bool:
-        """It leads, and nobody has asked it to let go."""
+        """Whether this leads, and nobody has asked it to let go."""
         return self._lock.leading
 
     @property
     def yielding(self) -> bool:
-        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked
-        for."""
+        """Whether this leader is to hand over. Stop, and then call `resign()`, which hands over to
+        the successor that was asked for."""
         return self._lock.yielding
 
     def proclaim(self, value: Bytes) -> None:
-        """Another value: what observers see."""
+        """Proclaims another value, which observers see."""
         self._runner.run(self._lock.proclaim(value))
 
     def resign(self) -> None:
-        """Leads no more from the call on. The next candidate leads at once: the one that it yields
-        to, if it does."""
+        """Stops leading at the moment of the call. The next candidate leads at once; if this leader
+        yields to one, that one is next."""
         self._let_go = True
         self._runner.run(self._lock.resign())
 
 
 class Leaders:
-    """Who leads, as an iterator: the present leader (or None) first, then every change in order,
-    also another value of the same one."""
+    """An iterator of leaders: the present one (or None) first, and then every change in order,
+    which may also be another value of the same leader."""
 
     def __init__(self, runner: Runner, leaders: _election.Leaders) -> None:
         self._runner, self._leaders = runner, leaders
 
     @property
     def leader(self) -> Optional[Leader]:
-        """The one that was told last."""
+        """The leader that was told last."""
         return self._leaders.leader
 
     def change(self, timeout: Optional[float] = None) -> Optional[Leader]:
-        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none
-        has come in time."""
+        """Waits for the next change, and returns the leader from now on, or None if nobody leads.
+        WaitTimeoutError: no change has come in time."""
         return self._runner.run(self._leaders.change(timeout))
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Leaders:
 
 
 class Election:
-    """One program's part in an election; see Client.election."""
+    """The part that one program has in an election; see Client.election."""
 
     def __init__(self, runner: Runner, election: _election.Election) -> None:
         self._runner, self._election = runner, election
@@ -148,8 +148,8 @@ class Election:
 
     def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None,
                  on_lost: Optional[LostFn] = None) -> Leadership:
-        """Waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0,
-        HeldError)."""
+        """Waits to be elected: for `wait` seconds, or for ever. If the time is over it raises
+        WaitTimeoutError, or HeldError if `wait` is 0."""
         box: List[Leadership] = []
         lost = for_box(box, on_lost, "on_lost")
         inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=lost))
@@ -157,11 +157,11 @@ class Election:
         return box[0].acquire()
 
     def observe(self) -> Leaders:
-        """Who leads: `for leader in election.observe()`."""
+        """Returns an iterator of leaders: `for leader in election.observe()`."""
         return Leaders(self._runner, self._runner.do(self._election.observe))
 
     def leader(self) -> Optional[Leader]:
-        """Who leads now, by a quorum of the masters; None: nobody."""
+        """Reads from a quorum of the masters who leads now; None: nobody."""
         return self._runner.run(self._election.leader())
 
     def ask(self, *, to: Bytes = b"", priority: Optional[int] = None) -> int:

@@ -1,4 +1,4 @@
-"""A request under way, perhaps over several nodes."""
+"""A request under way, which may be sent to several nodes in turn."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ._errors import (
     TooLongError, WaitTimeoutError,
 )
 
-# What a repeat could undo (an update) or misread (a transfer), or would do to the next node as
-# well.
+# Methods that are never repeated: a repeat could undo what others did since (an update), misread
+# the outcome of the first try (a transfer), or act on the next node as well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
-# These come before any commit, and say that there is none.
+# Errors that a node returns before any commit: the acquire has taken nothing.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
             QuotaError)
 
 
 class Answer(NamedTuple):
-    """What a node said, when it was asked (`valid_ms` counts from there), and over which
-    connection."""
+    """What a node answered, when the request was sent (`valid_ms` counts from then), and the number
+    of the connection."""
 
     result: Dict[str, Any]
     sent_at: _clock.Instant
@@ -38,13 +38,17 @@ class Call:
     def __init__(self, method: str, params: Dict[str, Any], wait_name: str = "",
                  wait_ms: int = 0) -> None:
         self.method, self.params = method, params
-        # The parameter that says how long the node may wait; what is left of it is sent.
+        # The parameter that says how long the node may wait. Each time the call is sent, the
+        # parameter is what is left of that time.
         self.wait_name = wait_name
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
-        self.internal = False  # never moves on to another node by itself
-        self.drawn = False  # the lock_ids are this package's own: others may take their place
-        self.connection = 0  # the only connection that it may go over; 0: any
-        # Before any later message is looked at.
+        # The package itself makes the call. An error does not move it to another node.
+        self.internal = False
+        # The package has drawn the lock_ids, so it may draw others.
+        self.drawn = False
+        # The number of the only connection on which the call may be sent; 0: on any.
+        self.connection = 0
+        # Called with the result, before any later message is handled.
         self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
@@ -52,19 +56,20 @@ class Call:
         self.sends = 0
         self.moves = 0
         self.sent_at = _clock.NEVER
-        self.before: Optional[PawlError] = None  # what a node said that could not help
+        # The refusal of a node that has too few masters or no memory yet.
+        self.before: Optional[PawlError] = None
 
     @property
     def repeatable(self) -> bool:
         return self.method not in NEVER_REPEATED and not self.connection
 
     def ids(self) -> List[Tuple[bytes, str]]:
-        """The keys and lock_ids of an acquire."""
+        """Returns the keys and lock_ids of an acquire."""
         locks = self.params.get("locks", [self.params])
         return [(lock["key"], lock["lock_id"]) for lock in locks]
 
     def draw_anew(self) -> None:
-        """Other lock_ids: the present ones are spent, their release may be on its way."""
+        """Draws other lock_ids. The present ones are used up: their release may be under way."""
         locks = []
         for lock in self.params.get("locks", [self.params]):
             locks.append(dict(lock, lock_id=new_lock_id()))
@@ -74,17 +79,17 @@ class Call:
         said = dict(self.params)
         if self.wait_name:
             said[self.wait_name] = _clock.left(self.wait_end, at) // _clock.MS
-        # Repeated: by then the end of an earlier connection is not to end the lock.
+        # After a repeat over another connection the end of the earlier one must not end the lock.
         if said.get("release_on_disconnect"):
             said["bond"] = connection
         return said
 
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
-        """Whether an acquire that failed could have taken the key all the same."""
-        # Of a connection: for a lock that is held.
+        """Returns whether an acquire that failed could have taken the key all the same."""
+        # An acquire that is tied to one connection is for a lock that is held already.
         if self.method != "acquire" or self.sends == 0 or self.connection:
             return False
-        # It is held under this lock_id in another mode: not to be taken from its holder.
+        # The key is held under this lock_id in another mode; do not take it from its holder.
         if answered and isinstance(error, MismatchError):
             return False
         return not (answered and self.sends == 1 and isinstance(error, REFUSALS))

@@ -1,4 +1,4 @@
-"""A client, for asyncio."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from ._types import (
 )
 from ._watch import Watch, Watches
 
-# Which parameter says how long the node itself may wait before it answers.
+# The parameter of each method that says how long the node itself may wait before it answers.
 WAITS = {"acquire": "wait_ms", "wait": "timeout_ms"}
 WAIT_LONGEST = 366 * 86400.0
-CHANGES_TAKE = 600.0  # cluster_...: a node that is promoted first copies what is held
+# For how many seconds a cluster_... method may take: a node that is promoted first copies the
+# records of the masters.
+CHANGES_TAKE = 600.0
 
 
 def _tls_context(ca_file: Optional[str], cert_file: Optional[str],
@@ -50,22 +52,26 @@ def _tls_context(ca_file: Optional[str], cert_file: Optional[str],
 
 
 class Client:
-    """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats
-    there what was under way (with the same lock_id, which is safe). Belongs to one event loop.
+    """A client talks to one of its endpoints at a time. When that one fails, it goes on to the next
+    and repeats there what was under way, with the same lock_id, which is safe. A client belongs to
+    one event loop.
 
-    endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6),
-    a list or separated by commas; tried in this order, beginning with the first. ca_file,
-    cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own certificate
-    (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the
-    endpoint's host. owner: for acquisitions that name none, shown to others; "host:pid" if none is
-    given. label: likewise, a free text of at most 128 bytes.
-    timeout: how many seconds a request may take over all nodes that are tried, beyond what it may
-    wait. connect_timeout: for one endpoint. silence: how long a connection on which an answer is
-    awaited may be silent before the next node is tried; with locks held these two are at most a
-    sixth of the shortest lease.
+    endpoints: one or more of "host:port", "tls://host:port" and "unix:/path" (IPv6 as
+    "[::1]:7000"), as a list or separated by commas. They are tried in this order.
+    ca_file, cert_file, key_file: PEM files for tls:// endpoints, which use TLS 1.3. ca_file has the
+    authorities that may vouch for nodes; the other two are the client's own certificate and key.
+    server_name: the name that a node's certificate must carry; by default the endpoint's host.
+    owner: the owner of acquisitions that give none; others see it. The default is "host:pid".
+    label: the label of acquisitions that give none, a free text of at most 128 bytes.
+    timeout: for how many seconds a request may take, over all nodes that are tried, in addition to
+    the time that it may wait.
+    connect_timeout: for how many seconds the client tries to connect to one endpoint.
+    silence: for how many seconds a node that owes an answer may be silent before the client tries
+    the next one. While locks are held, connect_timeout and silence are at most a sixth of the
+    shortest lease.
 
-    Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate
-    cannot be used.
+    The client connects with its first request and not before. ValueError, TlsError: an endpoint or
+    a certificate cannot be used.
     """
 
     def __init__(
@@ -106,22 +112,22 @@ class Client:
         self._watches.broken()
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
-        """A callback of the program: what it raises is the loop's to report, and disturbs nothing
-        here."""
+        """Calls a callback of the program from the loop: the loop reports what it raises, and
+        nothing here is disturbed."""
         self._loop.call_soon(function, *arguments)
 
     @property
     def endpoint(self) -> str:
-        """The endpoint that there is a connection with; empty for none."""
+        """The endpoint that the client is connected to; empty if there is none."""
         return self._failover.endpoint
 
     async def close(self, release: bool = True) -> None:
-        """Closes the connection. Locks that are still held are released first (False: they run out
-        by themselves), watches end."""
+        """Releases the locks that are still held, ends the watches and closes the connection. With
+        release=False the locks are not released; their leases run out by themselves."""
         if self._failover.closed:
             return
         self._watches.close()
-        # Who waits for a lock that is released here must not get it any more.
+        # A lock that is released below must not go to a waiter of this client.
         self._failover.end_acquires()
         held = [lock for lock in self._keeper.locks() if isinstance(lock, Lock)]
         if release and held:
@@ -145,8 +151,9 @@ class Client:
     # ---- requests ----
 
     async def call(self, method: str, /, **params: Any) -> Dict[str, Any]:
-        """Any method of the client protocol, with its parameters as there (durations in ms);
-        returns the result map. What waits says so in its wait_ms or timeout_ms."""
+        """Calls any method of the client protocol and returns its result map. The parameters have
+        the names of the protocol, and durations are in ms. A request that is to wait says so in its
+        wait_ms or timeout_ms."""
         wait_name = WAITS.get(check_text(method, "method"), "")
         wait_ms = check_whole(params.pop(wait_name, 0), wait_name) if wait_name else 0
         timeout = CHANGES_TAKE if method.startswith("cluster_") else None
@@ -154,22 +161,23 @@ class Client:
         return answer.result
 
     async def ping(self) -> Dict[str, Any]:
-        """Who answers: version and node."""
+        """Asks the node for its name and version."""
         return await self.call("ping")
 
     async def status(self) -> Dict[str, Any]:
-        """How the node that is asked does: role, state, masters, peers, numbers; see
-        docs/client-protocol.md."""
+        """Returns the status of the node that is asked: its role, state, masters, peers and
+        counters; see docs/client-protocol.md."""
         return await self.call("status")
 
     async def get(self, key: Bytes, *, quorum: bool = False) -> Entry:
-        """Reads the key, from the node's memory, or from a quorum of the masters."""
+        """Reads the key from the node's memory; with quorum=True, from a quorum of the masters."""
         params = {"consistency": "quorum"} if quorum else {}
         return entry_of(await self.call("get", key=to_bytes(key, "key"), **params),
                         to_bytes(key, "key"))
 
     async def list(self, prefix: Bytes = b"", *, limit: int = 100, after: Bytes = b"") -> Page:
-        """Held keys that begin with the prefix, in order, `limit` (at most 1000) at a time."""
+        """Returns a page of the held keys that begin with the prefix: the first `limit` (at most
+        1000) that follow `after`, in order."""
         params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"),
                                   "limit": check_whole(limit, "limit")}
         if after:
@@ -181,7 +189,7 @@ class Client:
         return Page(entries, bool(said.get("more")))
 
     async def keys(self, prefix: Bytes = b"") -> AsyncIterator[Entry]:
-        """All held keys that begin with the prefix, in order, page by page."""
+        """Yields all held keys that begin with the prefix, in order. They are read in pages."""
         after = b""
         while True:
             page = await self.list(prefix, limit=1000, after=after)
@@ -193,9 +201,10 @@ class Client:
 
     async def wait(self, key: Bytes, until: str = "free", *,
                    timeout: Optional[float] = None) -> Entry:
-        """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
+        """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError: the
+        time is over."""
         if until not in ("free", "held"):
-            raise ValueError("until: free or held")
+            raise ValueError("until: %r is neither free nor held" % (until,))
         params = {"key": to_bytes(key, "key"), "for": until}
         if timeout is None:
             answer = await self._failover.run(Call("wait", params), WAIT_LONGEST)
@@ -206,9 +215,10 @@ class Client:
 
     async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
                       limit: int = 100) -> List[Waiter]:
-        """Who waits for the key, in order; or for all keys with a prefix, in their order."""
+        """Returns those that wait for the key, in the order of its queue; or those that wait for
+        any key with the prefix, in the order of the keys."""
         if (key is None) == (prefix is None):
-            raise ValueError("waiters: of a key or of a prefix")
+            raise ValueError("waiters: give either a key or a prefix")
         params: Dict[str, Any] = ({"prefix": to_bytes(prefix, "prefix"),
                                    "limit": check_whole(limit, "limit")} if prefix is not None
                                   else {"key": to_bytes(b"" if key is None else key, "key")})
@@ -217,14 +227,14 @@ class Client:
                  for item in found if isinstance(item, dict)] if isinstance(found, list) else [])
 
     async def explain(self, key: Bytes) -> Explanation:
-        """Why the key is as it is: the holder, and what each master says."""
+        """Explains the state of the key: its holder, and what each master says."""
         return explanation_of(await self.call("explain", key=to_bytes(key, "key")),
                               to_bytes(key, "key"))
 
     async def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0,
                           owner: Optional[Bytes] = None) -> int:
-        """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides.
-        Returns how many watchers were told."""
+        """Asks the holder to let go, in favour of the waiter `to` if one is named. The holder
+        decides. Returns how many watchers were told."""
         params: Dict[str, Any] = {"key": to_bytes(key, "key"),
                                   "owner": to_bytes(self.owner if owner is None else owner,
                                                     "owner")}
@@ -236,15 +246,15 @@ class Client:
         return reached if isinstance(reached, int) else 0
 
     async def release(self, key: Bytes, lock_id: str) -> bool:
-        """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any
-        more. For a Lock use its own."""
+        """Releases a lock by its lock_id, wherever it was acquired. False: it was not held any
+        more. For a Lock use Lock.release instead."""
         return bool((await self.call("release", key=to_bytes(key, "key"),
                                      lock_id=check_text(lock_id, "lock_id"))).get("released"))
 
     async def break_lock(self, key: Bytes, token: int, *, now: bool = False) -> bool:
         """For administrators: bars the holder with this token from extending, so that the key is
-        free when its lease ends; with `now` at once, although the holder may still believe to hold
-        it."""
+        free when its lease ends. With `now` the key is free at once, although the holder may still
+        believe that it holds it."""
         return bool((await self.call("break", key=to_bytes(key, "key"),
                                      token=check_whole(token, "token"),
                                      **({"now": True} if now else {}))).get("broken"))
@@ -271,22 +281,26 @@ class Client:
         on_lost: Optional[LostFn] = None,
         on_asked: Optional[AskedFn] = None,
     ) -> Lock:
-        """A lock that is not acquired yet: `async with client.lock("key") as lock:`, or `lock =
-        await client.lock("key")`.
+        """Returns a lock that is not acquired yet: `async with client.lock("key") as lock:`, or
+        `lock = await client.lock("key")`.
 
-        lease: seconds; extended each time a third of it has passed. wait: how long to wait in the
-        queue: 0 tries once, None waits for ever. owner, label: shown to others; host and process id
-        are shown in any case. value: of the key, readable for others.
-        mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore
-        that has `of` in all (at most 128).
-        priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed
-        after a loss without a release.
-        release_on_disconnect: the key is free milliseconds after the death of this process; the
-        death or the hang of a node does not end the lock. warn: how long before the deadline to
-        give up when no extension has succeeded (a sixth of the lease; put the time in that stopping
-        takes). renew: False lets the lease run out by itself.
-        on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks
-        the holder to let go.
+        lease: in seconds. The client extends it whenever a third of it has passed.
+        wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
+        owner, label: others see them, and they see the host and the process id in any case.
+        value: the value of the key, which others can read.
+        mode: `exclusive` or `shared` (for readers).
+        permits, of: instead of a mode, how many permits of a semaphore, and how many it has in all
+        (at most 128).
+        priority: waiters with a higher priority are served first.
+        lock_delay: for how many seconds the key stays closed after a loss without a release.
+        release_on_disconnect: the key is free milliseconds after the death of this process. The
+        death or the hang of a node does not end the lock.
+        warn: how many seconds before the deadline the client gives up if no extension has
+        succeeded; choose the time that your program needs to stop. The default is a sixth of the
+        lease.
+        renew: False lets the lease run out by itself.
+        on_lost(lock, error): is called when the lock cannot be kept, or is gone.
+        on_asked(lock, asked): is called when somebody asks the holder to let go.
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay,
                           release_on_disconnect, label, warn, renew)
@@ -307,17 +321,18 @@ class Client:
         warn: Optional[float] = None,
         on_lost: Optional[LostFn] = None,
     ) -> LockSet:
-        """All of the keys or none, in one request and without deadlock, in whatever order clients
-        name them: at most 64 keys, or `Want`s for other modes than exclusive. The other parameters
-        are those of `lock`."""
+        """Returns locks that are acquired together, all or none, in one request and without
+        deadlock, in whatever order clients name the keys. At most 64 keys are allowed; a `Want`
+        instead of a key asks for another mode than exclusive. The other parameters are those of
+        `lock`. on_lost gets the lock that is lost."""
         options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay,
                           release_on_disconnect, label, warn)
         return LockSet(self, keys, options, on_lost)
 
     def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
               since: Optional[bytes] = None) -> Watch:
-        """What becomes of a key, or of all keys with a prefix: `async for event in
-        client.watch("key")`. since: go on after the event with this position."""
+        """Watches a key, or all keys with a prefix: `async for event in client.watch("key")`. With
+        `since` the watch goes on after the event that has this position."""
         return Watch(self, key, prefix, since)
 
     def election(
@@ -335,15 +350,18 @@ class Client:
         label: Optional[str] = None,
         on_asked: Optional[ElectionAskedFn] = None,
     ) -> Election:
-        """One program's part in the election `name`: as a candidate, an observer, or both.
+        """Returns the part that one program has in the election `name`: as a candidate, an
+        observer, or both.
 
-        candidate: its name, one that no other candidate has; the client's owner if none is given.
+        candidate: its name, which no other candidate may have. The default is the client's owner.
         value: what the leader proclaims.
-        priority: the candidate with the greatest one is next. takeover: while it waits it asks each
-        leader to yield, and one with a lower priority does. on_asked(leadership, asked): decides
-        what happens when somebody asks this leader to let go: True yields, False stays, None is the
-        usual: to the named successor, or to whoever asks with a greater priority. The others: see
-        `lock`.
+        priority: the candidate with the highest priority is the next leader.
+        takeover: while this candidate waits, it asks each leader to yield; a leader with a lower
+        priority does.
+        on_asked(leadership, asked): decides when somebody asks this leader to let go. True yields
+        and False stays. None does what is usual: the leader yields to a named successor, or to one
+        that asks with a higher priority.
+        The other parameters are those of `lock`.
         """
         if candidate is not None:
             to_bytes(candidate, "candidate")

@@ -21,7 +21,7 @@ class Instant(NamedTuple):
         return Instant(self.boot + nanoseconds, self.raw + nanoseconds)
 
 
-NEVER = Instant(0, 0)  # as a deadline: it has always been over
+NEVER = Instant(0, 0)  # As a deadline it has always passed.
 
 
 def now() -> Instant:
@@ -30,7 +30,7 @@ def now() -> Instant:
 
 
 def left(deadline: Instant, at: Instant) -> int:
-    """Nanoseconds until the deadline by the clock that says less; never negative."""
+    """Returns the nanoseconds until the deadline, by the clock that says less; never negative."""
     return max(0, min(deadline.boot - at.boot, deadline.raw - at.raw))
 
 

@@ -1,6 +1,6 @@
-"""One leader among many candidates, and everybody knows who it is. An election is a lock whose key
-is the election's name: the leader holds it, candidates wait for it in order, the proclamation is
-its value, and the token grows from leader to leader."""
+"""An election makes one of many candidates the leader, and everybody can see who it is. It is a
+lock whose key is the election's name: the leader holds the lock, candidates wait for it in order,
+the value is what the leader proclaims, and the token grows from leader to leader."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ if TYPE_CHECKING:
     from ._client import Client
 
 ElectionAskedFn = Callable[[Any, Asked], Optional[bool]]
-ASK_AGAIN = 5.0  # a leader that has just come, or did not hear
+# After how many seconds a candidate asks again: the leader may be new, or may not have heard.
+ASK_AGAIN = 5.0
 
 
 class YieldError(LostError):
-    """Somebody asked this leader to let go, and it does as soon as the body is over."""
+    """Somebody asked this leader to let go, and it does so as soon as the body is over."""
 
     code = "yield"
-    default_message = "somebody else was asked for: the leadership is handed over"
+    default_message = "this leader was asked to let go, and hands the leadership over"
 
 
 class Leadership(Lock):
-    """Being the leader, from `await election.campaign()` or `async with election.campaign() as
-    leadership` on.
+    """The lock of a leader: `leadership = await election.campaign()`, or `async with
+    election.campaign() as leadership`.
 
     In an `async with` the body is canceled when the leadership is lost (`warn` seconds before
-    anybody else can lead, if that can be known), or when it yields to somebody who asked for it;
-    only after the body is over is it handed on. Without it look at `leading` and `yielding`, and
-    then call `resign()`.
+    anybody else can lead, if that can be known), or when it yields to somebody who asked for it.
+    The leadership is handed over only after the body has ended. Without an `async with`, check
+    `leading` and `yielding`, and call `resign()` at the end.
     """
 
     def __init__(self, election: Election, options: Options, on_lost: Optional[LostFn]) -> None:
@@ -61,13 +62,13 @@ class Leadership(Lock):
 
     @property
     def leading(self) -> bool:
-        """It leads, and nobody has asked it to let go."""
+        """Whether this leads, and nobody has asked it to let go."""
         return self.held and self._cause is None and self._successor is None
 
     @property
     def yielding(self) -> bool:
-        """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked
-        for."""
+        """Whether this leader is to hand over. Stop, and then call `resign()`, which hands over to
+        the successor that was asked for."""
         return self._successor is not None
 
     async def _get(self) -> None:
@@ -82,8 +83,8 @@ class Leadership(Lock):
                 await asyncio.gather(asking, return_exceptions=True)
 
     async def _ask_to_yield(self) -> None:
-        """While it is a candidate it asks each leader, again and again: one with a lower priority
-        yields."""
+        """While this is a candidate, asks each leader again and again to let go; a leader with a
+        lower priority yields."""
         async with self._election.observe() as leaders:
             while True:
                 try:
@@ -96,15 +97,15 @@ class Leadership(Lock):
                                                        priority=self._options.priority)
 
     async def proclaim(self, value: Bytes) -> None:
-        """Another value: what observers see."""
+        """Proclaims another value, which observers see."""
         await self.update(value)
 
     async def resign(self) -> None:
-        """Leads no more from the call on. The next candidate leads at once: the one that it yields
-        to, if it does."""
+        """Stops leading at the moment of the call. The next candidate leads at once; if this leader
+        yields to one, that one is next."""
         successor, self._successor = self._successor, None
         if successor is not None and self.held:
-            # Nobody of that name waits any more; or not now.
+            # The successor no longer waits, or a transfer is not possible at this moment.
             with contextlib.suppress(NotFoundError, BusyError):
                 await self.transfer(successor)
         await self.release()
@@ -127,7 +128,7 @@ class Leadership(Lock):
                 self._yield_to(asked.to or asked.by))
 
     async def _yield_to(self, successor: bytes) -> None:
-        """If that one is no candidate nothing happens."""
+        """Yields to that candidate. If the successor is not a candidate, nothing happens."""
         try:
             waiters = await self._client.waiters(self._key)
         except PawlError:
@@ -146,23 +147,24 @@ class Leadership(Lock):
 
 
 class Leaders:
-    """Who leads, as an asynchronous iterator: the present leader (or None) first, then every change
-    in order, also another value of the same leader."""
+    """An asynchronous iterator of leaders: the present one (or None) first, and then every change
+    in order, which may also be another value of the same leader."""
 
     def __init__(self, client: Client, name: bytes) -> None:
         self._watch = Watch(client, key=name)
         self._holders: Dict[int, Entry] = {}
-        self._newest = 0  # token: another node may know less than the one before
+        # The highest token seen. After a change to another node, that node may know less.
+        self._newest = 0
         self.leader: Optional[Leader] = None
         self._told = False
 
     def start(self) -> None:
-        """Begins to observe, if it has not begun."""
+        """Begins to observe, unless it has begun already."""
         self._watch.start()
 
     async def change(self, timeout: Optional[float] = None) -> Optional[Leader]:
-        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none
-        has come in time."""
+        """Waits for the next change, and returns the leader from now on, or None if nobody leads.
+        WaitTimeoutError: no change has come in time."""
         end = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while True:
             left = None if end is None else max(0.0, end - asyncio.get_running_loop().time())
@@ -178,7 +180,7 @@ class Leaders:
             elif event.type != CURRENT:
                 continue
             if event.type in (OVERFLOW, PRESENT):
-                continue  # the present state counts when it is whole
+                continue  # The present state counts once all of it has been told.
             leader = leader_of(next(iter(self._holders.values()), None))
             if leader != self.leader or not self._told:
                 self.leader, self._told = leader, True
@@ -207,7 +209,7 @@ class Leaders:
 
 
 class Election:
-    """One program's part in an election; see Client.election."""
+    """The part that one program has in an election; see Client.election."""
 
     def __init__(self, client: Client, name: Bytes, options: Options, takeover: bool,
                  on_asked: Optional[ElectionAskedFn]) -> None:
@@ -223,20 +225,20 @@ class Election:
 
     def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None,
                  on_lost: Optional[LostFn] = None) -> Leadership:
-        """To be awaited, or for an `async with`: waits to be elected, for ever or so many seconds
-        (WaitTimeoutError; with 0, HeldError). While it waits it also outlasts times without a
-        majority or a node."""
+        """Returns a leadership to be awaited, or for an `async with`. It waits to be elected, for
+        `wait` seconds or for ever, also while there is no quorum and no node can be reached. If the
+        time is over it raises WaitTimeoutError, or HeldError if `wait` is 0."""
         own = dataclasses.replace(self._options, wait=wait,
                                   value=self._options.value if value is None else value,
                                   patient=True)
         return Leadership(self, own, on_lost)
 
     def observe(self) -> Leaders:
-        """Who leads: `async for leader in election.observe()`."""
+        """Returns an iterator of leaders: `async for leader in election.observe()`."""
         return Leaders(self._client, self.name)
 
     async def leader(self) -> Optional[Leader]:
-        """Who leads now, by a quorum of the masters; None: nobody."""
+        """Reads from a quorum of the masters who leads now; None: nobody."""
         return leader_of(await self._client.get(self.name, quorum=True))
 
     async def ask(self, *, to: Bytes = b"", priority: Optional[int] = None) -> int:

@@ -1,4 +1,4 @@
-"""Where nodes are: "host:port", "tls://host:port", "unix:/path"."""
+"""The endpoints of nodes: "host:port", "tls://host:port" and "unix:/path"."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Endpoint:
     text: str
     host: str = ""
     port: int = 0
-    path: str = ""  # of a Unix socket; then host and port mean nothing
+    path: str = ""  # of a Unix socket, which has no host and port
     tls: bool = False
 
     @property
     def is_address(self) -> bool:
-        """The host is no name that is to be looked up."""
+        """Whether the host is an address, and not a name that must be looked up."""
         try:
             ipaddress.ip_address(self.host)
         except ValueError:
@@ -32,8 +32,9 @@ class Endpoint:
         return True
 
     @property
-    def unheard(self) -> str:
-        """To be said of a node that is connected with and has not said a word."""
+    def silence_hint(self) -> str:
+        """The end of an error message about a node that accepted the connection and never sent
+        anything."""
         if self.path or self.tls:
             return ""
         return ", which has said nothing at all; write tls://%s for a port with TLS" % self.text
@@ -43,38 +44,41 @@ def _parse_one(text: str) -> Endpoint:
     if text.startswith("unix:"):
         path = text[len("unix:") :]
         if not path.startswith("/"):
-            raise ValueError("%r: the path of a Unix socket must begin with /" % text)
+            raise ValueError("endpoint %r: the path of a Unix socket must begin with /" % text)
         return Endpoint(text, path=path)
     rest, tls = text, False
     if "://" in text:
         scheme, _, rest = text.partition("://")
         if scheme != "tls":
-            raise ValueError("%r: neither host:port, tls://host:port nor unix:/path" % text)
+            raise ValueError("endpoint %r is neither host:port, tls://host:port nor unix:/path"
+                             % text)
         tls = True
     host, colon, port = rest.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ValueError("%r: an IPv6 address needs brackets" % text)
+        raise ValueError("endpoint %r: write an IPv6 address in brackets, such as [::1]:7000"
+                         % text)
     if not colon or not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
-        raise ValueError("%r: neither host:port, tls://host:port nor unix:/path" % text)
+        raise ValueError("endpoint %r is neither host:port, tls://host:port nor unix:/path" % text)
     return Endpoint(text, host=host, port=int(port), tls=tls)
 
 
 def parse(endpoints: Endpoints) -> List[Endpoint]:
-    """One string with commas, or a sequence of strings. ValueError names what is wrong."""
+    """Parses one string with commas, or a sequence of strings. ValueError names the endpoint that
+    is wrong."""
     parts = endpoints.split(",") if isinstance(endpoints, str) else list(endpoints)
     found = [_parse_one(part.strip()) for part in parts if part.strip()]
     if not found:
-        raise ValueError("no endpoint is given")
+        raise ValueError("endpoints: give at least one")
     if len(found) > ENDPOINTS_MAX:
-        raise ValueError("at most %d endpoints are allowed" % ENDPOINTS_MAX)
+        raise ValueError("endpoints: at most %d are allowed" % ENDPOINTS_MAX)
     return found
 
 
 async def addresses(endpoint: Endpoint, limit: float) -> List[Tuple[str, int]]:
-    """Host and port of each address that the node may have; a name is looked up within so many
-    seconds, or UnreachableError."""
+    """Returns the host and port of each address that the node may have. UnreachableError: the name
+    could not be looked up within `limit` seconds."""
     if endpoint.path:
         return [("", 0)]
     if endpoint.is_address:

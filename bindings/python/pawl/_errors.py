@@ -1,4 +1,4 @@
-"""What can go wrong, one exception a code of the protocol."""
+"""The errors, with one exception for each code of the protocol."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Dict, Mapping, Optional, Type
 
 
 class PawlError(Exception):
-    """The base of all errors of Pawl. For an acquire each of them means that you do not hold the
-    key.
+    """The base of all errors of Pawl. After any error of an acquire you do not hold the key.
 
-    code: the short name for programs, `held` for example. message: a sentence for people. details:
-    everything that the node said.
+    code: the short name for programs, such as `held`.
+    message: a sentence for people.
+    details: everything that the node said.
     """
 
     code = "error"
@@ -23,7 +23,7 @@ class PawlError(Exception):
 
     @property
     def field(self) -> str:
-        """The parameter or limit at fault, where one is named; else empty."""
+        """The parameter or limit at fault; empty if the node names none."""
         return str(self.details.get("field", ""))
 
     def __str__(self) -> str:
@@ -40,8 +40,8 @@ class HeldError(PawlError):
 
     @property
     def holder(self) -> Optional[Dict[str, Any]]:
-        """What the node told about the holder: owner, token, remaining_ms, ...; None when it is not
-        known."""
+        """What the node said of the holder: owner, token, remaining_ms, ...; None if the holder is
+        not known."""
         holder = self.details.get("holder")
         return holder if isinstance(holder, dict) else None
 
@@ -61,7 +61,7 @@ class NoQuorumError(PawlError):
 
 
 class LostError(PawlError):
-    """You no longer hold the lock: stop what it protects."""
+    """You no longer hold the lock: stop using what it protects."""
 
     code = "lost"
     default_message = "you no longer hold the lock"
@@ -89,7 +89,7 @@ class MismatchError(PawlError):
 
     @property
     def value(self) -> Optional[bytes]:
-        """The value that is there, where the node told it."""
+        """The present value; None if the node did not tell it."""
         value = self.details.get("value")
         return value if isinstance(value, bytes) else None
 
@@ -123,7 +123,7 @@ class FullError(PawlError):
 
 
 class DeniedError(PawlError):
-    """This identity is not allowed to do that."""
+    """The access rules do not allow this identity to do that."""
 
     code = "denied"
     default_message = "this identity is not allowed to do that"
@@ -166,7 +166,7 @@ class IndeterminateError(PawlError):
 
 
 class UnreachableError(PawlError):
-    """No node could be talked to within the time."""
+    """No node could be reached in time."""
 
     code = "unreachable"
     default_message = "no node can be reached"
@@ -187,7 +187,7 @@ class ProtocolError(PawlError):
 
 
 class ClosedError(PawlError):
-    """The client is closed, or its connection broke during what is never repeated."""
+    """The client is closed, or its connection broke during a request that is never repeated."""
 
     code = "closed"
     default_message = "the client is closed"
@@ -198,14 +198,14 @@ def _all_codes() -> Dict[str, Type[PawlError]]:
 
 
 def from_wire(error: Any) -> PawlError:
-    """The exception for the error map of a response."""
+    """Returns the exception for the error map of a response."""
     if not isinstance(error, dict):
         return ProtocolError("an error without a code", {"error": error})
     code = error.get("code")
     kind = _all_codes().get(code) if isinstance(code, str) else None
     details = {str(k): v for k, v in error.items()}
     message = str(error.get("message", ""))
-    if kind is None:  # of a later version
+    if kind is None:  # The node is of a later version.
         unknown = PawlError(message, details)
         unknown.code = str(code)
         return unknown

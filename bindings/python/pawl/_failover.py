@@ -1,5 +1,5 @@
-"""Which node a client talks to, and everything that is under way there: endpoints in turn, repeats,
-silence, pauses."""
+"""Decides which node a client talks to, and owns the requests that are under way there: it tries
+the endpoints in turn, repeats requests, and notices silent nodes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ PING_MSGID = 0
 
 
 class Failover:
-    """What the client sets: on_event: what a notification says. on_up, on_break: the connection is
-    there, or about to be closed.
-    lease_share: with locks held nothing may take longer than so many seconds. bound: there has to
-    be a connection. listening: something is told over it without being asked for."""
+    """The client sets these functions:
+    on_event: is called with the event of a notification.
+    on_up, on_break: are called when a connection is there, and when it is about to be closed.
+    lease_share: says for how many seconds one step may take while locks are held.
+    bound: says whether a lock needs a connection, even without a request.
+    listening: says whether the node sends events without being asked."""
 
     def __init__(
         self,
@@ -55,7 +57,8 @@ class Failover:
         self._resting = Resting(self._loop, self._come_back)
         self._msgid = PING_MSGID
         self._link: Optional[Link] = None
-        self._lines = 0  # that came up so far
+        # The number of the latest connection.
+        self._connections = 0
         self._wanted = asyncio.Event()
         self._runner: Optional[asyncio.Task[None]] = None
         self._pulse_timer: Optional[asyncio.TimerHandle] = None
@@ -64,14 +67,14 @@ class Failover:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint that there is a connection with; empty for none."""
+        """The endpoint that the client is connected to; empty if there is none."""
         return self._rounds.present.text if self._link is not None else ""
 
     # ---- calls ----
 
     async def run(self, call: Call, timeout: Optional[float] = None) -> Answer:
-        """Starts the call and waits for its outcome. An acquire whose outcome stays unknown is
-        released in the background."""
+        """Starts the call and waits for its outcome. If the outcome of an acquire stays unknown,
+        its lock_ids are released in the background."""
         self.start(call, timeout)
         try:
             return await call.future
@@ -131,8 +134,8 @@ class Failover:
             self.release_quietly(key, lock_id)
 
     def release_quietly(self, key: bytes, lock_id: str) -> None:
-        """In the background, and without a word about what comes of it: at worst the lease runs out
-        by itself."""
+        """Releases a lock in the background. The outcome is ignored: at worst the lease runs out by
+        itself."""
         if self.closed:
             return
         release = Call("release", {"key": key, "lock_id": lock_id})
@@ -144,7 +147,7 @@ class Failover:
         if call.method in UNSURE_AFTERWARDS and call.sends > 0:
             error: PawlError = UnsureError("no answer came in time; the request may still take "
                                            "effect")
-        elif call.before is not None:  # says more than the silence of the others
+        elif call.before is not None:  # This says more than the silence of other nodes.
             error = call.before
         elif self._link is not None or self._last_error is None:
             error = WaitTimeoutError("no answer came in time%s" % self._hint())
@@ -153,10 +156,11 @@ class Failover:
         self._end(call, None, error)
 
     def _hint(self) -> str:
-        """What may be the matter with a node that is connected with and has not said a word."""
+        """Names the node that accepted the connection and never sent anything, and says what may be
+        wrong with it."""
         if self._link is None or self._link.talked:
             return ""
-        return " from %s%s" % (self._rounds.present.text, self._rounds.present.unheard)
+        return " from %s%s" % (self._rounds.present.text, self._rounds.present.silence_hint)
 
     # ---- sending ----
 
@@ -172,7 +176,7 @@ class Failover:
             else:
                 self._send(link, call)
         if idle:
-            # Silence counts from the first that waits.
+            # The node may be silent while nobody waits for an answer.
             link.heard = max(link.heard, self._loop.time())
         self._pulse()
 
@@ -218,14 +222,15 @@ class Failover:
 
     def _on_response(self, link: Link, msgid: int, error: Any, result: Any) -> None:
         refused = None if error is None else from_wire(error)
-        # That is said of the ping alone.
+        # An error with this msgid is the node's last word about the connection. Only `busy` is an
+        # answer to the ping itself.
         if msgid == PING_MSGID and refused is not None and refused.code != "busy":
-            link.fail(refused)  # the node's last word about the connection
+            link.fail(refused)
             return
         link.talked = True
         call = self._flight.get(msgid)
         if call is None:
-            return  # a ping's, or of a call that is over
+            return  # This answers a ping, or a call that is over.
         if refused is not None:
             self._on_refusal(link, call, refused)
         elif not isinstance(result, dict) and result is not None:
@@ -241,8 +246,9 @@ class Failover:
                 self._end(call, Answer(found, call.sent_at, link.number), None)
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
-        """A node that has lost its memory or the others says no for itself, not for the cluster:
-        another one may do better. Who has had enough there comes again later."""
+        """Handles an error that the node returned. A node without its memory, or without a quorum,
+        refuses for itself and not for the cluster, so the call moves on to another node. A call
+        that was refused for a quota is sent again later."""
         if self._resting.take(call, error):
             del self._flight[call.msgid]
             return
@@ -252,7 +258,8 @@ class Failover:
             self._end(call, None, error, True)
             return
         if call.method == "acquire" and isinstance(error, NoQuorumError):
-            if not call.drawn:  # the caller's lock_id is spent; a new one is the caller's to choose
+            # The lock_id is used up. If the caller chose it, only the caller can choose another.
+            if not call.drawn:
                 self._end(call, None, error, True)
                 return
             self.release_all(call)
@@ -263,16 +270,16 @@ class Failover:
 
     @property
     def connection(self) -> int:
-        """The number of the present connection; 0: there is none."""
+        """The number of the present connection; 0 if there is none."""
         return self._link.number if self._link is not None and self._link.up else 0
 
     @property
     def trouble(self) -> Optional[PawlError]:
-        """Why there is no connection."""
+        """Why there is no connection; None if there is one."""
         return None if self.connection else self._last_error
 
     def move_on(self, error: PawlError) -> None:
-        """The present node is of no use."""
+        """Leaves the present node for another one, because it is of no use."""
         if self._link is not None and self._rounds.count > 1:
             self._link.fail(error)
 
@@ -290,15 +297,15 @@ class Failover:
                 self._last_error = error
                 if talked:
                     self._rounds.good()
-                    break  # its other addresses lead to the same node
+                    break  # The other addresses of the endpoint lead to the same node.
             await self._go_on()
 
     async def _go_on(self) -> None:
-        """To the next endpoint; after a round in which all have failed not at once."""
+        """Goes on to the next endpoint. After a round in which all have failed it pauses first."""
         error = self._last_error
         if not self._rounds.go_on(error):
             return
-        # Certificates and access rules do not get better by waiting.
+        # Waiting does not change certificates and access rules.
         if self._rounds.hopeless and error is not None:
             for call in list(self._queue):
                 self._end(call, None, error)
@@ -324,8 +331,8 @@ class Failover:
         return link
 
     async def _visit(self, endpoint: Endpoint, address: Tuple[str, int]) -> Tuple[PawlError, bool]:
-        """Connects, and stays until the connection is gone. Why it is, and whether the node ever
-        said anything."""
+        """Connects, and returns when the connection is gone. Returns the cause, and whether the
+        node has ever sent anything."""
         limit = min(self._connect_timeout, self.lease_share())
         try:
             link = await asyncio.wait_for(self._connect(endpoint, address), limit)
@@ -336,18 +343,18 @@ class Failover:
         if self.closed:
             link.close()
             return ClosedError(), False
-        self._lines += 1
-        self._link, link.number = link, self._lines
+        self._connections += 1
+        self._link, link.number = link, self._connections
         if link.up:
             self.on_up()
         self._flush()
         try:
             reason = self._named(endpoint, await asyncio.shield(link.down),
-                                 "" if link.talked else endpoint.unheard)
+                                 "" if link.talked else endpoint.silence_hint)
         finally:
             self._link = None
             link.close()
-        self._line_lost(reason)
+        self._connection_lost(reason)
         return reason, link.talked
 
     def _on_down(self, link: Link) -> None:
@@ -357,9 +364,9 @@ class Failover:
     def _named(self, endpoint: Endpoint, error: PawlError, hint: str = "") -> PawlError:
         return type(error)("%s: %s%s" % (endpoint.text, error.message, hint), error.details)
 
-    def _line_lost(self, error: PawlError) -> None:
-        """What was under way is sent again at the next node, in the order in which it was sent,
-        before what was not sent yet."""
+    def _connection_lost(self, error: PawlError) -> None:
+        """Puts the calls that were under way in front of those that were not sent yet, in the order
+        in which they were sent, so that the next node gets them in this order."""
         calls = list(self._flight.values())
         self._flight.clear()
         self._queue.extendleft(reversed([call for call in calls if call.repeatable]))
@@ -373,8 +380,8 @@ class Failover:
     # ---- silence ----
 
     def _pulse(self) -> None:
-        """While something is awaited a node is pinged after half of the time that it may be silent;
-        it answers at once."""
+        """Notices a silent node. While an answer or an event is awaited, the node is pinged after
+        half of the time for which it may be silent; nodes answer pings at once."""
         if self._pulse_timer is not None:
             self._pulse_timer.cancel()
             self._pulse_timer = None
@@ -395,14 +402,15 @@ class Failover:
     # ---- the end ----
 
     def end_acquires(self) -> None:
-        """Acquires that are under way end with ClosedError, and are released in the background."""
+        """Ends the acquires that are under way with ClosedError. Their lock_ids are released in the
+        background."""
         for call in [*self._flight.values(), *self._queue, *self._resting]:
             if call.method == "acquire":
                 self._end(call, None, ClosedError())
 
     async def close(self) -> None:
-        """What is under way ends with ClosedError; acquires are released as far as that goes
-        without waiting for it."""
+        """Ends all calls that are under way with ClosedError. The lock_ids of acquires are released
+        as far as that can be done without waiting."""
         if self.closed:
             return
         for call in [*self._flight.values(), *self._queue, *self._resting]:

@@ -1,10 +1,10 @@
-"""For what a lock protects: the highest tokens seen, by name.
+"""A store of the highest tokens seen, by name, for the process that guards a resource.
 
-Every request to the resource carries the token of the lock that it is made under, and is refused
-when somebody newer was here. So whoever was stopped, or is cut off, and still believes to hold the
-lock, does no harm once the next one has begun. A resource with transactions (a
-database) keeps the number in its own table instead: then the check and the write happen together or
-not at all.
+Every request to the resource carries the token of the lock under which it is made, and the resource
+refuses the request if a newer holder was here. So a holder that was stopped or cut off, and still
+believes that it holds the lock, does no harm once the next holder has begun. A resource with
+transactions (a database) keeps the number in its own table instead: then the check and the write
+happen together or not at all.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from ._types import EXCLUSIVE, PERMITS, SHARED, Bytes, check_whole, to_bytes
 
 NAMES_MAX = 1_000_000
 TOKEN_MAX = 2**64 - 1
-REWRITE_RECORDS_LEAST = 1024  # shorter files are not worth it
+# A file with fewer records is not rewritten.
+REWRITE_RECORDS_LEAST = 1024
 
 
 def fence_check(highest: int, token: int) -> bool:
-    """Whether the holder of `token` is the newest one seen, where `highest` is the highest token
-    seen before (0 at first): then keep `token` as the new highest, in the same transaction as the
-    write. Token 0 is always refused."""
+    """Returns whether the holder of `token` is the newest one seen; `highest` is the highest token
+    seen before (0 at first). If so, store `token` as the new highest one in the same transaction as
+    the write. Token 0 is always refused."""
     return token > 0 and token >= highest
 
 
 class FenceStore:
-    """Keeps the highest tokens in a file (None: in memory only), for the process that guards a
-    resource.
+    """A store keeps the highest tokens in the file `path`, or only in memory if `path` is None. It
+    is for the process that guards a resource.
 
-    The file is the same as that of `pawl fence check` and of the C library (fence.h): all of them,
-    several processes of one machine, and several threads, may use one file together. Not for
-    network file systems.
+    `pawl fence check` and the C library (fence.h) use the same files. Several programs, processes
+    and threads of one machine may use one file together. Do not share it between machines over a
+    network file system.
 
-    A token is on disk before it is allowed, so that no crash forgets it, also not of the machine,
-    as far as the disk keeps what it has confirmed. A crash can leave a token that was being
-    written, although nobody was told that it is allowed (then an older one is refused, which is
-    only stricter); it cannot make an older token pass. A file that is damaged anywhere but in a
-    half-written end is refused and never repaired by guessing. Losing the file forgets everything:
-    do not put it into a temporary directory.
+    A token is on disk before it is allowed, so no crash forgets it, not even a crash of the
+    machine, as long as the disk keeps what it has confirmed. After a crash, the token that was just
+    being written may be stored although nobody was told that it is allowed; an older token is then
+    refused, which is only stricter. A crash cannot make an older token pass. A half-written last
+    record is dropped; a file that is damaged anywhere else is refused and never repaired by
+    guessing. If you lose the file, everything is forgotten: do not put it into a temporary
+    directory.
     """
 
     def __init__(self, path: Optional[str] = None) -> None:
@@ -52,27 +54,30 @@ class FenceStore:
         self._file = FenceFile(path, self._take) if path is not None else None
         try:
             with self._guard, self._locked():
-                pass  # so that a file that is damaged, or not to be had, is known at once
+                pass  # A file that is damaged or cannot be opened is refused at once.
         except BaseException:
             self.close()
             raise
 
     def check(self, name: Bytes, token: int, mode: str = EXCLUSIVE) -> bool:
-        """Whether the holder of `token` may use what is stored under `name` (usually the lock's
-        key); then it is recorded.
+        """Returns whether the holder of `token` may use what is stored under `name` (usually the
+        key of the lock). If it may, the token is recorded. The mode decides:
 
-        exclusive: not below any token seen, and raises the mark for everybody. shared (readers) and
-        permits: not below any exclusive token seen; exclusive ones must from now on not be below
-        it. Where each permit guards a thing of its own put its number into the name, and use
-        exclusive. FenceError: not known, refuse it.
+        exclusive: the token must not be below any token seen, and from now on no token may be below
+        it.
+        shared (for readers) and permits: the token must not be below any exclusive token seen, and
+        from now on no exclusive token may be below it. If each permit guards its own thing, put the
+        permit number into the name and use `exclusive`.
+
+        FenceError: the store cannot tell; refuse the request.
         """
         key = to_bytes(name, "name")
         check_whole(token, "token")
         if mode not in (EXCLUSIVE, SHARED, PERMITS):
             raise ValueError("mode: %r is neither exclusive, shared nor permits" % mode)
         if not 1 <= token <= TOKEN_MAX or len(key) > NAME_MAX:
-            raise ValueError("a token from 1 to 2^64 - 1, and a name of at most %d bytes"
-                             % NAME_MAX)
+            raise ValueError("token, name: give a token from 1 to 2^64 - 1, and a name of at most "
+                             "%d bytes" % NAME_MAX)
         exclusive = mode == EXCLUSIVE
         with self._guard, self._locked():
             mark = self._mark(key)
@@ -83,13 +88,14 @@ class FenceStore:
             return True
 
     def highest(self, name: Bytes) -> int:
-        """The highest token seen under the name, 0: none."""
+        """Returns the highest token seen under the name; 0 if there is none."""
         with self._guard, self._locked():
             mark = self._marks.get(to_bytes(name, "name"))
             return mark.highest if mark else 0
 
     def close(self) -> None:
-        """Allows nothing any more; what was in memory is forgotten."""
+        """Closes the store, which allows nothing any more. A store that is only in memory is
+        forgotten."""
         with self._guard:
             self._closed = True
             self._marks = {}
@@ -113,12 +119,12 @@ class FenceStore:
     def _mark(self, name: bytes) -> Record:
         mark = self._marks.get(name)
         if mark is None and len(self._marks) >= NAMES_MAX:
-            raise FenceError("more than %d names" % NAMES_MAX)
+            raise FenceError("the store already has %d names, which is its limit" % NAMES_MAX)
         return mark or Record(name, 0, 0)
 
     def _take(self, record: Record) -> None:
-        """Numbers only grow, so the order of records, and reading some of them twice, is of no
-        matter."""
+        """Merges a record of the file. Numbers only grow, so the order of the records does not
+        matter, and a record may be read twice."""
         mark = self._mark(record.name)
         self._marks[record.name] = Record(record.name, max(mark.exclusive, record.exclusive),
                                           max(mark.highest, record.highest))

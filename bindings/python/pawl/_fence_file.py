@@ -1,12 +1,13 @@
-"""The file of a store of tokens, the same as that of the C library and of `pawl fence`
-(src/client/fence/fence_file.h): a header, then records, each the whole of what is known of one
-name. It only grows, until it is written anew under another name and moved into its place. Who reads
-or writes holds its lock (flock).
+"""The file of a token store. It has the format of the C library and of `pawl fence`
+(src/client/fence/fence_file.h): a header, and then records, each of which holds everything that is
+known of one name. The file only grows, until it is written anew under another name and moved into
+its place. Readers and writers hold the lock of the file (flock).
 
-  record: length of the name (2 bytes), the same with its bits turned, highest exclusive token (8),
-          highest token (8), the name, checksum of all that (8); numbers with the low byte first
+  record: length of the name (2 bytes), the same with its bits inverted (2), highest exclusive token
+          (8), highest token (8), the name, and a checksum of all that (8); the low byte of each
+          number comes first
 
-A crash can leave a part of one record at the end, which was not confirmed to anybody: it is cut
+A crash can leave a part of one record at the end, which was not confirmed to anybody; it is cut
 off. Anything else that is not a record is damage."""
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ NAME_MAX = 1024  # bytes
 HEADER = b"pawl fence 1\n\0\0\0"
 SUFFIX = ".new"
 _HEAD, _SUM = struct.Struct("<HHQQ"), struct.Struct("<Q")
-# Against accidents, not against people: who may write the file may write any number into it.
+# The checksum is against accidents, not against people: whoever may write the file may write any
+# number into it.
 _KEY = (0x7061776C20666E63, 1)
 RECORD_BYTES_MAX = _HEAD.size + NAME_MAX + _SUM.size
 CHUNK_BYTES = 65536
 
 
 class FenceError(Exception):
-    """The store cannot tell: refuse the request. The file is damaged, cannot be written, or there
-    are too many names."""
+    """The store cannot tell, so refuse the request: the file is damaged or cannot be written, the
+    store has too many names, or it is closed."""
 
 
 class Record(NamedTuple):
     name: bytes
-    exclusive: int  # the highest token that was shown for an exclusive lock
-    highest: int  # for any lock
+    exclusive: int  # the highest token seen of an exclusive lock
+    highest: int  # the highest token seen of any lock
 
 
 def pack_record(record: Record) -> bytes:
@@ -48,12 +50,12 @@ def pack_record(record: Record) -> bytes:
 
 
 def unpack_record(data: bytes, at: int) -> Optional[Tuple[Record, int]]:
-    """The record that begins there, and where it ends. None: there is none, or not all of it."""
+    """Returns the record that begins at `at`, and where it ends. None: there is no whole record."""
     if len(data) - at < _HEAD.size:
         return None
-    size, turned, exclusive, highest = _HEAD.unpack_from(data, at)
+    size, inverted, exclusive, highest = _HEAD.unpack_from(data, at)
     end = at + _HEAD.size + size + _SUM.size
-    if size > NAME_MAX or turned != ~size & 0xFFFF or end > len(data):
+    if size > NAME_MAX or inverted != ~size & 0xFFFF or end > len(data):
         return None
     body = data[at : end - _SUM.size]
     if _SUM.unpack_from(data, end - _SUM.size)[0] != siphash(_KEY, body):
@@ -62,7 +64,8 @@ def unpack_record(data: bytes, at: int) -> Optional[Tuple[Record, int]]:
 
 
 def _torn(rest: bytes) -> bool:
-    """A part of one record, which was never confirmed: no record begins in it."""
+    """Returns whether this is a part of one record, which was never confirmed: no record begins in
+    it."""
     return (len(rest) < RECORD_BYTES_MAX and not any(unpack_record(rest, at)
                                                      for at in range(len(rest))))
 
@@ -74,21 +77,25 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 class FenceFile:
-    """take: is handed what others, too, have written, and may raise FenceError."""
+    """take: is called with each record, including those that other processes have written. It may
+    raise FenceError."""
 
     def __init__(self, path: str, take: Callable[[Record], None]) -> None:
         self._path, self._take = path, take
         self._process = os.getpid()
         folder, self._name = os.path.split(path)
         self._folder = self._file = -1
-        self._read_to = 0  # what is before has been handed out
-        # Some of that is perhaps not on disk: another process may have died before that.
+        # The records before this offset have been handed out.
+        self._read_to = 0
+        # Some of them may not be on disk, because another process may have died before its sync.
         self._unsynced = False
-        # After a crash of the machine the name may lead to no file yet, or to the one before it was
-        # written anew.
+        # After a crash of the machine the name may lead to no file, or to the one that was there
+        # before the file was written anew.
         self._unnamed = False
-        self._failed = False  # the disk refused to confirm: nothing is known any more
-        self.records = 0  # that the file has
+        # The disk refused to confirm something, so what is on disk is not known any more.
+        self._failed = False
+        # How many records the file has.
+        self.records = 0
         try:
             self._folder = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -110,10 +117,11 @@ class FenceFile:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the file, and up to date with what others have added."""
+        """Holds the lock of the file, and hands out what others have added before."""
         if self._failed:
-            raise FenceError("%s: what the disk did not confirm before may be lost" % self._path)
-        if self._process != os.getpid():  # the lock would be shared with the parent
+            raise FenceError("%s: the disk has failed to confirm a write, so tokens may be lost: "
+                             "open the store again when the disk works" % self._path)
+        if self._process != os.getpid():  # The child would share the lock with its parent.
             self._drop()
             self._process = os.getpid()
         try:
@@ -129,8 +137,8 @@ class FenceFile:
     # ---- opening and locking ----
 
     def _lock_current(self) -> None:
-        """The file under that name may have been written anew while the lock of ours was waited
-        for."""
+        """Locks the file. While this waits for the lock, the file may be written anew; then this
+        opens and locks the new file."""
         if self._file >= 0:
             fcntl.flock(self._file, fcntl.LOCK_EX)
         while self._file < 0 or not self._is_current():
@@ -159,7 +167,8 @@ class FenceFile:
         nothing = bytes(len(found))
         if (state.st_size < len(HEADER) and found in (HEADER[: len(found)], nothing)
             or state.st_size == len(HEADER) and found == nothing):
-            _write(self._file, HEADER, 0)  # new, or its maker died before there was anything in it
+            # The file is new, or its maker died before it had written a record.
+            _write(self._file, HEADER, 0)
             os.fsync(self._file)
         elif found != HEADER:
             raise self._damaged()
@@ -179,7 +188,8 @@ class FenceFile:
             chunk = os.pread(self._file, CHUNK_BYTES, self._read_to)
 
     def _take_all(self, chunk: bytes) -> int:
-        """How many bytes of it are whole records."""
+        """Hands out the whole records at the beginning of the chunk, and returns their size in
+        bytes."""
         used = 0
         found = unpack_record(chunk, 0)
         while found is not None:
@@ -195,20 +205,20 @@ class FenceFile:
     # ---- with the lock held ----
 
     def sync(self) -> None:
-        """All that was handed out is on disk."""
+        """Returns once everything that was handed out is on disk."""
         try:
             if self._unsynced:
                 os.fdatasync(self._file)
             if self._unnamed:
                 os.fsync(self._folder)
         except OSError:
-            # What was not confirmed once is never reported again: no later success means anything.
+            # The system reports a failed write only once, so a later success means nothing.
             self._failed = True
             raise
         self._unsynced = self._unnamed = False
 
     def append(self, record: Record) -> None:
-        """And it is on disk."""
+        """Appends the record, and returns once it is on disk."""
         data = pack_record(record)
         try:
             _write(self._file, data, self._read_to)
@@ -224,11 +234,13 @@ class FenceFile:
         self.records += 1
 
     def rewrite(self, records: Iterable[Record]) -> None:
-        """Only these from now on. Where the new file cannot be had the old one goes on. An OSError
-        says that the disk has not confirmed which of the two bears the name."""
+        """Replaces the file by one that has only these records. If the new file cannot be written,
+        the old one stays in use. OSError: the disk has not confirmed which of the two files has the
+        name."""
         fresh = self._name + SUFFIX
         with contextlib.suppress(OSError):
-            # Of one that died at it: only the holder of the lock is here.
+            # A process may have died while it wrote this file. Only the holder of the lock writes
+            # it, so nobody else does now.
             os.unlink(fresh, dir_fd=self._folder)
         made = -1
         try:
@@ -248,13 +260,13 @@ class FenceFile:
             return
         self._drop()
         self._file, self._read_to = made, len(whole)
-        # After a crash of the machine the old file may be there, without what is appended to this
-        # one.
+        # After a crash of the machine the name may lead to the old file, which lacks what is
+        # appended to the new one.
         self._unnamed = True
         self.sync()
 
     def _make_like(self, made: int) -> None:
-        """As the old one, for whoever else uses it."""
+        """Gives the new file the owner and the mode of the old one, for others that use it."""
         old, new = os.fstat(self._file), os.fstat(made)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
             os.fchown(made, old.st_uid, old.st_gid)

@@ -1,4 +1,4 @@
-"""The blocks of programs: who may enter one, and what stops its body."""
+"""The blocks (`async with`) of programs: what may enter a block, and what stops its body."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ._errors import PawlError
 
 
 class Turnstile:
-    """One object is one acquisition. Two tasks or threads that share one would both believe to be
-    alone inside: each needs its own."""
+    """Lets an object be used for one acquisition at a time. Two tasks or threads that shared one
+    object would both believe that they are alone inside, so each needs an object of its own."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -20,7 +20,7 @@ class Turnstile:
 
     def begin(self, held: bool) -> None:
         if held or self._acquiring:
-            raise RuntimeError("this %s is in use already: make another one for each task, thread "
+            raise RuntimeError("this %s is already in use: make another one for each task, thread "
                                "or acquisition" % self._what)
         self._acquiring = True
 
@@ -29,7 +29,7 @@ class Turnstile:
 
     def enter(self) -> None:
         if self._entered or self._acquiring:
-            raise RuntimeError("this %s is in use already: make another one for each task, thread "
+            raise RuntimeError("this %s is already in use: make another one for each task, thread "
                                "or acquisition" % self._what)
         self._entered = True
 
@@ -38,8 +38,8 @@ class Turnstile:
 
 
 class BodyGuard:
-    """Cancels the task that runs the body of an `async with` when what it relies on is lost, and
-    makes an exception of that."""
+    """Cancels the task that runs the body of an `async with` when the lock that it relies on is
+    lost, and raises the cause at the end of the body."""
 
     def __init__(self) -> None:
         self._task: Optional[asyncio.Task[Any]] = None
@@ -54,18 +54,18 @@ class BodyGuard:
             self._task.cancel()
 
     async def leave(self, kind: Optional[Type[BaseException]]) -> Optional[PawlError]:
-        """The error that the body was ended for, to be raised; None where it ended for its own
-        reasons."""
+        """Returns the error because of which the body was canceled, which the caller raises; None
+        if the body ended for another reason."""
         task, cause, self._task = self._task, self._cause, None
         if cause is None or task is None:
             return None
         canceled = kind is not None and issubclass(kind, asyncio.CancelledError)
         if not canceled:
-            # The body was over before it came: it is still on its way.
+            # The body ended before the cancellation arrived; await it here.
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)
-        uncancel = getattr(task, "uncancel", None)  # from 3.11 on
-        if uncancel is not None and uncancel() > 0:  # somebody else wants it canceled, too
+        uncancel = getattr(task, "uncancel", None)  # Python 3.11 and later have it.
+        if uncancel is not None and uncancel() > 0:  # Somebody else has canceled the task, too.
             if not canceled:
                 raise asyncio.CancelledError
             return None
@@ -76,8 +76,8 @@ H = TypeVar("H", bound="Holding")
 
 
 class Holding:
-    """What can be acquired, and be the subject of an `async with`: a lock or a set of them.
-    `_has_it`, `_get`, `_causes` and `release` are theirs."""
+    """A lock or a set of locks, which can be acquired and be the subject of an `async with`. The
+    derived classes define `_has_it`, `_get`, `_causes` and `_let_go`."""
 
     def __init__(self, what: str) -> None:
         self._guard = BodyGuard()
@@ -90,17 +90,18 @@ class Holding:
         raise NotImplementedError
 
     def _causes(self) -> Iterable[Optional[PawlError]]:
-        """Of each part: why it is lost."""
+        """Returns for each lock why it is lost, or None."""
         raise NotImplementedError
 
     async def _let_go(self) -> None:
-        """What the end of a block does."""
+        """Releases at the end of a block."""
         raise NotImplementedError
 
     async def acquire(self: H) -> H:
-        """Acquires it, all of it, as the options say. HeldError or WaitTimeoutError: somebody else
-        holds it; of a set, the error names the key that it is about in `details["key"]`.
-        RuntimeError: this object has it already; each acquisition needs its own."""
+        """Acquires the lock, or all locks of the set, as the options say. HeldError or
+        WaitTimeoutError: somebody else holds a key; for a set, `details["key"]` of the error is
+        that key. RuntimeError: this object is in use already; each acquisition needs an object of
+        its own."""
         self._turnstile.begin(self._has_it())
         try:
             await self._get()
@@ -112,7 +113,7 @@ class Holding:
         return self.acquire().__await__()
 
     async def _enter(self) -> None:
-        """The beginning of a block, where it may be held already."""
+        """Begins a block. The lock may be held already."""
         self._turnstile.enter()
         try:
             if not self._has_it():
@@ -122,7 +123,7 @@ class Holding:
             raise
 
     async def _part(self) -> None:
-        """The end of a block: what cannot be released now runs out by itself."""
+        """Ends a block. If the release fails, the lease runs out by itself."""
         self._turnstile.leave()
         with contextlib.suppress(PawlError):
             await self._let_go()

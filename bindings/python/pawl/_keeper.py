@@ -1,5 +1,5 @@
-"""Keeps locks: extends them at a third of their lease, many in one request, and gives them up in
-time."""
+"""Renews locks: extends each whenever a third of its lease has passed, many in one request, and
+gives up in time those that cannot be extended."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ._failover import Failover
 
 BATCH_MAX = 1000
 RETRY_LEAST = 10 * _clock.MS
-# The loop's own clock stands still while the machine sleeps: the clocks that count are looked at at
-# least so often.
+# The loop's own clock stands still while the machine sleeps. So the two clocks that count are read
+# at least once in this many seconds.
 NAP_LONGEST = 1.0
 
 
-class Kept:
-    """A lock as the keeper sees it. Locks derive from it; `_gone` and `_claim` are theirs."""
+class LeasedLock:
+    """A lock as the keeper sees it. Lock derives from it, and defines `_gone` and `_claim`."""
 
     def __init__(self, key: bytes, lease_ms: int, warn_ms: int, renew: bool) -> None:
         self._key = key
@@ -43,30 +43,37 @@ class Kept:
         self._renew = renew
         self._lock_id = ""
         self._token = 0
-        self._slots: Tuple[int, ...] = ()  # of a semaphore
+        # The permit numbers, if this is a lock of a semaphore.
+        self._slots: Tuple[int, ...] = ()
         self._deadline = _clock.NEVER
-        self._cause: Optional[PawlError] = None  # why it is lost
-        # Of the extensions since the last one that succeeded.
+        # Why the lock is lost.
+        self._cause: Optional[PawlError] = None
+        # The last error, and how many extensions have failed since the last one that succeeded.
         self._last_error: Optional[PawlError] = None
         self._failures = 0
-        self._renew_at: Optional[int] = None  # on CLOCK_BOOTTIME
-        self._suspended = False  # being handed over: not trusted, not extended
-        self._binding = 0  # the connection that it is known to end with; 0: with none
-        self._first_connection = 0  # over which it was got
-        self._claiming = False  # it is being acquired again
+        # The time of the next extension on CLOCK_BOOTTIME, in nanoseconds.
+        self._renew_at: Optional[int] = None
+        # A transfer is under way: the lock is neither trusted nor extended.
+        self._suspended = False
+        # The number of the connection to which the lock is known to be bound; 0: to none.
+        self._binding = 0
+        # The number of the connection over which the lock was acquired.
+        self._first_connection = 0
+        # The lock is being acquired again.
+        self._claiming = False
 
     def _left(self) -> int:
-        """Nanoseconds for which it may still be trusted."""
+        """Returns for how many nanoseconds the lock may still be trusted."""
         if self._suspended or isinstance(self._cause, LostError):
             return 0
         return _clock.left(self._deadline, _clock.now())
 
     def _claim(self) -> Dict[str, Any]:
-        """An acquire of the same lock, as it is now."""
+        """Returns the parameters of an acquire of the same lock as it is now."""
         raise NotImplementedError
 
     def _gone(self) -> None:
-        """It is lost; `_cause` says why."""
+        """Is called when the lock is lost; `_cause` says why."""
 
     def _lose(self, cause: PawlError) -> None:
         if self._cause is None:
@@ -76,11 +83,13 @@ class Kept:
 
 
 class _How(NamedTuple):
-    """An extension may go over any connection (0), or over one only: that of a lock that ends with
-    it, or one that it is to be bound to, which is not asked for the sake of the deadline that is
-    kept (docs/protocol.md, Release on disconnect)."""
+    """How an extension is sent. Extensions of the same kind go into one request."""
 
+    # The number of the only connection that may carry it, for locks that are bound to that
+    # connection or are to be bound to it; 0: any connection.
     connection: int
+    # The extension binds the locks to that connection, so it is not sent with deadline_kept
+    # (docs/protocol.md, Release on disconnect).
     binds: bool
 
 
@@ -88,26 +97,26 @@ class Keeper:
     def __init__(self, failover: Failover) -> None:
         self._failover = failover
         self._loop = asyncio.get_running_loop()
-        self._locks: Dict[Kept, None] = {}
+        self._locks: Dict[LeasedLock, None] = {}
         self._bindings = SessionBindings(self._lose)
         self._timer: Optional[asyncio.TimerHandle] = None
         self._shortest = 0
         self._tasks: Set[asyncio.Task[None]] = set()
 
     def share(self) -> float:
-        """While locks are held nothing takes longer than a sixth of the shortest lease, in seconds,
-        so that two nodes that hang can be left between a third of the lease and the warning."""
+        """Returns for how many seconds one step may take: a sixth of the shortest lease. So the
+        client can leave two hanging nodes between a third of the lease and the warning."""
         return self._shortest / 6 / _clock.SECOND if self._shortest else float("inf")
 
     def bound(self) -> bool:
-        """Some lock has to have a connection that it ends with."""
+        """Returns whether some lock must have a connection that it is bound to."""
         return any(lock._binding and lock._renew for lock in self._locks)
 
-    def locks(self) -> List[Kept]:
+    def locks(self) -> List[LeasedLock]:
         return list(self._locks)
 
-    def add(self, lock: Kept, at_once: bool, connection: int) -> None:
-        """connection: the connection that it ends with; 0: with none."""
+    def add(self, lock: LeasedLock, at_once: bool, connection: int) -> None:
+        """Begins to renew the lock, which is bound to the connection of that number; 0: to none."""
         self._locks[lock] = None
         lock._binding = 0
         if connection:
@@ -116,7 +125,7 @@ class Keeper:
         self._schedule(lock, at_once)
         self._arm()
 
-    def remove(self, lock: Kept) -> None:
+    def remove(self, lock: LeasedLock) -> None:
         if lock in self._locks:
             del self._locks[lock]
             lock._renew_at = None
@@ -124,9 +133,10 @@ class Keeper:
         self._bindings.settle()
 
     def connection_lost(self, link: Link) -> None:
-        """It is about to be closed, or is."""
+        """Is called when the connection is about to be closed, or is closed."""
         for lock in self.locks():
-            # It must not be trusted again if nothing comes of the transfer.
+            # A transfer of this lock is under way. If the transfer fails, the lock must not be
+            # trusted again.
             if lock._binding and lock._suspended:
                 self._lose(lock, LostError("the connection that the lock ends with is gone"))
         self._bindings.connection_lost(link)
@@ -137,7 +147,8 @@ class Keeper:
             self._failover.move_on(error)
 
     def connection_up(self) -> None:
-        """Until locks are bound to it the death of this process would not be noticed."""
+        """Binds the locks to the new connection at once. Until then the nodes would not notice the
+        death of this process."""
         now = _clock.now()
         for lock in self._locks:
             if lock._binding and lock._renew:
@@ -145,8 +156,8 @@ class Keeper:
         self._renew_due(now)
         self._arm()
 
-    def resume(self, lock: Kept) -> None:
-        """It was not handed over after all."""
+    def resume(self, lock: LeasedLock) -> None:
+        """Renews the lock again after a transfer that did not happen."""
         if lock in self._locks and lock._cause is None:
             self._schedule(lock, False)
             self._arm()
@@ -161,23 +172,24 @@ class Keeper:
     def _measure(self) -> None:
         self._shortest = min((lock._lease for lock in self._locks), default=0)
 
-    def _lose(self, lock: Kept, cause: PawlError) -> None:
+    def _lose(self, lock: LeasedLock, cause: PawlError) -> None:
         lock._lose(cause)
         self.remove(lock)
 
     # ---- when ----
 
-    def _schedule(self, lock: Kept, at_once: bool) -> None:
+    def _schedule(self, lock: LeasedLock, at_once: bool) -> None:
         if not lock._renew:
             lock._renew_at = None
             return
         now = _clock.now()
         wait = _clock.left(lock._deadline, now) - lock._lease // 3 * 2
-        # A node that grants less than was asked for is not asked without end.
+        # A node may grant a shorter lease than was asked for. Do not ask it all the time then.
         lock._renew_at = now.boot + (0 if at_once else max(wait, lock._lease // 16))
 
-    def _retry(self, lock: Kept, error: PawlError) -> None:
-        """Soon again, later each time, at random, and still several times before the deadline."""
+    def _retry(self, lock: LeasedLock, error: PawlError) -> None:
+        """Schedules another try: soon, later after each failure, with a random part, and still
+        several times before the deadline."""
         lock._last_error = error
         now = _clock.now()
         wait = min((lock._lease // 64) << min(lock._failures, 3),
@@ -189,7 +201,7 @@ class Keeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._locks and not self._bindings.keeping:
+        if not self._locks and not self._bindings.retaining:
             return
         now = _clock.now()
         nap = int(NAP_LONGEST * _clock.SECOND)
@@ -212,7 +224,7 @@ class Keeper:
         self._renew_due(now)
         self._arm()
 
-    def _cause_of(self, lock: Kept, now: _clock.Instant) -> PawlError:
+    def _cause_of(self, lock: LeasedLock, now: _clock.Instant) -> PawlError:
         if _clock.distrusted(lock._deadline, now):
             return LostError("the lease expired before it could be extended")
         if lock._last_error is not None:
@@ -222,8 +234,9 @@ class Keeper:
         return WaitTimeoutError("the lease could not be extended in time"
                                 if lock._renew else "the lease is nearly over")
 
-    def _asks_at(self, lock: Kept) -> Optional[int]:
-        """What is to go over one connection waits until there is one."""
+    def _asks_at(self, lock: LeasedLock) -> Optional[int]:
+        """Returns when the lock is due. A lock that is bound to a connection waits until there is
+        one."""
         return (None if lock._suspended or (lock._binding and not self._failover.connection)
                 else lock._renew_at)
 
@@ -232,9 +245,9 @@ class Keeper:
                    if asks_at is not None]
         if not any(asks_at <= now.boot for _, asks_at in waiting):
             return
-        # Who is due within an eighth of its lease goes along: locks that began at different times
-        # soon have their time together.
-        due: Dict[_How, List[Kept]] = {}
+        # Locks that will be due within an eighth of their lease are extended as well, so that locks
+        # which began at different times are soon due together.
+        due: Dict[_How, List[LeasedLock]] = {}
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
@@ -251,7 +264,7 @@ class Keeper:
 
     # ---- extending ----
 
-    async def _extend(self, batch: List[Kept], how: _How) -> None:
+    async def _extend(self, batch: List[LeasedLock], how: _How) -> None:
         items: List[Dict[str, Any]] = []
         for lock in batch:
             items.append({"key": lock._key, "lock_id": lock._lock_id,
@@ -282,12 +295,12 @@ class Keeper:
             self.move_on(NoQuorumError())
         self._arm()
 
-    def _is_still(self, lock: Kept, lock_id: str) -> bool:
+    def _is_still(self, lock: LeasedLock, lock_id: str) -> bool:
         return lock in self._locks and lock._lock_id == lock_id and not lock._suspended
 
     @staticmethod
     def _judge(outcome: Any) -> Optional[PawlError]:
-        """Why it was not extended; None: it was."""
+        """Returns why the lock was not extended; None if it was."""
         if not isinstance(outcome, dict):
             return (outcome if isinstance(outcome, PawlError)
                     else ProtocolError("no outcome for the lock"))
@@ -296,7 +309,7 @@ class Keeper:
         return (None if isinstance(outcome.get("valid_ms"), int)
                 else ProtocolError("an extension without valid_ms"))
 
-    def _extended(self, lock: Kept, outcome: Any, sent_at: _clock.Instant, how: _How) -> None:
+    def _extended(self, lock: LeasedLock, outcome: Any, sent_at: _clock.Instant, how: _How) -> None:
         error = self._judge(outcome)
         if _clock.distrusted(lock._deadline, _clock.now()):
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
@@ -314,11 +327,11 @@ class Keeper:
         else:
             self._retry(lock, error)
 
-    async def _claim(self, lock: Kept, how: _How) -> None:
-        """It is to be bound to another connection, and too few masters *had* it: some have learned
-        it anew, after a restart or a pause, so that somebody else's may have come between
-        (docs/protocol.md, Extend). It is acquired again under its lock_id, and bound by that; it
-        may have a higher token then."""
+    async def _claim(self, lock: LeasedLock, how: _How) -> None:
+        """Acquires the lock again under its lock_id, which binds it to the connection. This is
+        needed when too few masters still *had* the lock: some have learned it anew after a restart
+        or a pause, so another holder may have come in between (docs/protocol.md, Extend). The lock
+        may have a higher token afterwards."""
         lock_id = lock._lock_id
         call = Call("acquire", lock._claim())
         call.internal, call.connection = True, how.connection
@@ -328,28 +341,30 @@ class Keeper:
             outcome = answer.result
         except (NoQuorumError, DeniedError, RecoveringError, UnreachableError) as error:
             outcome, answer = error, Answer({}, _clock.now())
-        except PawlError as error:  # leaves it open whether the lock is held
+        except PawlError as error:  # The error leaves open whether the lock is held.
             outcome, answer = UnsureError(error.message), Answer({}, _clock.now())
         if self._is_still(lock, lock_id):
             self._extended(lock, outcome, answer.sent_at, how)
             self._arm()
         lock._claiming = False
 
-    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant,
+    def _prolong(self, lock: LeasedLock, outcome: Dict[str, Any], sent_at: _clock.Instant,
                  connection: int) -> None:
         now = _clock.now()
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
         slots = outcome.get("slots")
         numbers = tuple(slots) if isinstance(slots, list) and slots else lock._slots
-        # The deadline may be earlier than the present one in two cases. Numbers go with the
-        # deadline that they were granted for. And if the lock has moved to another connection,
+        # The deadline may move to an earlier time in two cases: other permit numbers go with the
+        # deadline that they were granted for; and if the lock has moved to another connection,
         # masters that have not heard of that drop it when the earlier connection is closed.
         moved = self._bindings.made(lock, connection)
         if (moved or numbers != lock._slots
                 or _clock.left(deadline, now) > _clock.left(lock._deadline, now)):
-            # Whole, never one clock of each: both must have been promised together.
+            # Both clocks of a deadline must come from one promise, so never mix two deadlines.
             lock._deadline = deadline
-        lock._slots = numbers  # these and no others from now on (docs/protocol.md, section 10)
+        # From now on the lock has these permit numbers and no others (docs/protocol.md, section
+        # 10).
+        lock._slots = numbers
         token = outcome.get("token")
         if isinstance(token, int) and token > lock._token:
             lock._token = token

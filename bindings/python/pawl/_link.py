@@ -11,12 +11,14 @@ from ._errors import PawlError, ProtocolError, TlsError, UnreachableError
 from ._msgpack import Decoder, FormatError
 
 _ENDS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-_ours: Set[int] = set()  # descriptors of connections
+# The file descriptors of all connections.
+_ours: Set[int] = set()
 
 
 def _part_in_child() -> None:
-    """A child that kept connections open would hide from the nodes that its parent has died. The
-    numbers stay taken: objects that the child has inherited close them some day."""
+    """Closes the connections in a forked child, which would hide from the nodes that its parent has
+    died. The descriptors themselves stay in use, for /dev/null, because objects that the child has
+    inherited close them some day."""
     if _ours:
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for number in _ours:
@@ -28,7 +30,7 @@ os.register_at_fork(after_in_child=_part_in_child)
 
 
 class Descriptor:
-    """Keeps a connection open that nothing is read from or written to any more."""
+    """Keeps a connection open that is not read or written any more."""
 
     def __init__(self, number: int) -> None:
         self._number = os.dup(number)
@@ -44,7 +46,7 @@ def is_tls_problem(error: BaseException) -> bool:
 
 
 def as_pawl_error(error: Optional[BaseException]) -> PawlError:
-    """What went wrong with a connection, in this package's words."""
+    """Returns what went wrong with a connection as an error of this package."""
     if isinstance(error, PawlError):
         return error
     if error is None:
@@ -56,20 +58,22 @@ def as_pawl_error(error: Optional[BaseException]) -> PawlError:
 
 
 class Link(asyncio.Protocol):
-    """Messages in both directions until it goes down, which it does once: ended by the other side
-    (in order, or by a reset), broken by the network, or given up by this side."""
+    """A link carries messages in both directions until it goes down, which it does once: the other
+    side ends it (in order, or by a reset), the network breaks it, or this side gives it up."""
 
     def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None],
                  on_down: Callable[[Link], None]) -> None:
-        self.number = 0  # of the connections of one client that came up, from 1
+        # The number of this connection among those of its client, counted from 1.
+        self.number = 0
         self.ended = self.broken = False
         self._loop = asyncio.get_running_loop()
         self._on_message, self._on_room, self._on_down = on_message, on_room, on_down
         self._decoder = Decoder()
         self._transport: Optional[asyncio.Transport] = None
-        self._number = -1  # of its descriptor
+        # The number of its file descriptor.
+        self._number = -1
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
-        # A message has come: a node that only accepts connections does not count as one.
+        # A message has arrived. Until then this may not be a node of Pawl.
         self.talked = False
         self.writable = True
         self.heard = self._loop.time()
@@ -84,27 +88,28 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Ends it; what was written before is still sent."""
+        """Ends the link; what was written before is still sent."""
         self._end(UnreachableError("the connection is closed"))
         if self._transport is not None:
             self._transport.close()
 
     def fail(self, error: PawlError) -> None:
-        """Ends it at once."""
+        """Ends the link at once."""
         self._end(error)
         if self._transport is not None:
             self._transport.abort()
 
     def leave_open(self) -> Optional[Descriptor]:
-        """For the other side the connection goes on when this object has ended it. None: that is
-        too late."""
+        """Returns a descriptor that keeps the connection open for the other side after this link
+        has ended. None: it is closed already."""
         try:
             return Descriptor(self._number) if self._number in _ours else None
         except OSError:
             return None
 
     def _end(self, error: PawlError) -> None:
-        """What depends on the connection is told before the node can hear of its end."""
+        """Tells the client of the end before the node can notice it, so that the locks that depend
+        on the connection are handled first."""
         if not self.down.done():
             self.down.set_result(error)
             self._on_down(self)

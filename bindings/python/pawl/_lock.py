@@ -1,4 +1,4 @@
-"""Held locks, for asyncio."""
+"""Locks for asyncio."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ._errors import (
     ProtocolError,
 )
 from ._guard import Holding
-from ._keeper import Kept
+from ._keeper import LeasedLock
 from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, check_callback, mode_params, to_bytes
 from ._watch import Watch
 
@@ -44,22 +44,22 @@ LostFn = Callable[[Any, PawlError], None]
 AskedFn = Callable[[Any, Asked], None]
 
 
-class Lock(Kept, Holding):
-    """A lock: acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed in the
-    background at a third of its lease, and released by `release()` or at the end of the `async
-    with`.
+class Lock(LeasedLock, Holding):
+    """A lock. It is acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed
+    in the background whenever a third of its lease has passed, and released by `release()` or at
+    the end of the `async with`.
 
-    In an `async with` the body is canceled when the lock is lost, `warn` seconds before the lease
-    is over if that can be known, and the
-    statement raises the cause: LostError, NoQuorumError, UnreachableError, ... Elsewhere look at
-    `valid`, `check()` or `on_lost`.
+    When the lock is lost, the body of the `async with` is canceled, `warn` seconds before the lease
+    is over if that can be known, and the statement raises the cause: LostError, NoQuorumError,
+    UnreachableError, ... Without an `async with`, use `valid`, `check()` or `on_lost`.
     """
 
     def __init__(
         self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None,
         on_asked: Optional[AskedFn] = None
     ) -> None:
-        Kept.__init__(self, to_bytes(key, "key"), options.lease_ms, options.warn_ms, options.renew)
+        LeasedLock.__init__(self, to_bytes(key, "key"), options.lease_ms, options.warn_ms,
+                            options.renew)
         Holding.__init__(self, "lock")
         check_callback(on_lost, "on_lost")
         check_callback(on_asked, "on_asked")
@@ -80,45 +80,45 @@ class Lock(Kept, Holding):
 
     @property
     def lock_id(self) -> str:
-        """The identity of this acquisition, 32 hex digits."""
+        """The lock_id of this acquisition, in 32 hex digits."""
         return self._lock_id
 
     @property
     def token(self) -> int:
-        """The fencing token. May grow while the lock is held: use the present one."""
+        """The fencing token. It may grow while the lock is held, so read it each time."""
         return self._token
 
     @property
     def mode(self) -> str:
-        """`exclusive`, `shared` or `permits`: what it excludes now."""
+        """The present mode: `exclusive`, `shared` or `permits`."""
         return self._mode
 
     @property
     def slots(self) -> Tuple[int, ...]:
-        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have
-        the same one."""
+        """The permit numbers that this lock holds. They go from 0 to of - 1, and no two holders
+        have the same one."""
         return self._slots
 
     @property
     def valid(self) -> float:
-        """How many seconds the lock may still be trusted: 0.0 once the deadline has passed, for
-        ever. Reads two clocks and nothing else, and may be asked from any thread. It counts from
-        the sending of the last request that was granted."""
+        """For how many seconds the lock may still be trusted; 0.0 for ever once the deadline has
+        passed. The time counts from the sending of the last request that was granted. This only
+        reads two clocks, and any thread may ask."""
         return (self._left() / _clock.SECOND if self._acquired and self._process == os.getpid()
                 else 0.0)
 
     @property
     def held(self) -> bool:
-        """It may be trusted now."""
+        """Whether the lock may be trusted now."""
         return self.valid > 0.0
 
     @property
     def error(self) -> Optional[PawlError]:
-        """Why it is lost, or about to be; None while it is kept."""
+        """Why the lock is lost, or is about to be; None while it is renewed."""
         return self._cause
 
     def check(self) -> None:
-        """Raises why the lock is lost, if it is, also where some of its time is left."""
+        """If the lock is lost, raises the cause, even if some of its time is left."""
         if self._cause is not None:
             raise self._cause
         if not self.held:
@@ -138,12 +138,14 @@ class Lock(Kept, Holding):
                                   dict(self._mode_params, key=self._key)))
 
     def _forget_lost(self) -> None:
-        """Where the cluster still has what this one has given up the next one gets it sooner."""
+        """Releases a lock that this object has given up and the cluster may still have, so that the
+        next acquire gets it sooner."""
         if self._acquired:
             self._client._failover.release_quietly(self._key, self._forget())
 
     def _begin(self, grant: Grant, said: Optional[Mapping[str, Any]] = None) -> None:
-        """said: about this lock, where the grant is for several."""
+        """Takes over what was granted. If the grant is for several locks, `said` is the part for
+        this one."""
         said = grant.result if said is None else said
         token = said.get("token")
         self._lock_id, self._deadline = grant.ids[self._key], grant.deadline
@@ -158,7 +160,8 @@ class Lock(Kept, Holding):
         if self._lost_event.done():
             self._lost_event = asyncio.get_running_loop().create_future()
         self._acquired = True
-        # docs/protocol.md, What the holder may count on: a client that waited long extends at once.
+        # A client that has waited for a long time extends at once (docs/protocol.md, What the
+        # holder may count on).
         connection = grant.connection if self._options.release_on_disconnect else 0
         self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease, connection)
         self._start_listening()
@@ -180,7 +183,7 @@ class Lock(Kept, Holding):
             self._client._callback(self._on_lost, self, self._cause)
 
     async def wait_lost(self) -> PawlError:
-        """Returns why, when the lock is lost. Not for one that is released."""
+        """Waits until the lock is lost, and returns the cause. A release does not end the wait."""
         return await asyncio.shield(self._lost_event)
 
     def _listens(self) -> bool:
@@ -209,8 +212,9 @@ class Lock(Kept, Holding):
     # ---- using it, and letting go ----
 
     async def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
-        """Writes the value; with `expect` only if that is the present one (or its value_seq), else
-        MismatchError. Returns the value_seq. UnsureError: it may still take effect."""
+        """Writes the value and returns its value_seq. With `expect` it writes only if `expect` is
+        the present value or its value_seq; otherwise it raises MismatchError. UnsureError: the
+        write may still take effect."""
         params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id,
                                   "value": to_bytes(value, "value")}
         if expect is not None:
@@ -221,8 +225,8 @@ class Lock(Kept, Holding):
         return seq if isinstance(seq, bytes) else b""
 
     def _forget(self) -> str:
-        """From now on it is not trusted. Returns the lock_id that it had, empty where it was not
-        held."""
+        """Stops trusting the lock. Returns the lock_id that it had, or an empty string if it was
+        not held."""
         lock_id = self._lock_id if self._acquired else ""
         self._acquired = False
         self._deadline, self._suspended = _clock.NEVER, False
@@ -234,31 +238,32 @@ class Lock(Kept, Holding):
         await self.release()
 
     async def release(self) -> bool:
-        """Stops trusting the lock at once, then releases it. False: it was not held any more."""
-        # Docs/protocol.md, Release: the client stops trusting the lock, then asks.
+        """Stops trusting the lock at once, and then releases it. False: it was not held any
+        more."""
+        # The client stops trusting the lock before it asks (docs/protocol.md, Release).
         lock_id = self._forget()
         if not lock_id:
             return False
         return await self._client.release(self._key, lock_id)
 
     async def downgrade(self) -> None:
-        """Makes an exclusive lock a shared one without letting go. From the call on it is shared
-        for this handle, whatever comes of it; repeating is safe."""
+        """Makes an exclusive lock a shared one without letting go. From the moment of the call this
+        object has the mode `shared`, whatever the outcome. You can safely repeat the call."""
         if self._mode not in (EXCLUSIVE, SHARED):
-            raise ValueError("only an exclusive lock can be made a shared one")
+            raise ValueError("downgrade: only an exclusive lock can be made a shared one")
         self._mode = SHARED
         await self._client.call("downgrade", key=self._key, lock_id=self._lock_id)
 
     async def transfer(self, to: Bytes) -> None:
-        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of
-        it. From the call on the lock is not trusted. NotFoundError: nobody of this name waits,
-        nothing was released, and the lock is kept as before. After any other error it is released
-        without a successor."""
+        """Releases the lock in favour of the waiter whose owner is `to`, whoever waits ahead of it.
+        From the moment of the call the lock is not trusted. NotFoundError: nobody of this name
+        waits, nothing was released, and the lock is held as before. After any other error the lock
+        is released without a successor."""
         successor = to_bytes(to, "to")
         self.check()
         if self._claiming:
-            raise BusyError("it is being acquired again over another connection, which must not be "
-                            "overtaken")
+            raise BusyError("the lock is just being bound to another connection: call transfer "
+                            "again later")
         self._suspended = True
         try:
             result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id,
@@ -280,16 +285,17 @@ class Lock(Kept, Holding):
 
 
 class LockSet(Holding):
-    """Several locks, all of them or none. Acquired by `await locks`, `await locks.acquire()` or
-    `async with locks`; the body is canceled when one of them is lost. `locks[key]` and iteration
-    give the locks in the order in which they were named."""
+    """Several locks that are acquired together, all or none, by `await locks`, `await
+    locks.acquire()` or `async with locks`. The body of the `async with` is canceled when one of
+    them is lost. `locks[key]` gives one of them, and iteration gives all of them in the order in
+    which they were named."""
 
     def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options,
                  on_lost: Optional[LostFn] = None) -> None:
         super().__init__("set of locks")
         check_callback(on_lost, "on_lost")
-        if isinstance(wants, (str, bytes, bytearray)):  # its letters would be the keys
-            raise TypeError("keys: a list of keys, not one %s" % type(wants).__name__)
+        if isinstance(wants, (str, bytes, bytearray)):  # Each letter would be a key.
+            raise TypeError("keys: expected a list of keys, not one %s" % type(wants).__name__)
         self._client, self._options, self._on_lost = client, options, on_lost
         self._wants = [want if isinstance(want, Want) else Want(want) for want in wants]
         self._locks: Dict[bytes, Lock] = {}
@@ -297,7 +303,7 @@ class LockSet(Holding):
             own = dataclasses.replace(options, mode=want.mode, permits=want.permits, of=want.of)
             self._locks[to_bytes(want.key)] = Lock(client, want.key, own, self._lost)
         if not 1 <= len(self._locks) == len(self._wants):
-            raise ValueError("locks: at least one key, and none twice")
+            raise ValueError("keys: give at least one key, and no key twice")
 
     def __getitem__(self, key: Bytes) -> Lock:
         return self._locks[to_bytes(key)]
@@ -310,7 +316,7 @@ class LockSet(Holding):
 
     @property
     def valid(self) -> float:
-        """How many seconds all of them may still be trusted."""
+        """For how many seconds all of them may still be trusted."""
         return min(lock.valid for lock in self)
 
     @property
@@ -318,7 +324,7 @@ class LockSet(Holding):
         return self.valid > 0.0
 
     def check(self) -> None:
-        """Raises why one of them is lost, if one is."""
+        """If one of them is lost, raises the cause."""
         for lock in self:
             lock.check()
 
@@ -341,7 +347,7 @@ class LockSet(Holding):
         if set(said) != set(self._locks):
             for key, lock_id in grant.ids.items():
                 self._client._failover.release_quietly(key, lock_id)
-            raise ProtocolError("the answer names other keys")
+            raise ProtocolError("the answer is not about the keys that were asked for")
         for key, lock in self._locks.items():
             lock._begin(grant, said[key])
 

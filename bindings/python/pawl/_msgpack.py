@@ -1,19 +1,21 @@
-"""MessagePack, as far as Pawl speaks it: no extension types, and every message within limits that
-are checked before memory is used."""
+"""MessagePack as far as Pawl needs it: there are no extension types, and every message has limits
+that are checked before memory is used."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any, Iterator, List, Optional, Tuple
 
-MESSAGE_BYTES_MAX = 16 << 20  # docs/client-protocol.md, Limits: of a response
+# The limits of a response and of a request (docs/client-protocol.md, Limits).
+MESSAGE_BYTES_MAX = 16 << 20
 REQUEST_BYTES_MAX = 4 << 20
 OBJECTS_MAX = 1 << 20
-DEPTH_MAX = 16  # more than any response has today
+# No response is nested as deep as this.
+DEPTH_MAX = 16
 
 
 class FormatError(ValueError):
-    """The bytes are not MessagePack, or beyond a limit."""
+    """The bytes are not MessagePack, or they exceed a limit."""
 
 
 # ---- packing ----
@@ -40,7 +42,8 @@ def _pack_int(out: bytearray, value: int) -> None:
 
 def _pack_size(out: bytearray, size: int, fixed: int, fixed_max: int,
                tags: Tuple[int, int, int]) -> None:
-    """The head of what has a size; a tag of 0 is none for that width."""
+    """Packs the head of an object that has a size. A tag of 0 means that this width does not
+    exist."""
     if size <= fixed_max:
         out.append(fixed | size)
     elif size < 1 << 8 and tags[0]:
@@ -83,7 +86,7 @@ def _pack_into(out: bytearray, value: Any, depth: int) -> None:
 
 
 def pack(value: Any) -> bytes:
-    """The bytes of `value`: None, bool, int, str, bytes, and lists and dicts of such."""
+    """Packs a value: None, a bool, int, str or bytes, or a list or dict of such values."""
     out = bytearray()
     _pack_into(out, value, 1)
     return bytes(out)
@@ -91,7 +94,7 @@ def pack(value: Any) -> bytes:
 
 # ---- unpacking ----
 
-# Tag: what kind of thing it is, and the form of the number that follows.
+# The form of the number that follows each tag, and the kind of the object.
 _NUMBERS = {
     0xCA: struct.Struct(">f"), 0xCB: struct.Struct(">d"),
     0xCC: struct.Struct(">B"), 0xCD: struct.Struct(">H"), 0xCE: struct.Struct(">I"),
@@ -110,8 +113,8 @@ _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 def _head(data: bytearray, at: int) -> Optional[Tuple[str, Any, int]]:
-    """What begins at `at`: (kind, number or size, where it goes on); None where its head is not
-    whole yet."""
+    """Reads the head of the object at `at`. Returns its kind, its number or size, and where the
+    head ends; None if the head is not whole yet."""
     tag = data[at]
     at += 1
     if tag < 0x80:
@@ -133,7 +136,7 @@ def _head(data: bytearray, at: int) -> Optional[Tuple[str, Any, int]]:
         return "int", number.unpack_from(data, at)[0], at + number.size
     sized = _SIZED.get(tag)
     if sized is None:
-        raise FormatError("0x%02x begins nothing that Pawl says" % tag)
+        raise FormatError("0x%02x is not a tag that Pawl uses" % tag)
     kind, form = sized
     if len(data) < at + form.size:
         return None
@@ -141,7 +144,7 @@ def _head(data: bytearray, at: int) -> Optional[Tuple[str, Any, int]]:
 
 
 class _Reader:
-    """Builds the objects of one message that has been found whole."""
+    """Builds the objects of a message that has arrived as a whole."""
 
     def __init__(self, data: bytearray, at: int = 0) -> None:
         self.data, self.at = data, at
@@ -166,15 +169,15 @@ class _Reader:
         for _ in range(count):
             key = self.value()
             if isinstance(key, (list, dict)):
-                raise FormatError("a map's key is no name")
+                raise FormatError("the key of a map is a list or a map")
             result[key] = self.value()
         return result
 
 
 class Decoder:
-    """A stream of messages: bytes go in as they come, whole messages come out. Where the scan has
-    come in a message that is not whole yet is kept, so that no byte is looked at twice however
-    small the pieces are."""
+    """Decodes a stream of messages: bytes go in as they arrive, and whole messages come out. The
+    decoder remembers how far it has scanned a message that is not whole yet, so it scans no byte
+    twice, however small the pieces are."""
 
     def __init__(self, bytes_max: int = MESSAGE_BYTES_MAX, objects_max: int = OBJECTS_MAX) -> None:
         self._bytes_max, self._objects_max = bytes_max, objects_max
@@ -184,11 +187,13 @@ class Decoder:
 
     def _restart(self) -> None:
         self._begin = self._at
-        self._objects = 1  # announced so far, all of which have to come
-        self._open: List[int] = [1]  # what is still to come at each depth
+        # How many objects the message has announced so far.
+        self._objects = 1
+        # How many objects are still to come at each depth.
+        self._open: List[int] = [1]
 
     def _scan(self) -> bool:
-        """Goes on to the end of the message. False: it is not whole yet."""
+        """Scans on to the end of the message. False: the message is not whole yet."""
         data, level = self._data, self._open
         while level:
             if level[-1] == 0:
@@ -221,8 +226,8 @@ class Decoder:
         self._open.append(count)
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Hands out the messages that are whole now. FormatError, after those before it: the stream
-        is of no use any more."""
+        """Yields the messages that are whole now. FormatError comes after the whole messages before
+        it, and the stream is of no use any more."""
         self._data += data
         begin = 0
         try:
@@ -238,14 +243,14 @@ class Decoder:
 
     @property
     def pending(self) -> int:
-        """Bytes of a message that is not whole yet."""
+        """How many bytes have arrived of a message that is not whole yet."""
         return len(self._data)
 
 
 def unpack(data: bytes) -> Any:
-    """The one value that `data` is the bytes of."""
+    """Unpacks bytes that are exactly one value."""
     decoder = Decoder()
     messages = list(decoder.feed(data))
     if len(messages) != 1 or decoder.pending:
-        raise FormatError("not exactly one value")
+        raise FormatError("the bytes are not exactly one value")
     return messages[0]

@@ -1,5 +1,4 @@
-"""Requests that a node has refused because their identity has had enough, until they are sent
-again."""
+"""Requests that a node has refused for a quota rest here until they are sent again."""
 
 from __future__ import annotations
 
@@ -23,16 +22,16 @@ class Resting:
         return len(self._timers)
 
     def take(self, call: Call, error: PawlError) -> bool:
-        """Not before the node says, and up to half as long again, so that those who were refused
-        together do not come back together. False: the node does not say when, or that is too late
-        for the call."""
+        """Takes a call that was refused for a quota, and sends it again after the time that the
+        node names and up to half of it more, so that calls that were refused together do not come
+        back together. False: the node names no time, or it is too long for the call."""
         retry_ms = error.details.get("retry_after_ms")
         if not isinstance(error, QuotaError) or not isinstance(retry_ms, int) or call.timer is None:
             return False
         pause = retry_ms / 1000 * random.uniform(1, 1.5)
         if self._loop.time() + pause >= call.timer.when():
             return False
-        call.sends -= 1  # nothing came of it
+        call.sends -= 1  # The node did nothing.
         self._timers[call] = self._loop.call_later(pause, self._wake, call)
         return True
 

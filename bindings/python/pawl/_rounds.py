@@ -1,5 +1,5 @@
-"""Which endpoint is next, and when: in turn, with a pause after a round in which all have
-failed."""
+"""Decides which endpoint is next, and when. The endpoints take turns, with a pause after a round in
+which all have failed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ class Rounds:
     def __init__(self, endpoints: List[Endpoint]) -> None:
         self._endpoints = endpoints
         self._at = 0
-        self._failed = 0  # in this round
-        self._failed_for_good = 0  # for reasons that do not pass
+        # How many endpoints have failed in this round, and how many of them for reasons that do not
+        # pass by themselves.
+        self._failed = 0
+        self._failed_for_good = 0
         self._rounds_failed = 0
-        self.hopeless = False  # in the last round all have failed for good
+        # In the last round all have failed for such reasons.
+        self.hopeless = False
 
     @property
     def present(self) -> Endpoint:
@@ -30,11 +33,12 @@ class Rounds:
         return len(self._endpoints)
 
     def good(self) -> None:
-        """The present one has talked."""
+        """Notes that the present endpoint has answered."""
         self._failed = self._failed_for_good = self._rounds_failed = 0
 
     def go_on(self, error: Optional[PawlError]) -> bool:
-        """The present one is of no use any more. True: that was a whole round of failures."""
+        """Leaves the present endpoint, which is of no use. True: all endpoints have failed in this
+        round."""
         self._failed += 1
         self._failed_for_good += isinstance(error, (TlsError, DeniedError))
         self._at = (self._at + 1) % len(self._endpoints)
@@ -45,7 +49,8 @@ class Rounds:
         return True
 
     def pause(self, longest: float) -> float:
-        """Seconds, at random, so that the clients of a dead node do not march in step."""
+        """Returns for how many seconds to pause. They are random, so that the clients of a dead
+        node do not all come back at the same moment."""
         pause = min(PAUSE_LAST, PAUSE_FIRST * (1 << min(self._rounds_failed, 5)), longest)
         self._rounds_failed += 1
         return pause * random.uniform(0.5, 1.5)

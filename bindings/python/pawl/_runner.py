@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for those who have none."""
+"""An event loop in a thread of its own, for programs that have none."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class Runner:
-    """Locks are renewed in this thread whatever the others do."""
+    """Runs the event loop in a thread that renews the locks whatever other threads do."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
-        # Whoever hands work over does so before the loop is told to stop.
+        # Work is handed over under this lock, so that it comes before the loop is told to stop.
         self._guard = threading.Lock()
         self._stopped = False
         self._thread = threading.Thread(target=self._main, name="pawl", daemon=True)
@@ -30,19 +30,19 @@ class Runner:
         try:
             self._loop.run_forever()
         finally:
-            self._loop.run_until_complete(_cancel_all())  # who still waits is told
+            self._loop.run_until_complete(_cancel_all())  # This wakes those that still wait.
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
     def _check(self) -> None:
         if threading.current_thread() is self._thread:
-            raise RuntimeError("this would wait for itself: callbacks of pawl must not call what "
-                               "blocks")
+            raise RuntimeError("this would wait for itself: callbacks of pawl must not call "
+                               "anything that blocks")
         if os.getpid() != self._process:
             raise ClosedError("after a fork only the parent may go on with a client")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs it there and waits for what comes of it. An interrupt cancels it."""
+        """Runs the coroutine in that thread, and returns its result. An interrupt cancels it."""
         try:
             self._check()
             with self._guard:
@@ -61,7 +61,7 @@ class Runner:
             raise
 
     def do(self, function: Callable[[], T]) -> T:
-        """The same for a plain function."""
+        """Runs a plain function in that thread, and returns its result."""
 
         async def work() -> T:
             return function()

@@ -1,8 +1,7 @@
-"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The binding of each
-is the number of the connection that ends
-it: over a new one it is extended under that one's number before anything else. A connection that
-was given up from this side stays open
-until no lock depends on it any more: its node would release them."""
+"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The session binding
+of a lock is the number of the connection that ends it. Over a new connection the lock is first of
+all extended under the new number. A connection that this side has given up is retained until no
+lock depends on it any more, because its node would release these locks when it is closed."""
 
 from __future__ import annotations
 
@@ -12,87 +11,92 @@ from ._errors import LostError
 from ._link import Descriptor, Link
 
 if TYPE_CHECKING:
-    from ._keeper import Kept
+    from ._keeper import LeasedLock
 
-KEPT_MAX = 64
-# With so many none is given up because its node has no quorum: others have none either.
-KEPT_FOR_ANOTHER = 8
+# The largest number of connections that are retained.
+RETAINED_MAX = 64
+# Once this many connections are retained, none is given up any more only because its node does not
+# reach a quorum: the other nodes do not reach one either.
+RETAINED_BEFORE_STAYING = 8
 
 
-class _Old(NamedTuple):
-    """A connection that is only kept open."""
+class _Retained(NamedTuple):
+    """A connection that was given up and is still open."""
 
     number: int
     descriptor: Descriptor
 
 
 class SessionBindings:
-    def __init__(self, lose: Callable[[Kept, LostError], None]) -> None:
+    def __init__(self, lose: Callable[[LeasedLock, LostError], None]) -> None:
         self._lose = lose
-        # Also those that are given up, as long as they are trusted.
-        self._locks: Dict[Kept, None] = {}
-        self._old: List[_Old] = []
+        # A lock that is given up stays in here for as long as it is trusted.
+        self._locks: Dict[LeasedLock, None] = {}
+        self._retained: List[_Retained] = []
 
     @property
-    def keeping(self) -> bool:
-        """Some connection waits for its last lock."""
-        return bool(self._old)
+    def retaining(self) -> bool:
+        """Whether some connection is retained."""
+        return bool(self._retained)
 
-    def begin(self, lock: Kept, number: int) -> None:
-        """It was got over the present connection, which is the one of this number."""
+    def begin(self, lock: LeasedLock, number: int) -> None:
+        """Binds a lock to the present connection, over which it was acquired."""
         lock._first_connection = lock._binding = number
         self._locks[lock] = None
 
-    def made(self, lock: Kept, number: int) -> bool:
-        """An extension under that number was accepted. Returns whether the lock has moved there
-        from an earlier connection: then only this answer counts."""
+    def made(self, lock: LeasedLock, number: int) -> bool:
+        """Notes that an extension under that number was accepted. Returns whether it has moved the
+        lock there from an earlier connection; then only this answer counts."""
         moved = bool(lock._binding) and number > lock._binding
         if moved:
             lock._binding = number
             self.settle()
         return moved
 
-    def _dependent(self, number: int) -> Optional[Kept]:
-        """A lock that would, or could, end with that connection while somebody still trusts it: it
-        is known to be bound to that one, or to an earlier one, and perhaps to this one since."""
+    def _dependent(self, number: int) -> Optional[LeasedLock]:
+        """Returns a lock that would, or could, end with that connection while somebody still trusts
+        it: it is known to be bound to that connection, or to an earlier one and perhaps to that one
+        since."""
         for lock in self._locks:
             if lock._first_connection <= number and lock._binding <= number and lock._left() > 0:
                 return lock
         return None
 
     def _lose_dependents(self, number: int) -> None:
-        """Who cannot bind to another connection stops trusting before this one is closed."""
+        """Gives up the locks that depend on a connection before that connection is closed."""
         lock = self._dependent(number)
         while lock is not None:
             self._lose(lock, LostError("the connection that the lock ends with is gone"))
             lock = self._dependent(number)
 
     def full(self, number: int) -> bool:
-        """The present connection could not be kept open as well if it were given up for another
-        node."""
-        return len(self._old) >= KEPT_FOR_ANOTHER and self._dependent(number) is not None
+        """Returns whether too many connections are retained to give up the present one, which has
+        that number, for another node."""
+        return (len(self._retained) >= RETAINED_BEFORE_STAYING
+                and self._dependent(number) is not None)
 
     def connection_lost(self, link: Link) -> None:
-        """It is about to be closed, or is. Where the node has closed it the locks live on."""
+        """Is called when the connection is about to be closed, or is closed. If the node has closed
+        it, the locks live on."""
         if link.ended or self._dependent(link.number) is None:
             return
-        if len(self._old) == KEPT_MAX:
-            self._lose_dependents(self._old[0].number)
+        if len(self._retained) == RETAINED_MAX:
+            self._lose_dependents(self._retained[0].number)
         descriptor = None if link.broken else link.leave_open()
-        if descriptor is None:  # nothing is left that could be kept open
+        if descriptor is None:  # No connection is left that could be retained.
             self._lose_dependents(link.number)
         else:
-            self._old.append(_Old(link.number, descriptor))
+            self._retained.append(_Retained(link.number, descriptor))
             self.settle()
 
     def settle(self) -> None:
-        """Closes what no lock depends on any more."""
+        """Closes the connections on which no lock depends any more."""
         for lock in [lock for lock in self._locks if lock._left() == 0 and not lock._suspended]:
             del self._locks[lock]
-        for old in [old for old in self._old if self._dependent(old.number) is None]:
-            self._old.remove(old)
-            old.descriptor.close()
+        for one in [one for one in self._retained if self._dependent(one.number) is None]:
+            self._retained.remove(one)
+            one.descriptor.close()
 
     def close(self) -> None:
-        while self._old:
-            self._old.pop().descriptor.close()
+        while self._retained:
+            self._retained.pop().descriptor.close()

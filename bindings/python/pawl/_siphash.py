@@ -1,4 +1,4 @@
-"""SipHash-2-4 (Aumasson and Bernstein, 2012), 64-bit result: the checksum in files of tokens."""
+"""SipHash-2-4 (Aumasson and Bernstein, 2012) with a 64-bit result, the checksum in token files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the service tells, as objects. Durations are seconds; keys, owners and values are bytes."""
+"""The objects that the service returns. Durations are in seconds; keys, owners and values are
+bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ EXCLUSIVE, SHARED, PERMITS = "exclusive", "shared", "permits"
 
 
 def to_bytes(data: Bytes, what: str = "a name or value") -> bytes:
-    """Text as UTF-8. Names that came from bytes which are not UTF-8 get their old bytes again."""
+    """Encodes text as UTF-8. A name that was decoded from bytes which are not UTF-8 gets those
+    bytes again."""
     if isinstance(data, str):
         return data.encode("utf-8", "surrogateescape")
-    # Of a number bytes() makes so many NULs.
+    # bytes(5) would make five zero bytes.
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError("%s: str or bytes, not %s" % (what, type(data).__name__))
+        raise TypeError("%s: expected str or bytes, not %s" % (what, type(data).__name__))
     return bytes(data)
 
 
@@ -27,32 +29,31 @@ def to_text(data: Bytes) -> str:
 
 def to_ms(seconds: float, what: str) -> int:
     if not isinstance(seconds, numbers.Number) or isinstance(seconds, (bool, complex)):
-        raise TypeError("%s: seconds, not %s" % (what, type(seconds).__name__))
-    if not 0 <= seconds <= 10**9:  # nor what is no number at all
-        raise ValueError("%s: %r is no duration in seconds" % (what, seconds))
+        raise TypeError("%s: expected seconds, not %s" % (what, type(seconds).__name__))
+    if not 0 <= seconds <= 10**9:  # This also refuses NaN.
+        raise ValueError("%s: %r is not a duration in seconds (from 0 to 10^9)" % (what, seconds))
     return round(seconds * 1000)
 
 
 def check_whole(number: int, what: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError("%s: a whole number, not %r" % (what, number))
+        raise TypeError("%s: expected a whole number, not %r" % (what, number))
     return number
 
 
 def check_text(text: str, what: str) -> str:
     if not isinstance(text, str):
-        raise TypeError("%s: str, not %s" % (what, type(text).__name__))
+        raise TypeError("%s: expected str, not %s" % (what, type(text).__name__))
     return text
 
 
 def check_callback(function: Any, what: str) -> None:
     if function is not None and not callable(function):
-        raise TypeError("%s: a function, not %s" % (what, type(function).__name__))
+        raise TypeError("%s: expected a function, not %s" % (what, type(function).__name__))
 
 
 # ---- reading maps that nodes have sent ----
-# What is not there, or is of another kind, has its default.
-
+# A field that is missing, or has another type, gets its default.
 
 
 def _bytes(said: Mapping[str, Any], name: str) -> bytes:
@@ -86,42 +87,55 @@ def _slots(said: Mapping[str, Any]) -> Tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A key as reads and events show it, with its holder (the first of them, where there are
-    several)."""
+    """A key as reads and events show it, with its holder; if there are several, with the first of
+    them."""
 
     key: bytes
     held: bool
     owner: bytes = b""
     value: bytes = b""
-    value_seq: bytes = b""  # names the write of the value; opaque, for Lock.update(expect=...)
+    # Opaque bytes that name the write of the value, for Lock.update(expect=...).
+    value_seq: bytes = b""
     token: int = 0
-    remaining: float = 0.0  # of the lease as the node sees it; its holder stops earlier
-    lock_id: str = ""  # empty unless this client may see it
-    # After a recovery several may hold it: nobody gets it until one is left.
+    # How much of the lease is left as the node sees it. The holder stops earlier.
+    remaining: float = 0.0
+    # Empty unless this client may see it.
+    lock_id: str = ""
+    # After a recovery several holders may exclude one another. Nobody gets the key until one of
+    # them is left.
     contested: bool = False
-    recovering: bool = False  # the node does not know enough yet
+    # The node does not know enough yet.
+    recovering: bool = False
     mode: str = EXCLUSIVE
     permits: int = 0
     of: int = 0
     slots: Tuple[int, ...] = ()
-    held_for: Optional[float] = None  # since it was acquired
+    # How long ago the lock was acquired.
+    held_for: Optional[float] = None
     lock_delay: float = 0.0
-    # The lease is over and its lock delay runs for so long: nobody holds the key, or gets it.
+    # For how much longer the lock delay keeps the key closed, after the lease has run out. Nobody
+    # holds the key then, and nobody gets it.
     closing: Optional[float] = None
     label: str = ""
     host: str = ""
     pid: int = 0
-    identity: str = ""  # the name in the holder's certificate
-    barred: bool = False  # an administrator has barred it from extending (explain)
+    # The name in the holder's certificate.
+    identity: str = ""
+    # An administrator has barred the holder from extending (explain).
+    barred: bool = False
     holder_count: int = 0
-    holders: Tuple[Entry, ...] = ()  # all of them, where there are several and the node told
-    node: str = ""  # who was asked
+    # All holders, if there are several and the node tells them.
+    holders: Tuple[Entry, ...] = ()
+    # The node that was asked.
+    node: str = ""
     role: str = ""
-    age: Optional[float] = None  # how old the view may be; None: not said (a master)
+    # How old the view may be. None: the node does not say, because it is a master.
+    age: Optional[float] = None
 
 
 def entry_of(said: Mapping[str, Any], key: bytes = b"", held: Optional[bool] = None) -> Entry:
-    """held: for maps that do not say it, because it is plain from where they stand."""
+    """Reads an entry. `held` is for maps that do not say it themselves, because it is clear from
+    their place in the answer."""
     is_held = bool(said.get("held", False if held is None else held))
     holders = tuple(entry_of(item, key, True) for item in _maps(said, "holders"))
     closing = _seconds(said, "closing_ms")
@@ -158,7 +172,7 @@ def entry_of(said: Mapping[str, Any], key: bytes = b"", held: Optional[bool] = N
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """Keys in order, and whether there are more after the last one."""
+    """A page of keys in order, and whether there are more keys after the last one."""
 
     entries: Tuple[Entry, ...]
     more: bool
@@ -166,11 +180,12 @@ class Page:
 
 @dataclasses.dataclass(frozen=True)
 class Waiter:
-    """One who waits for a key."""
+    """A client that waits for a key."""
 
     key: bytes
     owner: bytes
-    since: float  # so long
+    # How long it has waited.
+    since: float
     node: str = ""
     lock_id: str = ""
     mode: str = EXCLUSIVE
@@ -206,22 +221,27 @@ class Testimony:
     """What one master says about a key."""
 
     node: str
-    state: str  # voting, silent, recovering, ...
-    home: bool = False  # it keeps the key's queue
+    # voting, silent, recovering, ...
+    state: str
+    # The master is the home of the key, so it has the key's queue.
+    home: bool = False
+    # How many waiters the queue has.
     waiting: int = 0
     records: Tuple[Entry, ...] = ()
-    # It has promised the key to somebody who is acquiring it.
+    # The promise that the master has given to somebody who is acquiring the key.
     promise: Optional[Dict[str, Any]] = None
-    kept: int = 0  # requests that it answers when the key is free there
+    # How many parked requests the master has for the key.
+    kept: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """Why a key is as it is: the holder, and what each master says."""
+    """The explanation of the state of a key: its holder, and what each master says."""
 
     entry: Entry
     masters: Tuple[Testimony, ...]
-    details: Dict[str, Any]  # everything, as the node sent it
+    # The whole answer, as the node sent it.
+    details: Dict[str, Any]
 
 
 def explanation_of(said: Mapping[str, Any], key: bytes) -> Explanation:
@@ -253,20 +273,27 @@ KNOWN_EVENTS = frozenset((ACQUIRED, UPDATED, DOWNGRADED, RELEASED, EXPIRED, LOST
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What became of a key.
+    """What happened to a key. The types are:
 
-    type: `present` (entry holds the key, and has done so for a while), `current` (that was the
-    present state: nobody holds any other watched key), `acquired`, `updated`, `downgraded`,
-    `released`, `expired`, `lost` (taken away), `asked` (somebody asks the holder to
-    let go), `overflow` (changes may be missing: forget what you know, the present state follows).
+    present: `entry` holds the key, and has held it for a while.
+    current: the present state has been told; nobody holds any other key of this watch.
+    acquired, updated, downgraded: `entry` holds the key from now on, or has another value or mode.
+    released, expired: `entry` held the key until now.
+    lost: the lock was taken away from `entry`.
+    asked: somebody asks the holder to let go.
+    overflow: events may have been missed. Forget what you know; the present state follows.
     """
 
     type: str
-    entry: Optional[Entry] = None  # not of `current` and `overflow`
-    by: bytes = b""  # asked: who asks
-    to: bytes = b""  # asked: in whose favour; may be empty
-    priority: int = 0  # asked
-    position: bytes = b""  # opaque: `since` of a later watch that goes on after this event
+    # None for `current` and `overflow`.
+    entry: Optional[Entry] = None
+    # For `asked`: the owner that asks, the owner in whose favour it asks (which may be empty), and
+    # the priority of the one that asks.
+    by: bytes = b""
+    to: bytes = b""
+    priority: int = 0
+    # Opaque bytes: the `since` of a later watch that is to go on after this event.
+    position: bytes = b""
 
     @property
     def key(self) -> bytes:
@@ -283,7 +310,7 @@ def event_of(said: Mapping[str, Any]) -> Event:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """Somebody asks the holder to let go."""
+    """A request to the holder to let go: who asks, in whose favour, and with which priority."""
 
     by: bytes
     to: bytes
@@ -311,7 +338,8 @@ def leader_of(entry: Optional[Entry]) -> Optional[Leader]:
 
 @dataclasses.dataclass(frozen=True)
 class Want:
-    """One of several keys: exclusive, shared, or so many permits of a semaphore that has `of`."""
+    """One of several keys to acquire, in a mode, or with `permits` of the `of` permits of a
+    semaphore."""
 
     key: Bytes
     mode: str = EXCLUSIVE
@@ -320,12 +348,12 @@ class Want:
 
 
 def mode_params(mode: str, permits: int, of: int) -> Dict[str, Any]:
-    """How an acquire names what it wants."""
+    """Returns the parameters of an acquire that name the mode."""
     check_whole(permits, "permits")
     check_whole(of, "of")
     if permits or of:
         if mode == SHARED or not 1 <= permits <= of:
-            raise ValueError("permits: 1 to `of` of a semaphore, without another mode")
+            raise ValueError("permits: give 1 to `of` permits, and no other mode")
         return {"permits": permits, "of": of}
     if mode not in (EXCLUSIVE, SHARED):
         raise ValueError("mode: %r is neither exclusive nor shared" % mode)

@@ -1,4 +1,4 @@
-"""What becomes of a key, or of all keys with a prefix, told as it happens."""
+"""Watches, which tell what happens to a key, or to all keys with a prefix, as it happens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from ._types import (
 if TYPE_CHECKING:
     from ._client import Client
 
-# That wait for the program; then it is told of an overflow, and the present state again.
+# How many events may wait for the program. After that it is told of an overflow, and then of the
+# present state.
 EVENTS_MAX = 10000
 PAUSE_FIRST, PAUSE_LAST = 0.05, 5.0
 FOR_GOOD = (DeniedError, BadRequestError, TooLargeError, FullError, TlsError, ClosedError)
@@ -44,7 +45,7 @@ LIST_LIMIT = 1000
 
 
 class Watches:
-    """Those of one client, by the numbers that the present connection knows them by."""
+    """All watches of one client, by the numbers that they have on the present connection."""
 
     def __init__(self) -> None:
         self._all: Dict[Watch, None] = {}
@@ -54,7 +55,7 @@ class Watches:
         self._all[watch] = None
 
     def remove(self, watch: Watch) -> Optional[int]:
-        """The number that the node is to forget."""
+        """Removes the watch, and returns the number that the node can forget, if there is one."""
         self._all.pop(watch, None)
         number = watch._number
         if number is not None and self._by_number.get(number) is watch:
@@ -87,49 +88,55 @@ class Watches:
 class Watch:
     """An asynchronous iterator of events.
 
-    First the present state is told (`present` for each holder, then `current`), then every change,
-    in order for each key. It lasts over lost connections. Where changes may be missing comes one
-    `overflow`, and then the present state again: a program that keeps a table of what it was told,
-    and empties it at each overflow, is right in the end. A watch tells when to look, never that it
-    is safe
-    to act: that is what a lock and its token are for.
+    A watch first tells the present state (`present` for each holder, then `current`), and then
+    every change, in order for each key. It survives lost connections. If events may have been
+    missed, it tells one `overflow`, and then the present state again: a program that keeps a table
+    of what it was told, and empties the table at each overflow, is right in the end. A watch tells
+    when to look, never that it is safe to act; for that you need a lock and its token.
 
-    Begins with the first `async for`, `get` or `async with`; ends with `close()` or the `async
-    with`.
+    The watch begins with the first `async for`, `get` or `async with`, and ends with `close()` or
+    with the `async with` block.
     """
 
     def __init__(self, client: Client, key: Optional[Bytes] = None, prefix: Optional[Bytes] = None,
                  since: Optional[bytes] = None) -> None:
         if (key is None) == (prefix is None):
-            raise ValueError("a watch is for a key or for a prefix")
+            raise ValueError("watch: give either a key or a prefix")
         self._client = client
         self._key = None if key is None else to_bytes(key, "key")
         self._prefix = b"" if prefix is None else to_bytes(prefix, "prefix")
         self._position = to_bytes(since or b"", "since")
         self._number: Optional[int] = None
         self._queue: Deque[Event] = collections.deque()
-        self._held_back: Optional[List[Event]] = None  # while the present state is being read
+        # The events that have come while the present state is being read; None at other times.
+        self._held_back: Optional[List[Event]] = None
         self._error: Optional[PawlError] = None
         self._task: Optional[asyncio.Task[None]] = None
-        self._again = asyncio.Event()  # the connection is gone, or changes are missing
-        self._missing = False  # changes are, or may be
-        self._fresh = not self._position  # the present state is to be told
-        self._waiters: List[asyncio.Future[None]] = []  # of `get`
-        self._asked = asyncio.Event()  # somebody waits in `get`
+        # The connection is gone, or events may have been missed.
+        self._again = asyncio.Event()
+        # Events may have been missed.
+        self._missing = False
+        # The present state must be told.
+        self._fresh = not self._position
+        # Those that wait in `get`.
+        self._waiters: List[asyncio.Future[None]] = []
+        # Somebody waits in `get`.
+        self._asked = asyncio.Event()
         self._pause = PAUSE_FIRST
-        self.current = False  # every change until about now has been told
+        # Every change until about now has been told.
+        self.current = False
 
     # ---- the program's side ----
 
     def start(self) -> None:
-        """Begins to watch, if it has not begun."""
+        """Begins to watch, unless the watch has begun already."""
         if self._task is None and self._error is None:
             self._client._watches.add(self)
             self._task = asyncio.get_running_loop().create_task(self._main())
 
     async def get(self, timeout: Optional[float] = None) -> Event:
-        """The next event. WaitTimeoutError when none has come in time; the reason when the watch
-        has ended."""
+        """Returns the next event. WaitTimeoutError: none has come in time. If the watch has ended,
+        this raises the reason."""
         self.start()
         end = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while not self._queue:
@@ -142,8 +149,8 @@ class Watch:
         return self._queue.popleft()
 
     async def _arrival(self, seconds: Optional[float]) -> None:
-        """Until something arrives, or so long. (asyncio.wait_for may swallow a cancellation that
-        comes at that moment.)"""
+        """Waits until something arrives, or for at most this many seconds. (asyncio.wait_for may
+        lose a cancellation that comes at the same moment.)"""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
@@ -232,7 +239,7 @@ class Watch:
         self._wake_all()
 
     def _overflow(self) -> None:
-        """Everything is read anew; what came before is of no use."""
+        """Reads the whole state again; the events that came before are of no use."""
         self._missing = True
         self.current = False
         self._held_back = None
@@ -255,7 +262,7 @@ class Watch:
             pass
 
     async def _round(self) -> None:
-        """Watches until the connection is gone, or changes are missing."""
+        """Watches until the connection is gone, or events may have been missed."""
         if self._missing:
             await self._hungry()
             self._missing = False
@@ -266,15 +273,15 @@ class Watch:
         said = await self._begin() if self._number is None else None
         if self._fresh:
             if not await self._present(said):
-                return  # begin again
+                return  # The connection is gone: begin again.
             self._fresh = False
-        self._let_go()
+        self._tell_held_back()
         self._pause = PAUSE_FIRST
         self.current = not self._again.is_set()
         await self._again.wait()
 
     async def _hungry(self) -> None:
-        """Until the program has taken all that there is and asks for more."""
+        """Waits until the program has taken all events and asks for more."""
         while self._queue or not self._waiters:
             self._asked.clear()
             await self._asked.wait()
@@ -293,15 +300,16 @@ class Watch:
     def _bound_to(self, said: Dict[str, Any]) -> None:
         number, position = said.get("watch"), said.get("position")
         if not isinstance(number, int):
-            raise ProtocolError("a watch without its number")
+            raise ProtocolError("the answer to a watch has no number")
         self._client._watches.bind(self, number)
         if not self._missing:
-            self._again.clear()  # a connection that was lost before this one matters no more
+            self._again.clear()  # Connections that were lost before do not matter any more.
         if self._fresh and isinstance(position, bytes):
             self._position = position
 
     async def _present(self, said: Optional[Dict[str, Any]]) -> bool:
-        """Tells the present state. What happens meanwhile is told after it."""
+        """Tells the present state. Events that come meanwhile are told after it. False: begin
+        again."""
         if self._key is not None:
             if said is None:
                 said = await self._ask("get", {"key": self._key})
@@ -341,7 +349,7 @@ class Watch:
                 await self._hungry()
             self._push(Event(PRESENT, entry))
 
-    def _let_go(self) -> None:
+    def _tell_held_back(self) -> None:
         held_back, self._held_back = self._held_back or [], None
         for event in held_back:
             self._push(event)

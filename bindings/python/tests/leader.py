@@ -1,6 +1,6 @@
-"""leader.py ENDPOINTS ELECTION LEASE FORM [CA CERT KEY]: leads, until it is killed, and writes down
-each change of what it believes: "TOKEN" while it leads, "0" when it does not. FORM: `blocking` or
-`asyncio`; `forks` is blocking with a child that lives on."""
+"""leader.py ENDPOINTS ELECTION LEASE FORM [CA CERT KEY]: leads until it is killed, and prints each
+change of what it believes: its token while it leads, and 0 while it does not. FORM is `blocking` or
+`asyncio`; `forks` is blocking with a child that outlives it."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def lead(endpoints, name, lease, form, *names):
                                                                 release_on_disconnect=True)
     leadership = election.campaign()
     if form == "forks" and os.fork() == 0:
-        sys.stdin.read()  # until the test ends it
+        sys.stdin.read()  # This returns when the test closes the pipe.
         os._exit(0)
     diary = Diary()
     while True:

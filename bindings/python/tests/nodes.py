@@ -1,5 +1,5 @@
-"""Three real nodes on loopback for all tests that only use them; tests that stop nodes start their
-own."""
+"""Three real nodes on loopback, which all tests share that only use them. Tests that stop nodes
+start their own."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ def shared():
 
 
 def stop():
-    """Whoever crashed, or complained, is a failure."""
+    """Stops the shared nodes. A node that has crashed or complained is a failure."""
     while _shared:
         _shared.pop().__exit__(None, None, None)
 
@@ -35,7 +35,7 @@ def endpoints(cluster, *names):
 
 
 class InBackground:
-    """Runs a function in a thread; `result` waits for what comes of it."""
+    """Runs a function in a thread; `result` waits for its result and raises its exception."""
 
     def __init__(self, function, *arguments):
         self._outcome = []
@@ -45,13 +45,13 @@ class InBackground:
     def _run(self, function, arguments):
         try:
             self._outcome = [function(*arguments), None]
-        except BaseException as error:  # handed to whoever asks
+        except BaseException as error:  # `result` raises it.
             self._outcome = [None, error]
 
     def result(self):
         self._thread.join(PATIENCE)
         if not self._outcome:
-            raise AssertionError("it takes too long")
+            raise AssertionError("the background thread has not ended within %g s" % PATIENCE)
         if self._outcome[1] is not None:
             raise self._outcome[1]
         return self._outcome[0]
@@ -61,18 +61,18 @@ class InBackground:
 
 
 class Case(unittest.TestCase):
-    """key: one of this test's own."""
+    """A test with a key of its own, in `key`."""
 
     def setUp(self):
         self.key = self.id()
         self.endpoints = endpoints(shared())
 
-    def until(self, condition, what="it"):
-        """Asks again and again until it is so."""
+    def until(self, condition, what="the expected state"):
+        """Waits until the condition is true, by asking it again and again."""
         end = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError("%s does not come" % what)
+                raise AssertionError("%s has not come within %g s" % (what, PATIENCE))
             time.sleep(0.005)
 
     def until_waiting(self, client, key, count=1):
@@ -80,11 +80,11 @@ class Case(unittest.TestCase):
 
 
 class AsyncCase(Case, unittest.IsolatedAsyncioTestCase):
-    async def until_so(self, condition, what="it"):
+    async def until_so(self, condition, what="the expected state"):
         import asyncio
 
         end = time.monotonic() + PATIENCE
         while not await condition():
             if time.monotonic() > end:
-                raise AssertionError("%s does not come" % what)
+                raise AssertionError("%s has not come within %g s" % (what, PATIENCE))
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Nodes that are played by scripts, for a real client."""
+"""Scripts that play nodes for a real client."""
 
 import asyncio
 import unittest
@@ -10,8 +10,9 @@ GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mod
 
 
 class Script:
-    """A node: `answers` maps methods to a function of the parameters, which returns the result,
-    raises Refuse, or returns one of the constants. What it was asked is kept in `asked`."""
+    """A node. `answers` maps each method to a function of the parameters, which returns the result,
+    a Refuse, or one of the constants. `asked` has all requests so far, and `ended` the number of
+    connections that the client has ended."""
 
     SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
 
@@ -39,7 +40,7 @@ class Script:
                 params = params[0] if params else {}
                 self.asked.append((method, params))
                 self.answer(writer, msgid, self.answers[method](params))
-        self.ended += 1  # by the client
+        self.ended += 1
 
     def answer(self, writer, msgid, said):
         if said == self.HANG_UP:

@@ -1,4 +1,4 @@
-"""The client for asyncio, against three real nodes."""
+"""Tests the client for asyncio against three real nodes."""
 
 import asyncio
 import unittest
@@ -24,7 +24,7 @@ class AioCase(AsyncCase):
 
 
 class Locks(AioCase):
-    async def test_a_lock_is_held_in_the_block_and_free_behind_it(self):
+    async def test_a_lock_is_held_in_the_block_and_free_after_it(self):
         async with self.client.lock(self.key) as lock:
             self.assertTrue(lock.held)
             self.assertEqual((await self.client.get(self.key)).token, lock.token)
@@ -42,16 +42,16 @@ class Locks(AioCase):
                 await asyncio.sleep(20)
         self.assertEqual(asyncio.current_task().cancelling()
                          if hasattr(asyncio.Task, "cancelling") else 0, 0)
-        await asyncio.sleep(0)  # nothing is left that would cancel this test
+        await asyncio.sleep(0)  # No cancellation of this test is left over.
 
-    async def test_a_block_that_is_over_when_its_end_comes_says_so_too(self):
+    async def test_a_block_that_ignores_its_cancellation_raises_the_cause_at_its_end(self):
         with self.assertRaises(pawl.LostError):
             async with self.client.lock(self.key, lease=1) as lock:
                 await self.taken_away(lock)
                 try:
                     await lock.wait_lost()
                 except asyncio.CancelledError:
-                    pass  # a block that does not stop
+                    pass  # The block does not stop.
         await asyncio.sleep(0)
 
     async def test_an_error_of_the_block_comes_through(self):
@@ -97,10 +97,10 @@ class Locks(AioCase):
             outcome = (await asyncio.gather(task, return_exceptions=True))[0]
             if not isinstance(outcome, asyncio.CancelledError):
                 await outcome.release()
-            async with self.client.lock(self.key, wait=5):  # not only after the lease
+            async with self.client.lock(self.key, wait=5):  # The key is free before the lease ends.
                 pass
 
-    async def test_hundreds_of_locks_are_kept_together(self):
+    async def test_hundreds_of_locks_are_renewed_together(self):
         locks = await asyncio.gather(*[self.client.lock("%s/%d" % (self.key, i), lease=1.2,
                                                         wait=10).acquire() for i in range(300)])
         await asyncio.sleep(1.6)
@@ -139,7 +139,7 @@ class Locks(AioCase):
         self.assertEqual([type(error) for error in reported], [ZeroDivisionError])
         await self.client.ping()
 
-    async def test_who_waits_for_a_lock_of_a_client_that_is_closed_does_not_get_it(self):
+    async def test_closing_a_client_ends_its_waiters_before_it_releases_its_locks(self):
         other = self.connect()
         await self.client.lock(self.key)
         waiting = asyncio.ensure_future(self.client.lock(self.key, wait=60).acquire())
@@ -148,7 +148,7 @@ class Locks(AioCase):
         await self.client.close()
         with self.assertRaises(pawl.ClosedError):
             await waiting
-        async with other.lock(self.key, wait=2):  # its lease would be over much later
+        async with other.lock(self.key, wait=2):  # A lease of the waiter would end much later.
             pass
 
     async def test_requests_of_a_closed_client_are_refused(self):

@@ -1,5 +1,4 @@
-"""What a program hands over by mistake is refused with the argument's name, before anybody is
-asked."""
+"""Tests that a wrong argument is refused, with its name, before any node is asked."""
 
 import asyncio
 import unittest
@@ -8,9 +7,10 @@ import pawl
 import pawl.aio
 
 INF, NAN = float("inf"), float("nan")
-NOWHERE = "unix:/nonexistent/socket"  # who was asked would not answer within the patience of a test
+# A request to this endpoint would not end within the patience of a test.
+NOWHERE = "unix:/nonexistent/socket"
 
-# A method, what it is given, and the exception with the word that is in it.
+# Each row has a method, its arguments, the exception, and a word that is in its text.
 BOTH = (
     ("lock", (5,), {}, TypeError, "key"),
     ("lock", (None,), {}, TypeError, "key"),
@@ -64,7 +64,7 @@ class Arguments(unittest.TestCase):
         self.assertIn(word, str(caught.exception), what)
         self.assertNotIsInstance(caught.exception, pawl.PawlError, what)
 
-    def test_they_are_refused_by_the_client_that_blocks(self):
+    def test_the_blocking_client_refuses_wrong_arguments(self):
         with pawl.connect(NOWHERE, timeout=60) as client:
             for method, given, named, kind, word in BOTH + REQUESTS:
                 self.refused(kind, word, lambda: getattr(client, method)(*given, **named),
@@ -73,7 +73,7 @@ class Arguments(unittest.TestCase):
             self.refused(TypeError, "on_lost", lambda: election.campaign(on_lost=5), "campaign")
             self.refused(TypeError, "value", lambda: election.campaign(value=5), "campaign")
 
-    def test_they_are_refused_by_the_client_for_asyncio(self):
+    def test_the_client_for_asyncio_refuses_wrong_arguments(self):
         async def ask_all():
             async with pawl.aio.connect(NOWHERE, timeout=60) as client:
                 for method, given, named, kind, word in BOTH:
@@ -88,7 +88,7 @@ class Arguments(unittest.TestCase):
 
         asyncio.run(ask_all())
 
-    def test_a_client_has_a_time_that_ends(self):
+    def test_the_options_of_a_client_are_checked(self):
         for named, kind, word in ((dict(timeout=INF), ValueError, "timeout"),
                                   (dict(silence=NAN), ValueError, "silence"),
                                   (dict(connect_timeout="1"), TypeError, "connect_timeout"),
@@ -96,7 +96,7 @@ class Arguments(unittest.TestCase):
                                   (dict(label=5), TypeError, "label")):
             self.refused(kind, word, lambda: pawl.connect(NOWHERE, **named), named)
 
-    def test_a_fence_knows_what_is_no_name_and_no_token(self):
+    def test_a_fence_refuses_wrong_names_and_tokens(self):
         with pawl.FenceStore() as fence:
             self.refused(TypeError, "name", lambda: fence.check(5, 1), "check")
             self.refused(TypeError, "token", lambda: fence.check("k", 1.5), "check")

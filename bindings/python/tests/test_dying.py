@@ -1,5 +1,5 @@
-"""Leaders that ask for release on disconnect: they are followed when their process dies, and not
-when their node does."""
+"""Tests leaders with a session binding: another leader follows at once when the process dies, and
+none follows when only its node dies."""
 
 import os
 import shutil
@@ -47,14 +47,14 @@ class Leader:
     def end(self):
         self.process.kill()
         self.process.wait()
-        self.process.stdin.close()  # ends its children
+        self.process.stdin.close()  # This ends its children.
         self.reader.join()
         self.process.stdout.close()
 
 
 class Dying(Case):
-    """A leader whose nodes are a, b, c in this order, and a rival that waits at the last one
-    first."""
+    """A leader that uses the nodes a, b and c in this order, and a rival that uses them in the
+    opposite order."""
 
     prefix, files, names = "", {}, ()
     forms = ("blocking", "asyncio")
@@ -85,8 +85,8 @@ class Dying(Case):
         return leader, rival
 
     def leads_on(self, leader, rival, node, harm, heal):
-        """Through what is done to its node it leads, its token does not fall, and nobody else is
-        elected."""
+        """Harms the node of the leader and heals it again. All the time the leader leads, its token
+        does not fall, and nobody else is elected."""
         before = self.observer.get(self.election, quorum=True)
         began = time.monotonic()
         harm(node)
@@ -98,7 +98,7 @@ class Dying(Case):
         heal(node)
         self.until(lambda: self.observer.status()["node"]
                    and self.observer.get(self.election, quorum=True).remaining > LEASE / 2)
-        time.sleep(0.3)  # what the node could still do when it is back
+        time.sleep(0.3)  # The node that is back could still do harm in this time.
         after = self.observer.get(self.election, quorum=True)
         self.assertEqual((after.lock_id, after.owner, after.token),
                          (before.lock_id, before.owner, leader.lines[-1]))
@@ -122,10 +122,10 @@ class Dying(Case):
                       (lambda node: node.signal(signal.SIGCONT)))
         self.addCleanup(wake, self.cluster.nodes["a"])
         self.leads_on(leader, rival, self.cluster.nodes["a"], hang, wake)
-        leader.kill()  # bound to its new connection it is followed at once, too
+        leader.kill()  # The lock is bound to the new connection, so the rival follows at once.
         rival.result()
 
-    def test_a_leader_whose_process_is_killed_is_followed_at_once(self):
+    def test_when_the_process_of_a_leader_is_killed_the_next_one_leads_at_once(self):
         for form in ("forks", *self.forms):
             with self.subTest(form=form):
                 took = []
@@ -137,8 +137,8 @@ class Dying(Case):
 
 
 class WithoutAMajority(Case):
-    """Nobody else can have the lock while too few masters are left: it is trusted until its lease
-    ends, and not a moment less."""
+    """While too few masters are left, nobody else can get the lock. So its holder trusts it until
+    the lease ends."""
 
     def test_a_lock_outlives_a_majority_of_its_masters_until_its_lease_is_over(self):
         for victims in ("ab", "bc"):
@@ -149,7 +149,7 @@ class WithoutAMajority(Case):
                 for name in victims:
                     cluster.nodes[name].kill()
                 self.until(lambda: not lock.held, "the end of the lease")
-                # Renewed a third of the lease ago at most.
+                # The last extension was at most a third of the lease before the kill.
                 self.assertGreater(time.monotonic() - killed, LEASE / 2)
 
 

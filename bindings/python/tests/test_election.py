@@ -1,4 +1,4 @@
-"""Elections, against three real nodes."""
+"""Tests elections against three real nodes."""
 
 import asyncio
 import unittest
@@ -57,7 +57,7 @@ class Elections(AsyncCase):
             async with self.candidate("x").observe() as leaders:
                 self.assertEqual((await leaders.change(10)).name, "a")
 
-    async def test_a_leader_hands_over_to_whom_it_names(self):
+    async def test_a_leader_hands_over_to_the_candidate_that_it_names(self):
         a, b, c = map(self.candidate, "abc")
         leader = await a.campaign()
         tasks = []
@@ -95,7 +95,7 @@ class Elections(AsyncCase):
         self.assertEqual(ended, [(True, True, False)])
         await (await asyncio.wait_for(task, 10)).resign()
 
-    async def test_one_who_is_more_important_takes_over_and_one_who_is_less_does_not(self):
+    async def test_a_candidate_takes_over_only_from_a_leader_with_a_lower_priority(self):
         a = self.candidate("a", priority=5)
         low, high = (self.candidate("low", priority=4, takeover=True),
                      self.candidate("high", priority=6, takeover=True))
@@ -109,7 +109,7 @@ class Elections(AsyncCase):
             return leadership.yielding
 
         await self.until_so(yields)
-        self.assertTrue(leadership.held)  # it decides itself when it has stopped
+        self.assertTrue(leadership.held)  # The leader itself decides when it has stopped.
         await leadership.resign()
         self.assertTrue((await asyncio.wait_for(tasks[1], 10)).leading)
         await tasks[1].result().resign()

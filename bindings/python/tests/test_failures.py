@@ -1,4 +1,4 @@
-"""What becomes of locks when nodes die, hang, or do not know each other; and TLS."""
+"""Tests locks while nodes die or hang, and TLS."""
 
 import os
 import shutil
@@ -33,17 +33,17 @@ class Failures(Case):
     def back(self, node):
         self.cluster.start(node.name).wait_log(" voting ")
 
-    def test_a_lock_lives_on_when_the_node_dies_that_the_client_talks_to(self):
+    def test_a_lock_survives_the_death_of_the_node_that_the_client_talks_to(self):
         with self.client.lock(self.key, lease=3) as lock:
             node = self.node()
             node.kill()
             self.until(lambda: self.client.ping()["node"] != node.name)
-            time.sleep(2.5)  # the lease would be over nearly
+            time.sleep(2.5)  # Without extensions the lease would nearly be over.
             lock.check()
             self.assertGreater(lock.valid, 1)
             self.back(node)
 
-    def test_a_lock_lives_on_when_the_node_hangs_that_the_client_talks_to(self):
+    def test_a_lock_survives_the_hang_of_the_node_that_the_client_talks_to(self):
         with self.client.lock(self.key, lease=3) as lock:
             node = self.node()
             node.signal(signal.SIGSTOP)
@@ -103,7 +103,7 @@ class Failures(Case):
             node = self.node()
             node.signal(signal.SIGSTOP)
             update = nodes.InBackground(lock.update, "v")
-            time.sleep(0.1)  # it has been sent
+            time.sleep(0.1)  # By now the update has been sent.
             node.kill()
             with self.assertRaises(pawl.UnsureError):
                 update.result()
@@ -135,7 +135,7 @@ class Tls(Case):
         self.path = self.certificates.path
         self.endpoints = ["tls://" + address for address in self.cluster.clients.values()]
 
-    def test_a_lock_is_kept_over_tls_and_shows_the_name_in_the_certificate(self):
+    def test_a_lock_is_renewed_over_tls_and_shows_the_name_in_the_certificate(self):
         files = dict(ca_file=self.path("ca.crt"), cert_file=self.path("alice.crt"),
                      key_file=self.path("alice.key"))
         with pawl.connect(self.endpoints,
@@ -147,11 +147,11 @@ class Tls(Case):
             time.sleep(1.2)
             lock.check()
 
-    def test_who_is_not_trusted_is_not_talked_to_and_told_at_once(self):
+    def test_untrusted_certificates_are_refused_at_once_on_both_sides(self):
         began = time.monotonic()
         for files in (dict(ca_file=self.others.path("ca.crt")),
                       dict(ca_file=self.path("ca.crt"), server_name="other.example"),
-                      # The last one has no certificate of its own.
+                      # This client has no certificate of its own.
                       dict(ca_file=self.path("ca.crt"))):
             with pawl.connect(self.endpoints, timeout=20, **files) as client:
                 with self.assertRaises(pawl.TlsError, msg=files):

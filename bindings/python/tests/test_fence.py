@@ -1,4 +1,4 @@
-"""The store of tokens: what it refuses, and what a crash leaves."""
+"""Tests which tokens the fencing store refuses, and what a crash leaves in its file."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ def race(path, own, out):
 
 class Checksum(unittest.TestCase):
     def test_it_is_siphash(self):
-        """The vectors of its authors: key 00 to 0f, bytes 00, 01, ..."""
+        """The vectors are those of the authors of SipHash: key 00 to 0f, bytes 00, 01, ..."""
         key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
         for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137),
                              (8, 0x93F5F5799A932462), (15, 0xA129CA6149BE45E5)):
@@ -106,7 +106,7 @@ class Stores(unittest.TestCase):
             for token in (5, 6, 7):
                 store.check("a", token)
         whole = bytearray(open(self.path, "rb").read())
-        # Of the last record any end may be missing.
+        # Damage in the last record may be a half-written end, so it is not tested here.
         for at in range(len(_fence_file.HEADER) + 2 * 29):
             whole[at] ^= 1
             with open(self.path, "wb") as f:
@@ -140,7 +140,7 @@ class Stores(unittest.TestCase):
         with FenceStore(self.path) as store:
             self.assertEqual(store.highest("a"), 6)
 
-    def test_what_is_no_file_is_no_store(self):
+    def test_a_path_that_is_not_a_regular_file_is_refused(self):
         os.mkfifo(self.path)
         for path in (self.path, os.path.dirname(self.path), self.path + "/x",
                      self.path + ".missing/x"):
@@ -159,7 +159,7 @@ class Stores(unittest.TestCase):
         with FenceStore(self.path) as store:
             self.assertTrue(store.check("a", 5))
 
-    def test_a_folder_that_is_not_on_disk_is_told(self):
+    def test_a_directory_that_cannot_be_synced_is_an_error(self):
         real = os.fsync
 
         def fsync(file):
@@ -171,7 +171,7 @@ class Stores(unittest.TestCase):
             self.assertTrue(store.check("k", 1))
             self.assertTrue(store.check("k", 2))
             with mock.patch("os.fsync", fsync), self.assertRaises(FenceError):
-                store.check("k", 3)  # writes the file anew
+                store.check("k", 3)  # This writes the file anew.
             with self.assertRaises(FenceError):
                 store.check("k", 4)
         with FenceStore(self.path) as store:

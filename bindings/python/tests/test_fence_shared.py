@@ -1,4 +1,4 @@
-"""One file of tokens for Python and for `pawl fence`, which is the C library."""
+"""Tests that Python and `pawl fence`, which uses the C library, can share one token file."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from unittest import mock
 
 from pawl import FenceError, FenceStore, _fence, _fence_file
 
-# Prints, for each token that passes: it, and when its check began and ended.
+# For each token that passes, this prints the token, and when its check began and ended.
 SHELL = """
 for token; do
 	began=$EPOCHREALTIME
@@ -125,7 +125,7 @@ class Shared(unittest.TestCase):
             for token in range(60, 1100):
                 store.check("a", token)
             self.assertTrue(self.passes("a", 1100))
-            # The other one has written it anew.
+            # `pawl fence` has written the file anew.
             self.assertEqual(os.path.getsize(self.path), len(_fence_file.HEADER) + 29)
             self.assertFalse(store.check("a", 1099))
             self.assertTrue(store.check("a", 1101))

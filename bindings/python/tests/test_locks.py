@@ -1,4 +1,4 @@
-"""Locks of the blocking client, against three real nodes."""
+"""Tests locks of the blocking client against three real nodes."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ class BlockingCase(Case):
 
 
 class Locks(BlockingCase):
-    def test_a_lock_is_held_in_the_block_and_free_behind_it(self):
+    def test_a_lock_is_held_in_the_block_and_free_after_it(self):
         with self.client.lock(self.key, lease=10, value="v") as lock:
             self.assertTrue(lock.held and 9 < lock.valid < 10)
             self.assertEqual((lock.key, len(lock.lock_id), lock.mode),
@@ -40,7 +40,7 @@ class Locks(BlockingCase):
                 tokens.append(lock.token)
         self.assertEqual(tokens, sorted(set(tokens)))
 
-    def test_a_try_tells_who_holds_it(self):
+    def test_a_try_tells_who_holds_the_lock(self):
         other = self.connect(owner="somebody")
         with other.lock(self.key) as lock:
             with self.assertRaises(pawl.HeldError) as caught:
@@ -55,7 +55,7 @@ class Locks(BlockingCase):
                 self.client.lock(self.key, wait=0.2).acquire()
             self.assertGreaterEqual(time.monotonic() - began, 0.19)
 
-    def test_waiters_get_it_in_order(self):
+    def test_waiters_get_the_lock_in_order(self):
         order, first = [], self.client.lock(self.key).acquire()
         clients = [self.connect(owner="w%d" % i) for i in range(3)]
 
@@ -85,13 +85,13 @@ class Locks(BlockingCase):
             one.result()
         self.assertEqual(counter, list(range(20)))
 
-    def test_it_is_renewed_while_the_program_does_something_else(self):
+    def test_a_lock_is_renewed_while_the_program_does_something_else(self):
         with self.client.lock(self.key, lease=1) as lock:
             time.sleep(1.5)  # the program's own work
             lock.check()
             self.assertGreater(lock.valid, 0.1)
 
-    def test_without_renewal_it_runs_out_and_says_so_before(self):
+    def test_without_renewal_a_lock_runs_out_and_says_so_before(self):
         lost = threading.Event()
         lock = self.client.lock(self.key, lease=0.6, renew=False, on_lost=lambda lock,
                                 error: lost.set()).acquire()
@@ -101,7 +101,7 @@ class Locks(BlockingCase):
         self.until(lambda: not lock.held)
         self.client.wait(self.key, timeout=5)
 
-    def test_a_lock_that_was_broken_is_lost_and_the_block_ends_with_that(self):
+    def test_a_lock_that_was_broken_is_lost_and_its_block_raises_that(self):
         seen = []
         with self.assertRaises(pawl.LostError):
             with self.client.lock(self.key, lease=1, on_lost=lambda lock,
@@ -123,7 +123,7 @@ class Locks(BlockingCase):
         lock = self.client.lock(self.key).acquire()
         self.assertTrue(lock.release())
         self.assertFalse(lock.release())
-        with lock.acquire():  # again, as a new acquisition
+        with lock.acquire():  # This is a new acquisition.
             self.assertTrue(lock.held)
 
     def test_two_threads_that_share_one_object_are_not_both_let_in(self):
@@ -140,7 +140,7 @@ class Locks(BlockingCase):
                 InBackground(locks.__enter__).result()
             self.assertTrue(locks.held)
 
-    def test_who_waits_when_the_client_is_closed_is_told(self):
+    def test_calls_that_wait_end_when_the_client_is_closed(self):
         with self.connect().lock(self.key):
             other = self.connect()
             waiting = [InBackground(other.lock(self.key).acquire),
@@ -188,7 +188,7 @@ class Locks(BlockingCase):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertTrue(lock.held)
 
-    def test_a_callback_that_would_wait_for_itself_is_told(self):
+    def test_a_callback_that_would_wait_for_itself_gets_an_error(self):
         outcome = []
 
         def lost(lock, error):
@@ -217,7 +217,8 @@ class Terms(BlockingCase):
                 self.connect().lock(self.key, wait=0).acquire()
             writer = InBackground(lambda: self.connect().lock(self.key, wait=20).acquire().token)
             self.until_waiting(self.client, self.key)
-            with self.assertRaises(pawl.HeldError):  # who comes after the writer waits behind it
+            # A reader that comes after the writer waits behind it.
+            with self.assertRaises(pawl.HeldError):
                 self.client.lock(self.key, mode="shared", wait=0).acquire()
         self.assertGreater(writer.result(), max(one.token, two.token))
 
@@ -231,7 +232,7 @@ class Terms(BlockingCase):
             with self.connect().lock(self.key, permits=1, of=3, wait=5) as again:
                 self.assertTrue(again.held)
 
-    def test_several_keys_are_got_together_or_not_at_all(self):
+    def test_several_keys_are_acquired_together_or_not_at_all(self):
         a, b, c = (self.key + end for end in "abc")
         with self.client.locks([c, a, pawl.Want(b, mode="shared")], lease=10) as locks:
             self.assertEqual([lock.key.decode() for lock in locks], [c, a, b])
@@ -244,7 +245,7 @@ class Terms(BlockingCase):
             self.assertFalse(self.client.get(self.key + "d", quorum=True).held)
         self.assertFalse(any(self.client.get(key, quorum=True).held for key in (a, b, c)))
 
-    def test_two_who_want_the_same_keys_in_another_order_do_not_wait_for_each_other(self):
+    def test_two_clients_that_want_the_same_keys_in_another_order_do_not_deadlock(self):
         a, b = self.key + "a", self.key + "b"
         counter = []
 
@@ -263,7 +264,7 @@ class Terms(BlockingCase):
         with self.assertRaises(pawl.LostError):
             with self.client.locks(keys, lease=1, on_lost=lambda lock,
                                    error: lost.append(lock.key)) as locks:
-                time.sleep(1.5)  # longer than the lease
+                time.sleep(1.5)  # This is longer than the lease.
                 locks.check()
                 self.client.break_lock(keys[0], locks[keys[0]].token, now=True)
                 self.until(lambda: not locks.held)
@@ -297,7 +298,7 @@ class Terms(BlockingCase):
             one.result()
         self.assertEqual(got, ["second", "first"])
 
-    def test_the_more_important_waiter_is_next(self):
+    def test_the_waiter_with_the_highest_priority_is_next(self):
         got, lock = [], self.client.lock(self.key).acquire()
 
         def take(priority):

@@ -1,4 +1,4 @@
-"""The codec: what it says, what it understands, and what it refuses before it costs anything."""
+"""Tests what the codec packs, what it understands, and what it refuses before it uses memory."""
 
 import random
 import struct
@@ -19,7 +19,7 @@ class Packing(unittest.TestCase):
         for value in values:
             self.assertEqual(unpack(pack(value)), value)
 
-    def test_numbers_take_the_least_room(self):
+    def test_numbers_take_as_few_bytes_as_possible(self):
         for number, size in ((0, 1), (127, 1), (128, 2), (256, 3), (65536, 5), (2**32, 9), (-1, 1),
                              (-32, 1), (-33, 2), (-129, 3), (-32769, 5)):
             self.assertEqual(len(pack(number)), size, number)
@@ -39,7 +39,7 @@ class Packing(unittest.TestCase):
         text = unpack(b"\xa2\xff\xfe")
         self.assertEqual(pack(text), b"\xa2\xff\xfe")
 
-    def test_what_has_no_place_in_the_protocol_is_not_sent(self):
+    def test_values_that_the_protocol_does_not_have_are_not_sent(self):
         for value in (2**64, -(2**63) - 1, 1.5, object(), {1, 2}):
             with self.assertRaises(FormatError):
                 pack(value)
@@ -64,7 +64,7 @@ class Decoding(unittest.TestCase):
     def test_a_large_message_in_small_pieces_costs_no_more_than_its_length(self):
         message = [1, 1, None, {"keys": [b"k" * 20] * 30000}]
         stream, decoder, found = pack(message), Decoder(), []
-        # Thousands of times over the whole message would take minutes.
+        # Scanning the whole message for each piece would take minutes.
         for i in range(0, len(stream), 500):
             found += decoder.feed(stream[i : i + 500])
         self.assertEqual(found, [message])
@@ -97,7 +97,7 @@ class Decoding(unittest.TestCase):
             except FormatError:
                 pass
 
-    def test_more_than_the_limits_is_refused_when_it_is_announced(self):
+    def test_sizes_beyond_the_limits_are_refused_when_they_are_announced(self):
         for data in (b"\xdb\xff\xff\xff\xff", b"\xc6\x01\x00\x00\x01", b"\xdd\xff\xff\xff\xff",
                      b"\xdf\x00\x10\x00\x00", b"\x91" * (DEPTH_MAX + 1)):
             with self.assertRaises(FormatError):

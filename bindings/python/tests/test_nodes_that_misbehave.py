@@ -1,5 +1,4 @@
-"""What the client does when a node says what it should not, or nothing: played by scripts, against
-a real client."""
+"""Tests a real client against scripted nodes that send wrong answers or none."""
 
 import asyncio
 import unittest
@@ -17,7 +16,7 @@ class Misbehaving(ScriptedCase):
         with self.assertRaises(pawl.PawlError):
             await alone.ping()
 
-    async def test_a_node_that_is_silent_is_pinged_and_then_left(self):
+    async def test_a_silent_node_is_pinged_and_then_left(self):
         deaf, good = (Script(get=lambda p: Script.SILENT, ping=lambda p: Script.SILENT),
                       Script(get=lambda p: {"held": False}))
         client = await self.client(deaf, good, silence=0.2)
@@ -45,26 +44,26 @@ class Misbehaving(ScriptedCase):
         self.assertNotEqual(lock.lock_id, spent)
         await self.until(lambda: [r for r in good.of("release") if r["lock_id"] == spent])
 
-    async def test_where_no_node_has_a_quorum_that_is_the_answer(self):
+    async def test_if_no_node_has_a_quorum_that_is_the_answer(self):
         client = await self.client(Script(get=lambda p: Refuse("no_quorum", votes=1)),
                                    Script(get=lambda p: Refuse("no_quorum", votes=0)))
         with self.assertRaises(pawl.NoQuorumError) as caught:
             await client.get("k", quorum=True)
         self.assertEqual(caught.exception.details["votes"], 0)
 
-    async def test_a_grant_that_is_over_when_it_comes_is_given_back(self):
+    async def test_a_grant_that_is_over_when_it_arrives_is_released(self):
         for valid in (0, None, "x", -5):
             late = Script(acquire=lambda p, valid=valid: dict(GRANT, valid_ms=valid))
             with self.assertRaises(pawl.LostError):
                 await (await self.client(late)).lock("k")
             await self.until(lambda: late.of("release"))
 
-    async def test_what_is_held_in_another_mode_under_the_lock_id_is_not_released(self):
+    async def test_a_lock_that_is_held_in_another_mode_under_the_lock_id_is_not_released(self):
         node = Script(acquire=lambda p: Refuse("mismatch", field="mode"))
         client = await self.client(node)
         with self.assertRaises(pawl.MismatchError):
             await client.call("acquire", key=b"k", lock_id="1" * 32, lease_ms=1000)
-        await client.ping()  # would come after it
+        await client.ping()  # This would come after a release.
         self.assertEqual(node.of("release"), [])
 
     async def test_an_error_that_leaves_open_whether_the_key_is_held_is_followed_by_a_release(self):
@@ -88,13 +87,13 @@ class Misbehaving(ScriptedCase):
             await lock.update("v")
         self.assertEqual(good.of("update"), [])
 
-    async def test_the_last_word_of_nodes_that_let_nobody_in_is_told_at_once(self):
+    async def test_the_reason_of_nodes_that_let_nobody_in_is_raised_at_once(self):
         client = await self.client(Script(ping=lambda p: Refuse("denied", last_word=True)),
                                    timeout=30)
         with self.assertRaises(pawl.DeniedError):
             await asyncio.wait_for(client.ping(), 5)
 
-    async def test_a_ping_that_is_refused_as_busy_is_no_last_word(self):
+    async def test_a_ping_that_is_refused_as_busy_does_not_end_the_connection(self):
         busy, other = (Script(acquire=lambda p: Script.SILENT, ping=lambda p: Refuse("busy")),
                        Script())
         client = await self.client(busy, other, silence=0.2, timeout=1)
@@ -132,7 +131,7 @@ class Misbehaving(ScriptedCase):
         node = Script(get=noise)
         self.assertFalse((await (await self.client(node)).get("k")).held)
 
-    async def test_what_is_no_message_ends_the_connection(self):
+    async def test_a_value_that_is_not_a_message_ends_the_connection(self):
         for strange in ([1, 2], 7, [1, "x", None, {}], {"a": 1}):
             node = Script()
             node.answers["ping"] = lambda p: [writer.write(pack(strange))

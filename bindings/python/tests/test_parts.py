@@ -1,4 +1,4 @@
-"""Parts that need no node: endpoints, clocks, what is read from maps, options."""
+"""Tests the parts that need no node: endpoints, clocks, the maps of answers, and options."""
 
 import os
 import unittest
@@ -17,7 +17,7 @@ class Endpoints(unittest.TestCase):
             ("::1", 3, "", False), ("fe80::1", 4, "", True)])
         self.assertEqual(len(_endpoint.parse(["a:1", "b:2"])), 2)
 
-    def test_what_is_none_is_named(self):
+    def test_a_wrong_endpoint_is_refused(self):
         for wrong in ("", ",", "a", "a:", ":1", "a:0", "a:65536", "a:x", "http://a:1", "unix:p",
                       "::1:3", ["a:1"] * 33):
             with self.assertRaises(ValueError, msg=wrong):
@@ -35,13 +35,13 @@ class Clocks(unittest.TestCase):
 
 
 class Maps(unittest.TestCase):
-    def test_what_is_missing_or_of_another_kind_has_its_default(self):
+    def test_a_field_that_is_missing_or_has_another_type_gets_its_default(self):
         entry = _types.entry_of({"held": True, "token": "x", "owner": 5, "slots": "no",
                                  "holders": [1], "remaining_ms": None})
         self.assertEqual((entry.held, entry.token, entry.owner, entry.slots, entry.holders,
                           entry.remaining), (True, 0, b"", (), (), 0.0))
 
-    def test_a_key_whose_lock_delay_runs_is_held_by_nobody(self):
+    def test_nobody_holds_a_key_whose_lock_delay_runs(self):
         entry = _types.entry_of({"held": False, "closing": True, "closing_ms": 1500}, b"k")
         self.assertEqual((entry.held, entry.closing), (False, 1.5))
 
@@ -55,8 +55,8 @@ class Maps(unittest.TestCase):
         self.assertIsInstance(_errors.from_wire(7), pawl.ProtocolError)
 
 
-class Wishes(unittest.TestCase):
-    def test_what_cannot_be_is_refused_before_anybody_is_asked(self):
+class OptionsOfLocks(unittest.TestCase):
+    def test_impossible_options_are_refused_before_any_node_is_asked(self):
         for wrong in (dict(mode="write"), dict(permits=1), dict(of=3), dict(permits=4, of=3),
                       dict(mode="shared", permits=1, of=2)):
             with self.assertRaises(ValueError, msg=wrong):
@@ -73,13 +73,13 @@ class Wishes(unittest.TestCase):
                           said["value"]), (os.getpid(), b"me", "build 7", -3, b"v"))
         self.assertNotIn("lock_delay_ms", said)
 
-    def test_a_client_without_a_place_to_go_is_refused(self):
+    def test_a_client_without_a_usable_endpoint_is_refused(self):
         with self.assertRaises(ValueError):
             pawl.connect("nonsense")
         with self.assertRaises(pawl.TlsError):
             pawl.connect("tls://a:1")
 
-    def test_nobody_there_is_told_in_time(self):
+    def test_an_unreachable_endpoint_is_an_error_in_time(self):
         with pawl.connect("unix:/nonexistent/socket", timeout=0.2) as client:
             with self.assertRaises(pawl.UnreachableError) as caught:
                 client.ping()

@@ -1,4 +1,4 @@
-"""The examples of README.md do what they say."""
+"""Tests that the examples of README.md do what they say."""
 
 import contextlib
 import io
@@ -34,7 +34,7 @@ def debian_can_build():
 class Installing(unittest.TestCase):
     @unittest.skipUnless(debian_can_build(), "python3-venv, python3-setuptools or python3-wheel is "
                                              "not installed")
-    def test_it_is_installed_as_it_is_said_and_without_downloading_anything(self):
+    def test_the_commands_of_the_readme_install_the_package_without_downloading_anything(self):
         with open(README, encoding="utf-8") as f:
             commands = re.search(r"```sh\n(.*?)```", f.read(), re.S).group(1)
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""The package is typed as it says, it is written for the oldest Python that it names, and its two
-layers say the same."""
+"""Tests that the types of the package are right, that its syntax is that of the oldest Python that
+it supports, and that its two layers have the same methods."""
 
 import ast
 import glob
@@ -58,7 +58,7 @@ def parameters(method):
 
 class Layers(unittest.TestCase):
     """The signatures of the blocking layer are written out, so that editors, mypy and help() show
-    them. These tests keep them like those of the asynchronous layer."""
+    them. These tests compare them with those of the asynchronous layer."""
 
     def pairs(self):
         import pawl
@@ -75,13 +75,14 @@ class Layers(unittest.TestCase):
         seen = set()
         for name, part, far, here in self.pairs():
             expected = parameters(far)
-            if part == "wait_lost":  # an await can be given a timeout from outside, a call cannot
+            # An await can get a timeout from outside; a blocking call cannot.
+            if part == "wait_lost":
                 expected.append(parameters(here)[-1])
             self.assertEqual(parameters(here), expected, "%s.%s" % (name, part))
             seen.add(name)
         self.assertLessEqual({"Client", "Lock", "LockSet", "Watch", "Election"}, seen)
 
-    def test_requests_are_explained_alike_in_both_layers(self):
+    def test_requests_have_the_same_docstrings_in_both_layers(self):
         requests = [(part, far, here) for name, part, far, here in self.pairs()
                     if name == "Client" and inspect.iscoroutinefunction(far)]
         self.assertGreater(len(requests), 10)

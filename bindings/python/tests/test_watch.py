@@ -1,4 +1,4 @@
-"""Watches, against three real nodes."""
+"""Tests watches against three real nodes."""
 
 import asyncio
 import unittest
@@ -11,7 +11,7 @@ from nodes import AsyncCase, Case
 
 class WatchCase(AsyncCase):
     async def asyncSetUp(self):
-        self.client = pawl.aio.connect(self.endpoints[0])  # events come from this node
+        self.client = pawl.aio.connect(self.endpoints[0])  # All events come from this node.
         self.addAsyncCleanup(self.client.close)
         self.other = pawl.aio.connect(self.endpoints)
         self.addAsyncCleanup(self.other.close)
@@ -74,7 +74,7 @@ class Watches(WatchCase):
             self.assertEqual([e.type for e in await self.take(watch, 6)],
                              ["acquired", "released"] * 3)
 
-    async def test_a_program_that_does_not_listen_is_told_of_an_overflow_and_the_state_then(self):
+    async def test_a_program_that_reads_too_slowly_gets_an_overflow_and_the_present_state(self):
         with unittest.mock.patch("pawl._watch.EVENTS_MAX", 10):
             async with self.client.watch(self.key) as watch:
                 await watch.get(10)

@@ -1,5 +1,5 @@
-"""Locks that end with the death of the process, and with nothing else: which connection they are
-bound to, against scripts."""
+"""Tests session bindings against scripted nodes: a lock ends with the death of its process and with
+nothing else, so it must be bound to the right connection."""
 
 import asyncio
 import os
@@ -20,10 +20,10 @@ class Bound(ScriptedCase):
         return await self.it.lock("k", lease=lease, release_on_disconnect=True, **options)
 
     def cut(self, error=pawl.NoQuorumError()):
-        """Gives the connection up."""
+        """Makes the client give up its connection."""
         self.it._failover._link.fail(error)
 
-    async def test_an_acquire_is_repeated_with_the_same_lock_id_and_a_greater_bond(self):
+    async def test_an_acquire_is_repeated_with_the_same_lock_id_and_a_greater_binding(self):
         bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
         lock = await self.lock(bad, good)
         asked = [(p["lock_id"], p["bond"]) for p in bad.of("acquire") + good.of("acquire")]
@@ -40,7 +40,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held and lock.error is None)
 
-    async def test_what_the_next_connection_is_told_counts_though_it_is_less(self):
+    async def test_the_deadline_of_the_next_connection_counts_even_if_it_is_earlier(self):
         one = Script(acquire=lambda p: GRANT)
         two = Script(extend=lambda p: {"locks": [{"valid_ms": 3000, "token": 5}]})
         lock = await self.lock(one, two)
@@ -49,7 +49,7 @@ class Bound(ScriptedCase):
         self.assertTrue(lock.held)
         self.assertLessEqual(lock.valid, 3.0)
 
-    async def test_extensions_over_the_connection_that_it_is_bound_to_name_no_bond(self):
+    async def test_extensions_over_the_connection_of_the_lock_name_no_binding(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=500),
                      extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})
         await self.lock(one, lease=0.5)
@@ -72,7 +72,8 @@ class Bound(ScriptedCase):
         await self.until(lambda: one.ended)
         self.assertEqual((lock._binding > 1, lock.held), (True, True))
 
-    async def test_every_connection_that_it_may_be_bound_to_stays_open_until_it_is_known(self):
+    async def test_every_connection_that_may_end_the_lock_stays_open_until_the_binding_is_known(
+            self):
         one, two = Script(acquire=lambda p: GRANT), Script(extend=lambda p: Script.SILENT)
         three = Script(extend=lambda p: Script.SILENT)
         lock = await self.lock(one, two, three)
@@ -86,7 +87,8 @@ class Bound(ScriptedCase):
         await self.until(lambda: one.ended and two.ended and three.ended)
         self.assertEqual((lock._binding, lock.held), (4, True))
 
-    async def test_where_it_cannot_be_bound_anew_trust_ends_before_its_connection_is_closed(self):
+    async def test_a_lock_that_cannot_be_bound_again_is_given_up_before_its_connection_is_closed(
+            self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=600))
         lock = await self.lock(one, lease=0.6)
         one.answers["extend"] = lambda p: Script.SILENT
@@ -98,9 +100,9 @@ class Bound(ScriptedCase):
         self.assertFalse(lock.held)
         self.assertTrue(held[0])
 
-    # So that they are too many before the lease is over.
-    @mock.patch.object(_session_binding, "KEPT_MAX", 8)
-    async def test_of_too_many_connections_the_locks_are_lost_before_they_are_closed(self):
+    # The limit is low, so that the test reaches it before the lease is over.
+    @mock.patch.object(_session_binding, "RETAINED_MAX", 8)
+    async def test_with_too_many_connections_locks_are_lost_before_one_is_closed(self):
         one, two = (Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT),
                     Script(extend=lambda p: Script.SILENT))
         lock = await self.lock(one, two)
@@ -112,10 +114,10 @@ class Bound(ScriptedCase):
         self.assertIsInstance(lock.error, pawl.LostError)
         await self.until(lambda: one.ended)
 
-    async def test_what_the_network_has_broken_cannot_be_kept_and_the_lock_is_lost_at_once(self):
+    async def test_a_broken_connection_cannot_be_retained_and_its_lock_is_lost_at_once(self):
         lock = await self.lock(Script(acquire=lambda p: GRANT), Script())
         self.it._failover._link.connection_lost(OSError(110, "Connection timed out"))
-        # Without a turn of the loop.
+        # The lock is lost without a turn of the loop.
         self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))
 
     async def test_a_reset_is_the_end_of_the_node_and_not_of_the_lock(self):
@@ -127,7 +129,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held)
 
-    async def test_where_nobody_can_vouch_for_it_it_is_acquired_again_under_its_lock_id(self):
+    async def test_after_an_unsure_extension_the_lock_is_acquired_again_under_its_lock_id(self):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         one = Script(acquire=lambda p: GRANT, update=lambda p: {}, downgrade=lambda p: {})
         two = Script(extend=lambda p: unsure, acquire=lambda p: dict(GRANT, token=9))
@@ -142,7 +144,7 @@ class Bound(ScriptedCase):
         self.assertEqual((again, lock._binding, lock.held), (wanted, 2, True))
         self.assertEqual(two.of("release"), [])
 
-    async def test_numbers_are_not_believed_in_for_longer_than_they_were_granted(self):
+    async def test_other_permit_numbers_are_trusted_only_until_their_own_deadline(self):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         grant = dict(GRANT, mode="permits", permits=1, of=10)
         one = Script(acquire=lambda p: dict(grant, slots=[0]))
@@ -152,9 +154,9 @@ class Bound(ScriptedCase):
         one.writers[0].close()
         await self.until(lambda: lock.token == 9)
         self.assertEqual(lock.slots, (1,))
-        self.assertTrue(0 < lock.valid <= 5)  # what is left of the ten seconds is number 0's
+        self.assertTrue(0 < lock.valid <= 5)  # The ten seconds were granted for number 0.
 
-    async def test_an_acquire_again_that_fails_takes_nothing_away_and_is_tried_again(self):
+    async def test_if_acquiring_again_fails_the_lock_stays_and_another_try_follows(self):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         tries = iter([Refuse("held"), Refuse("unsure")])
         one = Script(acquire=lambda p: GRANT)
@@ -164,7 +166,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: lock.token == 9)
         self.assertEqual((two.of("release"), len(two.of("acquire")), lock.held), ([], 3, True))
 
-    async def test_a_transfer_that_the_connection_was_lost_in_does_not_bring_the_lock_back(self):
+    async def test_after_a_transfer_that_loses_its_connection_the_lock_does_not_come_back(self):
         one = Script(acquire=lambda p: GRANT, transfer=lambda p: Script.SILENT)
         two = Script(extend=lambda p: EXTENDED)
         lock = await self.lock(one, two)
@@ -175,7 +177,7 @@ class Bound(ScriptedCase):
             await handing
         self.assertEqual((lock.valid, two.of("extend")), (0.0, []))
 
-    async def test_a_lock_that_is_given_up_in_time_keeps_its_connection_while_it_is_trusted(self):
+    async def test_the_connection_of_a_lock_that_was_given_up_stays_while_the_lock_is_trusted(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=800), extend=lambda p: Script.SILENT)
         lock = await self.lock(one, lease=0.8, warn=0.4)
         one.answers["ping"] = lambda p: Script.SILENT
@@ -203,7 +205,7 @@ class Bound(ScriptedCase):
         in_child = int(os.read(reader, 100))
         here = len([1 for n in os.listdir("/proc/self/fd")
                     if os.path.realpath("/proc/self/fd/%s" % n).find("socket:") >= 0])
-        self.assertEqual(here - in_child, 2)  # the present one, and the one that is kept
+        self.assertEqual(here - in_child, 2)  # the present connection and the retained one
         self.assertTrue(lock.held)
         os.close(reader)
         os.close(writer)
