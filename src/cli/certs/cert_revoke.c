@@ -255,7 +255,8 @@ static void report_crl(const struct cert *c, const char *path, X509_CRL *crl, st
 		output_json(object);
 		return;
 	}
-	output_field("crl", "%s, %d certificates", path, entries > 0 ? entries : 0);
+	output_field("crl", "%s, %d certificate%s", path, entries > 0 ? entries : 0,
+		entries == 1 ? "" : "s");
 	for (size_t i = 0; i < count; i++) {
 		output_field("revoked", "%s", all[i].line);
 	}

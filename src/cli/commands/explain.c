@@ -139,8 +139,8 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
 	if (closes(s)) {
-		printf("    lost         its lease has expired; by its lock delay the key stays "
-			"closed for %s\n",
+		printf("    lost         its lease has expired; because of its lock delay the "
+			"key stays closed for %s\n",
 			output_duration(s->left_ms));
 	} else {
 		printf("    at most      %s more%s\n", output_duration(s->left_ms),
@@ -277,8 +277,8 @@ static void print_why(const struct explained *x) {
 	size_t waiting = x->waiters ? x->waiters->waiter_count : 0, mine = place(x);
 	printf("Why you do not have it:\n");
 	if (x->voting < x->quorum) {
-		printf("  Only %zu of %zu masters vote, and a grant takes %zu: until then nobody "
-			"gets any key (pawl status).\n",
+		printf("  Only %zu of %zu masters vote, and a grant takes %zu, so nobody gets any "
+			"key now (pawl status).\n",
 			x->voting, x->masters, x->quorum);
 	}
 	if (has_it(x)) {

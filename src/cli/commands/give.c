@@ -101,8 +101,8 @@ static int ask_show(const struct cli_answer *answer) {
 			reached, reached == 1 ? "" : "s");
 	} else {
 		fprintf(stderr,
-			"pawl ask-release: nobody watches '%s': either its holder does not, or "
-			"nobody holds it\n",
+			"pawl ask-release: nobody watches '%s': either its holder does not "
+			"watch it, or nobody holds it\n",
 			answer->subject);
 	}
 	return ask_status(answer);

@@ -160,6 +160,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 			"again if needed",
 			PAWL_CHANGE },
 		{ PAWL_ENOTFOUND, "pawl cluster show lists the names", PAWL_CHANGE },
+		{ PAWL_ENOTFOUND, "pawl get shows who holds the key, and the token", PAWL_BREAK },
 		{ PAWL_ETIMEOUT,
 			"the change may still be going on: check pawl cluster show, or repeat the "
 			"command",
@@ -185,6 +186,10 @@ const char *cli_remedy(enum pawl_method method, int error) {
 			"the lock is still held in another mode: release it first, or omit "
 			"--lock-id to acquire a new one",
 			PAWL_ACQUIRE },
+		{ PAWL_EDENIED,
+			"pawl explain shows whether an administrator has broken the lock; if not, "
+			"pawl can shows which rule forbids it",
+			PAWL_EXTEND },
 		{ PAWL_EDENIED,
 			"pawl can shows which rule forbids it; also check which certificate --cert "
 			"gives",

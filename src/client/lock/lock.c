@@ -264,7 +264,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 
 const char *lock_lost_why(const struct lock_grant *grant) {
 	return grant->crossed
-		? "meanwhile the lock_id was released, or was requested as another kind of lock"
+		? "meanwhile the lock_id was released, or was requested with another mode"
 		: "the answer arrived after the lease had expired";
 }
 
