@@ -1,5 +1,5 @@
-# lib.sh: what the other scripts share. They source it. Every function says on stdout what it does,
-# in one line for each step.
+# lib.sh: what the other scripts share. They source it. Functions that take a while say on stdout
+# what they do, in one line for each step.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,6 +25,17 @@ die() {
 	exit 1
 }
 
+# answer_help ARGUMENT...: if the first argument asks for help, prints the comment at the top of the
+# script and ends the script.
+answer_help() {
+	case "${1-}" in
+	-h | --help)
+		sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
+		exit 0
+		;;
+	esac
+}
+
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -48,7 +59,7 @@ install_packages() {
 	local name
 	missing=()
 	if ! command -v dpkg-query >/dev/null; then
-		say "not a Debian: the packages are expected to be there"
+		say "this is not a Debian, so the packages must be there already"
 		return 0
 	fi
 	for name in "$@"; do
@@ -56,7 +67,7 @@ install_packages() {
 			missing+=("$name")
 	done
 	if [ ${#missing[@]} = 0 ]; then
-		say "packages: all ${#} there"
+		say "packages: all ${#} are installed"
 		return 0
 	fi
 	say "packages: installing ${missing[*]} (a few minutes on a bare system)"
@@ -74,8 +85,8 @@ install_packages() {
 	say "packages: installed"
 }
 
-# configure DIR COMPILER OPTION...: sets up a build directory, unless it is there. Meson itself
-# notices later changes. Run it in the project's root.
+# configure DIR COMPILER OPTION...: sets up a build directory, unless it exists. Meson itself
+# notices later changes. Run this in the project's root.
 configure() {
 	local dir=$1 compiler=$2 said
 	shift 2

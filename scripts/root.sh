@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 suite=bookworm
-# Options of unshare: what in_root keeps apart in addition.
+# More options of unshare for in_root.
 root_unshared=()
 
 # Prints where this machine's apt finds Debian 12, or nothing.
@@ -19,7 +19,7 @@ no_bare_debian() {
 	elif [ -z "$(debian_mirror)" ]; then
 		echo "this machine's apt knows no mirror of Debian 12 ($suite)"
 	elif ! unshare --mount --pid --net --fork true 2>/dev/null; then
-		echo "this machine lets nobody make namespaces"
+		echo "this machine allows no namespaces (unshare)"
 	fi
 }
 
@@ -30,22 +30,22 @@ skip() {
 	exit 0
 }
 
-# need_bare_debian WHAT TOOL...: ends the step as one skipped test where no system can be made, and
-# installs the tools.
+# need_bare_debian WHAT TOOL...: installs the tools, and ends the step as one skipped test if no
+# system can be made.
 need_bare_debian() {
 	local what=$1 why
 	shift
 	why=$(no_bare_debian)
 	[ -z "$why" ] || skip "$what" "$why"
 	(install_packages "${packages_root[@]}" "$@") ||
-		skip "$what" "debootstrap is not there and cannot be installed"
+		skip "$what" "debootstrap is missing and cannot be installed"
 }
 
 # bare_debian DIR: makes a bare system in the directory, unless there is one.
 bare_debian() {
 	local dir=$1
 	if [ ! -e "$dir/etc/debian_version" ]; then
-		say "a bare Debian 12 in $dir"
+		say "making a bare Debian 12 in $dir"
 		debootstrap --variant=minbase $suite "$dir" "$(debian_mirror)" >"$dir.log" 2>&1 ||
 			{ tail -n 20 "$dir.log"; die "debootstrap failed"; }
 		rm -f "$dir.log"
@@ -61,7 +61,7 @@ in_root() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --pid --fork --kill-child "${root_unshared[@]}" bash -eu -c '
 		mount --make-rprivate /
-		# What makes network namespaces inside wants its / to be a mount.
+		# Whatever makes network namespaces inside needs a / that is a mount point.
 		mount --bind "$0" "$0"
 		mount -t proc proc "$0/proc"
 		mount --rbind /dev "$0/dev"

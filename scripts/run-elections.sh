@@ -2,14 +2,14 @@
 # is sourced after run-lib.sh. It expects the cluster of scripts/run, and uses its pawl, dir, once,
 # pid and jobs_started.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # those of scripts/run
+# shellcheck disable=SC2154 # scripts/run sets these variables
 
-declare -A candidate=() # their processes, by name
+declare -A candidate=() # The process of each candidate, by its name.
 observers=()
-shown=0 # lines of leader --watch that have been printed
+shown=0 # How many lines of leader --watch have been printed.
 
-# Writes the application. It says when its term begins, and then works until it is told to end: it
-# writes a line each 100 ms. Its argument is its name.
+# Writes the application, whose argument is its name. It notes when its term begins, and then writes
+# a line of work each 100 ms until it is told to end.
 write_application() {
 	cat >"$dir/scheduler" <<-'END'
 		#!/bin/bash
@@ -24,7 +24,7 @@ write_application() {
 	: >"$dir/scheduler.terms"
 }
 
-# run_candidate NAME PORT OPTION...: one application process.
+# run_candidate NAME PORT OPTION...: starts one application process as a candidate.
 run_candidate() {
 	local name=$1 port=$2
 	shift 2
@@ -45,7 +45,7 @@ leader_token() { "$pawl" leader scheduler --json 2>/dev/null | field token; }
 works() { [ "$(tail -n 1 "$dir/scheduler.work" 2>/dev/null)" = "$1 $2" ]; }
 observed() { tail -n 1 "$dir/leaders" | grep -q "^$1 leads"; }
 
-# What pawl leader --watch has printed since it was shown last.
+# Shows what pawl leader --watch has printed since the last time.
 show_leaders() {
 	tail -n +$((shown + 1)) "$dir/leaders" | sed 's/^/         leader --watch | /'
 	shown=$(wc -l <"$dir/leaders")
@@ -91,8 +91,8 @@ show_failover() {
 	wait "${candidate[oslo]}" 2>/dev/null
 	tell "\$ kill -9 oslo"
 	elected paris "$killed"
-	tell "paris leads $took ms after the kill: when the lease of 2 s was over, and no" \
-		"earlier. What oslo ran is gone by then"
+	tell "paris leads $took ms after the kill: not before the lease of 2 s was over." \
+		"The application of oslo is gone by then"
 	[ "$took" -lt 3500 ] || fail "failover took $took ms"
 	run_candidate oslo 8081
 	await 5 "candidate oslo waits again" candidates_wait 2
@@ -104,8 +104,8 @@ show_transfer() {
 	asked=$(now_ms)
 	show ask-release scheduler --to oslo
 	elected oslo "$asked"
-	tell "paris ended its work and handed over to oslo, though rome waits longer:" \
-		"after $took ms, no lease had to end"
+	tell "paris ended its work and handed over to oslo, although rome had waited for longer." \
+		"It took $took ms, because no lease had to run out"
 	await 5 "candidate paris waits again" candidates_wait 2
 }
 
@@ -115,7 +115,7 @@ show_priority() {
 	started=$(now_ms)
 	run_candidate milan 8084 --priority 10 --takeover
 	elected milan "$started"
-	tell "milan leads $took ms after its start: it asked, and oslo, of priority 0, yielded"
+	tell "milan leads $took ms after its start: it asked oslo, which has priority 0, to yield"
 	await 5 "candidate oslo waits again" candidates_wait 3
 }
 
@@ -133,15 +133,15 @@ show_leader_stays() {
 	works milan "$token" ||
 		fail "milan does not work any more: $(tail -n 1 "$dir/scheduler.work")"
 	[ "$(leader_token)" = "$token" ] || fail "the leader has changed"
-	tell "two leases later milan still leads, with the same token $token, and works;" \
-		"why is it so, and who is next:"
+	tell "two leases later milan still leads, with the same token $token, and works." \
+		"pawl explain shows why, and who is next:"
 	show explain scheduler
 	start_node b
 	await 10 "master b votes again" votes b
 }
 
-# Checks that no line of work of an earlier term comes after one of a later term: no two candidates
-# ever led at the same time.
+# Checks that no line of work of an earlier term comes after one of a later term, so no two
+# candidates ever led at the same time.
 one_at_a_time() { awk '$2 < last { exit 1 } { last = $2 }' "$dir/scheduler.work"; }
 
 end_election() {
@@ -156,7 +156,7 @@ end_election() {
 	wait "${observers[@]}" 2>/dev/null
 	indent <"$dir/events"
 	one_at_a_time || fail "work of an earlier term was done during a later one"
-	tell "$(terms) terms, $(wc -l <"$dir/scheduler.work") lines of work;" \
-		"none of an earlier term behind one of a later: one led at a time"
+	tell "$(terms) terms, $(wc -l <"$dir/scheduler.work") lines of work: no line of a term" \
+		"comes after one of a later term, so only one led at a time"
 }
 observed_nobody() { tail -n 1 "$dir/leaders" | grep -q '^nobody'; }

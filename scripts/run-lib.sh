@@ -1,8 +1,8 @@
-# run-lib.sh: what scripts/run stands on: telling and checking, and the processes of its cluster. It
-# is sourced after lib.sh. It expects nodes, spare, build, pawld, pawl and stay, and sets dir, pid,
-# client_port and peer_port.
+# run-lib.sh: the functions of scripts/run that tell and check, and those for the processes of its
+# cluster. It is sourced after lib.sh. It expects nodes, spare, build, pawld, pawl and stay, and
+# sets dir, pid, client_port and peer_port.
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # those of scripts/run
+# shellcheck disable=SC2154 # scripts/run sets these variables
 
 # ---- telling and checking ----
 
@@ -37,7 +37,7 @@ fail() {
 	exit 1
 }
 
-# show COMMAND...: prints and runs a pawl command; fails when it does.
+# show COMMAND...: prints and runs a pawl command, and fails if the command fails.
 show() {
 	command_line "$@"
 	local text status
@@ -47,7 +47,7 @@ show() {
 	[ $status = 0 ] || fail "pawl $* ended with status $status"
 }
 
-# refused CODE COMMAND...: the same for a command that must be refused for this reason.
+# refused CODE COMMAND...: prints and runs a pawl command that must be refused for this reason.
 refused() {
 	local code=$1 text status
 	shift
@@ -60,16 +60,16 @@ refused() {
 		fail "pawl $* was not refused as $code: status $status, $text"
 }
 
-# field NAME: a number or string of the JSON object on stdin, which pawl prints on one line.
+# field NAME: prints a number or string of the JSON object on stdin, which is on one line.
 field() { sed -nE 's/.*"'"$1"'": *"?([^",}]*)"?[,}].*/\1/p'; }
 
-# await SECONDS WHAT COMMAND...: until the command succeeds.
+# await SECONDS WHAT COMMAND...: waits until the command succeeds, and fails after that time.
 await() {
 	local seconds=$1 what=$2 end
 	shift 2
 	end=$(($(now_ms) + seconds * 1000))
 	until "$@"; do
-		[ "$(now_ms)" -lt $end ] || fail "$what: not within $seconds s"
+		[ "$(now_ms)" -lt $end ] || fail "$what: this did not happen within $seconds s"
 		sleep 0.05
 	done
 }
@@ -80,7 +80,8 @@ declare -A pid=() client_port=() peer_port=()
 jobs_started=()
 dir=''
 
-# The processes that run with a configuration of the cluster that stays, whoever started them.
+# Prints the processes that run with a configuration of the cluster that stays, whoever started
+# them.
 stayed() {
 	local file argument
 	for file in /proc/[0-9]*/cmdline; do
@@ -120,13 +121,13 @@ start_node() {
 	echo $! >"$dir/$1.pid"
 }
 
-# Waits for the end of a node, however it was told to end.
+# gone NODE: waits until a node that was told to end has ended.
 gone() {
 	wait "${pid[$1]}" 2>/dev/null
 	unset "pid[$1]"
 }
 
-# is_in_state STATE NODE: whether the node answers that it is in this state.
+# is_in_state STATE NODE: succeeds if the node answers that it is in this state.
 is_in_state() {
 	"$pawl" --endpoints "$(endpoint "$2")" status --json 2>/dev/null |
 		grep -q "\"state\": *\"$1\""
@@ -140,7 +141,7 @@ endpoint() { echo "tls://127.0.0.1:${client_port[$1]}"; }
 
 port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# The first ports of the documentation, or the next hundreds where those are taken.
+# Chooses the ports of the documentation, or those of the next free hundred if some are taken.
 choose_ports() {
 	local base node port
 	for base in 7100 7200 7300 7400 7500 7600; do
@@ -155,7 +156,7 @@ choose_ports() {
 		done
 		$ok && return 0
 	done
-	fail "no free ports between 7117 and 7648"
+	fail "there are no free ports between 7117 and 7648: stop what uses them"
 }
 
 write_config() {
@@ -169,7 +170,7 @@ write_config() {
 			advertise = 127.0.0.1:${peer_port[$1]}
 			listen_client = 127.0.0.1:${client_port[$1]}
 
-			# The times are short, so that the demonstration need not wait.
+			# These times are short, so that the demonstration need not wait.
 			# The defaults are 60s, 2s and 1s.
 			[cluster]
 			name = demo
@@ -205,5 +206,5 @@ make_certificates() {
 			fail "pawl cert node $node"
 	done
 	"$pawl" cert client me --dir "$dir/tls" >/dev/null || fail "pawl cert client me"
-	tell "and, with pawl cert node and pawl cert client, one for each node and one for you"
+	tell "pawl cert node and pawl cert client have made one for each node and one for you, too"
 }
