@@ -299,8 +299,22 @@ static void a_commit_that_somebody_elses_has_overtaken_is_refused_as_held(void *
 	assert_true(holds(s, 0, "k", stage_lock(2)));
 }
 
+/* n2 and n3 have accepted a token of which n1 has not heard. */
+static void a_token_is_above_all_numbers_that_were_reported_with_the_promises(void **state) {
+	struct stage *s = *state;
+	const uint64_t far = stage_status(s, 0).clock + 1000;
+	commits(s, 1, "another", stage_lock(2), far);
+	stage_settle(s);
+	assert_true(stage_status(s, 0).clock < far);
+	assert_true(take(s, 0, "k", stage_lock(1)) > far);
+	/* The masters have accepted the first commit. */
+	assert_int_equal(stage_sent(s, MESSAGE_COMMIT), 2);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		NAMED(a_token_is_above_all_numbers_that_were_reported_with_the_promises),
 		NAMED(a_commit_that_two_masters_refuse_is_asked_for_again),
 		NAMED(a_commit_that_somebody_elses_has_overtaken_is_refused_as_held),
 		NAMED(an_uncontended_acquire_takes_two_phases),

@@ -385,6 +385,7 @@ static void many_leases_go_over_while_they_are_extended_and_released(void **stat
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		MEMBERS_3(who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting),
 		MEMBERS_3(one_source_of_three_is_not_enough),
 		MEMBERS_3(two_sources_of_three_are_enough),
 		MEMBERS_3(who_has_not_adopted_the_epoch_is_no_source),
@@ -394,7 +395,6 @@ int main(void) {
 		MEMBERS_3(a_source_that_has_forgotten_counts_as_having_noted_its_reservation),
 		MEMBERS(who_never_voted_in_the_epoch_before_counts_at_once),
 		MEMBERS_3(voted_is_on_disk_before_the_first_vote),
-		MEMBERS_3(who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting),
 		MEMBERS_3(who_has_voted_in_the_epoch_comes_back_by_rejoining),
 		MEMBERS_3(a_late_master_may_rejoin_from_those_that_vote_already),
 		MEMBERS_3(a_source_that_lacks_a_record_counts_as_having_noted_its_clock),

@@ -23,6 +23,25 @@ static void leases_below_the_least_and_above_the_longest_are_refused(void **stat
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), 0);
 }
 
+/* This is rule R5. Whoever coordinates a request may know another max_lease. */
+static void a_master_accepts_no_commit_and_no_extension_above_max_lease(void **state) {
+	struct stage *s = *state;
+	const uint64_t longest = (uint64_t)(s->options.max_lease / SPAN_US),
+		token = stage_status(s, 1).clock + 1;
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
+		.lease_us = longest + 1, .ballot = { token, 1, 1 } };
+	stage_inject(s, 0, 1, &m);
+	assert_int_equal(stage_status(s, 1).held, 0);
+	m.lease_us = longest;
+	stage_inject(s, 0, 1, &m);
+	assert_int_equal(stage_status(s, 1).held, 1);
+	m.kind = MESSAGE_EXTEND;
+	m.lease_us = longest + 1;
+	stage_inject(s, 0, 1, &m);
+	assert_int_equal(stage_count(s, COUNT_extend_refused_too_long), 1);
+}
+
 static void leases_last_as_long_as_they_say_to_the_millisecond(void **state) {
 	struct stage *s = *state;
 	static const span_ns leases[] = { 100 * SPAN_MS, 999 * SPAN_MS, SPAN_S, 1001 * SPAN_MS,
@@ -340,6 +359,7 @@ static void one_step_ends_some_thousand_leases_and_no_more(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(leases_below_the_least_and_above_the_longest_are_refused),
+		NAMED(a_master_accepts_no_commit_and_no_extension_above_max_lease),
 		NAMED(leases_last_as_long_as_they_say_to_the_millisecond),
 		NAMED(a_lease_across_a_bound_of_a_second_is_extended_in_steps),
 		NAMED(a_bad_request_names_its_field_and_changes_nothing),

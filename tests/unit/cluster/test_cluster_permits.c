@@ -157,6 +157,25 @@ static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(v
 	assert_int_equal(permits_count(slots_of(s, id)), 1);
 }
 
+/* n1 coordinates the commit. n2 accepts it, too, and its answer is lost; n3 does not get it. */
+static void the_permits_of_a_commit_that_failed_are_rolled_back(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0);
+	r.terms.of = 2;
+	r.terms.count = 1;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_COMMIT_ANSWER, true);
+	const uint64_t id = stage_ask(s, 0, r);
+	stage_settle(s);
+	assert_int_equal(stage_status(s, 0).held, 1);
+	assert_int_equal(stage_status(s, 1).held, 1);
+	stage_wait(s, s->options.request_timeout + SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+	assert_int_equal(stage_status(s, 0).held, 0);
+	assert_int_equal(stage_status(s, 1).held, 0);
+	assert_int_equal(take_permits(s, 2, "k", stage_lock(2), 2, 2), PAWL_OK);
+}
+
 /* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop. Nobody holds
  * what the commit took. */
 static void permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop(void **state) {
@@ -190,6 +209,7 @@ int main(void) {
 		NAMED(a_commit_for_a_number_that_another_has_is_refused),
 		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
 		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
+		NAMED(the_permits_of_a_commit_that_failed_are_rolled_back),
 		NAMED(permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
