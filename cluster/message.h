@@ -20,7 +20,7 @@
 #define F_LOCK_ID (1u << 2)
 /* u64; 0 for none. Where promises, turns and the queue are meant it is `attempt`, which is the
  * attempt together with the sender and its boot. Where records are meant it is `name`: the name of
- * the request that they are accepted or given back for (section 11). */
+ * the request that they are accepted or rolled back for (section 11). */
 #define F_ATTEMPT (1u << 3)
 /* two u64. */
 #define F_TICKET (1u << 4)
@@ -64,7 +64,7 @@
 /* u64: the id of the log that the number is of: there is one for each start, and for each table
  * that replaced another. COUNTED: the boot. */
 #define F_LOG (1u << 22)
-/* u64: names a moment of a follower's clock, and is given back to it; 0 names none. COUNTED: how
+/* u64: names a moment of a follower's clock, and is returned to it; 0 names none. COUNTED: how
  * many writes. */
 #define F_ECHO (1u << 23)
 /* struct terms: of u16, count u16, priority i32, delay u64 (microseconds), set two u64, binding

@@ -149,12 +149,12 @@ struct instant longest_lease(const struct core *core);
 /* Returns the release that this operation sends. */
 struct message release_message(const struct op *op);
 
-/* Tells the masters that can be reached, once, that what rests on this name is given back. */
+/* Tells the masters that can be reached, once, to roll back what rests on this name. */
 void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id,
 	uint64_t name);
 
-/* Tells all masters, again and again until they have acknowledged it, that what rests on this name
- * is given back. False: not every master is told at once. */
+/* Tells all masters, again and again until they have acknowledged it, to roll back what rests on
+ * this name. False: not every master is told at once. */
 bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 
 /* ---- catch_up.c ---- */
@@ -247,7 +247,7 @@ struct op *op_find_binding(const struct core *core, struct slice key, struct id1
 /* The lock was released through this node, or broken. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken);
 
-/* What rests on this name is given back. */
+/* What rests on this name is rolled back. */
 void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 
 /* The lock is a shared one from now on. */

@@ -35,7 +35,7 @@ struct op *op_find_binding(const struct core *core, struct slice key, struct id1
 	return find_by_lock(core, CORE_BINDING, key, lock_id);
 }
 
-/* A request gives back what it has under this name (section 11). Repairs under that name end; what
+/* A request rolls back what it has under this name (section 11). Repairs under that name end; what
  * others do for the lock_id goes on. */
 void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock,

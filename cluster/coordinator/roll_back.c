@@ -1,4 +1,4 @@
-/* roll_back.c: what a request that failed may have left is given back under its name
+/* roll_back.c: what a request that failed may have left is rolled back under its name
  * (section 11). */
 #include "coordinator.h"
 
@@ -21,7 +21,7 @@ void release_roll_back_once(struct core *core, struct slice key, struct id128 lo
 	}
 }
 
-/* Gives back under its name what a commit that failed may have left (section 11). Nobody waits for
+/* Rolls back, under its name, what a commit that failed may have left (section 11). Nobody waits for
  * this, and it is sent again like a release. */
 bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	struct op *op = op_new_alone(core,

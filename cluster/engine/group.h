@@ -16,8 +16,8 @@ enum group_state {
 struct member {
 	struct slice key;
 	struct id128 lock_id;
-	/* A random name for what is accepted for this key. After the key was given back it has a
-	 * new one. */
+	/* A random name for what is accepted for this key. After a rollback the key has a new
+	 * one. */
 	uint64_t name;
 	/* The mode and the number of permits, as in struct terms. */
 	uint16_t of, count;
@@ -34,7 +34,7 @@ struct member {
 		answered,
 		/* It was extended while the request was aligning. */
 		aligned,
-		/* It has been given back. */
+		/* It has been rolled back. */
 		rolled_back;
 	/* The highest token that was heard of. */
 	uint64_t token;

@@ -29,8 +29,8 @@ struct acquire_state {
 	struct instant since;
 	/* A random number that names the commit under way. */
 	uint64_t commit_name;
-	/* Of permits: the same name as it is said with the commit under way, so that it can be
-	 * given back; 0 for none. */
+	/* The same name, if the commit under way is for permits and so has to be rolled back when
+	 * it fails; else 0. */
 	uint64_t roll_back_name;
 	/* When the last of the records ends that its turn is parked behind, as far as masters have
 	 * said. */

@@ -200,7 +200,7 @@ struct op {
 	 * q masters had. Release: `binding` is the connection that was named. */
 	struct terms terms;
 	/* Acquire, extend, release: the name of the request for several keys that this is a part
-	 * of; it is said with everything that is accepted for it, so that it can be given back. 0
+	 * of; it is said with everything that is accepted for it, so that it can be rolled back. 0
 	 * means that this is a part of none. */
 	uint64_t part_of;
 

@@ -71,8 +71,8 @@ struct feed {
 	/* Of a snapshot that broke off: the log's id, and table.keys.shrinks at that time. It goes
 	 * on only if both are the same. */
 	uint64_t log, shrinks;
-	/* Echoes that are to be given back: the follower's number, and the log's next number when
-	 * the echo was heard. */
+	/* Echoes that are to be returned: the follower's number, and the log's next number when the
+	 * echo was heard. */
 	struct { uint64_t echo, at; } echoes[FEED_ECHOES];
 	uint32_t echo_count;
 	/* Somebody watches at the follower, and is told the watch events that the log has from this

@@ -12,7 +12,7 @@ struct tombstone {
 	/* A record up to this token was rolled back by a request that failed (section 11); 0: none
 	 * was. */
 	uint64_t rolled_back;
-	/* The name under which the lock_id was last given back; 0: it was not. */
+	/* The name under which the lock_id was last rolled back; 0: it was not. */
 	uint64_t name;
 	/* The lock has ended with this connection of its holder, and so has whatever is bound to it
 	 * or to an earlier one (section 2, Release on disconnect); 0: it has not. */

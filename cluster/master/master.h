@@ -160,7 +160,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 /* Bars the lock_id from extension. */
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 
-/* Gives back what rests on the name of this request alone. True: a record ended, or lost
+/* Rolls back what rests on the name of this request alone. True: a record ended, or lost
  * permits. */
 bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
 	uint64_t request_name);

@@ -41,7 +41,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	return r != NULL;
 }
 
-/* Gives back what a failed request had taken (section 11): drops a record that rests on the
+/* Rolls back what a failed request had taken (section 11): drops a record that rests on the
  * request's name alone. The same lock_id may have been asked for again through another node, so it
  * is not remembered among the released. The name is remembered, even where there is no such record:
  * then this master does not learn the record from masters that have not heard yet, and tells them

@@ -83,7 +83,7 @@ bool queue_park(struct core *core, struct key *key, uint32_t from, const struct 
 	}
 	struct parked *k = find_parked(core, key, from, m->lock_id);
 	if (k) {
-		/* The request was stamped in the meantime, or its turn was given back. */
+		/* The request was stamped in the meantime, or its node has returned the turn. */
 		const bool moves = k->q.ticket.clock != m->ticket.clock ||
 			k->q.ticket.seq != m->ticket.seq;
 		leave(core, k);

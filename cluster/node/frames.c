@@ -77,8 +77,8 @@ static bool may_say(const struct core *core, uint32_t peer, const struct message
 		(p->standing == PEER_FORMER && !(for_members & MESSAGE_BIT(m->kind))));
 }
 
-/* Tells whether a node that is no longer in the configuration gives back under its name what it
- * asked for before (section 6, Nodes that are not in). */
+/* Tells whether a node that is no longer in the configuration rolls back, under the name of its
+ * request, what it asked for before (section 6, Nodes that are not in). */
 static bool non_member_rolls_back(const struct core *core, uint32_t peer, const struct frame *frame,
 	const struct message *m) {
 	const bool present = core_born(core) && frame->epoch == core->config.epoch &&

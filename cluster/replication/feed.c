@@ -64,12 +64,12 @@ static void end(struct core *core, uint32_t peer, enum status status) {
 
 /* ---- echoes ---- */
 
-/* Keeps an echo, which names a moment of the follower's clock. It is given back once everything
+/* Keeps an echo, which names a moment of the follower's clock. It is returned once everything
  * that was accepted before this master heard it has been sent. */
 static void hear_echo(struct core *core, struct feed *f, uint64_t echo) {
 	if (echo == 0 || !linked_with_quorum(core)) {
 		/* A master that is not linked with a quorum cannot know how old its own view is. It
-		 * gives no echo back, so its followers move to another one. */
+		 * returns no echo, so its followers move to another one. */
 		return;
 	}
 	/* When there is no room, the newest echo takes the place of the one before it, because the

@@ -20,7 +20,7 @@ void feed_message(struct core *core, uint32_t from, const struct message *m);
 /* Handles FEED_END, which either side of a feed sends to the other. */
 void feed_ended(struct core *core, uint32_t from, const struct message *m);
 
-/* The log has grown, or an echo waits to be given back: a batch leaves after replication_interval
+/* The log has grown, or an echo waits to be returned: a batch leaves after replication_interval
  * at the latest. */
 void feed_logged(struct core *core);
 

@@ -23,7 +23,7 @@ void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
 
 void first_ended(struct core *core, const struct record *r) {
 	struct instant *last = &core->store.lost[lacked_place(core, r->lock_id)].at;
-	/* Nobody was told that a record is held which was given back. */
+	/* Nobody was told that a record is held which was rolled back. */
 	if (!rolled_back_named(core, r->lock_id, r->rests_on)) {
 		*last = instant_later(*last,
 			instant_expired(core->now, r->end) ? r->end : core->now);

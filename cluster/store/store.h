@@ -209,8 +209,8 @@ void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t bin
 bool tombstone_connection_ended(const struct core *core, struct id128 lock_id, uint32_t binding);
 /* Draws a random name for what a request has accepted (section 11). */
 uint64_t name_draw(struct core *core);
-/* Returns the name for a try that follows one under `name`, of which nothing is believed. When this
- * name is given back, so is `name`. */
+/* Returns the name for a try that follows one under `name`, of which nothing is believed. When
+ * what rests on this name is rolled back, so is what rests on `name`. */
 uint64_t name_next(struct core *core, uint64_t name);
 /* Draws a name for an extension. No request has such a name. */
 uint64_t name_draw_extension(struct core *core);
@@ -220,13 +220,13 @@ bool name_of_extension(uint64_t name);
 uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);
 /* Returns what the record rested on before that extension; 0: it is not known. */
 uint64_t name_before(const struct core *core, uint64_t by);
-/* A request that failed has given the lock_id back: a record up to this token, and what rests on
+/* A request that failed has rolled back the lock_id: a record up to this token, and what rests on
  * this name. */
 void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-/* Tells whether a copy of the record with this token was given back, or one that rests on this name
- * alone; 0 stands for no name. */
+/* Tells whether a copy of the record with this token was rolled back, or one that rests on this
+ * name alone; 0 stands for no name. */
 bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-/* Tells whether what rests on this name alone was given back. */
+/* Tells whether what rests on this name alone was rolled back. */
 bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name);
 /* Returns the tombstone of the lock_id; NULL: nothing is remembered of it. */
 struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id);

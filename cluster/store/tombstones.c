@@ -1,6 +1,6 @@
 /* tombstones.c: what has ended lately and must not come back: lock_ids that were released (R3) or
  * barred by a break, locks that ended with a connection of their holder (section 2), and what
- * failed requests gave back (section 11). The tombstones are in a ring of bounded size that loses
+ * failed requests rolled back (section 11). The tombstones are in a ring of bounded size that loses
  * its oldest. Nobody believes in a lock that has ended and comes back, so forgetting costs time and
  * not safety. */
 #include "store.h"
@@ -129,7 +129,7 @@ void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, ui
 
 bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name) {
 	const struct tombstone *r = name ? tombstone_find(core, lock_id) : NULL;
-	/* What a request gave back before it tried again is given back, too (section 11). */
+	/* What a request rolled back before it tried again is rolled back, too (section 11). */
 	return r && name_covers(r->name, name);
 }
 

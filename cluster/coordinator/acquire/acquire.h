@@ -67,7 +67,7 @@ void commit_evaluate(struct core *core, struct op *op, bool over);
 /* Fills in the value that a commit brings, with its ballot. The bytes are the operation's own. */
 void commit_put_value(const struct op *op, struct message *m);
 
-/* Gives back what the commit may have left. False: there is nothing, or not every master is told at
+/* Rolls back what the commit may have left. False: there is nothing, or not every master is told at
  * once. */
 bool commit_roll_back(struct core *core, struct op *op);
 
@@ -79,7 +79,7 @@ void group_start(struct core *core, struct op *op);
 /* The group's timer has fired. May free the group. */
 void group_timer(struct core *core, struct op *op);
 
-/* Nobody asks for the group any more: it gives back what it has. */
+/* Nobody asks for the group any more: it rolls back what it has. */
 void group_forget(struct core *core, struct op *op);
 
 /* This node stops: answers at once, and frees the group. */

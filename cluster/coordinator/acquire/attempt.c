@@ -4,7 +4,7 @@
  *     | refused
  *   QUEUED --turn--> TURN --q promises--> COMMITTING
  *     ^               |  \--a rival's promise--> PAUSED --> TURN
- *     \--given back---/
+ *     \---returned----/
  *
  * In every state before COMMITTING everything is withdrawn when the wait ends or the last caller
  * leaves.
@@ -82,7 +82,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
 	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
 	/* An error after a commit is PAWL_ENOQUORUM, after which the client releases the lock. A
-	 * request for several keys itself gives back what may have been accepted (section 11). */
+	 * request for several keys itself rolls back what may have been accepted (section 11). */
 	if (acquire->committed && !op->part_of) {
 		error = PAWL_ENOQUORUM;
 	}

@@ -142,7 +142,7 @@ static bool met_itself(const struct core *core, const struct op *op) {
 
 /* Section 10: where a commit that failed was accepted, the permits that it took would be this
  * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
- * is given back under its name (section 11). False: not every master can be told. */
+ * is rolled back under its name (section 11). False: not every master can be told. */
 bool commit_roll_back(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	const uint64_t name = acquire->roll_back_name;
@@ -152,7 +152,7 @@ bool commit_roll_back(struct core *core, struct op *op) {
 	COUNT(core, commit_rolled_back);
 	acquire->roll_back_name = 0;
 	if (op->part_of) {
-		/* A name that was given back is not used again. */
+		/* A name under which something was rolled back is not used again. */
 		op->part_of = group_rename(core, op);
 	}
 	return release_roll_back(core, op->key, op->lock_id, name);

@@ -3,7 +3,7 @@
  *
  *   ACQUIRING --has all--> ALIGNING --one deadline for all--> answered
  *       \                     |
- *        \--one fails, the wait is over, nobody asks--> ROLLING_BACK --given back--> the error
+ *        \--one fails, the wait is over, nobody asks--> ROLLING_BACK --rolled back--> the error
  */
 #include "operation.h"
 #include "acquire.h"
@@ -54,7 +54,7 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 	return &m->reply;
 }
 
-/* Gives the child's member a new name, because the commit under the present one is given back and
+/* Gives the child's member a new name, because the commit under the present one is rolled back and
  * the next commit must not be. */
 uint64_t group_rename(struct core *core, const struct op *child) {
 	const uint64_t name = name_next(core, child->part_of);
@@ -67,8 +67,8 @@ uint64_t group_rename(struct core *core, const struct op *child) {
 	return name;
 }
 
-/* All or nothing: from now on the group gives back what it has. It waits for a commit that is under
- * way, because the outcome decides whether there is anything to give back. */
+/* The group gets all of its keys or none: from now on it rolls back what it has. It waits for a
+ * commit that is under way, because the outcome decides whether there is anything to roll back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 	struct group *group = op_group(op);
 	if (group->state == GROUP_ROLLING_BACK) {
@@ -285,7 +285,7 @@ static void begin_again(struct core *core, struct op *op) {
 	ready(core, group);
 }
 
-/* The group gives back under its names. The same lock_ids may have been asked for again through
+/* Rolls back what the group has, under its names. The same lock_ids may have been asked for again through
  * another node, and be trusted, so a master drops a record only if it rests on this request alone.
  * Extensions under way are over before that, so that none restores a record. */
 static void roll_back_members(struct core *core, struct op *op) {
@@ -361,7 +361,7 @@ void group_forget(struct core *core, struct op *op) {
 	ready(core, op_group(op));
 }
 
-/* Gives back what the group has, without waiting for any answer. */
+/* Rolls back what the group has, without waiting for any answer. */
 void group_drain(struct core *core, struct op *op) {
 	struct group *group = op_group(op);
 	for (uint32_t i = 0; i < group->count; i++) {

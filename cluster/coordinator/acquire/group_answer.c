@@ -1,7 +1,7 @@
 /* group_answer.c: what is answered to a request for several keys (section 11). */
 #include "acquire.h"
 
-/* Notes who stood in the way, for the answer that follows when everything has been given back. */
+/* Notes who stood in the way, for the answer that follows when everything has been rolled back. */
 void group_keep_holder(struct group *group, const struct core_reply *r) {
 	const struct core_entry *e = &r->entry;
 	group->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;

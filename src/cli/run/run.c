@@ -83,10 +83,9 @@ static void on_release_late(evutil_socket_t fd, short what, void *arg) {
 	run_end(r, r->exit_status);
 }
 
-/* Gives back what is held, as far as there is still something to give back, and ends. Nothing may
- * run under the lock any more. */
+/* Releases what is still held, and ends. Nothing may run under the lock any more. */
 static void release_and_end(struct run *r, int exit_status) {
-	/* After this time there is nothing to give back. */
+	/* After this time there is nothing to release. */
 	int64_t left_ms = hold_valid_ms(r);
 	int64_t patience_ms = left_ms < RELEASE_MS ? left_ms : RELEASE_MS;
 	const struct timeval patience = { patience_ms / 1000, patience_ms % 1000 * 1000 };

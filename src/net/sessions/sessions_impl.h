@@ -221,7 +221,7 @@ const struct client_refusal *session_over_quota(struct session *session,
  * the node. */
 bool session_is_remedy(const struct session *session, enum client_method method);
 
-/* Gives back what the session counts for. */
+/* Takes what the session counts for out of its shares. */
 void session_give_back(struct session *session);
 
 /* The functions below are in sessions_memory.c. */

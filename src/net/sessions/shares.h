@@ -108,7 +108,7 @@ const struct share *shares_after(const struct shares *s, uint64_t number);
 /* Returns the share with the next higher number, or NULL if there is none. */
 const struct share *shares_next(const struct share *share);
 
-/* Counts what is taken for both shares of a pair, or given back. */
+/* Adds to, or takes from, what both shares of a pair count. */
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 

@@ -84,7 +84,7 @@ struct pawl_node_call {
 
 	/* The key of an acquire or of a session binding; it lies in `bytes`. */
 	struct slice key;
-	/* This is an acquire, so what it got is given back when it is canceled. */
+	/* This is an acquire, so what it got is released when it is canceled. */
 	bool rolls_back;
 	struct id128 lock_id;
 

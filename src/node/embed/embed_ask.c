@@ -304,7 +304,7 @@ void embed_finish(struct pawl_node_call *take_call) {
 
 /* ---- cancel ---- */
 
-/* Gives back what the attempt got, or may still get; a later commit of it is refused (R3). */
+/* Releases what the attempt got, or may still get; a later commit of it is refused (R3). */
 static void cancel_release(struct pawl_node *node, struct slice key, struct id128 lock_id) {
 	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id,
 		.identity = slice_str(node->identity), .admin = true };

@@ -105,7 +105,7 @@ bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t m
 /* Counts what a request may take, before the core is asked. */
 void service_share_take(const struct service_call *call, const struct core_request *request,
 	struct request *open);
-/* Counts what the request got, or gives back what it did not get. */
+/* Counts what the request got, and no longer what it did not get. */
 void service_share_answered(struct service *s, struct request *request,
 	const struct core_reply *reply);
 

@@ -151,7 +151,7 @@ void service_share_answered(struct service *s, struct request *request,
 	}
 }
 
-/* ---- locks that nobody gives back ---- */
+/* ---- locks that nobody releases ---- */
 
 static void share_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	static const struct timeval second = { 1, 0 }, next_turn = { 0, 0 };

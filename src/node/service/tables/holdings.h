@@ -45,7 +45,7 @@ struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct s
 void holdings_value(struct holding *held, uint32_t bytes);
 /* Counts the lock until `end`. */
 void holdings_until(struct holdings *h, struct holding *held, struct instant end);
-/* Gives back what the lock counts for, and frees it. */
+/* Takes the lock out of its shares, and frees the holding. */
 void holdings_drop(struct holdings *h, struct holding *take_held);
 
 /* Drops the locks whose time is over, at most `most` of them in one call. Returns true if there may
