@@ -1,5 +1,5 @@
-"""From the lines of one run to what clients believed: docs/testing.md, Histories. Knows nothing of
-how Pawl works."""
+"""Finds from the lines of one run what clients believed (docs/testing.md, Histories). This module
+knows nothing of how Pawl works."""
 
 import collections
 
@@ -9,8 +9,9 @@ ENDED = ("lost", "not_found")
 
 
 class Piece:
-    """From begin to end a client believes in a lock as it is named here. Pieces of one belief
-    follow each other without a break."""
+    """A part of a belief: from begin to end a client believes that it holds the lock with this
+    mode, these permits and this token. The pieces of one belief follow each other without a
+    break."""
 
     def __init__(self, lock, begin, end, mode, permits, token, op):
         self.lock, self.begin, self.end, self.op = lock, begin, end, op
@@ -22,18 +23,20 @@ class Piece:
 
 
 class Lock:
-    """One lock_id of a key, and all that was asked about it."""
+    """One lock_id of a key, and all requests about it."""
 
     def __init__(self, key, lock_id):
         self.key, self.lock_id, self.ops, self.pieces = key, lock_id, [], []
-        self.asked = None  # the first acquire
+        # The first acquire.
+        self.asked = None
         self.tokens = set()
 
     def name(self):
         return "%s/%s" % (self.key, self.lock_id[:8])
 
     def mode(self, at=NEVER):
-        """A lock is shared from the moment at which its downgrade is asked for."""
+        """Returns the mode at this time. A lock is shared from the moment at which its downgrade is
+        asked for."""
         lowered = any(op["op"] == "downgrade" and op["invoke"] <= at for op in self.ops)
         return "shared" if lowered else (self.asked or {}).get("mode", "exclusive")
 
@@ -41,7 +44,7 @@ class Lock:
         return (self.asked or {}).get("of")
 
     def ends(self):
-        """What takes it away for good, whoever asks: (invoke, op)."""
+        """Yields (invoke, op) for all that ends the lock for good, whoever asks."""
         for op in self.ops:
             forced = op["op"] == "break" and op.get("now")
             if (op["op"] in ("release", "transfer") and op["result"] != "not_found" or forced
@@ -49,7 +52,7 @@ class Lock:
                 yield op["invoke"], op
 
     def deadline(self, before=NEVER):
-        """Until when somebody was told that it lasts, by answers that came before this time."""
+        """Returns until when the lock lasts by the believed answers that came before this time."""
         return max([until(op) for op in self.ops if op.get("believed") and op["return"] < before],
                    default=0)
 
@@ -59,7 +62,7 @@ def until(op):
 
 
 def excludes(one_mode, one_of, one_permits, mode, of, permits):
-    """docs/protocol.md, section 10."""
+    """Returns whether two locks exclude each other (docs/protocol.md, section 10)."""
     if one_mode == "shared" and mode == "shared":
         return False
     if one_mode == "permits" and mode == "permits" and one_of == of:
@@ -75,7 +78,7 @@ def conflict(one, other):
 # ---- the lines ----
 
 def flatten(lines):
-    """Requests for several keys as one line a key."""
+    """Yields the lines. A request for several keys becomes one line for each key."""
     for line in lines:
         for member in line.get("members", ()):
             yield {**{k: v for k, v in line.items() if k != "members"}, "op": "acquire",
@@ -110,7 +113,8 @@ class Run:
         return self.locks.setdefault((key, lock_id), Lock(key, lock_id))
 
     def hang_up(self):
-        """A closed connection ends the locks that are bound to it, or to none above it."""
+        """Ends the locks that a closed connection ends: those that are bound to it, and those whose
+        binding to a later connection was not answered."""
         bound = collections.defaultdict(list)
         for lock in self.locks.values():
             for process in {op["process"] for op in lock.ops if op.get("binding")}:
@@ -128,7 +132,7 @@ class Run:
             lock.ops.sort(key=lambda op: op["invoke"])
 
     def calm(self, op):
-        """Whether the whole of it lies in a time without faults."""
+        """Returns whether the whole operation lies in a time without faults."""
         return any(begin <= op["invoke"] and (op["return"] or NEVER) <= end
                    for begin, end in self.calms)
 
@@ -147,8 +151,8 @@ class Run:
 # ---- beliefs ----
 
 def turns(lock, process):
-    """(time, rank, op): what begins, prolongs or ends what this process believes. What ends comes
-    first."""
+    """Yields (time, rank, op) for all that begins, prolongs or ends the belief of this process. By
+    its rank, what ends the belief comes first."""
     for op in lock.ops:
         mine = op.get("process") == process
         if (op["op"] in ("acquire", "extend") and mine and op.get("believed")

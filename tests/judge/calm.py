@@ -1,6 +1,6 @@
-"""What is tried while nothing is wrong, on keys of its own: who waits is served in order, who lets
-go is followed at once, who stops as planned forgets nothing. What must be answered stands in the
-line of the history ("must", "within_ms"); the checker judges it."""
+"""The episodes of a calm time, on keys of their own: waiters are served in order, a waiter gets the
+lock as soon as its holder lets go, and a planned stop forgets nothing. A line of the history says
+what must be answered ("must", "within_ms"), and the checker judges that."""
 
 import asyncio
 import contextvars
@@ -15,7 +15,7 @@ SOON_MS = 2000
 LONG_MS = clusters.MAX_LEASE_MS - 200
 QUICK_NS = 10 * 1000000
 SETTLE_S, TURN_S = 0.02, 0.1
-MUST = contextvars.ContextVar("must", default={})  # each task has its own
+MUST = contextvars.ContextVar("must", default={})  # Each task has its own value.
 
 
 class Calm(clients.Client):
@@ -24,7 +24,7 @@ class Calm(clients.Client):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.round = 0
-        self.episodes = [self.in_order, self.in_order_at_once, self.important_first,
+        self.episodes = [self.in_order, self.in_order_at_once, self.highest_priority_first,
                          self.named_first, self.hang_up_frees, self.release_wakes,
                          self.updates_at_once, self.ask_again, self.permits_for_all,
                          self.both_orders]
@@ -43,7 +43,7 @@ class Calm(clients.Client):
         return connection
 
     async def must_be(self, coroutine, results=("ok",), within_ms=None):
-        """The lines that this coroutine writes say what was to be answered."""
+        """Awaits the coroutine. The lines that it writes say what must be answered."""
         token = MUST.set({"must": list(results), **({"within_ms": within_ms} if within_ms else {})})
         try:
             return await coroutine
@@ -54,29 +54,29 @@ class Calm(clients.Client):
         return locks.Lock(self, key, kind or locks.Kind("exclusive"), lease_ms, **options)
 
     async def held(self, key, **options):
-        """A lock on a key that is free: (lock, its connection)."""
+        """Acquires a lock on a free key, and returns (lock, its connection)."""
         connection = await self.at()
         lock = self.lock(key, **options)
         await self.must_be(lock.acquire(connection), within_ms=SOON_MS)
         return lock, connection
 
-    async def waiter(self, key, keep_s=0, **options):
-        """One that has asked and waits: (lock, connection, the task that ends when it is served and
-        has let go)."""
+    async def waiter(self, key, hold_s=0, **options):
+        """Starts a waiter. Returns (lock, connection, a task that ends when the waiter has had the
+        lock for hold_s seconds and has released it)."""
         connection = await self.at()
         lock = self.lock(key, **options)
 
         async def wait_and_release():
             answer = await lock.acquire(connection, 15000)
             if answer.ok:
-                await asyncio.sleep(keep_s)
+                await asyncio.sleep(hold_s)
                 await lock.release(connection)
             return answer
         return lock, connection, asyncio.ensure_future(wait_and_release())
 
     async def queue(self, key, *expected):
-        """Asks for the queue until all of these are in it. The history has the answer in which they
-        are."""
+        """Asks for the queue until all of these are in it, and writes that answer to the
+        history."""
         for _ in range(200):
             connection = await self.at()
             answer = await connection.call("waiters", locks.PATIENCE_S, key=key)
@@ -86,12 +86,12 @@ class Calm(clients.Client):
                 super().write("waiters", answer, key=key, queue=queue, node=connection.node)
                 return
             await asyncio.sleep(0.01)
-        self.complain("who waits for %s is not in the queue after %d looks" % (key, 200))
+        self.complain("a waiter for %s is not in the queue after %d tries" % (key, 200))
 
     # ---- the order of waiting ----
 
     async def in_order(self):
-        """Each asks when the one before is seen in the queue."""
+        """Each waiter asks when the one before it has been seen in the queue."""
         key = self.key("order")
         holder, connection = await self.held(key)
         waiters = []
@@ -102,8 +102,8 @@ class Calm(clients.Client):
         await asyncio.gather(*[task for _, _, task in waiters])
 
     async def in_order_at_once(self):
-        """Nobody asks for the queue, which would let the nodes hear of each other. Whoever was sent
-        some time ago, while nodes answered quickly, is in it."""
+        """Nobody asks for the queue, because that would make the nodes hear of each other. A
+        request that was sent some time ago, while the nodes answered quickly, must be in it."""
         key = self.key("quickly")
         probes = {name: await self.at(name) for name in self.cluster.masters}
         holder, connection = await self.held(key)
@@ -123,9 +123,9 @@ class Calm(clients.Client):
         await holder.release(connection)
         await asyncio.gather(*waiters)
 
-    async def important_first(self):
-        """Each keeps it for long enough that the next one hears of its turn: one that has its turn
-        already is served before a more important one that has none yet."""
+    async def highest_priority_first(self):
+        """Each holds the lock for long enough that the next waiter hears of its turn: a waiter that
+        has its turn already is served before one with a higher priority that has none yet."""
         key = self.key("priority")
         holder, connection = await self.held(key)
         first = [await self.waiter(key, TURN_S, priority=p)
@@ -136,34 +136,34 @@ class Calm(clients.Client):
         answers = await asyncio.gather(*[task for _, _, task in ranked])
         tokens = [a.data["token"] for a in answers if a.ok]
         if tokens != sorted(tokens):
-            self.complain("waiters for %s of falling priority are served with tokens %s"
+            self.complain("the waiters for %s, by falling priority, are served with tokens %s"
                           % (key, tokens))
 
     async def named_first(self):
-        """The holder names the one that asked last."""
+        """The holder names the waiter that asked last as its successor."""
         key = self.key("named")
         holder, connection = await self.held(key)
         waiters = [await self.waiter(key) for _ in range(2)]
         await self.queue(key, *[lock for lock, _, _ in waiters])
-        heir = await self.waiter(key, owner="heir")
-        await self.queue(key, heir[0])
-        await self.must_be(holder.transfer(connection, "heir"))
-        answers = await asyncio.gather(heir[2], *[task for _, _, task in waiters])
+        successor = await self.waiter(key, owner="successor")
+        await self.queue(key, successor[0])
+        await self.must_be(holder.transfer(connection, "successor"))
+        answers = await asyncio.gather(successor[2], *[task for _, _, task in waiters])
         tokens = [a.data["token"] for a in answers if a.ok]
         if len(tokens) == 3 and tokens[0] != min(tokens):
-            self.complain("%s was handed over to one who is not served first: %s" % (key, tokens))
+            self.complain("the named successor for %s is not served first: %s" % (key, tokens))
 
     # ---- letting go ----
 
     async def followed(self, key, end):
-        """One waits at another node; from the end of the holder's lock on it is served soon."""
+        """A waiter at another node must be served soon after the end of the holder's lock."""
         lock, connection, task = await self.waiter(key)
         await self.queue(key, lock)
         began = rpc.now()
         await end()
         answer = await task
         if not answer.ok or answer.returned - began > SOON_MS * 1000000:
-            self.complain("who waited for %s is answered %s %d ms after its holder had let go" % (
+            self.complain("a waiter for %s is answered %s %d ms after the holder has let go" % (
                 key, answer.result, ((answer.returned or rpc.now()) - began) / 1000000))
 
     async def release_wakes(self):
@@ -181,7 +181,7 @@ class Calm(clients.Client):
         await self.followed(key, end)
 
     async def both_orders(self):
-        """Two keys in either order, by several at once: all are served."""
+        """Several clients ask for two keys at once, in either order; all must be served."""
         keys = [self.key("both"), self.key("both")]
 
         async def one(names):
@@ -193,18 +193,18 @@ class Calm(clients.Client):
             return answer.result
         results = await asyncio.gather(*[one(keys if i % 2 else keys[::-1]) for i in range(4)])
         if set(results) != {"ok"}:
-            self.complain("two keys, asked for in either order: %s" % results)
+            self.complain("two keys that are asked for in either order are answered %s" % results)
 
     async def permits_for_all(self):
-        """As many as there are permits have one at once."""
+        """As many clients as there are permits must all have one at the same time."""
         key, of = self.key("permits"), self.random.choice([3, 10])
         everybody = [(self.lock(key, locks.Kind("permits", of, 1)), await self.at())
                      for _ in range(of)]
         answers = await asyncio.gather(*[lock.acquire(where, 5000) for lock, where in everybody])
         slots = [s for a in answers if a.ok for s in a.data["slots"]]
         if sorted(slots) != list(range(of)):
-            self.complain("%d permits of %s for %d: %s"
-                          % (of, key, of, [a.result for a in answers]))
+            self.complain("%d clients that ask for the %d permits of %s are answered %s"
+                          % (of, of, key, [a.result for a in answers]))
         await asyncio.gather(*[lock.extend(where) for lock, where in everybody])
         await asyncio.gather(*[lock.release(where) for lock, where in everybody])
 
@@ -217,7 +217,8 @@ class Calm(clients.Client):
         await lock.release(connection)
 
     async def ask_again(self):
-        """A repeat at another node, right after the value was changed, changes nothing."""
+        """A repeat of the acquire at another node, right after a change of the value, must not
+        change the value."""
         for _ in range(5):
             lock, connection = await self.held(self.key("again"))
             other = await self.at()
@@ -230,14 +231,14 @@ class Calm(clients.Client):
     # ---- a planned stop of everything ----
 
     async def planned(self, faults):
-        """Some locks are held, one was released; all nodes stop, one's first start fails, and all
-        start. What after_planned wants to know."""
-        kept = [await self.held(self.key("kept")) for _ in range(3)]
+        """Stops all nodes while some locks are held and one was released, and starts them again;
+        the first start of one node fails. Returns the arguments of after_planned."""
+        held = [await self.held(self.key("held")) for _ in range(3)]
         gone, connection = await self.held(self.key("gone"))
         await gone.release(connection)
-        for lock, connection in kept:
+        for lock, connection in held:
             await lock.extend(connection)
-        left_ms = [lock.left_ms() for lock, _ in kept]
+        left_ms = [lock.left_ms() for lock, _ in held]
         began = rpc.now()
         faults.tell("planned_stop_of_all")
         for node in self.cluster.nodes.values():
@@ -246,19 +247,20 @@ class Calm(clients.Client):
         unlucky = self.random.choice(sorted(self.cluster.nodes.values(), key=lambda n: n.name))
         if await faults.do(unlucky.start_in_vain) == 0:
             self.complain("%s starts although its port is taken" % unlucky.name)
-        until = rpc.now() + left_ms * 1000000  # its time goes on with the start
+        until = rpc.now() + left_ms * 1000000  # The time of a lease goes on with the start.
         for node in self.cluster.nodes.values():
             await faults.do(node.start, faults.rate(node))
-        return [lock for lock, _ in kept], gone, until
+        return [lock for lock, _ in held], gone, until
 
-    async def after_planned(self, kept, gone, until):
-        """What was held before is held, and what was released is not."""
-        for lock in kept:
+    async def after_planned(self, held, gone, until):
+        """Checks that the locks which were held are still held, and that the released one is
+        free."""
+        for lock in held:
             self.forget(lock)
             sure = rpc.now() + 500 * 1000000 < until
             await self.must_be(lock.extend(await self.at(), kept=False, name_token=False),
                                ("ok",) if sure else ("ok", "lost", "unsure"))
-        for lock in kept:
+        for lock in held:
             await lock.release(await self.at())
         await self.must_be(self.lock(gone.key).acquire(await self.at()))
         self.close_all()
@@ -266,7 +268,7 @@ class Calm(clients.Client):
     # ---- one node is gone ----
 
     async def without(self, victim):
-        """One node is dead or hangs. Those who ask others do not notice."""
+        """One node is dead or hangs. Clients of the other nodes must not notice it."""
         others = [name for name in self.cluster.nodes if name != victim]
         for _ in range(4):
             connection, lock = (await self.at(self.random.choice(others)),
@@ -280,7 +282,7 @@ class Calm(clients.Client):
     # ---- the run ----
 
     async def some(self, count):
-        """So many episodes, each with connections of its own."""
+        """Runs this many episodes, each with connections of its own."""
         for episode in self.random.sample(self.episodes, min(count, len(self.episodes))):
             await episode()
             self.close_all()

@@ -1,5 +1,5 @@
-"""A change of the masters while nothing else is wrong: holders renew, others lose their lock with
-their connection and come back with its lock_id."""
+"""Changes the masters while nothing else is wrong. Meanwhile some holders renew, and others lose
+their lock with their connection and come back with its lock_id."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ LEASE_MS = 4000
 
 
 async def hold(calm, key, done):
-    """Renewed at one node after the other, all the time: it is never lost."""
+    """A lock that is renewed all the time, at one node after the other, is never lost."""
     lock = calm.lock(key, lease_ms=LEASE_MS)
     await lock.acquire(await calm.at())
     while not done.is_set() and lock.believed():
@@ -20,7 +20,7 @@ async def hold(calm, key, done):
 
 
 async def share(calm, key, done):
-    """One of those who have permits of a semaphore, for as long as all the others."""
+    """One of several holders has permits of a semaphore, for as long as all the others."""
     lock = calm.lock(key, locks.Kind("permits", 3, 1), lease_ms=LEASE_MS)
     await lock.acquire(await calm.at(), 3000)
     while not done.is_set() and lock.believed():
@@ -30,8 +30,8 @@ async def share(calm, key, done):
 
 
 async def die(calm, key, done):
-    """Its lock ends with its connection, and somebody else comes and goes; when the change is done
-    it is started again, and asks."""
+    """A client loses its lock with its connection, and another client comes and goes. When the
+    change is done, the first client is started again and asks."""
     connection, lock = (await calm.at(), calm.lock(key, lease_ms=LEASE_MS,
                                                    release_on_disconnect=True))
     await lock.acquire(connection)
@@ -55,8 +55,8 @@ async def die(calm, key, done):
 
 
 async def together(calm, keys, done):
-    """Two keys at once, of which the second is not to be had: the first is rolled back, and somebody
-    else comes."""
+    """A client asks for two keys at once, and the second one is held. So the first is rolled back,
+    and another client acquires it."""
     blocker, group = (calm.lock(keys[1], lease_ms=LEASE_MS),
                       [calm.lock(key, lease_ms=LEASE_MS) for key in keys])
     await blocker.acquire(await calm.at())
@@ -74,7 +74,7 @@ async def together(calm, keys, done):
 
 
 async def change(calm, operator):
-    """One master and one spare node change places. Whether the change was done is told."""
+    """Lets one master and one spare node change places, and complains if that fails."""
     nodes, done = calm.cluster.nodes, asyncio.Event()
     out, into = calm.random.choice(calm.cluster.masters), calm.random.choice(calm.cluster.spares)
     masters = [m for m in calm.cluster.masters if m != out] + [into]
@@ -95,5 +95,5 @@ async def change(calm, operator):
     await asyncio.gather(*tasks)
     calm.close_all()
     if not answer.ok:
-        calm.complain("though all nodes are well a change of the masters is answered %s: %s"
+        calm.complain("a change of the masters is answered %s although all nodes are well: %s"
                       % (answer.result, answer.data.get("message")))

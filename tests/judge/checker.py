@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""checker.py HISTORY...: judges histories by docs/client-protocol.md and docs/guarantees.md. Prints
-each violation with its story; status 1 where there is one."""
+"""checker.py HISTORY...: judges histories by docs/client-protocol.md and docs/guarantees.md. It
+prints each violation with its story. The status is 1 if there is one."""
 
 import sys
 
@@ -17,11 +17,12 @@ CHECKS = [judge_locks.exclusion, judge_locks.continuity, judge_locks.order_of_an
           judge_answers.reads, judge_answers.calm,
           judge_answers.waiting, judge_values.values, judge_values.shown, judge_watches.in_order,
           judge_watches.complete]
-JUMPS = {judge_locks.exclusion, judge_answers.complaints}  # after a forced start only this is left
+# After a forced start only these checks are possible.
+JUMPS = {judge_locks.exclusion, judge_answers.complaints}
 
 
 def judge(first, lines):
-    """(violations: a list of (check, what, story); counts of what happened)."""
+    """Returns (a list of violations, each as (check, what, story); counts of what happened)."""
     run = beliefs.Run(first, lines)
     found = []
     for check in CHECKS:

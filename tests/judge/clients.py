@@ -1,5 +1,5 @@
-"""Clients that take keys, use them, let them go, die, and come back with what they remember: each a
-process of its own, drawn from the seed."""
+"""Clients that acquire keys, use them, release them, die, and come back with what they remember.
+Each stands for a process of its own. What they do is drawn from the seed."""
 
 import asyncio
 import random
@@ -24,8 +24,9 @@ class Client:
         self.host, self.owner = (clusters.CLIENT_HOSTS[number % len(clusters.CLIENT_HOSTS)],
                                  "client%d" % number)
         self.values = self.connected = 0
-        self.current, self.others = None, []  # the connection in use, and those that are still open
-        # By key: until when something of a lock that was not released may be left, at the latest.
+        # The connection in use, and the other ones that are still open.
+        self.current, self.others = None, []
+        # For each key: until when a record of a lock that was not released may be left.
         self.rests = {}
 
     # ---- the history ----
@@ -47,7 +48,7 @@ class Client:
         self.history.moment("complaint", rpc.now(), process=self.number, text=complaint)
 
     def forget(self, lock):
-        """From now on this process counts on it no more."""
+        """From now on this process does not count on the lock any more."""
         if not lock.over:
             self.history.moment("forget", rpc.now(), process=self.number, **lock.told())
         lock.until = 0
@@ -55,8 +56,8 @@ class Client:
     # ---- connections ----
 
     async def connect(self, node=None):
-        """Another connection, which is the current one from now on; None: that node does not
-        answer."""
+        """Makes another connection, which is the current one from now on. Returns it, or None if
+        that node does not answer."""
         name = node or self.random.choice(sorted(self.cluster.nodes))
         connection = await rpc.connect(self.cluster.net, self.host, name)
         if connection:
@@ -68,15 +69,15 @@ class Client:
         return connection
 
     async def connection(self):
-        """The current one, or, when that is broken, another: of a node that answers, sooner or
-        later."""
+        """Returns the current connection. If it is broken, this connects to one node after another
+        until one answers."""
         while self.current is None or self.current.closed():
             if await self.connect() is None:
                 await asyncio.sleep(0.05)
         return self.current
 
     async def elsewhere(self):
-        """A connection to another node than the current one, where such a one answers."""
+        """Returns a connection to another node than the current one, if one answers."""
         others = [n for n in sorted(self.cluster.nodes) if self.current is None
                   or n != self.current.node]
         for name in self.random.sample(others, len(others)):
@@ -86,7 +87,8 @@ class Client:
         return await self.connection()
 
     def close(self, connection):
-        """In order, from this side; the history has it unless it was broken before."""
+        """Closes the connection from this side. The history notes it unless the connection was
+        broken before."""
         for complaint in connection.complaints:
             self.complain(complaint)
         if not connection.closed():
@@ -116,7 +118,7 @@ class Client:
         return answer
 
     async def load(self):
-        """Requests whose answers matter less than that the node survives them."""
+        """Sends a request that the node must survive; its answer matters less."""
         connection = await self.connection()
         asked = self.random.choice([("explain", {"key": self.random.choice(EVERY_KEY)}),
                                     ("list", {}), ("status", {}), ("waiters", {"prefix": ""})])
@@ -126,11 +128,12 @@ class Client:
 
 
 class Worker(Client):
-    """What a client does all the time: a lock, a few things with it, and its end."""
+    """A client that acquires one lock after the other, does a few things with it, and ends it."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.steps = [  # weight, what is done with a lock that is had
+        # Each row has a weight, and what to do with a lock that is held.
+        self.steps = [
             (10, self.renew), (8, self.write_value), (3, self.write_at_once), (10, self.read),
             (2, self.load_with), (6, self.ask_again),
             (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move),
@@ -163,9 +166,9 @@ class Worker(Client):
     # ---- one turn ----
 
     def leave(self, lock):
-        """Nobody has released it for sure: its record lasts, at the longest for the longest lease
-        that was asked for. A request that was not answered may lie somewhere, and be heard when a
-        fault is over."""
+        """Notes that perhaps nobody has released the lock, so its record may last for the longest
+        lease. A request that was not answered may still be under way, and arrive when a fault is
+        over."""
         late = LATE_MS if lock.unanswered else 0
         self.rests[lock.key] = max(self.rests.get(lock.key, 0),
                                    rpc.now() + (MAX_LEASE_MS + late) * 1000000)
@@ -192,21 +195,21 @@ class Worker(Client):
         if lock.believed():
             await self.draw(self.ends)(lock)
         else:
-            await self.given_up(lock, answer)
+            await self.give_up(lock, answer)
         if not lock.released or lock.unanswered:
             self.leave(lock)
 
-    async def given_up(self, lock, answer):
+    async def give_up(self, lock, answer):
         if lock.over or answer.result == "mismatch":
             return
-        # What a failed acquire may have left is released, as the guide says.
+        # A failed acquire may have left something, which is released as the guide says.
         if self.random.random() < 0.8:
             await self.let_go(lock)
         else:
             self.forget(lock)
 
     async def several(self):
-        """Two to four keys in one request, all or none."""
+        """Acquires two to four keys in one request, all or none."""
         keys = self.random.sample(EVERY_KEY, self.random.randint(2, 4))
         group = [locks.Lock(self, key, self.kind(key), 2000) for key in keys]
         answer = await locks.acquire_all(await self.connection(), group,
@@ -219,7 +222,7 @@ class Worker(Client):
                 self.leave(lock)
             return
         if not answer.ok:
-            return  # an error means that nothing is held
+            return  # An error means that nothing is held.
         for _ in range(self.random.randint(0, 3)):
             if all(lock.believed() for lock in group):
                 await asyncio.sleep(self.random.uniform(0, 0.4))
@@ -238,7 +241,7 @@ class Worker(Client):
                           self.random.choice([None, "value", "value", "value_seq"]))
 
     async def write_at_once(self, lock):
-        """Two under one lock_id, from two nodes."""
+        """Makes two updates under one lock_id at the same time, at two nodes."""
         one, other = await self.connection(), await self.elsewhere()
         await asyncio.gather(lock.update(one, self.random.choice([None, "value"])),
                              lock.update(other, "value"))
@@ -250,13 +253,13 @@ class Worker(Client):
         await self.load()
 
     async def ask_again(self, lock):
-        """The same acquire, though it was answered: at this node or another."""
+        """Repeats an acquire that was answered, at this node or another one."""
         await lock.acquire(await (self.elsewhere() if self.random.random() < 0.7
                                   else self.connection()))
 
     async def die_and_come_back(self, lock):
-        """A process is started again with its lock_id on disk: it does not know for how long it may
-        believe."""
+        """A process is started again and has the lock_id on its disk. It does not know for how long
+        it may count on the lock."""
         self.forget(lock)
         if self.random.random() < 0.5:
             self.close_all()
@@ -271,7 +274,7 @@ class Worker(Client):
             await lock.acquire(connection, self.random.choice([0, 500]))
 
     async def outlive(self, lock):
-        """It sleeps beyond its lease, and asks late."""
+        """The process sleeps beyond its lease, and asks too late."""
         await asyncio.sleep(max(0.0, lock.left_ms() / 1000) + self.random.choice([0.0, 0.05, 0.5]))
         await self.resume(lock)
 
@@ -280,13 +283,13 @@ class Worker(Client):
             await lock.downgrade(await self.connection())
 
     async def move(self, lock):
-        """To another node. Where the lock ends with its connection the next one is named first, and
-        the old one closed then, or not."""
+        """Moves to another node. A lock with a session binding is first bound to the new
+        connection; then the old one is closed, or stays open."""
         old = self.current
         await lock.extend(await self.elsewhere())
         if old and old in self.others and self.random.random() < 0.7:
             if lock.bound == old.number and not lock.over:
-                self.forget(lock)  # it could not name the next one
+                self.forget(lock)  # The lock could not be bound to the new connection.
             self.others.remove(old)
             self.close(old)
 
@@ -294,7 +297,7 @@ class Worker(Client):
         await asyncio.sleep(self.random.uniform(0, 0.3))
 
     async def work(self, lock):
-        """For most of its lease, without renewing it."""
+        """Works for most of the lease without renewing it."""
         await asyncio.sleep(lock.left_ms() / 1000 * self.random.uniform(0.3, 0.95))
 
     # ---- the end of a lock ----
@@ -314,7 +317,7 @@ class Worker(Client):
             await self.let_go(lock)
 
     async def hang_up(self, lock):
-        """The process dies, and its connections are closed."""
+        """The process dies, which closes its connections."""
         self.forget(lock)
         self.close_all()
 
@@ -324,7 +327,8 @@ class Worker(Client):
     # ---- the run ----
 
     async def run(self, stop):
-        """Turn after turn until the event is set; then nothing is under way any more."""
+        """Takes turn after turn until the event is set. When this returns, nothing is under way any
+        more."""
         while not stop.is_set():
             await self.turn()
             if self.random.random() < 0.05:

@@ -1,5 +1,5 @@
-"""Real nodes, each a pawld in a network namespace of its own; and hosts for clients. What is done
-to them is done here, by whom else."""
+"""Real nodes, each a pawld in a network namespace of its own, and hosts for clients. Others decide
+what happens to them, and this module does it."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ END_S = 20
 
 
 class Broken(Exception):
-    """A node did what no node may do: it ended by itself."""
+    """A node did what no node may do, such as ending by itself."""
 
 
 class Node(netnode.NetNode):
@@ -45,7 +45,7 @@ class Node(netnode.NetNode):
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
 
     def look(self):
-        """Raises Broken where its process has ended although nobody ended it."""
+        """Raises Broken if the process has ended although nobody ended it."""
         if self.process and self.process.poll() is not None:
             raise Broken("%s ended by itself with status %d: see %s"
                          % (self.name, self.process.returncode, self.log))
@@ -58,7 +58,7 @@ class Node(netnode.NetNode):
         self.process, self.stopped = None, False
 
     def end(self):
-        """A planned stop, as its operator does it: it writes what it knows."""
+        """Makes a planned stop, as an operator would: the node writes what it knows."""
         self.go_on()
         self.look()
         self.process.terminate()
@@ -72,13 +72,14 @@ class Node(netnode.NetNode):
                          % (self.name, status, self.log))
 
     def has_begun(self):
-        """Its last start came so far as to say so; before that a signal ends it as it ends any
-        program."""
+        """Returns whether the last start came so far that the node says so. Before that, a signal
+        ends the process like any other program."""
         with open(self.log) as log:
             return " notice started " in log.read().rpartition("\n---- started ")[2]
 
     def start_in_vain(self):
-        """Somebody else listens at its port, so it cannot start. Its status."""
+        """Starts the node while somebody else listens on its port, so that the start fails. Returns
+        the status."""
         with self.net.inside(self.name):
             rival = socket.socket()
         with rival:
@@ -92,7 +93,8 @@ class Node(netnode.NetNode):
 
 
 class Cluster:
-    """Use in a with statement: nothing is left behind."""
+    """The network, its nodes and hosts. Use it in a with statement, so that nothing is left
+    behind."""
 
     def __init__(self, build, folder, masters, spares, pawld=None):
         self.pawld = pawld or os.path.join(build, "src", "node", "pawld")
@@ -116,7 +118,7 @@ class Cluster:
         return self
 
     def running(self):
-        """Those that are there and do not stand still."""
+        """Returns the nodes whose process runs and is not stopped."""
         return [n for n in self.nodes.values() if n.running() and not n.stopped]
 
     def keep_logs(self, where):
@@ -127,7 +129,7 @@ class Cluster:
     def __exit__(self, *_):
         before = {number: signal.signal(number, signal.SIG_IGN)
                   for number in (signal.SIGINT, signal.SIGTERM)}
-        for node in self.nodes.values():  # whoever asks twice waits until nothing is left behind
+        for node in self.nodes.values():  # A second signal waits until nothing is left behind.
             if node.process and node.process.poll() is None:
                 node.process.kill()
                 node.process.wait(END_S)

@@ -1,5 +1,5 @@
-"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself; several
-may go on at a time."""
+"""The faults of a run. What goes wrong, when, and for how long is drawn from a seed. Every fault
+ends by itself, and several may last at the same time."""
 
 import asyncio
 import concurrent.futures
@@ -12,16 +12,18 @@ LONGEST_S = 4.0
 
 
 class Faults:
-    """Strikes until it is told to heal. What blocks (processes, packet filters) is done in a thread
-    of its own, which lives as long as this."""
+    """Strikes until it is told to heal. Work that blocks (processes, packet filters) runs in a
+    thread of its own, which lives as long as this object."""
 
     def __init__(self, cluster, history, seed, odd_clocks=True, wrong=None):
         self.cluster, self.history, self.random = (cluster, history,
                                                    random.Random("faults %d" % seed))
         self.hands = concurrent.futures.ThreadPoolExecutor(1)
-        self.wrong = wrong or {}  # rates beyond the bound, of nodes that are wrong on purpose
+        # Clock rates beyond the bound, of nodes that are wrong on purpose.
+        self.wrong = wrong or {}
         self.odd_clocks, self.busy, self.ends, self.counts = odd_clocks, set(), set(), {}
-        self.table = [  # weight, fault
+        # Each row has a weight and a fault.
+        self.table = [
             (14, self.kill), (2, self.kill_all), (12, self.stop), (8, self.cut),
             (12, self.cut_one_way), (5, self.isolate),
             (4, self.partition), (8, self.cut_clients), (4, self.lose), (6, self.planned_stop),
@@ -37,14 +39,15 @@ class Faults:
     # ---- drawing ----
 
     def rate(self, node):
-        """Of a process's clocks: within the bound, often at an edge of it; some are true."""
+        """Draws the rate of a process's clocks: within the bound, often at an edge of it; some are
+        true."""
         if node.name in self.wrong:
             return self.wrong[node.name]
         edge = clusters.DRIFT_PPM * 0.95 / 1e6 if self.odd_clocks else 0.0
         return 1.0 + self.random.choice([0.0, 0.0, self.random.uniform(0, edge), edge])
 
     def node(self):
-        """One whose process runs undisturbed, or None."""
+        """Draws a node whose process runs undisturbed, or returns None."""
         free = [n for n in self.cluster.nodes.values() if n.running() and n.name not in self.busy]
         return self.random.choice(free) if free else None
 
@@ -52,7 +55,7 @@ class Faults:
         return sorted(self.cluster.nodes)
 
     def later(self, low, high, end):
-        """end is a coroutine function; it is called after a while, or when everything heals."""
+        """Calls the coroutine function `end` after a while, or when everything heals."""
         seconds = self.random.uniform(low, high)
 
         async def wait_and_end():
@@ -61,7 +64,7 @@ class Faults:
         self.ends.add(asyncio.ensure_future(wait_and_end()))
 
     async def pause(self, seconds):
-        """So long, or until everything heals."""
+        """Waits for this many seconds, or until everything heals."""
         try:
             async with asyncio.timeout(seconds):
                 await self.healed.wait()
@@ -85,7 +88,7 @@ class Faults:
             self.later(0.0, pause, lambda: self.start(node))
 
     async def kill_all(self):
-        """Then nobody remembers anything."""
+        """Kills all nodes, so that none remembers anything."""
         pause = self.random.choice([0.1, 1.0])
         for node in [n for n in self.cluster.nodes.values()
                      if n.running() and n.name not in self.busy]:
@@ -106,7 +109,7 @@ class Faults:
         self.later(0.1, LONGEST_S, go_on)
 
     async def planned_stop(self, node=None):
-        """It drains, is ended, and knows everything after the start."""
+        """Drains the node, ends it, and starts it later. The node must know everything then."""
         node = node or self.node()
         if not node:
             return
@@ -149,7 +152,7 @@ class Faults:
                            lambda: net.mend(one, other), sender=one, receiver=other)
 
     async def isolate(self):
-        """From the other nodes, and now and then from the clients as well."""
+        """Cuts a node off from the other nodes, and sometimes from the clients as well."""
         name, both, net = (self.random.choice(self.names()), self.random.random() < 0.5,
                            self.cluster.net)
         others = [n for n in self.names() if n != name] + (clusters.CLIENT_HOSTS
@@ -179,9 +182,10 @@ class Faults:
                            groups=[one, other])
 
     async def swap(self):
-        """Some masters are out of reach, and when they are back others are; whoever was there all
-        the time dies in between, and is started again at once. A quorum of the first time and one
-        of the second have nobody in common who remembers but those that voted by the rules."""
+        """First some masters cannot be reached, and then others. A master that can be reached all
+        the time dies in between and is started again at once. So a quorum of the first time and one
+        of the second have no master in common that remembers, unless all masters vote by the
+        rules."""
         masters = self.random.sample(self.cluster.masters, len(self.cluster.masters))
         some = (len(masters) - 1) // 2
         first, second, node = (masters[:some], masters[some:2 * some],
@@ -239,7 +243,7 @@ class Faults:
                 return await fault()
 
     async def run(self, seconds):
-        """Faults for so long; then everything heals, and every process runs."""
+        """Strikes for this many seconds. Then everything heals, and every process runs."""
         self.healed = asyncio.Event()
         end = rpc.now() + seconds * 1e9
         while rpc.now() < end:

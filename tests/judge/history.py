@@ -1,15 +1,15 @@
-"""The history of a run, one JSON object a line, as docs/testing.md (Histories) describes it.
-Nothing here judges."""
+"""Writes and reads the history of a run: one JSON object in each line, as docs/testing.md
+(Histories) describes it. Nothing here judges."""
 
 import json
 
-# What an answer's fields are called in a history.
+# The names of an answer's fields in a history.
 ANSWERED = {"token": "token", "valid_ms": "valid_ms", "slots": "permits", "released": "released",
             "transferred": "transferred"}
 
 
 def text(value):
-    """Byte strings as text; what is no UTF-8 as hex digits."""
+    """Turns byte strings into text; those that are not UTF-8 become hex digits."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -28,14 +28,15 @@ class History:
         self.line(op="run", **run)
 
     def line(self, **fields):
-        """Writes one line; what is None is left out, but for return, which then says: never."""
-        kept = {k: text(v) for k, v in fields.items() if v is not None or k == "return"}
-        self.file.write(json.dumps(kept) + "\n")
-        name = kept["op"] + ("_" + kept["result"] if "result" in kept else "")
+        """Writes one line. Fields that are None are left out, except `return`, for which null means
+        never."""
+        written = {k: text(v) for k, v in fields.items() if v is not None or k == "return"}
+        self.file.write(json.dumps(written) + "\n")
+        name = written["op"] + ("_" + written["result"] if "result" in written else "")
         self.count[name] = self.count.get(name, 0) + 1
 
     def op(self, process, op, answer, **asked):
-        """A request and what came of it."""
+        """Writes a request and its answer."""
         self.number += 1
         told = ({ours: answer.data.get(theirs) for theirs, ours in ANSWERED.items()}
                 if answer.ok else {})
@@ -46,7 +47,8 @@ class History:
                   result=answer.result, **{k: v for k, v in told.items() if k not in asked})
 
     def moment(self, op, at, **fields):
-        """What happened at one time: a fault, a closed connection, the beginning of a phase."""
+        """Writes what happened at one time, such as a fault, a closed connection, or the beginning
+        of a phase."""
         self.number += 1
         self.line(id=self.number, op=op, invoke=at, **{"return": at}, **fields)
 
@@ -55,7 +57,7 @@ class History:
 
 
 def load(path):
-    """The lines of a file: a list of runs, each (its first line, the other lines)."""
+    """Reads a file. Returns a list of runs, each as (its first line, the other lines)."""
     runs = []
     with open(path, encoding="utf-8") as f:
         for line in f:

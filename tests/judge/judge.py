@@ -1,4 +1,4 @@
-"""An outside judge of real nodes: see scripts/judge."""
+"""The outside judge of real nodes; see scripts/judge."""
 
 import argparse
 import asyncio
@@ -24,7 +24,8 @@ import rpc
 import watchers
 
 WORKERS = 14
-PLAN = {"faults_s": 12.0, "episodes": 3}  # a round; then all is calm
+# The plan of a round: how long its faults last, and how many episodes the calm time after them has.
+PLAN = {"faults_s": 12.0, "episodes": 3}
 CALM_BEFORE_S = 0.5
 TELL_S = 30.0
 RESTORE_S = 30
@@ -37,31 +38,31 @@ def arguments(text):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--masters", type=int, choices=[3, 5], default=None,
-                        help="default: drawn from the seed")
+                        help="how many masters (default: drawn from the seed)")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
-    parser.add_argument("--pawld", help="another pawld than the build's")
+    parser.add_argument("--pawld", help="use this pawld instead of the build's")
     parser.add_argument("--true-clocks", action="store_true",
-                        help="no rates of their own: for builds with a sanitizer")
-    parser.add_argument("--no-changes", action="store_true", help="the set of nodes stays as it is")
+                        help="give no clock a rate of its own: for builds with a sanitizer")
+    parser.add_argument("--no-changes", action="store_true", help="do not change the set of nodes")
     parser.add_argument("--keep", action="store_true",
-                        help="keep history and logs also after a good run")
+                        help="keep the history and the logs even after a good run")
     parser.add_argument("--count", action="store_true",
                         help='end with the line "passed=N failed=M skipped=K"')
     parser.add_argument("--prove", action="store_true",
-                        help="clusters that are broken on purpose must be found")
+                        help="check that clusters which are broken on purpose are found")
     parser.add_argument("--only", default="", metavar="TEXT",
-                        help="of --prove those whose names contain this")
+                        help="with --prove: only those whose names contain this")
     parser.set_defaults(node_rates={}, client_rates={})
     return parser.parse_args()
 
 
 class Failed(Exception):
-    """Something that must not be, in addition to what the checker finds."""
+    """Something that must not happen, in addition to what the checker finds."""
 
 
 class Judge:
-    """Rounds of faults and calm, until the time is over."""
+    """Runs rounds of faults and calm until the time is over."""
 
     def __init__(self, options, cluster, log):
         self.options, self.cluster, self.history, seed = options, cluster, log, options.seed
@@ -92,11 +93,12 @@ class Judge:
     async def well(self, when):
         trouble = await self.operator.all_well(operators.RECOVERY_S)
         if trouble:
-            raise Failed("%s, not all is well within %.0f s: %s"
+            raise Failed("%s, the cluster was not well within %.0f s: %s"
                          % (when, operators.RECOVERY_S, trouble))
 
     async def attack(self, seconds):
-        """Faults, with all clients at work; afterwards none is, and nothing is wrong."""
+        """Strikes while all clients are at work. When this returns, no client works and all faults
+        are healed."""
         stop = asyncio.Event()
         tasks = [asyncio.ensure_future(w.run(stop)) for w in self.workers]
         if not self.options.no_changes:
@@ -115,7 +117,7 @@ class Judge:
     async def restored(self):
         refused = await self.operator.restore(RESTORE_S)
         if refused:
-            raise Failed("the set cannot be restored: %s" % refused)
+            raise Failed("the set of nodes cannot be restored: %s" % refused)
 
     async def be_calm(self):
         await self.restored()
@@ -125,12 +127,12 @@ class Judge:
         await self.probe()
         await self.calm.some(PLAN["episodes"])
         dice = self.random.random()
-        kept = await self.calm.planned(self.faults) if dice < 0.4 else None
+        stopped = await self.calm.planned(self.faults) if dice < 0.4 else None
         self.history.moment("phase", rpc.now(), what="end of calm")
-        if kept:
+        if stopped:
             await self.well("after a planned stop")
             self.history.moment("phase", rpc.now(), what="calm")
-            await self.calm.after_planned(*kept)
+            await self.calm.after_planned(*stopped)
             self.history.moment("phase", rpc.now(), what="end of calm")
         elif dice < 0.65:
             await self.lose_one()
@@ -140,7 +142,7 @@ class Judge:
             await self.restored()
 
     async def lose_one(self):
-        """A master hangs or is killed while everybody else is well."""
+        """Lets a master hang, or kills it, while all other nodes are well."""
         victim = self.cluster.nodes[self.random.choice(self.cluster.masters)]
         killed = self.random.random() < 0.5
         self.faults.tell("kill" if killed else "stop", node=victim.name)
@@ -152,8 +154,8 @@ class Judge:
         await self.well("after one was gone")
 
     async def probe(self):
-        """Every key can be had: at once where all that held it was released, and after the longest
-        lease in any case."""
+        """Checks that every key can be acquired: at once if all its locks were released, and after
+        the longest lease in any case."""
         for key in clients.EVERY_KEY:
             rest = max([w.rests.get(key, 0) for w in self.workers]) - rpc.now()
             wait_ms = calm.SOON_MS if rest < 0 else rest // 1000000 + calm.SOON_MS
@@ -164,7 +166,7 @@ class Judge:
         self.calm.close_all()
 
     async def heartbeat(self):
-        """Writes down where this machine stood still: what took long then shows nothing."""
+        """Notes when this machine stood still, so that nobody is blamed for what took long then."""
         while True:
             before = rpc.now()
             await asyncio.sleep(BEAT_S)
@@ -190,7 +192,7 @@ class Judge:
             if rpc.now() > told + TELL_S * 1e9:
                 told = rpc.now()
                 print("round %d: %s" % (self.rounds, line_of(self.faults.counts)), flush=True)
-        await asyncio.sleep(1.0)  # what is under way to those who watch
+        await asyncio.sleep(1.0)  # The last events are still under way.
         stop.set()
         await asyncio.gather(*watched)
         for client in [*self.workers, self.calm]:
@@ -204,18 +206,18 @@ def line_of(counts):
 
 
 def too_little(options, counts):
-    """What has to have happened at least so often, else the run shows nothing."""
+    """Names what has happened too rarely; such a run shows nothing."""
     minutes = options.seconds / 60
     least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60,
              "get_ok": 8, "event": 500,
              "kill": 3, "stop": 1, "start": 3, **({} if options.no_changes else {"change_ok": 2})}
-    return ["%s only %d times, not %d" % (name, counts.get(name, 0), number * minutes)
+    return ["%s happened only %d times, not %d" % (name, counts.get(name, 0), number * minutes)
             for name, number in least.items()
             if counts.get(name, 0) < int(number * minutes)]
 
 
 def attempt(options, folder):
-    """One run, judged: (violations, counts, why it failed besides)."""
+    """Makes one run and judges it. Returns (violations, counts, another reason to fail or None)."""
     path, failure, strikes = os.path.join(folder, "history.jsonl"), None, {}
     log = history.History(path, seed=options.seed, masters=options.masters, client_drift_ppm=0,
                           drift_ppm=clusters.DRIFT_PPM,
@@ -240,13 +242,13 @@ def attempt(options, folder):
 
 
 def quiet_run(options):
-    """A run of which only violations and failure are wanted."""
+    """Makes a run, and returns its violations and failure without printing them."""
     folder = tempfile.mkdtemp(prefix="pawl-judge-")
     try:
         violations, _, failure = attempt(options, folder)
     finally:
         if options.keep:
-            print("history and logs: " + folder, flush=True)
+            print("the history and the logs are in " + folder, flush=True)
         else:
             shutil.rmtree(folder)
     return violations, failure
@@ -257,10 +259,10 @@ def interrupted(*_):
 
 
 def one_run(options):
-    """Status, and what is said about it."""
+    """Makes a run and prints what came of it. Returns whether it was good."""
     folder = tempfile.mkdtemp(prefix="pawl-judge-")
-    print("seed %d: %d masters and 2 more nodes, %.0f s. Again: scripts/judge --seed %d --masters "
-          "%d --seconds %.0f" % (
+    print("seed %d: %d masters and 2 more nodes, %.0f s. To repeat it: scripts/judge --seed %d "
+          "--masters %d --seconds %.0f" % (
         options.seed, options.masters, options.seconds, options.seed, options.masters,
         options.seconds), flush=True)
     good = False
@@ -283,13 +285,13 @@ def one_run(options):
         if good and not options.keep:
             shutil.rmtree(folder)
         else:
-            print("history and logs: " + folder, flush=True)
+            print("the history and the logs are in " + folder, flush=True)
     return good
 
 
 def pieces(options):
-    """A long run is cut into several, each with a cluster and a history of its own: judging takes a
-    time that grows with the square of a history's length."""
+    """Cuts a long run into several, each with a cluster and a history of its own, because the time
+    for judging grows with the square of a history's length."""
     count = math.ceil(options.seconds / PIECE_S)
     for at in range(count):
         one = copy.copy(options)
@@ -309,7 +311,7 @@ def main(text):
     options.masters = (options.masters
                        or random.Random("masters %d" % options.seed).choice([3, 3, 5]))
     if options.prove:
-        import prove  # it needs this module
+        import prove  # prove imports this module.
         passed, failed = prove.everything(options)
     else:
         passed = failed = 0

@@ -1,16 +1,17 @@
-"""Honest answers: what is held or released is never forgotten, reads tell the truth, and in calm
+"""Judges answers: what is held or released is never forgotten, reads tell the truth, and in calm
 everything is answered as it should be."""
 
 from beliefs import ENDED, MS, NEVER
 from judge_locks import story, told
 
-# In calm, with every node there: what may be answered at all. A lock that is believed is extended
-# and updated.
+# The answers that are allowed in calm, while every node is there. A lock that is believed must be
+# extended and updated.
 CALM = {"acquire": {"ok", "held", "timeout"}, "extend": {"ok"}, "update": {"ok", "mismatch"},
         "release": {"ok"}, "get": {"ok"},
         "downgrade": {"ok"}, "transfer": {"ok", "not_found"}, "explain": {"ok"}, "list": {"ok"},
         "waiters": {"ok"}, "watch": {"ok"}}
-SURELY = 200 * MS  # before its deadline, so that the answer was not under way while it passed
+# An answer that came this long before the deadline was not under way when the deadline passed.
+SURELY = 200 * MS
 
 
 def complaints(run):
@@ -19,7 +20,7 @@ def complaints(run):
 
 
 def forgotten(run):
-    """While somebody may believe in a lock that nobody has ended, nobody is told that it is
+    """While somebody may believe in a lock that nobody has ended, no answer may say that it is
     gone."""
     for lock in run.locks.values():
         ends = sorted(at for at, _ in lock.ends())
@@ -49,17 +50,17 @@ def reads(run):
         if not op["held"]:
             for (begin, end), lock in held.get(op["key"], ()):
                 if begin <= op["invoke"] and op["return"] <= end and not moved(run, lock, op):
-                    yield ("quorum read", "%s is free, says a read, while %s is believed"
+                    yield ("quorum read", "a read says that %s is free while %s is believed"
                            % (op["key"], lock.name()), [told(op)] + story(run, lock))
         for shown in op.get("holders", ()):
             lock = run.locks.get((op["key"], shown))
             if lock and released(lock, op):
-                yield ("quorum read", "%s is held by %s, says a read, which was released before"
+                yield ("quorum read", "a read says that %s is held by %s, which was released before"
                        % (op["key"], lock.name()), [told(op)] + story(run, lock))
 
 
 def whole(lock):
-    """Beliefs of one lock, pieces put together: (begin, end)."""
+    """Returns the beliefs in one lock as [begin, end], with their pieces put together."""
     spans = []
     for piece in lock.pieces:
         if spans and piece.begin <= spans[-1][1]:
@@ -70,8 +71,8 @@ def whole(lock):
 
 
 def moved(run, lock, read):
-    """docs/guarantees.md, Quorum reads in an instant: an extension may have moved it, except where
-    no master was out of reach."""
+    """Returns whether an extension may have moved the lock to other masters (docs/guarantees.md,
+    Quorum reads in an instant). That is not possible while all masters can be reached."""
     return (not run.calm(read) and any(op["op"] in ("extend", "acquire") and op is not lock.asked
                                        and op["invoke"] < read["return"] for op in lock.ops))
 
@@ -92,7 +93,7 @@ def calm(run):
               or op["op"] in ("extend", "update", "downgrade") and not sure(run, op)):
             continue
         if op["result"] not in allowed:
-            yield ("calm", "%s is answered %s, though nothing is wrong" % (op["op"], op["result"]),
+            yield ("calm", "%s is answered %s although nothing is wrong" % (op["op"], op["result"]),
                    around(run, op))
         elif ("within_ms" in op and op["return"] - op["invoke"] > op["within_ms"] * MS
               and not stalled(run, op)):
@@ -101,13 +102,14 @@ def calm(run):
 
 
 def stalled(run, op):
-    """The machine itself stood still meanwhile."""
+    """Returns whether the machine itself stood still meanwhile."""
     return any(stall["invoke"] < op["return"] and stall["until"] > op["invoke"]
                for stall in run.by_op["stall"])
 
 
 def sure(run, op):
-    """The lock was believed from before the request until long after, and nobody was ending it."""
+    """Returns whether the lock was believed from before the request until long after it, and
+    nobody was ending it."""
     lock = run.locks[op["key"], op["lock_id"]]
     return any(begin <= op["invoke"] and op["return"] + SURELY <= end
                for begin, end in whole(lock)) and \
@@ -126,9 +128,9 @@ def around(run, op):
 # ---- the order of waiting ----
 
 def waiting(run):
-    """In calm, who was seen in the queue before another asked is served before that one, unless the
-    other is more important. What was seen by asking for the queue counts each time; what was only
-    given time to arrive ("queued") counts when it happens again and again."""
+    """In calm, a waiter that was in the queue before another one asked must be served first, unless
+    the other has a higher priority. If the waiter was seen in an answer with the queue, one case is
+    enough for a violation. If it only had time to arrive ("queued"), it must happen repeatedly."""
     late, pairs = [], 0
     for locks in run.keys.values():
         asked = {lock.lock_id: lock for lock in locks if lock.asked and lock.asked["result"] == "ok"
@@ -161,13 +163,13 @@ def waiting(run):
 
 
 def named(run, lock):
-    """The holder before may have named this waiter as the next one."""
+    """Returns whether a holder may have named this waiter as its successor."""
     return any(op["op"] == "transfer" and op["result"] != "not_found"
                for other in run.keys[lock.key] for op in other.ops)
 
 
 def happened(run):
-    """How often what was answered in which way."""
+    """Counts the lines of each operation and result, and the beliefs."""
     counts = {}
     for op, lines in run.by_op.items():
         for line in lines:

@@ -1,4 +1,4 @@
-"""Exclusion, tokens, lock delays: what no two locks may do to each other."""
+"""Judges what no two locks may do to each other: exclusion, tokens, and lock delays."""
 
 import collections
 
@@ -7,7 +7,7 @@ from beliefs import MS, conflict, excludes
 
 
 def story(run, *locks, most=40):
-    """The lines about these locks, and the faults among them, in order of time."""
+    """Returns the lines about these locks, with the faults around them, in the order of time."""
     ops = [op for lock in locks for op in lock.ops if op["op"] != "ended"
            or op["invoke"] < lock.deadline()]
     begin, end = (min(op["invoke"] for op in ops),
@@ -44,7 +44,8 @@ def exclusion(run):
 
 
 def continuity(run):
-    """Whoever is told the token that it had is told that nobody came in between."""
+    """A client that is answered with the token that it had before is told that nobody else held the
+    key in between, which must be true."""
     for locks in run.keys.values():
         every = sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin)
         for lock in locks:
@@ -59,8 +60,9 @@ def continuity(run):
                     if other.begin >= between.end:
                         break
                     if other.begin >= between.begin and conflict(between, other):
-                        yield ("honest extension", "%s is answered with the token it had, but in "
-                                                   "between came %r" % (lock.name(), other),
+                        yield ("honest extension", "%s is answered with the token it had, but "
+                                                   "another lock came in between: %r"
+                               % (lock.name(), other),
                                story(run, lock, other.lock))
                         break
 
@@ -72,7 +74,7 @@ def classes(mode, of, permits):
 
 
 class Highest:
-    """By class: the highest token, and the highest one of another lock than that."""
+    """For each class: the highest token, and the highest token of any other lock."""
 
     def __init__(self):
         self.of_class = {}
@@ -85,7 +87,8 @@ class Highest:
             self.of_class[name] = sorted(two, key=lambda t: -t[0])[:2]
 
     def above(self, token, lock, mode, of, permits):
-        """Another lock, excluded by this one, that has a token which is not below this one."""
+        """Returns (another lock, its token) that this lock excludes and whose token is not below
+        this one; None if there is none."""
         for name, two in self.of_class.items():
             other = (("permits", name[1], frozenset([name[2]]))
                      if name[0] == "permit" else (name[0], None, frozenset()))
@@ -102,8 +105,8 @@ def acquired(lock):
 
 
 def order_of_answers(run):
-    """One that is answered before another is asked for has the smaller token, also where that other
-    is asked for again."""
+    """A lock that is answered before another one is asked for must have the smaller token, even if
+    that other one is asked for again."""
     for locks in run.keys.values():
         moments = []
         for lock in locks:

@@ -1,6 +1,6 @@
-"""Values: under one lock_id the acquire writes the first one, updates are compare-and-set. Some
-order of them that is one in time explains all answers (a search as Wing and Gong's). A quorum read
-shows a value that was there."""
+"""Judges values. Under one lock_id the acquire writes the first value, and updates are
+compare-and-set. Some order that agrees with their times must explain all answers (a search like
+Wing and Gong's). A quorum read must show a value that was there."""
 
 from beliefs import NEVER
 from judge_answers import whole
@@ -10,19 +10,19 @@ STEPS_MAX = 200000
 
 
 class Undecided(Exception):
-    """There are too many orders to look at them all."""
+    """There are too many orders to try them all."""
 
 
 class Write:
-    """An operation on a value. surely: it took effect between invoke and done; else it did so at
-    some time after invoke, or never."""
+    """An operation on a value. If `surely` is true, it took effect between invoke and done;
+    otherwise at some time after invoke, or never."""
 
     def __init__(self, op, surely):
         self.op, self.surely = op, surely
         self.invoke, self.done = op["invoke"], op["return"] if surely else NEVER
 
     def apply(self, value):
-        """The value afterwards; None where the answer cannot come of this value."""
+        """Returns the value after the operation; None if this value does not explain the answer."""
         op = self.op
         if op["op"] == "acquire":
             return op["value"]
@@ -33,8 +33,8 @@ class Write:
 
 
 def writes(lock):
-    """Those of one lock. To ask again for a lock that is held changes no value; once it was lost it
-    begins anew, perhaps."""
+    """Yields the writes of one lock. A repeated acquire of a held lock changes no value; if the
+    lock was lost, the acquire may begin with a new value."""
     for op in lock.ops:
         if op["op"] == "update":
             yield Write(op, op["result"] in ("ok", "mismatch"))
@@ -47,7 +47,8 @@ def writes(lock):
 
 
 def explained(todo):
-    """Whether an order explains all: depth first, remembering what was tried."""
+    """Returns whether some order explains all answers. The search is depth first, and remembers
+    what it has tried."""
     seen, steps = set(), 0
     stack = [(frozenset(range(len(todo))), "")]
     while stack:
@@ -80,8 +81,8 @@ def values(run):
 
 
 def shown(run):
-    """A read shows what somebody wrote under this lock_id, not before it was asked to be written,
-    nor after another write was over."""
+    """A read must show a value that was written under this lock_id, neither before the write was
+    requested nor after a later write had ended."""
     for read in run.by_op["get"]:
         lock = run.locks.get((read["key"], read.get("lock_id")))
         if (read["result"] != "ok" or read.get("consistency") != "quorum" or not lock
@@ -98,5 +99,6 @@ def shown(run):
 
 
 def over(write, todo, read):
-    """Another write began when this one was over, and was over when the read began."""
+    """Returns whether another write began after this one had ended, and ended before the read
+    began."""
     return any(w.surely and w.invoke > write.done and w.done < read["invoke"] for w in todo)

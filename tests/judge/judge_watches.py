@@ -1,5 +1,5 @@
-"""Watches: in order for each key, and complete, or an overflow says that something may be
-missing."""
+"""Judges watches: their events come in order for each key, and they are complete, or an overflow
+says that events may have been missed."""
 
 import collections
 
@@ -10,7 +10,7 @@ GONE = ("released", "expired", "lost")
 
 
 class Chain:
-    """What was watched without a break."""
+    """The events of a watch without a break."""
 
     def __init__(self, run, name):
         self.run, self.name = run, name
@@ -20,22 +20,23 @@ class Chain:
         self.settled = next((w["invoke"] for w in run.by_op["watched"] if w["chain"] == name), None)
         self.missed = [(at, e.get("key")) for at, e in enumerate(self.events)
                      if e["type"] == "overflow"]
-        self.by_key = collections.defaultdict(list)  # key: [(place, event)]
+        # For each key: [(place, event)].
+        self.by_key = collections.defaultdict(list)
         for at, event in enumerate(self.events):
             if "key" in event and event["type"] not in ("asked", "overflow"):
                 self.by_key[event["key"]].append((at, event))
 
     def missed_between(self, key, low, high):
-        """Whether something of the key may be missing between these places."""
+        """Returns whether events of the key may have been missed between these places."""
         return any(low < at < high and of in (None, key) for at, of in self.missed)
 
     def about(self, *places):
-        """The events around these places, as lines."""
+        """Returns the events around these places as lines."""
         low, high = max(0, min(places) - 3), min(len(self.events), max(places) + 4)
         return [told(self.watch)] + [told(e) for e in self.events[low:high][:30]]
 
 
-def terms(event):
+def exclusion_of(event):
     return event.get("mode", "exclusive"), event.get("of"), frozenset(event.get("permits", ()))
 
 
@@ -45,7 +46,8 @@ def chains(run):
 
 
 def in_order(run):
-    """One comes when those that it excludes have gone, and with a greater token."""
+    """A lock may be told only after the end of all locks that it excludes, and with a greater
+    token."""
     for chain in chains(run):
         for key, events in chain.by_key.items():
             present, highest, before = {}, None, -1
@@ -57,14 +59,14 @@ def in_order(run):
                     present.pop(event["lock_id"], None)
                 elif event["type"] == "acquired":
                     for lock_id, (place, other) in present.items():
-                        if lock_id != event["lock_id"] and excludes(*terms(other), *terms(event)):
-                            yield ("watches", "%s comes at node %s before the watch has told of "
-                                              "the end of %s" % (
+                        if (lock_id != event["lock_id"]
+                                and excludes(*exclusion_of(other), *exclusion_of(event))):
+                            yield ("watches", "%s is told at node %s before the end of %s" % (
                                 event["lock_id"][:8], chain.watch["node"], lock_id[:8]),
                                    chain.about(place, at))
                     if (highest and event["lock_id"] != highest[1]["lock_id"]
                             and event["token"] <= highest[1]["token"]
-                            and excludes(*terms(highest[1]), *terms(event))):
+                            and excludes(*exclusion_of(highest[1]), *exclusion_of(event))):
                         yield ("watches", "%s with token %d is told of key %s after token %d" % (
                             event["lock_id"][:8], event["token"], key, highest[1]["token"]),
                                chain.about(highest[0], at))
@@ -77,8 +79,7 @@ def in_order(run):
 
 
 def complete(run):
-    """What somebody acquired while the watch was on is told, or soon that something may be
-    missing."""
+    """A lock that was acquired during the watch must be told, or soon an overflow."""
     for chain in chains(run):
         for lock in run.locks.values():
             first = next((op for op in lock.ops if op["op"] == "acquire" and op["result"] == "ok"),
@@ -95,16 +96,16 @@ def complete(run):
             if high is not None and until > end and not any(
                     at > low and of in (None, lock.key) and chain.events[at]["invoke"] < end
                     for at, of in chain.missed):
-                yield ("watches", "%s came and went with token %d, and the watch at node %s says "
-                                  "nothing of it" % (
+                yield ("watches", "%s came and went with token %d, but the watch at node %s did "
+                                  "not tell it" % (
                     lock.name(), first["token"], chain.watch["node"]),
                        story(run, lock) + chain.about(max(low, 0),
                                                       min(high, len(chain.events) - 1)))
 
 
 def ended(run, chain, at):
-    """When the node was ended next: what it could not hear of until then, because of a link that
-    was cut, it cannot tell any more."""
+    """Returns when the node was ended next. After that it cannot tell any more what it had not
+    heard until then because of a link that was cut."""
     node = chain.watch["node"]
     return min([f["invoke"] for f in run.by_op["fault"] if f["invoke"] > at and (
         f.get("restarted") == node or (f.get("node") == node
@@ -113,8 +114,8 @@ def ended(run, chain, at):
 
 
 def left(run, chain):
-    """When this watcher began to watch anew: what is told later is told to another watch, before
-    which everything was read."""
+    """Returns when this watcher began a new watch. Later events go to that watch, which begins with
+    the present state."""
     begun = chain.watch["invoke"]
     return min([w["invoke"] for w in run.by_op["watch"]
                 if w.get("process") == chain.watch.get("process") and w["chain"] != chain.name and
@@ -122,17 +123,18 @@ def left(run, chain):
 
 
 def healed(run, at):
-    """Missed events are reported, at the latest, when the links that were cut are back: by the
-    end of the next calm."""
+    """Returns until when missed events must be reported: when the links that were cut are back,
+    which is by the end of the next calm."""
     return min([end for begin, end in run.calms if begin > at], default=NEVER)
 
 
 def place(chain, lock, events, acquired):
-    """Between which places it should have been told; high is None where that may still come."""
+    """Returns (low, high), the places between which the lock should have been told; high is None if
+    the event may still come."""
     end = len(chain.events) if chain.settled and chain.settled > (acquired["return"] or 0) else None
     low = max([at for at, e in enumerate(chain.events) if e["invoke"] < acquired["invoke"]],
               default=-1)
-    if lock.mode() != "exclusive":  # tokens of those who hold together have no order
+    if lock.mode() != "exclusive":  # Tokens of locks that are held together have no order.
         return low, end
     low = max([low, *[at for at, e in events if e["token"] < acquired["token"]
                       and e["invoke"] < acquired["return"]]])

@@ -1,13 +1,14 @@
-"""What a client knows of one acquisition, and the requests about it: each is sent, waited for, and
-written to the history."""
+"""What a client knows of one acquisition, and the requests about it. Each request is sent, awaited,
+and written to the history."""
 
 import rpc
 
-PATIENCE_S = 2.5  # for an answer, beyond what was asked to wait
+# How long a client waits for an answer, in addition to the time that it has asked to wait.
+PATIENCE_S = 2.5
 
 
 class Kind:
-    """What a lock excludes: exclusive, shared, or count of the permits of a semaphore with of."""
+    """The mode of a lock: exclusive, shared, or `count` of the `of` permits of a semaphore."""
 
     def __init__(self, mode, of=None, count=None):
         self.mode, self.of, self.count = mode, of, count
@@ -26,15 +27,20 @@ class Lock:
         self.lease_ms, self.options = lease_ms, options
         self.owner = owner or client.owner
         self.lock_id = "%032x" % client.random.getrandbits(128)
-        # Until: by the machine's clock, of a client whose clock is true.
+        # `until` is the time by the machine's clock until which the client may believe.
         self.token = self.until = 0
-        self.bound = None                 # the number of the connection that ends it
-        self.answered_binding = 0         # the greatest one under which an answer counted
-        # The client has let it go: no answer makes it believe again.
+        # The number of the connection that ends the lock.
+        self.bound = None
+        # The greatest number of a connection under which an answer counted.
+        self.answered_binding = 0
+        # The client has let the lock go: no answer makes it believe again.
         self.over = False
-        self.released = False             # it was told that it has
-        self.unanswered = False           # a request that may give it is still on its way, perhaps
-        self.value = self.seq = None      # the last one that it knows
+        # A node has confirmed the release.
+        self.released = False
+        # A request that may acquire the lock is perhaps still on its way.
+        self.unanswered = False
+        # The last value and value_seq that the client knows.
+        self.value = self.seq = None
         self.first = client.another_value()
 
     def believed(self):
@@ -47,9 +53,9 @@ class Lock:
         return {"key": self.key, "lock_id": self.lock_id}
 
     def counts_on(self, answer, token, valid_ms, binding=None):
-        """Whether the client believes because of this answer: it came in time, the lock was not let
-        go meanwhile, and it has not moved on to a later connection than that of the request. When
-        it has just moved, earlier answers do not count any more."""
+        """Returns whether the client believes because of this answer: the answer came in time, the
+        lock was not let go meanwhile, and it has not moved to a later connection than that of the
+        request. If this answer moves it, earlier answers do not count any more."""
         until = answer.invoke + int(valid_ms * 1000000 / self.client.rate)
         binding = binding or self.answered_binding
         if self.over or answer.returned >= until or binding < self.answered_binding:
@@ -66,7 +72,7 @@ class Lock:
     # ---- requests ----
 
     async def acquire(self, connection, wait_ms=0):
-        """Asks for it, for the first time or again."""
+        """Asks for the lock, for the first time or again."""
         if self.options.get("release_on_disconnect"):
             self.bound = connection.number
         binding = self.bound
@@ -86,8 +92,8 @@ class Lock:
         return answer
 
     async def extend(self, connection, kept=True, name_token=True, lease_ms=None):
-        """kept: the client keeps the deadline, and drops an answer that comes behind it. Without,
-        it forgot how long it may believe."""
+        """Extends the lease. With `kept` the client knows its deadline, and drops an answer that
+        comes after it; without, it has forgotten for how long it may believe."""
         lease_ms, before, binding = lease_ms or self.lease_ms, self.until, None
         if self.bound and connection.number > self.bound:
             kept, binding = False, connection.number
@@ -120,7 +126,7 @@ class Lock:
         return answer
 
     async def downgrade(self, connection):
-        """From now on it is a shared one, whatever the answer."""
+        """Makes the lock a shared one. It counts as shared from now on, whatever the answer."""
         self.kind = Kind("shared")
         answer = await connection.call("downgrade", PATIENCE_S, key=self.key, lock_id=self.lock_id)
         self.client.examine(answer, "downgrade", self)
@@ -130,7 +136,7 @@ class Lock:
         return answer
 
     async def transfer(self, connection, to):
-        """Ends it, unless nobody of that name waits."""
+        """Hands the lock over, which ends it unless nobody of that name waits."""
         self.over = True
         answer = await connection.call("transfer", PATIENCE_S, key=self.key, lock_id=self.lock_id,
                                        to=to)
@@ -140,7 +146,8 @@ class Lock:
         return answer
 
     async def update(self, connection, by=None):
-        """by: None, "value" or "value_seq": over what is known to be there."""
+        """Writes another value. With `by`, which is "value" or "value_seq", the update is
+        conditional on the last one that the client knows."""
         value, over, seq = self.client.another_value(), self.value, self.seq
         by = None if by == "value_seq" and seq is None else by
         asked = ({"expect": over} if by == "value" else {"value_seq": seq}
@@ -159,7 +166,7 @@ class Lock:
 
 
 async def acquire_all(connection, locks, wait_ms):
-    """All of them or none, in one request."""
+    """Acquires all of the locks or none, in one request."""
     client, lease_ms = locks[0].client, locks[0].lease_ms
     named = [{"key": k.key, "lock_id": k.lock_id, **k.kind.asked()} for k in locks]
     answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, locks=named,
@@ -185,7 +192,7 @@ async def acquire_all(connection, locks, wait_ms):
 
 
 async def extend_all(connection, locks):
-    """One request for all; the history has an extension for each."""
+    """Extends all of the locks in one request. The history has an extension for each of them."""
     before = [k.until for k in locks]
     answer = await connection.call("extend", PATIENCE_S, deadline_kept=True, locks=[
         {"key": k.key, "lock_id": k.lock_id, "lease_ms": k.lease_ms, "token": k.token}

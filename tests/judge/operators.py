@@ -1,4 +1,4 @@
-"""Operators who change the set of nodes while it is under attack, and look whether all is well."""
+"""Operators who change the set of nodes while it is under attack, and check that all is well."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ CHANGE_S = 20.0
 
 
 class Operator(clients.Client):
-    """Asks nodes of chance, on their own machines, as one who may; what is refused is not asked for
-    again."""
+    """Asks random nodes, on their own machines, where an operator has all rights. A request that is
+    refused is not repeated."""
 
     async def ask(self, node, method, timeout=2.0, **params):
         connection = await rpc.connect_here(self.cluster.nodes[node].unix, node)
@@ -29,7 +29,8 @@ class Operator(clients.Client):
         return self.random.choice(running) if running else None
 
     async def look(self):
-        """The set as a node of chance sees it: (masters, replicas, outside), or None."""
+        """Returns the set of nodes as a random node sees it: (masters, replicas, outside), or
+        None."""
         answer = await self.ask(self.somebody(), "status") if self.somebody() else None
         if not answer or not answer.ok or not answer.data.get("masters"):
             return None
@@ -39,7 +40,7 @@ class Operator(clients.Client):
     # ---- changes ----
 
     def drawn(self, masters, replicas, outside):
-        """A change that is sensible here: (method, parameters), or None."""
+        """Draws a change that is sensible for this set: (method, parameters)."""
         named = ["%s=%s" % (n.name, n.address) for n in self.cluster.nodes.values()]
         possible = []
         if outside:
@@ -76,8 +77,8 @@ class Operator(clients.Client):
     # ---- all is well ----
 
     async def trouble(self):
-        """Why not all nodes vote or follow in one epoch, each linked with all masters; None: they
-        do."""
+        """Returns why not all nodes vote or follow in one epoch, each linked with all masters; None
+        if they do."""
         epochs = set()
         for node in self.cluster.nodes.values():
             answer = await self.ask(node.name, "status")
@@ -96,7 +97,7 @@ class Operator(clients.Client):
         return None if len(epochs) == 1 else "several epochs: %s" % sorted(epochs)
 
     async def all_well(self, seconds):
-        """Waits until all is well; what is wrong after so many seconds, or None."""
+        """Waits until all is well. Returns None, or what is still wrong after this many seconds."""
         end = rpc.now() + seconds * 1e9
         while True:
             trouble = await self.trouble()
@@ -105,12 +106,13 @@ class Operator(clients.Client):
             await asyncio.sleep(0.1)
 
     async def restore(self, seconds):
-        """The set of the beginning, with the spare nodes as replicas; why not, or None."""
+        """Restores the first set of nodes, with the spare nodes as replicas. Returns None, or why
+        that failed."""
         end, said = rpc.now() + seconds * 1e9, "nobody answered"
         wanted = [["%s=%s" % (n, self.cluster.nodes[n].address) for n in names]
                   for names in (self.cluster.masters, self.cluster.spares)]
         while rpc.now() < end:
-            for name in self.cluster.nodes:  # some may be outside
+            for name in self.cluster.nodes:  # Some of them may be outside.
                 answer = await self.ask(name, "cluster_set_nodes", CHANGE_S, masters=wanted[0],
                                         replicas=wanted[1])
                 self.write("change", answer, method="cluster_set_nodes", node=name)

@@ -1,5 +1,5 @@
-"""Clusters that are broken on purpose: the judge has to find each of them, by a violation that its
-checker sees."""
+"""Checks that the judge finds clusters which are broken on purpose: its checker must see a violation
+in each of them."""
 
 import copy
 import importlib.machinery
@@ -14,13 +14,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TRIES, SECONDS = 4, 20.0
 CRASH = "nodes that end by themselves"
 
-CLOCKS = [  # name, rates of nodes' clocks, rates of clients' clocks; what the judge has to say
+# The name, the rates of the nodes' clocks, the rates of the clients' clocks, and the violations of
+# which the judge must find one.
+CLOCKS = [
     ("two nodes whose clocks run twice as fast", {"a": 2.0, "b": 2.0}, {}, {"exclusion"}),
     ("four clients whose clocks run at half speed", {}, {n: 0.5 for n in range(1, 5)},
      {"exclusion"}),
 ]
-# Names of rows of tests/mutants, whose rule is taken out of every node; what the judge has to say,
-# one of it.
+# The name of a row of tests/mutants, whose rule is removed from every node, and the violations of
+# which the judge must find one.
 MUTANTS = [
     ("R1 dropped", {"exclusion"}),
     ("acceptances of fewer than q suffice for a commit", {"exclusion", "protocol"}),
@@ -45,7 +47,7 @@ def load_mutants():
 
 
 def broken_nodes(build, name, mutants=None):
-    """A pawld without this rule."""
+    """Builds a pawld without this rule, and returns its path."""
     mutants = mutants or load_mutants()
     program = "src/node/pawld"
     builder = mutants.Builder(build, [program])
@@ -55,7 +57,7 @@ def broken_nodes(build, name, mutants=None):
 
 
 def crashing_nodes(options, folder):
-    """A pawld that ends by itself some seconds after its start."""
+    """Makes a pawld that ends by itself some seconds after its start, and returns its path."""
     path = os.path.join(folder, "pawld")
     with open(path, "w") as script:
         script.write("#!/bin/sh\n(sleep 9; kill -ABRT $$) &\nexec %s/src/node/pawld \"$@\"\n"
@@ -65,7 +67,8 @@ def crashing_nodes(options, folder):
 
 
 def crash(options):
-    """What the judge says to nodes that end by themselves; None: nothing, or something else."""
+    """Returns what the judge says of nodes that end by themselves; None if it does not notice
+    them."""
     with tempfile.TemporaryDirectory(prefix="pawl-judge-") as folder:
         one = copy.copy(options)
         vars(one).update(pawld=crashing_nodes(options, folder), seconds=SECONDS)
@@ -74,7 +77,7 @@ def crash(options):
 
 
 def everything(options):
-    """How many were found, and how many not."""
+    """Returns how many broken clusters were found, and how many were not."""
     found, crashes = 0, options.only in CRASH
     if crashes:
         said = crash(options)
@@ -94,7 +97,8 @@ def everything(options):
 
 
 def attempts(options, broken, wanted):
-    """What the judge says to it, within a few runs; None: nothing of what is wanted."""
+    """Makes a few runs of a broken cluster. Returns what the judge finds; None if it finds none of
+    the wanted violations."""
     for attempt in range(TRIES):
         one = copy.copy(options)
         vars(one).update(broken, seed=options.seed + attempt, seconds=SECONDS, keep=options.keep)

@@ -1,8 +1,8 @@
-"""MessagePack-RPC as docs/client-protocol.md says, and nothing of Pawl's own code: bytes, messages,
-connections with true times.
+"""MessagePack-RPC as docs/client-protocol.md describes it, without any of Pawl's own code: bytes,
+messages, and connections with true times.
 
-A time is CLOCK_MONOTONIC in ns. What is sent is stamped before it leaves, what arrives after it has
-come, so that a belief that is counted by these stamps is never longer than the client's own.
+A time is CLOCK_MONOTONIC in ns. A request gets its time before it is sent, and an answer after it
+has arrived. So a belief by these times is never longer than the client's own.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ def now():
 # ---- bytes ----
 
 def packed_head(size, small, forms):
-    """The head of something with this size; forms: (most, tag, struct format)."""
+    """Packs the head of an object with this size. `forms` has rows of (largest size, tag, struct
+    format)."""
     if small and size <= small[0]:
         return bytes([small[1] | size])
     for most, tag, form in forms:
@@ -65,7 +66,7 @@ def pack(value):
 
 
 class Incomplete(Exception):
-    """The message has not come to its end."""
+    """The message is not whole yet."""
 
 
 NUMBERS = {0xca: ">f", 0xcb: ">d", 0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b",
@@ -75,7 +76,7 @@ SIZES = {0xc4: ">B", 0xc5: ">H", 0xc6: ">I", 0xd9: ">B", 0xda: ">H", 0xdb: ">I",
 
 
 def unpack(data, at):
-    """The value at this place, and the place behind it."""
+    """Returns the value at this place, and the place after it."""
     if at >= len(data):
         raise Incomplete
     tag = data[at]
@@ -91,7 +92,7 @@ def unpack(data, at):
             raise Incomplete
         number, at = struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
     elif tag >= 0xc0:
-        raise ValueError("no MessagePack: %#x" % tag)
+        raise ValueError("%#x is not a tag of MessagePack" % tag)
     if tag in NUMBERS:
         return number, at
     if tag < 0x90 or tag >= 0xde:
@@ -115,8 +116,8 @@ def unpack(data, at):
 # ---- connections ----
 
 class Answer:
-    """What became of one request: result is "ok", an error's code, or "unknown"; data the map that
-    came."""
+    """The outcome of one request. `result` is "ok", the code of an error, or "unknown"; `data` is
+    the map of the answer."""
 
     def __init__(self, invoke, returned, result, data):
         self.invoke, self.returned, self.result, self.data = invoke, returned, result, data
@@ -127,7 +128,7 @@ class Answer:
 
 
 class Connection(asyncio.Protocol):
-    """One connection to a node. on_event gets (time, event) for each thing that a watch tells."""
+    """One connection to a node. on_event gets (time, event) for each event of a watch."""
 
     def __init__(self, node, on_event=None):
         self.node, self.on_event = node, on_event
@@ -166,7 +167,7 @@ class Connection(asyncio.Protocol):
         kind, msgid, error, result = message
         invoke, future = self.waiting.pop(msgid, (0, None))
         if kind != 1 or future is None:
-            self.complaints.append("an answer to no request: %r" % (message,))
+            self.complaints.append("an answer came without a request: %r" % (message,))
         elif not future.done():
             code = "ok" if error is None else error.get("code", "an error without a code")
             future.set_result(Answer(invoke, stamp, code, result if error is None else error))
@@ -175,7 +176,7 @@ class Connection(asyncio.Protocol):
         return self.broken.done() or self.transport is None or self.transport.is_closing()
 
     def send(self, method, params):
-        """Sends the request at once; a future of its answer."""
+        """Sends the request at once, and returns a future of its answer."""
         self.msgid = (self.msgid + 1) % 2**32
         future = asyncio.get_running_loop().create_future()
         data = pack([0, self.msgid, method, [{k: v for k, v in params.items() if v is not None}]])
@@ -188,7 +189,7 @@ class Connection(asyncio.Protocol):
         return future
 
     async def call(self, method, timeout, **params):
-        """The answer; "unknown" when none came in time, or the connection broke."""
+        """Returns the answer. It is "unknown" if none came in time, or if the connection broke."""
         future = self.send(method, params)
         invoke = now()
         try:
@@ -200,8 +201,8 @@ class Connection(asyncio.Protocol):
             return future.result() if future.done() else Answer(invoke, None, "unknown", {})
 
     def close(self):
-        """In order, from this side; returns when, in ns. What was under way has no answer any
-        more."""
+        """Closes the connection from this side, and returns the time in ns. Requests that are under
+        way get no answer any more."""
         at = now()
         if self.transport:
             self.transport.close()
@@ -209,7 +210,7 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(net, host, node, on_event=None):
-    """A connection from this host of the network to that node, or None."""
+    """Connects from this host of the network to that node. Returns the connection, or None."""
     with net.inside(host):
         sock = socket.socket()
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -217,7 +218,8 @@ async def connect(net, host, node, on_event=None):
 
 
 async def connect_here(path, node):
-    """The same on the node's own machine, by its Unix socket."""
+    """Connects on the node's own machine, through its Unix socket. Returns the connection, or
+    None."""
     return await reach(socket.socket(socket.AF_UNIX), path, Connection(node))
 
 

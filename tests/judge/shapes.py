@@ -1,5 +1,5 @@
-"""Whether an answer looks as docs/client-protocol.md says: its fields, their kinds, and what they
-say together."""
+"""Checks that an answer looks as docs/client-protocol.md says: its fields, their types, and whether
+they agree with each other."""
 
 CODES = {"held", "no_quorum", "mismatch", "unsettled", "too_long", "bad_request", "too_large",
          "full", "timeout", "lost", "unsure", "not_found",
@@ -26,8 +26,8 @@ def is_a(value, kind):
 
 
 def permits_of(kind, got):
-    """A semaphore's answer names as many different numbers as were asked for, all of them below
-    of."""
+    """The answer for a semaphore must have as many different permit numbers as were asked for, all
+    below `of`. Returns what is wrong, or None."""
     slots = got.get("slots")
     if kind.mode != "permits":
         return None
@@ -38,7 +38,7 @@ def permits_of(kind, got):
 
 
 def fault(answer, method, lock, lease_ms):
-    """What is wrong with an answer, in words; None: nothing."""
+    """Returns what is wrong with an answer, in words, or None."""
     if answer.result == "unknown":
         return None
     if not answer.ok:
@@ -50,7 +50,9 @@ def fault(answer, method, lock, lease_ms):
         if not is_a(answer.data.get(name), kind):
             return "%s is answered with %s = %r" % (method, name, answer.data.get(name))
     if answer.data.get("valid_ms", 0) > lease_ms + answer.data.get("waited_ms", 0):
-        return "valid for %d ms of a lease of %d" % (answer.data["valid_ms"], lease_ms)
+        return "%s is answered with valid_ms %d for a lease of %d ms" % (
+            method, answer.data["valid_ms"], lease_ms)
     if "acks" in FIELDS.get(method, ()) and answer.data["acks"] < answer.data["quorum"]:
-        return "held by %d of %d" % (answer.data["acks"], answer.data["quorum"])
+        return "%s is answered with %d acks for a quorum of %d" % (method, answer.data["acks"],
+                                                                   answer.data["quorum"])
     return permits_of(lock.kind, answer.data) if method == "acquire" else None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_checker.py: the checker finds what is wrong in a history, and nothing where all is right.
-And the codec of tests/judge is MessagePack's."""
+"""test_checker.py: tests that the checker finds what is wrong in a history, and nothing if all is
+right; and that the codec of tests/judge is MessagePack."""
 
 import json
 import os
@@ -21,7 +21,7 @@ MS = 1000000
 
 
 class Story:
-    """A history written by hand; times are ms."""
+    """A history that is written by hand, with times in ms."""
 
     def __init__(self):
         self.lines = []
@@ -79,25 +79,25 @@ class Exclusion(Checker):
     def test_two_at_once_are_found(self):
         self.bad("exclusion", Story().acquire(0, 5, "x", 1).acquire(50, 60, "y", 2, 2))
 
-    def test_other_keys_are_others(self):
+    def test_locks_of_other_keys_do_not_exclude_each_other(self):
         self.good(Story().acquire(0, 5, "x", 1).acquire(50, 60, "y", 2, 2, key="l"))
 
-    def test_an_answer_that_was_not_believed_is_none(self):
+    def test_an_answer_that_was_not_believed_does_not_count(self):
         self.good(Story().acquire(0, 5, "x", 1).acquire(50, 60, "y", 2, 2, believed=False))
 
-    def test_a_release_ends_it_when_it_is_asked_for(self):
+    def test_a_belief_ends_when_its_release_is_requested(self):
         self.good(Story().acquire(0, 5, "x", 1).asked("release", 20, 40, "x",
                                                       released=True).acquire(10, 21, "y", 2, 2))
         self.bad("exclusion", Story().acquire(0, 5, "x",
                                               1).asked("release", 20, 40, "x",
                                                        released=True).acquire(10, 19, "y", 2, 2))
 
-    def test_an_extension_prolongs_it(self):
+    def test_an_extension_prolongs_a_belief(self):
         self.bad("exclusion", Story().acquire(0, 5, "x",
                                               1).asked("extend", 50, 60, "x",
                                                        token=1).acquire(90, 120, "y", 2, 2))
 
-    def test_one_that_came_too_late_does_not(self):
+    def test_an_extension_that_came_too_late_prolongs_nothing(self):
         story = Story().acquire(0, 5, "x", 1).asked("extend", 90, 110, "x", token=1, believed=False)
         self.good(story.acquire(90, 120, "y", 2, 2))
 
@@ -105,15 +105,15 @@ class Exclusion(Checker):
         self.bad("exclusion", Story().acquire(0, 5, "x", 1,
                                               rate=0.5).acquire(50, 150, "y", 2, 2, valid_ms=300))
 
-    def test_who_forgot_it_believes_no_more(self):
+    def test_a_client_that_forgot_its_lock_believes_no_more(self):
         self.good(Story().acquire(0, 5, "x", 1).moment("forget", 20, key="k",
                                                        lock_id="x").acquire(10, 21, "y", 2, 2))
 
-    def test_a_closed_connection_ends_what_is_bound_to_it(self):
+    def test_a_closed_connection_ends_the_locks_that_are_bound_to_it(self):
         story = Story().acquire(0, 5, "x", 1, binding=1).moment("close", 20, connection=1)
         self.good(story.acquire(10, 21, "y", 2, 2))
 
-    def test_but_not_what_is_bound_to_a_later_one_or_none(self):
+    def test_a_closed_connection_does_not_end_locks_with_a_later_binding_or_none(self):
         bound = Story().acquire(0, 5, "x", 1, binding=1).asked("extend", 10, 15, "x", token=1,
                                                                binding=2)
         self.bad("exclusion", bound.moment("close", 20, connection=1).acquire(12, 30, "y", 2, 2))
@@ -153,7 +153,7 @@ class Exclusion(Checker):
         self.bad("exclusion", pair([0, 1], [1]))
         self.bad("exclusion", pair([0], [1], of=4))
 
-    def test_a_transfer_that_is_refused_gives_it_back(self):
+    def test_after_a_refused_transfer_the_belief_goes_on(self):
         def story(result):
             return Story().acquire(0, 5, "x", 1).asked("transfer", 20, 30, "x",
                                                        result=result).acquire(20, 40, "y", 2, 2)
@@ -168,31 +168,31 @@ class Exclusion(Checker):
 
 
 class Tokens(Checker):
-    def test_they_grow_in_the_order_of_answers(self):
+    def test_tokens_grow_in_the_order_of_answers(self):
         self.bad("tokens", Story().acquire(0, 5, "x", 2,
                                            believed=False).acquire(10, 15, "y", 1, 2,
                                                                    believed=False))
         self.good(Story().acquire(0, 12, "x", 2,
                                   believed=False).acquire(10, 15, "y", 1, 2, believed=False))
 
-    def test_and_in_that_of_beliefs(self):
+    def test_tokens_grow_in_the_order_of_beliefs(self):
         self.bad("tokens", Story().acquire(0, 5, "x", 2).acquire(4, 115, "y", 1, 2, valid_ms=300))
 
-    def test_also_when_a_lock_is_asked_for_again(self):
+    def test_tokens_grow_even_if_a_lock_is_asked_for_again(self):
         again = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2,
                                                       2).asked("release", 130, 135, "y", 2,
                                                                released=True)
         self.bad("tokens", again.acquire(140, 150, "x", 1))
 
-    def test_no_token_is_of_two(self):
+    def test_no_two_locks_have_the_same_token(self):
         self.bad("tokens", Story().acquire(0, 5, "x", 1,
                                            believed=False).acquire(0, 6, "y", 1, 2, believed=False))
 
-    def test_those_who_hold_together_have_no_order(self):
+    def test_tokens_of_locks_that_are_held_together_have_no_order(self):
         self.good(Story().acquire(0, 5, "x", 2,
                                   mode="shared").acquire(10, 15, "y", 1, 2, mode="shared"))
 
-    def test_one_that_was_shared_meanwhile_had_readers_beside_it(self):
+    def test_a_lock_that_was_shared_meanwhile_may_have_had_other_readers(self):
         story = Story().acquire(0, 5, "x", 1).asked("downgrade", 10, 12,
                                                     "x").acquire(9, 15, "y", 2, 2, mode="shared")
         self.good(story.asked("extend", 20, 25, "x", token=1))
@@ -217,7 +217,7 @@ class Delay(Checker):
         self.bad("lock delay", story().acquire(10, 140, "y", 2, 2, valid_ms=300))
         self.good(story().acquire(10, 150, "y", 2, 2, valid_ms=300))
 
-    def test_a_release_opens_it(self):
+    def test_a_release_ends_the_lock_delay(self):
         story = Story().acquire(0, 5, "x", 1,
                                 lock_delay_ms=50).asked("release", 20, 30, "x", released=True)
         self.good(story.acquire(10, 40, "y", 2, 2))
@@ -227,23 +227,23 @@ class Honesty(Checker):
     def long(self):
         return Story().acquire(0, 5, "x", 1, valid_ms=1000)
 
-    def test_what_is_held_is_not_lost(self):
+    def test_a_held_lock_must_not_be_answered_as_lost(self):
         self.bad("forgotten", self.long().asked("extend", 10, 20, "x", result="lost"))
         self.good(self.long().asked("extend", 990, 995, "x", result="lost"))
 
-    def test_after_its_end_it_is(self):
+    def test_a_released_lock_may_be_answered_as_lost(self):
         self.good(self.long().asked("release", 10, 12, "x",
                                     released=True).asked("extend", 15, 20, "x", result="lost"))
 
-    def test_a_release_that_was_not_held(self):
+    def test_a_release_of_a_held_lock_must_not_say_that_it_was_not_held(self):
         self.bad("forgotten", self.long().asked("release", 10, 20, "x", released=False))
 
-    def test_a_read_that_says_free(self):
+    def test_a_read_must_not_say_that_a_held_key_is_free(self):
         read = {"key": "k", "result": "ok", "consistency": "quorum", "held": False}
         self.bad("quorum read", self.long().add("get", 10, 20, 2, **read))
         self.good(self.long().asked("extend", 6, 15, "x", token=1).add("get", 10, 20, 2, **read))
 
-    def test_a_read_that_shows_what_was_released(self):
+    def test_a_read_must_not_show_a_released_lock(self):
         read = {"key": "k", "result": "ok", "consistency": "quorum", "held": True, "holders": ["x"]}
         self.bad("quorum read", self.long().asked("release", 10, 12, "x",
                                                   released=True).add("get", 20, 30, 2, **read))
@@ -257,7 +257,7 @@ class Honesty(Checker):
         self.bad("calm", story("calm"))
         self.good(story("end of calm"))
 
-    def test_what_must_be_answered_soon(self):
+    def test_in_calm_some_answers_must_come_soon(self):
         def story(returned):
             return Story().moment("phase", 0, what="calm").acquire(10, returned, "x", 1,
                                                                    must=["ok"], within_ms=50)
@@ -272,11 +272,11 @@ class Waiting(Checker):
         story.add("waiters", 20, 25, 3, key="k", result="ok", queue=["x"])
         return story.acquire(30, 520, "y", other, 2, wait_ms=1000, believed=False, **fields)
 
-    def test_who_is_in_the_queue_is_first(self):
+    def test_a_waiter_in_the_queue_is_served_before_later_ones(self):
         self.good(self.story(1, 2))
         self.bad("order of waiting", self.story(2, 1))
 
-    def test_unless_the_other_is_more_important(self):
+    def test_a_later_waiter_with_a_higher_priority_may_be_first(self):
         self.good(self.story(2, 1, priority=3))
 
 
@@ -284,26 +284,26 @@ class Values(Checker):
     def held(self):
         return Story().acquire(0, 5, "x", 1, valid_ms=1000, value="a")
 
-    def test_an_increment_that_is_lost(self):
+    def test_a_lost_update_is_found(self):
         story = self.held().asked("update", 10, 20, "x", value="b", expect="a", by="value")
         self.bad("values", story.asked("update", 12, 22, "x", value="c", expect="a", by="value"))
 
-    def test_one_is_refused(self):
+    def test_one_of_two_conditional_updates_may_be_refused(self):
         story = self.held().asked("update", 10, 20, "x", value="b", expect="a", by="value")
         self.good(story.asked("update", 12, 22, "x", result="mismatch", value="c", expect="a",
                               by="value", shown="b"))
 
-    def test_what_is_not_sure_may_come_late(self):
+    def test_an_unsure_update_may_take_effect_late(self):
         story = self.held().asked("update", 10, 20, "x", result="unsure",
                                   value="b").asked("update", 30, 40, "x", value="c")
         self.good(story.asked("update", 50, 60, "x", value="d", expect="b", by="value"))
 
-    def test_to_ask_again_changes_no_value(self):
+    def test_a_repeated_acquire_changes_no_value(self):
         story = self.held().asked("update", 10, 20, "x",
                                   value="b").acquire(30, 40, "x", 1, valid_ms=1000, value="a")
         self.bad("values", story.asked("update", 50, 60, "x", value="c", expect="a", by="value"))
 
-    def test_a_read_of_what_was_overwritten(self):
+    def test_a_read_must_not_show_a_value_that_was_overwritten(self):
         read = {"key": "k", "lock_id": "x", "result": "ok", "consistency": "quorum", "held": True}
         story = self.held().asked("update", 10, 20, "x", value="b")
         self.bad("values", story.add("get", 30, 40, 2, shown="a", **read))
@@ -317,13 +317,13 @@ class Watches(Checker):
                                                                released=True)
         return story.acquire(30, 35, "y", 2, 2)
 
-    def test_what_came_and_went_is_told(self):
+    def test_a_watch_must_tell_a_lock_that_came_and_went(self):
         told = self.two().event(15, "acquired", "x", 1).event(25, "released", "x",
                                                               1).event(35, "acquired", "y", 2)
         self.good(told)
         self.bad("watches", self.two().event(35, "acquired", "y", 2))
 
-    def test_or_a_gap_is_told_soon(self):
+    def test_a_watch_may_soon_tell_an_overflow_instead(self):
         self.good(self.two().event(34, "overflow").event(35, "acquired", "y", 2))
         self.good(self.two().event(34, "overflow", key="k").event(35, "acquired", "y", 2))
         self.bad("watches", self.two().event(34, "overflow",
@@ -338,7 +338,7 @@ class Watches(Checker):
         calm.moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")
         self.bad("watches", calm.event(300, "overflow"))
 
-    def test_who_watches_anew_before_a_gap_can_be_told_hears_of_it_there(self):
+    def test_a_new_watch_may_tell_the_overflow_of_the_one_before(self):
         anew = self.two().event(35, "acquired", "y", 2).add("watch", 36, 37, 9, chain=2,
                                                             result="ok", node="a")
         anew.moment("event", 38, 9, chain=2, type="overflow")
@@ -347,16 +347,16 @@ class Watches(Checker):
         late.moment("phase", 40, what="calm").moment("phase", 50, what="end of calm")
         self.bad("watches", late.add("watch", 56, 57, 9, chain=2, result="ok", node="a"))
 
-    def test_in_the_end_all_is_told(self):
+    def test_all_events_must_be_told_in_the_end(self):
         self.good(self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1))
         self.bad("watches", self.two().event(15, "acquired", "x",
                                              1).event(25, "released", "x",
                                                       1).moment("watched", 500, 9, chain=1))
 
-    def test_the_end_of_one_is_told_before_the_next(self):
+    def test_the_end_of_a_lock_must_be_told_before_the_next_lock(self):
         self.bad("watches", self.two().event(15, "acquired", "x", 1).event(35, "acquired", "y", 2))
 
-    def test_tokens_grow_in_what_is_told(self):
+    def test_tokens_of_events_grow(self):
         told = Story().watch(0).event(10, "acquired", "y",
                                       2).event(11, "released", "y", 2).event(12, "acquired", "x", 1)
         self.bad("watches", told)
@@ -368,14 +368,14 @@ class Codec(unittest.TestCase):
               b"", b"v" * 300, [1, [2, ["x"]]], {"a": {"b": [None]}}, ["n"] * 70000,
               {str(i): i for i in range(20)}]
 
-    def test_what_is_packed_is_what_another_one_reads(self):
+    def test_another_codec_reads_what_is_packed(self):
         for value in self.VALUES:
             packed = rpc.pack(value)
             self.assertEqual(pawltest.Unpacker(packed).value(), value)
             self.assertEqual(rpc.unpack(packed, 0), (value, len(packed)))
             self.assertEqual(rpc.unpack(pawltest.pack(value), 0)[0], value)
 
-    def test_half_a_message_is_none(self):
+    def test_half_a_message_is_incomplete(self):
         packed = rpc.pack([0, 1, "acquire", [{"key": b"k" * 100, "lease_ms": 70000}]])
         for size in range(len(packed)):
             with self.assertRaises(rpc.Incomplete):
@@ -383,7 +383,7 @@ class Codec(unittest.TestCase):
 
 
 class Shapes(unittest.TestCase):
-    def test_an_error_that_is_none_of_the_protocol(self):
+    def test_an_error_that_the_protocol_does_not_have_is_a_fault(self):
         def fault(code):
             return shapes.fault(rpc.Answer(0, 1, code, {"message": b"why"}), "acquire", None, 0)
         self.assertIsNone(fault("held"))

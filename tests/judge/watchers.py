@@ -1,5 +1,5 @@
-"""Those who watch: one at each node, of all keys. A watch that is resumed at the same node goes on
-where it was."""
+"""The watchers: one at each node, which watches all keys. A watch that is resumed at the same node
+goes on where it was."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ TOLD = ("key", "owner", "token", "mode", "lock_id", "of")
 
 
 class Watcher(clients.Client):
-    """A chain is what was watched without a break: it ends where the watch begins anew instead of
-    going on from a position."""
+    """A client that watches all keys at one node. A chain is a watch without a break: it ends when
+    the watcher begins a new watch instead of going on from a position."""
 
     def __init__(self, cluster, history, number, seed, node):
         super().__init__(cluster, history, number, seed)
@@ -33,7 +33,7 @@ class Watcher(clients.Client):
                             permits=event.get("slots"), **told)
 
     async def begin(self):
-        """One connection's watch; whether it could be begun."""
+        """Begins to watch over a new connection. Returns whether that succeeded."""
         self.watch, self.early = None, []
         if self.current:
             self.current.close()
@@ -58,8 +58,8 @@ class Watcher(clients.Client):
         return True
 
     async def stay(self, stop, seconds):
-        """As long as the connection lives, it is not over, and no chance has ended it. A node that
-        does not answer is left."""
+        """Watches for this many seconds, until the run stops, or until the connection ends. A node
+        that does not answer is left."""
         end = rpc.now() + seconds * 1e9
         while not stop.is_set() and rpc.now() < end and not self.current.closed():
             answer = await self.current.call("ping", SILENCE_S)
@@ -73,7 +73,7 @@ class Watcher(clients.Client):
                 await asyncio.sleep(0.1)
                 continue
             await self.stay(stop, self.random.choice([3, 30, 600]))
-            if stop.is_set():  # all that was told has come: everything is calm
+            if stop.is_set():  # All is calm, so all events have arrived.
                 self.history.moment("watched", rpc.now(), process=self.number, chain=self.chain,
                                     node=self.node)
         if self.current:
