@@ -1,6 +1,6 @@
-/* config.h: a configuration of the cluster: who its nodes are, and the timing constants that belong
- * to it (section 1). A configuration is permanent. It has a canonical encoding, and is named by its
- * epoch and the hash of that encoding. */
+/* config.h: a configuration of the cluster, which is the set of its nodes and the timing constants
+ * that belong to it (section 1). A configuration is permanent. It has a canonical encoding, and is
+ * named by its epoch and the hash of that encoding. */
 #ifndef PAWL_CLUSTER_CONFIG_H
 #define PAWL_CLUSTER_CONFIG_H
 
@@ -34,7 +34,7 @@ struct config {
 	uint32_t node_count;
 	struct config_node nodes[CONFIG_NODES_MAX];
 
-	/* The masters of epoch - 1, whom the handover asks (section 6). */
+	/* The masters of epoch - 1, which the handover asks (section 6). */
 	uint32_t previous_master_count;
 	struct config_node previous_masters[MASTERS_MAX];
 };
@@ -43,7 +43,7 @@ struct config {
 uint32_t config_masters(const struct config *c);
 /* Returns q = n/2 + 1, the size of a quorum. */
 uint32_t config_quorum(const struct config *c);
-/* Returns n - q + 1. Every quorum contains at least one of any so many masters. */
+/* Returns n - q + 1. Every quorum contains at least one master of any set of this size. */
 uint32_t config_sources(uint32_t masters);
 /* Tells whether both configurations have the same masters by identity, whatever their order, names
  * and addresses. */

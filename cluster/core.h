@@ -386,8 +386,9 @@ enum core_watch_event_kind {
 	WATCH_EVENT_EXPIRED,
 	/* The lock was taken away: it was broken, or its node or client is gone. */
 	WATCH_EVENT_LOST,
-	/* Somebody asks the holder to let go of the lock. `owner` is who asks, `value` in whose
-	 * favour (it may be empty), and terms.priority says how urgently. */
+	/* Somebody asks the holder to let go of the lock. `owner` is the owner that asks, `value`
+	 * the owner in whose favour it asks (it may be empty), and terms.priority says how
+	 * urgently. */
 	WATCH_EVENT_ASKED,
 	/* Events may have been missed here, of `key`; or, without a key, of any key, because the
 	 * table was replaced or a master could not be heard. */
@@ -402,15 +403,16 @@ struct core_watch_event {
 	struct terms terms;
 };
 
-/* Makes the effects of one core, or returns NULL for want of memory. Its contents live until
+/* Makes the effects of one core, or returns NULL if there is no memory. Its contents live until
  * core_out_clear, at most until the next turn of the loop. The caller frees it with
  * core_out_free. */
 struct core_out *core_out_new(struct core *core);
 void core_out_free(struct core_out *out);
 
-/* Fills in a frame, at most about FRAME_BYTES_MAX long, of what may leave for the peer now; returns
- * false if nothing may. The driver calls core_out_sent afterwards, and then core_out_frame again
- * until it returns false. The core itself drops the frames of a peer that has no link. */
+/* Fills in a frame, at most about FRAME_BYTES_MAX long, with what may leave for the peer now.
+ * Returns false if nothing may leave. The driver calls core_out_sent afterwards, and then
+ * core_out_frame again until it returns false. The core itself drops the frames of a peer that has
+ * no link. */
 bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame);
 void core_out_sent(struct core_out *out, uint32_t peer);
 /* Returns the next reply that may leave now, or NULL. It is valid until core_out_clear. */
@@ -441,10 +443,10 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
  * the loop. */
 void core_out_clear(struct core_out *out);
 
-/* Returns true once after the table of peers has changed, which says who is at which index and
- * where to reach it. The driver asks after every step, before it does anything else with an index.
- * A link belongs to the name of the node and goes with it to its new index. Links of names that are
- * not in the table any more are dropped, and nobody is told of their end. */
+/* Returns true once after the table of peers has changed. The table says which node is at which
+ * index, and where to reach it. The driver asks after every step, before it does anything else with
+ * an index. A link belongs to the name of the node and goes with it to its new index. Links of
+ * names that are not in the table any more are dropped, and nobody is told of their end. */
 bool core_out_peers_changed(struct core_out *out);
 
 /* ---- looking in ---- */

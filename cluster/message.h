@@ -293,12 +293,12 @@ enum message_flag {
 	FLAG_COUNTS = 128,
 	/* PLEDGE: the sender has written this epoch 1. */
 	FLAG_BORN = 256,
-	/* SNAPSHOT_RELEASED: the lock_id was released. BINDING: the lock is bound no more. */
+	/* SNAPSHOT_RELEASED: the lock_id was released. BINDING: the lock is no longer bound. */
 	FLAG_RELEASED = 512,
 	/* SNAPSHOT: the asker takes over for that epoch; else it rejoins it. */
 	FLAG_HANDOVER = 1024,
-	/* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and has kept
-	 * its memory since. */
+	/* SNAPSHOT_END: the source voted in the previous epoch when it adopted this one, and has
+	 * kept its memory since. */
 	FLAG_REMEMBERS = 2048,
 	/* SNAPSHOT_END: the source had voted before, and has forgotten (section 6). The clock is
 	 * its clock reservation, and the lease is the longest that it may have accepted. */
@@ -316,7 +316,7 @@ enum message_flag {
 	 * no better one. */
 	FLAG_ACCEPT_ISOLATED = 131072,
 	/* READ: the report is to have promises and parked requests, too. READ_ANSWER: this part is
-	 * no held record, and one of the next two flags says what it is. */
+	 * not a held record; one of the next two flags says what it is. */
 	FLAG_EXPLAIN = 262144,
 	/* READ_ANSWER: the part is a promise. */
 	FLAG_PROMISE = 524288,
@@ -420,8 +420,8 @@ struct message {
  * have voted in it (section 6). */
 #define FRAME_VOTING 1u
 #define FRAME_COMPLETE 2u
-/* What goes to one peer at once. Every frame says who speaks, under which configuration, and how
- * far its clock is. */
+/* The messages that go to one peer at once. Every frame says which node sends it, under which
+ * configuration, and what its clock is. */
 struct frame {
 	/* The epoch and hash of the sender's configuration; 0 before birth. */
 	uint64_t epoch, config_hash;

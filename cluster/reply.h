@@ -1,4 +1,4 @@
-/* reply.h: what a client may ask a core for, and what it is told. Part of core.h. */
+/* reply.h: the operations that a client may ask a core for, and the answers. Part of core.h. */
 #ifndef PAWL_CLUSTER_REPLY_H
 #define PAWL_CLUSTER_REPLY_H
 
@@ -22,8 +22,8 @@ enum core_op {
 	 * PAWL_ELOST, or when the lock is released here. CORE_CLIENT_GONE ends the binding and not
 	 * the lock. */
 	CORE_BINDING,
-	/* Changes the configuration (section 6). It is for administrators only, which the driver
-	 * sees to. */
+	/* Changes the configuration (section 6). It is for administrators only; the driver checks
+	 * that. */
 	CORE_CHANGE,
 	/* key, lock_id: makes the holder's exclusive lock a shared one (section 10). */
 	CORE_DOWNGRADE,
@@ -181,8 +181,8 @@ struct core_reply {
 	/* LIST: the entries come in several replies, and this is not the last one. An error takes
 	 * the place of all of them. */
 	bool goes_on;
-	/* The work for it that nobody has paid for yet (of a list: since the reply before), as a
-	 * number of simple requests that would have cost as much. */
+	/* The work for the operation that nobody has paid for yet (for a list: the work since the
+	 * previous reply), as the number of simple requests that would cost as much. */
 	uint32_t cost;
 	/* PAWL_ENOQUORUM: a bit set of peers (core_peer) that were silent. */
 	uint64_t silent;

@@ -76,10 +76,10 @@ struct ticket {
 };
 
 /* ---- what a lock excludes (section 10) ---- */
-/* One semaphore has at most so many permits. */
+/* The most permits that one semaphore may have. */
 #define PERMITS_MAX 128
-/* A label, what a holder says about itself, has at most so many bytes. The protocol does not read
- * it. */
+/* The longest label in bytes. A label is what a holder says about itself; the protocol does not
+ * read it. */
 #define LABEL_MAX 256
 /* Values of terms.of. A value between them is the number of permits of a semaphore. */
 enum { SHARE_EXCLUSIVE = 0, SHARE_SHARED = UINT16_MAX };
@@ -183,13 +183,13 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 
 /* ---- bounds that are part of the protocol (section 9) ---- */
 #define MASTERS_MAX 9
-/* A node may have links with so many nodes (see core_peer_count). The number is smaller where whole
- * clusters are copied by the million (tests/model). */
+/* The most nodes with which a node may have links (see core_peer_count). tests/model, which copies
+ * whole clusters by the million, sets a smaller number. */
 #ifndef NODES_MAX
 #define NODES_MAX 64
 #endif
-/* One configuration has at most so many nodes. The other links are for masters of the epoch before,
- * and for nodes that are not members yet. */
+/* The most nodes that one configuration may have. The other links are for masters of the previous
+ * epoch, and for nodes that are not members yet. */
 #define CONFIG_NODES_MAX (NODES_MAX > 32 ? NODES_MAX - 16 : NODES_MAX)
 /* The longest name of a node, and the longest address, in bytes without the 0 at the end. */
 #define NODE_NAME_MAX 63
@@ -203,21 +203,21 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 #define VALUE_MAX_HARD (1 << 20)
 /* The greatest token, and the greatest clock. */
 #define TOKEN_MAX ((uint64_t)1 << 62)
-/* Others may raise the clock of a node by so much at once. It is as many tokens as there are
+/* The most by which others may raise the clock of a node at once: as many tokens as there are
  * nanoseconds in about four seconds. */
 #define CLOCK_JUMP_MAX ((uint64_t)1 << 32)
 /* The time in nanoseconds between two rejoins of a node that found its clock behind. It is so long
  * that the margins which these rejoins add to the clock come to less than one token for each
  * nanosecond. */
 #define BEHIND_AGAIN (8 * (span_ns)CLOCK_JUMP_MAX)
-/* A forced start raises the clock by so much. */
+/* The number by which a forced start raises the clock. */
 #define CLOCK_FORCE_JUMP ((uint64_t)1 << 40)
 /* The upper half of an epoch counts the forced starts of the cluster, and may be at most this: the
- * clocks below TOKEN_MAX are enough for so many starts (force.c). */
+ * clocks below TOKEN_MAX are enough for this number of starts (force.c). */
 #define EPOCH_STARTS_MAX (1u << 20)
-/* The clock reservation on the disk is raised by so many tokens at a time. */
+/* The number of tokens by which the clock reservation on the disk is raised at a time. */
 #define CEILING_BLOCK ((uint64_t)1 << 20)
-/* A frame between peers has at most so many bytes. What is longer is cut into several frames. */
+/* The longest frame between peers in bytes. What is longer is cut into several frames. */
 #define FRAME_BYTES_MAX (4u << 20)
 #define LEASE_MIN_DEFAULT (100 * SPAN_MS)
 #define REPLICATION_INTERVAL_DEFAULT (5 * SPAN_MS)

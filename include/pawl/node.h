@@ -126,8 +126,7 @@ struct pawl_node_options {
 	uint32_t request_timeout_ms;
 	/* How long a promise lasts, in ms; the default is 2000. */
 	uint32_t promise_timeout_ms;
-	/* How far the rates of clocks may be off, in millionths; the default is 10000, which is 1
-	 * %. */
+	/* How far the rates of clocks may be off, in millionths; the default is 10000 (1 %). */
 	uint32_t clock_drift_ppm;
 
 	/* How often a master sends its log to replicas, in ms; the default is 5. */
@@ -174,10 +173,11 @@ int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **ou
  * those of pawl_node_new, and PAWL_ETLS; after an error the node can only be freed. */
 int pawl_node_start(struct pawl_node *node, char why[PAWL_NODE_WHY]);
 
-/* Reads the files for TLS and the withdrawn certificates again. New connections use the new
- * certificates and key; connections whose certificate is withdrawn are closed. Returns 0. After an
- * error everything is as it was, and `why` has a sentence: PAWL_ETLS, PAWL_ENOMEM or PAWL_EINVAL
- * (the node was not started). */
+/* Reads the files for TLS, the withdrawn certificates and the access rules again. New connections
+ * use the new certificates and key; connections whose certificate is withdrawn are closed; the new
+ * rules apply from the next request on. Returns 0. After an error everything is as it was, and
+ * `why` has a sentence: PAWL_ETLS, PAWL_ENOMEM, PAWL_EIO (the access rules cannot be read) or
+ * PAWL_EINVAL (they have a mistake, or the node was not started). */
 int pawl_node_reload(struct pawl_node *node, char why[PAWL_NODE_WHY]);
 
 /* The node is drained: `error` is 0, or PAWL_EIO if its next start recovers as after a crash. */

@@ -204,7 +204,6 @@ static void of_groups_that_are_not_known_only_denies_count(void **state) {
 	rights_free(r);
 }
 
-/* Each method needs one right, and this is the list that docs/security.md has. */
 static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid,
 	enum share_kind kind) {
 	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid,
@@ -236,6 +235,7 @@ static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(voi
 	rights_free(r);
 }
 
+/* Each method needs one right, and this is the list that docs/security.md has. */
 static void every_method_needs_one_right(void **state) {
 	(void)state;
 	static const struct {
