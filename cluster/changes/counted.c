@@ -4,11 +4,11 @@
  * For a coordinator that is gone, the masters say their counts to each other. */
 #include "changes.h"
 
-/* Counts are said every so many beats. A beat is request_timeout / 4. */
+/* A master tells its counts once in this number of beats. A beat is request_timeout / 4. */
 #define BEATS_SAY 4u
-/* The count of the start before is said so many times. By then everything that was under way from a
+/* How often the count of the previous start is told. By then everything that was under way from a
  * node that has died has arrived. */
-#define SAYS_OF_BEFORE 4u
+#define PREVIOUS_TELLS 4u
 
 /* Somebody who reads anew now does not find what is still under way. So missed events are told once
  * more when the round of that is over. */
@@ -79,8 +79,8 @@ static void started_anew(struct core *core, uint32_t peer) {
 	}
 }
 
-/* Every quorum contains this master or one of n - q others. Once so many of them that have not
- * started anew have had the time to say what came to them, nothing has been forgotten. */
+/* Every quorum contains this master or one of n - q others. Once n - q others that have
+ * not started anew have had the time to say what came to them, nothing has been forgotten. */
 static void ask_who_remembers(struct core *core) {
 	uint32_t remember = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -88,7 +88,7 @@ static void ask_who_remembers(struct core *core) {
 	}
 	core->changes.says_heard = remember >= core->masters - core->quorum
 		? core->changes.says_heard + 1 : 0;
-	if (core->changes.says_heard > SAYS_OF_BEFORE) {
+	if (core->changes.says_heard > PREVIOUS_TELLS) {
 		core->changes.says_heard = 0;
 		all_remember(core);
 	}
@@ -98,7 +98,7 @@ static void ask_who_remembers(struct core *core) {
 static void say_of_before_again(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
-		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
+		p->previous_tells = p->counted_before.boot ? PREVIOUS_TELLS : 0;
 	}
 }
 
@@ -119,7 +119,7 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 	if (p->counted.boot != boot) {
 		p->counted_before = p->counted.commits || !p->counted_before.boot
 			? p->counted : p->counted_before;
-		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
+		p->previous_tells = p->counted_before.boot ? PREVIOUS_TELLS : 0;
 		p->counted = (struct counted){ boot, 0 };
 		p->writes_come = 0;
 		started_anew(core, peer);
@@ -187,8 +187,8 @@ void counted_beat(struct core *core) {
 		if (!p->up && p->counted.boot) {
 			say_to_masters(core, p->link_id, &p->counted);
 		}
-		if (p->says_of_before) {
-			p->says_of_before--;
+		if (p->previous_tells) {
+			p->previous_tells--;
 			say_to_masters(core, p->link_id, &p->counted_before);
 		}
 	}

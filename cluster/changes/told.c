@@ -4,7 +4,7 @@
 #include "changes.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-/* The cache has so many sets of so many keys. */
+/* The cache has TOLD_SETS sets of TOLD_WAYS keys each. */
 #define TOLD_SETS 512u
 #define TOLD_WAYS 4u
 

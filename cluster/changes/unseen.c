@@ -10,8 +10,8 @@
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
-/* They are kept for so many request_timeouts. A master learns what it has missed from the others in
- * less time (sync.c). */
+/* How long they are kept, in request_timeouts. A master learns what it has missed from the others
+ * in less time (sync.c). */
 #define WAITS 6
 
 /* A commit that was refused here and may count elsewhere. */

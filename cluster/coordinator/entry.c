@@ -75,7 +75,7 @@ static const struct record *whole(struct core *core, const struct op *op, const 
 	return r->value_left_out ? own_copy(core, op, r) : r;
 }
 
-/* To tell so many holders costs as much as a simple request. */
+/* The number of holders that cost as much to tell as a simple request. */
 #define HOLDERS_A_COST 8
 
 /* Limits the bytes of several holders in one answer. Two holders are always told. */

@@ -6,7 +6,7 @@
 
 /* At most this many operations in line begin in one step. */
 #define REPORTS_A_STEP 4
-/* So many reports cost as much as a simple request. */
+/* The number of reports that cost as much as a simple request. */
 #define REPORTS_A_COST 4
 /* After many reports were weighed, so much time for each of them is left to others. */
 #define WEIGH_PACE (5 * SPAN_US)

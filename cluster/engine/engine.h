@@ -72,8 +72,8 @@ void out_permute(struct core *core, const int from[NODES_MAX]);
 /* Drops what was queued under the epoch before, except for messages of any epoch. */
 void out_drop_epoch(struct core *core);
 struct core *out_core(const struct core_out *out);
-/* Somebody asked for something, or need not be answered any more: there is always room for so many
- * replies. */
+/* Call these when somebody asks for something, and when nobody waits for that answer any more:
+ * there is always room for one reply to each caller. */
 static inline void out_caller_added(struct core *core) {
 	core->engine.caller_count++;
 }

@@ -213,8 +213,8 @@ enum change_state {
 
 /* The answer waits so long for masters that do not vote yet. */
 #define ADOPT_WAIT (10 * SPAN_S)
-/* A change waits so many request_timeouts for nodes before it is refused; and at least this long,
- * so that a link which was reset can be back. */
+/* How long a change waits for nodes before it is refused, in request_timeouts; and the shortest
+ * such time, in which a link that was reset can be back. */
 #define CHANGE_WAIT_TIMEOUTS 4
 #define CHANGE_WAIT_LEAST (2 * SPAN_S)
 /* A round of the decree lasts at least this long. What is chosen does not depend on time, so a

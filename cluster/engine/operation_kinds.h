@@ -3,7 +3,7 @@
 #ifndef PAWL_CLUSTER_OPERATION_KINDS_H
 #define PAWL_CLUSTER_OPERATION_KINDS_H
 
-/* A list of the waiters of several keys has at most so many entries. */
+/* The largest number of entries in a list of the waiters of several keys. */
 enum { WAITERS_MAX = 1000 };
 
 /* ---- the holder's operations ---- */

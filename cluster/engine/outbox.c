@@ -5,11 +5,11 @@
 
 #include "event_box.h"
 
-/* The link of a peer that takes nothing is reset when more than so many bytes wait for it. */
+/* The link of a peer that takes nothing is reset when more bytes than this wait for it. */
 #define OUT_PEER_BYTES_MAX ((size_t)64 << 20)
-/* The same holds for so many messages, which may carry no bytes. */
+/* The link is reset as well when more messages than this wait for it, which may carry no bytes. */
 #define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17)
-/* Replies and notes that the driver has not taken may have so many bytes. */
+/* The largest number of bytes in replies and notes that the driver has not taken. */
 #define OUT_REPLY_BYTES_MAX ((size_t)256 << 20)
 
 /* The messages that wait for one peer. */

@@ -86,7 +86,7 @@ struct peer {
 	/* The writes that came from it; and those that this node has begun and that are for it. */
 	uint64_t writes_come, writes_begun;
 	/* How many times this node still says counted_before to the masters. */
-	uint32_t says_of_before;
+	uint32_t previous_tells;
 	/* It has started anew, and perhaps nobody knows any more what it knew of commits before
 	 * that. */
 	bool restarted;

@@ -27,7 +27,8 @@ struct record_index {
 	struct tree_node *by_lock, *by_end, *by_token;
 	/* How many records there are, and how many of them are shared. */
 	uint32_t count, shared;
-	/* How many records have permits of a semaphore of so many; those of 0 are exclusive. */
+	/* of[n]: how many records have permits of a semaphore that has n in all; of[0]: how many
+	 * are exclusive. */
 	uint32_t of[PERMITS_MAX + 1];
 	/* How many records have each permit number; and the numbers that some record has, and that
 	 * several have. */

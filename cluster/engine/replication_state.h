@@ -51,7 +51,7 @@ struct log_entry {
 	uint8_t bytes[KEY_MAX];
 };
 
-/* At most so many batches of one feed are not acknowledged. */
+/* The largest number of batches of one feed that are not acknowledged. */
 #define FEED_WINDOW 4
 #define FEED_ECHOES 8
 /* What this node, as a master, sends to one follower. */

@@ -36,7 +36,7 @@ struct engine_state {
 	bool turn_over;
 	/* How much long work may still be done in this turn. */
 	struct pieces left;
-	/* How many callers there are. The outbox keeps room for so many replies, because all of
+	/* How many callers there are. The outbox keeps room for one reply to each, because all of
 	 * them may have to be answered at once. */
 	uint64_t caller_count;
 	/* All timers. */

@@ -19,8 +19,8 @@ static struct tree_node **part_of(const struct waiter *w) {
 	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
 }
 
-/* Limits how many lost entries in a row are passed over at once; one that comes after so many is
- * returned like any other entry. */
+/* The largest number of lost entries in a row that are passed over at once. The entry behind them
+ * is returned like any other, even if it is lost, too. */
 #define LOST_PASSED 64
 
 struct waiter *queue_next(const struct core *core, const struct key_more *more,

@@ -254,8 +254,8 @@ static void refuse_role(struct core *core, uint32_t peer) {
 
 /* ---- timing ---- */
 
-/* So many of the longest round trips must fit into request_timeout, because networks and machines
- * are not always as quick as they were lately. */
+/* How many times the longest round trip must fit into request_timeout, because networks and
+ * machines are not always as quick as they were lately. */
 #define ROUND_TRIPS 8
 
 /* Writes the time in milliseconds, rounded up, and returns the end of the text. */

@@ -10,9 +10,9 @@
  * No history travels, and nothing is signed. */
 #include "membership.h"
 
-/* A master has to be ahead for so many request_timeouts before its claim is passed on. */
+/* How long a master has to be ahead before its claim is passed on, in request_timeouts. */
 #define DOUBT_TIMEOUTS 4
-/* A claim that was passed on counts for so many request_timeouts. It is said again with every
+/* How long a claim that was passed on counts, in request_timeouts. It is said again with every
  * claim. */
 #define PASSED_ON_TIMEOUTS 2
 /* The lack of proof is reported after so long. */
@@ -155,9 +155,9 @@ void proof_accepted(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* Another configuration under this epoch's number is never adopted. When so many masters are in it
- * that q of this node's own cannot be had, this node stops voting. When fewer say so, it is only
- * reported. */
+/* Another configuration under this epoch's number is never adopted. If too few
+ * masters are left for a quorum of this node's configuration, this node stops voting. Otherwise the
+ * other configuration is only reported. */
 void proof_contradicted(struct core *core, uint32_t from) {
 	struct peer *p = &core->peers[from];
 	uint32_t count = 0;

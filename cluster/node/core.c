@@ -221,9 +221,9 @@ static void timer_fired(struct core *core, struct timer *t) {
 	}
 }
 
-/* So many timers may fire in a step, because a million leases that end together must not stop the
- * node. What a step meets is alive all the same: whoever looks a key up first ends what is past on
- * it, and granted leases and operations look at the clocks themselves. */
+/* The largest number of timers that fire in a step, because a million leases that end together must
+ * not stop the node. A step never meets a record that has ended: looking a key up first drops what
+ * has ended there, and granted leases and operations read the clocks themselves. */
 #define EXPIRE_A_STEP 4096
 
 static void expire(struct core *core) {

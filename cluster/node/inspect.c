@@ -14,7 +14,7 @@ static const struct key *inspect_key(const struct core *core, struct slice name)
 	return NULL;
 }
 
-/* core_value_bytes looks at so many records. */
+/* The number of records that core_value_bytes samples. */
 #define VALUES_LOOKED_AT 16
 
 uint64_t core_value_bytes(const struct core *core, struct slice name) {

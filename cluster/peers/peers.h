@@ -45,7 +45,7 @@ bool peer_votes(const struct core *core, uint32_t index);
  * master of the epoch before. */
 bool peers_listen(const struct core *core);
 /* Returns the longest pause, in nanoseconds, of an operation that a rival refused: two round trips,
- * doubled so many times, at most promise_timeout / 4. */
+ * doubled `doubled` times, and at most promise_timeout / 4. */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
 /* ---- peer_table.c ---- */

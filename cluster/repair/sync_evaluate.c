@@ -159,7 +159,7 @@ static uint32_t listing(const struct core *core, uint16_t leaf) {
 }
 
 /* Tells whether more than n - q masters lack the record. For a semaphore, *few has the permit
- * numbers which so many masters lack, and the answer is whether there are any. */
+ * numbers that more than n - q masters lack, and the answer is whether there are any. */
 static bool few_have(const struct core *core, const struct key *key, const struct record *r,
 	uint32_t listing, struct permits *few) {
 	const struct permits set = record_set(r);

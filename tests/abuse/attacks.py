@@ -97,7 +97,7 @@ def acquire_all(client, locks, piece=500):
 
 
 def exclusive(count, **more):
-    """So many locks, each of a key of its own."""
+    """Yields `count` locks, each on a key of its own."""
     return (dict(key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000, **more)
             for i in range(count))
 
@@ -134,8 +134,8 @@ def attack_keys(address):
 
 
 def waits(address, connections, count, keys):
-    """So many requests that wait for keys that are held, on so many connections; all have been
-    handed over."""
+    """Makes `count` requests that wait for keys that are held, over `connections` connections, and
+    returns when all have been handed over."""
     made = connect(address, connections)
     for number, s in enumerate(made):
         share = range(number, count, connections)
@@ -247,7 +247,7 @@ def attack_long(address):
 
 
 def answers(address, number, count=2000):
-    """Asks for so many answers, and reads none of them."""
+    """Asks for `count` answers, and reads none of them."""
     s = connect(address, 1, "127.0.0.2")[0]
     s.setblocking(False)
     kept.append(s)
@@ -424,7 +424,7 @@ def attack_removed(address):
 
 
 def hold_shared(address):
-    """A connection that has acquired one key as a shared lock, so many times."""
+    """A connection that has acquired one key as a shared lock HOLDERS times."""
     hold(address, (dict(key="abuse/0", mode="shared", lock_id=id_of((4 << 32) + i),
                         lease_ms=60000, wait_ms=10000) for i in range(HOLDERS)), 50)
 

@@ -218,9 +218,9 @@ def is_open(s):
 
 
 def restart(cluster, name, strangers):
-    """Seconds from a start of the master, after a crash, until it votes, while others keep so many
-    silent sockets on the peer port of every node. None: it does not vote within
-    pawltest.PATIENCE."""
+    """Returns how many seconds a master takes from its start after a crash until it votes, while
+    others keep `strangers` silent sockets on the peer port of every node. None: it does not vote
+    within pawltest.PATIENCE."""
     cluster.nodes[name].kill()
     with Silent(cluster.peers.values(), strangers):
         begin = time.monotonic()

@@ -62,7 +62,7 @@ class Strangers(Nodes):
         self.assertGreater(now["handshakes_evicted"] - evicted, 1900)
         node.wait_log(" client_refused ", " from=127.0.0.1:",
                       "it was closed for a newer connection", start=lines)
-        # Of so many a second a few are logged, and the next line says how many were not.
+        # Of many in a second a few are logged, and the next line says how many were not.
         time.sleep(1)
         held += attack.open_sockets(self.cluster.clients["a"], 140, b"\x16")
         node.wait_log(" client_refused ", " suppressed=", start=lines)

@@ -32,8 +32,8 @@ int64_t load_now(void);
 void load_stamp(char out_text[STAMP_BYTES + 1]);
 /* What was published at `stamp` has arrived. It does not count while the load warms up. */
 void load_heard(struct load *l, const void *stamp);
-/* Counting begins after a warm-up, and the loop ends so many seconds later. If a rate is set,
- * `pace` is called for each one that is due. */
+/* Counting begins after a warm-up, and the loop ends `seconds` later. If a rate is set, `pace` is
+ * called for each one that is due. */
 int load_run(struct load *l, double seconds, void (*pace)(void *arg), void *arg);
 void load_print(const struct load *l, const char *done);
 /* Ends the program. */

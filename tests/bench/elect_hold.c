@@ -85,7 +85,8 @@ static void ask_next(void) {
 	}
 }
 
-/* Prints "ready" when all are held, and after so many seconds what became of them. */
+/* Prints "ready" when all are held, and after the given number of seconds how many are still
+ * held. */
 int hold_main(char **argv) {
 	struct timeval time = { strtol(argv[4], NULL, 10), 0 };
 	crowd.wanted = strtoul(argv[1], NULL, 10);

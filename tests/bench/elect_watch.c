@@ -51,7 +51,7 @@ static void pace(void *arg) {
 			return;
 		}
 	}
-	/* So many updates cannot be made. */
+	/* The rate is too high: this update could not be made in time. */
 	bench.load.errors++;
 }
 

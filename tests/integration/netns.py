@@ -180,8 +180,7 @@ class Net:
                 self.cut(host, other, both)
 
     def lose(self, host, percent):
-        """Of the packets to and from the host so many in a hundred get lost, at random; 0 ends
-        that."""
+        """Loses this percentage of the packets to and from the host, at random; 0 ends that."""
         for other in self.hosts:
             if other != host:
                 self._lose(host, other, percent)

@@ -60,7 +60,7 @@ class Holder(threading.Thread):
             self.failure = e
 
     def go_on(self, rounds=6):
-        """Until it has been round so many more times: what the test has done did not end it."""
+        """Waits for `rounds` more rounds, which show that what the test has done did not end it."""
         until = self.rounds + rounds
         while self.rounds < until and self.is_alive():
             self.join(0.01)

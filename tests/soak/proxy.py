@@ -15,7 +15,7 @@ import signal
 import sys
 
 PIECE = 16384
-# With so many pieces held up the sender has to wait.
+# The number of pieces that are held up before the sender has to wait.
 PIECES_HELD = 64
 
 

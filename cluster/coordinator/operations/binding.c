@@ -129,8 +129,9 @@ static bool lacks(const struct core *core, const struct op *op, uint32_t index, 
 	return core_votes(core) && instant_expired(core->now, own_end(core, op));
 }
 
-/* Tells whether so many masters lacked the record at one moment that fewer than q had it. It is not
- * enough that they lacked it one after the other, because it may have been learned in between. */
+/* Tells whether there was a moment at which fewer than q masters had the record. It is not enough
+ * that n - q + 1 masters lacked it one after the other, because it may have been learned in
+ * between. */
 static bool lacking(const struct core *core, const struct op *op) {
 	struct lack all[MASTERS_MAX];
 	uint32_t count = 0, most = 0;

@@ -258,9 +258,9 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 	return false;
 }
 
-/* Tells whether so many masters lack the lock, or one of its permit numbers, that fewer than q of
- * this epoch have it. A master that may not lengthen the record yet has it. `already`: only masters
- * that lacked it when they were asked count, so that all of them lacked it at once. */
+/* Tells whether fewer than q masters of this epoch have the lock, or one of its permit numbers,
+ * because the others lack it. A master that may not lengthen the record yet has it. `already`: only
+ * masters that lacked it when they were asked count, so that all of them lacked it at once. */
 static bool lacking(const struct core *core, const struct op *op, bool already) {
 	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) |
 		(extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));

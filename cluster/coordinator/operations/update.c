@@ -149,7 +149,7 @@ static void finish(struct core *core, struct op *op, int error) {
 
 #define LACKS (VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED))
 
-/* Tells whether so many masters lack the lock that fewer than q of this epoch have it. */
+/* Tells whether fewer than q masters of this epoch have the lock, because the others lack it. */
 static bool lacking(const struct core *core, const struct op *op) {
 	return op_votes(core, op, LACKS) > core->masters - core->quorum;
 }

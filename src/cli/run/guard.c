@@ -44,7 +44,7 @@ struct guard {
 	const struct guardian *link;
 	const struct guardian_options *options;
 
-	/* The signal mask of before, which CMD gets. */
+	/* The signal mask that this process began with, which CMD gets. */
 	sigset_t mask;
 	int signals, timer;
 	enum guard_state state;

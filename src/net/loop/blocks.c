@@ -95,7 +95,7 @@ static void blocks_on_tidy(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- the allocator ---- */
 
-/* Returns whether so many bytes more may be taken. */
+/* Returns whether `bytes` more may be taken. */
 static bool blocks_allow(const struct blocks *b, size_t bytes) {
 	const struct alloc_counter *counter = b->counter;
 	return counter->max == 0

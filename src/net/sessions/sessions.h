@@ -133,9 +133,9 @@ void sessions_accept_inside(struct sessions *s, int take_fd, const char *identit
  * over. The unit is one simple request. */
 void sessions_charge(struct sessions *s, uint64_t client, int64_t cost);
 
-/* A request of the client brings or asks for values of so many bytes, which the node will send or
- * copy later. This turn is shorter for that. The requests of a client that has much under way wait
- * until sessions_value_done has said the same of some of them. */
+/* A request of the client brings or asks for values of this number of bytes, which the node will
+ * send or copy later. This turn is shorter for that. The requests of a client that has much under
+ * way wait until sessions_value_done has said the same of some of them. */
 void sessions_value_begun(struct sessions *s, uint64_t client, uint64_t bytes);
 /* The request is answered. The client may be gone. */
 void sessions_value_done(struct sessions *s, uint64_t client, uint64_t bytes);

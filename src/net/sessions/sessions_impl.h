@@ -191,8 +191,8 @@ bool session_is_urgent(enum client_method method);
  * connection is read when its turn comes, just as its requests are served then; otherwise a
  * thousand connections that send would all be read before anybody is served. */
 bool session_reads_now(void *session);
-/* Returns whether so many values are under way for the session that none of its requests is served
- * before some of them are answered (sessions_values.c). */
+/* Returns whether the values that are under way for the session have reached their limit, so that
+ * none of its requests is served before some of them are answered (sessions_values.c). */
 bool session_has_enough(const struct session *session);
 /* The session has ended. */
 void session_values_gone(struct session *session);

@@ -112,8 +112,8 @@ const struct share *shares_next(const struct share *share);
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 
-/* Returns true if so many requests have come lately that another one has to wait. An `urgent`
- * request may use twice as much; the second half is only for those. */
+/* Returns true if the rate of requests is at its limit, so that another one has to wait. An
+ * `urgent` request may use twice as much; the second half is only for those. */
 bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now,
 	struct share_quota *out);
 /* Returns whether either share has a limit for requests per second. */

@@ -1,5 +1,5 @@
-/* log_limit.h: makes sure that nobody can fill a disk by making this node log. Only so many lines
- * per second are written of each event; the others are counted.
+/* log_limit.h: makes sure that nobody can fill a disk by making this node log. Of each event a
+ * limited number of lines is written per second; the others are counted.
  */
 #ifndef PAWL_NODE_LOG_LIMIT_H
 #define PAWL_NODE_LOG_LIMIT_H

@@ -126,8 +126,8 @@ bool service_binding_serve(struct service *s) {
 	return more;
 }
 
-/* Ends the client's locks in the turns to come. There may be so many that others would have to
- * wait. */
+/* Ends the client's locks in the turns to come, because ending many of them at once would make
+ * others wait. */
 void service_binding_gone(struct service *s, uint64_t client, bool closed_there) {
 	session_bindings_go(&s->session_bindings, client, closed_there);
 	driver_flush_later(s->driver);

@@ -28,8 +28,8 @@ static inline int scan_item(struct scan_account *a) {
 	return 0;
 }
 
-/* Counts an object that holds others. Those are counted when they come, but already now so many
- * must be allowed. */
+/* Counts an object that holds others. Those are counted when they come, but their number must be
+ * within the limits already now. */
 static inline int scan_container(struct scan_account *a, uint64_t objects) {
 	const int result = scan_item(a);
 	return result == 0 && objects > a->items_max - a->items ? SCAN_STOPS : result;

@@ -182,7 +182,7 @@ bool checker_lock_believed(const struct checker *c, uint32_t lock);
 bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id);
 
 /* ---- watch events (checker_events.c) ---- */
-/* What a node tells its watchers has to be what becomes of its table. */
+/* A node has to tell its watchers of each change of its table, and of nothing else. */
 void checker_watch_event(struct checker *c, uint32_t node,
 	const struct core_watch_event *watch_event);
 void checker_events_settled(struct checker *c, bool replicas);

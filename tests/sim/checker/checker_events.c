@@ -90,8 +90,8 @@ static bool follows(const struct checker *c, uint32_t node) {
 	return status.state == CORE_FOLLOWING;
 }
 
-/* When all leases of before are over: everything that a node has, and nothing else, has been
- * told. */
+/* Call this when all earlier leases are over. Returns whether everything that a node has, and
+ * nothing else, has been told. */
 static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock, bool replicas) {
 	for (*node = 0; *node < sim_nodes(c->sim); ++*node) {
 		bool tells = speaks(c, *node) && (replicas || !follows(c, *node));

@@ -138,8 +138,8 @@ struct profile {
 	uint32_t operators;
 	uint32_t change_weight[CHANGE_FORCE];
 	span_ns operate_every;
-	/* Around the adoption of so many percent of the new epochs, some of the masters of before
-	 * and after are killed. */
+	/* The percentage of new epochs around whose adoption some of the previous and of the new
+	 * masters are killed. */
 	uint32_t epoch_percent;
 	/* How many masters operators ask for. */
 	uint32_t masters_least, masters_most;
@@ -155,7 +155,7 @@ struct profile {
 	span_ns delay_max;
 	/* How many clients want several keys at once. */
 	uint32_t groupers;
-	/* So many percent of the clients that give up an acquire do not release it. */
+	/* The percentage of clients that do not release an acquire when they give it up. */
 	uint32_t silent_percent;
 	/* The commits of many clients that want the same few keys cross on their way. A node may
 	 * have to tell its watchers that they missed something. */

@@ -149,7 +149,7 @@ static void draw_restarts_in_change(struct profile *p, struct prng *r) {
 	}
 }
 
-/* There are so many writes that the log runs over while a follower's link is slow. */
+/* Writes are so frequent that the log runs over while a follower's link is slow. */
 static void flood(struct profile *p, struct prng *r) {
 	p->sim.limits.log_bytes = 2048;
 	p->sim.delay_max = 300 * SPAN_US;

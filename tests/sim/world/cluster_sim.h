@@ -198,7 +198,7 @@ struct sim_shortage {
 };
 /* NULL: nothing runs short any more, not even where it was to go on. */
 void sim_shortage_set(struct sim *sim, const struct sim_shortage *shortage);
-/* For this span so many of the node's allocations fail. */
+/* For this span `ppm` of a million of the node's allocations fail. */
 void sim_node_short(struct sim *sim, uint32_t node, span_ns span, uint32_t ppm);
 void sim_link_full(struct sim *sim, uint32_t from, uint32_t to, span_ns span);
 /* How often something has run short. */

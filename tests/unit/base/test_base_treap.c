@@ -9,7 +9,7 @@
 #include "treap.h"
 
 #define NODES 3000
-/* With so many nodes in random order, the longest way from the root is about 30. */
+/* With this number of nodes in random order, the longest way from the root is about 30. */
 #define LOW 48
 
 struct number {

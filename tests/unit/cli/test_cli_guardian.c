@@ -36,8 +36,8 @@ static int64_t raw_now(void) {
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Starts `sh -c script`, in which $0 is the pipe. The deadline is so many nanoseconds away by each
- * clock. */
+/* Starts `sh -c script`, in which $0 is the pipe. The arguments are how far the deadline is
+ * away by each clock, the grace time and the margin, in ns. */
 static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t grace_ns,
 	int64_t margin_ns) {
 	static char shell[] = "/bin/sh", c[] = "-c", text[1024];

@@ -3,7 +3,7 @@
  * waits). */
 #include "named.h"
 
-/* So many that several pieces are needed. */
+/* Enough requests that several pieces are needed. */
 #define CROWD 3000
 
 static struct id128 one_of(uint32_t i) {
@@ -73,7 +73,7 @@ static const char *key_at(struct stage *s, uint32_t home) {
 	return NULL;
 }
 
-/* The crowd waits at n2, over connection 2, with so many different priorities. */
+/* The crowd waits at n2, over connection 2, with this number of different priorities. */
 static void crowd_of(struct stage *s, const char *key, uint32_t priorities) {
 	for (uint32_t i = 0; i < CROWD; i++) {
 		struct core_request r = stage_acquire(key, one_of(i), LEASE, WAIT);

@@ -268,8 +268,8 @@ static uint32_t acceptors(const struct stage *s) {
 	return n;
 }
 
-/* The proposer dies after so many messages. Returns false when the change was answered before
- * that. */
+/* The proposer dies after this number of messages. Returns false when the change was answered
+ * before that. */
 static bool dies_after(uint32_t messages) {
 	struct stage_options o = named_options();
 	o.seed = messages + 1;

@@ -39,7 +39,7 @@ static const char *name(char kind, uint32_t number) {
  * n3 knows. They stand next to another lock of the same key, or alone. */
 static int setup_unfinished(void **state) {
 	struct stage_options o = named_options();
-	/* Checking so many keys after each step would take too long. */
+	/* Checking all these keys after each step would take too long. */
 	o.unchecked = true;
 	struct stage *s = *state = stage_born(&o);
 	for (uint32_t i = 0; i < FILL; i++) {

@@ -207,7 +207,7 @@ static void reads_of_a_client_that_has_gone_are_not_shown(void **state) {
 	assert_int_equal(stage_status(s, 0).rounds, 0);
 }
 
-/* Asks so many questions in one frame, from a node whose client asks without waiting for
+/* Asks `count` questions in one frame, from a node whose client asks without waiting for
  * answers. */
 static void ask_at_once(struct stage *s, enum message_kind kind, uint32_t count) {
 	struct message *asked = calloc(count, sizeof *asked);

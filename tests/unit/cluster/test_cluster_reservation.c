@@ -65,8 +65,8 @@ static void a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_
 		&(struct core_event){ .kind = CORE_DRAIN }, 1, CORE_DRAINED);
 }
 
-/* The node hears from so many others that they have another configuration of the same number that
- * it votes no more. */
+/* The node hears from more than n - q others that they have another configuration of the same
+ * number, and stops voting. */
 static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again(
 	void **state) {
 	struct stage *s = *state;

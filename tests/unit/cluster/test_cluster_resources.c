@@ -30,7 +30,7 @@ static void end(struct stage *s) {
 	assert_int_equal(named_memory.used, 0);
 }
 
-/* So many allocations fail from the nth one on. */
+/* `count` allocations fail from the nth one on. */
 static void fail_from(uint64_t nth, uint64_t count) {
 	memory.fail_first = memory.calls + nth;
 	memory.fail_count = count;

@@ -221,8 +221,8 @@ static void a_line_that_says_nothing_is_told_by_its_number(void **state) {
 
 /* ---- CRLs ---- */
 
-/* Writes a CRL that is signed with `key`, in the name of `issuer`, and valid from and until so many
- * seconds from now. It has one serial number if `cert` is given. */
+/* Writes a CRL that is signed with `key`, in the name of `issuer`, and valid from `from` until
+ * `until`, in seconds from now. It has one serial number if `cert` is given. */
 static void write_crl(const struct net_fixture *f, X509 *issuer, EVP_PKEY *key, long from,
 	long until, X509 *cert, const char *mode) {
 	X509_CRL *crl = X509_CRL_new();

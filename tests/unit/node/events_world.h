@@ -110,7 +110,7 @@ static inline void happen(struct world *w, enum core_watch_event_kind kind, cons
 	events_add(&w->events, &watch_event);
 }
 
-/* Tells of an event in a turn that looks at only so many entries and watches. */
+/* Tells of an event in a turn that visits at most `steps` entries and watches. */
 static inline void happen_large_within(struct world *w, int32_t steps, const char *key,
 	uint64_t token, size_t bytes) {
 	uint8_t *value = calloc(1, bytes);

@@ -5,7 +5,7 @@
 #define FIND 1
 #define TELL 2
 
-/* Tells of an event in a turn that looks at only so many entries and watches. */
+/* Tells of an event in a turn that visits at most `steps` entries and watches. */
 static void happen_within(struct world *w, int32_t steps, const char *key, uint64_t token) {
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED,
 		.key = slice_str(key), .identity = slice_str("client:a"), .token = token };

@@ -215,7 +215,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	c->deadline_kept = has & CLIENT_HAS_DEADLINE_KEPT && prng_chance(p, 1, 2);
 	c->expect_value = (has & CLIENT_HAS_EXPECT) != 0;
 	c->expected = c->expect_value ? wire_bytes(p, 0, 300) : c->expected;
-	/* So many bytes may be a value_seq, too. */
+	/* A value of this size would be read as a value_seq. */
 	c->expected.size -= c->expected.size == CLIENT_VALUE_SEQ_BYTES;
 	c->expect_seq = (has & CLIENT_HAS_VALUE_SEQ) != 0;
 	c->expected_seq = c->expect_seq ? wire_ballot(p) : c->expected_seq;
