@@ -1,9 +1,10 @@
-/* append.c: the guard of a plain file: appends a line, unless somebody with a higher token was here before.
+/* append.c: guards a plain file. It appends a line, unless somebody with a higher token was here
+ * before.
  *
  *     cc append.c $(pkg-config --cflags --libs pawl) -o append
  *     ./append /var/lib/app/journal ledger 17 'a line'
  *
- * Everybody writes through this, on the one machine that has the file. */
+ * Every writer has to use this program, on the one machine that has the file. */
 #include <fcntl.h>
 #include <pawl/fence.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* The check and the write, as one step for everybody else: both happen while `lock` is ours. */
+/* For all others, the check and the write are one step, because both happen while this process has
+ * the file lock. */
 static int guarded_append(const char *path, const char *store, const char *name, uint64_t token, const char *line) {
 	struct pawl_fence *fence;
 	uint64_t highest = 0;

@@ -1,6 +1,7 @@
 #!/bin/sh
-# append.sh FILE NAME TOKEN LINE: the guard of a plain file: appends LINE to FILE, unless somebody with a higher token of the lock
-# NAME was here before. Everybody writes through this, on the one machine that has the file.
+# append.sh FILE NAME TOKEN LINE: guards a plain file. It appends LINE to FILE, unless somebody with
+# a higher token of the lock NAME was here before. Every writer has to use this script, on the one
+# machine that has the file.
 set -eu
 # shellcheck disable=SC2016 # the inner shell's variables
 exec flock "$1.lock" sh -eu -c '

@@ -1,4 +1,5 @@
-/* catalogue.c: many read, one writes: a file that is never read while it is being written, on any host.
+/* catalogue.c: many readers and one writer share a file. On no host is the file read while it is
+ * being written.
  *
  *     cc catalogue.c $(pkg-config --cflags --libs pawl) -o catalogue
  *     ./catalogue 127.0.0.1:7117 /shared/catalogue read
@@ -23,7 +24,8 @@ static int print_file(const char *path) {
 
 static int read_shared(struct pawl *client, struct pawl_lock_options wanted, const char *path) {
 	struct pawl_lock *lock;
-	wanted.terms.mode = PAWL_SHARED; /* together with other readers, and after writers who asked earlier */
+	/* Readers hold the key together, but wait for writers that asked earlier. */
+	wanted.terms.mode = PAWL_SHARED;
 	int error = pawl_lock_acquire(client, &wanted, &lock, NULL);
 	if (error) {
 		return error;
@@ -34,7 +36,7 @@ static int read_shared(struct pawl *client, struct pawl_lock_options wanted, con
 	return pawl_lock_release(lock);
 }
 
-/* Not at once: a reader in between would see half of it. */
+/* This writes the file in several steps: a reader in between would see half of it. */
 static bool write_file(struct pawl *client, const struct pawl_lock *lock, const char *path, const char *text) {
 	FILE *out = fopen(path, "w");
 	bool held = out != NULL;

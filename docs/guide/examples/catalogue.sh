@@ -1,5 +1,6 @@
 #!/bin/sh
-# catalogue.sh FILE read | FILE write COMMAND...: many read FILE, or one writes to it what COMMAND prints, on any host.
+# catalogue.sh FILE read: prints FILE; many readers may do this at once, on any host.
+# catalogue.sh FILE write COMMAND...: writes the output of COMMAND to FILE, alone.
 set -eu
 file=$1 what=$2
 shift 2
@@ -13,7 +14,7 @@ write)
 		file=$1
 		shift
 		"$@" >"$file"
-		pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID" >&2 # readers may come, writers not yet
+		pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID" >&2 # readers may come now, writers not yet
 		wc -l <"$file"
 	' sh "$file" "$@"
 	;;

@@ -1,9 +1,10 @@
-/* clock.c: a service that runs once in the cluster, as a program that is its own candidate.
+/* clock.c: a service of which one instance runs in the cluster. The program is its own candidate.
  *
  *     cc clock.c $(pkg-config --cflags --libs pawl) -o clock
  *     ./clock 127.0.0.1:7117 host-a
  *
- * Start it on several hosts, each with a name of its own: one of them prints, and when that one ends the next one does. */
+ * Start it on several hosts, each with its own name. One of them prints; when that one ends, the
+ * next one prints. */
 #include <inttypes.h>
 #include <pawl/election.h>
 #include <signal.h>
@@ -24,7 +25,8 @@ static void on_leading(struct pawl_election *election, uint64_t token, void *arg
 	fflush(stdout);
 }
 
-/* Also when it is asked to yield: then cause is 0, and the next one leads when this has returned. */
+/* This is also called when somebody has asked the leader to yield. Then cause is 0, and the next
+ * candidate leads when this function has returned. */
 static void on_stepped_down(struct pawl_election *election, int cause, void *arg) {
 	(void)arg;
 	printf("stepped down: %s; %" PRId64 " ms left to stop\n", cause ? pawl_error_message(cause) : "asked to",

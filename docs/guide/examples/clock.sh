@@ -1,5 +1,6 @@
 #!/bin/sh
-# clock.sh FILE: the service: writes the time each second, until it is told to stop. Knows nothing of elections but its token.
+# clock.sh FILE: a service that writes the time each second until it is told to stop. All that it
+# knows of the election is its token.
 trap 'kill "$!" 2>/dev/null; echo "$PAWL_TOKEN stops" >>"$1"; exit 0' TERM INT
 while :; do
 	echo "$PAWL_TOKEN $(date -u +%T)" >>"$1"

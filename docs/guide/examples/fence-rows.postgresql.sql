@@ -1,5 +1,6 @@
--- Another way, for tables whose rows are protected one by one: each row keeps the token of the lock that it was written under, and
--- an older one does not change it. Programs write token = :token with everything that they write.
+-- This is for tables in which each row has a lock of its own. Each row keeps the token under which
+-- it was written, and a write with an older token is refused. Programs set token = :token in every
+-- write.
 CREATE FUNCTION pawl_fence_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW.token < OLD.token THEN

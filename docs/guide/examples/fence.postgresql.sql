@@ -1,13 +1,15 @@
--- The highest tokens seen, by the name of the lock. Load it once; then every transaction begins with
+-- This table has the highest tokens seen, by the name of the lock. Load this file once. Then begin
+-- every transaction with
 --     SELECT pawl_fence('ledger', :token);
--- and is refused as a whole when somebody with a newer lock was here before.
+-- If somebody with a newer lock was here before, the whole transaction is refused.
 CREATE TABLE pawl_fence (
 	name text PRIMARY KEY,
 	writer bigint NOT NULL, -- the highest token of an exclusive lock
-	highest bigint NOT NULL -- of any
+	highest bigint NOT NULL -- the highest token of any lock
 );
 
--- The row stays locked until the transaction ends: whoever comes with another token waits for that, and is judged afterwards.
+-- The row stays locked until the transaction ends: another transaction waits for that before its
+-- token is checked.
 CREATE FUNCTION pawl_fence(lock_name text, token bigint, shared boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO pawl_fence AS seen VALUES (lock_name, CASE WHEN shared THEN 0 ELSE token END, token)

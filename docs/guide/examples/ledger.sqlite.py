@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""ledger.sqlite.py DATABASE LINE: writes a line to the ledger, under the token of the lock: pawl run ledger -- ledger.sqlite.py ..."""
+"""ledger.sqlite.py DATABASE LINE: writes a line to the ledger with the token of the lock, as in
+
+    pawl run ledger -- ledger.sqlite.py ledger.db 'a line'
+"""
 import os
 import sqlite3
 import sys

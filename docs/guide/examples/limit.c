@@ -1,4 +1,5 @@
-/* limit.c: limits the rate of calls over all hosts, by a semaphore whose permits are released a second after the call.
+/* limit.c: limits the number of calls in a second, over all hosts. Each call takes a permit of a
+ * semaphore, and gives it back a second later.
  *
  *     cc limit.c $(pkg-config --cflags --libs pawl) -o limit
  *     ./limit 127.0.0.1:7117 billing-api 3 10          # ten calls, of which three begin in any second
@@ -43,8 +44,8 @@ int main(int argc, char **argv) {
 	}
 	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
 		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
-	/* When this process dies its permit is free after a period: neither at once, nor only when
-	 * the lease is over. */
+	/* When this process dies, its permit is free after a period, which is neither at once nor
+	 * as late as the end of the lease. */
 	struct pawl_lock_options wanted = { .key = pawl_str(argv[2]), .lease_ms = 5000, .wait_ms = 60000,
 		.terms = { .permits = 1, .of = (uint32_t)of, .release_on_disconnect = true, .lock_delay_ms = PERIOD_MS } };
 	const char *problem = NULL;

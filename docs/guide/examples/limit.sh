@@ -1,6 +1,6 @@
 #!/bin/sh
-# limit.sh NAME PERMITS COMMAND...: runs COMMAND, of which at most PERMITS begin in any second, over all hosts. PAWL_SLOTS tells it
-# which of the permits it has.
+# limit.sh NAME PERMITS COMMAND...: runs COMMAND, but lets at most PERMITS of them begin in any
+# second, over all hosts. PAWL_SLOTS tells COMMAND which permit it has.
 name=$1 permits=$2
 shift 2
 # shellcheck disable=SC2016 # the inner shell's variables

@@ -1,9 +1,11 @@
-/* move.c: two things at once: money goes from one account to another, each a file with a number, while others do the same.
+/* move.c: moves money from one account to another while other processes do the same. Each account
+ * is a file with a number.
  *
  *     cc move.c $(pkg-config --cflags --libs pawl) -o move
  *     ./move 127.0.0.1:7117 /shared/accounts anna ben 5
  *
- * Both locks or none, in one request. Another one that moves from ben to anna at the same moment is no deadlock. */
+ * One request acquires both locks or none. If another process moves money from ben to anna at the
+ * same moment, there is no deadlock. */
 #include <inttypes.h>
 #include <pawl/pawl.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #!/bin/sh
-# move.sh DIRECTORY FROM TO AMOUNT: takes AMOUNT from the number in DIRECTORY/FROM and adds it to that in DIRECTORY/TO.
+# move.sh DIRECTORY FROM TO AMOUNT: takes AMOUNT from the number in DIRECTORY/FROM, and adds it to
+# the number in DIRECTORY/TO.
 set -eu
 # shellcheck disable=SC2016 # the inner shell's variables
 exec pawl run "account/$2" "account/$3" --lease 5s --wait 1m -- sh -eu -c '

@@ -1,4 +1,5 @@
-/* nightly.c: cron starts this on every host at the same minute; one of them makes the report, the others find it made.
+/* nightly.c: cron starts this on every host at the same minute. One of them makes the report; the
+ * others find that it is already made.
  *
  *     cc nightly.c $(pkg-config --cflags --libs pawl) -o nightly
  *     ./nightly 127.0.0.1:7117 /shared/report-2024-05-01.txt
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The work, in steps that are short against the lease: between them the lock is renewed, and it is seen whether it is still held. */
+/* Does the work in steps that are short compared with the lease. Between the steps it renews the
+ * lock, and checks that it is still held. */
 static bool write_report(struct pawl *client, const struct pawl_lock *lock, const char *path) {
 	FILE *out = fopen(path, "w");
 	if (!out) {
@@ -30,7 +32,7 @@ static int make_report(struct pawl *client, const struct pawl_lock *lock, const 
 		printf("made already\n");
 		return 0;
 	}
-	/* Under a name that nobody else writes to: a token is given out once. */
+	/* Nobody else writes to this name, because each token is given out only once. */
 	snprintf(mine, sizeof mine, "%s.%" PRIu64, path, pawl_lock_token(lock));
 	if (!write_report(client, lock, mine) || rename(mine, path) != 0) {
 		fprintf(stderr, "not made\n");
@@ -48,7 +50,7 @@ int main(int argc, char **argv) {
 	}
 	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
 		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
-	/* Waits: if the host that makes the report dies, the next one makes it. */
+	/* It waits: if the host that makes the report dies, the next one makes it. */
 	struct pawl_lock_options wanted = { .key = pawl_str("nightly-report"), .lease_ms = 5000, .wait_ms = 600000,
 		.terms.release_on_disconnect = true };
 	const char *problem = NULL;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# nightly.sh DIRECTORY COMMAND...: cron starts this on every host at the same minute; COMMAND prints the report of the day, on one
-# of them. DIRECTORY is one that all hosts share.
+# nightly.sh DIRECTORY COMMAND...: cron starts this on every host at the same minute. On one of them
+# it runs COMMAND, which prints the report of the day. All hosts share DIRECTORY.
 set -eu
 report=$1/report-$(date -u +%F).txt
 shift

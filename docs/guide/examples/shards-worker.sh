@@ -1,5 +1,6 @@
 #!/bin/sh
-# shards-worker.sh NAME WORKER: says which of twelve shards are this worker's, whenever that changes. Runs under its membership:
+# shards-worker.sh NAME WORKER: prints which of the twelve shards this worker has, at each change.
+# It runs while the worker holds its key:
 #     pawl run NAME/workers/WORKER --release-on-disconnect -- shards-worker.sh NAME WORKER
 pawl leader "$1" --watch | while read -r line; do
 	case $line in

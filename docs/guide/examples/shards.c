@@ -1,10 +1,11 @@
-/* shards.c: a leader with workers: twelve shards of work, divided among all processes that are there.
+/* shards.c: a leader with workers. Twelve shards of work are divided among all processes that run.
  *
  *     cc shards.c $(pkg-config --cflags --libs pawl) -o shards
  *     ./shards 127.0.0.1:7117 crawler host-a
  *
- * Every process is a worker (it holds the key crawler/workers/NAME) and a candidate (in the election crawler). The leader watches
- * crawler/workers/ and proclaims who is there, in order; every worker observes that and takes the shards that are its own. */
+ * Every process is a worker, which holds the key crawler/workers/NAME, and a candidate in the
+ * election crawler. The leader watches crawler/workers/ and proclaims the list of workers. Every
+ * worker observes the list, and takes its own shards. */
 #include <inttypes.h>
 #include <pawl/election.h>
 #include <pawl/watch.h>
@@ -20,13 +21,15 @@ struct crawler {
 	struct pawl_election *election;
 	const char *me;
 	char prefix[128];
-	/* as the leader */
+	/* The next five fields belong to the leader. */
 	struct pawl_watch *watch;
 	char workers[WORKERS_MAX][NAME_ROOM];
 	size_t count;
-	bool complete, changed; /* the present state was told whole; the list differs from what was proclaimed */
-	/* as a worker */
-	size_t mine, of; /* its place in the list, and the length of the list; of 0: no shards */
+	/* The whole present state has been told; and the list differs from the proclaimed one. */
+	bool complete, changed;
+	/* A worker's place in the list, and the length of the list; if that is 0, there are no
+	 * shards. */
+	size_t mine, of;
 	bool failed;
 };
 
@@ -38,7 +41,7 @@ static void set_worker(struct crawler *c, const char *name, bool there) {
 		at++;
 	}
 	if (there && at == c->count && c->count < WORKERS_MAX && strlen(name) < NAME_ROOM) {
-		strcpy(c->workers[c->count++], name); /* style: strcpy, because its length was looked at */
+		strcpy(c->workers[c->count++], name); /* style: strcpy, because its length was checked */
 	} else if (!there && at < c->count) {
 		memmove(c->workers[at], c->workers[at + 1], (c->count - at - 1) * NAME_ROOM);
 		c->count--;
@@ -61,7 +64,7 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 	case PAWL_EVENT_LOST:
 		set_worker(c, (const char *)event->entry.key.data + strlen(c->prefix), false);
 		break;
-	case PAWL_EVENT_OVERFLOW: /* what was told may be wrong: the present state follows */
+	case PAWL_EVENT_OVERFLOW: /* the table may be wrong: the present state follows */
 		c->count = 0;
 		c->complete = false;
 		break;
@@ -150,13 +153,14 @@ int main(int argc, char **argv) {
 		pawl_free(c.client);
 		return 1;
 	}
-	/* A worker whose membership is lost ends, and is started again by whoever started it. */
+	/* A worker that has lost its membership ends; a service manager may start it again. */
 	while (!c.failed && pawl_lock_error(c.membership) == 0 && pawl_poll(c.client, 200) == 0) {
 		if (c.watch && c.complete && c.changed) {
 			proclaim(&c);
 		}
 		/* Here the worker would do a step of its shards, from c.mine in steps of c.of. */
 	}
-	pawl_free(c.client); /* and with it the lock, the election and the watch */
+	/* This also frees the lock, the election and the watch. */
+	pawl_free(c.client);
 	return 1;
 }

@@ -1,10 +1,11 @@
-/* worker.c: a queue of jobs, the files DIRECTORY/NAME.job; start as many workers as you like, on all hosts that share it.
+/* worker.c: a queue of jobs, which are the files DIRECTORY/NAME.job. Start any number of workers,
+ * on all hosts that share the directory.
  *
  *     cc worker.c $(pkg-config --cflags --libs pawl) -o worker
  *     ./worker 127.0.0.1:7117 /shared/queue
  *
- * One lock a job: workers do not wait for each other, a job is one worker's at a time, and one whose worker died is the next
- * one's. */
+ * Each job has a lock. Workers do not wait for each other, and a job belongs to one worker at a
+ * time. If a worker dies, the next one gets its job. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pawl/pawl.h>
@@ -18,7 +19,7 @@ static bool is_job(const char *name) {
 	return length > 4 && strcmp(name + length - 4, ".job") == 0;
 }
 
-/* The job itself: in steps, and only as long as it is ours. */
+/* Does the job itself, in steps, and only as long as the lock is held. */
 static bool do_job(struct pawl *client, const struct pawl_lock *lock, const char *result) {
 	FILE *out = fopen(result, "w");
 	if (!out) {
@@ -47,7 +48,7 @@ static bool work(struct pawl *client, const struct pawl_lock *lock, const char *
 	return unlink(job) == 0;
 }
 
-/* 0, or the error that ends the worker. */
+/* Returns 0, or the error that ends the worker. */
 static int try_job(struct pawl *client, const char *directory, const char *name) {
 	char key[300], job[4096];
 	snprintf(key, sizeof key, "queue/%s", name);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# worker.sh DIRECTORY COMMAND...: works off the files DIRECTORY/NAME.job; COMMAND gets such a file as its last argument and prints the
-# result. Start as many as you like, on all hosts that share the directory.
+# worker.sh DIRECTORY COMMAND...: does the jobs DIRECTORY/NAME.job. COMMAND gets such a file as its
+# last argument, and prints the result. Start any number of workers, on all hosts that share the
+# directory.
 set -u
 directory=$1 errors=$(mktemp)
 shift
