@@ -63,8 +63,8 @@ struct core_limits {
 	 * under way; and operations that are catching up after their answer. */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds,
 		catching_up;
-	/* Holders that share one key; and how many records a key has when it gets an index over them
-	 * (store/index.c). */
+	/* Holders that share one key; and how many records a key has when it gets an index over
+	 * them (store/index.c). */
 	uint32_t holders_per_key, indexed;
 	/* The bounds of section 3, Reports: how many records a master reports at once, and in each
 	 * further piece; the size in bytes above which a value is left out; and how many operations

@@ -30,7 +30,8 @@
 	X(report_put_off) X(read_quorum) X(read_indeterminate) X(read_again) X(read_put_off) \
 	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) \
 	X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) X(snapshot_lost) \
-	X(contested) X(contested_ended) X(record_index_made) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
+	X(contested) X(contested_ended) X(record_index_made) X(ceiling_raised) X(vote_held_back) \
+	X(persist_failed) \
 	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) \
 	X(decree_two_under_one) X(decree_not_voted) X(decree_value_adopted) X(decree_chosen) \
 	X(decree_finished_for_other) X(decree_rival) \

@@ -21,8 +21,8 @@ void release_roll_back_once(struct core *core, struct slice key, struct id128 lo
 	}
 }
 
-/* Rolls back, under its name, what a commit that failed may have left (section 11). Nobody waits for
- * this, and it is sent again like a release. */
+/* Rolls back, under its name, what a commit that failed may have left (section 11). Nobody waits
+ * for this, and it is sent again like a release. */
 bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	struct op *op = op_new_alone(core,
 		&(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });

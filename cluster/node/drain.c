@@ -5,8 +5,8 @@
 
 #define DRAIN_MESSAGES 512
 
-/* Returns the name under which the operation is to be rolled back: that of a commit for permits that
- * is under way (section 10), or that of an extension (section 11). 0: there is none. */
+/* Returns the name under which the operation is to be rolled back: that of a commit for permits
+ * that is under way (section 10), or that of an extension (section 11). 0: there is none. */
 static uint64_t roll_back_name(const struct op *op) {
 	return op->kind == CORE_ACQUIRE ? op_acquire(op)->roll_back_name
 		: op->kind == CORE_EXTEND ? op_extend(op)->roll_back_name

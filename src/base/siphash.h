@@ -16,8 +16,8 @@ uint64_t siphash(struct siphash_key key, const void *data, size_t size);
  * tables of Python and Rust). */
 uint64_t siphash_short(struct siphash_key key, const void *data, size_t size);
 
-/* Hashes prefixes of the same bytes, one longer than the other, for little more than one hash of all
- * bytes costs. */
+/* Hashes prefixes of the same bytes, one longer than the other, for little more than one hash of
+ * all bytes costs. */
 struct siphash_prefixes {
 	uint64_t v0, v1, v2, v3;
 	/* How many bytes the state stands for. */

@@ -10,16 +10,16 @@ that its rights allow. Prints a table in Markdown: the victim's p50 and p99 (eac
 windows of S seconds) and its longest wait, before and during, how much of the time node a was ready
 to run and waited for a processor, and how many of the victim's requests were refused and links
 between nodes broke. Then the memory of node a that is resident: before, at most during the attack,
-and two seconds after it. With --first the nodes and the victim come before all other programs of the
-machine, as if the attacker had a machine of its own (as root, with kernel.sched_rt_runtime_us at
--1: otherwise the kernel stops a busy node for 50 ms a second).
+and two seconds after it. With --first the nodes and the victim come before all other programs of
+the machine, as if the attacker had a machine of its own (as root, with kernel.sched_rt_runtime_us
+at -1: otherwise the kernel stops a busy node for 50 ms a second).
 
 With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more
-than a floor), or a request was refused, or a link broke, or node a took more memory than its limits and
-MARGIN_MB allow, or had still much of what connections had taken two seconds after they were gone.
-The floors are high without --first: on a
-machine that does other work besides, small times say more about that than about the node. With
-both, where the machine does not permit --first it goes on without.
+than a floor), or a request was refused, or a link broke, or node a took more memory than its limits
+and MARGIN_MB allow, or had still much of what connections had taken two seconds after they were
+gone. The floors are high without --first: on a machine that does other work besides, small times
+say more about that than about the node. With both, where the machine does not permit --first it
+goes on without.
 """
 import argparse
 import json

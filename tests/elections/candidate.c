@@ -1,23 +1,29 @@
-/* candidate.c: one application among many, a candidate of some elections, and what it saw and believed, written down as it happens.
+/* candidate.c: one application among many, which is a candidate of some elections. It writes down
+ * what it sees and believes as it happens.
  *
  *     candidate ENDPOINTS OWNER HISTORY NAME=VALUE...
  *
  *     elections=A,B,...  which (needed)      lease=MS delay=MS warn=MS priority=N
  *     disconnect=1 takeover=1 again=1        as in struct pawl_election_options
- *     watch=1            also watches all keys    wild=SEED others=N    does things of its own accord (wild.c)
+ *     watch=1                                also watches all keys
+ *     wild=SEED others=N                     does things of its own accord (wild.c)
  *
- * Its standard input takes commands, a line each: campaign, resign, transfer NAME, ask, calm; the end of it ends the program, which
- * resigns. HISTORY, or its standard output for "-", gets lines. TIME and UNTIL are CLOCK_BOOTTIME in ns. A time is taken after a
- * leadership began and before one ends: so what is written never says more than was believed.
+ * Its standard input takes commands, a line each: campaign, resign, transfer NAME, ask, calm. When
+ * the input ends, the program resigns and ends. It writes lines to the file HISTORY, or to its
+ * standard output for "-". TIME and UNTIL are CLOCK_BOOTTIME in ns. A time is taken after a
+ * leadership began and before one ends, so what is written never says more than was believed.
  *
- *     L TIME ELECTION TOKEN LOCK_ID UNTIL      leads from now on, unless it says something else until then
- *     A TIME ELECTION TOKEN LOCK_ID UNTIL      still leads
- *     P TIME ELECTION CAUSE                    is to step down
- *     E TIME ELECTION UNTIL                    has acted as the leader until then, and does not any more
- *     O TIME ELECTION TOKEN OWNER              observes this leader; 0 -: none
- *     W TIME TYPE KEY TOKEN LOCK_ID OWNER      an event of its watch; what is not said is 0 or -
- *     S TIME ELECTION LEADS TOKEN OWNER        the answer to "ask": whether it leads, and whom it takes for the leader
- *     D TIME WHAT ERROR                        the outcome of a command; F TIME ERROR: an election failed for good
+ *     L TIME ELECTION TOKEN LOCK_ID UNTIL  leads from now on, unless it says something else until
+ *                                          then
+ *     A TIME ELECTION TOKEN LOCK_ID UNTIL  still leads
+ *     P TIME ELECTION CAUSE                is to step down
+ *     E TIME ELECTION UNTIL                acted as the leader until then, and does so no more
+ *     O TIME ELECTION TOKEN OWNER          observes this leader; 0 -: none
+ *     W TIME TYPE KEY TOKEN LOCK_ID OWNER  an event of its watch; what is not said is 0 or -
+ *     S TIME ELECTION LEADS TOKEN OWNER    the answer to "ask": whether it leads, and whom it takes
+ *                                          for the leader
+ *     D TIME WHAT ERROR                    the outcome of a command
+ *     F TIME ERROR                         an election failed for good
  */
 #include "candidate.h"
 
@@ -39,12 +45,13 @@ static void tell_belief(struct post *p, char letter, int64_t at, int64_t until) 
 	pawl_id_format(&lock_id, id);
 	p->told = at;
 	p->until = until;
-	fprintf(p->candidate->history, "%c %" PRId64 " %s %" PRIu64 " %s %" PRId64 "\n", letter, at, p->name,
-		pawl_election_token(p->election), id, until);
+	fprintf(p->candidate->history, "%c %" PRId64 " %s %" PRIu64 " %s %" PRId64 "\n", letter, at,
+		p->name, pawl_election_token(p->election), id, until);
 	fflush(p->candidate->history);
 }
 
-/* It acts no more: from now on, or as of when its time was over; where it was taken away before that at any time since the last line. */
+/* The candidate acts no more: from now on, or since its time was over. If the leadership was taken
+ * away before that, it may have ended at any time since the last line. */
 static void tell_end(struct post *p) {
 	if (p->acts) {
 		int64_t at = history_now(), until = p->until;
@@ -54,7 +61,8 @@ static void tell_end(struct post *p) {
 			until = p->told;
 		}
 		p->acts = false;
-		fprintf(p->candidate->history, "E %" PRId64 " %s %" PRId64 "\n", at, p->name, until);
+		fprintf(p->candidate->history, "E %" PRId64 " %s %" PRId64 "\n", at, p->name,
+			until);
 		fflush(p->candidate->history);
 	}
 }
@@ -78,7 +86,8 @@ static void word(FILE *to, struct pawl_bytes b) {
 
 static void on_done(struct pawl_result *take_result, void *arg) {
 	struct post *p = arg;
-	fprintf(p->candidate->history, "D %" PRId64 " %s %d\n", history_now(), p->name, -take_result->error);
+	fprintf(p->candidate->history, "D %" PRId64 " %s %d\n", history_now(), p->name,
+		-take_result->error);
 	fflush(p->candidate->history);
 	pawl_result_free(take_result);
 }
@@ -89,9 +98,11 @@ static void on_leading(struct pawl_election *election, uint64_t token, void *arg
 	struct post *p = arg;
 	int64_t at = history_now(), valid = pawl_election_valid_ms(election);
 	(void)token;
-	if (p->acts) { /* it went on to the end of its time, and cannot have been elected before that */
+	if (p->acts) {
+		/* It acted to the end of its time, and cannot have been elected before that. */
 		p->acts = false;
-		fprintf(p->candidate->history, "E %" PRId64 " %s %" PRId64 "\n", at, p->name, p->until);
+		fprintf(p->candidate->history, "E %" PRId64 " %s %" PRId64 "\n", at, p->name,
+			p->until);
 	}
 	p->acts = true;
 	tell_belief(p, 'L', at, at + valid * NS_PER_MS);
@@ -113,13 +124,15 @@ static void on_leader(struct pawl_election *election, const struct pawl_leader *
 	struct post *p = arg;
 	FILE *to = p->candidate->history;
 	(void)election;
-	fprintf(to, "O %" PRId64 " %s %" PRIu64, history_now(), p->name, leader ? leader->token : 0);
+	fprintf(to, "O %" PRId64 " %s %" PRIu64, history_now(), p->name,
+		leader ? leader->token : 0);
 	word(to, leader ? leader->owner : pawl_str(NULL));
 	fputc('\n', to);
 	fflush(to);
 }
 
-static void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
+static void on_failed(struct pawl_election *election, int error, const char *message,
+	bool observing, void *arg) {
 	struct post *p = arg;
 	(void)election, (void)observing, (void)message;
 	fprintf(p->candidate->history, "F %" PRId64 " %s %d\n", history_now(), p->name, -error);
@@ -151,7 +164,8 @@ void candidate_resign(struct post *p) {
 void candidate_transfer(struct post *p, const char *to) {
 	int error = pawl_election_transfer(p->election, pawl_str(to), on_done, p);
 	if (error) {
-		fprintf(p->candidate->history, "D %" PRId64 " %s %d\n", history_now(), p->name, -error);
+		fprintf(p->candidate->history, "D %" PRId64 " %s %d\n", history_now(), p->name,
+			-error);
 	}
 }
 
@@ -159,8 +173,8 @@ static void answer(const struct post *p) {
 	FILE *to = p->candidate->history;
 	struct pawl_leader leader = { .token = 0 };
 	bool known = pawl_election_leader(p->election, &leader);
-	fprintf(to, "S %" PRId64 " %s %d %" PRIu64, history_now(), p->name, pawl_election_leads(p->election),
-		known ? leader.token : 0);
+	fprintf(to, "S %" PRId64 " %s %d %" PRIu64, history_now(), p->name,
+		pawl_election_leads(p->election), known ? leader.token : 0);
 	word(to, leader.owner);
 	fputc('\n', to);
 	fflush(to);
@@ -254,25 +268,29 @@ static uint32_t number(char **argv, const char *name) {
 }
 
 static bool begin(struct candidate *c, char **argv) {
-	struct pawl_options options = { .endpoints = argv[1], .base = c->base, .timeout_ms = 2000, .connect_timeout_ms = 500,
-		.silence_ms = 1000 };
+	struct pawl_options options = { .endpoints = argv[1], .base = c->base, .timeout_ms = 2000,
+		.connect_timeout_ms = 500, .silence_ms = 1000 };
 	struct pawl_watch_options watch = { .prefix = true, .on_event = on_event, .arg = c };
 	char **settings = argv + 4;
 	snprintf(c->owner, sizeof c->owner, "%s", argv[2]);
-	c->options = (struct pawl_election_options){ .lease_ms = number(settings, "lease"), .lock_delay_ms = number(settings, "delay"),
-		.warn_ms = number(settings, "warn"), .priority = (int32_t)number(settings, "priority"),
-		.release_on_disconnect = number(settings, "disconnect") != 0, .takeover = number(settings, "takeover") != 0,
+	c->options = (struct pawl_election_options){ .lease_ms = number(settings, "lease"),
+		.lock_delay_ms = number(settings, "delay"), .warn_ms = number(settings, "warn"),
+		.priority = (int32_t)number(settings, "priority"),
+		.release_on_disconnect = number(settings, "disconnect") != 0,
+		.takeover = number(settings, "takeover") != 0,
 		.again = number(settings, "again") != 0 };
 	c->wild = setting(settings, "wild") != NULL;
 	c->others = number(settings, "others");
 	prng_init(&c->prng, number(settings, "wild"));
-	if (pawl_new(&options, &c->client, NULL) != 0 || !stand_for_all(c, setting(settings, "elections"))) {
+	if (pawl_new(&options, &c->client, NULL) != 0 ||
+		!stand_for_all(c, setting(settings, "elections"))) {
 		return false;
 	}
 	for (size_t i = 0; c->wild && i < c->post_count; i++) {
 		wild_follows(&c->posts[i]);
 	}
-	return number(settings, "watch") == 0 || pawl_watch_start(c->client, &watch, &c->watch) == 0;
+	return number(settings, "watch") == 0 ||
+		pawl_watch_start(c->client, &watch, &c->watch) == 0;
 }
 
 /* Leaders resign: the next one need not wait for a lease. */

@@ -1,4 +1,5 @@
-/* wild.c: a candidate that leads, proclaims, hands over, resigns and comes back, in an order and at times drawn from its seed. */
+/* wild.c: a candidate that leads, proclaims, hands over, resigns and comes back, in an order and at
+ * times drawn from its seed. */
 #include "candidate.h"
 
 static void wait_for(struct post *p, uint64_t ms) {

@@ -1,8 +1,10 @@
-/* rival.c: takes keys again and again, against others of its kind, and prints every interval in which it believed to hold one:
+/* rival.c: takes keys again and again, against others of its kind, and prints every interval in
+ * which it believed that it held one:
  *
  *     key token begin_ns end_ns        (CLOCK_BOOTTIME, the same for all processes of a machine)
  *
- * rival ENDPOINTS KEYS LEASE_MS SECONDS SEED. Whoever compares the lines of all rivals sees whether two believed at once. */
+ * rival ENDPOINTS KEYS LEASE_MS SECONDS SEED. Whoever compares the lines of all rivals sees whether
+ * two of them believed at once. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <pawl/pawl.h>
@@ -68,7 +70,8 @@ static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 		set_timer(c, 1);
 		return;
 	}
-	set_timer(c, (uint32_t)pawl_lock_valid_ms(lock) + 1); /* it may be believed until the deadline: make use of it */
+	/* The lock may be believed until its deadline, so this rival believes it for so long. */
+	set_timer(c, (uint32_t)pawl_lock_valid_ms(lock) + 1);
 }
 
 static void on_acquired(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {

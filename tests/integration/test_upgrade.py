@@ -133,7 +133,8 @@ class Upgrade(unittest.TestCase):
             # a dials b and knows whom it meant; c is dialled by b
             cluster.nodes["a"].wait_log(" peer_link_failed ", "peer=b ",
                                         "node b speaks versions 2 to 2 of the protocol between "
-                                        "nodes, and this node 1 to 1: upgrade this node", start=lines["a"])
+                                        "nodes, and this node 1 to 1: upgrade this node",
+                                        start=lines["a"])
             cluster.nodes["c"].wait_log("node b speaks versions 2 to 2", start=lines["c"])
             cluster.nodes["b"].wait_log("node a speaks versions 1 to 1 of the protocol between "
                                         "nodes, "

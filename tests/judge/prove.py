@@ -1,5 +1,5 @@
-"""Checks that the judge finds clusters which are broken on purpose: its checker must see a violation
-in each of them."""
+"""Checks that the judge finds clusters which are broken on purpose: its checker must see a
+violation in each of them."""
 
 import copy
 import importlib.machinery

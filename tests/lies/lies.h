@@ -1,6 +1,7 @@
-/* lies.h: what a member that lies may say (docs/guarantees.md, A node that lies): messages that keep to the form, made of those that were
- * said before. For the fuzzer of a member (tests/fuzz) and for the simulator's lying master (tests/sim), which bring the randomness, what
- * there is to lie about, and the links. */
+/* lies.h: what a member that lies may say (docs/guarantees.md, A node that lies): messages that
+ * keep to the form, made of those that were said before. The fuzzer of a member (tests/fuzz)
+ * and the simulator's lying master (tests/sim) use this. They bring the randomness, what there
+ * is to lie about, and the links. */
 #ifndef PAWL_TESTS_LIES_H
 #define PAWL_TESTS_LIES_H
 
@@ -56,7 +57,8 @@ static inline void lies_keep(struct lies_seen *seen, struct slice *s, size_t *us
 static inline void lies_see(struct lies *w, const struct message *m) {
 	struct lies_seen *seen = &w->seen[w->seen_count++ % LIES_SEEN];
 	const uint32_t fields = message_fields(m->kind);
-	struct slice *texts[] = { &seen->m.key, &seen->m.owner, &seen->m.identity, &seen->m.label, &seen->m.value, &seen->m.blob };
+	struct slice *texts[] = { &seen->m.key, &seen->m.owner, &seen->m.identity, &seen->m.label,
+		&seen->m.value, &seen->m.blob };
 	const uint32_t bits[] = { F_KEY, F_OWNER, F_IDENTITY, F_LABEL, F_VALUE, F_BLOB };
 	size_t used = 0;
 	seen->m = *m;
@@ -73,7 +75,8 @@ static inline const struct message *lies_seen_one(struct lies *w) {
 
 /* ---- single fields ---- */
 
-/* Mostly near the clock of those who do not lie, sometimes at the edge of what they allow, or beyond it. */
+/* Returns a number that is mostly near the clock of those who do not lie, and sometimes at the edge
+ * of what they allow, or beyond it. */
 static inline uint64_t lies_number(struct lies *w) {
 	const uint8_t b = lies_next(w);
 	const uint64_t clock = w->clock;
@@ -103,9 +106,10 @@ static inline uint64_t lies_count(struct lies *w, uint64_t n) {
 	}
 }
 
-static inline uint64_t lies_time(struct lies *w) { /* microseconds */
-	static const uint64_t times[] = { 0, 1, 1000, 100000, 500000, 1000000, 1000001, 2000000, 3600000000, UINT64_C(1) << 40, UINT64_MAX / 1000,
-		UINT64_MAX / 2, UINT64_MAX };
+/* Returns a time in microseconds. */
+static inline uint64_t lies_time(struct lies *w) {
+	static const uint64_t times[] = { 0, 1, 1000, 100000, 500000, 1000000, 1000001, 2000000,
+		3600000000, UINT64_C(1) << 40, UINT64_MAX / 1000, UINT64_MAX / 2, UINT64_MAX };
 	return times[lies_next_of(w, sizeof times / sizeof *times)];
 }
 
@@ -150,7 +154,8 @@ static inline struct terms lies_terms(struct lies *w, struct terms t) {
 	t.of = how & 1 ? of[(how >> 1) % 6] : t.of;
 	t.count = how & 16 ? (uint16_t)lies_next_of(w, 4) : t.count;
 	t.priority = how & 32 ? (lies_next(w) - 128) * (1 << 24) : t.priority;
-	t.delay = how & 64 ? (span_ns)(lies_time(w) % (uint64_t)(SPAN_MAX / SPAN_US)) * SPAN_US : t.delay;
+	t.delay = how & 64 ? (span_ns)(lies_time(w) % (uint64_t)(SPAN_MAX / SPAN_US)) * SPAN_US
+		: t.delay;
 	t.set = how & 128 ? lies_permits(w) : t.set;
 	t.binding = how & 8 ? lies_next(w) : t.binding;
 	return t;
@@ -169,15 +174,18 @@ static inline struct slice lies_config(struct lies *w) {
 	c.max_lease += how & 8 ? SPAN_S : 0;
 	c.cluster_id.b[0] ^= how & 128 && how & 64 ? 1 : 0;
 	if (how & 16) {
-		const uint32_t nodes = w->nodes < 4 ? w->nodes : 4; /* as many as there are bits for */
+		/* There are bits for four nodes. */
+		const uint32_t nodes = w->nodes < 4 ? w->nodes : 4;
 		c.node_count = 0;
 		for (uint32_t i = 0; i < 2 * nodes; i++) {
 			const uint32_t node = i % nodes;
 			if ((i < nodes) == (masters >> node & 1) && masters >> (4 + node) & 1) {
 				struct config_node *n = &c.nodes[c.node_count++];
-				*n = (struct config_node){ .id = how & 32 && node == w->liar ? w->ids[0] : w->ids[node], .master = i < nodes };
+				*n = (struct config_node){ .master = i < nodes, .id = how & 32 &&
+					node == w->liar ? w->ids[0] : w->ids[node] };
 				snprintf(n->name, sizeof n->name, "n%u", (unsigned)node + 1);
-				snprintf(n->address, sizeof n->address, "n%u:7118", (unsigned)node + 1);
+				snprintf(n->address, sizeof n->address, "n%u:7118",
+					(unsigned)node + 1);
 			}
 		}
 	}
@@ -194,7 +202,8 @@ static inline struct slice lies_blob(struct lies *w, struct slice from) {
 		memmove(w->blob, from.data, size);
 	}
 	if (how & 2) { /* shorter, or longer */
-		const size_t wanted = how & 4 ? (size_t)lies_next(w) * 8 : size - (size ? lies_next(w) % size : 0);
+		const size_t wanted = how & 4 ? (size_t)lies_next(w) * 8
+			: size - (size ? lies_next(w) % size : 0);
 		memset(w->blob + size, 0x5a, wanted > size ? wanted - size : 0);
 		size = wanted;
 	}
@@ -209,11 +218,18 @@ static inline struct slice lies_blob(struct lies *w, struct slice from) {
 
 static inline void lies_alter_low(struct lies *w, struct message *m, uint32_t field) {
 	switch (field) {
-	case F_ROUND: m->round = lies_next_of(w, 2) ? lies_seen_one(w)->round : lies_count(w, m->round); break;
+	case F_ROUND:
+		m->round = lies_next_of(w, 2) ? lies_seen_one(w)->round : lies_count(w, m->round);
+		break;
 	case F_KEY: m->key = lies_key(w); break;
 	case F_LOCK_ID: m->lock_id = lies_id(w); break;
-	case F_ATTEMPT: m->attempt = lies_next_of(w, 2) ? lies_seen_one(w)->attempt : lies_count(w, m->attempt); break;
-	case F_TICKET: m->ticket = (struct ticket){ lies_number(w), lies_count(w, m->ticket.seq) }; break;
+	case F_ATTEMPT:
+		m->attempt = lies_next_of(w, 2) ? lies_seen_one(w)->attempt
+			: lies_count(w, m->attempt);
+		break;
+	case F_TICKET:
+		m->ticket = (struct ticket){ lies_number(w), lies_count(w, m->ticket.seq) };
+		break;
 	case F_TOKEN: m->token = lies_token(w); break;
 	case F_NOTED: m->noted = lies_token(w); break;
 	case F_LEASE: m->lease_us = lies_time(w); break;
@@ -249,7 +265,8 @@ static inline void lies_alter_high(struct lies *w, struct message *m, uint32_t f
 }
 
 static inline void lies_alter(struct lies *w, struct message *m) {
-	const uint32_t fields = message_fields(m->kind), count = (uint32_t)__builtin_popcount(fields);
+	const uint32_t fields = message_fields(m->kind),
+		count = (uint32_t)__builtin_popcount(fields);
 	uint32_t left = fields;
 	for (uint32_t which = lies_next_of(w, count); which > 0; which--) {
 		left &= left - 1;
@@ -264,7 +281,8 @@ static inline void lies_alter(struct lies *w, struct message *m) {
 
 /* What a peer that keeps to the form may send: the codec CHECKs that nothing else is. */
 static inline void lies_trim(struct message *m) {
-	const bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_WATCH_EVENT;
+	const bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER ||
+		m->kind == MESSAGE_FEED_WATCH_EVENT;
 	m->key = m->key.size == 0 && !empty ? slice_str("k") : m->key;
 	m->key.size = m->key.size < KEY_MAX ? m->key.size : KEY_MAX;
 	m->parts = m->part >= m->parts ? 0 : m->parts;
@@ -277,7 +295,8 @@ static inline void lies_trim(struct message *m) {
 	m->label.size = m->label.size < LABEL_MAX ? m->label.size : LABEL_MAX;
 }
 
-/* One that was sent before, altered in up to three fields; its answer; or one of any kind with the fields of another. */
+/* Returns a message that was sent before, altered in up to three fields; its answer; or one of any
+ * kind with the fields of another. */
 static inline struct message lies_message(struct lies *w) {
 	const uint8_t how = lies_next(w);
 	struct message m = *lies_seen_one(w);

@@ -226,10 +226,10 @@ static void hash_word(uint64_t *h, const struct word *w) {
 static void hash_peer(uint64_t *h, const struct peer *p) {
 	hash_word(h, &p->word);
 	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 |
-		(uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead <<
-		4 | (uint64_t)p->send.active << 5 | (uint64_t)p->send.walked <<
-		6 | (uint64_t)p->in_epoch << 7 | (uint64_t)p->frame_came << 8 | (uint64_t)p->complete << 9 |
-		(uint64_t)p->decree.kind << 16);
+		(uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead << 4 |
+		(uint64_t)p->send.active << 5 | (uint64_t)p->send.walked << 6 |
+		(uint64_t)p->in_epoch << 7 | (uint64_t)p->frame_came << 8 |
+		(uint64_t)p->complete << 9 | (uint64_t)p->decree.kind << 16);
 	mix(h, p->boot);
 	mix_time(h, p->ping_sent);
 	mix(h, p->ping_round);

@@ -1,13 +1,17 @@
-/* rate.c: a library to be preloaded (LD_PRELOAD) that lets a process live by clocks with rates of its own. PAWL_TEST_RATE is the rate
- * of CLOCK_BOOTTIME and CLOCK_MONOTONIC against true time, and after a blank, where it is another one, that of CLOCK_MONOTONIC_RAW:
- * "1.0190" or "1.0190 1.0". The wall clock stays as it is.
+/* rate.c: a library to be preloaded (LD_PRELOAD) that lets a process live by clocks with rates of
+ * its own. PAWL_TEST_RATE is the rate of CLOCK_BOOTTIME and CLOCK_MONOTONIC against true time, and
+ * after a blank, where it is another one, that of CLOCK_MONOTONIC_RAW: "1.0190" or "1.0190 1.0".
+ * The wall clock stays as it is.
  *
- * A clock that is read shows base + (true - base) * rate, where base is what it showed when the process began. Whatever waits, waits by
- * the same clock: what is given to timerfd_settime, epoll_wait, poll, select and nanosleep is a time of the process's own, and is turned into
- * the kernel's before the kernel sees it. (A process that reads one time and waits by another acts only when something arrives.)
+ * A clock that is read shows base + (true - base) * rate, where base is what it showed when the
+ * process began. Whatever waits, waits by the same clock: the times that are passed to
+ * timerfd_settime, epoll_wait, poll, select and nanosleep are the process's own, and are turned
+ * into the kernel's before the kernel sees them. (A process that reads one time and waits by
+ * another acts only when something arrives.)
  *
- * libc's clock_gettime is what calls the vDSO, so a program that is linked with it dynamically is caught in every reading; so are its
- * libraries (libevent). Only system calls that a program makes by itself are not. */
+ * A program that is linked dynamically calls libc's clock_gettime, which calls the vDSO. So this
+ * library sees every reading of the program and of its libraries (libevent). It does not see system
+ * calls that a program makes by itself. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +33,8 @@ typedef int timerfd_settime_function(int, int, const struct itimerspec *, struct
 typedef int timerfd_gettime_function(int, struct itimerspec *);
 typedef int epoll_wait_function(int, struct epoll_event *, int, int);
 typedef int epoll_pwait_function(int, struct epoll_event *, int, int, const sigset_t *);
-typedef int epoll_pwait2_function(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+typedef int epoll_pwait2_function(int, struct epoll_event *, int, const struct timespec *,
+	const sigset_t *);
 typedef int poll_function(struct pollfd *, nfds_t, int);
 typedef int ppoll_function(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 typedef int select_function(int, fd_set *, fd_set *, fd_set *, struct timeval *);
@@ -48,7 +53,8 @@ static struct {
 static unsigned char timer_scale[FDS_MAX]; /* enum scale of a timerfd */
 
 /* ISO C has no cast from what dlsym gives to a function. */
-#define REAL(name) (((union { void *object; name##_function *function; }){ .object = real(#name) }).function)
+#define REAL(name) (((union { void *object; name##_function *function; }){ \
+	.object = real(#name) }).function)
 
 static void *real(const char *name) {
 	void *found = dlsym(RTLD_NEXT, name);
@@ -94,7 +100,8 @@ static int64_t base_of(clockid_t id) {
 	return true_clock(id, &t) == 0 ? ns_of(&t) : 0;
 }
 
-/* What cannot be read is no rate: a test that asked for one must not run by true clocks and say nothing. */
+/* Ends the process if the text is no rate, because a test that asked for one must not run by true
+ * clocks and say nothing. */
 static double rate_read(const char **text) {
 	char *end;
 	double rate = strtod(*text, &end);
@@ -128,7 +135,8 @@ static int64_t scaled(int64_t span, double by) {
 	return (int64_t)((double)span * by);
 }
 
-/* A span of the process's time as one of true time: a nanosecond longer, so that what waits for it never wakes before its end. */
+/* Returns a span of the process's time as one of true time. It is a nanosecond longer, so that what
+ * waits for it never wakes before its end. */
 static int64_t true_span(enum scale s, int64_t span) {
 	return span <= 0 || rates.rate[s] == 1.0 ? span : scaled(span, 1 / rates.rate[s]) + 1;
 }
@@ -180,7 +188,8 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 	struct itimerspec t = *when;
 	int64_t at = ns_of(&t.it_value);
 	if (at != 0) { /* 0 disarms */
-		t.it_value = of_ns(flags & TFD_TIMER_ABSTIME ? true_instant(s, at) : true_span(s, at));
+		t.it_value = of_ns(flags & TFD_TIMER_ABSTIME ? true_instant(s, at)
+			: true_span(s, at));
 	}
 	t.it_interval = of_ns(true_span(s, ns_of(&t.it_interval)));
 	int error = REAL(timerfd_settime)(fd, flags, &t, before);
@@ -207,7 +216,8 @@ int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout_ms, con
 }
 
 /* NULL waits without end, for all that take a span by its address. */
-static const struct timespec *true_timespec(enum scale s, const struct timespec *span, struct timespec *room) {
+static const struct timespec *true_timespec(enum scale s, const struct timespec *span,
+	struct timespec *room) {
 	if (span == NULL) {
 		return NULL;
 	}
@@ -215,9 +225,11 @@ static const struct timespec *true_timespec(enum scale s, const struct timespec 
 	return room;
 }
 
-int epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout, const sigset_t *mask) {
+int epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout,
+	const sigset_t *mask) {
 	struct timespec room;
-	return REAL(epoll_pwait2)(fd, events, max, true_timespec(SCALE_MONOTONIC, timeout, &room), mask);
+	return REAL(epoll_pwait2)(fd, events, max,
+		true_timespec(SCALE_MONOTONIC, timeout, &room), mask);
 }
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
@@ -233,7 +245,8 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout) {
 	struct timeval room = { 0, 0 };
 	if (timeout != NULL) {
-		int64_t us = (true_span(SCALE_MONOTONIC, (int64_t)timeout->tv_sec * SECOND + timeout->tv_usec * 1000) + 999) / 1000;
+		int64_t us = (true_span(SCALE_MONOTONIC, (int64_t)timeout->tv_sec * SECOND +
+			timeout->tv_usec * 1000) + 999) / 1000;
 		room = (struct timeval){ .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 	}
 	return REAL(select)(count, in, out, other, timeout != NULL ? &room : NULL);
@@ -247,7 +260,8 @@ static void own_rest(enum scale s, struct timespec *rest) {
 	}
 }
 
-int nanosleep(const struct timespec *span, struct timespec *rest) { /* style: nanosleep, because this is what it becomes */
+int nanosleep(const struct timespec *span, /* style: nanosleep, because this replaces it */
+	struct timespec *rest) {
 	struct timespec room;
 	int error = REAL(nanosleep)(true_timespec(SCALE_MONOTONIC, span, &room), rest);
 	if (error != 0 && errno == EINTR) {
@@ -258,7 +272,8 @@ int nanosleep(const struct timespec *span, struct timespec *rest) { /* style: na
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *when, struct timespec *rest) {
 	enum scale s = scale_of(id);
-	struct timespec t = of_ns(flags & TIMER_ABSTIME ? true_instant(s, ns_of(when)) : true_span(s, ns_of(when)));
+	struct timespec t = of_ns(flags & TIMER_ABSTIME ? true_instant(s, ns_of(when))
+		: true_span(s, ns_of(when)));
 	int error = REAL(clock_nanosleep)(id, flags, &t, rest);
 	if (error == EINTR && !(flags & TIMER_ABSTIME)) {
 		own_rest(s, rest);

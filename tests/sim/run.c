@@ -15,8 +15,9 @@ const char *run_count_name(enum run_count count) {
 		"transferred", "not_transferred", "downgrade_answered", "group_answered_held",
 		"group_answered_refused", "group_repeated", "group_answered_twice",
 		"binding_moved", "moved_to_a_shorter_deadline",
-		"answered_over_an_earlier_connection", "binding_dropped", "binding_revived", "change_answered_done",
-		"change_answered_refused", "change_cut_off", "change_repeated", "files_lost",
+		"answered_over_an_earlier_connection", "binding_dropped", "binding_revived",
+		"change_answered_done", "change_answered_refused", "change_cut_off",
+		"change_repeated", "files_lost",
 		"latecomer_extends", "latecomer_repeats", "latecomer_held", "renewed_in_calm",
 		"contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined",
 		"crowd_looked", "lied", "tampered", "liar_removed", "parted", "taken" };

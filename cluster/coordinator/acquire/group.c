@@ -285,9 +285,9 @@ static void begin_again(struct core *core, struct op *op) {
 	ready(core, group);
 }
 
-/* Rolls back what the group has, under its names. The same lock_ids may have been asked for again through
- * another node, and be trusted, so a master drops a record only if it rests on this request alone.
- * Extensions under way are over before that, so that none restores a record. */
+/* Rolls back what the group has, under its names. The same lock_ids may have been asked for again
+ * through another node, and be trusted, so a master drops a record only if it rests on this request
+ * alone. Extensions under way are over before that, so that none restores a record. */
 static void roll_back_members(struct core *core, struct op *op) {
 	struct group *group = op_group(op);
 	bool open = false;

@@ -67,7 +67,8 @@ void extend_raise_behind(struct core *core, struct op *op) {
 
 static bool wants_record(const struct op *op, const struct vote *v) {
 	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND &&
-		(v->repaired < op_extend(op)->best_token || v->repaired_binding < op->terms.binding));
+		(v->repaired < op_extend(op)->best_token ||
+			v->repaired_binding < op->terms.binding));
 }
 
 /* Sends the record to the masters that want it: from this node's table, or from a master that has

@@ -288,8 +288,8 @@ static int revoke_by_crl(const struct cert *c, X509 *authority, struct wanted *a
 int cert_revoke(struct cert *c, char **operands, int count) {
 	struct wanted *all = calloc((size_t)count + 1, sizeof *all);
 	if (c->list_file && (c->crl_file || count == 0)) {
-		cli_misuse(c->line,
-			count ? "--list and --crl exclude each other" : "--list needs WHAT to revoke");
+		cli_misuse(c->line, count ? "--list and --crl exclude each other"
+			: "--list needs WHAT to revoke");
 	}
 	if (!all) {
 		cert_fail(c, "cannot make", "a list", "out of memory");

@@ -99,7 +99,8 @@ static int can_tell(const struct can *c, bool allowed, const char *right, const 
 	output_field("right", "%s", right);
 	output_field("because", "%s", why);
 	if (c->file) {
-		output_field("note", "this is what the file says; a node may have a different file");
+		output_field("note",
+			"this is what the file says; a node may have a different file");
 	}
 	return allowed ? CLI_DONE : CLI_REFUSED;
 }

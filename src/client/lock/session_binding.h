@@ -26,8 +26,8 @@ void session_binding_turn(struct pawl *client);
 void session_binding_begin(struct pawl_lock *lock);
 /* Returns whether the lock is bound to another connection than the present one. */
 bool session_binding_wanted(const struct pawl_lock *lock);
-/* The lock was answered under the number of that connection. Returns true if it has moved there from
- * an earlier one: then only this answer counts. */
+/* The lock was answered under the number of that connection. Returns true if it has moved there
+ * from an earlier one: then only this answer counts. */
 bool session_binding_made(struct pawl_lock *lock, unsigned connection_number);
 
 #endif

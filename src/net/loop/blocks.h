@@ -2,9 +2,9 @@
  *
  * The heap of the C library keeps large pieces of what was freed, or gives hundreds of megabytes
  * back within one call, which takes a tenth of a second. Here each large block is a mapping of its
- * own. A few of those that were given back are kept for whoever needs one of that size next, because
- * the system takes longer to make a page than this program takes to use it; a timer gives these
- * back, too. Small pieces come from the heap.
+ * own. A few of those that were given back are kept for whoever needs one of that size next,
+ * because the system takes longer to make a page than this program takes to use it; a timer gives
+ * these back, too. Small pieces come from the heap.
  */
 #ifndef PAWL_NET_BLOCKS_H
 #define PAWL_NET_BLOCKS_H

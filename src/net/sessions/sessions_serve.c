@@ -160,8 +160,8 @@ bool session_is_urgent(enum client_method method) {
 		|| method == CLIENT_PING;
 }
 
-/* Requests that session_is_urgent names are let through even if a connection has too many under way,
- * but not without a bound. */
+/* Requests that session_is_urgent names are let through even if a connection has too many under
+ * way, but not without a bound. */
 static bool session_is_full(const struct session *session, enum client_method method) {
 	uint64_t most = session->all->limits.requests_per_client;
 	return method != CLIENT_PING && session->open >= most * (session_is_urgent(method) ? 2 : 1);

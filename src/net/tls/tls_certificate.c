@@ -53,7 +53,8 @@ static bool certificate_read_name(const GENERAL_NAME *general, struct certificat
 	}
 	size_t prefix = node ? strlen(NODE_PREFIX) : strlen(CLIENT_PREFIX);
 	struct slice rest = slice_of(text.data + prefix, text.size - prefix);
-	*out = (struct certificate_name){ .kind = node ? TLS_NAME_NODE : TLS_NAME_CLIENT, .name = rest };
+	*out = (struct certificate_name){ .kind = node ? TLS_NAME_NODE : TLS_NAME_CLIENT,
+		.name = rest };
 	const uint8_t *mark = node && rest.size > 0 ? memchr(rest.data, '?', rest.size) : NULL;
 	/* No name of a node contains a question mark. */
 	if (mark) {

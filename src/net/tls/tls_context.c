@@ -245,7 +245,8 @@ static int tls_check_identity(X509 *cert, const struct tls_files *f, const char 
 	const struct tls_revoked *revoked, struct tls_identity *own, char why[TLS_WHY_BYTES]) {
 	char refusal[TLS_WHY_BYTES];
 	tls_certificate_identity(cert, node_name, own);
-	if (own->role == NODE_ROLE_NONE && tls_certificate_has_name(cert, TLS_NAME_NODE, node_name)) {
+	if (own->role == NODE_ROLE_NONE &&
+		tls_certificate_has_name(cert, TLS_NAME_NODE, node_name)) {
 		return tls_fail(why,
 			"[tls] cert: %s gives node %s an unknown role; the roles are master, "
 			"replica and embedded (make a new certificate: pawl cert node %s)",

@@ -57,7 +57,8 @@ static int service_put_reply(struct service *s, const struct request *request,
 	return error == PAWL_EBUSY ? 0 : error;
 }
 
-/* Keeps a piece of a list. Returns true if the list is not whole yet, or there is no memory for it. */
+/* Keeps a piece of a list. Returns true if the list is not whole yet, or there is no memory for
+ * it. */
 static bool service_list_goes_on(struct service *s, struct request *request,
 	const struct core_reply *reply) {
 	uint64_t client = request->client;

@@ -60,8 +60,8 @@ static void a_buffer_grows_to_its_limit_and_no_further(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
-/* What little there is room for is still taken, so the size may exceed the new limit. The next bytes
- * are refused: a node once looked for a large enough capacity for ever. */
+/* What little there is room for is still taken, so the size may exceed the new limit. The next
+ * bytes are refused. A node once searched for a large enough capacity for ever. */
 static void a_buffer_whose_limit_was_lowered_takes_no_more(void **state) {
 	(void)state;
 	struct allocator a = alloc_libc(NULL);

@@ -34,7 +34,8 @@ static void world_done(struct world *w) {
 }
 
 static void what_grows_and_shrinks_keeps_its_bytes(void **state) {
-	static const size_t sizes[] = { 100, BLOCK - 1, BLOCK, 5 * BLOCK, 3 * BLOCK + 1, BLOCK, 80 };
+	static const size_t sizes[] = { 100, BLOCK - 1, BLOCK, 5 * BLOCK, 3 * BLOCK + 1, BLOCK,
+		80 };
 	struct world w;
 	uint8_t *p = NULL;
 	size_t size = 0;

@@ -1,5 +1,6 @@
-/* These tests hold what we write and read against the MessagePack specification, format by format, and
- * against a reader of their own. msgpack-c packs and parses for us, so it cannot be the judge here. */
+/* These tests compare what we write and read with the MessagePack specification, format by format,
+ * and with a reader of their own. msgpack-c packs and parses for us, so it cannot be the judge
+ * here. */
 #include "unit.h"
 
 #include "client.h"
@@ -48,7 +49,8 @@ static const struct format formats[] = {
 	{ "\xd1\x01\x00", 3, UNPACK_UINT, 256 },
 	{ "\xd2\x80\x00\x00\x01", 5, UNPACK_NEGATIVE, (uint64_t)-2147483647 },
 	{ "\xd2\x01\x00\x00\x00", 5, UNPACK_UINT, 0x01000000 },
-	{ "\xd3\x80\x00\x00\x00\x00\x00\x00\x01", 9, UNPACK_NEGATIVE, UINT64_C(0x8000000000000001) },
+	{ "\xd3\x80\x00\x00\x00\x00\x00\x00\x01", 9, UNPACK_NEGATIVE,
+		UINT64_C(0x8000000000000001) },
 	{ "\xd3\x01\x00\x00\x00\x00\x00\x00\x00", 9, UNPACK_UINT, UINT64_C(0x0100000000000000) },
 	{ "\xd4\x2a", 2, UNPACK_EXT, 1 },
 	{ "\xd5\x2a", 2, UNPACK_EXT, 2 },
@@ -310,12 +312,14 @@ static void a_message_in_pieces_ends_where_it_ends_in_one(void **state) {
 			at += 1 + prng_below(&prng, 9);
 			at = at > whole ? whole : at;
 			uint8_t *exact = wire_exact(out.data, at);
-			found = client_scan(&s, &client_response_limits, slice_of(exact, at), &size);
+			found = client_scan(&s, &client_response_limits, slice_of(exact, at),
+				&size);
 			free(exact);
 		}
 		assert_int_equal(found, CLIENT_SCAN_COMPLETE);
 		assert_int_equal(size, whole);
-		assert_int_equal(client_scan(&s, &client_response_limits, buffer_slice(&out), &size),
+		assert_int_equal(
+			client_scan(&s, &client_response_limits, buffer_slice(&out), &size),
 			CLIENT_SCAN_COMPLETE);
 		assert_int_equal(size, whole);
 		buffer_done(&out);

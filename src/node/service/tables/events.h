@@ -1,11 +1,11 @@
 /* events.h: who watches which keys, and what each of them is told, in order.
  *
  * Events come from the core, and go into a ring. A *walk* takes one after the other to those who
- * watch its key (or a prefix of it). However many these are, a turn of the loop walks past a bounded
- * number of them, and the next turn goes on where it stopped. A watcher whose connection is full is
- * *behind*: it is served from the ring when there is room again, and is told of an overflow if the
- * ring has gone on without it. So a slow watcher costs no memory but its place. Whoever is not behind
- * has been told of everything that was walked.
+ * watch its key (or a prefix of it). However many these are, a turn of the loop walks past a
+ * bounded number of them, and the next turn goes on where it stopped. A watcher whose connection is
+ * full is *behind*: it is served from the ring when there is room again, and is told of an overflow
+ * if the ring has gone on without it. So a slow watcher costs no memory but its place. Whoever is
+ * not behind has been told of everything that was walked.
  *
  *   UP TO DATE --its connection is full, or it resumes--> BEHIND
  *          --the ring is read to its end--> UP TO DATE
@@ -192,9 +192,9 @@ void events_add(struct events *e, const struct core_watch_event *watch_event);
  * watcher that would be told more is behind. Also bounded is how many of them are looked at. */
 void events_turn(struct events *e);
 
-/* Goes on with events that have not been told to everybody, and serves the watchers that are behind,
- * one after the other, as far as their connections and the turn allow. Returns true if there is more
- * for the next turn. */
+/* Goes on with events that have not been told to everybody, and serves the watchers that are
+ * behind, one after the other, as far as their connections and the turn allow. Returns true if
+ * there is more for the next turn. */
 bool events_serve(struct events *e);
 /* Returns whether events_serve would find nothing to do. */
 static inline bool events_is_idle(const struct events *e) {

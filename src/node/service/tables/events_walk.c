@@ -1,5 +1,5 @@
-/* events_walk.c: takes one event after the other past those who watch its key, over as many turns as
- * that needs.
+/* events_walk.c: takes one event after the other past those who watch its key, over as many turns
+ * as that needs.
  */
 #include "events_impl.h"
 
