@@ -1,9 +1,10 @@
-"""Whoever has one address of an IPv6 network of 64 bits has all of them: they count as one.
+"""Tests that all addresses of an IPv6 network of 64 bits count as one address: whoever has one of
+them has all of them.
 
     network_test.py PAWLD [unittest options]
 
-Runs in a network namespace of its own, where all addresses of two networks are local; without
-root it is skipped.
+The tests run in a network namespace of their own, where all addresses of two networks are local;
+without root they are skipped.
 """
 
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-import strangers_attack as attack  # first: it knows where pawltest is
+import strangers_attack as attack  # This comes first, because it knows where pawltest is.
 import pawltest
 
 PAWLD = None
@@ -54,14 +55,15 @@ class Network(unittest.TestCase):
 
     @staticmethod
     def answers(s):
-        """Whether the node answers a ping as such, and not with an error or the end."""
+        """Returns whether the node answers a ping, and neither returns an error nor closes the
+        connection."""
         s.sendall(pawltest.pack([0, 7, "ping", [{}]]))
         try:
             return s.recv(1 << 16)[:4] == b"\x94\x01\x07\xc0"
         except ConnectionResetError:
             return False
 
-    def test_silent_connections_from_all_addresses_of_a_network_are_those_of_one_address(self):
+    def test_silent_connections_from_all_addresses_of_a_network_count_as_those_of_one_address(self):
         silent = [self.connect(HERE % (i + 1)) for i in range(600)]
         elsewhere = [self.connect(THERE % (i + 1)) for i in range(100)]
         self.assertTrue(self.answers(self.connect("::1")))

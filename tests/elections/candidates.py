@@ -1,5 +1,5 @@
-"""Single candidates (candidate.c) that do what they are told, and the lines that they write, as
-they come."""
+"""Single candidates (candidate.c), which do what the tests tell them, and the lines that they
+write."""
 
 import subprocess
 import threading
@@ -13,7 +13,7 @@ def boottime():
 
 
 class Candidate:
-    """One process. Its settings are those of candidate.c."""
+    """One candidate process. Its settings are those of candidate.c."""
 
     def __init__(self, program, endpoints, name, **settings):
         self.name, self.lines, self.seen = name, [], threading.Condition()
@@ -37,7 +37,7 @@ class Candidate:
         return next((w for w in self.lines[start:] if w[0] == letter and holds(w)), None)
 
     def await_line(self, letter, start=0, holds=lambda words: True, patience=PATIENCE):
-        """The words of the first such line from number `start` on: waits for it."""
+        """Waits for the first such line from number `start` on, and returns its words."""
         with self.seen:
             if not self.seen.wait_for(lambda: self.find(letter, start, holds), patience):
                 raise AssertionError("%s has not written %s: %s"
@@ -45,7 +45,8 @@ class Candidate:
             return self.find(letter, start, holds)
 
     def await_renewal(self, after):
-        """When it was first written after that time that the deadline is later than before."""
+        """Returns when the candidate first wrote, after that time, that its deadline is later than
+        before."""
         with self.seen:
             until = max(int(w[5]) for w in self.lines if w[0] in "LA" and int(w[1]) <= after)
         return int(self.await_line("A", 0, lambda w: int(w[5]) > until + 50000000)[1])
@@ -62,7 +63,7 @@ class Candidate:
         self.process.send_signal(number)
 
     def kill(self):
-        """The time before it was killed."""
+        """Kills the process, and returns the time just before that."""
         at = boottime()
         if self.process.poll() is None:
             self.process.kill()
@@ -84,7 +85,8 @@ class Candidate:
 
 
 def first(some, letter, patience=PATIENCE):
-    """Until one of them writes such a line: its time, by name, for those that have."""
+    """Waits until one of them writes such a line. Returns the time of the line for each that has
+    written it, by name."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         found = {c.name: int(c.find(letter)[1]) for c in some if c.has(letter)}
@@ -92,4 +94,4 @@ def first(some, letter, patience=PATIENCE):
             return found
         with some[0].seen:
             some[0].seen.wait(0.01)
-    raise AssertionError("none of them writes %s" % letter)
+    raise AssertionError("no candidate has written %s" % letter)

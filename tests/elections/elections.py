@@ -1,4 +1,4 @@
-"""Many candidates among real nodes under attack, and what came of it. See
+"""Runs many candidates among real nodes under attack, and judges what came of it. See
 scripts/soak-elections."""
 
 import argparse
@@ -33,7 +33,7 @@ def boottime():
 
 
 class Candidate:
-    """One process. Its number decides on what it asks for, so that all kinds are there."""
+    """One candidate process. Its number decides what it asks for, so that all kinds occur."""
 
     def __init__(self, crowd, number, slot):
         cluster = crowd.cluster
@@ -73,7 +73,7 @@ class Candidate:
 
 
 class Crowd:
-    """What nemesis.Nemesis wants of one: workers that are stopped and replaced."""
+    """All candidates, with what nemesis.Nemesis needs: workers that it can stop and replace."""
 
     def __init__(self, cluster, program, size):
         self.cluster, self.program, self.size, self.number = cluster, program, size, 0
@@ -91,7 +91,7 @@ class Crowd:
         self.workers[at] = self.another(at)
 
     def look_after(self, _agenda):
-        """Candidates do not stop themselves."""
+        """Does nothing, because candidates do not stop themselves."""
 
     def go_on(self):
         for worker in self.workers:
@@ -123,8 +123,7 @@ class Crowd:
 
 
 class Nemesis(nemesis.Nemesis):
-    """The faults of the soak, but more of those that strike candidates, and of these leaders above
-    all."""
+    """The faults of the soak, with more of those that strike candidates, and leaders above all."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -132,7 +131,8 @@ class Nemesis(nemesis.Nemesis):
                        (10, self.kill_worker)]
 
     def leader(self):
-        """The place of one that leads, as some node sees it; None: nobody was found."""
+        """Returns the slot of a candidate that leads, as some node sees it; None if no leader was
+        found."""
         election, node = self.random.choice(ELECTIONS), self.node()
         shown = node.ask("get", key=election) if node else None
         owner = bytes((shown or {}).get("owner") or b"").decode()
@@ -154,14 +154,14 @@ class Nemesis(nemesis.Nemesis):
 
 
 class Answers:
-    """What candidates answer to "ask", read from the ends of their files."""
+    """The answers of the candidates to "ask", which are read from the ends of their files."""
 
     def __init__(self, crowd):
         self.crowd, self.tails = crowd, {w: judge.Tail(w.path) for w in crowd.workers}
 
     def ask(self):
-        """By election: the set of those who say that they lead, and the set of those that are taken
-        for the leader; or why not."""
+        """Returns for each election the set of those who say that they lead, and the set of those
+        that others believe to lead; or returns why that is not known."""
         led, taken = {e: set() for e in ELECTIONS}, {e: set() for e in ELECTIONS}
         self.crowd.say("ask")
         missing = {(w, e) for w in self.tails for e in ELECTIONS}
@@ -179,7 +179,7 @@ class Answers:
         return "%d answers are missing" % len(missing) if missing else (led, taken)
 
     def agreement(self):
-        """True once each election has one leader and everybody knows who it is."""
+        """Returns True once each election has one leader and everybody knows who it is."""
         answer = self.ask()
         if isinstance(answer, str):
             return answer
@@ -203,7 +203,8 @@ class Run:
             print("%s" % soak.line_of(attacker.counts), flush=True)
 
     def settle(self, crowd):
-        """After the healing: in how many seconds everybody agrees; and then it stays so."""
+        """Returns in how many seconds after the healing everybody agrees, and checks that it stays
+        so."""
         began = time.monotonic()
         crowd.say("calm")
         answers = Answers(crowd)
@@ -255,7 +256,7 @@ class Run:
 
 def too_little(args, counts):
     minutes = args.seconds / 60
-    # What faults are drawn is chance: in a minute, less than half of what is usual has to be there.
+    # The faults are drawn at random, so in a minute less than half of the usual number is enough.
     least = {"leaderships": 60 * minutes, "kills": minutes / 2, "leaders_killed": minutes,
              "leaders_stopped": minutes,
              "observed": 1000 * minutes, "events": 1000 * minutes,

@@ -1,14 +1,14 @@
 """Judges what candidates wrote down (candidate.c): whether two ever led at once, whether tokens
-grew, and whether everybody who observed saw every change in order. All of them ran on one machine:
-its clock is true time, and the only one."""
+grew, and whether all observers saw every change in order. All candidates ran on one machine, so its
+clock is true time for all of them."""
 
 import collections
 import os
 
 
 class Term:
-    """One leadership: from `begin`, when it was known to have begun, to `end`, up to which it was
-    acted on."""
+    """One leadership: from `begin`, when the leader knew that it led, to `end`, until which it
+    acted as the leader."""
 
     def __init__(self, who, words):
         self.who, self.begin, self.first = who, int(words[1]), int(words[3])
@@ -28,13 +28,15 @@ class Term:
 
 
 class History:
-    """What one process wrote. killed: the time before it was killed, if it was."""
+    """What one process wrote. `killed` is the time just before it was killed, if it was."""
 
     def __init__(self, who, lines, killed=None):
         self.who, self.killed = who, killed
-        self.terms = collections.defaultdict(list)      # by election
-        self.observed = collections.defaultdict(list)   # by election: (time, token, owner)
-        self.events = []                                # (time, type, key, token, lock_id, owner)
+        # For each election: its terms, and its observed leaders as (time, token, owner).
+        self.terms = collections.defaultdict(list)
+        self.observed = collections.defaultdict(list)
+        # Each event is (time, type, key, token, lock_id, owner).
+        self.events = []
         self.wrong, self.failed = [], []
         for line in lines:
             words = line.split()
@@ -70,8 +72,8 @@ class History:
 
 
 class Tail:
-    """The lines that a file gets from now on. What is written at once may be seen in parts: a line
-    counts once it is whole."""
+    """Reads the lines that a file gets from now on. A line may be seen in parts; it counts once it
+    is whole."""
 
     def __init__(self, path):
         self.file, self.part = open(path), ""
@@ -88,7 +90,8 @@ class Tail:
 class Verdict:
     def __init__(self, histories):
         self.histories, self.wrong, self.counts = histories, [], collections.Counter()
-        self.owners = {}  # (election, token): owner, as the leader itself said
+        # The owner by (election, token), as the leader itself said.
+        self.owners = {}
         for h in histories:
             self.wrong += h.wrong
             self.wrong += ["%s failed: %s" % (h.who, f) for f in h.failed]
@@ -103,7 +106,8 @@ class Verdict:
             self.judge_events(h)
 
     def judge_terms(self, election, terms):
-        """Never two at once, and later ones with greater tokens: in true time."""
+        """Checks in true time that two never led at once, and that later leaders had greater
+        tokens."""
         latest = None
         for term in terms:
             self.counts["leaderships"] += 1
@@ -120,8 +124,8 @@ class Verdict:
             latest = term if not latest or term.end > latest.end else latest
 
     def judge_observed(self, history, election, seen):
-        """Nobody is shown an older leader after a newer one, and all are shown the same one with
-        the same token."""
+        """Checks that nobody was shown an older leader after a newer one, and that all were shown
+        the same leader with the same token."""
         highest = 0
         for _, token, owner in seen:
             self.counts["observed"] += 1
@@ -134,10 +138,10 @@ class Verdict:
             highest = max(highest, token)
 
     def judge_events(self, history):
-        """From one overflow to the next the end of each leadership is told before the next one, and
-        never an older one after a newer one. One that a node took for expired, because no extension
-        reached it, may be told of again, and so may one that was part of the present state already.
-        What a node could not hear of is made good by a later overflow."""
+        """Checks that from one overflow to the next the end of each leadership is told before the
+        next one, and never an older one after a newer one. A leadership may be told again if a node
+        took it for expired because no extension reached that node, or if it was already part of the
+        present state. A later overflow makes up for what a node could not hear of."""
         seen = collections.defaultdict(list)
         for event in history.events:
             if event[1] == "overflow":
@@ -158,7 +162,7 @@ class Verdict:
                 key, history.who, kind, owner, token)
             if kind in ("present", "acquired"):
                 if holder and holder != lock and kind == "acquired":
-                    self.wrong.append("%s, and not that %s had gone" % (where, holder))
+                    self.wrong.append("%s, but not the end of %s" % (where, holder))
                 if token < highest or (token == highest and lock not in locks):
                     self.wrong.append("%s after token %d" % (where, highest))
                 holder, highest = lock, max(highest, token)
@@ -172,16 +176,16 @@ class Verdict:
             self.judge_complete(history, key, locks, (min(tokens), max(tokens)), excused)
 
     def judge_complete(self, history, key, locks, tokens, excused):
-        """excused: an overflow said that something may be missing, or the process ended before one
-        could."""
+        """Checks that every term between these tokens was told. `excused` means that an overflow
+        reported missed events, or that the process ended before it could."""
         for term in self.terms[key]:
             if tokens[0] < term.first and term.last < tokens[1]:
                 self.counts["watched"] += 1
                 if not locks.intersection(term.locks):
                     self.counts["watched_unseen"] += 1
                     if not excused:
-                        self.wrong.append("%s: %s was told neither of %r, nor that something is "
-                                          "missing" % (key, history.who, term))
+                        self.wrong.append("%s: %s was told neither of %r nor of missed events"
+                                          % (key, history.who, term))
 
 
 def load(path, who, killed=None):

@@ -1,4 +1,5 @@
-"""The judge of elections finds what is wrong in histories, and nothing where all is right."""
+"""Tests that the judge of elections finds what is wrong in histories, and nothing if all is
+right."""
 
 import tempfile
 import unittest
@@ -9,8 +10,8 @@ ONE, OTHER = "11" * 16, "22" * 16
 
 
 def term(begin, end, token, lock=ONE, until=None):
-    """Led from begin to end, and said in the middle that it would until then; without an end until
-    it said it would."""
+    """Returns the lines of a term from begin to end, with a deadline in `until`. Without an end the
+    term lasts until its deadline."""
     lines = ["L %d e %d %s %d\n" % (begin, token, lock, until or end),
              "A %d e %d %s %d\n" % (begin + 1, token, lock, until or end)]
     return lines + (["E %d e %d\n" % (end, end)] if end else [])
@@ -43,33 +44,33 @@ class Judge(unittest.TestCase):
     def test_one_after_the_other_is_right(self):
         self.assertEqual(wrong(term(0, 10, 1), term(10, 20, 2)), [])
 
-    def test_two_at_once(self):
+    def test_two_at_once_are_wrong(self):
         self.assertEqual(len(wrong(term(0, 11, 1), term(10, 20, 2))), 1)
 
-    def test_two_at_once_where_one_stood_still_and_could_have_gone_on(self):
+    def test_two_at_once_are_wrong_even_if_one_only_could_have_gone_on(self):
         self.assertEqual(len(wrong(term(0, None, 1, until=30), term(20, 40, 2))), 1)
 
-    def test_who_was_killed_leads_no_more(self):
+    def test_a_candidate_that_was_killed_leads_no_more(self):
         killed = judge.History("a", term(0, None, 1, until=30), 15)
         self.assertEqual(judge.Verdict([killed, judge.History("b", term(20, 40, 2))]).wrong, [])
         late = judge.History("a", term(0, None, 1, until=30), 25)
         self.assertEqual(len(judge.Verdict([late, judge.History("b", term(20, 40, 2))]).wrong), 1)
 
-    def test_a_token_that_does_not_grow(self):
+    def test_a_token_that_does_not_grow_is_wrong(self):
         self.assertEqual(len(wrong(term(0, 10, 2), term(10, 20, 2))), 1)
 
-    def test_who_leads_twice_without_an_end(self):
+    def test_to_lead_twice_without_an_end_is_wrong(self):
         self.assertEqual(len(wrong(term(0, None, 1, until=5) + term(10, 20, 2))), 1)
 
-    def test_an_observer_who_is_shown_the_past(self):
+    def test_to_show_an_older_leader_after_a_newer_one_is_wrong(self):
         shown = ["O 1 e 1 c0\n", "O 2 e 0 -\n", "O 3 e 2 c1\n"]
         self.assertEqual(wrong(term(0, 10, 1), term(10, 20, 2), shown), [])
         self.assertEqual(len(wrong(term(0, 10, 1), term(10, 20, 2), [*shown, "O 4 e 1 c0\n"])), 1)
 
-    def test_observers_who_do_not_agree(self):
+    def test_observers_that_do_not_agree_are_wrong(self):
         self.assertEqual(len(wrong(term(0, 10, 1), ["O 1 e 1 c7\n"])), 1)
 
-    def test_a_watch_that_leaves_out_an_end_or_goes_back(self):
+    def test_a_watch_that_leaves_out_an_end_or_goes_back_is_wrong(self):
         first, second = event(1, "acquired", 1, ONE), event(3, "acquired", 2, OTHER)
         self.assertEqual(wrong([first, event(2, "released", 1, ONE), second]), [])
         self.assertEqual(len(wrong([first, second])), 1)
@@ -77,14 +78,14 @@ class Judge(unittest.TestCase):
         self.assertEqual(wrong([first, "W 2 overflow - 0 - -\n", event(3, "present", 2, OTHER)]),
                          [])
 
-    def test_a_watch_that_leaves_out_one_without_a_word(self):
+    def test_a_watch_that_leaves_out_a_leader_without_an_overflow_is_wrong(self):
         led = [term(0, 1, 1, ONE), term(2, 3, 2, "33" * 16), term(4, 5, 3, OTHER)]
         told = [event(1, "acquired", 1, ONE), event(2, "released", 1, ONE),
                 event(5, "acquired", 3, OTHER, "c2")]
         self.assertEqual(len(wrong(*led, told)), 1)
         self.assertEqual(wrong(*led, [*told, "W 6 overflow - 0 - -\n"]), [])
 
-    def test_a_line_that_was_cut_off_is_none(self):
+    def test_a_line_that_was_cut_off_does_not_count(self):
         self.assertEqual(wrong(term(0, 10, 1) + ["L 5 e"]), [])
 
 

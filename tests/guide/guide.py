@@ -1,5 +1,5 @@
-"""What the tests of the guide share: a cluster, the programs of docs/guide/examples as its pages
-start them, and the pages."""
+"""What the tests of the guide share: a cluster, the pages, and the programs of docs/guide/examples,
+which are started as the pages say."""
 
 import os
 import re
@@ -23,7 +23,7 @@ PATIENCE = pawltest.PATIENCE
 
 
 class Paths:
-    """Of what was built; set by main."""
+    """The paths of the programs, which main sets."""
     pawld = pawl = programs = None
 
 
@@ -45,7 +45,7 @@ class Program:
                 self.seen.notify_all()
 
     def await_line(self, pattern, count=1):
-        """The match of the count-th line that has the pattern."""
+        """Waits for the count-th line that has the pattern, and returns the match."""
         found = lambda: [m for m in (re.search(pattern, line) for line in self.lines) if m]
         with self.seen:
             if not self.seen.wait_for(lambda: len(found()) >= count, PATIENCE):
@@ -53,7 +53,7 @@ class Program:
             return found()[count - 1]
 
     def end(self, number=None):
-        """The exit status, after a signal if one is named."""
+        """Sends the signal, if one is given, and returns the exit status."""
         if number:
             self.process.send_signal(number)
         status = self.process.wait(PATIENCE)
@@ -109,7 +109,7 @@ class Recipe(unittest.TestCase):
                           self.endpoints, *arguments)
 
     def finish(self, *arguments, status=0):
-        """What it printed; it has to end with that status."""
+        """Returns what the process has printed. It must end with that status."""
         program = self.start(*arguments)
         self.assertEqual(program.end(), status, program.lines)
         return program.lines
@@ -122,7 +122,7 @@ class Recipe(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (os.path.exists(self.path(name)) and re.search(pattern, self.read(name))):
             self.assertLess(time.monotonic(), end, "no %r in %s" % (pattern, name))
-            time.sleep(0.01)  # a file has no event to wait for
+            time.sleep(0.01)  # A file has no event to wait for.
 
     def await_waiters(self, key, count):
         end = time.monotonic() + PATIENCE
@@ -141,7 +141,7 @@ def blocks(text, language):
 
 
 def main(module):
-    """test_x.py PAWLD PAWL PROGRAMS [unittest's]"""
+    """Runs the tests of the calling module: test_x.py PAWLD PAWL PROGRAMS [unittest options]."""
     Paths.pawld, Paths.pawl, Paths.programs = [os.path.abspath(p) for p in sys.argv[1:4]]
     del sys.argv[1:4]
     unittest.main(module=module, verbosity=2)

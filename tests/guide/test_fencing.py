@@ -1,5 +1,5 @@
-"""The fencing pages of docs/guide: a stale token changes nothing, in a plain file, in SQLite and in
-PostgreSQL."""
+"""Tests the fencing pages of docs/guide: a stale token changes nothing, in a plain file, in SQLite
+and in PostgreSQL."""
 
 import glob
 import os
@@ -36,19 +36,19 @@ class File(Recipe):
             self.finish("append.sh", "journal", "ledger", token, line, status=status)
         self.check_guard(append, 1)
 
-    def test_in_c_likewise(self):
+    def test_in_c_an_older_token_writes_nothing(self):
         def append(token, line, status=0):
             self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", token,
                         line, status=status)
         self.check_guard(append, 1)
 
-    def test_in_python_likewise(self):
+    def test_in_python_an_older_token_writes_nothing(self):
         def append(token, line, status=0):
             self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal",
                         "ledger", token, line, status=status)
         self.check_guard(append, 1)
 
-    def test_all_keep_one_store(self):
+    def test_shell_c_and_python_share_one_store(self):
         self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", "9", "nine")
         self.finish("append.sh", "journal", "ledger", "8", "stale", status=1)
         self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal",
@@ -57,7 +57,7 @@ class File(Recipe):
 
     def test_a_holder_that_was_stalled_writes_nothing_after_its_successor(self):
         stalled = self.call("acquire", key="ledger", lease_ms=5000)
-        # As if its lease had run out: it does not know.
+        # This is as if its lease had run out without its knowledge.
         self.call("break", key="ledger", token=stalled["token"], now=True)
         self.finish("pawl", "run", "ledger", "--lease", "5s", "--", "sh", "-c",
                     'append.sh journal "$PAWL_KEY" "$PAWL_TOKEN" new')
@@ -110,7 +110,7 @@ BINARIES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
 
 @unittest.skipUnless(BINARIES, "PostgreSQL is not installed (Debian: postgresql-15)")
 class Postgresql(Recipe):
-    """fencing-postgresql.md: a server of our own, on a socket in a directory."""
+    """fencing-postgresql.md: the tests start a server of their own, on a socket in a directory."""
 
     @classmethod
     def setUpClass(cls):
@@ -118,7 +118,7 @@ class Postgresql(Recipe):
         cls.data = tempfile.mkdtemp(prefix="pawl-pg-")
         cls.addClassCleanup(shutil.rmtree, cls.data, ignore_errors=True)
         cls.user = {}
-        if os.getuid() == 0:  # it refuses to run as root
+        if os.getuid() == 0:  # The server refuses to run as root.
             account = pwd.getpwnam("nobody")
             cls.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(cls.data, account.pw_uid, account.pw_gid)
@@ -145,7 +145,7 @@ class Postgresql(Recipe):
 
     def env(self, **more):
         env = super().env(PGHOST=self.data, PGUSER="guide", PGDATABASE="postgres", **more)
-        # Psql itself, not the wrapper that finds it.
+        # This is psql itself, not the wrapper that finds it.
         return {**env, "PATH": BINARIES[-1] + os.pathsep + env["PATH"]}
 
     def psql(self):
@@ -192,7 +192,7 @@ class Postgresql(Recipe):
         self.assertEqual(self.ledger(), ["one", "two"])
 
     def open_transaction(self, token, line):
-        """A session that has passed the fence, written, and not committed."""
+        """Returns a session that has passed the fence and written, but has not committed."""
         session = self.psql()
         session.stdin.write("BEGIN; SELECT pawl_fence('ledger', %d); INSERT INTO ledger (line) "
                             "VALUES ('%s');\n"
@@ -207,7 +207,7 @@ class Postgresql(Recipe):
         while self.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == ["0"]:
             self.assertLess(time.monotonic(), end)
 
-    def test_an_older_one_that_comes_while_a_newer_transaction_is_open_waits_and_is_refused(self):
+    def test_an_older_transaction_waits_for_an_open_newer_one_and_is_refused(self):
         newer = self.open_transaction(7, "seven")
         older = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=6", "-v",
                            "line=stale",
@@ -217,7 +217,7 @@ class Postgresql(Recipe):
         self.assertEqual(older.end(), 3)
         self.assertEqual(self.ledger(), ["seven"])
 
-    def test_a_newer_one_waits_for_an_open_transaction_of_an_older_one(self):
+    def test_a_newer_transaction_waits_for_an_open_older_one(self):
         older = self.open_transaction(6, "six")
         newer = self.start("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", "token=7", "-v",
                            "line=seven",
@@ -230,9 +230,9 @@ class Postgresql(Recipe):
     def test_readers_do_not_refuse_each_other_but_older_writers(self):
         self.sql("SELECT pawl_fence('ledger', 5)")
         self.sql("SELECT pawl_fence('ledger', 8, true); SELECT pawl_fence('ledger', 7, true)")
-        # A reader of before the writer.
+        # This reader is older than the writer.
         self.sql("SELECT pawl_fence('ledger', 4, true)", refused="fenced")
-        # A writer of before the readers.
+        # This writer is older than the readers.
         self.sql("SELECT pawl_fence('ledger', 6)", refused="fenced")
         self.sql("SELECT pawl_fence('ledger', 9); SELECT pawl_fence('ledger', 9)")
         self.sql("SELECT pawl_fence('ledger', 8, true)", refused="fenced")
@@ -247,7 +247,7 @@ class Postgresql(Recipe):
         self.sql("UPDATE report SET body = 'two', token = 7 WHERE id = 'a'")
         self.sql("UPDATE report SET body = 'stale', token = 6 WHERE id = 'a'",
                  refused="fenced: token 7 was here, yours is 6")
-        # All rows or none.
+        # The statement changes all rows or none.
         self.sql("UPDATE report SET body = 'stale', token = 8", refused="fenced")
         self.assertEqual(self.sql("SELECT id, body, token FROM report ORDER BY id"),
                          ["a|two|7", "b|one|9"])

@@ -1,5 +1,5 @@
-"""The pages of docs/guide: what they show is in the examples, what they tell one to type works, and
-every example is tested."""
+"""Tests the pages of docs/guide: the code that they show is in the examples, the commands that they
+tell you to type work, and every example is tested."""
 
 import os
 import re
@@ -49,9 +49,9 @@ class Pages(unittest.TestCase):
 
 
 class Commands(Recipe):
-    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile,
-    or need real hosts. The nodes want TLS and certificates, as those that scripts/run leaves
-    running."""
+    """Types the blocks that are marked sh, page by page. Blocks that are marked bash start
+    clusters, compile, or need real hosts. The nodes require TLS and certificates, like those that
+    scripts/run leaves running."""
 
     @classmethod
     def setUpClass(cls):
@@ -98,7 +98,7 @@ class Commands(Recipe):
 
     @staticmethod
     def end_group(group):
-        """What a page left behind because something failed."""
+        """Ends what a page has left behind because something failed."""
         try:
             os.killpg(group, signal.SIGKILL)
         except ProcessLookupError:
@@ -107,7 +107,7 @@ class Commands(Recipe):
     def test_a_singleton_service(self):
         self.type_page("singleton-service.md")
         tokens = [int(line.split()[0]) for line in self.read("out/clock/log").splitlines()]
-        self.assertEqual(tokens, sorted(tokens))  # never two at once
+        self.assertEqual(tokens, sorted(tokens))  # Two never ran at once.
         self.assertGreaterEqual(len(set(tokens)), 3)
 
     def test_a_cron_job(self):

@@ -1,4 +1,4 @@
-"""The recipes of docs/guide, each as its page has it started, in shell and in C."""
+"""Tests the recipes of docs/guide, in shell and in C. Each is started as its page says."""
 
 import os
 import re
@@ -16,7 +16,7 @@ class Cron(Recipe):
         return [name for name in os.listdir(self.dir)
                 if re.fullmatch(r"report-\d{4}-\d\d-\d\d\.txt", name)]
 
-    def test_of_all_hosts_one_makes_the_report(self):
+    def test_one_of_all_hosts_makes_the_report(self):
         hosts = [self.start("nightly.sh", ".", "sh", "-c", "echo made >>calls; echo the report")
                  for _ in range(4)]
         self.assertEqual([host.end() for host in hosts], [0] * 4)
@@ -39,7 +39,7 @@ class Cron(Recipe):
         self.finish("nightly.sh", ".", "sh", "-c", "echo half; exit 7", status=7)
         self.assertEqual(self.report(), [])
 
-    def test_in_c_of_all_hosts_one_makes_it_and_another_when_that_dies(self):
+    def test_in_c_one_of_all_hosts_makes_the_report_and_another_one_if_that_dies(self):
         first = self.start_c("nightly", "report")
         self.await_waiters("nightly-report", 0)
         others = [self.start_c("nightly", "report") for _ in range(3)]
@@ -75,13 +75,13 @@ class Queue(Recipe):
                          ["%d\n" % k for k in range(6)])
         self.assertEqual([self.read("%d.job.begun" % k) for k in range(6)], ["begun\n"] * 6)
 
-    def test_a_job_whose_worker_died_is_the_next_ones(self):
+    def test_the_next_worker_takes_the_job_of_one_that_died(self):
         self.add_jobs(1)
         first = self.start("worker.sh", ".", "sh", "-c",
                            "echo half; echo begun >begun; exec sleep 100")
         self.await_file("begun", "begun")
         holder = self.call("get", key="queue/0.job", consistency="quorum")
-        os.kill(holder["pid"], signal.SIGKILL)  # pawl run of the first
+        os.kill(holder["pid"], signal.SIGKILL)  # This is the pawl run of the first worker.
         with self.cluster.client("a") as client:
             client.call("wait", key="queue/0.job", **{"for": "free"})
         self.finish("worker.sh", ".", "cat")
@@ -112,7 +112,7 @@ class Limit(Recipe):
         for earlier, later in zip(begun, begun[permits:]):
             self.assertGreaterEqual(later - earlier, 1000, begun)
 
-    def test_of_all_hosts_two_calls_begin_in_a_second(self):
+    def test_all_hosts_together_begin_two_calls_in_a_second(self):
         hosts = [self.start("limit.sh", "api", "2", "sh", "-c",
                             'echo "at $(($(date +%s%N) / 1000000)) with $PAWL_SLOTS"')
                  for _ in range(5)]
@@ -133,7 +133,7 @@ class Limit(Recipe):
         self.assertGreater(waited, 500)
         self.assertLess(waited, 4000)
 
-    def test_in_c_of_two_hosts_three_calls_begin_in_a_second(self):
+    def test_in_c_two_hosts_together_begin_three_calls_in_a_second(self):
         hosts = [self.start_c("limit", "c-api", "3", "3") for _ in range(2)]
         self.assertEqual([host.end() for host in hosts], [0] * 2)
         begun = [int(line.split()[0]) for host in hosts for line in host.lines]
@@ -154,7 +154,7 @@ class Catalogue(Recipe):
         self.assertEqual(self.finish("catalogue.sh", "file", "read"), ["old"])
         writer = self.start("catalogue.sh", "file", "write", "echo", "new")
         self.await_waiters("catalogue", 1)
-        # Comes after the writer, and waits behind it.
+        # This reader comes after the writer, and waits behind it.
         reader = self.start("catalogue.sh", "file", "read")
         self.await_waiters("catalogue", 2)
         self.assertEqual(self.read("file"), "old\n")
@@ -162,7 +162,7 @@ class Catalogue(Recipe):
         self.assertEqual((writer.end(), reader.end()), (0, 0))
         self.assertEqual(reader.lines, ["new"])
 
-    def test_what_was_downgraded_is_shared_with_readers(self):
+    def test_a_downgraded_lock_is_shared_with_readers(self):
         script = ('echo new >file; pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID"; '
                   'echo mine still; exec sleep 100')
         writer = self.start("pawl", "run", "catalogue", "--lease", "5s", "--wait", "1m", "--",
@@ -201,7 +201,7 @@ class Move(Recipe):
     def test_moves_in_all_directions_at_once_neither_lose_money_nor_block_each_other(self):
         self.move_all_ways(lambda a, b: self.start("move.sh", ".", a, b, "5"))
 
-    def test_in_c_likewise(self):
+    def test_in_c_moves_neither_lose_money_nor_block_each_other(self):
         self.move_all_ways(lambda a, b: self.start_c("move", ".", a, b, "5"))
 
     def test_all_or_none(self):
@@ -217,7 +217,7 @@ class Shards(Recipe):
     """leader-with-workers.md"""
 
     def assert_shards(self, workers):
-        """All twelve are somebody's, and each is one's alone."""
+        """Checks that each of the twelve parts belongs to exactly one worker."""
         last = [[line for line in w.lines if line.startswith("shards:")][-1] for w in workers]
         shards = [int(s) for line in last for s in line.split()[1:]]
         self.assertEqual(sorted(shards), list(range(12)), last)
@@ -237,7 +237,7 @@ class Shards(Recipe):
         workers[2].kill()
         for worker in workers[:2]:
             worker.await_line(r"^shards:( \d+){6}$", 2)
-        workers[0].kill()  # the leader: another one takes over, and finds one worker
+        workers[0].kill()  # The leader dies: another one takes over, and finds one worker.
         workers[1].await_line("^leading with token")
         workers[1].await_line(r"^shards:( \d+){12}$")
 
@@ -246,7 +246,7 @@ class Shards(Recipe):
                           "--release-on-disconnect", "--",
                           "shards-worker.sh", "crawl", name)
 
-    def test_in_shell_likewise(self):
+    def test_in_shell_the_leader_divides_the_work(self):
         leader = self.start("pawl", "elect", "crawl", "--lease", "5s", "--release-on-disconnect",
                             "--", "shards-leader.sh")
         one = self.worker("w1")

@@ -1,5 +1,5 @@
-"""singleton-service.md beyond what one types there: the unit for systemd, and the program that is
-its own candidate."""
+"""Tests the parts of singleton-service.md that are not typed: the unit for systemd, and the program
+that is its own candidate."""
 
 import os
 import re
@@ -20,7 +20,7 @@ class Unit(Recipe):
 
     @unittest.skipUnless(shutil.which("systemd-analyze"),
                          "systemd-analyze is not installed (Debian: systemd)")
-    def test_systemd_takes_it(self):
+    def test_systemd_accepts_the_unit(self):
         self.write("clock.service", self.unit().replace("/usr/bin/pawl", guide.Paths.pawl))
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.path("clock.service")],
                               capture_output=True, text=True)
@@ -28,7 +28,7 @@ class Unit(Recipe):
                                             if "clock.service" in line]), (0, []))
 
     def start_host(self, name):
-        """What ExecStart says, on a host of that name."""
+        """Returns the command of ExecStart, on a host of that name."""
         command = re.search(r"^ExecStart=(.*)$", self.unit(), re.M)[1]
         for there, here in (("/usr/bin/pawl", "pawl"), ("/usr/local/bin/clock.sh", "clock.sh"),
                             ("/var/lib/clock/log", "log"),
@@ -46,7 +46,7 @@ class Unit(Recipe):
         second = self.start_host("host-b")
         self.await_waiters("clock", 1)
         token = self.leader()["token"]
-        self.assertEqual(first.end(signal.SIGTERM), 0)  # as KillMode=mixed: pawl alone gets it
+        self.assertEqual(first.end(signal.SIGTERM), 0)  # As with KillMode=mixed, only pawl gets it.
         self.await_file("log", r"%d stops\n\d+ \d" % token)
         self.assertEqual(self.leader()["owner"], b"host-b")
         self.assertEqual(second.end(signal.SIGTERM), 0)
@@ -83,17 +83,17 @@ class Failures(Recipe):
         self.await_waiters(election, 1)
         return first, second
 
-    def test_one_with_a_higher_priority_takes_over_as_soon_as_it_comes(self):
+    def test_a_candidate_with_a_higher_priority_takes_over_as_soon_as_it_comes(self):
         first = self.candidate("prior", "a")
         self.await_file("log-a", r"^\d+ \d")
         second = self.candidate("prior", "b", "--priority", "10", "--takeover")
         self.await_file("log-b", r"^\d+ \d")
         self.assertIn("stops", self.read("log-a"))
-        self.await_waiters("prior", 1)  # a is a candidate again
+        self.await_waiters("prior", 1)  # Now a is a candidate again.
         for program in (first, second):
             program.end(signal.SIGTERM)
 
-    def test_a_candidate_that_is_told_to_end_while_it_hands_over_is_none_again(self):
+    def test_a_leader_that_must_end_while_it_hands_over_is_not_a_candidate_again(self):
         first = self.start("pawl", "elect", "slow", "--as", "a", "--lease", "5s", "--", "sh", "-c",
                            "trap 'echo begun >>log; sleep 0.3; exit' TERM; echo leads >>log; while "
                            ":; do sleep 0.01; done")
@@ -117,9 +117,9 @@ class Failures(Recipe):
 
     def test_nothing_happens_when_a_node_dies_and_without_a_majority_the_service_ends(self):
         first, second = self.two("nodes")
-        self.cluster.nodes["a"].kill()  # that both are connected with
+        self.cluster.nodes["a"].kill()  # Both are connected to this node.
         before = self.read("log-a").count("\n")
-        self.await_file("log-a", r"(.*\n){%d}" % (before + 6))  # longer than the lease
+        self.await_file("log-a", r"(.*\n){%d}" % (before + 6))  # This takes longer than the lease.
         self.assertNotIn("stops", self.read("log-a"))
         self.cluster.nodes["b"].signal(signal.SIGSTOP)
         self.await_file("log-a", "stops")

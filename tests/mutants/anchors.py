@@ -1,17 +1,16 @@
-"""Where the edits of the mutants belong.
+"""Finds the places of the mutants' edits.
 
-An edit names what it changes, not the file where that stands: a function, a table, a struct or a
-macro. Its text has to occur exactly once in all that has this name in the product's sources, so
-that a row survives when code moves from file to file. The text
-is compared token by token: white space, line breaks and comments do not count, so that a row
-survives another layout, too.
+An edit names what it changes, not the file: a function, a table, a struct or a macro. Its text must
+occur exactly once in everything that has this name in the product's sources. So a row of the table
+survives when code moves from file to file. The text is compared token by token; white space, line
+breaks and comments do not count, so that a row survives another layout, too.
 """
 import glob
 import os
 import re
 
 SOURCES = "cluster/**/*.[ch]", "src/**/*.[ch]"
-GAP = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)"  # what may stand between two tokens
+GAP = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)"  # This may stand between two tokens.
 TOKEN = re.compile(
     r"\s+|(?P<comment>/\*.*?\*/|//[^\n]*)"
     r"|(?P<token>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'|\w+|[^\w\s])", re.S)
@@ -19,12 +18,12 @@ HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{|.*?
 
 
 class Problem(Exception):
-    """The edit fits nowhere, or in several places."""
+    """An edit applies nowhere, or in several places."""
 
 
 def definitions(text):
-    """(name, begin, end) of each definition: it begins in the first column and ends with a brace
-    there, or is a macro."""
+    """Yields (name, begin, end) of each definition. A definition begins in the first column and
+    ends with a brace there, or is a macro."""
     head = macro = None
     at = 0
     for line in text.splitlines(keepends=True):
@@ -61,7 +60,8 @@ def pattern_of(text):
 class Anchors:
     def __init__(self, root):
         self.root = root
-        self.places = {}  # by name: [(path, text)]
+        # For each name: [(path, text)].
+        self.places = {}
         for path in sorted(p for pattern in SOURCES
                            for p in glob.glob(os.path.join(root, pattern), recursive=True)):
             with open(path, encoding="utf-8") as source:
@@ -71,10 +71,10 @@ class Anchors:
                                        []).append((os.path.relpath(path, root), text[begin:end]))
 
     def path(self, edit):
-        """The file in which the edit's text stands."""
+        """Returns the file that has the edit's text."""
         places = self.places.get(edit["in"])
         if not places:
-            raise Problem("there is no %s" % edit["in"])
+            raise Problem("the sources have no definition of %s" % edit["in"])
         pattern = pattern_of(edit["old"])
         found = [path for path, text in places for _ in pattern.finditer(text)]
         if len(found) != 1:
@@ -83,7 +83,7 @@ class Anchors:
         return found[0]
 
     def apply(self, edits):
-        """{file: its text after the edits}."""
+        """Returns {file: its text after the edits}."""
         texts = {}
         for edit in edits:
             path = self.path(edit)

@@ -1,6 +1,6 @@
-"""Machines for the walk through docs/operations: each a Debian root of its own over a common base,
-with a network namespace, and reached by an `ssh` that is a script. systemd does not run in them; a
-small systemctl does what the page asks of it."""
+"""The machines for the walk through docs/operations. Each is a Debian root of its own over a common
+base, with a network namespace, and an `ssh` that is a script reaches it. systemd does not run in
+them; a small systemctl does what the pages ask of it."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ exec nsenter --net="$(cat "@machines@/$host/network")" chroot "$root" \\
 """
 
 SYSTEMCTL = """#!/bin/bash
-# Stands for systemd on this machine: one service, pawld, as its unit says.
+# This stands in for systemd on this machine, for one service, pawld, as its unit says.
 pid=$(cat /run/pawld.pid 2>/dev/null)
 runs() {
 	[ -n "$pid" ] && [ -d "/proc/$pid" ] && [ "$(awk '{ print $3 }' "/proc/$pid/stat")" != Z ]
@@ -38,7 +38,7 @@ start() {
 		pawld --config /etc/pawl/pawld.conf </dev/null >>/var/log/pawld.log 2>&1 &
 	pid=$!
 	echo $pid >/run/pawld.pid
-	# Ready, as Type=notify has it: it listens.
+	# As with Type=notify, the service is ready once it listens.
 	until [ -S /run/pawl/pawld.sock ] && [ /run/pawl/pawld.sock -nt /run/pawld.start ]; do
 		runs || { tail -n 5 /var/log/pawld.log >&2; exit 1; }
 		sleep 0.05
@@ -53,7 +53,7 @@ while [[ ${1-} == -* ]]; do shift; done
 case $1 in
 daemon-reload) ;;
 enable) ;;
-disable) stop ;; # asked with --now
+disable) stop ;; # The pages use it with --now.
 is-active) runs ;;
 start) start ;;
 stop) stop ;;
@@ -68,7 +68,8 @@ esac
 
 
 class Machines:
-    """In the directory, which belongs to the walk. The caller has a mount namespace of its own."""
+    """The machines in a directory that belongs to the walk. The caller must have a mount namespace
+    of its own."""
 
     def __init__(self, directory, base, subnet):
         self.dir, self.base = os.path.join(directory, "machines"), base
@@ -89,7 +90,7 @@ class Machines:
         os.chmod(path, 0o755)
 
     def add(self, number):
-        """A machine with that last number of its address."""
+        """Makes a machine. The number is the last one of its address."""
         host = "m%d" % number
         address = self.net.add(host, number)
         there = os.path.join(self.dir, address)
@@ -115,7 +116,7 @@ class Machines:
             return int(f.read())
 
     def power_off(self, number):
-        """The machine is gone, without a word."""
+        """Lets the machine die, without any notice to others."""
         os.kill(self.pid(number), signal.SIGKILL)
         while os.path.exists("/proc/%d" % self.pid(number)):
             with open("/proc/%d/stat" % self.pid(number), encoding="ascii") as f:

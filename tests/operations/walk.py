@@ -1,7 +1,7 @@
-"""walk BASE [--keep]: runs the commands of docs/operations, in order, as somebody who follows the
-pages. What has to happen to the machines in between (one dies, one loses its disk) is done here,
-before the block that repairs it. scripts/test-operations starts it in a mount namespace of its
-own."""
+"""walk BASE [--keep]: runs the commands of docs/operations in order, like somebody who follows the
+pages. It also does what must happen to the machines in between (one dies, one loses its disk), just
+before the block that repairs it. scripts/test-operations starts it in a mount namespace of its own.
+With --keep the machines stay."""
 
 import json
 import os
@@ -26,7 +26,7 @@ NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13]
 
 
 def blocks(kind):
-    """[(section, text)] of the pages' code."""
+    """Returns the code of the pages as [(section, text)]."""
     found = []
     for page, name in SECTIONS:
         with open(os.path.join(ROOT, "docs", "operations", page), encoding="utf-8") as f:
@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 class Shell:
-    """One bash for all pages, in the hub of the network."""
+    """One bash for all pages, which runs in the hub of the network."""
 
     def __init__(self, directory, machines):
         self.dir, self.count = directory, 0
@@ -57,7 +57,7 @@ class Shell:
                                           text=True)
 
     def run(self, text):
-        """What the block printed."""
+        """Runs a block, and returns what it prints."""
         self.count += 1
         path = os.path.join(self.dir, "block-%d" % self.count)
         with open(path, "w", encoding="utf-8") as f:
@@ -137,7 +137,7 @@ class Walk:
         print("       * %s" % what, flush=True)
 
     def await_states(self, wanted):
-        """So many nodes are in these states, as the nodes themselves say."""
+        """Waits until this many nodes say that they are in these states."""
         end = time.monotonic() + PATIENCE
         while True:
             said = subprocess.run(self.machines.net.command(netns.HUB,
@@ -154,7 +154,7 @@ class Walk:
             time.sleep(0.1)
 
     def hold(self):
-        """Somebody holds a lock from here on, and must not notice anything."""
+        """Begins to hold a lock. From here on its holder must not notice anything."""
         self.lines = os.path.join(self.dir, "lines")
         script = ('. production/clients/ops/env; exec pawl run nightly --lease 10s -- sh -c "while '
                   ':; do echo \\$PAWL_TOKEN >>lines; sleep 0.1; done"')
@@ -214,7 +214,7 @@ class Walk:
 
 def main():
     base = sys.argv[1]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Nothing must be left behind.
     netns.sweep()
     directory = tempfile.mkdtemp(prefix="pawl-walk-", dir="/var/tmp")
     walk, passed, failed = None, 0, 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_rates.py LIBRATE PAWLD: clocks with rates of their own are read at these rates, and what
-waits, waits by them."""
+"""test_rates.py LIBRATE PAWLD: tests that clocks with rates of their own are read at these rates,
+and that waits last as these clocks say."""
 
 import ctypes
 import json
@@ -34,7 +34,7 @@ class Itimerspec(ctypes.Structure):
 # ---- what runs under the library ----
 
 def truth(clock):
-    """What the kernel says: a system call of one's own is not caught."""
+    """Returns the time of the kernel. The library does not intercept a direct system call."""
     t = Timespec()
     assert ctypes.CDLL(None).syscall(SYS_CLOCK_GETTIME, clock, ctypes.byref(t)) == 0
     return t.s * 10**9 + t.ns
@@ -66,7 +66,8 @@ def waits():
 
 
 def child():
-    """Readings between two of the truth, at two moments; and how long each wait took in truth."""
+    """Prints readings of the clocks between two readings of the true time, at two moments, and how
+    long each wait took in true time."""
     out = {"waits": {}, "clocks": {}}
     first = {c: (truth(c), read(c), truth(c)) for c in (BOOT, MONOTONIC, RAW, WALL)}
     for name, wait in waits().items():
@@ -107,8 +108,8 @@ class Rates(unittest.TestCase):
             self.assert_rate(clocks[str(WALL)], 1.0)
 
     def test_waits_last_as_the_clocks_say(self):
-        """Never too short. That none is too long shows where a fast clock makes one shorter than it
-        was asked to be, sooner or later."""
+        """No wait may be too short. That none is too long shows when a fast clock makes a wait
+        shorter than the time that was asked for."""
         for rate in (0.25, 4.0):
             shortest = {}
             for _ in range(20):
@@ -121,7 +122,7 @@ class Rates(unittest.TestCase):
             self.assertTrue(all(took < WAIT_S / rate * 2e9 for took in shortest.values()),
                             "at %s: %s" % (rate, shortest))
 
-    def test_what_is_no_rate_is_refused(self):
+    def test_a_value_that_is_not_a_rate_is_refused(self):
         self.assertLess(under("fast", "true", stderr=subprocess.DEVNULL).returncode % 256 - 256, 0)
 
 

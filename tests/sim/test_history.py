@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_history.py PAWL-SIM: what pawl-sim writes down is enough for scripts/history-check to judge
-exclusion and tokens, and changes in it are found."""
+"""test_history.py PAWL-SIM: tests that the histories of pawl-sim are enough for
+scripts/history-check to judge exclusion and tokens, and that it finds changes in them."""
 
 import importlib.machinery
 import importlib.util
@@ -32,7 +32,8 @@ def found(first, lines):
 
 
 def neighbours(keys, wanted):
-    """Pairs of locks of a key, of which the second begins to be believed after the first."""
+    """Yields pairs of locks of a key, of which the belief in the second begins after that in the
+    first."""
     for locks in keys.values():
         every = sorted(((p, x) for x in locks for p in x.beliefs), key=lambda e: e[0][0])
         for (one, of), (other, lock) in zip(every, every[1:]):
@@ -41,7 +42,7 @@ def neighbours(keys, wanted):
 
 
 def changed(lines, key, change):
-    """A changed copy of what concerns the key. Keys are judged apart from each other."""
+    """Returns a changed copy of the lines about the key. Keys are judged apart from each other."""
     copy = [json.loads(json.dumps(line)) for line in lines
             if line["op"] == "close" or line.get("key") == key]
     change(copy)
@@ -88,10 +89,10 @@ def same_permits(lock, numbers):
 
 
 def tampered(runs):
-    """For each way of tampering: how often it was tried, and found."""
+    """Returns for each way of tampering how often it was tried, and how often it was found."""
     tried = {}
     for first, lines in runs:
-        keys, ways = CHECK.gather(lines, 0.0), {}
+        keys, ways = CHECK.locks_by_key(lines, 0.0), {}
 
         def try_once(name, lock, change):
             ways.setdefault(name, (lock.key, change))
