@@ -14,7 +14,7 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m);
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
 /* Handles a COUNTED message. */
 void counted_said(struct core *core, uint32_t from, const struct message *m);
-/* This node had lost what it had to say to itself, for want of memory. */
+/* This node has lost messages to itself, because there was no memory for them. */
 void counted_self_again(struct core *core);
 /* A new epoch begins, and the table of peers is still the one of the epoch before. */
 void counted_epoch(struct core *core);

@@ -178,7 +178,7 @@ enum { MERGE_TRIES = 31 };
 struct finishing {
 	bool active;
 	/* What came between is not known. So `floor` counts as noted for each of these records, and
-	 * none is dropped for want of a source. */
+	 * none is dropped because a source lacks it. */
 	bool unknown;
 	/* The Lamport clock that counts as noted; it is used only with `unknown`. */
 	uint64_t floor;

@@ -10,7 +10,7 @@ struct layout {
 	uint32_t count;
 };
 
-/* Memory that is taken at the start, because a new epoch must not fail for want of memory. */
+/* Memory that is taken at the start, because a new epoch must not fail where there is none. */
 struct peer_table_room {
 	struct layout layout;
 	struct peer old[NODES_MAX];

@@ -27,7 +27,7 @@ struct plan_view {
 	bool must_know;
 };
 
-/* What came of the plan. */
+/* The outcome of the plan. */
 struct plan {
 	/* 0, PAWL_EBADREQUEST, PAWL_ENOTFOUND, PAWL_EFULL. */
 	int error;

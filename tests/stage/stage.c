@@ -226,7 +226,7 @@ static bool restore(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	bool whole = n->side_whole;
 	struct stage_frame *in_order = NULL;
-	/* The side file is used up, whatever becomes of it. */
+	/* The side file is used up, whether the node reads it or not. */
 	while (n->side) {
 		struct stage_frame *f = n->side;
 		n->side = f->next;

@@ -346,7 +346,7 @@ static bool local_forgotten(struct core *core, struct op *op) {
 	return true;
 }
 
-/* Nobody tells this node any more what becomes of the key. */
+/* Nobody tells this node any more how the key changes. */
 static bool wait_epoch(struct core *core, struct op *op) {
 	if (core->state == CORE_OUTSIDE && op->state == OP_LOCAL) {
 		COUNT(core, removed_while_waiting);

@@ -138,7 +138,7 @@ struct lock_state {
 	bool barred;
 	/* Its holder takes it only for a shared lock. */
 	bool downgraded;
-	/* `wanted`: the terms that it asks for, whatever becomes of them. */
+	/* `wanted`: the terms that it asks for, whatever the outcome is. */
 	struct terms terms, wanted;
 	/* The permits that it was answered with, and when. */
 	struct permits given;
