@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""What others feel of a client that takes too much.
+"""Measures what others feel of a client that takes too much.
 
     tests/abuse/abuse.py PAWLD [--seconds S] [--windows N] [--only ATTACK,...] [--first]
         [--judge TIMES] [--json FILE]
 
-Three masters on loopback. A victim acquires and releases a key of its own, one after the other,
-through node a: first while nobody else does anything, then while one client attacks node a with all
-that its rights allow. Prints a table in Markdown: the victim's p50 and p99 (each the median of N
-windows of S seconds) and its longest wait, before and during, how much of the time node a was ready
-to run and waited for a processor, and how many of the victim's requests were refused and links
-between nodes broke. Then the memory of node a that is resident: before, at most during the attack,
-and two seconds after it. With --first the nodes and the victim come before all other programs of
-the machine, as if the attacker had a machine of its own (as root, with kernel.sched_rt_runtime_us
-at -1: otherwise the kernel stops a busy node for 50 ms a second).
+The nodes are three masters on loopback. A victim acquires and releases a key of its own through
+node a, again and again: first while nobody else does anything, and then while one client attacks
+node a with all that its rights allow. This prints a table in Markdown: the victim's p50 and p99
+(each the median of N windows of S seconds) and its longest wait, before and during the attack; how
+much of the time node a was ready to run and waited for a processor; and how many of the victim's
+requests were refused and how many links between nodes broke. Then comes the resident memory of node
+a: before the attack, at most during it, and two seconds after it. With --first the nodes and the
+victim come before all other programs of the machine, as if the attacker had a machine of its own.
+That needs root, and kernel.sched_rt_runtime_us at -1; otherwise the kernel stops a busy node for 50
+ms in each second.
 
-With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more
-than a floor), or a request was refused, or a link broke, or node a took more memory than its limits
-and MARGIN_MB allow, or had still much of what connections had taken two seconds after they were
-gone. The floors are high without --first: on a machine that does other work besides, small times
-say more about that than about the node. With both, where the machine does not permit --first it
-goes on without.
+With --judge this fails if p50 or p99 during the attack is more than TIMES that before (and more
+than a floor), if a request was refused or a link broke, if node a took more memory than its limits
+and MARGIN_MB allow, or if two seconds after the attack it still had much of the memory of the
+connections. Without --first the floors are high, because on a machine that also does other work
+small times say more about that work than about the node. With --judge and --first, on a machine
+that does not permit --first, it goes on without --first.
 """
 import argparse
 import json
@@ -42,15 +43,15 @@ SETTLE_S = 1.0
 # The node's limit for the memory of the connections of one identity is 256 MiB, and a sixteenth
 # part is its reserve.
 LIMIT_MB = (256 << 20) * 17 / 16 / 1e6
-# What the core takes for the attacker's requests and locks is not a part of that limit.
+# The memory of the core for the attacker's requests and locks is not a part of that limit.
 MARGIN_MB = 128
 AFTER_S = 2.0
-# What may be left of the memory of connections.
+# How much of the memory of connections may be left.
 LEFT_MB = 32
 
 
 def measure(client, seconds):
-    """How long each pair of acquire and release took, in ms, and how many the node refused."""
+    """Measures how long pairs of acquire and release take, in ms, and how many the node refuses."""
     taken, refused, end = [], 0, time.monotonic() + seconds
     while time.monotonic() < end:
         begun, lock = time.monotonic(), pawltest.lock_id()
@@ -66,13 +67,14 @@ def measure(client, seconds):
 
 
 def waited_s(node):
-    """For how long the node was ready to run and had no processor, since it began."""
+    """Returns for how long the node was ready to run and had no processor, since it began."""
     with open("/proc/%d/schedstat" % node.process.pid) as f:
         return int(f.read().split()[1]) / 1e9
 
 
 def resident_mb(node, field):
-    """VmRSS is what is resident now, and VmHWM the most since forget_peak."""
+    """Returns a field: VmRSS is the memory that is resident now, VmHWM the most since
+    forget_peak."""
     with open("/proc/%d/status" % node.process.pid) as f:
         return next(int(line.split()[1]) * 1024 / 1e6 for line in f if line.startswith(field))
 
@@ -92,9 +94,9 @@ def measure_windows(client, node, args):
 
 
 def put_first(cluster):
-    """The nodes and the victim get a processor as soon as they are ready to run, as if the attacker
-    had a machine of its own. The
-    node that is attacked comes last of them: it may take all the time that there is."""
+    """Gives the nodes and the victim a processor as soon as they are ready to run, as if the
+    attacker had a machine of its own. The node that is attacked comes last of them, because it may
+    take all the time that there is."""
     for name, node in cluster.nodes.items():
         os.sched_setscheduler(node.process.pid, os.SCHED_FIFO,
                               os.sched_param(1 if name == "a" else 2))
@@ -113,12 +115,13 @@ def may_be_first():
 
 
 def broken_links(cluster):
-    """Links between members, and not those of others that say hello."""
+    """Counts the broken links between members, without those of other nodes that say hello."""
     return sum(line is not None and " peer_down peer=%s " % name in line
                for node in cluster.nodes.values() for line in node.lines for name in cluster.nodes)
 
 
-# What turns do where shares stop nobody: 64,000 waits are more than one identity may have.
+# With these settings shares stop nobody, so only the turns protect others: 64,000 waits are more
+# than one identity may have.
 LIMITS = ("[limits]\nwaits_per_identity = 0\nwaits_per_address = 0\nrequests_per_identity = 0\n"
           "requests_per_address = 0\n")
 
@@ -165,7 +168,7 @@ def problem(name, result, times, floors):
     if memory["most"] - memory["before"] > LIMIT_MB + MARGIN_MB:
         return "%s: %.0f MB of memory more than before" % (name, memory["most"] - memory["before"])
     if name in attacks.OF_CONNECTIONS and memory["after"] - memory["before"] > LEFT_MB:
-        return "%s: %.0f MB of memory were not given back" % (
+        return "%s: %.0f MB of memory were not freed" % (
             name, memory["after"] - memory["before"])
     for what, floor in floors.items():
         before, during = result["before"][what], result["during"][what]

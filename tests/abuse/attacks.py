@@ -19,21 +19,21 @@ import strangers_attack  # noqa: E402
 
 WATCHERS = 2300
 CROWD, CROWD_WATCHES = 500, 20
-# Nearly as many watches as one identity may have: of one key, and of all prefixes of a key.
+# Nearly as many watches as one identity may have, of one key and of all prefixes of a key.
 SAME, SAME_WATCHES = 198, 1000
 PREFIXED, PREFIXES = 4900, 40
-# Pairs of an acquire and a release in one piece that is sent again and again.
+# The number of pairs of an acquire and a release in a piece that is sent again and again.
 PAIRS = 64
-# Locks in one `extend`.
+# The number of locks in one `extend`.
 LOCKS = 4096
 KEYS = 50000
-# Keys with values of 60,000 bytes.
+# The number of keys with values of 60,000 bytes.
 KEYS_LARGE = 16
 # The greatest size of a value.
 LARGE = 65536
 WAITING = 40000
 WAVE, WAVE_KEYS, WAVE_CONNECTIONS = 64000, 16, 16
-# Holders of one key, which fewer than 1,000 may have (holders_per_key).
+# The number of holders of one key; fewer than 1,000 are allowed (holders_per_key).
 HOLDERS = 950
 # In a second.
 HELLOS = 1300
@@ -58,7 +58,8 @@ def connect(address, count, source=None):
 
 
 def clients(address, count, piece=64):
-    """Connections that have made a request: a node keeps only some of those that have not."""
+    """Makes connections that have made a request. A node keeps only some of those that have made
+    none."""
     made = []
     while len(made) < count:
         fresh = connect(address, min(piece, count - len(made)))
@@ -79,7 +80,7 @@ def pairs(number):
 
 def acquire_pieces(client, locks, piece=500, may_refuse=False):
     """Acquires the locks, each of which is given by the parameters of its request. The requests of
-    a piece are sent together; yields when all of a piece are answered."""
+    a piece are sent together. This yields when all requests of a piece are answered."""
     locks = iter(locks)
     while sent := [client.send("acquire", **lock) for lock in itertools.islice(locks, piece)]:
         for msgid in sent:
@@ -121,10 +122,10 @@ def attack_list(address):
 
 
 def hold(address, locks, piece=500):
-    """A connection that has acquired these locks, and stays open."""
+    """Makes a connection that has acquired these locks and stays open."""
     client = pawltest.Client(address, timeout=60)
     acquire_all(client, locks, piece)
-    kept.append(client)
+    open_connections.append(client)
 
 
 def attack_keys(address):
@@ -150,7 +151,7 @@ def waits(address, connections, count, keys):
 def attack_waiters(address):
     """4 connections that pipeline `waiters` of all keys, while 40,000 wait"""
     hold(address, exclusive(400))
-    kept.extend(waits(address, 16, WAITING, 400))
+    open_connections.extend(waits(address, 16, WAITING, 400))
     return {s: request("waiters", prefix="") * PAIRS for s in connect(address, 4)}
 
 
@@ -169,7 +170,7 @@ def attack_hellos(address):
     hello, made = strangers_attack.client_hello(), []
     begun, sent = time.monotonic(), 0
     while True:
-        # What could not be sent in time is not made up for.
+        # ClientHellos that could not be sent in time are not sent later.
         sent = max(sent, int((time.monotonic() - begun - 1) * HELLOS))
         while sent < (time.monotonic() - begun) * HELLOS:
             made += strangers_attack.open_sockets(address, 1, hello)
@@ -190,7 +191,7 @@ def attack_extend(address):
 
 
 def updates(address, key="abuse/0"):
-    """A connection that updates the value of a key that it holds, for ever."""
+    """Makes a connection that updates the value of a key that it holds, for ever."""
     s = connect(address, 1)[0]
     with pawltest.Client(address) as c:
         c.call("acquire", key=key, lock_id=id_of(1), lease_ms=60000, value=b"x")
@@ -201,7 +202,7 @@ def attack_deaf(address):
     """2,300 watchers that do not read, and a connection that updates what they watch"""
     for s in clients(address, WATCHERS):
         s.sendall(request("watch", prefix="abuse/"))
-        kept.append(s)
+        open_connections.append(s)
     return updates(address)
 
 
@@ -250,7 +251,7 @@ def answers(address, number, count=2000):
     """Asks for `count` answers, and reads none of them."""
     s = connect(address, 1, "127.0.0.2")[0]
     s.setblocking(False)
-    kept.append(s)
+    open_connections.append(s)
     try:
         s.send(request("get", key="abuse/%d" % (number % KEYS_LARGE)) * count)
     except BlockingIOError:
@@ -281,7 +282,7 @@ def attack_memory(address):
             closed = select.poll()
             closed.register(s, select.POLLRDHUP)
             if closed.poll(0):
-                kept.remove(s)
+                open_connections.remove(s)
                 s.close()
                 made[i] = answers(address, i)
         yield
@@ -315,7 +316,7 @@ def attack_halves(address):
 
 
 def in_small_records(address, authority, data, times):
-    """A connection over TLS, and what it is to send: each byte in a record of its own."""
+    """Returns a connection over TLS, and the bytes that it sends, each in a record of its own."""
     s = socket.create_connection(pawltest.split(address))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = authority.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
@@ -386,8 +387,8 @@ def attack_values(address):
 
 
 def greeted(address, name):
-    """A link of a node that is no member (any more), and a frame that it may send: that with which
-    it was greeted."""
+    """Returns a link of a node that is not a member (any more), and a frame that it may send: the
+    one with which it was greeted."""
     s = connect(address, 1)[0]
     hello = pawltest.pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": name,
                            "id": name.encode().ljust(16), "boot": 1})
@@ -455,19 +456,19 @@ def attack_holders_join(address):
     return load
 
 
-# Connections that stay open and are never read.
-kept = []
+# In these attacks connections stay open and are never read.
+open_connections = []
 OVER_TLS = {"hellos", "records"}
 WITH_CERTIFICATE = {"records"}
 AT_PEER_PORT = {"removed"}
-# These take the memory of connections, which the system is to have back afterwards.
+# These attacks take the memory of connections, which the system must get back afterwards.
 OF_CONNECTIONS = {"halves", "memory", "unread"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items())
            if name.startswith("attack_")}
 
 
 def write(s, load, at):
-    """Sends what the socket takes of what is sent again and again; how far it came."""
+    """Sends as much of the repeated piece as the socket takes. Returns how far it came."""
     try:
         return (at + s.send(memoryview(load)[at:])) % len(load)
     except BlockingIOError:
@@ -485,7 +486,7 @@ def attack(name, address, ready, authority):
         s.setblocking(False)
         selector.register(s, selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0))
     ready.set()
-    while selector.get_map() or kept:
+    while selector.get_map() or open_connections:
         for key, what in selector.select():
             s = key.fileobj
             try:

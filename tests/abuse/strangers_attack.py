@@ -1,5 +1,5 @@
-"""Strangers at the ports of a node: silent sockets, half-open TLS connections, replayed
-ClientHellos; and what others notice of them.
+"""Strangers attack the ports of a node with silent sockets, half-open TLS connections and replayed
+ClientHellos. This measures what others notice of them.
 
     strangers_attack.py PAWLD       prints the figures of docs/security.md, section Strangers
 """
@@ -23,7 +23,8 @@ from pawltest import Cluster  # noqa: E402
 
 
 class Authority:
-    """Certificates of an authority in a directory of its own, made by the openssl program."""
+    """The certificates of an authority, in a directory of its own. The openssl program makes
+    them."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="pawl-strangers-")
@@ -63,7 +64,7 @@ class Authority:
 
 
 def allow_files():
-    """As many open files as may be: for this process, and for the nodes that it starts."""
+    """Allows as many open files as possible, for this process and for the nodes that it starts."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -74,7 +75,7 @@ def resident_kilobytes(node):
 
 
 def client_hello():
-    """The first bytes that a client of TLS 1.3 sends: the same ones can be sent again and again."""
+    """Returns the first bytes that a client of TLS 1.3 sends. They can be sent again and again."""
     outgoing = ssl.MemoryBIO()
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -87,8 +88,8 @@ def client_hello():
 
 
 def open_sockets(address, count, first_bytes=b"", from_host=""):
-    """Connections that say `first_bytes` and then nothing. Those that the node closes stay in the
-    list."""
+    """Makes connections that send `first_bytes` and then nothing. Connections that the node closes
+    stay in the list."""
     sockets = []
     for _ in range(count):
         s = socket.create_connection(pawltest.split(address), pawltest.PATIENCE,
@@ -105,7 +106,7 @@ def close_all(sockets):
 
 
 def _flood(address, rate, seconds, sent):
-    """`rate` connections a second, each with the ClientHello; the latest 400 stay open."""
+    """Makes `rate` connections a second, each with the ClientHello. The latest 400 stay open."""
     hello, connections = client_hello(), []
     begin = time.monotonic()
     while (at := time.monotonic() - begin) < seconds:
@@ -142,8 +143,8 @@ class Flood:
 
 
 def latencies(client, seconds):
-    """Of an acquire and of a release in turn, in seconds, sorted. One that is refused took as long
-    as the refusal."""
+    """Returns how long acquires and releases take, in seconds, sorted. For a refused request this
+    is the time until the refusal."""
     times, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         times += _acquire_and_release(client)
@@ -167,8 +168,8 @@ def quantile(times, q):
 
 
 class Silent:
-    """Keeps `count` silent sockets on each of the addresses, from threads: whoever is sent away
-    comes again at once. Use in a with statement."""
+    """Holds `count` silent sockets open on each of the addresses, from threads. A socket that is
+    closed is replaced at once. Use it in a with statement."""
 
     def __init__(self, addresses, count):
         self.addresses, self.count, self.over = [pawltest.split(a) for a in addresses], count, False
@@ -183,7 +184,7 @@ class Silent:
                 try:
                     held.append(socket.create_connection(address, 0.5))
                 except OSError:
-                    break  # nobody listens there now
+                    break  # Nobody listens there now.
             held[:] = [s for s in held if is_open(s)]
             time.sleep(0.01)
         close_all(held)
@@ -204,7 +205,8 @@ class Silent:
 
 
 def is_open(s):
-    """Whether the other end has not closed it. Closes it if so; reads what has arrived."""
+    """Reads what has arrived, and returns whether the other end has left the socket open. Closes
+    the socket if it has not."""
     s.setblocking(False)
     try:
         while s.recv(65536):

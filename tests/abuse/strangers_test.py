@@ -1,18 +1,18 @@
-"""Strangers at the ports of real nodes: they keep nobody out and take little memory.
+"""Tests that strangers at the ports of real nodes keep nobody out and take little memory.
 
     strangers_test.py PAWLD Strangers       what the suite runs
     strangers_test.py PAWLD Flood           by hand: others hardly notice a flood
 
-Flood is not in the suite because it compares times: a busy machine fails it though the node is
-well, and a node that is a little worse than it should be can pass. Run it on a machine that does
-nothing else, and read the figures that it prints.
+Flood is not in the suite, because it compares times: it can fail on a busy machine although the
+node is well, and it can pass with a node that is a little worse than it should be. Run it on a
+machine that does nothing else, and read the figures that it prints.
 """
 
 import concurrent.futures
 import time
 import unittest
 
-import strangers_attack as attack  # first: it knows where pawltest is
+import strangers_attack as attack  # This comes first, because it knows where pawltest is.
 import pawltest
 from pawltest import Cluster
 
@@ -53,7 +53,8 @@ class Strangers(Nodes):
         held = attack.open_sockets(self.cluster.clients["a"], 2000, attack.client_hello()[:200])
         held += attack.open_sockets(self.cluster.clients["a"], 200, attack.client_hello()[:200],
                                     "127.0.0.2")
-        # It stood behind all of them in the kernel: the node has accepted each.
+        # In the kernel's queue this connection was behind all of them, so the node has accepted
+        # each.
         self.connect().call("ping")
         self.assertLessEqual(sum(map(attack.is_open, held[:2000])), 128)
         now = status.call("status")
@@ -89,9 +90,9 @@ class Strangers(Nodes):
 
 class Flood(Nodes):
     def test_others_hardly_notice_a_flood_of_client_hellos(self):
-        """By the ratio to what they see while another node is flooded: the flood takes its share of
-        the machine in either case. The machine may be busy with other things, too, so the best of
-        five tries counts."""
+        """Compares with the times while another node is flooded, because the flood takes its share
+        of the machine in either case. The machine may be busy with other things, too, so the best
+        of five tries counts."""
         client, seen = self.connect(), []
         for _ in range(5):
             with attack.Flood(self.cluster.clients["c"], 300, 1.5):

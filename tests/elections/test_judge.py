@@ -29,7 +29,7 @@ def event(at, kind, token, lock, owner="c0"):
 class Reading(unittest.TestCase):
     def test_a_line_that_is_seen_in_parts_counts_once_it_is_whole(self):
         with tempfile.NamedTemporaryFile("w") as file:
-            file.write("of before\n")
+            file.write("an earlier line\n")
             file.flush()
             tail, seen = judge.Tail(file.name), []
             for part in ("S 1 e ", "0 0 -", "\nS 2", " e 1 7 c0\nS 3"):

@@ -1,4 +1,4 @@
-"""The command pawl against real nodes, for tests."""
+"""Runs the command pawl against real nodes, for tests."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PAWLD, PAWL = "", ""
 
 
 class Run:
-    """What a finished command did."""
+    """The status and the output of a finished command."""
 
     def __init__(self, process, out, err):
         self.status, self.out, self.err = process.returncode, out, err
@@ -33,7 +33,7 @@ def environment(**more):
 
 
 def start(*arguments, endpoints="", **more):
-    """pawl in the background; its standard output and errors are pipes."""
+    """Starts pawl in the background, with pipes for its standard output and errors."""
     env = environment(**({"PAWL_ENDPOINTS": endpoints} if endpoints else {}), **more)
     return subprocess.Popen([PAWL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE,
@@ -50,7 +50,7 @@ def pawl(*arguments, endpoints="", **more):
 
 
 class Alive:
-    """A pipe with a name that commands open for writing: its end says that all who did are gone."""
+    """A named pipe that commands open for writing. It ends when all who have opened it are gone."""
 
     def __init__(self, folder):
         self.path = tempfile.mktemp(dir=folder)
@@ -59,7 +59,7 @@ class Alive:
         self.input = b""
 
     def _read(self, patience):
-        """False: nothing within that time. Sets self.ended at the end."""
+        """Reads from the pipe; False: nothing came within that time. Sets self.ended at its end."""
         if not select.select([self.fd], [], [], patience)[0]:
             return False
         data = os.read(self.fd, 4096)
@@ -69,14 +69,14 @@ class Alive:
 
     def line(self):
         while b"\n" not in self.input:
-            assert self._read(PATIENCE) and not self.ended, "no line"
+            assert self._read(PATIENCE) and not self.ended, "no line has come through the pipe"
         line, _, self.input = self.input.partition(b"\n")
         return line.decode()
 
     def wait_end(self):
         self.ended = False
         while not self.ended:
-            assert self._read(PATIENCE), "somebody still runs"
+            assert self._read(PATIENCE), "a command still has the pipe open"
 
     def has_ended(self):
         self.ended = False
@@ -119,13 +119,13 @@ class Case(unittest.TestCase):
 
 
 class DevCase(Case):
-    """With one node of its own, reached by self.endpoints."""
+    """A test with one node of its own, which self.endpoints names."""
 
     def setUp(self):
         super().setUp()
         self.endpoints = "unix:" + os.path.join(self.folder, "node")
         self.node = pawltest.Node([PAWLD, "--dev", "--listen", self.endpoints])
-        self.addCleanup(self.node.terminate)  # removes its directory; a kill would leave it
+        self.addCleanup(self.node.terminate)  # After a kill its directory would be left behind.
         self.node.wait_log(" voting ")
 
     def pawl(self, *arguments, **more):

@@ -8,10 +8,10 @@ import time
 
 
 class NetNode:
-    """The process may run or not, and may be stopped. It ends at the latest with the thread that
-    started it."""
+    """A node whose process may run or not, and may be stopped. It ends at the latest with the
+    thread that started it."""
 
-    # The clock whose time stands in the log where the process was started.
+    # The clock whose time is in the log at each start of the process.
     CLOCK = time.CLOCK_MONOTONIC
 
     def __init__(self, net, name, folder, pawld, rates):

@@ -1,13 +1,13 @@
-"""A small network of this machine's own: one network namespace a host, all on one bridge, and
-faults between them.
+"""A small network inside this machine: one network namespace for each host, all on one bridge, and
+faults between the hosts.
 
 The bridge is in a namespace, too (the hub), so that nothing outside sees or touches it. The hub has
-an address as well: whoever observes may do it from there. Needs root, iproute2, nftables and
-util-linux (nsenter). Python's standard library only.
+an address as well, from which tests can observe. This needs root, iproute2, nftables and util-linux
+(nsenter), and of Python only the standard library.
 
     with netns.Net() as net:
         net.add("a"), net.add("b")
-        process = net.popen("a", ["pawld", ...])  # its pid is that of the command
+        process = net.popen("a", ["pawld", ...])  # the pid is that of the command
         net.cut("a", "b")                         # nothing goes between them, in either direction
         net.cut("a", "b", both=False)             # only what a sends does not reach b
         net.lose("a", 30)                         # of every 100 packets to and from a 30 get lost
@@ -47,7 +47,7 @@ class Unable(Exception):
 
 
 def why_not():
-    """None where namespaces can be made, or the sentence that says why not."""
+    """Returns None if namespaces can be made here, or a sentence that says why not."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     for tool in ("ip", "nft", "nsenter"):
@@ -75,14 +75,15 @@ def run(*command, text=None):
 
 
 class Net:
-    """Hosts on one bridge. Without a prefix its namespaces carry this process's number and go when
-    it is closed; with one, another process can find them again (the hosts that are there are known
-    at once)."""
+    """Hosts on one bridge. Without a prefix the namespaces have this process's number in their
+    names, and are removed when the network is closed. With a prefix another process can find them
+    again, and knows the existing hosts at once."""
 
     def __init__(self, prefix=None, subnet="10.117.0"):
         self.prefix = prefix or "pawl%d" % os.getpid()
         self.subnet = subnet
-        self.hosts = {}  # name: last number of its address
+        # The last number of the address of each host.
+        self.hosts = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         if self.exists():
             self._find()
@@ -104,12 +105,12 @@ class Net:
         return "%s.%d" % (self.subnet, 254 if host == HUB else self.hosts[host])
 
     def add(self, host, number=None):
-        """A namespace with its address on the bridge, the next one that is free or that with this
-        last number; returns the address."""
+        """Makes a host: a namespace with an address on the bridge, which is the next free one or
+        the one with this last number. Returns the address."""
         if host in self.hosts:
             return self.address(host)
         if not re.fullmatch(r"[a-z0-9_-]{1,32}", host) or host == HUB:
-            raise ValueError("not a name for a host: %r" % host)
+            raise ValueError("%r is not a name for a host: use a-z, 0-9, _ and -" % host)
         number = number or next(n for n in range(1, 254) if n not in self.hosts.values())
         run("ip", "netns", "add", self.namespace(host))
         self.hosts[host] = number
@@ -126,13 +127,13 @@ class Net:
         run("ip", "netns", "delete", self.namespace(host))
 
     def pids(self, host):
-        """The processes in the host's namespace."""
+        """Returns the processes in the host's namespace."""
         return [int(p) for p in run("ip", "netns", "pids", self.namespace(host)).split()]
 
-    # ---- processes and sockets in it ----
+    # ---- processes and sockets of a host ----
 
     def command(self, host, arguments):
-        """What runs the arguments in the host's namespace, under the pid of what is started."""
+        """Returns a command that runs the arguments in the host's namespace, with its own pid."""
         return ["nsenter", "--net=" + self.path(host), "--", *arguments]
 
     def popen(self, host, arguments, **options):
@@ -143,7 +144,7 @@ class Net:
 
     @contextlib.contextmanager
     def inside(self, host):
-        """Sockets that this thread makes meanwhile belong to the host, and stay its own."""
+        """Sockets that this thread makes within the block belong to the host, also afterwards."""
         with open("/proc/thread-self/ns/net") as before, open(self.path(host)) as there:
             self._enter(there)
             try:
@@ -154,7 +155,7 @@ class Net:
     # ---- faults ----
 
     def cut(self, one, other, both=True):
-        """What one sends does not reach the other; with both, nor the other way round."""
+        """What `one` sends does not reach `other` any more, and with both=True vice versa."""
         self._filter(other, "add element inet pawl cut { %s }" % self.address(one))
         if both:
             self._filter(one, "add element inet pawl cut { %s }" % self.address(other))
@@ -165,7 +166,7 @@ class Net:
             self._filter(here, "add %s\ndelete %s" % (element, element))
 
     def partition(self, *groups):
-        """Groups of hosts: between hosts of different groups nothing passes. Others are not
+        """Cuts the hosts of different groups off from each other. Hosts in no group are not
         touched."""
         for at, group in enumerate(groups):
             others = [self.address(h) for g in groups[:at] + groups[at + 1:] for h in g]
@@ -173,8 +174,8 @@ class Net:
                 self._filter(host, "add element inet pawl cut { %s }" % ", ".join(others))
 
     def isolate(self, host, both=True):
-        """From all other hosts (not from the hub); without both it hears them, and they do not hear
-        it."""
+        """Cuts the host off from all other hosts, but not from the hub. With both=False it hears
+        them, and they do not hear it."""
         for other in self.hosts:
             if other != host:
                 self.cut(host, other, both)
@@ -187,15 +188,15 @@ class Net:
                 self._lose(other, host, percent)
 
     def heal(self, *hosts):
-        """No faults any more at these hosts, or anywhere."""
+        """Ends all faults at these hosts; without arguments everywhere."""
         for host in hosts or self.hosts:
             self._filter(host, "flush set inet pawl cut\nflush chain inet pawl loss")
 
     # ---- the end ----
 
     def close(self):
-        """Removes everything. Processes that still run in it lose their network; ending them is for
-        whoever started them."""
+        """Removes everything. Processes that still run in the network lose it; whoever started them
+        must end them."""
         for host in [*self.hosts, HUB]:
             if self.exists(host):
                 subprocess.run(["ip", "netns", "delete", self.namespace(host)], check=False)
@@ -237,7 +238,7 @@ class Net:
         run(*self.command(host, ["nft", "-f", "-"]), text=rules + "\n")
 
     def _lose(self, host, sender, percent):
-        """The chain holds one rule a sender, named by its comment."""
+        """Replaces the rule for a sender. The chain has one rule for each, named by its comment."""
         listed = run(*self.command(host, ["nft", "-a", "list", "chain", "inet", "pawl", "loss"]))
         old = re.findall(r'comment "%s" # handle (\d+)' % re.escape(sender), listed)
         rules = ["delete rule inet pawl loss handle %s" % handle for handle in old]
@@ -254,7 +255,7 @@ class Net:
 
 
 def sweep():
-    """Removes what processes left that ended without closing their Net."""
+    """Removes the namespaces of processes that ended without closing their Net."""
     for name in os.listdir(PLACE) if os.path.isdir(PLACE) else ():
         owner = re.match(r"pawl(\d+)-", name)
         if owner and not os.path.exists("/proc/" + owner.group(1)):

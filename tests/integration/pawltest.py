@@ -1,5 +1,5 @@
-"""Real pawld processes on loopback, and a client that shares no code with libpawl. Python's
-standard library only."""
+"""Real pawld processes on loopback, and a client that shares no code with libpawl. This uses
+Python's standard library only."""
 
 import os
 import random
@@ -115,7 +115,7 @@ def split(address):
 
 class Client:
     def __init__(self, address, tls=None, timeout=PATIENCE, source=None):
-        """`source`: the address of this machine that it comes from."""
+        """`source` is the address of this machine that the client comes from."""
         if address.startswith("unix:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(timeout)
@@ -160,7 +160,7 @@ class Client:
             self.answers[answered] = (error, result)
 
     def event(self):
-        """The next event of what this connection watches."""
+        """Returns the next event of the watches of this connection."""
         while not self.notes:
             self.take(self.read())
         _, method, params = self.notes.pop(0)
@@ -233,7 +233,7 @@ class Node:
             self.seen.notify_all()
 
     def wait_log(self, *words, start=0):
-        """The first line from number `start` on that has all the words: waits for it."""
+        """Waits for the first line from number `start` on that has all words, and returns it."""
         end = time.monotonic() + PATIENCE
         with self.seen:
             at = start
@@ -241,14 +241,15 @@ class Node:
                 for at in range(at, len(self.lines)):
                     line = self.lines[at]
                     if line is None:
-                        raise AssertionError("%s ended without %r:\n%s"
+                        raise AssertionError("%s ended and has not logged %r:\n%s"
                                              % (self.name, words, self.log()))
                     if all(word in " %s " % line for word in words):
                         return line
                 at = len(self.lines)
                 left = end - time.monotonic()
                 if left <= 0 or not self.seen.wait(left):
-                    raise AssertionError("%s does not say %r:\n%s" % (self.name, words, self.log()))
+                    raise AssertionError("%s has not logged %r:\n%s"
+                                         % (self.name, words, self.log()))
 
     def log(self):
         return "\n".join("  %s" % line for line in self.lines if line)
@@ -278,9 +279,9 @@ KEYS = "allow = read, acquire, wait, watch, priority, status on *\n"
 
 
 def rights(folder, *sections, local=True):
-    """Writes the file of rules; returns [acl], which names it. Each of the sections is a pair of a
-    name and its lines. local: who runs the tests may do everything without TLS, as without a
-    file."""
+    """Writes a file of access rules, and returns the section [acl] that names it. Each of the
+    sections is a pair of a name and its lines. With `local` the user who runs the tests may do
+    everything without TLS, as without a file."""
     if local:
         sections = (*sections, ("plain", ALL), ("unix:uid:%d" % os.getuid(), ALL))
     path = os.path.join(folder, "rights.conf")
@@ -290,7 +291,7 @@ def rights(folder, *sections, local=True):
 
 
 class Cluster:
-    """Masters a, b, c, ... on loopback, in a directory of their own. Use in a with statement."""
+    """Masters a, b, c, ... on loopback, with a directory of their own, for a with statement."""
 
     def __init__(self, pawld, masters=3, cluster="", node="", tls=None):
         self.pawld, self.extra, self.tls = pawld, (cluster, node), tls
@@ -323,7 +324,7 @@ class Cluster:
         return self.nodes[name]
 
     def start_all(self):
-        # A port that was free may be taken meanwhile: then all over with others.
+        # A port that was free may be taken by now. Then this begins again with other ports.
         for _ in range(5):
             self.write_configs()
             for n in self.names:
@@ -336,11 +337,11 @@ class Cluster:
                 if not any("cannot listen" in n.log() for n in self.nodes.values()):
                     raise
                 self.stop_all()
-        raise AssertionError("no free ports")
+        raise AssertionError("five times a port was taken before a node could listen on it")
 
     def join(self, name):
-        """A node that is not among the masters of the configuration file; it waits until it is
-        added."""
+        """Starts a node that is not among the masters of the configuration file. The node waits
+        until it is added."""
         self.peers[name] = "127.0.0.1:%d" % free_port()
         self.clients[name] = "127.0.0.1:%d" % free_port()
         with open(self.config(self.names[0])) as f:
@@ -377,7 +378,7 @@ class Cluster:
             raise
 
     def end_all(self):
-        """Whoever still runs stops as it is asked to, without a complaint of a sanitizer."""
+        """Stops the nodes that still run. They must stop without a complaint of a sanitizer."""
         running = [n for n in self.nodes.values() if n.process.poll() is None]
         for node in running:
             node.signal(signal.SIGCONT)

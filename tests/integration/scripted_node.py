@@ -1,4 +1,4 @@
-"""Nodes that answer status and changes as a test wants, at a Unix socket."""
+"""Nodes that answer status and changes as a test wants, on a Unix socket."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ def peer(node, role="master", **more):
 
 
 def status(node="a", epoch=4, **more):
-    """Of one of the masters a, b, c with the replica d."""
+    """Returns the status of a node, where a, b and c are the masters and d is a replica."""
     peers = [peer("a"), peer("b"), peer("c"),
              peer("d", "replica", follows=True, position=97, lag=3)]
     for p in peers:
@@ -38,7 +38,7 @@ def done(epoch=5, **more):
 
 
 class Fails(Exception):
-    """The answer is this error."""
+    """The node answers with this error."""
 
     def __init__(self, code, message, **more):
         super().__init__(code)
@@ -46,12 +46,12 @@ class Fails(Exception):
 
 
 class Later(Exception):
-    """There is no answer; ScriptedNode.answer gives one."""
+    """The node does not answer until ScriptedNode.answer is called."""
 
 
 class ScriptedNode:
-    """Answers status with `self.status`, and changes with what `change(method, params)` returns or
-    raises."""
+    """A node that answers status with `self.status`, and changes with what `change(method,
+    params)` returns or raises."""
 
     def __init__(self, folder, name):
         self.name, self.path = name, os.path.join(folder, name)
@@ -126,7 +126,7 @@ class ScriptedNode:
             assert self.changed.wait_for(condition, PATIENCE)
 
     def wait_seen(self):
-        """Until a status that was asked for from now on has been answered, and the next one is
+        """Waits until a status that is asked for from now on has been answered, and the next one is
         asked for."""
         with self.lock:
             before = self.statuses

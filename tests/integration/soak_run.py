@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""soak_run.py PAWLD PAWL [SECONDS [SEED]]: pawl run under attack.
+"""soak_run.py PAWLD PAWL [SECONDS [SEED]]: attacks pawl run.
 
-Four contenders run one command after the other under one key of a three-master cluster, while
-pawls, guardians and masters are killed and stopped at random. The command takes an exclusive flock
-on a file, which also its background processes hold: whoever does not get it at once runs while
-another still does, and that is a violation. Prints how the runs ended.
+Four contenders run one command after the other under one key of a cluster with three masters, while
+processes of pawl, guardians and masters are killed and stopped at random. The command takes an
+exclusive flock on a file, which its background processes also hold. A command that does not get the
+flock at once runs while another one still runs, which is a violation. This prints how the runs
+ended.
 """
 
 import os
@@ -39,8 +40,8 @@ class Soak:
         self.pawl, self.cluster, self.end = pawl, cluster, time.monotonic() + seconds
         self.random, self.folder = random.Random(seed), tempfile.mkdtemp(prefix="pawl-soak-")
         self.running, self.endings, self.timers = {}, {}, []
-        # Pawls that have no guardian to help them, or the other way round: one of the two must be
-        # left.
+        # The processes of pawl whose guardian was killed or stopped. They are left alone, because
+        # one of the two must work.
         self.alone = set()
         with open(os.path.join(self.folder, "command.py"), "w") as f:
             f.write(COMMAND)
@@ -85,7 +86,7 @@ class Soak:
                     os.kill(int(children.read().split()[0]),
                             self.random.choice([signal.SIGKILL, signal.SIGSTOP]))
             except (OSError, IndexError):
-                pass  # it was gone already
+                pass  # It was gone already.
         elif kind < 0.85:
             self.stop_for(0.4, self.cluster.nodes[self.random.choice("abc")].signal)
 

@@ -1,5 +1,5 @@
-"""Certificates that are no good any more, and what certificates let nodes be: real nodes, and pawl
-cert for everything."""
+"""Tests certificates that have expired or were revoked, and the roles that certificates allow. The
+nodes are real, and pawl cert makes all certificates."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class Certified(Case):
             pawltest.rights(self.folder, ("ops", pawltest.ALL), ("everybody", pawltest.KEYS)))
 
     def cluster(self, masters=3, names="", crl=False):
-        """Not started yet."""
+        """The nodes are configured, but not started yet."""
         self.crl = crl
         self.write("revoked", "# nobody yet\n")
         if crl:
@@ -87,7 +87,7 @@ class Certified(Case):
         return node.wait_log(*(words or (" reloaded ",)), start=lines)
 
     def fails(self, name, *words):
-        """A start that ends at once, and says why."""
+        """Starts the node, which must end at once. Returns what it says."""
         node = self.running.start(name)
         self.assertNotEqual(node.wait(), 0)
         for word in words:
@@ -114,7 +114,7 @@ class Revoking(Certified):
         self.assertEqual(run.status, 3)
         self.assertIn("certificate revoked: the node rejects this client's certificate", run.err)
         self.assertEqual(ops.call("ping")["node"], "a")
-        # One with another serial number is another certificate; by name all of them go.
+        # Another serial number means another certificate; a revoked name revokes all of them.
         self.cert("client", "bob")
         again = self.connect("a", "bob")
         self.assertEqual(again.call("ping")["node"], "a")
@@ -140,18 +140,18 @@ class Revoking(Certified):
                                          "ca.crl", start=lines)
         cluster.nodes["c"].wait_log(" peer_link_failed ",
                                     "refuses this node's certificate as revoked")
-        # c itself learns it at its own reload, and goes on with what it has.
+        # c itself learns it when it reloads, and goes on with the certificate that it has.
         self.reload("c", " reload_refused ", "the certificate of node c")
         with self.connect("a", "ops") as ops:
             self.assertEqual(ops.call("status")["voting"], 2)
             ops.call("acquire", key="l", lease_ms=1000)
-        # With a new certificate it is back.
+        # With a new certificate c is back.
         self.node("c")
         self.reload("c")
         cluster.nodes["a"].wait_log(" peer_up ", "peer=c", start=len(cluster.nodes["a"].lines) - 1)
 
     def old_crl(self):
-        """Of the right authority, and its time is over."""
+        """Makes a CRL of the right authority that has expired."""
         for name in ("index.txt", "out.crl"):
             self.write(name, "")
         self.write("conf", "[ca]\ndefault_ca = d\n[d]\ndatabase = %s\ndefault_md = sha256\n"
@@ -163,7 +163,7 @@ class Revoking(Certified):
                        check=True, stderr=subprocess.DEVNULL)
         return self.path("out.crl")
 
-    def test_what_cannot_be_relied_on_is_refused_and_changes_nothing(self):
+    def test_a_wrong_list_or_crl_is_refused_and_changes_nothing(self):
         cluster = self.cluster(masters=1, crl=True).start_all()
         self.cert("revoke", self.path("bob.crt"))
         self.reload("a")
@@ -209,7 +209,7 @@ class Revoking(Certified):
                      self.folder)
         self.assertRegex(shown.out, "(?s)kind +client bob.*revoked +YES, by .*ca.crl.*kind +client "
                                     "ops.*revoked +no")
-        self.cert("revoke", "serial:12:34")  # what was there stays
+        self.cert("revoke", "serial:12:34")  # The earlier entries stay.
         self.assertTrue(self.succeeds(pawl("cert", "show", self.path("bob.crt"), "--dir",
                                            self.folder, "--json")).json["revoked"])
         for wrong in (["node:a"], ["serial:xyz"]):
@@ -245,7 +245,7 @@ class Keeping(Certified):
             os.chmod(self.path("a.key"), 0o600)
             os.chown(self.path("a.key"), 4711, -1)
             self.fails("a", "a.key belongs to another user (4711)", "chown 0 ")
-            # root may check what another user's node will read.
+            # root may check a configuration that another user's node will read.
             run = subprocess.run([cli_fixture.PAWLD, "--check-config", cluster.config("a")],
                                  capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -268,8 +268,8 @@ class Keeping(Certified):
 
 class Roles(Certified):
     def hello(self, at, name, certificate):
-        """What happens to somebody who says at the peer port that it is this node, with this
-        certificate."""
+        """Connects to the peer port with this certificate, says that this is the node of that name,
+        and returns what happens."""
         said = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": name,
                      "id": b"i" * 16, "boot": 1})
         context = pawltest.tls_context(self.path("ca.crt"), self.path(certificate + ".crt"),
@@ -283,7 +283,7 @@ class Roles(Certified):
             except (ConnectionResetError, ssl.SSLError):
                 pass
 
-    def test_a_replicas_certificate_makes_no_master(self):
+    def test_a_certificate_for_a_replica_does_not_allow_a_master(self):
         cluster = self.cluster(names="r").start_all()
         self.node("r", "--role", "replica")
         cluster.join("r")
@@ -302,7 +302,7 @@ class Roles(Certified):
                 self.assertIn("r cannot be a master: its certificate (serial %s) only allows it to "
                               "be a replica." % self.serial("r"), run.err)
         cluster.nodes["a"].wait_log(" role_refused ", "peer=r")
-        # Another certificate, and it may. While it is a master it does not take the first one back.
+        # With another certificate it may. As a master it then refuses the first one at a reload.
         self.node("r")
         cluster.nodes["r"].terminate()
         cluster.start("r").wait_log(" following ")
@@ -312,7 +312,7 @@ class Roles(Certified):
                                              "the cluster")
         cluster.nodes["r"].terminate()
         self.fails("r", "node r may only be a replica, but it is a master of the cluster")
-        # Nor do the others take it for one.
+        # The others do not accept it as a master, either.
         for at in "ab":
             lines = len(cluster.nodes[at].lines)
             self.hello(at, "r", "r")

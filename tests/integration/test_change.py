@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_change.py PAWLD PAWL: pawl cluster against real nodes, with a lock that is held all the
+"""test_change.py PAWLD PAWL: tests pawl cluster against real nodes, while a lock is held all the
 time."""
 
 import os
@@ -25,7 +25,7 @@ class GrowingCluster(Cluster):
 
 
 class Held:
-    """A lock that is extended all the time: never lost, and its token never grows."""
+    """A lock that is extended all the time. It must not be lost, and its token must not grow."""
 
     def __init__(self, cluster, names):
         self.clients = [cluster.client(n) for n in names]
@@ -83,7 +83,7 @@ class ChangeCase(Case):
         return self.succeeds(pawl("status", "--json", endpoints=self.endpoints(name))).json
 
     def until(self, name, condition):
-        """Asks the node for its status until it is as it should be."""
+        """Asks the node for its status until the condition holds, and returns it."""
         found = {}
 
         def met():
@@ -102,7 +102,7 @@ class ChangeCase(Case):
         return held
 
     def check(self, held):
-        """The lock is held still, and was all the time."""
+        """Checks that the lock is still held, and was held all the time."""
         before = held.extended
         wait_until(lambda: held.extended > before, lambda: held.problems)
         self.assertEqual(held.problems, [])
@@ -178,8 +178,9 @@ class Masters(ChangeCase):
     def test_a_master_that_lost_its_state_gets_its_place_again(self):
         self.give_its_place_again("b", "ac")
 
-    def test_so_does_one_that_has_pledged_another_birth_before_it_was_told(self):
-        # It dials all others, and hears who they are before anything else.
+    def test_a_master_that_has_pledged_another_birth_gets_its_place_again(self):
+        # a dials all others, so it hears their identities, and pledges, before it hears of the
+        # cluster.
         self.give_its_place_again("a", "bc")
 
     def test_the_whole_set_is_replaced_at_once(self):
@@ -232,7 +233,7 @@ class Timing(ChangeCase):
         with self.cluster.client("a") as a:
             token = a.call("acquire", key="k", lease_ms=1000)["token"]
         least, run = 10, self.timing(10)
-        while run.status:  # as quick as this machine is: a refusal names what would be taken
+        while run.status:  # It depends on this machine. A refusal names the least timing.
             self.assertRegex(run.err, self.NEED)
             least = int(self.NEED.search(run.err).group(1))
             run = self.timing(least)
@@ -241,13 +242,13 @@ class Timing(ChangeCase):
         self.assertRegex(below.err, self.NEED)
         runs = []
 
-        def back():  # links may be reset meanwhile: this machine does other things as well
+        def back():  # Links may be reset meanwhile, because this machine does other things, too.
             runs.append(self.timing(1500))
             return runs[-1].status == 0
         wait_until(back, lambda: "".join(run.out + run.err for run in runs))
         shown = []
 
-        # B may have lost its links at the least timing, and the change is settled without it.
+        # b may have lost its links at the least timing, and the change is settled without it.
         def known():
             shown.append(self.changes("show", at="b").out)
             return "1.5s" in shown[-1]
@@ -259,7 +260,7 @@ class Timing(ChangeCase):
 
 
 class Refusals(ChangeCase):
-    def test_what_would_lose_the_majority_is_refused_unless_told_to(self):
+    def test_a_change_that_would_lose_the_quorum_is_refused_unless_it_is_forced(self):
         self.cluster.nodes["c"].kill()
         self.until("a", lambda s: s["voting"] == 2)
         run = self.change("remove", "b")
@@ -272,7 +273,7 @@ class Refusals(ChangeCase):
             self.assertEqual(run.status, 1, words)
             self.assertIn("x", run.err)
 
-    def test_of_two_operators_at_once_one_is_told_or_comes_second(self):
+    def test_one_of_two_operators_at_once_is_refused_or_comes_second(self):
         self.add("d")
         self.add("e")
         runs = [start("cluster", "promote", n, endpoints=self.endpoints(at))
@@ -306,7 +307,7 @@ class Force(ChangeCase):
         self.assertTrue(re.search("vote: a, b\n", self.changes("promote", "b").out))
 
 
-    def test_so_does_a_node_that_a_change_has_left_out_by_mistake(self):
+    def test_a_node_that_a_change_has_left_out_by_mistake_starts_over(self):
         with self.cluster.client("a") as a:
             token = a.call("acquire", key="k", lease_ms=1000)["token"]
         self.cluster.join("d")
@@ -329,7 +330,7 @@ class Force(ChangeCase):
         self.changes("add-replica", "a", self.cluster.peers["a"], at="c")
         self.changes("promote", "a", at="c")
         self.cluster.nodes["a"].kill()
-        self.cluster.start("a")  # it dials c, at the address that c has put into the configuration
+        self.cluster.start("a")  # a dials c at the address that c has put into the configuration.
         self.until("c", lambda s: s["voting"] == 2)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_cli.py PAWLD PAWL: the commands of pawl but run, against one real node."""
+"""test_cli.py PAWLD PAWL: tests all commands of pawl except run, against one real node."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class CommandLine(Case):
         run = pawl("get", "--json")
         self.assertEqual(run.status, 2)
         self.assertEqual(run.json["error"]["code"], "bad_request")
-        # It stands behind what is wrong.
+        # It comes after the option that is wrong.
         for arguments in (["get", "a", "--nonsense", "--json"], ["nonsense", "--json"]):
             self.assertEqual(pawl(*arguments).json["error"]["code"], "bad_request")
 
@@ -70,7 +70,7 @@ class CommandLine(Case):
         self.assertEqual(run.status, 2)
         self.assertIn("--cacert", run.err)
 
-    def test_no_node_is_status_3_and_names_the_endpoints(self):
+    def test_an_unreachable_node_is_status_3_and_names_the_endpoints(self):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
         run = pawl("get", "a", "--timeout", "300ms", endpoints=nobody)
         self.assertEqual(run.status, 3)
@@ -106,7 +106,7 @@ class CommandLine(Case):
 
     @staticmethod
     def documented(text):
-        """The options that a help text names in its usage lines and in its list of options."""
+        """Returns the options that a help text names in its usage lines and its list of options."""
         usage, rest = text.split("\n\n", 1)
         listed = [line[:23] if line[22:23] == " " else line for line in rest.splitlines()
                   if line.startswith("  --")]
@@ -182,7 +182,7 @@ class Locks(DevCase):
         self.assertGreater(run.json["error"]["limit_ms"], 1)
         self.assertIn("lease_ms is shorter than", self.pawl("acquire", "a", "--lease", "1ms").err)
 
-    def test_waiting_is_over_in_time_or_served_in_order(self):
+    def test_a_wait_ends_in_time_or_is_served_in_order(self):
         lock = self.acquire("a", "--owner", "anna")
         self.assertEqual(self.pawl("acquire", "a", "--wait", "50ms",
                                    "--json").json["error"]["code"], "timeout")
@@ -211,7 +211,7 @@ class Locks(DevCase):
         self.pawl("release", "a", lock["lock_id"])
         self.succeeds(cli_fixture.finish(free))
 
-    def test_ls_shows_what_begins_with_a_prefix_in_order(self):
+    def test_ls_shows_the_keys_with_a_prefix_in_order(self):
         for key in ("jobs/b", "jobs/a", "other", "jobs/c"):
             self.acquire(key, "--value", "of " + key)
         keys = self.succeeds(self.pawl("ls", "jobs/", "--json")).json
@@ -224,7 +224,7 @@ class Locks(DevCase):
                                                       "jobs/b").json["keys"]], ["jobs/c", "other"])
         self.assertIn("of jobs/c", self.pawl("ls").out)
 
-    def test_what_terminals_would_obey_is_shown_escaped(self):
+    def test_control_characters_are_shown_escaped(self):
         self.acquire("a", "--value", "\x1b[2Jx")
         self.assertIn("\\x1b[2Jx", self.pawl("get", "a").out)
         self.assertEqual(self.pawl("get", "a", "--json").json["value"], "\x1b[2Jx")
@@ -239,7 +239,7 @@ class Locks(DevCase):
         waiting.terminate()
         cli_fixture.finish(waiting)
 
-    def test_bytes_that_are_no_text_are_hexadecimal_in_json(self):
+    def test_bytes_that_are_not_text_are_hexadecimal_in_json(self):
         env = dict(cli_fixture.environment(), PAWL_ENDPOINTS=self.endpoints)
         subprocess.run([cli_fixture.PAWL, "acquire", b"\xff\xfe"], env=env, check=True,
                        stdout=subprocess.DEVNULL)
@@ -274,7 +274,8 @@ class Locks(DevCase):
     def test_drain_asks_only_the_node_that_is_named(self):
         run = self.pawl("drain", "another")
         self.assertEqual(run.status, 3)
-        self.assertIn(self.pawl("status", "--json").json["node"], run.err)  # who is there instead
+        # The message names the node that is there.
+        self.assertIn(self.pawl("status", "--json").json["node"], run.err)
         self.assertEqual(self.pawl("status", "--json").json["state"], "voting")
         self.succeeds(self.pawl("drain", self.pawl("status", "--json").json["node"]))
         self.assertNotEqual(self.pawl("status", "--json").json["state"], "voting")
@@ -304,7 +305,7 @@ class Certificates(Case):
         self.succeeds(self.cert("client", "backup", *options))
 
     def handshake(self, host):
-        """Both sides in this process; returns what the server and the client saw of the other."""
+        """Runs both sides in this process, and returns what each has seen of the other."""
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         for context, name in ((server, "a"), (client, "backup")):
@@ -361,7 +362,7 @@ class Certificates(Case):
                                                  "--json")).json["valid_until"],
                          run.json["valid_until"])
 
-    def test_a_cluster_lives_by_them_alone(self):
+    def test_a_cluster_works_with_these_certificates_alone(self):
         self.succeeds(self.cert("ca"))
 
         def tls(folder, name):

@@ -1,5 +1,5 @@
-"""libpawl over TLS, as the pawl command uses it: whom it trusts, whom it does not, and what it says
-then."""
+"""Tests libpawl over TLS, as the pawl command uses it: whom it trusts, whom it does not, and what
+it says then."""
 
 import json
 import os
@@ -83,12 +83,12 @@ class ClientTls(unittest.TestCase):
         self.refused("unknown ca", "this client's certificate is not signed by an authority",
                      owner=self.others, name="mallory")
 
-    def test_the_certificate_of_a_node_is_refused_at_once_and_by_its_reason(self):
+    def test_the_certificate_of_a_node_is_refused_at_once_with_the_reason(self):
         status, answer = self.pawl("get", "k", name="a")
         self.assertEqual((status, answer["error"]["code"]), (1, "denied"), answer)
         self.assertIn("pawl:client:NAME", answer["error"]["message"])
 
-    def test_plain_bytes_to_a_tls_listener_lead_nowhere(self):
+    def test_a_client_without_tls_gets_no_answer_from_a_tls_listener(self):
         status, answer = self.pawl("get", "k", endpoints=self.cluster.clients["a"])
         self.assertEqual((status, answer["error"]["code"]), (3, "unreachable"))
 

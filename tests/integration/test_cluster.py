@@ -1,4 +1,4 @@
-"""A cluster of three masters: its operations, and what kills, stops and restarts cost."""
+"""Tests a cluster of three masters: its operations, and what kills, stops and restarts cost."""
 
 import os
 import shutil
@@ -21,8 +21,8 @@ def refusal(test, client, method, **params):
 
 
 def linked(client):
-    """Until the node has a link to everybody: who has just come back has been dialled by some and
-    dials the others."""
+    """Waits until the node has a link to all others. Some of them dial a node that has just come
+    back, and it dials the others."""
     while client.call("status")["voting"] < 3:
         pass
 
@@ -70,7 +70,7 @@ class Operations(unittest.TestCase):
         self.assertTrue(all(r["valid_ms"] > 5000 for r in results[:100]), results)
         self.assertIn("error", results[100])
 
-    def test_one_who_waits_is_next(self):
+    def test_a_waiter_is_next(self):
         got = self.a.call("acquire", key="k3", lease_ms=20000)
         waiting = self.b.send("acquire", key="k3", lease_ms=5000, wait_ms=20000, owner="bob")
         while not self.a.call("waiters", key="k3")["waiters"]:
@@ -78,7 +78,7 @@ class Operations(unittest.TestCase):
         self.a.call("release", key="k3", lock_id=got["lock_id"])
         self.assertGreater(self.b.answer(waiting)["token"], got["token"])
 
-    def test_who_hangs_up_waits_no_longer(self):
+    def test_a_waiter_that_hangs_up_leaves_the_queue(self):
         got = self.a.call("acquire", key="k4", lease_ms=20000)
         with self.cluster.client("b") as other:
             other.send("acquire", key="k4", lease_ms=5000, wait_ms=20000)
@@ -129,7 +129,7 @@ class Failures(unittest.TestCase):
         with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a:
             a.call("acquire", key="warm", lease_ms=1000)
             cluster.nodes["b"].signal(signal.SIGSTOP)
-            # Long enough for the link to be reset meanwhile.
+            # This is long enough for the link to be reset.
             longest, end = 0, time.monotonic() + 1.0
             serial = 0
             while time.monotonic() < end:
@@ -152,7 +152,7 @@ class Failures(unittest.TestCase):
             got = a.call("acquire", key="k", lease_ms=1000)
             cluster.nodes["a"].signal(signal.SIGSTOP)
             late = a.send("extend", key="k", lock_id=got["lock_id"], lease_ms=1000)
-            # Had when the lease is over.
+            # The lock is granted when the lease is over.
             later = b.call("acquire", key="k", lease_ms=2000, wait_ms=20000)
             self.assertGreater(later["token"], got["token"])
             cluster.nodes["a"].signal(signal.SIGCONT)
@@ -166,7 +166,7 @@ class Failures(unittest.TestCase):
             value = b"x" * 60000
             cluster.nodes["c"].signal(signal.SIGSTOP)
             longest = 0
-            for i in range(300):  # more than fits into the buffers of the socket
+            for i in range(300):  # This is more than fits into the buffers of the socket.
                 began = time.monotonic()
                 a.call("acquire", key="v%d" % i, lease_ms=1000, value=value)
                 longest = max(longest, time.monotonic() - began)
@@ -205,7 +205,8 @@ class Failures(unittest.TestCase):
                 cluster.nodes[name].kill()
             for name in cluster.names:
                 cluster.start(name)
-            for name in cluster.names: # two by waiting, and perhaps the third by rejoining them
+            # Two of them wait, and perhaps the third one rejoins these.
+            for name in cluster.names:
                 cluster.nodes[name].wait_log(" voting ")
             with cluster.client("b") as b:
                 linked(b)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_cluster_cli.py PAWLD PAWL: pawl cluster and pawl status, against scripted nodes that say
-what the tests want."""
+"""test_cluster_cli.py PAWLD PAWL: tests pawl cluster and pawl status against scripted nodes, which
+answer as the tests want."""
 
 import os
 import pty
@@ -52,22 +52,22 @@ class Requests(NodesCase):
             self.succeeds(self.pawl("cluster", *words.split()))
             self.assertEqual(self.a.asked, [("cluster_" + method, params)])
 
-    def test_the_end_says_epoch_and_who_votes(self):
+    def test_the_last_lines_name_the_epoch_and_the_masters(self):
         run = self.succeeds(self.pawl("cluster", "promote", "d"))
         self.assertIn("done: epoch 5, complete\n", run.out)
         self.assertIn("vote: a, b, c\n", run.out)
 
-    def test_what_is_so_already_is_nothing_to_do(self):
+    def test_a_change_that_is_done_already_says_that_there_is_nothing_to_do(self):
         self.a.change = lambda method, params: done(4)
         self.assertIn("nothing to do: epoch 4",
                       self.succeeds(self.pawl("cluster", "promote", "c")).out)
 
-    def test_who_is_to_leave_and_is_not_there_is_remarked(self):
+    def test_removing_a_node_that_is_not_there_is_remarked(self):
         for words in ("remove x", "replace x d"):
             self.assertIn("note: x is not in the cluster",
                           self.succeeds(self.pawl("cluster", *words.split())).out)
 
-    def test_who_is_missing_and_warnings_are_told(self):
+    def test_missing_nodes_and_warnings_are_told(self):
         self.a.change = lambda method, params: done(complete=False, missing=["c"],
                                                     warning="one more loss stops it")
         self.a.status["peers"][2].update(voting=False)
@@ -145,7 +145,7 @@ class Progress(NodesCase):
         while select.select([ours], [], [], PATIENCE)[0]:
             try:
                 text += os.read(ours, 4096)
-            except OSError:  # the other end is closed
+            except OSError:  # The other end is closed.
                 break
         self.assertIn(b"copies: 10 of 100 (10%)\r\x1b[Kcopies: 20 of 100 (20%)", text)
         self.assertIn(b"\r\x1b[Kdone: epoch 5", text)
@@ -167,7 +167,7 @@ class Coordinators(NodesCase):
         self.assertIn("no longer answers: asked", run.out)
         self.assertIn("done: epoch 5", run.out)
 
-    def test_what_the_dead_one_began_is_waited_for(self):
+    def test_the_next_node_waits_for_the_change_that_the_dead_one_began(self):
         b = self.node("b")
         self.endpoints += "," + b.endpoint
         self.a.change = later
@@ -188,7 +188,7 @@ class Coordinators(NodesCase):
         self.assertEqual(len(b.asked), 3)
         self.assertIn("done: epoch 5", run.out)
 
-    def test_when_nobody_is_left_it_says_to_repeat_the_command(self):
+    def test_when_no_node_is_left_it_says_to_repeat_the_command(self):
         self.a.change = later
         process = self.begin("cluster", "promote", "d", "--timeout", "500ms")
         self.a.wait_held()
@@ -197,7 +197,7 @@ class Coordinators(NodesCase):
         self.assertEqual(run.status, 3)
         self.assertIn("repeat the command", run.err)
 
-    def test_who_interrupts_it_is_told_that_it_may_go_on(self):
+    def test_after_an_interrupt_it_says_that_the_change_may_go_on(self):
         self.a.change = later
         process = self.begin("cluster", "promote", "d")
         self.a.wait_held()
@@ -212,7 +212,7 @@ class Coordinators(NodesCase):
         self.assertEqual(run.status, 3)
         self.assertIn(self.endpoints, run.err)
 
-    def test_a_change_that_takes_too_long_may_go_on(self):
+    def test_after_its_timeout_it_says_that_the_change_may_go_on(self):
         self.a.change = later
         run = self.pawl("cluster", "promote", "d", "--wait", "300ms", "--timeout", "300ms")
         self.assertEqual(run.status, 3)
@@ -228,13 +228,13 @@ class Force(NodesCase):
         self.assertIn("1m00s", run.err)
         self.assertIn("--yes", run.err)
 
-    def test_it_is_for_one_node_only(self):
+    def test_force_is_for_one_node_only(self):
         run = pawl("cluster", "force", "--yes", endpoints=self.a.endpoint + ","
                    + self.node("b").endpoint)
         self.assertEqual((run.status, self.a.asked), (2, []))
         self.assertIn("one node", run.err)
 
-    def test_it_goes_on_until_the_wait_is_over(self):
+    def test_force_goes_on_until_the_wait_is_over(self):
         def force(method, params):
             self.a.status = status("a", epoch=1 << 32, state="recovering", settled=False,
                                    complete=False, left_ms=3000)
@@ -248,13 +248,13 @@ class Force(NodesCase):
         self.assertIn("waiting until every lease has expired", run.out)
         self.assertIn("done: epoch 4294967296, complete", run.out)
 
-    def test_a_repeat_finds_that_it_is_done(self):
+    def test_a_repeated_force_finds_that_it_is_done(self):
         self.a.status = status("a", epoch=1 << 32)
         self.a.change = lambda method, params: done(1 << 32)
         self.assertIn("nothing to do: epoch 4294967296",
                       self.succeeds(self.pawl("cluster", "force", "--yes")).out)
 
-    def test_it_is_not_repeated_when_the_node_dies(self):
+    def test_force_is_not_repeated_when_the_node_dies(self):
         self.a.change = later
         process = self.begin("cluster", "force", "--yes")
         self.a.wait_held()
@@ -266,7 +266,7 @@ class Force(NodesCase):
 
 
 class Show(NodesCase):
-    def test_it_puts_together_what_every_node_says(self):
+    def test_the_answers_of_all_nodes_are_put_together(self):
         b, d = self.node("b"), self.node("d")
         peers = [dict(p, follows=False) for p in status("b")["peers"]]
         b.status = status("b", epoch=3, peers=peers)
@@ -293,7 +293,7 @@ class Show(NodesCase):
                           "cluster replace b d\n", run.out)
         self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
 
-    def test_who_is_in_is_asked_rather_than_who_is_not(self):
+    def test_members_are_asked_rather_than_nodes_outside(self):
         stranger = self.node("c")
         stranger.status = status("x", role="guest", state="unconfigured", voting=9, epoch=4)
         self.endpoints = stranger.endpoint + "," + self.a.endpoint

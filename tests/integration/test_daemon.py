@@ -1,5 +1,5 @@
-"""pawld as a process: --dev, --check-config, signals, reloads, planned stops, what it refuses to
-start with."""
+"""Tests pawld as a process: --dev, --check-config, signals, reloads, planned stops, and what it
+refuses to start with."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ class Dev(unittest.TestCase):
         lines = [node.process.stdout.readline().decode() for _ in range(3)]
         return node, lines, time.monotonic() - began
 
-    def test_is_ready_in_under_a_second_says_where_and_leaves_nothing(self):
+    def test_dev_is_ready_in_under_a_second_says_where_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as tmp:
             os.environ["TMPDIR"] = tmp
             try:
@@ -56,12 +56,12 @@ class Dev(unittest.TestCase):
         self.assertIn("in use", err)
         self.assertIn("--listen 127.0.0.1:0", err)
 
-    def test_ends_with_its_terminal(self):
+    def test_dev_ends_with_its_terminal(self):
         node, _, _ = self.start()
         node.signal(signal.SIGHUP)
         self.assertEqual(node.wait(), 0)
 
-    def test_stays_on_loopback(self):
+    def test_dev_stays_on_loopback(self):
         status, _, err = run("--dev", "--listen", "0.0.0.0:0")
         self.assertEqual(status, 2)
         self.assertIn("loopback", err)
@@ -98,12 +98,12 @@ class Commands(unittest.TestCase):
 
 
 class OneMaster(unittest.TestCase):
-    """A cluster of one, so that what a lease survives is this node's doing."""
+    """A cluster of one node, so a lease survives only because of this node."""
 
     def cluster(self, **options):
         return Cluster(PAWLD, 1, **options)
 
-    def test_a_planned_stop_keeps_the_leases(self):
+    def test_leases_survive_a_planned_stop(self):
         with self.cluster() as cluster:
             held = lock_id()
             with cluster.client("a") as client:
@@ -176,7 +176,7 @@ class OneMaster(unittest.TestCase):
                 self.assertGreater(client.call("acquire", key="k", lease_ms=1000,
                                                lock_id=lock_id())["token"], token)
 
-    def test_a_kill_is_recovered_from_by_waiting_and_tokens_grow(self):
+    def test_after_a_kill_the_node_recovers_by_waiting_and_tokens_grow(self):
         with self.cluster(cluster=SHORT_TIMES) as cluster:
             with cluster.client("a") as client:
                 token = client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"]
@@ -209,7 +209,7 @@ class OneMaster(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn("belongs to cluster test", err)
 
-    def test_a_reload_takes_what_is_good_and_leaves_what_is_not(self):
+    def test_a_reload_applies_good_settings_and_refuses_wrong_ones(self):
         with self.cluster() as cluster:
             node = cluster.nodes["a"]
             with open(cluster.config("a"), "a") as f:
@@ -226,11 +226,11 @@ class OneMaster(unittest.TestCase):
     def test_a_node_serves_its_clients_while_it_reads_files_that_take_long(self):
         with self.cluster() as cluster, tempfile.TemporaryDirectory() as tmp:
             node, rules = cluster.nodes["a"], os.path.join(tmp, "rules")
-            os.mkfifo(rules)  # whoever reads it waits until somebody writes
+            os.mkfifo(rules)  # A reader waits until somebody writes.
             with open(cluster.config("a"), "a") as f:
                 f.write("[acl]\nfile = %s\n" % rules)
             node.signal(signal.SIGHUP)
-            # Opens when the node reads.
+            # This open returns when the node reads.
             with open(rules, "w") as slow, cluster.client("a") as client:
                 node.signal(signal.SIGHUP)
                 self.assertEqual(client.call("ping")["node"], "a")
@@ -238,7 +238,7 @@ class OneMaster(unittest.TestCase):
                                                lock_id=lock_id())["token"], 0)
                 slow.write("[plain]\nallow = all on *\n")
             node.wait_log(" reloaded ")
-            with open(rules, "w") as again:  # it was asked for once more meanwhile
+            with open(rules, "w") as again:  # Another reload was requested meanwhile.
                 again.write("[nobody]\nallow = nothing\n")
             self.assertIn("'nothing' is not a right", node.wait_log(" reload_refused "))
 

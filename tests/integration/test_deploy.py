@@ -1,5 +1,5 @@
-"""scripts/deploy: one description becomes a cluster that runs, and running it again changes
-nothing."""
+"""Tests scripts/deploy: one description becomes a cluster that runs, and running the script again
+changes nothing."""
 
 import glob
 import os
@@ -75,7 +75,7 @@ class TestDeploy(unittest.TestCase):
                                          name)
 
     def pawl(self, *arguments, client="ops"):
-        """With the environment that was written for the client."""
+        """Runs pawl with the environment that was written for the client."""
         return subprocess.run(["bash", "-c", '. "$0" && exec "$@"',
                                os.path.join(self.out, "clients", client, "env"), PAWL, *arguments],
                               capture_output=True, text=True, timeout=60)
@@ -100,9 +100,9 @@ class TestDeploy(unittest.TestCase):
                     node.kill()
                     shutil.rmtree(os.path.join(self.dir, name))
                 self.nodes = {}
-        raise AssertionError("no free ports")
+        raise AssertionError("there are no free ports")
 
-    def test_what_it_writes_runs(self):
+    def test_a_cluster_runs_with_the_files_that_deploy_writes(self):
         self.born()
         with open(os.path.join(self.out, "README"), encoding="utf-8") as f:
             additions = [line.split() for line in f if line.startswith("pawl cluster add-replica")]
@@ -118,7 +118,7 @@ class TestDeploy(unittest.TestCase):
         for name in "abcxy":
             self.assertEqual(self.nodes[name].terminate(), 0, self.nodes[name].log())
 
-    def test_again_it_changes_nothing_and_then_only_what_was_changed(self):
+    def test_a_second_run_changes_only_what_was_changed_in_the_description(self):
         self.describe()
         self.deploy()
         self.assertIn("nothing has changed", self.deploy())
@@ -126,11 +126,11 @@ class TestDeploy(unittest.TestCase):
             text = f.read()
         self.write(text.replace("x = 127.0.0.1:",
                                 "x = localhost:").replace("ops = admin", "ops = admin\nnew ="))
-        news = self.deploy()
-        self.assertIn("changed hosts/x: pawld.conf", news)
-        self.assertIn("new     clients/new: ", news)
-        self.assertIn("changed hosts/a: rights.conf\n", news)
-        self.assertNotIn("authority", news)
+        report = self.deploy()
+        self.assertIn("changed hosts/x: pawld.conf", report)
+        self.assertIn("new     clients/new: ", report)
+        self.assertIn("changed hosts/a: rights.conf\n", report)
+        self.assertNotIn("authority", report)
         self.write(text.replace("app = read, acquire on app/; deny acquire on app/fixed/\n", ""))
         self.assertIn("clients/app is no longer", self.deploy())
 
@@ -170,13 +170,13 @@ class TestDeploy(unittest.TestCase):
             self.assertIn(told, self.deploy(status=1))
             self.assertFalse(os.path.exists(self.out))
 
-    def test_it_does_not_make_a_second_authority_over_half_of_one(self):
+    def test_deploy_does_not_make_a_second_authority_over_half_of_one(self):
         self.describe()
         self.deploy()
         os.remove(os.path.join(self.out, "ca", "ca.key"))
         self.assertIn("put it back", self.deploy(status=1))
 
-    def test_it_leaves_other_directories_alone(self):
+    def test_deploy_leaves_other_directories_alone(self):
         self.describe()
         os.makedirs(self.out)
         with open(os.path.join(self.out, "precious"), "w", encoding="utf-8"):

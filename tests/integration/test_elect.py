@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""test_elect.py PAWLD PAWL: elections, events, and more than one holder or key, by the command
-pawl.
+"""test_elect.py PAWLD PAWL: tests elections, events, and more than one holder or key, with the
+command pawl.
 
-A candidate's command opens a named pipe and keeps it open: when the test reads its end, all that
-ran under that leadership is gone.
+A candidate's command opens a named pipe and leaves it open. When the test reads the end of the
+pipe, everything that ran under that leadership is gone.
 """
 
 import json
@@ -22,14 +22,14 @@ STUBBORN = "exec 9>$0; trap '' TERM; echo leads >&9; while :; do sleep 0.01; don
 
 class ElectCase(DevCase):
     def candidate(self, name, *options, script=LEADS):
-        """A candidate in the background; and the pipe of what it runs while it leads."""
+        """Starts a candidate. Returns it, and the pipe of what it runs while it leads."""
         alive = self.alive()
         process = self.begin("elect", "e", "--as", name, *options, "--", "sh", "-c", script,
                              alive.path)
         return process, alive
 
     def wait_for_candidates(self, *names):
-        """Until they wait in this order."""
+        """Waits until these candidates wait, in this order."""
         while [w["owner"]
                for w in self.succeeds(self.pawl("waiters", "e",
                                                 "--json")).json["waiters"]] != list(names):
@@ -46,7 +46,7 @@ class ElectCase(DevCase):
                 process.terminate()
 
             def next(inner, *types):
-                """The next event of one of these types."""
+                """Returns the next event of one of these types."""
                 while True:
                     event = json.loads(process.stdout.readline())
                     if event["type"] in types:
@@ -83,7 +83,7 @@ class Elections(ElectCase):
         self.assertTrue(alive.line().startswith("leads e "))
         self.assertTrue(first_alive.has_ended())
 
-    def test_a_leader_hands_over_to_the_one_that_is_named_and_is_a_candidate_again(self):
+    def test_a_leader_hands_over_to_the_named_candidate_and_is_a_candidate_again(self):
         _, first = self.candidate("anna")
         first.line()
         self.candidate("bert")
@@ -120,10 +120,10 @@ class Elections(ElectCase):
             events.next("asked")
             self.succeeds(self.pawl("update", "e", self.pawl("get", "e", "--json").json["lock_id"],
                                     "seen"))
-            events.next("updated")  # it still leads
+            events.next("updated")  # The leader still leads.
         self.assertIsNone(process.poll())
 
-    def test_a_greater_priority_takes_over(self):
+    def test_a_candidate_with_a_higher_priority_takes_over(self):
         _, first = self.candidate("anna")
         first.line()
         _, second = self.candidate("bert", "--priority", "5", "--takeover")
@@ -142,7 +142,7 @@ class Elections(ElectCase):
         second.line()
         self.assertEqual(finish(process).status, 0)
 
-    def test_what_cannot_be_is_told_once_and_says_what_is_wrong(self):
+    def test_an_impossible_candidate_is_refused_once_and_says_what_is_wrong(self):
         rows = ((["k" * 600], "key must be at most 512"),
                 (["e", "--as", "a" * 300], "owner must be at most 256"),
                 (["e", "--label", "l" * 300], "label must be at most 128"),
@@ -152,7 +152,7 @@ class Elections(ElectCase):
             self.assertEqual((run.status, run.err.count(words)), (1, 1), run.err)
         self.assertIn("prefix must be at most 512", self.pawl("watch", "k" * 600).err)
 
-    def test_who_waits_for_ever_says_that_no_node_answers(self):
+    def test_a_candidate_that_waits_for_ever_says_that_no_node_answers(self):
         nowhere = "unix:" + os.path.join(self.folder, "nobody")
         for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"],
                           ["run", "e", "--wait", "1h", "--", "true"],
@@ -205,7 +205,7 @@ class Events(ElectCase):
         alive = self.alive()
         process = self.begin("run", "k", "--on-ask", "term", "--", "sh", "-c", LEADS, alive.path)
         alive.line()
-        while self.pawl("ask-release", "k").status:  # it watches a moment after it has the lock
+        while self.pawl("ask-release", "k").status:  # It watches soon after it has the lock.
             pass
         self.assertEqual(alive.line(), "told")
         self.assertEqual(finish(process).status, 0)
@@ -227,7 +227,7 @@ class Sharing(ElectCase):
         writer = self.begin("acquire", "k", "--wait", "1m", "--owner", "writer")
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
-        self.assertEqual(self.pawl("acquire", "k", "--shared").status, 1)  # the writer came first
+        self.assertEqual(self.pawl("acquire", "k", "--shared").status, 1)  # The writer came first.
         for r in readers:
             self.succeeds(self.pawl("release", "k", r["lock_id"]))
         self.succeeds(finish(writer))
@@ -249,7 +249,7 @@ class Sharing(ElectCase):
         self.assertEqual(pawl("acquire", "a", "b", "a").status, 2)
         self.assertEqual(pawl("acquire", "k", "--priority", "x").status, 2)
 
-    def test_several_keys_are_had_all_or_none_and_the_one_in_the_way_is_named(self):
+    def test_several_keys_are_acquired_all_or_none_and_a_held_one_is_named(self):
         self.acquire("c")
         run = self.pawl("acquire", "d", "c", "b")
         self.assertEqual(run.status, 1)
@@ -265,7 +265,7 @@ class Sharing(ElectCase):
         self.acquire("k", "--shared")
         self.assertEqual(len(self.pawl("get", "k", "--json").json["holders"]), 2)
 
-    def test_asking_again_for_a_lock_that_was_downgraded_does_not_cost_it(self):
+    def test_a_repeated_acquire_does_not_lose_a_downgraded_lock(self):
         lock = self.acquire("k")
         self.succeeds(self.pawl("downgrade", "k", lock["lock_id"]))
         run = self.pawl("acquire", "k", "--lock-id", lock["lock_id"])
@@ -339,7 +339,7 @@ class Explaining(ElectCase):
         self.succeeds(self.pawl("break", "k", "--now"))
         self.succeeds(self.pawl("acquire", "k"))
 
-    def test_explain_says_what_would_be_granted_beside_those_who_hold(self):
+    def test_explain_says_what_would_be_granted_in_addition_to_the_holders(self):
         self.succeeds(self.pawl("acquire", "read", "--shared", "--owner", "anna"))
         self.succeeds(self.pawl("acquire", "read", "--shared", "--owner", "bert"))
         self.assertIn("--shared", self.pawl("explain", "read").out)
@@ -351,7 +351,7 @@ class Explaining(ElectCase):
         self.assertIn("you are not waiting for it", self.pawl("explain", "some").out)
 
     def ask(self, answer):
-        """pawl break on a terminal, with this answer; what it said."""
+        """Runs pawl break on a terminal with this answer, and returns what it says."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         process = subprocess.Popen([cli_fixture.PAWL, "break", "k"], stdin=far, stdout=far,
@@ -375,7 +375,7 @@ class Explaining(ElectCase):
 
 
 class Fences(cli_fixture.Case):
-    def test_an_older_token_is_refused_and_the_highest_is_kept(self):
+    def test_an_older_token_is_refused_and_the_highest_is_stored(self):
         path = os.path.join(self.folder, "fence")
         self.succeeds(pawl("fence", "check", path, "k", "5"))
         self.succeeds(pawl("fence", "check", path, "k", "5"))
@@ -387,7 +387,7 @@ class Fences(cli_fixture.Case):
         self.assertEqual(pawl("fence", "show", path, "k").out, "7\n")
         self.assertEqual(pawl("fence", "check", path, "k", "4", "--json").json["allowed"], False)
 
-    def test_looking_makes_no_file(self):
+    def test_fence_show_makes_no_file(self):
         path = os.path.join(self.folder, "fence")
         run = pawl("fence", "show", path, "k")
         self.assertEqual(run.status, 2)

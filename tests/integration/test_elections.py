@@ -1,8 +1,8 @@
-"""test_elections.py PAWLD CANDIDATE: who leads next, how soon, and who does not: candidates are
-processes (tests/elections).
+"""test_elections.py PAWLD CANDIDATE: tests which candidate leads next, and how soon. The candidates
+are processes (tests/elections).
 
-What has to happen at once is tried several times, and the best counts: the machine may be busy with
-something else."""
+Whatever must happen at once is tried several times, and the best time counts, because the machine
+may be busy with something else."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ class Elections(unittest.TestCase):
         return one
 
     def await_waiters(self, *owners):
-        """Until these wait, in this order."""
+        """Waits until these candidates wait, in this order."""
         with self.cluster.client("a") as client:
             end = candidates.time.monotonic() + pawltest.PATIENCE
             while True:
@@ -54,7 +54,7 @@ class Elections(unittest.TestCase):
                                 "%s wait, not %s" % (waiting, owners))
 
     def field(self, nodes="abc", **settings):
-        """A leader and those who wait, in this order, each at its node first: c0, c1, ..."""
+        """Starts a leader and waiters, c0, c1, ..., in this order, each at its own first node."""
         some = []
         for i, node in enumerate(nodes):
             some.append(self.candidate("c%d" % i, node, **settings))
@@ -66,14 +66,14 @@ class Elections(unittest.TestCase):
         return some
 
     def led_after(self, some, since):
-        """Who of these leads first, and after how many milliseconds."""
+        """Returns which of these leads first, and after how many milliseconds."""
         found = candidates.first(some, "L")
         name = min(found, key=found.get)
         return name, (found[name] - since) / 1e6
 
     # ---- the end of a leader ----
 
-    def test_a_killed_leader_is_followed_at_once_where_it_asked_for_release_on_disconnect(self):
+    def test_after_the_kill_of_a_leader_with_a_session_binding_the_next_one_leads_at_once(self):
         took = []
         while len(took) < TRIES and (not took or min(took) > AT_ONCE_MS):
             some = self.field("bca"[len(took) % 3:] + "bca"[:len(took) % 3], disconnect=1)
@@ -86,7 +86,7 @@ class Elections(unittest.TestCase):
         print("killed, the next one leads after %s ms" % ["%.1f" % ms for ms in took], flush=True)
         self.assertLessEqual(min(took), AT_ONCE_MS)
 
-    def test_a_killed_leader_is_followed_when_its_lease_is_over_and_not_earlier(self):
+    def test_after_the_kill_of_a_leader_the_next_one_leads_when_the_lease_is_over(self):
         some = self.field()
         killed = some[0].kill()
         until = max(int(w[5]) for w in some[0].lines if w[0] in "LA")
@@ -95,7 +95,7 @@ class Elections(unittest.TestCase):
         self.assertGreaterEqual(int(some[1].find("L")[1]), until)
         self.assertLess(ms, LEASE_MS * 1.1 + 1000)
 
-    def test_a_leader_that_resigns_is_followed_at_once_whatever_its_lock_delay(self):
+    def test_after_a_resignation_the_next_one_leads_at_once_whatever_the_lock_delay(self):
         some = self.field(delay=3000)
         began = candidates.boottime()
         some[0].say("resign")
@@ -117,8 +117,8 @@ class Elections(unittest.TestCase):
     # ---- the end of a node ----
 
     def kill_node(self, name, leader):
-        """Leadership does not move: it is renewed, with the same token, while and after the node is
-        away."""
+        """Checks that the leadership does not move: it is renewed with the same token while the
+        node is away, and afterwards."""
         token = leader.find("L")[3]
         at = candidates.boottime()
         self.cluster.nodes[name].kill()
@@ -131,7 +131,7 @@ class Elections(unittest.TestCase):
     def test_leadership_does_not_move_when_a_master_dies(self):
         for disconnect in (0, 1):
             some = self.field(disconnect=disconnect)
-            for victim in ("c", "a"):  # another node, and the leader's own
+            for victim in ("c", "a"):  # The victim is another node, and then the leader's own.
                 with self.subTest(disconnect=disconnect, victim=victim):
                     self.kill_node(victim, some[0])
                     self.assertFalse(some[1].has("L") or some[2].has("L"))
@@ -153,7 +153,7 @@ class Elections(unittest.TestCase):
         self.assertLess(int(some[0].await_line("E")[3]), int(some[2].find("L")[1]))
         self.assertFalse(some[1].has("L"))
 
-    def test_a_higher_priority_is_next_and_takes_over_where_it_wants_that(self):
+    def test_the_candidate_with_the_highest_priority_is_next_and_takes_over_if_it_wants(self):
         some = self.field("ab")
         third = self.candidate("c2", "c", priority=5)
         third.say("campaign")

@@ -1,4 +1,4 @@
-"""The example programs, and with them libpawl, against real nodes."""
+"""Tests the example programs, and with them libpawl, against real nodes."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ BLOCKING = EVENTED = EMBEDDED = None
 
 
 class Program:
-    """An example that runs, and the lines that it prints."""
+    """An example program that runs, and the lines that it prints."""
 
     def __init__(self, path, *arguments, stdin=subprocess.DEVNULL):
         self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=stdin,
@@ -33,11 +33,11 @@ class Program:
                 self.seen.notify_all()
 
     def await_line(self, start, count=1):
-        """Until that many lines begin so; the last of them."""
+        """Waits until that many lines begin so, and returns the last of them."""
         with self.seen:
             found = lambda: [line for line in self.lines if line.startswith(start)]
             if not self.seen.wait_for(lambda: len(found()) >= count, pawltest.PATIENCE):
-                raise AssertionError("no %r in %r" % (start, self.lines))
+                raise AssertionError("no line begins with %r in %r" % (start, self.lines))
             return found()[count - 1]
 
     def ticks(self):
@@ -92,7 +92,7 @@ class Examples(unittest.TestCase):
         with self.cluster.client(name) as client:
             return client.call("get", key=key, consistency="quorum")
 
-    def test_the_blocking_one_works_under_its_lock_and_lets_go(self):
+    def test_the_blocking_example_works_under_its_lock_and_releases_it(self):
         first = self.run_example(BLOCKING, self.endpoints, "job")
         first.await_line("step 1 of 10")
         second = self.run_example(BLOCKING, self.endpoints, "job")
@@ -102,7 +102,7 @@ class Examples(unittest.TestCase):
         self.assertGreater(token(second), token(first))
         self.assertFalse(self.get("job")["held"])
 
-    def test_the_evented_one_leads_until_it_is_told_to_stop(self):
+    def test_the_event_driven_example_leads_until_it_is_told_to_stop(self):
         program = self.run_example(EVENTED, self.endpoints, "leader")
         program.await_line("leading with token")
         program.await_line("tick", 5)
@@ -111,16 +111,16 @@ class Examples(unittest.TestCase):
         self.assertIn("released", program.lines)
         self.assertFalse(self.get("leader")["held"])
 
-    def test_a_leader_outlives_the_death_of_the_node_it_is_connected_with(self):
+    def test_a_leader_survives_the_death_of_the_node_that_it_is_connected_to(self):
         program = self.run_example(EVENTED, self.endpoints, "leader")
         program.await_line("leading with token")
         self.cluster.nodes["a"].kill()
-        program.await_line("tick", program.ticks() + 45)  # longer than the lease of three seconds
+        program.await_line("tick", program.ticks() + 45)  # The lease of three seconds is shorter.
         self.assertFalse([line for line in program.lines if line.startswith("lost")])
         self.assertTrue(self.get("leader")["held"])
         self.assertEqual(program.end(signal.SIGTERM), 0)
 
-    def test_a_leader_outlives_a_node_that_hangs(self):
+    def test_a_leader_survives_a_node_that_hangs(self):
         program = self.run_example(EVENTED, self.endpoints, "leader")
         program.await_line("leading with token")
         self.cluster.nodes["a"].signal(signal.SIGSTOP)
@@ -209,7 +209,7 @@ class Embedded(unittest.TestCase):
                 self.assertIn("stopped", program.lines)
                 self.assertEqual([line for line in program.lines if "epoll" in line.lower()], [])
 
-    def test_what_it_holds_is_free_soon_after_it_died(self):
+    def test_its_locks_are_free_soon_after_it_died(self):
         program, address = self.start()
         program.await_line("outside")
         self.change("cluster_add_replica", name="x", address=address)
@@ -222,8 +222,8 @@ class Embedded(unittest.TestCase):
             died = time.monotonic()
             client.call("acquire", key="key", lease_ms=5000, wait_ms=20000)
             waited = time.monotonic() - died
-        self.assertGreater(waited, 0.3)  # it might have come back
-        self.assertLess(waited, 3)       # its lease is half a minute
+        self.assertGreater(waited, 0.3)  # Until then it might have come back.
+        self.assertLess(waited, 3)       # Its lease is half a minute.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Clients and strangers that send nonsense, too much, or nothing: they harm nobody but
+"""Tests that clients and strangers which send nonsense, too much, or nothing harm only
 themselves."""
 
 import random
@@ -31,7 +31,7 @@ class Hostile(unittest.TestCase):
         self.before = resident_kilobytes(self.cluster.nodes["a"])
 
     def tearDown(self):
-        """A connection that was open all the time still works, and so does the cluster."""
+        """Checks that a connection which was open all the time works, and the cluster, too."""
         got = self.good.call("acquire", key="proof", lease_ms=1000)
         self.good.call("release", key="proof", lock_id=got["lock_id"])
         self.assertLess(resident_kilobytes(self.cluster.nodes["a"]) - self.before, 64 * 1024)
@@ -149,14 +149,14 @@ class Hostile(unittest.TestCase):
                 self.assertEqual((e.code, e.error["field"]), ("full", "clients"))
                 refused += 1
             except (Closed, ConnectionResetError, BrokenPipeError):
-                refused += 1  # the close came before the answer was read
+                refused += 1  # The close came before the answer was read.
         self.assertGreaterEqual(refused, 10)
         for client in clients:
             client.close()
         while self.good.call("status")["clients"] > 1:
             pass
 
-    def test_who_does_not_read_the_answers_is_not_asked_for_more(self):
+    def test_no_more_requests_are_read_from_a_client_that_does_not_read_its_answers(self):
         client = self.connect()
         got = self.good.call("acquire", key="big", lease_ms=60000, value=b"x" * 60000)
         client.socket.settimeout(1.0)
@@ -166,7 +166,7 @@ class Hostile(unittest.TestCase):
                 client.socket.sendall(request * 100)
         self.good.call("release", key="big", lock_id=got["lock_id"])
 
-    def test_strangers_at_the_peers_door_are_sent_away(self):
+    def test_strangers_at_the_peer_port_are_sent_away(self):
         host, port = pawltest.split(self.cluster.peers["a"])
         for data in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x0f\xff" + b"x" * 4095,
                      b"GET / HTTP/1.1\r\n\r\n",
@@ -174,7 +174,7 @@ class Hostile(unittest.TestCase):
             with self.subTest(data=data[:8]), \
                     socket.create_connection((host, port), pawltest.PATIENCE) as stranger:
                 stranger.sendall(data)
-                while True:  # its own hello, then the end
+                while True:  # The node sends its own hello, and then closes.
                     try:
                         if not stranger.recv(4096):
                             break
@@ -201,7 +201,7 @@ class Hostile(unittest.TestCase):
 
 
 class Idle(unittest.TestCase):
-    def test_who_says_nothing_is_closed_but_not_who_waits(self):
+    def test_a_silent_connection_is_closed_but_not_one_that_waits(self):
         with Cluster(PAWLD, masters=1, node="[limits]\nidle_timeout = 300ms\n") as cluster:
             with cluster.client("a") as waiting, cluster.client("a") as idle:
                 got = waiting.call("acquire", key="k", lease_ms=30000)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_log.py PAWLD PAWL: what the daemon's log says, about whom, and that nobody waits for who
-reads it."""
+"""test_log.py PAWLD PAWL: tests what the daemon's log says, and about whom, and that a slow reader
+of the log delays nobody."""
 
 import fcntl
 import os
@@ -36,7 +36,7 @@ class UnreadCase(Case):
                                      stdout=subprocess.PIPE, stderr=end)
         os.close(end)
         self.addCleanup(self.kill)
-        self.node.stdout.readline()  # it votes
+        self.node.stdout.readline()  # After this line the node votes.
 
     def kill(self):
         if self.node.poll() is None:
@@ -45,8 +45,8 @@ class UnreadCase(Case):
         self.node.stdout.close()
 
     def say(self, client, seconds):
-        """Requests that are logged, for so long: as many lines as the node lets through. None of
-        them waits for long."""
+        """Sends requests that are logged, for this many seconds. None of them may wait for
+        long."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             before = time.monotonic()
@@ -57,9 +57,9 @@ class UnreadCase(Case):
 
 
 class Unread(UnreadCase):
-    def test_a_log_that_nobody_reads_stops_nothing_and_what_was_lost_is_said(self):
+    def test_a_log_that_nobody_reads_delays_nobody_and_lost_lines_are_counted(self):
         with Client(self.endpoint, timeout=5) as client:
-            self.say(client, 7)  # more than pipe and queue hold
+            self.say(client, 7)  # These are more lines than the pipe and the queue hold.
         text = b""
         while b"log_lines_lost" not in text:
             text += os.read(self.log, 1 << 16)
@@ -73,7 +73,7 @@ class Unread(UnreadCase):
 
 
 def reset(connection):
-    """Closes it so that the other side finds it reset."""
+    """Closes the connection so that the other side sees a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
@@ -97,7 +97,7 @@ class Plain(DevCase):
             for _ in range(30):
                 with Client(self.endpoints) as client:
                     client.socket.sendall(b"garbage")
-                    client.read()  # why it is refused
+                    client.read()  # This is the reason of the refusal.
             time.sleep(1)
         line = self.line_of(" client_refused ", "suppressed=")
         self.assertGreaterEqual(int(re.search(r"suppressed=(\d+)", line)[1]), 1)
@@ -105,7 +105,7 @@ class Plain(DevCase):
 
 
 class Reset(Case):
-    def test_a_connection_that_is_reset_at_once_is_no_node_that_cannot_be_reached(self):
+    def test_a_connection_that_is_reset_at_once_is_not_logged_as_an_unreachable_node(self):
         with Cluster(cli_fixture.PAWLD, masters=1) as cluster:
             node = cluster.nodes["a"]
             node.signal(signal.SIGSTOP)
@@ -119,8 +119,8 @@ class Reset(Case):
 
 class Strangers(Case):
     def test_strangers_have_addresses_and_do_not_hide_a_peer_that_fails(self):
-        """c is down; somebody knocks at both listeners of a without a pause. Then something else
-        answers at c's address."""
+        """While c is down, strangers connect to both listeners of a without a pause. Then something
+        else answers at c's address."""
         with Cluster(cli_fixture.PAWLD) as cluster:
             node = cluster.nodes["a"]
             cluster.nodes["c"].kill()
@@ -142,7 +142,7 @@ class Strangers(Case):
                     impostor.settimeout(PATIENCE)
                     while not re.search("peer_link_failed peer=c .*it sent something that is not a "
                                         "packet", node.log()):
-                        with impostor.accept()[0] as connection:  # a's, or b's
+                        with impostor.accept()[0] as connection:  # It comes from a or b.
                             connection.sendall(b"\xff" * 64)
                             time.sleep(0.1)
                     node.wait_log(" peer_link_failed ", "peer=c ",
@@ -169,17 +169,17 @@ class Full(Case):
             node.wait_log(" no_room what=acquire ", "pid=%d" % os.getpid())
             silent = [cluster.client("a") for _ in range(4)]
             end = time.monotonic() + PATIENCE
-            # They are accepted by another listener than the one that is asked.
+            # Another listener accepts them than the one that is asked.
             while first.call("status")["handshakes"] != 4:
                 self.assertLess(time.monotonic(), end)
             for i in range(6):
                 first.send("acquire", key="k1", lease_ms=1000, wait_ms=60000)
             node.wait_log(" full what=waiters ", "limit=6 most=6 ", "pid=%d" % os.getpid())
-            # Silent connections fill no place that a newcomer could not have.
+            # A newcomer can take the place of a silent connection.
             self.assertNotIn(" full what=clients ", node.log())
             others = [cluster.client("a") for _ in range(4)]
             for client in others:
-                client.call("ping")  # one that had asked for nothing would make room for a newcomer
+                client.call("ping")  # Without a request it would make room for a newcomer.
             node.wait_log(" full what=clients used=5 limit=5 most=4 ", "from=127.0.0.1:")
             with cluster.client("a") as late, self.assertRaises((Refused, Closed,
                                                                  ConnectionResetError)):
@@ -192,7 +192,7 @@ class Full(Case):
 
 
 class Clients(Case):
-    """Over TLS, with an administrator and three that are none."""
+    """Tests over TLS, with an administrator and three other clients."""
     writer = "allow = status\nallow = read, acquire, wait, watch on all/\n"
     rules = (("alice", pawltest.ALL), ("bob", "allow = status\nallow = read, watch on public/\n"),
              ("carol", writer), ("dave", writer))
@@ -228,7 +228,7 @@ class Clients(Case):
                                 "tls://" + cluster.clients["a"], "--cacert", path("ca.crt"),
                                 "--cert", path(name + ".crt"), "--key", path(name + ".key"))
 
-    def test_what_is_denied_is_in_the_log_with_who_asked(self):
+    def test_denied_requests_are_in_the_log_with_the_client_that_asked(self):
         cluster = self.cluster()
         bob = self.connect(cluster, "bob")
         where = " identity=bob from=127.0.0.1:%d" % bob.socket.getsockname()[1]
@@ -247,7 +247,7 @@ class Clients(Case):
         carol = self.connect(cluster, "carol")
         got = carol.call("acquire", key="all/1", lease_ms=60000)
         dave = self.connect(cluster, "dave")
-        time.sleep(1)  # the lines of one second are counted together
+        time.sleep(1)  # The lines of one second are counted together.
         with self.assertRaises(Refused):
             dave.call("acquire", key="all/1", lock_id=got["lock_id"], lease_ms=1000)
         cluster.nodes["a"].wait_log(" denied what=acquire lock_id=%s... identity=dave "
@@ -265,7 +265,7 @@ class Clients(Case):
         cluster.nodes["a"].wait_log(" denied ", "suppressed=")
         self.assertLess(sum(" denied " in line for line in cluster.nodes["a"].lines), 60)
 
-    def test_connections_are_listed_with_who_they_are_and_what_they_do(self):
+    def test_connections_are_listed_with_their_identity_and_what_they_do(self):
         cluster = self.cluster()
         with Client(cluster.unix("a")) as local:
             local.call("acquire", key="all/1", lease_ms=60000)
@@ -324,7 +324,7 @@ class ManyClients(DevCase):
     def test_very_many_connections_are_told_page_by_page(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard != resource.RLIM_INFINITY and hard < self.COUNT + 100:
-            self.skipTest("so many files are not allowed here")
+            self.skipTest("this user may not open enough files")
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         connections = []
@@ -345,7 +345,7 @@ class ManyClients(DevCase):
         for limit in (0, 1001):
             with self.assertRaises(Refused):
                 asker.call("clients", limit=limit)
-        connections[seen.index(seen[500])].close()  # a page may begin behind one that is gone
+        connections[seen.index(seen[500])].close()  # A page may begin after one that is gone.
         self.assertGreater(asker.call("clients", after=seen[500], limit=1)["clients"][0]["client"],
                            seen[500])
         told = self.succeeds(self.pawl("clients", "--json")).json["clients"]

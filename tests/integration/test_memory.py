@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_memory.py PAWLD: who takes too much of the memory that a node has for its connections, over
-raw MessagePack."""
+"""test_memory.py PAWLD: tests what happens to clients that take too much of a node's memory for
+connections, over raw MessagePack."""
 
 import resource
 import socket
@@ -14,10 +14,11 @@ PAWLD = None
 
 LIMIT = 8 << 20
 POOL = 32 << 20
-# What a node keeps for the next large request, and what connections take that are not counted.
-KEPT, MARGIN = 16 << 20, 8 << 20
+# The memory that a node has ready for the next large request, and that of connections which are
+# not counted.
+SPARE, MARGIN = 16 << 20, 8 << 20
 VALUE = b"x" * 60000
-GREEDY, GREEDY_TOO, MODEST = "127.0.0.2", "127.0.0.3", "127.0.0.4"  # addresses are identities here
+GREEDY, GREEDY_TOO, MODEST = "127.0.0.2", "127.0.0.3", "127.0.0.4"  # Addresses are identities here.
 
 
 class Memory(unittest.TestCase):
@@ -29,12 +30,12 @@ class Memory(unittest.TestCase):
                 "client_memory_per_address = 0\n" % (POOL, cls.PER_IDENTITY))
         cls.cluster = Cluster(PAWLD, masters=1, node=node).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
-        # Of the process as it begins.
+        # The memory of the process at its start.
         cls.begun = cls.resident()
 
     @classmethod
     def pages(cls, column):
-        """Bytes of the process: in column 0 all that is mapped, in column 1 what is resident."""
+        """Returns the bytes of the process: mapped (column 0) or resident (column 1)."""
         with open("/proc/%d/statm" % cls.cluster.nodes["a"].process.pid) as f:
             return int(f.read().split()[column]) * resource.getpagesize()
 
@@ -56,14 +57,14 @@ class Memory(unittest.TestCase):
             return e.code
 
     def hold(self, source, value=VALUE):
-        """A lock with a large value, and the connection that holds it."""
+        """Acquires a lock with a large value. Returns it, and the connection that holds it."""
         client = self.client(source)
         got = None
         while not got:
             try:
                 got = client.call("acquire", key="large/" + source, lease_ms=60000, value=value)
             except Refused as e:
-                # The memory that an earlier test has taken is about to be freed.
+                # The memory of an earlier test is about to be freed.
                 self.assertEqual(e.code, "quota")
         self.addCleanup(self.let_go, source, got["lock_id"])
         return client, got["lock_id"]
@@ -73,8 +74,8 @@ class Memory(unittest.TestCase):
             client.call("release", key="large/" + source, lock_id=lock)
 
     def fill(self, *sources):
-        """Asks for answers and does not read them, until one of these is refused; the connections,
-        and the error."""
+        """Asks for answers without reading them, until one is refused. Returns the connections, and
+        the error."""
         asking = []
         for i in range(400):
             source = sources[i % len(sources)]
@@ -84,7 +85,7 @@ class Memory(unittest.TestCase):
                     client.call("get", key="large/" + source)
                 except Refused as e:
                     return asking, e.error
-        self.fail("nobody was refused")
+        self.fail("no request was refused")
 
     def ask_without_reading(self, source, count=200):
         client = self.client(source)
@@ -97,7 +98,7 @@ class Memory(unittest.TestCase):
         return client
 
     def used(self, asker, source):
-        """What is counted for the identity, and its limit."""
+        """Returns the memory that is counted for the identity, and its limit."""
         for share in asker.call("clients", shares=True, limit=1000)["shares"]:
             if share["address"] == source and "identity" in share:
                 return share["client_memory"], share.get("client_memory_limit")
@@ -121,7 +122,7 @@ class Shares(Memory):
         self.assertEqual(limit, LIMIT)
         self.assertLess(used, LIMIT + LIMIT // 16)
         self.assertLess(self.used(modest, MODEST)[0], 1 << 20)
-        # What was asked first is answered, but to those that had most.
+        # The first requests are answered, except on the connections that had the most memory.
         try:
             for msgid in range(1, 4):
                 self.assertIn(self.code(asking[0], msgid), (None, "quota"))
@@ -129,13 +130,13 @@ class Shares(Memory):
             pass
         for client in asking:
             client.close()
-        # And then there is room again.
+        # After that there is room again.
         while self.code(holder, holder.send("get", key="large/" + GREEDY)):
             pass
         self.assertTrue(holder.call("release", key="large/" + GREEDY, lock_id=lock)["released"])
         self.works(modest)
 
-    def test_of_half_requests_the_largest_end_and_whoever_has_too_much_still_gives_back(self):
+    def test_the_largest_half_requests_are_ended_and_a_client_at_its_limit_can_still_release(self):
         modest, (holder, lock) = self.client(MODEST), self.hold(GREEDY)
         start = len(self.cluster.nodes["a"].lines)
         small = self.client(GREEDY)
@@ -178,7 +179,7 @@ class Shares(Memory):
 class Pool(Memory):
     PER_IDENTITY = 0
 
-    def test_a_node_whose_memory_is_full_turns_to_those_who_have_most_of_it(self):
+    def test_a_node_whose_memory_is_full_ends_connections_of_those_who_have_most_of_it(self):
         modest = self.client(MODEST)
         for source in (GREEDY, GREEDY_TOO):
             self.hold(source)
@@ -191,8 +192,8 @@ class Pool(Memory):
         held = sum(self.used(modest, source)[0] for source in (GREEDY, GREEDY_TOO, MODEST))
         self.assertLess(held, POOL + POOL // 16)
 
-    def test_the_process_is_no_larger_than_the_limit_says_and_small_again_afterwards(self):
-        """A MiB of the limit is a MiB of the process, and after the flood the system has it
+    def test_the_process_stays_within_its_limit_and_is_small_again_afterwards(self):
+        """A MiB of the limit is a MiB of the process, and after the flood the system gets it
         back."""
         if self.pages(0) > (1 << 40):
             self.skipTest("a sanitizer maps much, and keeps what is freed")
@@ -202,7 +203,7 @@ class Pool(Memory):
         asking, _ = self.fill(GREEDY, GREEDY_TOO)
         most = self.resident()
         self.assertGreater(most, before + POOL // 2)
-        self.assertLess(most, before + POOL + POOL // 16 + KEPT + MARGIN)
+        self.assertLess(most, before + POOL + POOL // 16 + SPARE + MARGIN)
         for client in asking:
             client.close()
         end = time.monotonic() + 10

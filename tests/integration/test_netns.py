@@ -1,5 +1,5 @@
-"""The network that other tests stand on: what it cuts is cut, what it heals is whole, and nothing
-of it stays."""
+"""Tests the network that other tests use: what it cuts is cut, what it heals is whole, and nothing
+of it is left behind."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import netns
 
 
 class Pair:
-    """Datagrams between two hosts, in both directions: what arrives is what the network lets
+    """Sends datagrams between two hosts, in both directions, to see what the network lets
     through."""
 
     def __init__(self, net, one, other):
@@ -31,8 +31,8 @@ class Pair:
         self.sockets[sender].sendto(data, (self.net.address(receiver), 7))
 
     def arrives(self, sender, receiver, of=1):
-        """How many arrive. One from the hub, which nothing is cut from, goes the same way after
-        them and ends the look."""
+        """Sends datagrams, and returns how many arrive. A last one from the hub, which is never cut
+        off, goes the same way after them and ends the count."""
         for _ in range(of):
             self.send(sender, receiver, b"over")
         self.send(netns.HUB, receiver, b"end")
@@ -125,7 +125,7 @@ if __name__ == "__main__":
     reason = netns.why_not()
     if reason:
         print("skipped: %s" % reason)
-        sys.exit(77)  # meson's word for a skipped test
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
+        sys.exit(77)  # For meson this is a skipped test.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Nothing must be left behind.
     netns.sweep()
     unittest.main(verbosity=2)

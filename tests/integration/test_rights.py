@@ -1,4 +1,4 @@
-"""test_rights.py PAWLD PAWL: who may do what, by a file of rules, at real nodes."""
+"""test_rights.py PAWLD PAWL: tests the access rules of real nodes: who may do what."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ allow = read on public/
 [unix:gid:4712]
 allow = acquire on public/
 """
-# What each method is called with, and the right that it needs: all of docs/client-protocol.md.
+# The parameters of each method of docs/client-protocol.md, and the right that it needs.
 METHODS = {
     "read": [("get", {"key": "k"}), ("list", {"prefix": "k"}), ("waiters", {"key": "k"}),
              ("explain", {"key": "k"})],
@@ -130,7 +130,7 @@ class Rights(Case):
                             client.call(method, **params)
                         except Refused as refused:
                             self.assertNotEqual(refused.code, "denied", (method, params, refused))
-                client.call("ping")  # needs none
+                client.call("ping")  # This needs no right.
 
     def test_prefixes_denies_and_priorities(self):
         cluster = self.cluster(masters=1)
@@ -147,7 +147,7 @@ class Rights(Case):
         billing.call("get", key="billing/archive/1")
         billing.call("list", prefix="billing/")
         self.denied(billing, "list", prefix="billing")
-        self.denied(monitor, "list", prefix="")  # a part of them is secret
+        self.denied(monitor, "list", prefix="")  # Some of these keys are secret.
         monitor.call("list", prefix="billing/")
         self.denied(nobody, "get", key="k")
         self.denied(nobody, "status")
@@ -185,7 +185,7 @@ class Rights(Case):
         self.assertEqual(ask(4711, [4711], "get", "public/1")[0], 0)
         status, answer = ask(4711, [4711], "acquire", "public/1")
         self.assertEqual((status, answer["error"]["code"]), (1, "denied"))
-        # One of its other groups may.
+        # Another one of its groups has the right.
         self.assertEqual(ask(4711, [4711, 4712], "acquire", "public/1")[0], 0)
         self.assertEqual(ask(4713, [4712], "acquire", "public/2")[0], 0)
         self.assertEqual(ask(4713, [4713], "status")[1]["error"]["code"], "denied")
@@ -261,7 +261,7 @@ class Rights(Case):
 
     def test_can_says_whether_and_why(self):
         cluster = self.cluster(masters=1)
-        rows = [  # identity, method, key, further arguments, allowed, line
+        rows = [  # Each has identity, method, key, further arguments, allowed, line.
             ("billing", "acquire", "billing/1", [], True, 6),
             ("billing", "acquire", "billing/archive/1", [], False, 7),
             ("billing", "acquire", "billing/1", ["--priority", "10"], True, 6),

@@ -1,8 +1,8 @@
-"""Mutual exclusion end to end: libpawl's beliefs, compared between processes, while nodes and
-clients are killed and stopped.
+"""Tests mutual exclusion from end to end: the beliefs of libpawl are compared between processes,
+while nodes and clients are killed and stopped.
 
-All processes are on one machine: their CLOCK_BOOTTIME is the same, and intervals can be compared.
-SECONDS and SEED may be set in the environment."""
+All processes are on one machine, so they have the same CLOCK_BOOTTIME and their times can be
+compared. SECONDS and SEED may be set in the environment."""
 
 import os
 import random
@@ -23,7 +23,7 @@ LEASE_MS = 500
 
 
 class Trouble:
-    """At most one master and one rival are in trouble at a time; each comes back."""
+    """Makes trouble for at most one master and one rival at a time; each comes back."""
 
     def __init__(self, cluster, rivals, rng):
         self.cluster, self.rivals, self.rng = cluster, rivals, rng
@@ -53,7 +53,7 @@ class Trouble:
 
 
 def overlaps(lines):
-    """Pairs that believed at once, or whose tokens do not grow with the time."""
+    """Returns pairs that believed at the same time, or whose tokens do not grow with time."""
     wrong, by_key = [], {}
     for line in lines:
         key, token, begin, end = line.split()

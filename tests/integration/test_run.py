@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""test_run.py PAWLD PAWL: pawl run keeps its word, with real processes.
+"""test_run.py PAWLD PAWL: tests the promises of pawl run, with real processes.
 
-Commands open a named pipe and keep it open; when the test reads its end all of them are gone.
-Whoever gets the key next does
-so by an acquire that waits: when it answers, the pipe must have ended.
+Commands open a named pipe and leave it open, so all of them are gone when the test reads the end of
+the pipe. The next holder gets the key by an acquire that waits: when it is answered, the pipe must
+have ended.
 """
 
 import os
@@ -19,9 +19,9 @@ import pawltest
 from cli_fixture import Case, DevCase, finish, pawl
 from pawltest import PATIENCE
 
-# Opens the pipe $0 as 9, ignores SIGTERM, and goes on for ever; says "ready".
+# This script opens the pipe $0 as 9, says "ready", ignores SIGTERM, and goes on for ever.
 STUBBORN = "exec 9>$0; trap '' TERM INT HUP; echo ready >&9; while :; do sleep 0.01; done"
-# The same, with a part that leaves the process group and the session.
+# This one does the same, and starts a part that leaves the process group and the session.
 SPREAD = ("exec 9>$0; trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & "
           "echo ready >&9; wait; wait")
 TIMING = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
@@ -30,7 +30,7 @@ OBEDIENT = ("exec 9>$0; trap 'echo told >&9; exit 9' TERM; echo ready >&9; while
 
 
 class Proxy:
-    """Stands between a client and a node, on a Unix socket, and can fall silent without closing
+    """A proxy between a client and a node, on a Unix socket. It can fall silent without closing
     anything."""
 
     def __init__(self, path, target):
@@ -68,8 +68,8 @@ class Proxy:
 
 class RunCase(DevCase):
     def run_pawl(self, script, *options, endpoints=None):
-        """pawl run of a shell script, once it is ready; and the pipe that ends with all it
-        started."""
+        """Starts pawl run with a shell script, and waits until the script is ready. Returns the
+        process, and the pipe that ends with everything that the script started."""
         alive = self.alive()
         process = self.start("run", "k", *options, "--", "sh", "-c", script, alive.path,
                              endpoints=endpoints or self.endpoints)
@@ -80,7 +80,7 @@ class RunCase(DevCase):
         return self.begin("acquire", "k", "--wait", "20s", "--json")
 
     def gone_before_the_next(self, alive, next_holder):
-        """Waits for the next holder's grant, and looks then."""
+        """Waits for the next holder's grant. The command must be gone by then."""
         granted = finish(next_holder)
         ended = alive.has_ended()
         self.succeeds(granted)
@@ -166,7 +166,7 @@ class Ordinary(RunCase):
     def test_the_lease_is_renewed_while_the_command_runs(self):
         process, alive = self.run_pawl(OBEDIENT, "--lease", "2s")
         token = self.pawl("get", "k", "--json").json["token"]
-        # Twice its lease later, by the server's own word about another lease that nobody renews.
+        # Another lease that nobody renews says when twice the lease is over.
         for other in ("x", "y"):
             self.pawl("acquire", other, "--lease", "2s")
             self.succeeds(self.pawl("wait", other, "--for", "free", "--timeout", "20s"))
@@ -237,7 +237,7 @@ class KeepsItsWord(RunCase):
         self.node.signal(signal.SIGCONT)
         self.gone_before_the_next(alive, following)
 
-    def test_when_the_network_falls_silent(self):
+    def test_the_command_is_gone_in_time_when_the_network_falls_silent(self):
         proxy = Proxy(os.path.join(self.folder, "proxy"), self.endpoints[5:])
         self.addCleanup(proxy.close)
         process, alive = self.run_pawl(SPREAD, "--lease", "1s", endpoints="unix:" + proxy.path)
@@ -248,7 +248,7 @@ class KeepsItsWord(RunCase):
         self.assertEqual(run.status, 4)
         self.assertIn("'k'", run.err)
 
-    def test_when_the_server_dies_the_command_has_its_grace(self):
+    def test_when_the_node_dies_the_command_has_its_grace(self):
         process, alive = self.run_pawl(OBEDIENT, "--lease", "1s", "--json")
         self.node.kill()
         self.assertEqual(alive.line(), "told")
@@ -256,7 +256,7 @@ class KeepsItsWord(RunCase):
         run = finish(process)
         self.assertEqual((run.status, run.json["error"]["code"]), (4, "lost"))
 
-    def test_when_pawl_is_killed(self):
+    def test_the_command_is_gone_in_time_when_pawl_is_killed(self):
         for script in (STUBBORN, SPREAD):
             process, alive = self.run_pawl(script, "--lease", "3s")
             following = self.next_holder()
@@ -264,7 +264,7 @@ class KeepsItsWord(RunCase):
             self.gone_before_the_next(alive, following)
             self.pawl("break", "k", "--now")
 
-    def test_when_pawl_is_stopped_for_longer_than_the_lease(self):
+    def test_the_command_is_gone_in_time_when_pawl_is_stopped_for_longer_than_the_lease(self):
         for script in (STUBBORN, SPREAD):
             process, alive = self.run_pawl(script, "--lease", "1s")
             following = self.next_holder()
@@ -272,13 +272,13 @@ class KeepsItsWord(RunCase):
             self.gone_before_the_next(alive, following)
             process.send_signal(signal.SIGCONT)
             self.assertEqual(finish(process).status, 4)
-            # By the next one: pawl has not touched it.
+            # The next one holds it: pawl has not touched it.
             self.assertTrue(self.pawl("get", "k", "--json").json["held"])
             self.pawl("break", "k", "--now")
 
-    def test_when_the_shells_job_is_stopped_for_longer_than_the_lease(self):
+    def test_the_command_is_gone_in_time_when_the_shells_job_is_stopped(self):
         alive = self.alive()
-        # As a shell starts a job: in a process group of its own.
+        # The job has a process group of its own, as a shell starts one.
         job = cli_fixture.subprocess.Popen(
             ["setsid", cli_fixture.PAWL, "run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN,
              alive.path],
@@ -301,17 +301,17 @@ class KeepsItsWord(RunCase):
         with open("/proc/%d/stat" % pid) as stat:
             return stat.read().rsplit(")", 1)[1].split()[0]
 
-    def test_when_the_guardian_is_killed(self):
+    def test_the_command_is_gone_in_time_when_the_guardian_is_killed(self):
         process, alive = self.run_pawl(SPREAD, "--lease", "1s")
         following = self.next_holder()
         os.kill(self.guardian(process), signal.SIGKILL)
         self.gone_before_the_next(alive, following)
         self.assertEqual(finish(process).status, 128 + signal.SIGKILL)
 
-    def test_when_both_are_killed_at_once_the_command_itself_dies_with_them(self):
+    def test_when_pawl_and_the_guardian_are_killed_at_once_the_command_dies_with_them(self):
         process, alive = self.run_pawl('exec >"$0"; echo ready; exec sleep 1000')
         for victim in (process.pid, self.guardian(process)):
-            os.kill(victim, signal.SIGSTOP)  # neither is to see the other's end
+            os.kill(victim, signal.SIGSTOP)  # Neither must see the end of the other.
         for victim in (self.guardian(process), process.pid):
             os.kill(victim, signal.SIGKILL)
         alive.wait_end()
@@ -329,7 +329,7 @@ class KeepsItsWord(RunCase):
     def test_a_guardian_that_somebody_stops_goes_on(self):
         process, alive = self.run_pawl(SPREAD, "--lease", "1s")
         os.kill(self.guardian(process), signal.SIGSTOP)
-        # The script ignores it, so the guardian has something to enforce when the server hangs.
+        # The script ignores the signal, so the guardian must act when the node hangs.
         process.terminate()
         self.node.signal(signal.SIGSTOP)
         self.addCleanup(self.node.signal, signal.SIGCONT)
@@ -341,18 +341,18 @@ class KeepsItsWord(RunCase):
         waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
-        # Else it would be continued before it is seen to stand.
+        # If pawl still ran, it would continue the guardian before the test sees it stopped.
         for stopped in (waiting.pid, self.guardian(waiting)):
             os.kill(stopped, signal.SIGSTOP)
             while self.state(stopped) != "T":
                 pass
-        # Met first, once it goes on: it never looks after its guardian again.
+        # This signal is the first that pawl handles when it goes on, before its guardian.
         waiting.send_signal(signal.SIGTERM)
         waiting.send_signal(signal.SIGCONT)
         self.assertEqual(finish(waiting).status, 128 + signal.SIGTERM)
         holder.kill()
 
-    def test_the_guardian_does_not_bear_pawls_name(self):
+    def test_the_guardian_does_not_have_pawls_name(self):
         process, _ = self.run_pawl(STUBBORN)
         for name in ("comm", "cmdline"):
             with open("/proc/%d/%s" % (self.guardian(process), name)) as f:
@@ -360,7 +360,7 @@ class KeepsItsWord(RunCase):
             self.assertIn("lease-guardian", text)
             self.assertNotIn("pawl", text)
 
-    def test_when_an_administrator_breaks_the_lock(self):
+    def test_the_command_is_gone_in_time_when_an_administrator_breaks_the_lock(self):
         process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
         following = self.next_holder()
         self.succeeds(self.pawl("break", "k"))
@@ -370,7 +370,7 @@ class KeepsItsWord(RunCase):
 
 class InACluster(Case):
     def survives(self, number):
-        """pawl run outlives twice its lease after the master that it talks to got a signal."""
+        """Signals the master that pawl run talks to. pawl run must go on for twice its lease."""
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
             endpoints = ",".join(cluster.clients.values())
             alive = self.alive()
@@ -393,7 +393,7 @@ class InACluster(Case):
     def test_the_command_survives_the_kill_of_the_master_it_talks_to(self):
         self.survives(signal.SIGKILL)
 
-    def test_the_command_survives_that_the_master_it_talks_to_hangs(self):
+    def test_the_command_survives_the_hang_of_the_master_it_talks_to(self):
         self.survives(signal.SIGSTOP)
 
     def test_without_a_quorum_the_command_ends_in_time(self):
@@ -423,7 +423,8 @@ class InACluster(Case):
             cluster.nodes["a"].kill()
             cluster.nodes["b"].kill()
             self.assertEqual(alive.line(), "told")
-            # Renewed a third of the lease ago at most, and told the grace before.
+            # The last extension was at most a third of the lease ago, and the command was told one
+            # grace before the end.
             self.assertGreater(time.monotonic() - killed, 2.5)
             self.assertEqual(finish(process).status, 4)
 

@@ -1,5 +1,5 @@
-"""scripts/cluster: what it starts runs, what it breaks is broken and heals, and what it made
-goes."""
+"""Tests scripts/cluster: the nodes that it starts run, what it breaks is broken and heals, and
+everything is removed at the end."""
 
 import os
 import signal
@@ -69,8 +69,8 @@ if __name__ == "__main__":
     reason = netns.why_not()
     if reason:
         print("skipped: %s" % reason)
-        sys.exit(77)  # meson's word for a skipped test
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
+        sys.exit(77)  # For meson this is a skipped test.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Nothing must be left behind.
     BUILD = os.path.abspath(sys.argv.pop(1))
-    del sys.argv[1:3]  # the programs, named so that they are built before
+    del sys.argv[1:3]  # These programs are named so that they are built before.
     unittest.main(verbosity=2)

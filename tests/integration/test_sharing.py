@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_sharing.py PAWLD: several holders, several keys, who is next, and explanations, over raw
-MessagePack."""
+"""test_sharing.py PAWLD: tests several holders, several keys, the order of waiting, and
+explanations, over raw MessagePack."""
 
 import unittest
 
@@ -49,7 +49,7 @@ class Sharing(unittest.TestCase):
         self.assertEqual(error["holder"]["mode"], "shared")
         waiting = writer.send("acquire", key=key, lease_ms=30000, wait_ms=20000)
         self.await_waiters(key, 1)
-        # Who comes after a writer waits behind it, reader or not.
+        # A request that comes after a writer waits behind it, even a reader.
         self.refused("held", self.client("b"), "acquire", key=key, lease_ms=30000, mode="shared")
         for client, got in readers:
             client.call("release", key=key, lock_id=got["lock_id"])
@@ -59,7 +59,7 @@ class Sharing(unittest.TestCase):
                          "shared")
         self.client("a").call("acquire", key=key, lease_ms=30000, mode="shared")
 
-    def test_a_semaphore_gives_out_numbers(self):
+    def test_a_semaphore_gives_out_permit_numbers(self):
         key = "semaphore"
         two = self.client("a").call("acquire", key=key, lease_ms=30000, permits=2, of=3)
         one = self.client("b").call("acquire", key=key, lease_ms=30000, permits=1, of=3)
@@ -115,29 +115,29 @@ class Sharing(unittest.TestCase):
 
     # ---- order ----
 
-    def test_the_more_important_one_is_next_and_a_successor_before_it(self):
+    def test_the_highest_priority_is_next_and_a_named_successor_before_it(self):
         key, holder = "order", self.client("a")
         got = holder.call("acquire", key=key, lease_ms=30000)
         waiting = {}
-        for count, (name, priority) in enumerate((("low", 0), ("high", 5), ("heir", -5)), 1):
+        for count, (name, priority) in enumerate((("low", 0), ("high", 5), ("successor", -5)), 1):
             client = self.client("b")
             waiting[name] = (client, client.send("acquire", key=key, lease_ms=30000, wait_ms=20000,
                                                  owner=name, priority=priority))
             self.await_waiters(key, count)
         queue = holder.call("waiters", key=key)["waiters"]
-        self.assertEqual([w["owner"] for w in queue], [b"high", b"low", b"heir"])
+        self.assertEqual([w["owner"] for w in queue], [b"high", b"low", b"successor"])
         self.refused("not_found", holder, "transfer", key=key, lock_id=got["lock_id"],
                      to="stranger")
         self.assertTrue(holder.call("transfer", key=key, lock_id=got["lock_id"],
-                                    to="heir")["transferred"])
-        for left, name in ((2, "heir"), (1, "high"), (0, "low")):
+                                    to="successor")["transferred"])
+        for left, name in ((2, "successor"), (1, "high"), (0, "low")):
             client, sent = waiting[name]
             got = client.answer(sent)
             while any(m["kept"] < left for m in holder.call("explain", key=key)["masters"]):
-                pass  # until those who were passed over stand in line again
+                pass  # The waiters that were passed over are soon in the queue again.
             client.call("release", key=key, lock_id=got["lock_id"])
 
-    def test_who_waits_for_what_is_told_of_all_keys_of_a_prefix(self):
+    def test_waiters_are_told_for_all_keys_with_a_prefix(self):
         holder = self.client("a")
         for i in range(3):
             holder.call("acquire", key="prefix/%d" % i, lease_ms=30000)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_terms.py PAWLD PAWL: what one term of a candidate leaves to the next one: nothing."""
+"""test_terms.py PAWLD PAWL: tests that a term of a candidate leaves nothing to the next one."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ SIGNALS = ("exec 9>$0; trap '' TERM; grep -E 'SigBlk|SigIgn' /proc/self/status |
 
 class Terms(ElectCase):
     def terms(self, *options):
-        """A candidate that tells the signals of each of its terms; its pipe does not end between
-        two of them."""
+        """Starts a candidate that prints its signal settings in each of its terms. Its pipe does
+        not end between two terms."""
         process, alive = self.candidate("a", *options, script=SIGNALS)
         self.addCleanup(os.close, os.open(alive.path, os.O_WRONLY))
         return process, alive
@@ -30,7 +30,7 @@ class Terms(ElectCase):
         process, alive = self.terms("--lease", "12s", "--grace", "3s")
         first = alive.line()
         self.succeeds(self.pawl("break", "e"))
-        process.stderr.readline()  # the command is to end, and does not
+        process.stderr.readline()  # The command must end, but does not.
         with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
             os.kill(int(f.read()), signal.SIGKILL)
         self.assertEqual(alive.line(), first)

@@ -1,4 +1,4 @@
-"""Who is let in with which certificate. The certificates are made by the openssl program."""
+"""Tests which certificates let whom in. The openssl program makes the certificates."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
 
 
 class Certificates:
-    """An authority in a directory, and what it signed."""
+    """An authority in a directory, with the certificates that it has signed."""
 
     def __init__(self, directory):
         self.dir = directory
@@ -78,8 +78,8 @@ class Tls(unittest.TestCase):
         return client
 
     def refused(self, cluster, context):
-        """Refused at the latest with the first answer: in TLS 1.3 a client learns after its own
-        handshake that it is."""
+        """Checks that the client is refused, at the latest with the first answer: in TLS 1.3 a
+        client learns of it after its own handshake."""
         with self.assertRaises(REFUSED):
             with cluster.client("a", tls=context) as client:
                 client.call("ping")
@@ -101,7 +101,7 @@ class Tls(unittest.TestCase):
         with self.assertRaises(Refused) as caught:
             bob.call("drain")
         self.assertEqual(caught.exception.code, "denied")
-        # Who may write a key may not take it from its holder.
+        # The right to write a key is not a right to take it from its holder.
         with self.assertRaises(Refused) as caught:
             carol.call("break", key="k", now=True)
         self.assertEqual(caught.exception.code, "denied")
@@ -110,7 +110,7 @@ class Tls(unittest.TestCase):
         self.nobody_gets_in_without(cluster)
 
     def nobody_gets_in_without(self, cluster):
-        self.refused(cluster, self.certificates.context())  # no certificate
+        self.refused(cluster, self.certificates.context())  # This client has no certificate.
         with self.assertRaises(REFUSED):
             with cluster.client("a") as plain:
                 plain.call("ping")
@@ -118,14 +118,14 @@ class Tls(unittest.TestCase):
         old.minimum_version = ssl.TLSVersion.TLSv1_2
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         self.refused(cluster, old)
-        # A node's certificate is no client's.
+        # The certificate of a node is not one for a client.
         node = self.connect(cluster, "a", "b")
         self.assertEqual(node.read()[2]["code"], "denied")
         self.refused(cluster, self.certificates.context("b"))
 
     def stranger_cannot_speak_as_a_peer(self, cluster):
-        """b listens to a. Alice has a certificate of the same authority and says that she is a; so
-        does node c."""
+        """b waits for the link from a. Alice, who has a certificate of the same authority, says
+        that she is a; and so does node c."""
         for certificate, voting in (("alice", 3), ("c", 3)):
             lines = len(cluster.nodes["b"].lines)
             hello = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": "a",
@@ -168,12 +168,12 @@ class Tls(unittest.TestCase):
         cluster.nodes["a"].wait_log(" reload_refused ", "a.crt", start=lines)
         self.assertEqual(self.connect(cluster, "a", "alice").call("ping")["node"], "a")
 
-    def test_who_loses_its_rights_is_told_nothing_any_more(self):
+    def test_a_client_that_loses_its_rights_gets_no_more_events(self):
         cluster = self.cluster(masters=1).__enter__()
         node = cluster.nodes["a"]
         watchers = {name: self.connect(cluster, "a", name) for name in ("alice", "bob")}
-        kept = self.connect(cluster, "a", "bob")
-        kept.call("watch", prefix="public/")
+        staying = self.connect(cluster, "a", "bob")
+        staying.call("watch", prefix="public/")
         for watcher in watchers.values():
             watcher.call("watch", prefix="secret/")
         pawltest.rights(self.certificates.dir, ("bob", "allow = read, watch on public/\n"),
@@ -184,7 +184,7 @@ class Tls(unittest.TestCase):
         for watcher in watchers.values():
             with self.assertRaises(REFUSED):
                 watcher.event()
-        self.assertEqual(kept.call("ping")["node"], "a")
+        self.assertEqual(staying.call("ping")["node"], "a")
         again = self.connect(cluster, "a", "alice")
         again.call("watch", prefix="secret/")
         got = again.call("acquire", key="secret/1", lease_ms=1000)
@@ -194,7 +194,7 @@ class Tls(unittest.TestCase):
         self.assertEqual(refused.exception.code, "denied")
 
 
-    def test_a_reload_with_very_many_watches_stops_nobody(self):
+    def test_a_reload_with_very_many_watches_delays_nobody(self):
         cluster = self.cluster(masters=1,
                                node="[limits]\nwatches_per_client = 100000\n").__enter__()
         node = cluster.nodes["a"]
@@ -219,8 +219,8 @@ class Tls(unittest.TestCase):
 
 
 class TlsOptional(Tls):
-    """The same with client_auth = optional: without a certificate one has no name, and no rights of
-    an administrator."""
+    """The same tests with client_auth = optional. A client without a certificate has no name, and
+    no rights of an administrator."""
     auth = "optional"
 
     def nobody_gets_in_without(self, cluster):
@@ -232,8 +232,8 @@ class TlsOptional(Tls):
 
     test_a_node_does_not_start_with_anothers_certificate = None
     test_certificates_are_reloaded_for_new_connections = None
-    test_who_loses_its_rights_is_told_nothing_any_more = None
-    test_a_reload_with_very_many_watches_stops_nobody = None
+    test_a_client_that_loses_its_rights_gets_no_more_events = None
+    test_a_reload_with_very_many_watches_delays_nobody = None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Three masters are upgraded one by one while locks are held, and a node of a release too new for
-them is refused."""
+"""Tests that three masters can be upgraded one by one while locks are held, and that they refuse a
+node of a release that is too new for them."""
 
 import json
 import os
@@ -16,14 +16,14 @@ LEASE_MS = 5000
 
 
 def linked(client):
-    """Until all three vote, as far as this node sees."""
+    """Waits until all three vote, as far as this node sees."""
     while client.call("status")["voting"] < 3:
         pass
 
 
 class Holder(threading.Thread):
-    """Holds a lock for as long as the test lasts, through whichever node is not being upgraded, and
-    takes another one in between. `away` is the node that is asked for nothing."""
+    """Holds a lock for as long as the test lasts, through a node that is not being upgraded, and
+    acquires and releases another one again and again. `away` is the node that it does not ask."""
 
     def __init__(self, cluster, key):
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ class Holder(threading.Thread):
                             with self.cluster.client(name) as client:
                                 self.turn(client)
                             self.rounds += 1
-        except BaseException as e:  # told by end(), in the test's own thread
+        except BaseException as e:  # end() raises it in the thread of the test.
             self.failure = e
 
     def go_on(self, rounds=6):
@@ -76,7 +76,7 @@ class Holder(threading.Thread):
 
 class Upgrade(unittest.TestCase):
     def replace(self, cluster, holder, name, pawld):
-        """Stops one node as it should be stopped, and starts it as another program."""
+        """Makes a planned stop of one node, and starts it with another program."""
         holder.avoid(name)
         self.assertEqual(cluster.nodes[name].terminate(), 0)
         holder.go_on()
@@ -99,17 +99,17 @@ class Upgrade(unittest.TestCase):
 
     def test_one_by_one_there_and_back_with_locks_held_all_the_time(self):
         with Cluster(PAWLD) as cluster:
-            holder = Holder(cluster, "kept")
+            holder = Holder(cluster, "held")
             for pawld, mark in ((NEXT, True), (PAWLD, False)):
                 for name in cluster.names:
                     self.replace(cluster, holder, name, pawld)
                     self.assertEqual(self.version(cluster, name).endswith("+next"), mark)
-                    self.held(cluster, name, "kept")
+                    self.held(cluster, name, "held")
             holder.end()
 
     def test_a_mixed_cluster_survives_the_kill_of_either_kind(self):
         with Cluster(PAWLD) as cluster:
-            holder = Holder(cluster, "kept")
+            holder = Holder(cluster, "held")
             self.replace(cluster, holder, "b", NEXT)
             for name, pawld in (("a", PAWLD), ("b", NEXT)):
                 holder.avoid(name)
@@ -125,12 +125,12 @@ class Upgrade(unittest.TestCase):
 
     def test_a_node_that_is_too_new_is_refused_and_says_so(self):
         with Cluster(PAWLD) as cluster:
-            holder = Holder(cluster, "kept")
+            holder = Holder(cluster, "held")
             holder.avoid("b")
             self.assertEqual(cluster.nodes["b"].terminate(), 0)
             lines = {name: len(cluster.nodes[name].lines) for name in "ac"}
             cluster.start("b", INCOMPATIBLE)
-            # a dials b and knows whom it meant; c is dialled by b
+            # a dials b, so it knows which node it means; b dials c.
             cluster.nodes["a"].wait_log(" peer_link_failed ", "peer=b ",
                                         "node b speaks versions 2 to 2 of the protocol between "
                                         "nodes, and this node 1 to 1: upgrade this node",
@@ -150,11 +150,11 @@ class Upgrade(unittest.TestCase):
                 b.call("acquire", key="alone", lease_ms=1000)
             self.assertEqual(caught.exception.code, "no_quorum")
             self.replace(cluster, holder, "b", PAWLD)
-            self.held(cluster, "b", "kept")
+            self.held(cluster, "b", "held")
             holder.end()
 
     def check_command(self, cluster):
-        """What an operator sees."""
+        """Returns what an operator sees."""
         command = [PAWL, "--endpoints", cluster.clients["a"], "status"]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=pawltest.PATIENCE)
         self.assertEqual(shown.returncode, 0, shown.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_watch.py PAWLD: watches, and locks that end with their holder's connection, over raw
+"""test_watch.py PAWLD: tests watches, and locks that end with their holder's connection, over raw
 MessagePack."""
 
 import os
@@ -10,8 +10,8 @@ import pawltest
 from pawltest import Cluster, Refused, lock_id
 
 PAWLD = None
-# In a build with the sanitizers: what has been freed is not kept for long, and does not count as
-# the node's.
+# In a build with the sanitizers, memory that was freed goes back soon and does not count as the
+# node's.
 os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"),
                                                     "quarantine_size_mb=1"]))
 
@@ -33,7 +33,7 @@ class Watch(unittest.TestCase):
         return client
 
     def expect(self, watcher, *wanted):
-        """The next events, as pairs of type and token."""
+        """Returns the next events as pairs of type and token."""
         got = []
         for _ in wanted:
             event = watcher.event()
@@ -52,7 +52,8 @@ class Watch(unittest.TestCase):
         tokens = []
         for value in (b"one", b"two"):
             got = holder.call("acquire", key=key, lease_ms=30000, owner="me", value=value)
-            holder.call("extend", key=key, lock_id=got["lock_id"], lease_ms=30000)  # is no change
+            # An extension is not a change.
+            holder.call("extend", key=key, lock_id=got["lock_id"], lease_ms=30000)
             holder.call("update", key=key, lock_id=got["lock_id"], value=value * 2)
             holder.call("release", key=key, lock_id=got["lock_id"])
             tokens.append(got["token"])
@@ -66,7 +67,7 @@ class Watch(unittest.TestCase):
             self.assertTrue(all(e["key"] == key.encode() for e in seen))
             self.assertEqual(len({e["position"] for e in seen}), 6)
 
-    def test_an_end_says_what_it_was(self):
+    def test_the_end_of_a_lock_says_how_it_ended(self):
         watcher, holder = self.client("c"), self.client("a")
         watcher.call("watch", prefix="end/")
         short = holder.call("acquire", key="end/expires", lease_ms=200)
@@ -75,7 +76,7 @@ class Watch(unittest.TestCase):
         holder.call("break", key="end/broken", token=broken["token"], now=True)
         self.expect(watcher, ("acquired", broken["token"]), ("lost", broken["token"]))
 
-    def test_a_watch_begins_with_what_is_and_misses_nothing_after(self):
+    def test_a_watch_begins_with_the_present_state_and_misses_nothing_after_it(self):
         watcher, holder = self.client("a"), self.client("b")
         free = watcher.call("watch", key="begin")
         self.assertFalse(free["held"])
@@ -88,7 +89,7 @@ class Watch(unittest.TestCase):
         holder.call("release", key="begin", lock_id=got["lock_id"])
         self.expect(second, ("released", got["token"]))
 
-    def test_who_unwatches_is_told_no_more(self):
+    def test_after_unwatch_no_event_comes(self):
         watcher = self.client("a")
         first, second = (watcher.call("watch", key="un")["watch"],
                          watcher.call("watch", key="un")["watch"])
@@ -103,7 +104,7 @@ class Watch(unittest.TestCase):
         self.assertEqual(watcher.event()["type"], "released")
         self.assertFalse(watcher.notes)
 
-    def test_a_connection_watches_so_many_keys_and_no_more(self):
+    def test_a_connection_has_a_limit_of_watches(self):
         watcher = self.client("a")
         watches = [watcher.call("watch", key="limit%d" % i)["watch"] for i in range(5)]
         for params in ({"key": "limit5"}, {"prefix": ""}):
@@ -116,7 +117,7 @@ class Watch(unittest.TestCase):
 
     # ---- resuming ----
 
-    def test_who_comes_back_is_told_what_it_missed(self):
+    def test_a_watcher_that_comes_back_is_told_what_it_has_missed(self):
         holder, watcher = self.client("a"), self.client("b")
         watcher.call("watch", key="resume")
         first = holder.call("acquire", key="resume", lease_ms=30000)
@@ -161,9 +162,10 @@ class Watch(unittest.TestCase):
                 overflow = event
             else:
                 numbers.append(int(event["value"][60000:]))
-        self.assertEqual(numbers, list(range(len(numbers))))  # what was told before is whole
+        # No event before the overflow is missing.
+        self.assertEqual(numbers, list(range(len(numbers))))
         self.assertLess(len(numbers), 800)
-        self.assertTrue(slow.call("get", key="slow")["held"])  # it reads anew
+        self.assertTrue(slow.call("get", key="slow")["held"])  # The client reads the state again.
         holder.call("release", key="slow", lock_id=got["lock_id"])
         while True:
             event = slow.event()
@@ -179,19 +181,19 @@ class Watch(unittest.TestCase):
         holder.call("watch", key="asked")
         holder.call("watch", prefix="ask")
         self.client("b").call("watch", key="asked")
-        reached = asker.call("ask_release", key="asked", owner="other", to="heir",
+        reached = asker.call("ask_release", key="asked", owner="other", to="successor",
                              priority=3)["reached"]
-        self.assertEqual(reached, 2)  # connections, not watches
+        self.assertEqual(reached, 2)  # Connections are counted, not watches.
         for _ in range(2):
             event = holder.event()
             self.assertEqual((event["type"], event["by"], event["to"], event["priority"]),
-                             ("asked", b"other", b"heir", 3))
+                             ("asked", b"other", b"successor", 3))
         holder.call("release", key="asked", lock_id=got["lock_id"])
 
     # ---- locks that end with a connection ----
 
     def hand_off(self, attempt, node):
-        """How long the next one waits after the holder's end, in seconds."""
+        """Returns how long the next waiter waits after the holder's end, in seconds."""
         holder, waiter = self.client(node), self.client("b")
         key = "leader%d%s" % (attempt, node)
         holder.call("acquire", key=key, lease_ms=60000, release_on_disconnect=True)
@@ -217,14 +219,14 @@ class Watch(unittest.TestCase):
         holder, other = self.client("a"), self.client("a")
         watcher = self.client("a")
         watcher.call("watch", prefix="stays/")
-        kept = holder.call("acquire", key="stays/kept", lease_ms=30000)
+        held = holder.call("acquire", key="stays/held", lease_ms=30000)
         ended = holder.call("acquire", key="stays/ended", lease_ms=30000,
                             release_on_disconnect=True)
-        self.expect(watcher, ("acquired", kept["token"]), ("acquired", ended["token"]))
+        self.expect(watcher, ("acquired", held["token"]), ("acquired", ended["token"]))
         holder.close()
         event = watcher.event()
         self.assertEqual((event["key"], event["token"]), (b"stays/ended", ended["token"]))
-        self.assertTrue(other.call("get", key="stays/kept", consistency="quorum")["held"])
+        self.assertTrue(other.call("get", key="stays/held", consistency="quorum")["held"])
 
     def test_a_lock_that_was_released_and_taken_again_is_not_touched_by_the_old_connection(self):
         holder, other = self.client("a"), self.client("a")
@@ -238,8 +240,8 @@ class Watch(unittest.TestCase):
         self.assertEqual(other.call("get", key="again", consistency="quorum")["token"],
                          got["token"])
 
-    def test_a_holder_that_has_moved_on_keeps_its_lock(self):
-        for node in "ba":  # another, and the same
+    def test_a_holder_that_has_moved_to_another_connection_still_has_its_lock(self):
+        for node in "ba":  # The holder moves to another node, and to the same one.
             key, old, new, watcher = ("moved/" + node, self.client("a"), self.client(node),
                                       self.client("c"))
             watcher.call("watch", prefix=key)
@@ -249,7 +251,7 @@ class Watch(unittest.TestCase):
             new.call("extend",
                      locks=[{"key": key, "lock_id": got["lock_id"], "lease_ms": 30000, "bond": 2}])
             old.close()
-            # What the old connection's end causes is over when another lock has ended with it.
+            # The end of the old connection has had its effect once another lock has ended with it.
             self.expect(watcher, ("acquired", got["token"]), ("acquired", mark["token"]),
                         ("lost", mark["token"]))
             self.assertEqual(new.call("extend", key=key, lock_id=got["lock_id"],
@@ -269,15 +271,15 @@ class Watch(unittest.TestCase):
         self.assertGreater(watcher.call("acquire", key="halfway", lease_ms=30000,
                                         wait_ms=20000)["token"], got["token"])
 
-    def test_a_node_that_dies_releases_nothing(self):
+    def test_the_death_of_a_node_releases_nothing(self):
         with Cluster(PAWLD) as cluster, cluster.client("b") as holder, cluster.client("a") as other:
             got = holder.call("acquire", key="k", lease_ms=60000, release_on_disconnect=True)
             cluster.nodes["b"].kill()
             cluster.nodes["a"].wait_log("peer_down", "peer=b")
             self.assertEqual(other.call("get", key="k", consistency="quorum")["token"],
                              got["token"])
-            # Its holder goes on at another node, and the lock ends with this connection from then
-            # on.
+            # The holder goes on at another node, and from then on the lock ends with this
+            # connection.
             with cluster.client("c") as again:
                 self.assertEqual(again.call("extend", key="k", lock_id=got["lock_id"],
                                             lease_ms=60000, bond=2)["token"], got["token"])
@@ -290,7 +292,7 @@ class Replica(unittest.TestCase):
         self.assertEqual((event["type"], event["token"]), (kind, got["token"]))
 
     def follow(self, cluster):
-        """A replica r with a table, a client of a master, and one of the replica that watches."""
+        """Returns a replica r, a client of a master, and a client of the replica that watches."""
         cluster.join("r")
         holder, watcher = cluster.client("a"), cluster.client("r")
         self.addCleanup(holder.close)
@@ -301,7 +303,7 @@ class Replica(unittest.TestCase):
                or watcher.call("get", key="k").get("age_ms") is None):
             pass
         watcher.call("watch", prefix="")
-        # What comes before the master knows that somebody watches is told as an overflow.
+        # Events before the master knows of the watch are told as an overflow.
         probe = holder.call("acquire", key="probe", lease_ms=30000)
         while (watcher.event()["type"] == "overflow"
                and not watcher.call("get", key="probe")["held"]):
@@ -328,7 +330,7 @@ class Replica(unittest.TestCase):
         with Cluster(PAWLD) as cluster:
             holder, watcher = self.follow(cluster)
             wanted = []
-            for i in range(1000):  # several within the interval of replication
+            for i in range(1000):  # Several come within one interval of replication.
                 got = holder.call("acquire", key="k", lease_ms=30000, value=b"v%d" % i)
                 holder.call("update", key="k", lock_id=got["lock_id"], value=b"w%d" % i)
                 holder.call("release", key="k", lock_id=got["lock_id"])

@@ -258,7 +258,7 @@ class Calm(clients.Client):
         for lock in held:
             self.forget(lock)
             sure = rpc.now() + 500 * 1000000 < until
-            await self.must_be(lock.extend(await self.at(), kept=False, name_token=False),
+            await self.must_be(lock.extend(await self.at(), deadline_kept=False, name_token=False),
                                ("ok",) if sure else ("ok", "lost", "unsure"))
         for lock in held:
             await lock.release(await self.at())

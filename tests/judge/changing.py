@@ -45,7 +45,7 @@ async def die(calm, key, done):
     await done.wait()
     late = await calm.at()
     if calm.random.random() < 0.7:
-        await lock.extend(late, kept=False, name_token=calm.random.random() < 0.3)
+        await lock.extend(late, deadline_kept=False, name_token=calm.random.random() < 0.3)
     else:
         await lock.acquire(late)
     if other.believed():

@@ -269,7 +269,8 @@ class Worker(Client):
     async def resume(self, lock):
         connection = await (self.elsewhere() if self.random.random() < 0.5 else self.connection())
         if self.random.random() < 0.6:
-            await lock.extend(connection, kept=False, name_token=self.random.random() < 0.7)
+            await lock.extend(connection, deadline_kept=False,
+                              name_token=self.random.random() < 0.7)
         else:
             await lock.acquire(connection, self.random.choice([0, 500]))
 

@@ -91,25 +91,25 @@ class Lock:
                    priority=self.options.get("priority"))
         return answer
 
-    async def extend(self, connection, kept=True, name_token=True, lease_ms=None):
-        """Extends the lease. With `kept` the client knows its deadline, and drops an answer that
-        comes after it; without, it has forgotten for how long it may believe."""
+    async def extend(self, connection, deadline_kept=True, name_token=True, lease_ms=None):
+        """Extends the lease. With deadline_kept the client knows its deadline, and drops an answer
+        that comes after it; without, it has forgotten for how long it may believe."""
         lease_ms, before, binding = lease_ms or self.lease_ms, self.until, None
         if self.bound and connection.number > self.bound:
-            kept, binding = False, connection.number
+            deadline_kept, binding = False, connection.number
         answer = await connection.call("extend", PATIENCE_S, key=self.key, lock_id=self.lock_id,
                                        lease_ms=lease_ms, bond=binding,
                                        token=self.token or None if name_token else None,
-                                       deadline_kept=kept)
+                                       deadline_kept=deadline_kept)
         self.client.examine(answer, "extend", self, lease_ms)
-        late = kept and answer.ok and answer.returned >= before
+        late = deadline_kept and answer.ok and answer.returned >= before
         self.unanswered |= answer.result == "unknown"
         believes = (answer.ok and not late
                     and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"],
                                        connection.number if self.bound else None))
         if answer.ok and binding:
             self.bound = binding
-        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=kept,
+        self.write("extend", answer, believes, lease_ms=lease_ms, deadline_kept=deadline_kept,
                    binding=binding,
                    node=connection.node,
                    named=self.token if name_token else None)
