@@ -37,7 +37,7 @@ class TestCluster(unittest.TestCase):
         before = self.namespaces()
         self.assertIn("n1, n2, n3", self.cluster("up", "--masters", "3", "--replicas", "1"))
         self.assertEqual(len(self.namespaces() - before), 5)
-        self.assertIn("is there already", self.cluster("up", status=1))
+        self.assertIn("the cluster runs already", self.cluster("up", status=1))
         self.cluster("run", "pawl", "acquire", "one", "--lease", "5s")
         self.cluster("run", "--at", "n2", "--", "pawl", "get", "one", "--quorum")
 

@@ -49,7 +49,7 @@ check "the unit is locked down" \
 check "the unit is not enabled before it is configured" \
 	sh -c '! find /etc/systemd -name "pawld*" | grep .'
 
-# Three nodes with the configuration that was installed, but for what must differ.
+# These three nodes have the configuration that was installed, except for what must differ.
 nodes=()
 client() { pawl --endpoints "127.0.0.1:71${1}7" "${@:2}"; }
 votes() { client "$1" status --json | grep -q '"state": *"voting"'; }
@@ -84,7 +84,7 @@ check "its state is where the package said" test -s /var/lib/pawl/state
 
 rm -rf /etc/pawl/[bc].conf /var/lib/pawl/*
 
-# What scripts/deploy wrote for a host, by its own script.
+# The install.sh that scripts/deploy wrote for a host installs its files.
 check "the script of scripts/deploy installs a node" /packages/host/install.sh
 check "and may be repeated" /packages/host/install.sh
 check "the certificates' keys are for root and the node" mode /etc/pawl/solo.key "640 root:pawl"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# program.sh PACKAGES VERSION DIR: builds programs with what the development package brings, with
+# program.sh PACKAGES VERSION DIR: builds programs with the files of the development package, with
 # the shared libraries and with the static ones, and runs them. It makes the directory DIR.
 set -eu
 packages=$1 version=$2 dir=$3
@@ -29,7 +29,8 @@ build() {
 			sed 's/-lpawl-node/-l:libpawl-node.a/g; s/-lpawl\b/-l:libpawl.a/g')
 }
 
-# says STATUS PATTERN PROGRAM ARGUMENT...: it runs, and says so.
+# says STATUS PATTERN PROGRAM ARGUMENT...: runs the program, which must end with this status and
+# print the pattern.
 says() {
 	local wanted=$1 pattern=$2 status=0 said
 	shift 2

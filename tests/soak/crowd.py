@@ -15,7 +15,7 @@ class Worker:
         endpoints = [n.endpoint for _, n in sorted(cluster.nodes.items())]
         at = number % len(endpoints)
         endpoints = endpoints[at:] + endpoints[:at]
-        # Such a client lives on the same machine as its node.
+        # Such a client is on the same machine as its node.
         if number % 3 == 0:
             endpoints.insert(0, "unix:" + sorted(cluster.nodes.items())[at][1].unix)
         self.history = os.path.join(cluster.dir, "history-%03d" % number)
@@ -31,8 +31,8 @@ class Worker:
         self.process.send_signal(signal.SIGCONT)
 
     def said(self):
-        """Returns for how many seconds it is to stand still, if it has stopped itself since the
-        last call."""
+        """Returns for how many seconds the client must stand still, if it has stopped itself since
+        the last call."""
         if not select.select([self.process.stdout], [], [], 0)[0]:
             return None
         word = self.process.stdout.readline().split()
@@ -76,7 +76,7 @@ class Crowd:
         self.workers[at] = self.another()
 
     def look_after(self, agenda):
-        """Clients that stopped themselves go on when their pauses are over."""
+        """Lets clients that stopped themselves go on when their pauses are over."""
         for worker in self.workers:
             pause = worker.said()
             if pause is not None:

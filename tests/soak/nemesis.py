@@ -1,5 +1,5 @@
-"""What goes wrong, when, and for how long: drawn from a seed. Every fault ends by itself, and
-several may go on at a time."""
+"""The faults of a run. What goes wrong, when, and for how long is drawn from a seed. Every fault
+ends by itself, and several may last at the same time."""
 
 import collections
 import heapq
@@ -13,7 +13,7 @@ import pawltest
 
 
 class Agenda:
-    """What is to be done later, in the order of time. Everything runs in one thread."""
+    """A list of what must be done later, in the order of time. Everything runs in one thread."""
 
     def __init__(self):
         self.heap, self.count = [], itertools.count()
@@ -29,7 +29,7 @@ class Agenda:
         time.sleep(max(0.0, end - time.monotonic()))
 
     def run_all(self):
-        """Ends at once whatever was to end later."""
+        """Does at once everything that was due later."""
         while self.heap:
             _, _, do, arguments = heapq.heappop(self.heap)
             do(*arguments)
@@ -39,7 +39,7 @@ class Nemesis:
     def __init__(self, cluster, crowd, seed, any_replica, odd_clocks):
         self.cluster, self.crowd, self.random = cluster, crowd, random.Random(seed)
         self.agenda, self.counts = Agenda(), collections.Counter()
-        # The nodes whose process a fault has to do with at the moment.
+        # The nodes whose process is subject to a fault at the moment.
         self.busy = set()
         self.odd_clocks = odd_clocks
         self.operators = operators.Operators(self)
@@ -84,7 +84,7 @@ class Nemesis:
         self.busy.discard(node.name)
 
     def kill(self):
-        """Kills one process, and now and then all at once: then nobody remembers anything."""
+        """Kills one process, or sometimes all at once, so that nobody remembers anything."""
         everybody = self.random.random() < 0.05
         one = self.node()
         for node in list(self.cluster.nodes.values()) if everybody else [one]:

@@ -82,7 +82,7 @@ class Node(netnode.NetNode):
 
     def kill(self):
         if self.process:
-            # It was told to end, and had not come as far as its handler.
+            # The process was told to end before it had installed its handler.
             early = self.told_to_end and self.process.poll() == -signal.SIGTERM
             if (self.process.poll() or 0) < 0 and not early:
                 self.cluster.crashes.append("%s ended by itself with status %d"
@@ -91,7 +91,7 @@ class Node(netnode.NetNode):
             self.ended()
 
     def crashed(self):
-        """Returns the status of a process that nobody ended; None: it runs."""
+        """Returns the status of a process that has ended by itself; None if it runs."""
         return self.process.poll() if self.process else None
 
     def terminate(self):
@@ -99,7 +99,7 @@ class Node(netnode.NetNode):
         self.process.terminate()
 
     def end(self):
-        """Stops it as its operator would. Returns its status."""
+        """Stops the node as its operator would. Returns its status."""
         self.go_on()
         self.terminate()
         return self.ended()
@@ -160,7 +160,7 @@ class Cluster:
         self.pawld, self.rates = os.path.join(build, "src", "node", "pawld"), os.path.join(build,
             "tests", "rates", "librate.so")
         self.dir, self.seed, self.nodes = folder, seed, {}
-        # What nodes died of that nobody killed.
+        # Why nodes have died that nobody killed.
         self.crashes = []
         self.net = None
 
@@ -196,7 +196,7 @@ class Cluster:
         for node in self.nodes.values():
             try:
                 node.close()
-            # The others have to be closed all the same.
+            # The others must be closed all the same.
             except Exception as e:
                 problems.append("%s: %s" % (node.name, e))
         self.net.close()

@@ -6,7 +6,8 @@ import time
 
 import pawltest
 
-# More would only be told that another change is under way.
+# How many requests are under way at a time. More would only be told that another change is under
+# way.
 ASKED_AT_ONCE = 2
 # How long to wait for the answer to a change, in seconds.
 PATIENCE = 20.0
@@ -32,11 +33,11 @@ class Operators:
     def __init__(self, nemesis):
         self.nemesis, self.random, self.cluster = nemesis, nemesis.random, nemesis.cluster
         self.under_way = []
-        # The node whose disk was lost and that has not taken its place again.
+        # The node that has lost its disk and is not a member again yet.
         self.lost = None
 
     def look(self):
-        """Returns what a random node takes for the set: its status, or None."""
+        """Returns the status of a random node, with the set of nodes that it knows, or None."""
         running = [n for n in self.cluster.nodes.values() if n.running() and not n.stopped]
         try:
             status = self.random.choice(running).ask("status", timeout=0.5) if running else None
@@ -135,8 +136,8 @@ class Operators:
     # ---- the end ----
 
     def settle(self, masters, limit):
-        """Restores the set as it was in the beginning, with every node in it, and asks again
-        until it is so. Returns why it is not, or None."""
+        """Restores the first set, with every node in it, and asks until that is done. Returns None,
+        or why it failed."""
         end, said = time.monotonic() + limit, "nobody answered"
         while self.under_way:
             self.under_way[0].join()

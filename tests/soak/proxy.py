@@ -113,6 +113,6 @@ async def main():
     await asyncio.gather(*pairs, return_exceptions=True)
 
 
-# The process that began this one ends it.
+# The parent process ends this one.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 asyncio.run(main())

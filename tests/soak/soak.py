@@ -1,4 +1,4 @@
-"""Real processes under attack, and what came of it. See scripts/soak."""
+"""Attacks real processes, and judges what came of it. See scripts/soak."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-import nodes  # it puts tests/integration on the path
+import nodes  # This puts tests/integration on the path.
 import crowd
 import nemesis
 import netns
@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 def wait_until(condition, what, limit=HEALED_WITHIN):
-    """Waits until the condition returns true. What else it returns is the reason."""
+    """Waits until the condition returns True. Any other value is the reason why not."""
     end = time.monotonic() + limit
     while True:
         state = condition()
@@ -101,14 +101,13 @@ class Soak:
         wait_until(lambda: all_well(every.values()), "the replicas' beginning")
 
     def restore(self, operators):
-        """The operators agree on the set as it was in the beginning: what they ask for has to be
-        done."""
+        """Lets the operators ask for the first set of nodes, which must be restored."""
         refused = operators.settle(self.masters, HEALED_WITHIN) if self.replicas else None
         if refused:
-            raise Failed("the set is not to be changed after the healing: %s" % refused)
+            raise Failed("the set of nodes could not be restored after the healing: %s" % refused)
 
     def probe(self):
-        """Every key has to be granted again, at every node, within the longest lease and a
+        """Checks that every key is granted again, at every node, within the longest lease and a
         little more."""
         for node in self.cluster.nodes.values():
             for key in range(KEYS):
@@ -120,11 +119,11 @@ class Soak:
                         raise Failed("%s does not answer after the healing" % node.name)
                     node.ask("release", key="key%d" % key, lock_id=lock)
                 except pawltest.Refused as e:
-                    raise Failed("key%d is not to be had at %s after the healing: %s"
+                    raise Failed("key%d cannot be acquired at %s after the healing: %s"
                                  % (key, node.name, e.error)) from e
 
     def views(self):
-        """Returns what every node shows of the same keys, from its own memory."""
+        """Returns what each node shows of the same keys, from its own memory."""
         shown = {}
         for node in self.cluster.nodes.values():
             listed = node.ask("list", prefix="view", limit=100) or {"keys": []}
@@ -133,7 +132,8 @@ class Soak:
         return shown
 
     def compare_views(self):
-        """Masters and replicas have to show the same soon after a write, while its lease lasts."""
+        """Checks that masters and replicas show the same soon after a write, while its lease
+        lasts."""
         shown = {}
         for attempt in range(5):
             for i in range(VIEWS):
@@ -192,7 +192,7 @@ def line_of(counts):
 
 
 def least(args):
-    """Checks that everything happened at least so often that the run shows something."""
+    """Checks that everything has happened often enough for the run to show something."""
     minutes = args.seconds / 60
     changes = {"change_done": minutes, "disks_lost": minutes / 4} if args.replicas else {}
     return {**changes, "kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_judge.py JUDGE: the judge of histories finds what is wrong in them, and nothing where all
-is right."""
+"""test_judge.py JUDGE: tests that the judge of histories finds what is wrong in them, and nothing
+if all is right."""
 
 import os
 import subprocess
