@@ -7,6 +7,8 @@
 #include "change.h"
 #include "check.h"
 #include "client_core.h"
+#include "pack.h"
+#include "unpack.h"
 
 struct row {
 	enum client_method wire;
@@ -134,37 +136,21 @@ static uint64_t present_named(const struct pawl_request *r, const struct request
 
 /* ---- bytes that are opaque to the program ---- */
 
-static uint64_t be_read(const uint8_t *p, size_t bytes) {
-	uint64_t value = 0;
-	for (size_t i = 0; i < bytes; i++) {
-		value = value << 8 | p[i];
-	}
-	return value;
-}
-
-static void be_write(uint8_t *p, uint64_t value, size_t bytes) {
-	for (size_t i = bytes; i-- > 0; value >>= 8) {
-		p[i] = (uint8_t)value;
-	}
-}
-
 static struct ballot seq_read(const uint8_t *p) {
-	return (struct ballot){ be_read(p, 8), be_read(p + 8, 8), (uint32_t)be_read(p + 16, 4) };
+	return (struct ballot){ unpack_be(p, 8), unpack_be(p + 8, 8),
+		(uint32_t)unpack_be(p + 16, 4) };
 }
 
 void seq_write(struct ballot ballot, uint8_t out[SEQ_BYTES]) {
-	be_write(out, ballot.clock, 8);
-	be_write(out + 8, ballot.node, 8);
-	be_write(out + 16, ballot.boot, 4);
+	pack_put_be(pack_put_be(pack_put_be(out, ballot.clock, 8), ballot.node, 8), ballot.boot, 4);
 }
 
 static struct client_position position_read(const uint8_t *p) {
-	return (struct client_position){ be_read(p, 8), be_read(p + 8, 8) };
+	return (struct client_position){ unpack_be(p, 8), unpack_be(p + 8, 8) };
 }
 
 void position_write(struct client_position position, uint8_t out[POSITION_BYTES]) {
-	be_write(out, position.log, 8);
-	be_write(out + 8, position.sequence, 8);
+	pack_put_be(pack_put_be(out, position.log, 8), position.sequence, 8);
 }
 
 /* ---- the copy ---- */
