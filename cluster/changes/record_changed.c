@@ -22,7 +22,7 @@ enum {
  *   event   This is what those who watch are told.
  *   opens   Those who wait in the key's queue, or are parked there, may go on. Of an end the caller
  *           says so after the drop.
- *   waits   Local waits for the key's next state look at it.
+ *   waits   Local waits for the key's next state are answered, if this is what they wait for.
  *
  * The rows:
  *   GRANTED     The record is new here: it was committed, or came by a repair.

@@ -111,7 +111,7 @@ void birth_persisted(struct core *core) {
 		core->adopted_at = core->now;
 		for (uint32_t i = 0; i < core->peer_count; i++) {
 			struct peer *p = &core->peers[i];
-			/* Guests that came before stay what they are. */
+			/* Non-members that came before stay what they are. */
 			if (i < core->config.node_count) {
 				p->node = core->config.nodes[i];
 				p->linked = p->up && id128_equal(p->link_id, p->node.id);

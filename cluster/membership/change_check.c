@@ -40,7 +40,8 @@ static bool reaches_quorum(const struct core *core, const struct config *c) {
 	return n >= config_quorum(c);
 }
 
-/* Has a node dialled as a guest, because it has to be heard of first. False: there is no room. */
+/* Has a node dialled as a non-member, because it has to be heard of first. False: there is no
+ * room. */
 static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
 	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
 	struct slice at = w->address;

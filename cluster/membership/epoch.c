@@ -91,7 +91,7 @@ void epoch_adopt(struct core *core, const struct config *c) {
 		return;
 	}
 	bool nobody = core->durable.config.epoch == 0 || core->durable.pledged;
-	/* What a guest knows of the cluster is not worth a place on the disk. */
+	/* What a node outside knows of the cluster is not worth a place on the disk. */
 	if (place(core, c) < 0 && nobody) {
 		/* The birth to which this node pledged itself cannot happen any more, because the
 		 * others were born without it. */

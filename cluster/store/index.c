@@ -1,6 +1,6 @@
 /* index.c: an index over the records of a key that has many, so that no message looks at all of
  * them. It has three orders of the records, and sums that say what excludes what. A key with few
- * records has none, and neither has one that there was no memory for: its records are looked at one
+ * records has none, and neither has one that there was no memory for: its records are examined one
  * after the other. */
 #include "store.h"
 

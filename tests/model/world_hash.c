@@ -248,7 +248,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix_time(h, p->up_since);
 }
 
-static void hash_gather(uint64_t *h, const struct state_transfer *g) {
+static void hash_state_transfer(uint64_t *h, const struct state_transfer *g) {
 	mix(h, (uint64_t)g->kind | (uint64_t)g->owns_staging << 9 | (uint64_t)g->own_walking << 10);
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -309,7 +309,7 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 		mix_id(h, core->recovery.announced.masters[i]);
 	}
 	hash_finish(h, core);
-	hash_gather(h, &core->recovery.transfer);
+	hash_state_transfer(h, &core->recovery.transfer);
 	hash_change(h, &core->membership.change);
 }
 

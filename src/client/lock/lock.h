@@ -92,7 +92,7 @@ struct pawl_lock {
 	bool reclaim_failed;
 	struct pawl_terms terms;
 
-	/* Kept for release_on_disconnect. */
+	/* With release_on_disconnect, what the lock is acquired again with (reclaim.c). */
 	struct lock_inputs inputs;
 
 	/* leave.c: the transfer, while `leaving`. */

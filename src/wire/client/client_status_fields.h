@@ -119,7 +119,7 @@ struct client_status {
 	uint32_t drift_ppm;
 
 	/* The nodes that the node knows, itself included: first the masters, then the replicas,
-	 * then the guests. */
+	 * then the nodes that are outside ("guest"). */
 	uint32_t peer_count;
 	struct client_status_peer peers[NODES_MAX];
 };

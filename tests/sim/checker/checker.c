@@ -363,7 +363,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (op->op.op == CORE_ACQUIRE || op->op.op == CORE_EXTEND) {
 		checker_held(c, op, op->op.lock, reply->valid, reply->terms.set);
 	}
-	if (op->op.op == CORE_EXTEND && !op->op.kept) {
+	if (op->op.op == CORE_EXTEND && !op->op.deadline_kept) {
 		checker_extended(c, op, reply);
 	}
 }

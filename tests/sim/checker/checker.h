@@ -101,7 +101,7 @@ struct checker_op {
 	int32_t priority;
 	bool for_free;
 	/* Of EXTEND: the caller keeps the deadline. */
-	bool kept;
+	bool deadline_kept;
 	/* Of ACQUIRE, ACQUIRE_ALL and EXTEND: the lock ends with this connection; 0: with none. */
 	uint32_t binding;
 	/* Of EXTEND of a semaphore: the permit numbers that it names. */

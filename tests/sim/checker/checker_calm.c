@@ -37,7 +37,7 @@ void checker_held(struct checker *c, const struct op_state *op, uint32_t number,
 	struct lock_state *lock = &c->locks[number];
 	int64_t now = sim_now(c->sim),
 		until = op->invoked + span_shrink(valid, c->options.drift_ppm);
-	if (now >= lock->held_until && op->op.kept) {
+	if (now >= lock->held_until && op->op.deadline_kept) {
 		return;
 	}
 	if (now >= lock->held_until) {
@@ -100,7 +100,7 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 		checker_config_votes(c, newest);
 	member = checker_in_config(c, newest, node, &master);
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
-	bool wrong = lost || (calm && member && op->op.kept &&
+	bool wrong = lost || (calm && member && op->op.deadline_kept &&
 		(error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
 	for (const struct granted *b = checker_key(c, op->op.key)->granted_leases; b && wrong;
 		b = b->next) {

@@ -81,7 +81,7 @@ static void print_asked(FILE *to, const struct checker_op *op) {
 		fprintf(to, ",\"wait_ms\":%.3f", (double)op->wait / 1e6);
 	}
 	if (op->op == CORE_EXTEND) {
-		fprintf(to, ",\"deadline_kept\":%s", op->kept ? "true" : "false");
+		fprintf(to, ",\"deadline_kept\":%s", op->deadline_kept ? "true" : "false");
 	}
 	if (op->binding) {
 		fprintf(to, ",\"binding\":%" PRIu32, op->binding);

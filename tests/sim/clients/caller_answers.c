@@ -125,7 +125,7 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		deadline = instant_add(p->sent, r->valid);
 	bool own = p->lock == c->lock && c->state == CALLER_HOLDING;
 	bool past = own && instant_distrusted(now, c->deadline);
-	if (p->kept && (!own || past)) {
+	if (p->deadline_kept && (!own || past)) {
 		/* A deadline that has passed is final. */
 		run->counts[RUN_LATE_EXTENSION]++;
 		if (own) {

@@ -101,7 +101,7 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 	}
 }
 
-void caller_extend(struct caller *c, uint32_t lock, bool kept) {
+void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept) {
 	struct run *run = c->run;
 	span_ns lease = run_scale(run, run->profile.lease_min,
 		run->profile.lease_max - caller_info(run, lock)->terms.delay);
@@ -109,7 +109,7 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		lease = run->profile.sim.max_lease + SPAN_S;
 	}
 	struct core_request r = { .op = CORE_EXTEND, .lock_id = checker_lock_id(run->checker, lock),
-		.lease = lease, .deadline_kept = kept };
+		.lease = lease, .deadline_kept = deadline_kept };
 	if (lock == c->lock && c->token && prng_chance(&run->prng, 1, 2)) {
 		r.token = c->token;
 	}
@@ -127,14 +127,14 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		binding = c->connections;
 		caller_info(run, lock)->binding_top = binding > caller_info(run,
 			lock)->binding_top ? binding : caller_info(run, lock)->binding_top;
-		r.deadline_kept = kept = kept && c->named == binding;
+		r.deadline_kept = deadline_kept = deadline_kept && c->named == binding;
 		r.binding = c->named == binding && (c->number + lock) % 4 < 2 ? 0 : binding;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number,
 		.key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
-		.kept = kept, .binding = r.binding, .numbers = r.terms.set };
-	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept,
-		.binding = binding }, &op);
+		.deadline_kept = deadline_kept, .binding = r.binding, .numbers = r.terms.set };
+	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock,
+		.deadline_kept = deadline_kept, .binding = binding }, &op);
 }
 
 void caller_update(struct caller *c, uint32_t lock) {

@@ -43,8 +43,8 @@ struct pending {
 	enum core_op op;
 	uint32_t lock, value;
 	struct instant sent;
-	/* EXTEND: the caller keeps its own deadline (deadline_kept). */
-	bool kept;
+	/* EXTEND: the caller keeps its own deadline. */
+	bool deadline_kept;
 	/* ACQUIRE: the request names an identity that is not the one of the lock_id. */
 	bool stolen;
 	/* It was sent over the connection that the caller has left open behind it. */
@@ -174,7 +174,7 @@ struct latecomer {
 	/* The number of the timer that counts. */
 	uint64_t turn;
 	enum core_op op;
-	bool kept, holds;
+	bool deadline_kept, holds;
 	struct instant sent, deadline;
 };
 
@@ -205,7 +205,7 @@ struct lock_info *caller_info(struct run *run, uint32_t lock);
 void caller_acquire_new(struct caller *c);
 /* Asks for c->lock, for the first time or again. */
 void caller_acquire_send(struct caller *c);
-void caller_extend(struct caller *c, uint32_t lock, bool kept);
+void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept);
 void caller_update(struct caller *c, uint32_t lock);
 void caller_habit(struct caller *c, enum client_habit habit);
 

@@ -56,7 +56,7 @@ static void connect(struct latecomer *l) {
 }
 
 static void sent(struct latecomer *l, const struct core_request *request,
-	const struct checker_op *op, bool kept) {
+	const struct checker_op *op, bool deadline_kept) {
 	struct run *run = l->run;
 	struct core_request r = *request;
 	char identity[8], key[16], owner[8];
@@ -69,7 +69,7 @@ static void sent(struct latecomer *l, const struct core_request *request,
 		r.identity = slice_str(identity);
 	}
 	l->op = op->op;
-	l->kept = kept;
+	l->deadline_kept = deadline_kept;
 	l->sent = sim_actor_clock(run->sim, &l->actor);
 	l->pending = sim_send(l->session, &r);
 	checker_invoked(run->checker, l->pending, op);
@@ -81,16 +81,16 @@ static span_ns lease_of(struct run *run, const struct lock_info *info) {
 	return prng_between(&run->late, p->lease_min < most ? p->lease_min : most, most);
 }
 
-static void extend(struct latecomer *l, bool kept) {
+static void extend(struct latecomer *l, bool deadline_kept) {
 	struct run *run = l->run;
 	struct lock_info *info = caller_info(run, l->lock);
 	struct core_request r = { .op = CORE_EXTEND,
 		.lock_id = checker_lock_id(run->checker, l->lock), .lease = lease_of(run, info),
-		.deadline_kept = kept };
+		.deadline_kept = deadline_kept };
 	if (prng_chance(&run->late, 1, 2)) {
 		r.token = checker_lock_token(run->checker, l->lock);
 	}
-	if (info->bound_locks && !kept) {
+	if (info->bound_locks && !deadline_kept) {
 		r.binding = l->binding = ++info->binding_top;
 	} else if (info->bound_locks) {
 		r.binding = l->binding;
@@ -98,7 +98,7 @@ static void extend(struct latecomer *l, bool kept) {
 	run->counts[RUN_LATE_COMER_EXTENDS]++;
 	sent(l, &r, &(struct checker_op){ .op = CORE_EXTEND, .client = l->actor.number,
 		.key = checker_lock_key(run->checker, l->lock), .lock = l->lock, .lease = r.lease,
-		.kept = kept, .binding = r.binding }, kept);
+		.deadline_kept = deadline_kept, .binding = r.binding }, deadline_kept);
 }
 
 static void repeat(struct latecomer *l) {
@@ -199,7 +199,7 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 		return;
 	}
 	bool late = instant_distrusted(now, deadline) ||
-		(l->kept && (!l->holds || instant_distrusted(now, l->deadline)));
+		(l->deadline_kept && (!l->holds || instant_distrusted(now, l->deadline)));
 	if (late && gone) {
 		checker_lock_gone(run->checker, l->lock);
 	}

@@ -58,7 +58,7 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	struct client_extended items[CLIENT_LOCKS_MAX];
 	n->locks_last = r->lock_count;
 	n->locks_max = r->lock_count > n->locks_max ? r->lock_count : n->locks_max;
-	n->last_kept = r->core.deadline_kept;
+	n->last_deadline_kept = r->core.deadline_kept;
 	for (size_t i = 0; i < r->lock_count; i++) {
 		if (n->binding_count < sizeof(n->bindings) / sizeof(n->bindings[0])) {
 			n->bindings[n->binding_count++] = r->locks[i].binding;
@@ -261,7 +261,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	}
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
-		n->last_bond = r->core.terms.binding;
+		n->last_binding = r->core.terms.binding;
 		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s",
 			(int)r->core.value.size, (const char *)r->core.value.data);
 	}

@@ -91,13 +91,13 @@ struct fake_node {
 	unsigned unsure_binds;
 	/* The value and the session binding of the last acquire. */
 	char last_value[32];
-	uint32_t last_bond;
+	uint32_t last_binding;
 	/* The error that answers acquires alone. */
 	int acquire_error;
 	/* The error that answers pings. */
 	int ping_error;
 	/* The deadline_kept of the last extension. */
-	bool last_kept;
+	bool last_deadline_kept;
 
 	unsigned asked[CLIENT_METHODS], accepted;
 	/* The last request, without what it borrows. */

@@ -22,12 +22,12 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	assert_int_equal(h.lost, 0);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
 	assert_int_equal(r.nodes[1].bindings[0], 2);
-	assert_false(r.nodes[1].last_kept);
+	assert_false(r.nodes[1].last_deadline_kept);
 	rig_pass(&r, 3200 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 2);
 	/* The lock is bound already. */
 	assert_int_equal(r.nodes[1].bindings[1], 0);
-	assert_true(r.nodes[1].last_kept);
+	assert_true(r.nodes[1].last_deadline_kept);
 	fake_hang_up(&r.nodes[1]);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].bindings[r.nodes[0].binding_count - 1], 3);
@@ -107,10 +107,10 @@ static void an_acquire_that_is_repeated_over_another_connection_is_bound_to_that
 	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
 	rig_settle(&r);
 	struct id128 lock_id = r.nodes[0].last_lock_id;
-	assert_int_equal(r.nodes[0].last_bond, 1);
+	assert_int_equal(r.nodes[0].last_binding, 1);
 	rig_pass(&r, 5000 * SPAN_MS);
 	assert_non_null(h.lock);
-	assert_int_equal(r.nodes[1].last_bond, 2);
+	assert_int_equal(r.nodes[1].last_binding, 2);
 	struct pawl_id got = pawl_lock_id(h.lock);
 	assert_memory_equal(&got, &lock_id, sizeof(got));
 	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 0);
@@ -139,7 +139,7 @@ static void a_lock_that_too_few_had_is_acquired_again_and_bound_by_that(void **s
 	rig_pass(&r, 5 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
 	/* The acquire has bound the lock. */
-	assert_int_equal(r.nodes[1].last_bond, 2);
+	assert_int_equal(r.nodes[1].last_binding, 2);
 	assert_int_equal(pawl_lock_token(h.lock), 9);
 	assert_int_equal(h.lost, 0);
 	rig_close(&r);
@@ -276,7 +276,7 @@ static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_b
 		assert_ptr_equal(h.lock, lock);
 		/* Otherwise the node would drop a lock that the library does not know to be
 		 * bound. */
-		assert_int_equal(r.nodes[0].last_bond, bound);
+		assert_int_equal(r.nodes[0].last_binding, bound);
 		r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 		for (int i = 0; i < 2000; i++) {
 			rig_pass(&r, 5 * SPAN_MS);
@@ -304,7 +304,7 @@ static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as
 	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &again, NULL), 0);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
-	assert_int_equal(r.nodes[0].last_bond, 0);
+	assert_int_equal(r.nodes[0].last_binding, 0);
 	r.nodes[0].mood = FAKE_ANSWERS;
 	fake_let_go(&r.nodes[0]);
 	rig_settle(&r);

@@ -43,7 +43,7 @@ static inline uint64_t wait_permits(struct stage *s, uint32_t node, const char *
 }
 
 /* Returns the permit numbers in an answer that succeeded. */
-static inline struct permits slots_of(const struct stage *s, uint64_t id) {
+static inline struct permits numbers_of(const struct stage *s, uint64_t id) {
 	token_of(s, id);
 	return stage_answer(s, id)->r.terms.set;
 }

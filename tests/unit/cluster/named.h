@@ -65,10 +65,10 @@ static inline int release(struct stage *s, uint32_t node, const char *key, struc
 }
 
 static inline int extend(struct stage *s, uint32_t node, const char *key, struct id128 lock,
-	span_ns lease, bool kept) {
+	span_ns lease, bool deadline_kept) {
 	struct core_request r = stage_request(CORE_EXTEND, key, lock);
 	r.lease = lease;
-	r.deadline_kept = kept;
+	r.deadline_kept = deadline_kept;
 	return stage_do(s, node, r);
 }
 

@@ -36,10 +36,10 @@ static void contest(struct stage *s) {
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED));
 }
 
-static struct core_request extension(struct id128 lock, bool kept) {
+static struct core_request extension(struct id128 lock, bool deadline_kept) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", lock);
 	r.lease = LONG;
-	r.deadline_kept = kept;
+	r.deadline_kept = deadline_kept;
 	return r;
 }
 
@@ -175,8 +175,8 @@ static void a_master_where_two_have_a_number_had_it_for_neither(void **state) {
 static const struct id128 x = { { 1 } }, y = { { 2 } };
 
 static uint64_t renew(struct stage *s, uint32_t node, struct id128 lock, uint64_t number,
-	bool kept) {
-	struct core_request r = extension(lock, kept);
+	bool deadline_kept) {
+	struct core_request r = extension(lock, deadline_kept);
 	r.terms.set.w[0] = number;
 	uint64_t id = stage_ask(s, node, r);
 	stage_wait(s, 5 * SPAN_MS);
@@ -212,13 +212,13 @@ static void a_renewal_that_a_quorum_lengthened_is_not_lost_for_numbers_that_were
 	struct stage *s = *state;
 	surplus(s, LONG);
 	uint64_t id = renew(s, 2, x, 2, true);
-	assert_int_equal(slots_of(s, id).w[0], 2);
+	assert_int_equal(numbers_of(s, id).w[0], 2);
 	/* The extension names no numbers, and comes to the node that has answered with them. */
 	id = stage_ask(s, 1, extension(x, false));
 	stage_settle(s);
-	assert_int_equal(slots_of(s, id).w[0], 2);
+	assert_int_equal(numbers_of(s, id).w[0], 2);
 	id = renew(s, 2, y, 1, true);
-	assert_int_equal(slots_of(s, id).w[0], 1);
+	assert_int_equal(numbers_of(s, id).w[0], 1);
 }
 
 static void a_clash_closes_only_the_numbers_that_clash(void **state) {
@@ -243,8 +243,8 @@ static void numbers_that_nobody_extends_run_out_while_their_lock_is_renewed(void
 	for (int i = 0; i < 12; i++) {
 		stage_wait(s, SPAN_S);
 		uint64_t at_x = renew(s, 2, x, 2, true), at_y = renew(s, 1, y, 1, true);
-		assert_int_equal(slots_of(s, at_x).w[0], 2);
-		assert_int_equal(slots_of(s, at_y).w[0], 1);
+		assert_int_equal(numbers_of(s, at_x).w[0], 2);
+		assert_int_equal(numbers_of(s, at_y).w[0], 1);
 	}
 	assert_true(stage_count(s, COUNT_permits_run_out) > 0);
 	assert_true(stage_noted(s, 1, NOTE_CONTESTED_ENDED));
@@ -261,8 +261,8 @@ static void numbers_in_doubt_are_told_to_nobody_who_does_not_name_them(void **st
 	rejoin(s, 1);
 	rejoin(s, 2);
 	stage_wait(s, 120 * SPAN_MS);
-	for (int kept = 0; kept < 2; kept++) {
-		uint64_t id = stage_ask(s, 0, extension(x, kept));
+	for (int deadline_kept = 0; deadline_kept < 2; deadline_kept++) {
+		uint64_t id = stage_ask(s, 0, extension(x, deadline_kept));
 		stage_wait(s, 250 * SPAN_MS);
 		const struct stage_reply *r = stage_answer(s, id);
 		assert_true(r->r.error == PAWL_EUNSURE ||
@@ -294,7 +294,7 @@ static void an_extension_says_which_numbers_it_is_for(void **state) {
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
 	uint64_t id = stage_ask(s, 2, extension(x, false));
 	stage_settle(s);
-	assert_int_equal(slots_of(s, id).w[0], 2);
+	assert_int_equal(numbers_of(s, id).w[0], 2);
 	/* Nothing of the number that it had before is revived. */
 	id = renew(s, 2, x, 1, false);
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
@@ -322,7 +322,7 @@ static void what_a_record_was_not_accepted_for_last_was_not_had(void **state) {
 	commit_everywhere(s, x, 10, 2);
 	uint64_t id = stage_ask(s, 2, extension(x, false));
 	stage_settle(s);
-	assert_int_equal(slots_of(s, id).w[0], 2);
+	assert_int_equal(numbers_of(s, id).w[0], 2);
 }
 
 static void numbers_that_are_not_named_last_until_their_end(void **state) {

@@ -18,22 +18,22 @@ static int setup(void **state) {
 
 /* a is at n1 alone so far. n1 lengthens it for an extension that is answered `lost`, because the
  * others lack it. The request rolls it back after that, or before. */
-static void lengthened_in_vain(struct stage *s, bool given_back_first) {
+static void lengthened_in_vain(struct stage *s, bool rolled_back_first) {
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_lose(s, 0, to, MESSAGE_COMMIT, true);
 	}
 	ask_both(s, 0, 1, 2, WAIT);
 	stage_wait(s, ROUND / 2);
 	stage_stop(s, 0, 2, MESSAGE_EXTEND_ANSWER, true);
-	stage_stop(s, 1, 2, MESSAGE_EXTEND_ANSWER, given_back_first);
+	stage_stop(s, 1, 2, MESSAGE_EXTEND_ANSWER, rolled_back_first);
 	struct core_request r = stage_request(CORE_EXTEND, "a", stage_lock(1));
 	r.lease = LEASE;
 	const uint64_t id = stage_ask(s, 2, r);
 	stage_settle(s);
-	assert_int_equal(answered(s, id), !given_back_first);
+	assert_int_equal(answered(s, id), !rolled_back_first);
 	stage_client_gone(s, 0, 1);
 	stage_wait(s, 3 * ROUND / 4);
-	assert_true(!given_back_first || knows(s, 0, "a", stage_lock(1)));
+	assert_true(!rolled_back_first || knows(s, 0, "a", stage_lock(1)));
 	stage_stop(s, 1, 2, MESSAGE_EXTEND_ANSWER, false);
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);

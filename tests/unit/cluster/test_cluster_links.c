@@ -141,7 +141,7 @@ static void waits_are_answered_when_their_node_is_stopped(void **state) {
 }
 
 /* The third master has missed the holder's commit, and has promised to somebody else. */
-static void who_is_kept_by_a_quorum_does_not_pause_for_a_rival(void **state) {
+static void who_is_parked_by_a_quorum_does_not_pause_for_a_rival(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, 2, true);
 	take(s, 0, "k", stage_lock(1));
@@ -303,7 +303,7 @@ int main(void) {
 		NAMED(a_release_reaches_a_master_that_was_stopped_and_started_meanwhile),
 		NAMED(a_release_reaches_a_master_that_comes_back_before_it_is_answered),
 		NAMED(waits_are_answered_when_their_node_is_stopped),
-		NAMED(who_is_kept_by_a_quorum_does_not_pause_for_a_rival),
+		NAMED(who_is_parked_by_a_quorum_does_not_pause_for_a_rival),
 		cmocka_unit_test_setup_teardown(
 			an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost,
 			setup_five, named_teardown),

@@ -198,7 +198,7 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
 	/* The commit is rolled back at n1 before X asks again. */
 	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
-	assert_false(permits_meet(slots_of(s, x), y));
+	assert_false(permits_meet(numbers_of(s, x), y));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 2);
 	}
@@ -244,7 +244,7 @@ static void permits_that_were_granted_elsewhere_are_not_rolled_back(void **state
 	uint64_t again = stage_ask(s, 1, permits_request("k", stage_lock(1), 1, 2, WAIT));
 	stage_wait(s, 600 * SPAN_MS);
 	assert_int_equal(stage_answer(s, x)->r.error, PAWL_ENOQUORUM);
-	assert_int_equal(permits_count(slots_of(s, again)), 1);
+	assert_int_equal(permits_count(numbers_of(s, again)), 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 1);
 	}

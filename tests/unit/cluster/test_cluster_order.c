@@ -180,7 +180,7 @@ static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), promises);
 }
 
-static void who_was_overtaken_is_kept_again_and_woken_by_the_next_release(void **state) {
+static void who_was_overtaken_is_parked_again_and_woken_by_the_next_release(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t low = wait_as(s, 1, 1, 0);
@@ -347,7 +347,7 @@ int main(void) {
 		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
-		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),
+		NAMED(who_was_overtaken_is_parked_again_and_woken_by_the_next_release),
 		NAMED(a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important),
 		NAMED(the_list_of_those_who_wait_is_in_their_order_with_what_they_said),
 		NAMED(who_waits_for_a_lock_id_that_is_released_through_another_node_is_told),

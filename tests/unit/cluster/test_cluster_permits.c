@@ -69,10 +69,10 @@ static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
 	assert_true(stage_count(s, COUNT_promise_parked) > 0);
 	assert_int_equal(stage_count(s, COUNT_promise_permits), 3);
 	release(s, 0, "k", stage_lock(1));
-	assert_int_equal(slots_of(s, many).w[0], 7);
+	assert_int_equal(numbers_of(s, many).w[0], 7);
 	assert_false(answered(s, few));
 	release(s, 1, "k", stage_lock(2));
-	assert_int_equal(permits_count(slots_of(s, few)), 1);
+	assert_int_equal(permits_count(numbers_of(s, few)), 1);
 }
 
 static void those_that_fit_get_their_permits_one_after_the_other(void **state) {
@@ -81,7 +81,7 @@ static void those_that_fit_get_their_permits_one_after_the_other(void **state) {
 	uint64_t a = wait_permits(s, 1, "k", stage_lock(2), 1, 3),
 		b = wait_permits(s, 2, "k", stage_lock(3), 2, 3);
 	release(s, 0, "k", stage_lock(1));
-	assert_false(permits_meet(slots_of(s, a), slots_of(s, b)));
+	assert_false(permits_meet(numbers_of(s, a), numbers_of(s, b)));
 }
 
 static void a_repeat_has_the_same_numbers(void **state) {
@@ -154,7 +154,7 @@ static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(v
 		/* The waiter is told at once, and not when the promises are renewed. */
 		stage_wait(s, 5 * SPAN_MS);
 	}
-	assert_int_equal(permits_count(slots_of(s, id)), 1);
+	assert_int_equal(permits_count(numbers_of(s, id)), 1);
 }
 
 /* n1 coordinates the commit. n2 accepts it, too, and its answer is lost; n3 does not get it. */

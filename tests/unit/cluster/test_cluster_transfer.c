@@ -74,7 +74,7 @@ static void who_only_waited_takes_the_promises_for_its_turn(void **state) {
 	token_of(s, next);
 }
 
-static void who_has_the_turn_already_is_promised_from_where_it_is_kept(void **state) {
+static void who_has_the_turn_already_is_promised_from_where_it_is_parked(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t next = wait_as(s, 2, "next", 2), promises = stage_sent(s, MESSAGE_PROMISE);
@@ -288,7 +288,7 @@ int main(void) {
 		CLUSTER(those_who_were_passed_over_keep_their_order),
 		CLUSTER(every_master_promises_to_the_named_one_at_once),
 		CLUSTER(who_only_waited_takes_the_promises_for_its_turn),
-		CLUSTER(who_has_the_turn_already_is_promised_from_where_it_is_kept),
+		CLUSTER(who_has_the_turn_already_is_promised_from_where_it_is_parked),
 		CLUSTER(if_nobody_of_that_name_waits_nothing_is_released),
 		CLUSTER(without_a_quorum_nothing_is_released),
 		CLUSTER(of_several_with_the_name_the_first_one_is_next),

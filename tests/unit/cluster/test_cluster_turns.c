@@ -36,15 +36,15 @@ static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 	return id;
 }
 
-/* Asks at n2. The request is kept there and by its home, with the turn. */
-static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
-	uint64_t kept = stage_count(s, COUNT_promise_parked),
+/* Asks at n2. The request is parked there and at its home, with the turn. */
+static uint64_t parked_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
+	uint64_t parked = stage_count(s, COUNT_promise_parked),
 		rivals = stage_count(s, COUNT_turn_rival);
 	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, wait);
 	r.terms.of = of;
 	uint64_t id = stage_ask(s, 1, r);
 	stage_settle(s);
-	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 1);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), parked + 1);
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 	assert_false(answered(s, id));
 	return id;
@@ -55,7 +55,7 @@ static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT),
+	uint64_t first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT),
 		second = wait_for(s, 0, key, stage_lock(3));
 	stage_client_gone(s, 2, 3);
 	stage_settle(s);
@@ -69,7 +69,7 @@ static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **sta
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
-		first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
+		first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -84,7 +84,7 @@ static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	uint64_t lucky = newcomer(s, key, SHARE_SHARED),
-		first = kept_for(s, key, SHARE_SHARED, WAIT);
+		first = parked_for(s, key, SHARE_SHARED, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -95,7 +95,7 @@ static void a_promise_that_ends_with_its_link_makes_room(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	uint64_t first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT);
 	stage_kill(s, 2);
 	stage_settle(s);
 	token_of(s, first);
@@ -106,7 +106,7 @@ static void a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind(voi
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
+	uint64_t tries = parked_for(s, key, SHARE_EXCLUSIVE, 0);
 	stage_client_gone(s, 2, 3);
 	stage_settle(s);
 	token_of(s, tries);
@@ -120,7 +120,7 @@ static void a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_t
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
-		tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
+		tries = parked_for(s, key, SHARE_EXCLUSIVE, 0);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -134,12 +134,12 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 	take(s, 1, key, stage_lock(9));
 	uint64_t first = wait_for(s, 2, key, stage_lock(1)),
 		second = wait_for(s, 1, key, stage_lock(2));
-	uint64_t kept = stage_count(s, COUNT_promise_parked);
+	uint64_t parked = stage_count(s, COUNT_promise_parked);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
 	token_of(s, first);
 	/* n3 keeps it behind the lock, and n2 behind the promise. */
-	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 2);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), parked + 2);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, false);
 	stage_settle(s);
 	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
@@ -161,9 +161,9 @@ static void refuses(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp
 }
 
 static void keeps(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {
-	uint64_t kept = stage_count(s, COUNT_promise_parked);
+	uint64_t parked = stage_count(s, COUNT_promise_parked);
 	asks_n3(s, from, lock, stamp, true);
-	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 1);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), parked + 1);
 }
 
 /* Each of the two has a promise where the other one waits. The earlier one lets go of its own. */
@@ -172,7 +172,7 @@ static void nobody_waits_behind_a_later_ones_promise(void **state) {
 	asks_n3(s, 0, 1, 20, true);
 	refuses(s, 1, 2, 10);
 	keeps(s, 1, 3, 30);
-	/* The request has another stamp now, and is not kept any more. */
+	/* The request has another stamp now, and is not parked any more. */
 	refuses(s, 1, 3, 15);
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"),
 		.lock_id = stage_lock(1), .attempt = 1 });

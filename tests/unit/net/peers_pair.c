@@ -38,11 +38,11 @@ static void party_trouble(void *ctx, const char *who, const char *from, const ch
 
 static int party_welcome(void *ctx, const struct peer_hello *theirs) {
 	struct party *p = ctx;
-	if (p->guests-- <= 0) {
+	if (p->non_members-- <= 0) {
 		return PAWL_EFULL;
 	}
-	assert_string_equal(theirs->node, p->guest_table[2].name);
-	peers_set_nodes(p->peers, p->guest_table, 3);
+	assert_string_equal(theirs->node, p->non_member_table[2].name);
+	peers_set_nodes(p->peers, p->non_member_table, 3);
 	return 2;
 }
 

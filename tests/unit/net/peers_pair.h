@@ -27,9 +27,9 @@ struct party {
 	/* What its handler of frames returns. */
 	int refuse;
 	/* How many nodes that are not in its table it welcomes. */
-	int guests;
+	int non_members;
 	/* The table of three nodes that it has once it welcomes one. */
-	const struct peers_node *guest_table;
+	const struct peers_node *non_member_table;
 	/* The peer index of the link that came up last. */
 	uint32_t last_up;
 	bool dials_all;

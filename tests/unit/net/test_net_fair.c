@@ -258,7 +258,7 @@ static void a_connection_waits_while_many_of_its_values_are_under_way(void **sta
 	const uint64_t second = h.client;
 	sessions_value_done(h.sessions, second, 3 * h.value);
 	assert_int_equal(serve_all(&h), 3);
-	/* What a connection has under way is given back with its end. */
+	/* What a connection has under way no longer counts when the connection ends. */
 	sessions_drop(h.sessions, client);
 	sessions_value_done(h.sessions, client, h.value);
 	sessions_value_done(h.sessions, second, 3 * h.value);

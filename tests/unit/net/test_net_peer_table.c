@@ -62,10 +62,10 @@ static void a_non_member_is_let_in_by_the_owner(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
-	const struct peers_node guests[3] = { { "a", "", false, { { 0 } }, false },
+	const struct peers_node non_members[3] = { { "a", "", false, { { 0 } }, false },
 		{ "b", "", false, { { 0 } }, false }, { "x", "", false, { { 0 } }, false } };
-	p.b.guests = 1;
-	p.b.guest_table = guests;
+	p.b.non_members = 1;
+	p.b.non_member_table = non_members;
 	peers_free(p.a.peers);
 	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
 		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };

@@ -188,8 +188,8 @@ enum events_reviewed events_review(struct events *e, uint32_t limit, events_forb
 /* Tells of an event, now or in later turns. */
 void events_add(struct events *e, const struct core_watch_event *watch_event);
 
-/* Begins a new turn of the loop. What may be told in a turn is bounded, to all watchers together; a
- * watcher that would be told more is behind. Also bounded is how many of them are looked at. */
+/* Begins a new turn of the loop. It bounds what all watchers together are told in the turn, and how
+ * many watchers are visited. A watcher that would be told more is behind. */
 void events_turn(struct events *e);
 
 /* Goes on with events that have not been told to everybody, and serves the watchers that are
