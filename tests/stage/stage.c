@@ -160,8 +160,10 @@ void stage_step_done(struct stage *s, uint32_t node) {
 	}
 }
 
-static void flush(struct stage *s, uint32_t node) {
+/* Returns whether the core has made a step, because something is on disk. */
+static bool flush(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
+	bool stepped = false;
 	uint64_t seq, resets = core_out_resets(n->out);
 	for (uint32_t peer = 0; peer < s->count; peer++) {
 		uint32_t index = n->peer_of[peer];
@@ -177,6 +179,7 @@ static void flush(struct stage *s, uint32_t node) {
 		core_step(n->core, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = seq,
 			.persist_ok = !n->disk_fails }, stage_clock(s, node), n->out);
 		stage_step_done(s, node);
+		stepped = true;
 	}
 	struct frame frame;
 	for (uint32_t peer = 0; peer < s->count; peer++) {
@@ -200,10 +203,11 @@ static void flush(struct stage *s, uint32_t node) {
 		stage_take_event(s, node, watch_event);
 	}
 	core_out_clear(n->out);
+	return stepped;
 }
 
 void stage_flush(struct stage *s, uint32_t node) {
-	flush(s, node);
+	(void)flush(s, node);
 }
 
 void stage_step(struct stage *s, uint32_t node, const struct core_event *event) {
@@ -214,8 +218,7 @@ void stage_step(struct stage *s, uint32_t node, const struct core_event *event) 
 	if (!s->options.unchecked) {
 		core_check(n->core);
 	}
-	flush(s, node);
-	if (!s->options.unchecked) {
+	if (flush(s, node) && !s->options.unchecked) {
 		core_check(n->core);
 	}
 }
