@@ -112,6 +112,24 @@ static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **s
 	}
 }
 
+/* n2 and n3 have the lock. n3 starts anew, and nobody but n1 tells it what it has. So n2 alone,
+ * which n1 does not reach, knows of the lock. */
+static void a_quorum_read_counts_a_master_that_does_not_vote_as_silent(void **state) {
+	struct stage *s = *state;
+	take_without(s, 1, 0, stage_lock(1));
+	stage_cut(s, 1, 2, true);
+	stage_kill(s, 2);
+	assert_true(stage_start(s, 2));
+	stage_mend(s);
+	stage_settle(s);
+	assert_int_equal(stage_status(s, 2).state, CORE_RECOVERING);
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = true;
+	uint64_t id = stage_ask(s, 0, r);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+}
+
 /* ---- contested keys ---- */
 
 /* On n3 two records are live: the one that was left behind at n1, and the lock that n2 and n3
@@ -195,6 +213,7 @@ int main(void) {
 		NAMED(a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline),
 		NAMED(a_release_is_sent_again_to_a_master_that_missed_it),
 		NAMED(a_record_left_behind_by_a_failed_commit_goes_with_a_release),
+		NAMED(a_quorum_read_counts_a_master_that_does_not_vote_as_silent),
 		NAMED(a_contested_key_is_granted_to_nobody),
 		NAMED(a_contested_key_is_extended_only_after_every_earlier_round_is_over),
 		NAMED(a_contested_key_ends_with_a_release_or_the_end_of_a_lease),
