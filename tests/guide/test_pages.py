@@ -18,16 +18,16 @@ FILES = sorted(name for name in os.listdir(EXAMPLES) if name != "meson.build")
 
 
 class Pages(unittest.TestCase):
-    def test_their_links_lead_somewhere(self):
+    def test_the_links_of_the_pages_lead_somewhere(self):
         for name in PAGES:
             for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page(name)):
                 self.assertTrue(os.path.exists(os.path.join(GUIDE, link)), "%s: %s" % (name, link))
 
-    def test_the_guide_leads_to_each_of_them(self):
+    def test_the_guide_leads_to_each_page(self):
         for name in PAGES:
             self.assertTrue(name == "README.md" or "](%s)" % name in page("README.md"), name)
 
-    def test_what_they_show_is_in_the_examples(self):
+    def test_the_code_on_the_pages_is_in_the_examples(self):
         files = []
         for name in FILES:
             with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:

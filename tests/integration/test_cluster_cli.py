@@ -206,7 +206,7 @@ class Coordinators(NodesCase):
         self.assertEqual(run.status, 130)
         self.assertIn("repeat the command", run.err)
 
-    def test_nobody_at_all_is_status_3(self):
+    def test_an_unreachable_cluster_is_status_3(self):
         self.a.die()
         run = self.pawl("cluster", "promote", "d", "--timeout", "300ms")
         self.assertEqual(run.status, 3)
@@ -284,7 +284,7 @@ class Show(NodesCase):
         shown = self.pawl("cluster", "show", "--json").json
         self.assertEqual((shown["epoch"], shown["advice"], len(shown["nodes"])), (4, [], 3))
 
-    def test_it_says_what_to_do(self):
+    def test_show_says_what_to_do(self):
         self.a.status["peers"][1].update(linked=False, voting=False)
         self.a.status["voting"] = 2
         for command in (["cluster", "show"], ["status"]):
@@ -308,7 +308,7 @@ class Show(NodesCase):
         run = self.succeeds(self.pawl("cluster", "show", "--timeout", "300ms"))
         self.assertIn("no node answers at " + nobody, run.out)
 
-    def test_nobody_at_all_is_status_3(self):
+    def test_an_unreachable_cluster_is_status_3(self):
         self.a.die()
         self.assertEqual(self.pawl("cluster", "show", "--timeout", "300ms").status, 3)
 
@@ -324,7 +324,7 @@ class Show(NodesCase):
 
 
 class Misuse(Case):
-    def test_it_names_what_is_wrong(self):
+    def test_misuse_names_what_is_wrong(self):
         rows = [("", "an argument is missing"), ("nonsense", "nonsense"),
                 ("promote", "promote NAME"), ("promote a b", "too many"),
                 ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"),

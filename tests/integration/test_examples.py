@@ -174,7 +174,7 @@ class Embedded(unittest.TestCase):
         with self.cluster.client("a") as client:
             return client.call(method, **params)
 
-    def test_it_joins_reads_locally_writes_and_is_promoted(self):
+    def test_the_program_joins_reads_locally_writes_and_is_promoted(self):
         program, address = self.start()
         program.await_line("outside")
         self.change("cluster_add_replica", name="x", address=address)
@@ -196,7 +196,7 @@ class Embedded(unittest.TestCase):
         self.assertEqual(program.end(signal.SIGTERM), 0)
         self.assertIn("stopped", program.lines)
 
-    def test_it_runs_as_a_service_whose_input_is_nothing_or_a_file(self):
+    def test_the_program_runs_as_a_service_whose_input_is_nothing_or_a_file(self):
         with open(os.path.join(self.cluster.dir, "input"), "w+", encoding="ascii") as file:
             file.write("take\n")
             file.flush()
