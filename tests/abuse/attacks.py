@@ -6,7 +6,6 @@ import os
 import select
 import selectors
 import socket
-import ssl
 import struct
 import sys
 import time
@@ -16,6 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
 import pawltest  # noqa: E402
 import strangers_attack  # noqa: E402
+from tls_attacks import attack_key_updates, attack_records  # noqa: E402, F401
 
 WATCHERS = 2300
 CROWD, CROWD_WATCHES = 500, 20
@@ -315,45 +315,6 @@ def attack_halves(address):
         yield
 
 
-def in_small_records(address, authority, data, times):
-    """Returns a connection over TLS, and the bytes that it sends, each in a record of its own."""
-    s = socket.create_connection(pawltest.split(address))
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = authority.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-    while True:
-        try:
-            tls.do_handshake()
-            break
-        except ssl.SSLWantReadError:
-            s.sendall(outgoing.read())
-            incoming.write(s.recv(1 << 16))
-    s.sendall(outgoing.read())
-    for _ in range(times):
-        for at in range(len(data)):
-            tls.write(data[at:at + 1])
-    return s, outgoing.read()
-
-
-def attack_records(address, authority):
-    """16 connections whose TLS records have one byte each (over TLS)"""
-    pings = request("ping") * 300
-    made = dict(in_small_records(address, authority, pings, 8) for _ in range(16))
-    places = dict.fromkeys(made, 0)
-    for s in made:
-        s.setblocking(False)
-    yield
-    while True:
-        for s, data in made.items():
-            try:
-                if places[s] < len(data):
-                    places[s] += s.send(memoryview(data)[places[s]:places[s] + (1 << 20)])
-                s.recv(1 << 20)
-            except BlockingIOError:
-                pass
-        yield
-        time.sleep(0.001)
-
-
 def attack_groups(address):
     """1,000 requests for two locks wait, 50,000 locks that end with the connection follow"""
     hold(address, exclusive(16))
@@ -458,8 +419,8 @@ def attack_holders_join(address):
 
 # In these attacks connections stay open and are never read.
 open_connections = []
-OVER_TLS = {"hellos", "records"}
-WITH_CERTIFICATE = {"records"}
+OVER_TLS = {"hellos", "records", "key_updates"}
+WITH_CERTIFICATE = {"records", "key_updates"}
 AT_PEER_PORT = {"removed"}
 # These attacks take the memory of connections, which the system must get back afterwards.
 OF_CONNECTIONS = {"halves", "memory", "unread"}

@@ -19,6 +19,8 @@
  * closed. */
 #define LAST_READS 64
 #define LAST_READS_FOR SPAN_S
+/* After this time, one late message of TLS (tls_engine.h) is forgiven. */
+#define FORGIVE_AFTER SPAN_S
 
 static void stream_destroy(struct stream *s) {
 	if (s->readable) {
@@ -86,7 +88,18 @@ static void stream_become_open(struct stream *s) {
 	s->handlers->ready(s->ctx);
 }
 
+static void stream_forgive(struct stream *s, struct instant now) {
+	span_ns since = instant_elapsed_short(now, s->forgiven);
+	if (tls_engine_late(s->tls) == 0) {
+		s->forgiven = now;
+	} else if (since >= FORGIVE_AFTER) {
+		tls_engine_forgive(s->tls, (uint64_t)(since / FORGIVE_AFTER));
+		s->forgiven = now;
+	}
+}
+
 static int stream_deliver_tls(struct stream *s, struct slice bytes, struct instant now) {
+	stream_forgive(s, now);
 	int error = tls_engine_feed(s->tls, bytes);
 	/* What leaves is a part of the handshake, or the alert that says why it failed. */
 	int pushed = stream_push(s);
@@ -103,7 +116,6 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 			s->ended = s->held ? n : 0;
 			return s->held ? 0 : n;
 		}
-		s->records++;
 		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
 		if (error) {
 			return error;
@@ -156,6 +168,9 @@ static void stream_fail(struct stream *s, int error) {
 static void stream_read(struct stream *s, bool too_late) {
 	stream_enter(s);
 	int error = s->ended ? s->ended : too_late ? PAWL_ECLOSED : stream_receive(s);
+	if (!s->doomed && s->state == STREAM_OPEN && s->handlers->received) {
+		s->handlers->received(s->ctx);
+	}
 	if (error && !s->doomed) {
 		stream_fail(s, error);
 	}
@@ -242,7 +257,7 @@ void stream_read_late(struct stream *s) {
 }
 
 uint64_t stream_records(const struct stream *s) {
-	return s->records;
+	return s->tls ? tls_engine_records(s->tls) : 0;
 }
 
 void stream_release(struct stream *s) {

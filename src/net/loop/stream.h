@@ -45,6 +45,9 @@ struct stream_handlers {
 	/* False: what has arrived on the open connection is not to be read now. The owner calls
 	 * stream_read_late when its turn has come. NULL: it is read at once. */
 	bool (*turn)(void *ctx);
+	/* Something was read on the open connection, even if no bytes have come of it. May be
+	 * NULL. */
+	void (*received)(void *ctx);
 };
 
 /* What stream_new needs to know. */
@@ -103,12 +106,12 @@ void stream_take(struct stream *s, size_t size);
 void stream_release(struct stream *s);
 /* There is room for input again. */
 void stream_feed(struct stream *s);
-/* Returns whether more than pause_above bytes were unsent, and some still are. */
 /* Reads what has arrived, for an owner whose turn() said not now. Between stream_enter and
  * stream_leave. */
 void stream_read_late(struct stream *s);
-/* How many pieces TLS has made of what arrived: of small records there are many in few bytes. */
+/* Returns how many records of TLS have been read, as tls_engine_records does; 0 without TLS. */
 uint64_t stream_records(const struct stream *s);
+/* Returns whether more than pause_above bytes were unsent, and some still are. */
 bool stream_is_paused(const struct stream *s);
 
 /* Between these two calls, stream_free does not free anything yet. They are for an owner that works

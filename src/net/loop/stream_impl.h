@@ -37,8 +37,8 @@ struct stream {
 	size_t read_max;
 	/* How many bytes have been received and sent so far. */
 	uint64_t received, sent;
-	/* How many pieces TLS has made of what was received. */
-	uint64_t records;
+	/* When late messages of TLS were last forgiven, or there were none. */
+	struct instant forgiven;
 	/* The number of handlers under way; the stream is freed after the last of them. */
 	unsigned busy;
 

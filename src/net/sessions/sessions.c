@@ -171,7 +171,8 @@ static void session_on_drained(void *ctx) {
 }
 
 static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data,
-	session_on_closed, session_on_drained, session_room, session_reads_now };
+	session_on_closed, session_on_drained, session_room, session_reads_now,
+	session_on_received };
 
 /* Returns whether the client has not read anything for too long. Its answers and events would stay
  * in memory for as long as it likes. */

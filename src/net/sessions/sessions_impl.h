@@ -128,10 +128,12 @@ struct sessions {
 	struct fair_queue ready;
 	/* The turn of sessions_serve. */
 	uint64_t turn;
-	/* How many connections were read in this turn although it was not theirs. */
+	/* How many connections were read in this turn although it was not theirs, and what that
+	 * has cost. */
 	uint32_t read_at_once;
 	/* The connection whose request was handed over last. */
 	uint64_t served;
+	int64_t read_cost;
 	/* When a request of another connection than `served` was last handed over. */
 	struct instant shared;
 	/* When a flow that asked for little was last served while one in debt waited. */
@@ -140,7 +142,7 @@ struct sessions {
 	bool content;
 
 	struct list starved;
-	/* Connections that are closed and had much under way. One of them ends in each turn. */
+	/* Connections that are closed and wait for the turn in which they end. */
 	struct list leaving;
 
 	/* How many bytes of values are under way for all connections. */
@@ -198,6 +200,8 @@ bool session_has_enough(const struct session *session);
 void session_values_gone(struct session *session);
 /* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
  * while session_has_enough. */
+/* Charges the session for what was read. */
+void session_on_received(void *session);
 void session_wait(struct session *session);
 /* The session leaves the queue, and so does its share if no other session of it waits. */
 void session_stop_waiting(struct session *session);

@@ -33,6 +33,8 @@
 #define RECORDS_A_COST 4u
 /* How many connections are read in one turn although it is not theirs. */
 #define READS_AT_ONCE 32
+/* The cost of these reads after which the other connections have to wait for their turn. */
+#define READS_COST_MAX 512
 
 /* ---- what a request costs, in simple requests ---- */
 
@@ -103,13 +105,15 @@ void session_stop_waiting(struct session *session) {
 /* ---- reading ---- */
 
 /* Reading takes time, even if the bytes never become a request, so it is charged for itself. */
-static void session_charge_read(struct session *session) {
+void session_on_received(void *take_session) {
+	struct session *session = take_session;
 	uint64_t bytes, sent, records = stream_records(session->stream);
 	stream_bytes(session->stream, &bytes, &sent);
 	uint64_t by_bytes = (bytes - session->charged_bytes) / BYTES_A_COST;
 	uint64_t by_records = (records - session->charged_records) / RECORDS_A_COST;
 	session->charged_bytes += by_bytes * BYTES_A_COST;
 	session->charged_records += by_records * RECORDS_A_COST;
+	session->all->read_cost += (int64_t)(by_bytes + by_records);
 	session_charge(session, (int64_t)(by_bytes + by_records));
 }
 
@@ -120,26 +124,14 @@ bool session_reads_now(void *take_session) {
 	if (!share || session->closing) {
 		return true;
 	}
-	session_charge_read(session);
 	bool nobody_waits = list_empty(&s->ready.fresh) && list_empty(&s->ready.rest);
-	session->unread = !nobody_waits && (s->read_at_once >= READS_AT_ONCE
-		|| fair_owes(&share->ready, &session->flow, s->turn)
-		|| fair_owes(&s->ready, &share->flow, s->turn));
+	session->unread = s->read_cost >= READS_COST_MAX
+		|| (!nobody_waits && (s->read_at_once >= READS_AT_ONCE
+			|| fair_owes(&share->ready, &session->flow, s->turn)
+			|| fair_owes(&s->ready, &share->flow, s->turn)));
 	s->read_at_once += !session->unread;
 	session_wait(session);
 	return !session->unread;
-}
-
-/* The session may be gone afterwards. */
-static void session_read(struct session *session) {
-	struct sessions *s = session->all;
-	uint64_t id = session->id;
-	session->unread = false;
-	stream_read_late(session->stream);
-	session = sessions_find(s, id);
-	if (session) {
-		session_charge_read(session);
-	}
 }
 
 /* ---- one request ---- */
@@ -370,7 +362,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	/* The bytes of the request belong to the stream. */
 	stream_enter(stream);
 	if (session->unread && !stream_is_paused(stream)) {
-		session_read(session);
+		session->unread = false;
+		stream_read_late(stream);
 		session = sessions_find(s, id);
 	}
 	bool more = session && stream_is_held(stream) && session_serve_one(session, now);
@@ -442,3 +435,4 @@ bool sessions_serve(struct sessions *s) {
 	sessions_note_mixture(s, share, now);
 	return share || !list_empty(&s->leaving);
 }
+	s->read_cost = 0;

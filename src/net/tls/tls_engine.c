@@ -8,6 +8,10 @@
 #include "check.h"
 #include "pawl/error.h"
 
+/* How many records take as long to read as one late message does, because the keys are derived
+ * anew. */
+#define RECORDS_A_MESSAGE 16
+
 struct tls_engine {
 	SSL *ssl;
 	/* Owned by `ssl`. */
@@ -15,11 +19,39 @@ struct tls_engine {
 	/* How many bytes of what `out` holds have gone to the socket. */
 	size_t sent;
 	bool ready;
+	/* See tls_engine_records. */
+	uint64_t records;
+	/* How many late messages have come that were not forgiven. */
+	unsigned late;
 	const char *why;
 	/* Why the other side's certificate is refused, or NULL. The context sets it
 	 * (tls_context.c). */
 	char *verdict;
 };
+
+/* A handshake message after the handshake: a key update, or a session ticket. One call of SSL_read
+ * would handle all that it can read, so above the limit it finds nothing more to read. */
+static void tls_engine_on_late(struct tls_engine *e) {
+	e->records += RECORDS_A_MESSAGE;
+	if (++e->late > TLS_LATE_MAX) {
+		(void)BIO_reset(e->in);
+	}
+}
+
+/* OpenSSL calls this for the header of each record, and for each message of the handshake. */
+static void tls_engine_on_message(int is_write, int version, int type, const void *bytes,
+	size_t size, SSL *ssl, void *ctx) {
+	struct tls_engine *e = ctx;
+	(void)version;
+	(void)bytes;
+	(void)size;
+	(void)ssl;
+	if (!is_write && type == SSL3_RT_HEADER) {
+		e->records++;
+	} else if (!is_write && type == SSL3_RT_HANDSHAKE && e->ready) {
+		tls_engine_on_late(e);
+	}
+}
 
 struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
 	struct tls_engine *e = calloc(1, sizeof *e);
@@ -43,6 +75,8 @@ struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
 	}
 	*e = (struct tls_engine){ .ssl = ssl, .in = in, .out = out };
 	SSL_set_app_data(ssl, &e->verdict);
+	SSL_set_msg_callback(ssl, tls_engine_on_message);
+	SSL_set_msg_callback_arg(ssl, e);
 	return e;
 }
 
@@ -85,7 +119,9 @@ static const char *tls_engine_alert(unsigned long cause) {
 static int tls_engine_result(struct tls_engine *e, int result) {
 	int reason = SSL_get_error(e->ssl, result);
 	int error = PAWL_ETLS;
-	if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) {
+	if (e->late > TLS_LATE_MAX) {
+		e->why = "it changes its keys too often (TLS KeyUpdate)";
+	} else if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) {
 		error = 0;
 	} else if (reason == SSL_ERROR_ZERO_RETURN) {
 		error = PAWL_ECLOSED;
@@ -137,6 +173,18 @@ int tls_engine_read(struct tls_engine *e, uint8_t *out, size_t size) {
 		total += (size_t)r;
 	}
 	return (int)total;
+}
+
+uint64_t tls_engine_records(const struct tls_engine *e) {
+	return e->records;
+}
+
+unsigned tls_engine_late(const struct tls_engine *e) {
+	return e->late;
+}
+
+void tls_engine_forgive(struct tls_engine *e, uint64_t count) {
+	e->late = count < e->late ? e->late - (unsigned)count : 0;
 }
 
 int tls_engine_write(struct tls_engine *e, struct slice bytes) {

@@ -12,6 +12,11 @@
 
 struct tls_engine;
 
+/* How many messages of the handshake the other side may send after it, until some of them are
+ * forgiven. Each of them is a key update, in which both sides derive new keys, or a session
+ * ticket. */
+#define TLS_LATE_MAX 32u
+
 /* The end of the connection that this process is. */
 enum tls_role { TLS_CLIENT, TLS_SERVER };
 
@@ -26,8 +31,15 @@ int tls_engine_feed(struct tls_engine *e, struct slice bytes);
 bool tls_engine_ready(const struct tls_engine *e);
 
 /* Decrypts what was fed. Returns a number of bytes; 0 if more must be fed first; PAWL_ECLOSED after
- * the other side has closed; or PAWL_ETLS. */
+ * the other side has closed; or PAWL_ETLS, also after more than TLS_LATE_MAX late messages. */
 int tls_engine_read(struct tls_engine *e, uint8_t *out, size_t size);
+/* Returns how many records have been read so far. A late message counts as 17, because it takes as
+ * long as these. */
+uint64_t tls_engine_records(const struct tls_engine *e);
+/* Returns how many late messages are not forgiven. */
+unsigned tls_engine_late(const struct tls_engine *e);
+/* Forgives that many late messages, or all. */
+void tls_engine_forgive(struct tls_engine *e, uint64_t count);
 /* Encrypts all of `bytes`, once the handshake is done. Returns 0 or PAWL_ETLS. */
 int tls_engine_write(struct tls_engine *e, struct slice bytes);
 
