@@ -226,6 +226,25 @@ def attack_same(address):
     return load
 
 
+def attack_leaves(address):
+    """198 connections with 1,000 different watches each leave at once, and come again"""
+    # The last request has another number, and is answered last.
+    ping, answer = pawltest.pack([0, 2, "ping", [{}]]), b"\x94\x01\x02\xc0"
+    loads = [b"".join(request("watch", prefix="abuse/%d/%d" % (i, j)) for j in range(SAME_WATCHES))
+             + ping for i in range(SAME)]
+    while True:
+        made = clients(address, SAME)
+        for s, load in zip(made, loads):
+            s.sendall(load)
+        for s in made:
+            data = b""
+            while answer not in data:
+                data = data[-8:] + s.recv(1 << 16)
+        yield
+        for s in made:
+            s.close()
+
+
 def attack_prefixes(address):
     """4,900 connections that watch 40 prefixes of one key each, and one that updates it"""
     key = "abuse/" + "p" * PREFIXES

@@ -19,9 +19,9 @@
 #define OPENING_MAX (10 * SPAN_S)
 /* How long a client may go without reading what was written to it. */
 #define STUCK_MAX (30 * SPAN_S)
-/* A connection that is closed ends at once if it has at most this many requests under way. With
- * more, it has to wait for a turn. */
-#define LEAVES_AT_ONCE 32
+/* A connection that is closed ends at once if its weight is at most this, and all that have ended
+ * in this turn weigh no more than SESSIONS_LEAVES_A_TURN. Otherwise it has to wait for a turn. */
+#define LEAVES_AT_ONCE 33
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
 /* How many locks of an `extend` are decoded in one piece. */
@@ -66,14 +66,21 @@ void session_end(struct session *session, const char *why) {
 	s->handlers->gone(s->ctx, id, closed_there);
 }
 
-/* Thousands of requests that end at once would keep the others waiting. So connections that have
- * many requests under way end one by one. */
+uint64_t session_weight(const struct session *session) {
+	return 1 + (uint64_t)session->open + session->watches;
+}
+
+/* Thousands of requests or watches that end at once would keep the others waiting. So connections
+ * that have many of them end one by one, and only a few of the others end in each turn. */
 void session_leave(struct session *session, const char *why) {
+	struct sessions *s = session->all;
+	uint64_t weight = session_weight(session);
 	if (list_linked(&session->leaving)) {
 		/* The connection broke while writing, and now its end is read as well. */
 		return;
 	}
-	if (session->open <= LEAVES_AT_ONCE) {
+	if (weight <= LEAVES_AT_ONCE && s->ended + weight <= SESSIONS_LEAVES_A_TURN) {
+		s->ended += weight;
 		session_end(session, why);
 		return;
 	}
@@ -86,8 +93,8 @@ void session_leave(struct session *session, const char *why) {
 	if (fair_waits(&session->flow)) {
 		session_stop_waiting(session);
 	}
-	list_append(&session->all->leaving, &session->leaving);
-	session->all->handlers->ready(session->all->ctx);
+	list_append(&s->leaving, &session->leaving);
+	s->handlers->ready(s->ctx);
 }
 
 void session_mark(struct session *session) {
@@ -201,16 +208,16 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	s->heaviest = NULL;
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
-		/* session_end removes no session but its own. */
+		/* session_leave removes no session but its own. */
 		next = list_after(&s->among, at);
 		span_ns silent = instant_elapsed_short(now, session->heard);
 		if (!session->greeted && silent > OPENING_MAX) {
-			session_end(session, "the handshake took too long");
+			session_leave(session, "the handshake took too long");
 		} else if (session_is_stuck(session, now)) {
-			session_end(session, "the client does not read what this node sends");
+			session_leave(session, "the client does not read what this node sends");
 		} else if (session->open == 0 && !session->watches && s->limits.idle > 0
 			&& silent > s->limits.idle) {
-			session_end(session, NULL);
+			session_leave(session, NULL);
 		}
 	}
 }
@@ -359,12 +366,12 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now) {
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
 		SSL *ssl = stream_ssl(session->stream);
-		/* session_end removes no session but its own. */
+		/* session_leave removes no session but its own. */
 		next = list_after(&s->among, at);
 		if (ssl && tls_peer_objection(ssl, now, why)) {
-			session_end(session, why);
+			session_leave(session, why);
 		} else if (ssl && !session->greeted) {
-			session_end(session, "the connection began before the "
+			session_leave(session, "the connection began before the "
 				"certificates were reloaded");
 		}
 	}

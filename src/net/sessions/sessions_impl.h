@@ -20,6 +20,8 @@
  * one byte, the latter are 700 records, which take most of a millisecond. */
 #define SESSIONS_READ_BYTES (64u << 10)
 #define SESSIONS_READ_TLS_BYTES (16u << 10)
+/* What the connections that end in one turn may weigh together (session_weight). */
+#define SESSIONS_LEAVES_A_TURN 128
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */
 struct session_batch {
@@ -131,9 +133,9 @@ struct sessions {
 	/* How many connections were read in this turn although it was not theirs, and what that
 	 * has cost. */
 	uint32_t read_at_once;
+	int64_t read_cost;
 	/* The connection whose request was handed over last. */
 	uint64_t served;
-	int64_t read_cost;
 	/* When a request of another connection than `served` was last handed over. */
 	struct instant shared;
 	/* When a flow that asked for little was last served while one in debt waited. */
@@ -144,6 +146,8 @@ struct sessions {
 	struct list starved;
 	/* Connections that are closed and wait for the turn in which they end. */
 	struct list leaving;
+	/* What the connections that have ended in this turn weighed. */
+	uint64_t ended;
 
 	/* How many bytes of values are under way for all connections. */
 	uint64_t values;
@@ -170,6 +174,9 @@ int session_refuse(struct session *session, uint32_t msgid, const struct client_
 void session_refuse_and_close(struct session *session, uint32_t msgid,
 	const struct client_refusal *refusal);
 struct session_who session_who(const struct session *session);
+/* Returns how much is to be forgotten with the session: itself, the requests under way, and the
+ * watches. */
+uint64_t session_weight(const struct session *session);
 /* Ends the session, now or when its turn comes. */
 void session_leave(struct session *session, const char *why);
 /* Frees the session. A `why` of NULL means that there is nothing to tell. */
@@ -193,6 +200,8 @@ bool session_is_urgent(enum client_method method);
  * connection is read when its turn comes, just as its requests are served then; otherwise a
  * thousand connections that send would all be read before anybody is served. */
 bool session_reads_now(void *session);
+/* Charges the session for what was read. */
+void session_on_received(void *session);
 /* Returns whether the values that are under way for the session have reached their limit, so that
  * none of its requests is served before some of them are answered (sessions_values.c). */
 bool session_has_enough(const struct session *session);
@@ -200,8 +209,6 @@ bool session_has_enough(const struct session *session);
 void session_values_gone(struct session *session);
 /* Makes the session, whose stream's input is held or unread, wait for its turn. It does not wait
  * while session_has_enough. */
-/* Charges the session for what was read. */
-void session_on_received(void *session);
 void session_wait(struct session *session);
 /* The session leaves the queue, and so does its share if no other session of it waits. */
 void session_stop_waiting(struct session *session);

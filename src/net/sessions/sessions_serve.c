@@ -395,11 +395,20 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-static void sessions_end_one_leaving(struct sessions *s) {
+/* Ends at least one of the connections that wait for that. */
+static void sessions_end_leaving(struct sessions *s) {
 	struct list *first = list_first(&s->leaving);
-	if (first) {
-		session_end(CONTAINER_OF(first, struct session, leaving), NULL);
+	while (first) {
+		struct session *session = CONTAINER_OF(first, struct session, leaving);
+		s->ended += session_weight(session);
+		session_end(session, NULL);
+		first = list_first(&s->leaving);
+		if (first && s->ended + session_weight(CONTAINER_OF(first, struct session, leaving))
+			> SESSIONS_LEAVES_A_TURN) {
+			break;
+		}
 	}
+	s->ended = 0;
 }
 
 /* Returns whether the next request may be handed over in this turn, of which so much time is left.
@@ -414,7 +423,7 @@ bool sessions_serve(struct sessions *s) {
 	if (s->memory.high) {
 		sessions_make_memory(s);
 	}
-	sessions_end_one_leaving(s);
+	sessions_end_leaving(s);
 	struct fair_flow *share = fair_next(&s->ready);
 	if (!share) {
 		return !list_empty(&s->leaving);
@@ -432,7 +441,7 @@ bool sessions_serve(struct sessions *s) {
 		}
 		share = fair_next(&s->ready);
 	}
+	s->read_cost = 0;
 	sessions_note_mixture(s, share, now);
 	return share || !list_empty(&s->leaving);
 }
-	s->read_cost = 0;
