@@ -36,6 +36,8 @@ struct parked {
 /* An entry of the queue of a key whose home this node is (section 5). */
 struct waiter {
 	struct queued q;
+	/* Element of key_more.owners. */
+	struct tree_node by_owner;
 	/* Since when the request has waited. */
 	struct instant since;
 	/* It has the turn; and it has a wait time, while an entry without one is a try-lock in a
@@ -66,6 +68,9 @@ struct key_more {
 	struct key *key;
 	/* struct waiter: the queue, by the number of the part. */
 	struct tree_node *queue[QUEUE_PARTS];
+	/* struct waiter: the same entries by their owners, and those of one owner in the order in
+	 * which they are served. */
+	struct tree_node *owners;
 	/* struct parked. */
 	struct tree_node *parked;
 	/* struct op: local waits for a change of the key. */

@@ -210,8 +210,8 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id);
 /* A record of this lock_id has become held. `by`: the peer that coordinated the commit. */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by);
 
-/* Returns the first entry with this owner that is not for the lock_id `but`. NULL: there is
- * none. */
+/* Returns the first entry with this owner that is not for the lock_id `but`. NULL: there is none,
+ * or too many before it are of links that are gone. */
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
 	struct id128 but);
 
@@ -277,6 +277,15 @@ struct queued *queued_find(const struct core *core, const struct map *map, const
 struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key,
 	struct id128 lock_id);
 struct queued *queued_of_lock_next(const struct queued *q);
+
+/* Put the entry among those of its owner, and take it out again. */
+void queued_owner_enter(const struct core *core, struct waiter *w);
+void queued_owner_leave(const struct core *core, struct waiter *w);
+
+/* Returns the first entry of this owner, or with `behind` the next one after that entry, in the
+ * order in which they are served. NULL: there is none. */
+struct waiter *queued_owner_next(const struct core *core, const struct key_more *more,
+	struct slice owner, const struct waiter *behind);
 
 /* From now on somebody waits for the key. */
 void queued_key_enter(struct core *core, struct key_more *more);

@@ -47,12 +47,14 @@ static void enter(struct core *core, struct waiter *w) {
 	}
 	core->master.waiter_count++;
 	queued_enter(core, &core->master.queues.waiters, part_of(w), &w->q);
+	queued_owner_enter(core, w);
 	list_append(&core->peers[w->q.peer].waiters, &w->q.by_peer);
 }
 
 static void waiter_free(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
 	queued_leave(core, &core->master.queues.waiters, part_of(w), &w->q);
+	queued_owner_leave(core, w);
 	list_remove(&w->q.by_peer);
 	core->master.waiter_count--;
 	if (--more->waiters == 0) {
@@ -160,13 +162,14 @@ static struct waiter *find_waiter(const struct core *core, const struct key *key
 
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
 	struct id128 but) {
-	struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
-	while (w &&
-		(id128_equal(w->q.lock_id, but) ||
-			!slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
-		w = queue_next(core, key->more, &w->q, PARTS_ALL);
+	struct waiter *w = key->more ? queued_owner_next(core, key->more, owner, NULL) : NULL;
+	for (int passed = 0; w && passed < LOST_PASSED; passed++) {
+		if (!lost(core, w) && !id128_equal(w->q.lock_id, but)) {
+			return w;
+		}
+		w = queued_owner_next(core, key->more, owner, w);
 	}
-	return w;
+	return NULL;
 }
 
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {

@@ -107,6 +107,52 @@ struct queued *queued_find(const struct core *core, const struct map *map, const
 	return q;
 }
 
+/* ---- entries by their owners ---- */
+
+/* The order of key_more.owners. `probe`: the node that stands for the owner's first entry, and has
+ * no entry itself. */
+struct owner_order {
+	const struct core *core;
+	struct slice owner;
+	const struct tree_node *probe;
+};
+
+static struct slice owner_of(const struct owner_order *o, const struct tree_node *n) {
+	const struct waiter *w = CONTAINER_OF(n, const struct waiter, by_owner);
+	return n == o->probe ? o->owner : slice_of(w->bytes, w->owner_size);
+}
+
+static bool owner_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
+	const struct owner_order *o = ctx;
+	const int c = slice_compare(owner_of(o, a), owner_of(o, b));
+	if (c != 0 || a == o->probe || b == o->probe) {
+		return c != 0 ? c < 0 : b != o->probe;
+	}
+	return queued_sooner(o->core, &CONTAINER_OF(a, const struct waiter, by_owner)->q,
+		&CONTAINER_OF(b, const struct waiter, by_owner)->q);
+}
+
+void queued_owner_enter(const struct core *core, struct waiter *w) {
+	const struct owner_order o = { .core = core };
+	tree_insert(&w->q.key->more->owners, &w->by_owner, owner_before, &o);
+}
+
+void queued_owner_leave(const struct core *core, struct waiter *w) {
+	const struct owner_order o = { .core = core };
+	tree_remove(&w->q.key->more->owners, &w->by_owner, owner_before, &o);
+}
+
+struct waiter *queued_owner_next(const struct core *core, const struct key_more *more,
+	struct slice owner, const struct waiter *behind) {
+	const struct tree_node probe = { NULL, NULL };
+	const struct owner_order o = { core, owner, behind ? NULL : &probe };
+	struct tree_node *n = behind
+		? tree_after(more->owners, &behind->by_owner, owner_before, &o)
+		: tree_from(more->owners, &probe, owner_before, &o);
+	struct waiter *w = n ? CONTAINER_OF(n, struct waiter, by_owner) : NULL;
+	return w && slice_equal(slice_of(w->bytes, w->owner_size), owner) ? w : NULL;
+}
+
 /* ---- keys that somebody waits for ---- */
 
 static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {

@@ -38,6 +38,8 @@ static void check_more(const struct core *core, const struct key *key, struct su
 				(last == NULL || queued_sooner(core, last, q)));
 			CHECK(queued_find(core, &core->master.queues.waiters, key, q->peer,
 				q->lock_id) == q);
+			CHECK(queued_owner_next(core, more, slice_of(w->bytes, w->owner_size),
+				NULL) != NULL);
 			waiters++;
 			turns += w->turn;
 		}

@@ -93,10 +93,29 @@ static void many_who_go_away_at_once_leave_in_a_short_step(void **state) {
 	(void)take(s, 1, "k", stage_lock(2));
 }
 
+/* An ordinary client may ask for this as often as it likes, whether it holds a lock or not. */
+static void many_names_that_nobody_has_are_looked_for_in_a_short_time(void **state) {
+	struct stage *s = *state;
+	uint32_t home = wait_in_crowds(s);
+	uint64_t last = 0;
+	for (uint8_t i = 0; i < 200; i++) {
+		struct core_request r = stage_request(CORE_TRANSFER, "k", stage_lock(i));
+		r.to = slice_str("nobody");
+		last = stage_ask(s, REPLICA, r);
+	}
+	clock_t before = clock();
+	while (stage_deliver(s, REPLICA, home)) {
+	}
+	assert_true(busy_since(before) < LONGEST);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, last)->r.error, PAWL_ENOTFOUND);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		OF_MANY(a_link_that_many_wait_behind_is_lost_in_a_short_step),
 		OF_MANY(many_who_go_away_at_once_leave_in_a_short_step),
+		OF_MANY(many_names_that_nobody_has_are_looked_for_in_a_short_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
