@@ -61,10 +61,13 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 		/* A replica's table says nothing about what was accepted. */
 		return;
 	}
-	if (token > lock->accepted[node] || lock->accepted_tenure[node] != view->tenure) {
-		lock->accepted[node] = token > lock->accepted[node] ? token : lock->accepted[node];
+	const bool higher = token > lock->accepted[node];
+	if (higher || lock->accepted_tenure[node] != view->tenure) {
+		lock->accepted[node] = higher ? token : lock->accepted[node];
 		lock->accepted_tenure[node] = view->tenure;
 		lock->accepted_at[node] = sim_now(c->sim);
+		lock->found_since[node] = higher || !lock->found_since[node] ? sim_now(c->sim)
+			: lock->found_since[node];
 		lock->accepted_until[node] = 0;
 	}
 	if (sim_now(c->sim) + lease > lock->accepted_until[node]) {
@@ -119,6 +122,7 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 		if (!core_peek(sim_node_core(c->sim, node), m->key, m->lock_id, &token, &noted)) {
 			/* Since when it has the next record is another matter. */
 			lock->accepted_tenure[node] = 0;
+			lock->found_since[node] = 0;
 		}
 		lock->rolled_back[node] = m->name ? lock->accepted[node]
 			: lock->rolled_back[node];

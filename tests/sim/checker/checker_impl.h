@@ -179,6 +179,9 @@ struct lock_state {
 	uint64_t accepted_tenure[SIM_NODES_MAX];
 	/* Since when the master has it, and until when it lasts there at least. */
 	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX];
+	/* Since when a reader finds it at the master; a planned stop in between, after which the
+	 * master still has it, does not count. 0: a reader does not find it. */
+	int64_t found_since[SIM_NODES_MAX];
 	/* When the lengthening to accepted_until was accepted. */
 	int64_t lengthened_at[SIM_NODES_MAX];
 	/* The highest token that the master had when it rolled the lock back, or heard of that. */

@@ -53,8 +53,15 @@ void checker_watched_step(struct checker *c, uint32_t node) {
 		w->keys[key].missed_at = 0;
 	}
 	all_again(w);
+	char name[16];
+	uint64_t token, noted;
 	for (size_t i = 0; i < c->lock_count; i++) {
-		c->locks[i].seen &= ~(1u << node);
+		struct lock_state *lock = &c->locks[i];
+		lock->seen &= ~(1u << node);
+		if (!core_peek(sim_node_core(c->sim, node), sim_name_key(name, lock->key),
+			lock->id, &token, &noted)) {
+			lock->found_since[node] = 0;
+		}
 	}
 }
 
@@ -214,10 +221,10 @@ static int64_t shown_at(const struct lock_state *lock, const struct core_reply *
 	for (uint32_t node = 0; node < SIM_NODES_MAX; node++) {
 		if (lock->accepted[node] >= reply->token) {
 			uint32_t at = count++;
-			for (; at > 0 && first[at - 1] > lock->accepted_at[node]; at--) {
+			for (; at > 0 && first[at - 1] > lock->found_since[node]; at--) {
 				first[at] = first[at - 1];
 			}
-			first[at] = lock->accepted_at[node];
+			first[at] = lock->found_since[node];
 		}
 	}
 	const uint32_t wanted = lock->ended ? 1 : reply->quorum &&
