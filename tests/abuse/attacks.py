@@ -134,14 +134,15 @@ def attack_keys(address):
     return {s: request("list", prefix="absent/", limit=1000) * PAIRS for s in connect(address, 4)}
 
 
-def waits(address, connections, count, keys):
+def waits(address, connections, count, keys, **more):
     """Makes `count` requests that wait for keys that are held, over `connections` connections, and
     returns when all have been handed over."""
     made = connect(address, connections)
     for number, s in enumerate(made):
         share = range(number, count, connections)
         s.sendall(b"".join(request("acquire", key="abuse/%d" % (i % keys),
-                                   lock_id=id_of((1 << 32) + i), lease_ms=1000, wait_ms=60000)
+                                   lock_id=id_of((1 << 32) + i), lease_ms=1000, wait_ms=60000,
+                                   **more)
                            for i in share) + request("ping"))
     for s in made:
         s.recv(1 << 20)
@@ -153,6 +154,14 @@ def attack_waiters(address):
     hold(address, exclusive(400))
     open_connections.extend(waits(address, 16, WAITING, 400))
     return {s: request("waiters", prefix="") * PAIRS for s in connect(address, 4)}
+
+
+def attack_transfers(address):
+    """4 connections that pipeline `transfer` to nobody, of a key for which 9,900 wait"""
+    hold(address, exclusive(1))
+    open_connections.extend(waits(address, 4, 9900, 1, owner="o" * 255))
+    return {s: request("transfer", key="abuse/0", lock_id=id_of(1), to="o" * 254 + "x") * PAIRS
+            for s in connect(address, 4)}
 
 
 def attack_waves(address):
