@@ -50,7 +50,7 @@ void report_leave_value_out(const struct core *core, struct message *answer) {
 	}
 }
 
-/* A contested master reports all its records. */
+/* Of a contested key, all records are reported. */
 void master_read(struct core *core, uint32_t from, const struct message *m) {
 	if (m->flags & FLAG_EXPLAIN) {
 		master_explain(core, from, m);

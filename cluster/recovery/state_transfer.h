@@ -28,13 +28,13 @@ void state_transfer_tell_stop(struct core *core, const struct source *s);
 /* Asks the source, whose peer index this is, for a snapshot. */
 void state_transfer_ask(struct core *core, struct source *s, uint32_t index);
 
-/* Tells whether the source counts by now as a source of the epoch before. */
+/* Tells whether the source counts by now as a source of the previous epoch. */
 bool state_transfer_counts_before(const struct core *core, const struct source *s);
 
 /* Tells whether a source that has forgotten has done so for long enough to count. */
 bool state_transfer_forgotten_long_enough(const struct core *core, const struct source *s);
 
-/* Votes, if what is here is enough. */
+/* Begins to vote once enough has been merged. */
 void state_transfer_evaluate(struct core *core);
 
 /* ---- state_transfer_own.c ---- */

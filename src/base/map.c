@@ -1,4 +1,5 @@
-/* map.c: linear hashing. Buckets stand in segments, so that growing never moves the others. */
+/* map.c: linear hashing. Buckets stand in segments, so that growing never moves the buckets
+ * that exist. */
 #include "map.h"
 
 #include "pawl/error.h"

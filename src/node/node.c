@@ -162,7 +162,7 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 }
 
 /* Limits the memory for clients. Memory that is not counted for one connection, such as the table
- * of all connections, may take as much as administrators may. */
+ * of all connections, may use the part that is kept for administrators, too. */
 static void node_limit_memory(struct node *node) {
 	node->client_memory.max = (size_t)memory_above(node->config->limits.client_memory,
 		MEMORY_ADMIN_END);
@@ -310,8 +310,8 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	if (node_make_peers(node) != 0 || sessions_new(&sessions, &node->service.sessions) != 0) {
 		return node_no_memory(why);
 	}
-	/* Everything that can fail comes before this start leaves its first trace on the disk. So a
-	 * start that fails leaves what a drain wrote. */
+	/* Everything that can fail comes before this start writes to the disk. So a start that
+	 * fails leaves alone what a drain wrote. */
 	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
 		node->config, why);
 	error = error ? error : node_begin(node, why);

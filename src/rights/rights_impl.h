@@ -28,6 +28,8 @@ struct rights_section {
 	struct share_limits limits;
 };
 
+_Static_assert(SHARE_KINDS <= 8, "rights_section.limited is too small");
+
 enum rights_kind {
 	/* An identity. */
 	RIGHTS_NAME,

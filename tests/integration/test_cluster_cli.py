@@ -294,11 +294,11 @@ class Show(NodesCase):
         self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
 
     def test_members_are_asked_rather_than_nodes_outside(self):
-        stranger = self.node("c")
-        stranger.status = status("x", role="guest", state="unconfigured", voting=9, epoch=4)
-        self.endpoints = stranger.endpoint + "," + self.a.endpoint
+        outsider = self.node("c")
+        outsider.status = status("x", role="guest", state="unconfigured", voting=9, epoch=4)
+        self.endpoints = outsider.endpoint + "," + self.a.endpoint
         self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
-        run = self.succeeds(pawl("status", endpoints=stranger.endpoint))
+        run = self.succeeds(pawl("status", endpoints=outsider.endpoint))
         self.assertIn("What to do:\n  - x is not in the cluster. ", run.out)
         self.assertEqual(run.out.count("\n  - "), 1)
 

@@ -40,7 +40,7 @@ struct peers_handlers {
 	/* A connection did not become a link. `peer` is the node of the table that was dialled, or
 	 * that has proven by its certificate to be at the other end; it is NULL if the connection
 	 * was accepted and no node has proven that. `from` is the address of the other end. The
-	 * owner is told only once of the same trouble of a peer. */
+	 * same trouble of a peer is reported once. */
 	void (*trouble)(void *ctx, const char *peer, const char *from, const char *why);
 	/* A node whose name is not in the table has said hello. The owner makes room for it with
 	 * peers_set_nodes and returns its index; up() follows. If the owner returns a negative
@@ -117,10 +117,10 @@ void peers_reset_unfinished(struct peers *p);
 /* Returns what the other side has told about itself outside of the frames, for the owner to fill
  * in; NULL if there is no link. It is gone with the link. */
 struct peer_note *peers_note(struct peers *p, uint32_t peer);
-/* Returns whether the other side must still be told this node's note, and accepts notes. From then
- * on it counts as told. */
+/* Returns true if the peer accepts notes and lacks the present note of this node, and marks the
+ * note as sent. */
 bool peers_note_due(struct peers *p, uint32_t peer);
-/* All peers must be told this node's note again. */
+/* Marks this node's note as not sent to any peer, because it has changed. */
 void peers_note_changed(struct peers *p);
 
 /* Returns the address of the other end of the link, or "" if there is no link. It is valid until

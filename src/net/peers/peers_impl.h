@@ -44,7 +44,7 @@ struct peers_slot {
 	struct peer_link *link;
 	/* The identity of the node at the other end of the link. */
 	struct id128 id;
-	/* The identity that the node should have; all zeros mean that any identity will do. */
+	/* The identity that the peer should have; all zeros mean that any identity will do. */
 	struct id128 expected;
 	/* The boot of the node at the other end of the link. */
 	uint64_t boot;
@@ -52,7 +52,7 @@ struct peers_slot {
 	/* Dials again. */
 	struct event *again;
 
-	/* The addresses from which this node's connections come. */
+	/* The addresses from which the peer's connections come. */
 	struct stranger_address known[PEERS_KNOWN_MAX];
 	uint32_t known_count;
 	/* Looks up these addresses; NULL when no look-up is under way. */

@@ -13,8 +13,8 @@
 #include "log_limit.h"
 #include "log_writer.h"
 
-/* How many bytes of one value are shown: of bytes that others chose, and of a sentence, which would
- * lose its remedy if its end were cut off. */
+/* The most bytes of a value in a line: LOG_BYTES_SHOWN of what others chose, and LOG_TEXT_SHOWN of
+ * a sentence of our own, whose end has the remedy. */
 #define LOG_BYTES_SHOWN 256
 #define LOG_TEXT_SHOWN 512
 
@@ -69,7 +69,7 @@ static bool log_plain_byte(uint8_t c) {
 }
 
 /* Writes a value as it is if nothing in it could be mistaken; otherwise in quotes, with \xNN for
- * bytes that are not printable. So a stranger's key cannot make a line of its own. */
+ * bytes that are not printable. So a key that a client chose cannot forge a line. */
 static void log_bytes(struct log_text *t, struct slice s, size_t max) {
 	size_t shown = s.size < max ? s.size : max;
 	bool bare = shown > 0 && shown == s.size;

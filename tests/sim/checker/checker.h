@@ -53,30 +53,33 @@ _Noreturn void checker_violation(struct checker *c, const char *check, uint32_t 
 void checker_lock_terms(struct checker *c, uint32_t lock, const struct terms *terms);
 /* Returns the terms with the permits that it was answered with. */
 const struct terms *checker_terms(const struct checker *c, uint32_t lock);
-/* Its holder takes it only for a shared lock from now on. */
+/* Records that its holder takes it only for a shared lock from now on. */
 void checker_downgrade(struct checker *c, uint32_t lock);
-/* It may be handed over to another client from now on: nobody believes in it, until its holder is
- * told that it was not. */
+/* Records that the lock may be handed over to another client from now on: nobody believes in it,
+ * until its holder is told that it was not. */
 void checker_hand_over(struct checker *c, uint32_t lock, bool perhaps);
 /* Makes a new lock_id; `value` is what its acquires write. */
 uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value);
 struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
-/* It is released, broken, or never to be believed again: all beliefs in it end. */
+/* Records that the lock is released, broken, or never to be believed again: all beliefs in it end.
+ * */
 void checker_lock_end(struct checker *c, uint32_t lock);
-/* Nobody believes in it any more, as it ends with a connection or is rolled back. But a client that
- * has its lock_id may try to use it, and if that is answered as held, it was held all the time. */
+/* Records that nobody believes in the lock any more, as it ends with a connection or is rolled
+ * back. But a client that has its lock_id may try to use it, and if that is answered as held, it
+ * was held all the time. */
 void checker_lock_gone(struct checker *c, uint32_t lock);
-/* A client that is told when its connection is closed takes it for held. */
+/* Records that a client which is told when its connection is closed takes the lock for held. */
 void checker_binding_held(struct checker *c, uint32_t lock, uint32_t binding);
+/* Tells whether checker_lock_gone was called last. */
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock);
-/* A lock that was gone is believed again. */
+/* Records that a lock that was gone is believed again. */
 void checker_lock_again(struct checker *c, uint32_t lock);
-/* Its release, or a break at once, was asked for; or it may have been handed over. */
+/* Tells whether its release, or a break at once, was asked for, or it may have been handed over. */
 bool checker_lock_released(const struct checker *c, uint32_t lock);
 /* How many lock_ids there were. */
 uint32_t checker_locks(const struct checker *c);
-/* It was broken without `now`: a master that lacks it does not get it any more. */
+/* Records that it was broken without `now`: a master that lacks it does not get it any more. */
 void checker_lock_bar(struct checker *c, uint32_t lock);
 bool checker_lock_ended(const struct checker *c, uint32_t lock);
 /* The highest token that it was answered with; 0: none. */

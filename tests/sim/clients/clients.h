@@ -122,7 +122,7 @@ struct operator {
 	/* The number of the timer that counts. */
 	uint64_t turn;
 	bool repeats;
-	/* What it does is said by progress/, not drawn by itself. */
+	/* progress/ decides what it does. */
 	bool driven;
 	bool answered;
 	/* The error of the answer. */

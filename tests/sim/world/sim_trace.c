@@ -122,6 +122,8 @@ const char *sim_op_name(enum core_op op) {
 	static const char *const names[] = { "none", "acquire", "extend", "update", "release",
 		"get", "list", "wait", "waiters", "break", "binding", "change", "downgrade",
 		"transfer", "ask", "explain", "acquire_all" };
+	_Static_assert(sizeof names / sizeof *names == CORE_ACQUIRE_ALL + 1,
+		"an operation has no name");
 	return names[op];
 }
 

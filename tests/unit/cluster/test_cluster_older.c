@@ -1,5 +1,5 @@
-/* A semaphore's record that gains numbers has still had those that it had before (docs/protocol.md,
- * section 10). */
+/* A semaphore's record that gains numbers still counts as having had the earlier ones all along
+ * (docs/protocol.md, section 10). */
 #include "modes.h"
 
 static void send(struct stage *s, uint32_t node, enum message_kind kind, struct id128 lock,
