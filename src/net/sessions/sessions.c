@@ -40,6 +40,7 @@ struct session_who session_who(const struct session *session) {
 
 void session_free(struct session *session) {
 	struct sessions *s = session->all;
+	session_note_end(session);
 	list_remove(&session->among);
 	list_remove(&session->dirty);
 	list_remove(&session->starved);

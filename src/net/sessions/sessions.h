@@ -184,6 +184,18 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
  * may take. Returns true if some are left for the next turn. */
 bool sessions_serve(struct sessions *s);
 
+/* The client that has cost most in one turn of the loop. */
+struct session_cost {
+	struct session_who who;
+	/* The method of its last request in this turn; NULL: it made none. */
+	const char *method;
+	/* What it has cost, in simple requests. */
+	int64_t cost;
+};
+/* To be called at the end of each turn of the loop. Returns false if no client has cost anything
+ * in it. *out is valid until the next turn; NULL: nobody wants to know. */
+bool sessions_costliest(struct sessions *s, struct session_cost *out);
+
 /* To be called once a turn of the loop. Makes one write for each client that has answers. May call
  * gone(). */
 void sessions_flush(struct sessions *s);

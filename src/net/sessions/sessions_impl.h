@@ -60,6 +60,11 @@ struct session {
 	bool unread;
 	/* The bytes and records that the connection was charged for. */
 	uint64_t charged_bytes, charged_records;
+	/* What the connection has cost in the turn of the loop with this number, and the method
+	 * of its last request in that turn, or NULL. */
+	int64_t cost;
+	uint64_t cost_turn;
+	const char *method;
 	/* A request that is served in parts, and whose bytes are still in the stream; or NULL. */
 	struct session_batch *batch;
 
@@ -154,6 +159,18 @@ struct sessions {
 	/* How long the later work on values will take, in nanoseconds, as far as it has not been
 	 * taken off a turn. */
 	span_ns expected;
+	/* The number of the present turn of the loop, the connection that has cost most in it, and
+	 * what that was. */
+	uint64_t loop_turn;
+	uint64_t costliest;
+	int64_t most_cost;
+	/* Who this was, if it has ended in the turn. */
+	struct {
+		const char *method;
+		bool local, inside;
+		char identity[TLS_NAME_MAX + 1];
+		struct origin from;
+	} gone;
 	/* The cost of what was served since the clock was last read. */
 	int64_t unlooked;
 	uint64_t last_id;
@@ -234,6 +251,13 @@ bool session_is_remedy(const struct session *session, enum client_method method)
 
 /* Takes what the session counts for out of its shares. */
 void session_give_back(struct session *session);
+
+/* The functions below are in sessions_cost.c. Notes what the session has cost, for the log. */
+void session_note_cost(struct session *session, int64_t cost);
+/* The session made a request with this method. */
+void session_note_method(struct session *session, enum client_method method);
+/* To be called before the session is freed. */
+void session_note_end(struct session *session);
 
 /* The functions below are in sessions_memory.c. */
 void sessions_init_memory(struct sessions *s, struct alloc_counter *counter);

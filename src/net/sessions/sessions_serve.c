@@ -57,6 +57,7 @@ static int64_t serve_cost(const struct client_request *request, size_t size) {
 
 static void session_charge(struct session *session, int64_t cost) {
 	session->all->unlooked += cost;
+	session_note_cost(session, cost);
 	fair_charge(&session->flow, cost);
 	if (session->share.identity) {
 		fair_charge(&session->share.identity->flow, cost);
@@ -179,6 +180,7 @@ static int session_dispatch(struct session *session, const struct client_request
 		return session_refuse(session, request->msgid, full);
 	}
 	strangers_remove(&s->strangers, &session->stranger);
+	session_note_method(session, request->method);
 	session->open += progress->done == 0;
 	session->requests += progress->done == 0;
 	shares_take(&session->share, SHARE_REQUESTS, progress->done == 0);

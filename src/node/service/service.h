@@ -40,6 +40,9 @@ struct service {
 	struct event *sweep;
 	/* Goes off in the next turn while watches must be judged by new access rules. */
 	struct event *review;
+	/* The processor time of this thread when it was last read, and when that was, by the
+	 * coarse clock (see service_turn.c). */
+	span_ns used, looked;
 	/* The id that the node used last for a request of its own. */
 	uint64_t last_own;
 

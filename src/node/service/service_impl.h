@@ -132,6 +132,9 @@ void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
 /* The client is gone, and so are its watches. */
 void service_watch_forget(struct service *s, uint64_t client);
 
+/* To be called at the end of each turn of the loop (service_turn.c). */
+void service_turn_over(struct service *s);
+
 /* See service_review.c. */
 void service_on_review(evutil_socket_t fd, short what, void *ctx);
 

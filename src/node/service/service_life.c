@@ -30,6 +30,7 @@ static void service_flushed(void *ctx) {
 	if (s->sessions) {
 		sessions_flush(s->sessions);
 		service_serve_watches(s);
+		service_turn_over(s);
 	}
 }
 

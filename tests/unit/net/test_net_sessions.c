@@ -239,6 +239,42 @@ static void a_connection_that_has_sent_much_is_read_in_its_turn(void **state) {
 	host_done(&h);
 }
 
+/* Of two clients, the one that has asked for more is named, also when it has left. */
+static void the_client_that_cost_most_in_a_turn_is_named(void **state) {
+	struct host h;
+	struct session_cost most;
+	int fds[2];
+	(void)state;
+	host_start(&h, &open_limits);
+	fds[0] = host_connect_from(&h, "little");
+	fds[1] = host_connect_from(&h, "much");
+	(void)sessions_costliest(h.sessions, NULL);
+	assert_false(sessions_costliest(h.sessions, &most));
+	send_ping(fds[0]);
+	send_ping(fds[0]);
+	send_status(fds[1]);
+	host_run(&h);
+	assert_true(sessions_costliest(h.sessions, &most));
+	assert_string_equal(most.who.from->address, "much");
+	assert_string_equal(most.method, "status");
+	assert_int_equal(most.cost, 8);
+	send_ping(fds[0]);
+	host_run(&h);
+	assert_true(sessions_costliest(h.sessions, &most));
+	assert_string_equal(most.who.from->address, "little");
+	sessions_watches(h.sessions, 2, 1000, 0);
+	close(fds[1]);
+	send_ping(fds[0]);
+	host_run(&h);
+	assert_true(sessions_costliest(h.sessions, &most));
+	assert_string_equal(most.who.from->address, "much");
+	assert_null(most.method);
+	assert_int_equal(most.cost, 1001 / 8);
+	close(fds[0]);
+	host_run(&h);
+	host_done(&h);
+}
+
 static void connections_above_the_limit_are_closed(void **state) {
 	struct host h;
 	char byte;
@@ -378,6 +414,7 @@ int main(void) {
 		a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
 		cmocka_unit_test(of_many_connections_that_send_few_are_read_outside_of_the_turns),
 		cmocka_unit_test(a_connection_that_has_sent_much_is_read_in_its_turn),
+		cmocka_unit_test(the_client_that_cost_most_in_a_turn_is_named),
 		cmocka_unit_test(connections_above_the_limit_are_closed),
 		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
 		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),

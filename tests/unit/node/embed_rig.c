@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -92,11 +93,27 @@ void embed_rig_close(struct embed_rig *r) {
 	net_fixture_done(&r->f);
 }
 
+static void rig_be_busy(void) {
+	struct timespec begun, now;
+	CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun) == 0);
+	do {
+		CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+	} while ((now.tv_sec - begun.tv_sec) * 1000000000L + now.tv_nsec - begun.tv_nsec
+		< 150000000L);
+}
+
 static void rig_log(int level, const char *line, void *arg) {
 	struct embed_rig_node *n = arg;
 	(void)level;
 	n->lines++;
 	snprintf(n->line, sizeof n->line, "%s", line);
+	if (n->wanted && strstr(line, n->wanted)) {
+		snprintf(n->found, sizeof n->found, "%s", line);
+	}
+	if (n->slow && strstr(line, n->slow)) {
+		n->slow = NULL;
+		rig_be_busy();
+	}
 	if (getenv("EMBED_RIG_LOG")) {
 		fprintf(stderr, "%s: %s\n", n->name, line);
 	}

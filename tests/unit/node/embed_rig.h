@@ -27,8 +27,12 @@ struct embed_rig_node {
 	/* The node is no initial master, but listens at `address` all the same. */
 	bool fixed;
 	unsigned lines, changes;
-	/* The last line of its log. */
-	char line[512];
+	/* The last line of its log, and the last one that contains `wanted`, unless that is
+	 * NULL. */
+	char line[512], found[512];
+	const char *wanted;
+	/* The first line that contains this takes 150 ms of processor time to log; NULL: none. */
+	const char *slow;
 };
 
 struct embed_rig {

@@ -90,6 +90,23 @@ static void each_of_several_keys_is_judged(void **state) {
 	close_ruled(&r, client);
 }
 
+/* The log takes its time for the line that the request causes, and so does the turn. */
+static void a_long_turn_is_logged_with_who_asked_for_it(void **state) {
+	(void)state;
+	struct embed_rig r;
+	char identity[64];
+	struct pawl *client = open_ruled(&r, 1, "allow = acquire on a/\n");
+	r.nodes[0].wanted = "long_turn";
+	assert_int_equal(try_acquire(&r, client, "a/1", 0), 0);
+	assert_string_equal(r.nodes[0].found, "");
+	r.nodes[0].slow = "denied";
+	assert_int_equal(try_acquire(&r, client, "b/1", 0), PAWL_EDENIED);
+	snprintf(identity, sizeof identity, " identity=unix:uid:%u ", getuid());
+	assert_non_null(strstr(r.nodes[0].found, identity));
+	assert_non_null(strstr(r.nodes[0].found, " method=acquire "));
+	close_ruled(&r, client);
+}
+
 static void a_priority_is_judged(void **state) {
 	(void)state;
 	struct embed_rig r;
@@ -290,6 +307,7 @@ static void nodes_tell_each_other_which_rules_they_have(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_of_several_keys_is_judged),
+		cmocka_unit_test(a_long_turn_is_logged_with_who_asked_for_it),
 		cmocka_unit_test(a_priority_is_judged),
 		cmocka_unit_test(all_keys_with_a_prefix_are_judged),
 		cmocka_unit_test(lock_ids_are_for_those_who_may_break_every_key),
