@@ -73,6 +73,9 @@ struct core_limits {
 	/* How many bytes of values quorum reads show in one turn of the loop. The read that reaches
 	 * this number is the last one. */
 	uint32_t shown_a_turn;
+	/* How many local waits are answered in one turn of the loop. An answer that shows large
+	 * values or many holders counts as several. */
+	uint32_t waits_a_turn;
 	/* Where an operation has more reports than this, it may have to wait until they are weighed
 	 * (section 3, Reports). */
 	uint32_t weighed_at_once;

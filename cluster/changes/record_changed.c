@@ -22,7 +22,8 @@ enum {
  *   event   This is what those who watch are told.
  *   opens   Those who wait in the key's queue, or are parked there, may go on. Of an end the caller
  *           says so after the drop.
- *   waits   Local waits for the key's next state are answered, if this is what they wait for.
+ *   waits   Local waits for the key to be held look at it: the record may be held now, perhaps once
+ *           more, by a lock whose lock delay ran.
  *
  * The rows:
  *   GRANTED     The record is new here: it was committed, or came by a repair.
@@ -41,9 +42,9 @@ enum {
  *
  *                         digest log  copied  event       opens waits */
 #define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES
-#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   NO
-#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   NO
-#define EXTENDED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
+#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   YES
+#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   YES
+#define EXTENDED_MEANS    NO,    YES, YES,    NONE,       NO,   YES
 #define PREPARED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
 #define DOWNGRADED_MEANS  YES,   YES, YES,    DOWNGRADED, YES,  NO
 #define BARRED_MEANS      YES,   YES, NO,     NONE,       NO,   NO
@@ -91,7 +92,7 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 		core->observers->key_opened(core, key);
 	}
 	if (follows[what].waits && key->more) {
-		core->observers->key_changed(core, key);
+		core->observers->key_changed(core, key, r);
 	}
 }
 
@@ -110,6 +111,6 @@ void record_drop(struct core *core, struct key *key, struct record *r, enum reco
 void key_ended(struct core *core, struct key *key) {
 	core->observers->key_opened(core, key);
 	if (key->more) {
-		core->observers->key_changed(core, key);
+		core->observers->key_changed(core, key, NULL);
 	}
 }

@@ -109,6 +109,10 @@ bool entry_closing(const struct record *r, struct instant now);
  * this node's own copy; NULL: none. */
 const struct record *entry_lacks(struct core *core, const struct op *op, const struct key *key);
 
+/* Tells whether the record's lease runs, and whether that of any record of the key does. */
+bool entry_holds(const struct record *r, struct instant now);
+bool entry_held(const struct key *key, struct instant now);
+
 /* Returns the record to show; NULL: none is live. *holders: how many hold the key. */
 const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders);
 
@@ -119,6 +123,9 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 /* Describes a key as this caller may see it. False: no memory. */
 bool entry_show(struct core *core, const struct caller *c, const struct op *op,
 	const struct key *key, struct shown *shown);
+
+/* Returns how many bytes of values are shown. */
+uint64_t entry_value_bytes(const struct shown *shown);
 
 /* Puts what is shown into a reply. */
 void entry_reply(struct core_reply *reply, const struct shown *shown);

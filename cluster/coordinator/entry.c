@@ -12,8 +12,16 @@ bool entry_closing(const struct record *r, struct instant now) {
 
 /* Tells whether the record's lease runs. This is the only test for whoever counts holders or copies
  * them. */
-static bool holds(const struct record *r, struct instant now) {
+bool entry_holds(const struct record *r, struct instant now) {
 	return !instant_expired(now, r->end) && !entry_closing(r, now);
+}
+
+bool entry_held(const struct key *key, struct instant now) {
+	const struct record *r = key->held;
+	while (r && !entry_holds(r, now)) {
+		r = r->next;
+	}
+	return r != NULL;
 }
 
 /* The bytes of the entry are the record's own. */
@@ -34,7 +42,7 @@ const struct record *entry_shown(const struct key *key, struct instant now, uint
 	bool best_closing = true;
 	*holders = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		bool closing = !holds(r, now);
+		bool closing = !entry_holds(r, now);
 		if (instant_expired(now, r->end)) {
 			continue;
 		}
@@ -96,7 +104,7 @@ const struct record *entry_lacks(struct core *core, const struct op *op, const s
 		return first;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
-		if (r == first || !holds(r, core->now)) {
+		if (r == first || !entry_holds(r, core->now)) {
 			continue;
 		}
 		const struct record *value = whole(core, op, r);
@@ -132,7 +140,7 @@ static bool show_holders(struct core *core, const struct caller *c, const struct
 		list[n++] = s->entry;
 	}
 	for (const struct record *r = key->held; copied && r && !s->more; r = r->next) {
-		if (r != first && holds(r, core->now)) {
+		if (r != first && entry_holds(r, core->now)) {
 			CHECK(n < s->holder_count);
 			const struct record *value = whole(core, op, r);
 			s->more = !fits(n, &bytes, value ? value : r);
@@ -160,6 +168,14 @@ bool entry_show(struct core *core, const struct caller *c, const struct op *op,
 		return copied;
 	}
 	return copied && show_holders(core, c, op, key, first, s);
+}
+
+uint64_t entry_value_bytes(const struct shown *s) {
+	uint64_t bytes = s->entry.value.size;
+	for (uint32_t i = 1; i < s->holder_count; i++) {
+		bytes += s->holders[i].value.size;
+	}
+	return bytes;
 }
 
 void entry_reply(struct core_reply *reply, const struct shown *s) {

@@ -70,8 +70,9 @@ struct observers {
 	void (*key_opened)(struct core *core, struct key *key);
 	/* A record or a promise of the key is gone: both key_opened and key_changed. */
 	void (*key_ended)(struct core *core, struct key *key);
-	/* A key has changed that local waits wait for. */
-	void (*key_changed)(struct core *core, struct key *key);
+	/* A record of a key that local waits may wait for has come or has changed; NULL: one has
+	 * ended. */
+	void (*key_changed)(struct core *core, struct key *key, const struct record *r);
 	/* A key is about to be freed, with those who wait for it. */
 	void (*key_freed)(struct core *core, struct key *key);
 };

@@ -59,6 +59,9 @@ enum {
 	PARTS_TURN = 1 << 2 | 1 << 3
 };
 
+/* What a local wait is for: that the key is held, or that it is free. */
+enum { WAITS_HELD, WAITS_FREE, WAITS_KINDS };
+
 /* What few keys have. */
 struct key_more {
 	/* Element of core->master.queues.keys, as long as there are waiters. */
@@ -73,8 +76,15 @@ struct key_more {
 	struct tree_node *owners;
 	/* struct parked. */
 	struct tree_node *parked;
-	/* struct op: local waits for a change of the key. */
-	struct list waits;
+	/* struct op: local waits, by what they are for, in the order of op.id. */
+	struct list waits[WAITS_KINDS];
+	/* Link in core->coordinator.due_waits, as long as some of these waits are due: their change
+	 * has come, and they are yet to be answered. */
+	struct list due;
+	/* The waits for the key to be free are due whose op.id is below this. */
+	uint64_t freed;
+	/* The waits for the key to be held are due, as long as it is held. */
+	bool taken;
 	/* The index over the records of a key that has many; or NULL. */
 	struct record_index *index;
 	/* How many entries the queue has. */
@@ -99,6 +109,8 @@ struct pieces {
 	uint32_t lost, leaving, homes;
 	/* Bytes of values that quorum reads show. */
 	uint32_t shown;
+	/* Answers to local waits that are due. */
+	uint32_t waits;
 	/* A piece of a list; and the next part of a report of this node to itself. */
 	bool list, asked;
 };

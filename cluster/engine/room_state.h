@@ -193,6 +193,8 @@ struct coordinator_state {
 	 * the next one may. */
 	struct list weighing;
 	struct instant weigh_at;
+	/* struct key_more: keys that have due waits, in the order in which they are served. */
+	struct list due_waits;
 	/* struct op: operations that go on with this node's own report in the next turn. */
 	struct list asking;
 	/* struct client: those whose connection is gone and for whom operations still wait. */

@@ -30,6 +30,7 @@ static bool left_over(const struct core *core) {
 	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) ||
 		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
 		!list_empty(&core->coordinator.showing) ||
+		!list_empty(&core->coordinator.due_waits) ||
 		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
 }
 
@@ -45,7 +46,8 @@ void background_turn(struct core *core) {
 		core->engine.turn_over = false;
 		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
 			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
-			.shown = core->limits.shown_a_turn, .list = true, .asked = true };
+			.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
+			.list = true, .asked = true };
 	}
 }
 
@@ -76,7 +78,12 @@ void background(struct core *core) {
 	if (attempt_rehome_left(core)) {
 		attempt_rehome_go_on(core);
 	}
-	read_show_go_on(core);
+	if (!list_empty(&core->coordinator.showing)) {
+		read_show_go_on(core);
+	}
+	if (!list_empty(&core->coordinator.due_waits)) {
+		local_waits_go_on(core);
+	}
 	if (core->engine.left.list && !list_empty(&core->coordinator.lists)) {
 		core->engine.left.list = false;
 		local_list_go_on(core);

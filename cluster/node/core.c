@@ -22,6 +22,7 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->report_value = (uint32_t)or_default(from->report_value, 256);
 	to->reports = (uint32_t)or_default(from->reports, 4);
 	to->shown_a_turn = (uint32_t)or_default(from->shown_a_turn, 256 << 10);
+	to->waits_a_turn = (uint32_t)or_default(from->waits_a_turn, 512);
 	to->weighed_at_once = (uint32_t)or_default(from->weighed_at_once, 32);
 	to->list_piece = (uint32_t)or_default(from->list_piece, 64);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
@@ -130,6 +131,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->coordinator.in_line);
 	list_init(&core->coordinator.showing);
 	list_init(&core->coordinator.weighing);
+	list_init(&core->coordinator.due_waits);
 	list_init(&core->coordinator.asking);
 	list_init(&core->coordinator.leaving);
 	list_init(&core->master.queues.lost);

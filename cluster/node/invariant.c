@@ -23,6 +23,29 @@ static void check_record(const struct core *core, const struct record *r) {
 	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
+/* No wait of a key is forgotten: what it waits for is not so, or it is due. */
+static void check_waits(const struct core *core, const struct key *key) {
+	const struct key_more *more = key->more;
+	uint64_t last[WAITS_KINDS] = { 0 };
+	for (uint32_t kind = 0; kind < WAITS_KINDS; kind++) {
+		for (const struct list *n = list_first(&more->waits[kind]); n;
+			n = list_after(&more->waits[kind], n)) {
+			const struct op *op = CONTAINER_OF(n, struct op, waiting);
+			CHECK(op_wait(op)->on == key && op->state == OP_LOCAL &&
+				op_wait(op)->for_free == (kind == WAITS_FREE) &&
+				last[kind] <= op->id);
+			CHECK(kind == WAITS_HELD || op->id >= more->freed ||
+				list_linked(&more->due));
+			last[kind] = op->id + 1;
+		}
+	}
+	const bool held = last[WAITS_HELD] && entry_held(key, core->now),
+		freed = last[WAITS_FREE] && key->held == NULL;
+	CHECK((!held || more->taken) && (!freed || last[WAITS_FREE] <= more->freed));
+	CHECK(!(held || freed) || list_linked(&more->due));
+	CHECK(!list_linked(&more->due) || last[WAITS_HELD] || last[WAITS_FREE]);
+}
+
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
 	const struct key_more *more = key->more;
 	uint32_t waiters = 0, turns = 0, parked = 0;
@@ -44,6 +67,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 			turns += w->turn;
 		}
 	}
+	check_waits(core, key);
 	const struct parked *last = NULL;
 	for (const struct parked *k = queue_parked_next(core, key, NULL); k;
 		last = k, k = queue_parked_next(core, key, k)) {

@@ -105,7 +105,7 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	if (r && (m->flags & FLAG_RELEASED)) {
 		key_drop_record(core, key, r);
 		if (key->more) {
-			core->observers->key_changed(core, key);
+			core->observers->key_changed(core, key, NULL);
 		}
 		table_settle(core, key);
 	}

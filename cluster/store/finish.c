@@ -18,7 +18,7 @@ void finish_end_record(struct core *core, struct key *key, struct record *r, spa
 		key_drop_record(core, key, r);
 	}
 	if (key->more) {
-		core->observers->key_changed(core, key);
+		core->observers->key_changed(core, key, NULL);
 	}
 }
 

@@ -82,7 +82,9 @@ struct key_more *table_more(struct core *core, struct key *key) {
 		}
 		key->more->name = key_name(key);
 		key->more->key = key;
-		list_init(&key->more->waits);
+		for (uint32_t i = 0; i < WAITS_KINDS; i++) {
+			list_init(&key->more->waits[i]);
+		}
 	}
 	return key->more;
 }
@@ -90,7 +92,8 @@ struct key_more *table_more(struct core *core, struct key *key) {
 /* Tells whether anybody waits for the key, in any way. */
 static bool awaited(const struct key *key) {
 	return key->more && (key->more->waiters > 0 || key->more->parked_count > 0 ||
-		!list_empty(&key->more->waits));
+		!list_empty(&key->more->waits[WAITS_HELD]) ||
+		!list_empty(&key->more->waits[WAITS_FREE]));
 }
 
 static void free_more(struct core *core, struct key *key) {

@@ -1,11 +1,9 @@
 """The attacks of abuse.py. Each is a function that makes connections. It either returns what each
 of them sends for ever, or it is a generator that yields each time that it has begun again."""
 
-import itertools
 import os
 import select
 import selectors
-import socket
 import struct
 import sys
 import time
@@ -16,6 +14,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 import pawltest  # noqa: E402
 import strangers_attack  # noqa: E402
 from tls_attacks import attack_key_updates, attack_records  # noqa: E402, F401
+from sending import acquire_all, acquire_pieces, clients, connect, id_of, request  # noqa: E402
+from waits_attack import attack_closing, attack_shown  # noqa: E402,F401
 
 WATCHERS = 2300
 CROWD, CROWD_WATCHES = 500, 20
@@ -39,62 +39,11 @@ HOLDERS = 950
 HELLOS = 1300
 
 
-def request(method, **params):
-    return pawltest.pack([0, 1, method, [params]])
-
-
-def id_of(number):
-    return number.to_bytes(16, "big")
-
-
-def connect(address, count, source=None):
-    made = []
-    for _ in range(count):
-        s = socket.create_connection(pawltest.split(address),
-                                     source_address=(source, 0) if source else None)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.append(s)
-    return made
-
-
-def clients(address, count, piece=64):
-    """Makes connections that have made a request. A node keeps only some of those that have made
-    none."""
-    made = []
-    while len(made) < count:
-        fresh = connect(address, min(piece, count - len(made)))
-        for s in fresh:
-            s.sendall(request("ping"))
-        for s in fresh:
-            s.recv(1 << 16)
-        made += fresh
-    return made
-
-
 def pairs(number):
     key, lock = "abuse/%d" % number, id_of(number + 1)
     pair = request("acquire", key=key, lock_id=lock,
                    lease_ms=10000) + request("release", key=key, lock_id=lock)
     return pair * PAIRS
-
-
-def acquire_pieces(client, locks, piece=500, may_refuse=False):
-    """Acquires the locks, each of which is given by the parameters of its request. The requests of
-    a piece are sent together. This yields when all requests of a piece are answered."""
-    locks = iter(locks)
-    while sent := [client.send("acquire", **lock) for lock in itertools.islice(locks, piece)]:
-        for msgid in sent:
-            try:
-                client.answer(msgid)
-            except pawltest.Refused:
-                if not may_refuse:
-                    raise
-        yield
-
-
-def acquire_all(client, locks, piece=500):
-    for _ in acquire_pieces(client, locks, piece):
-        pass
 
 
 def exclusive(count, **more):

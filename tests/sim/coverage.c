@@ -20,6 +20,7 @@ static const enum core_count wanted[] = {
 	COUNT_contested_ended, COUNT_released_refused, COUNT_release_resent, COUNT_ceiling_raised,
 	COUNT_vote_held_back, COUNT_turn_given, COUNT_parked_promised, COUNT_turn_given_back,
 	COUNT_turn_rival, COUNT_home_lost, COUNT_waiter_dropped, COUNT_wait_ended, COUNT_try_tie,
+	COUNT_wait_put_off,
 	COUNT_update_refused_ballot, COUNT_update_mismatch, COUNT_update_mismatch_written_back,
 	COUNT_update_repaired, COUNT_update_unsure, COUNT_read_indeterminate, COUNT_clock_refused,
 	COUNT_link_reset, COUNT_stood_still, COUNT_answer_late, COUNT_answer_stale_round,

@@ -13,41 +13,46 @@
 /* After this many bytes the next entry is told in another reply. */
 #define LIST_PIECE_BYTES ((size_t)64 << 10)
 
-static void answer(struct core *core, struct op *op, const struct key *key, int error) {
+/* Returns how many bytes of values the answers show. */
+static uint64_t answer(struct core *core, struct op *op, const struct key *key, int error) {
 	struct list *n;
+	uint64_t bytes = 0;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct shown shown;
-		(void)entry_answer(core, CONTAINER_OF(n, struct caller, link), op, key, error,
-			&shown);
+		const struct core_reply *reply = entry_answer(core,
+			CONTAINER_OF(n, struct caller, link), op, key, error, &shown);
+		bytes += reply->error == error ? entry_value_bytes(&shown) : 0;
 	}
 	op_free(core, op);
+	return bytes;
 }
 
 void local_get(struct core *core, struct op *op) {
-	answer(core, op, table_find(core, op->key), PAWL_OK);
+	(void)answer(core, op, table_find(core, op->key), PAWL_OK);
 }
 
 /* ---- wait ---- */
 
-/* Tells whether the change has come. Free: nothing stands on the key, not even a lock delay. Held:
- * somebody holds the key. */
+/* In an answer to a wait, so many records of the key, or bytes of values, count as one answer more
+ * of those that one turn of the loop may give. */
+#define RECORDS_AN_ANSWER 4u
+#define BYTES_AN_ANSWER 512u
+
+static uint32_t wait_kind(const struct op *op) {
+	return op_wait(op)->for_free ? WAITS_FREE : WAITS_HELD;
+}
+
+/* Tells whether the key is in the state that is waited for. Free: nothing stands on the key, not
+ * even a lock delay. Held: somebody holds the key. */
 static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
 	if (op_wait(op)->for_free) {
 		return key == NULL || key->held == NULL;
 	}
-	uint32_t holders;
-	entry_shown(key, core->now, &holders);
-	return holders > 0;
+	return key && entry_held(key, core->now);
 }
 
-/* Tests whether the change has come, and otherwise begins to wait. Both are one step, so that no
- * change falls between them. */
-static void wait_on(struct core *core, struct op *op) {
-	struct key *key = table_find(core, op->key);
-	if (fulfilled(core, op, key)) {
-		answer(core, op, key, PAWL_OK);
-		return;
-	}
+/* False: there was no memory. The wait was answered, and is freed. */
+static bool enter_wait(struct core *core, struct op *op, struct key *key) {
 	key = key ? key : table_make(core, op->key);
 	struct key_more *more = key ? table_more(core, key) : NULL;
 	if (more == NULL) {
@@ -56,37 +61,124 @@ static void wait_on(struct core *core, struct op *op) {
 		}
 		op_reply_all(core, op, PAWL_EFULL);
 		op_free(core, op);
-		return;
+		return false;
 	}
 	op->state = OP_LOCAL;
 	op_wait(op)->on = key;
-	list_append(&more->waits, &op->waiting);
+	list_append(&more->waits[wait_kind(op)], &op->waiting);
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	table_settle(core, key);
+	return true;
 }
 
-void local_wait(struct core *core, struct op *op) {
-	op->until = instant_add(core->now, op->wait);
-	wait_on(core, op);
-}
-
-void local_check_waits(struct core *core, struct key *key) {
-	for (struct list *n = list_first(&key->more->waits), *next; n; n = next) {
-		next = list_after(&key->more->waits, n);
-		struct op *op = CONTAINER_OF(n, struct op, waiting);
-		if (fulfilled(core, op, key)) {
-			answer(core, op, key, PAWL_OK);
-		}
+/* The caller settles the key. */
+static void leave_wait(struct op *op) {
+	struct key_more *more = op_wait(op)->on->more;
+	list_remove(&op->waiting);
+	if (list_empty(&more->waits[WAITS_HELD]) && list_empty(&more->waits[WAITS_FREE])) {
+		list_remove(&more->due);
 	}
 }
 
-/* Ends a wait without its change. */
+/* Tests whether the key is as it is waited for, and otherwise begins to wait. Both are one step, so
+ * that no change falls between them. */
+void local_wait(struct core *core, struct op *op) {
+	struct key *key = table_find(core, op->key);
+	op->until = instant_add(core->now, op->wait);
+	if (fulfilled(core, op, key)) {
+		(void)answer(core, op, key, PAWL_OK);
+	} else {
+		(void)enter_wait(core, op, key);
+	}
+}
+
+/* Tells whether the key has been free since the wait began. */
+static bool was_freed(const struct op *op) {
+	return op_wait(op)->for_free && op->id < op_wait(op)->on->more->freed;
+}
+
+/* Returns the first wait of the key that is due; NULL: none is. */
+static struct op *first_due(const struct core *core, const struct key *key) {
+	struct key_more *more = key->more;
+	struct list *held = list_first(&more->waits[WAITS_HELD]),
+		*free = list_first(&more->waits[WAITS_FREE]);
+	struct op *first = free ? CONTAINER_OF(free, struct op, waiting) : NULL;
+	first = first && was_freed(first) ? first : NULL;
+	more->taken = more->taken && entry_held(key, core->now);
+	struct op *other = held && more->taken ? CONTAINER_OF(held, struct op, waiting) : NULL;
+	return first == NULL || (other && other->id < first->id) ? other : first;
+}
+
+/* Answers the first wait of the key that is due. False: none is. */
+static bool answer_due(struct core *core, const struct key *key) {
+	struct op *op = first_due(core, key);
+	if (op == NULL) {
+		return false;
+	}
+	const bool freed = was_freed(op);
+	leave_wait(op);
+	/* Somebody may hold the key again: who waited for it to be free hears that it was. */
+	const uint64_t bytes = answer(core, op, freed ? NULL : key, PAWL_OK),
+		more = bytes / BYTES_AN_ANSWER +
+		(freed ? 0 : key_count(key, UINT32_MAX) / RECORDS_AN_ANSWER);
+	uint32_t *left = &turn_pieces(core)->waits;
+	*left -= 1 + more < *left ? (uint32_t)(1 + more) : *left;
+	return true;
+}
+
+/* Waits of the key may be due. They are answered at once, unless others are due already, or the
+ * turn has answered as many as it may. */
+static void answer_or_put_off(struct core *core, struct key *key) {
+	struct list *due = &core->coordinator.due_waits;
+	if (list_linked(&key->more->due)) {
+		return;
+	}
+	while (list_empty(due) && turn_pieces(core)->waits > 0 && answer_due(core, key)) {
+	}
+	if (first_due(core, key)) {
+		COUNT(core, wait_put_off);
+		list_append(due, &key->more->due);
+	}
+}
+
+void local_check_waits(struct core *core, struct key *key, const struct record *r) {
+	struct key_more *more = key->more;
+	const struct list *held = &more->waits[WAITS_HELD], *free = &more->waits[WAITS_FREE];
+	if (r && !list_empty(held) && entry_holds(r, core->now)) {
+		more->taken = true;
+		answer_or_put_off(core, key);
+	} else if (r == NULL && !list_empty(free) && key->held == NULL) {
+		more->freed = CONTAINER_OF(free->prev, struct op, waiting)->id + 1;
+		answer_or_put_off(core, key);
+	}
+}
+
+/* Keys take turns, and each has one wait answered a time. */
+void local_waits_go_on(struct core *core) {
+	struct list *n;
+	while (turn_pieces(core)->waits > 0 &&
+		(n = list_first(&core->coordinator.due_waits)) != NULL) {
+		struct key_more *more = CONTAINER_OF(n, struct key_more, due);
+		list_remove(n);
+		list_append(&core->coordinator.due_waits, n);
+		/* This drops what has ended. The key stays, because it is waited for. */
+		struct key *key = table_find(core, more->name);
+		CHECK(key && key->more == more);
+		(void)answer_due(core, key);
+		if (first_due(core, key) == NULL) {
+			list_remove(n);
+		}
+		table_settle(core, key);
+	}
+}
+
 void local_end(struct core *core, struct op *op, int error) {
 	struct key *key = op_wait(op)->on;
-	list_remove(&op->waiting);
-	bool left = table_expire(core, key);
-	answer(core, op, left ? key : NULL, error);
-	if (left) {
+	const bool freed = was_freed(op);
+	leave_wait(op);
+	op_reply_all(core, op, freed ? PAWL_OK : error);
+	op_free(core, op);
+	if (table_expire(core, key)) {
 		table_settle(core, key);
 	}
 }
@@ -108,13 +200,29 @@ void local_forget(struct core *core, struct op *op) {
 	}
 }
 
+/* An answer that the key is free shows nothing of it, so that all of these are given at once. */
 static void wait_moved(struct core *core, struct op *op) {
-	struct wait_state *wait = op_wait(op);
-	struct key *old = wait->on;
-	list_remove(&op->waiting);
-	wait->on = NULL;
+	struct key *old = op_wait(op)->on;
+	const bool freed = was_freed(op);
+	leave_wait(op);
+	op_wait(op)->on = NULL;
 	table_settle(core, old);
-	wait_on(core, op);
+	struct key *key = table_find(core, op->key);
+	if (freed || (op_wait(op)->for_free && fulfilled(core, op, key))) {
+		(void)answer(core, op, NULL, PAWL_OK);
+		return;
+	}
+	if (!enter_wait(core, op, key) || op_wait(op)->for_free) {
+		return;
+	}
+	key = op_wait(op)->on;
+	/* All that wait for this key to be held are due with the first of them. */
+	if (list_first(&key->more->waits[WAITS_HELD]) == &op->waiting) {
+		key->more->taken = entry_held(key, core->now);
+		if (key->more->taken && !list_linked(&key->more->due)) {
+			list_append(&core->coordinator.due_waits, &key->more->due);
+		}
+	}
 }
 
 /* ---- list ---- */

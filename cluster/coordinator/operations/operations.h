@@ -103,13 +103,17 @@ void local_get(struct core *core, struct op *op);
 /* Begins a wait for a change of the key, or answers at once. */
 void local_wait(struct core *core, struct op *op);
 
-/* Answers the waits for this key whose change has come. */
-void local_check_waits(struct core *core, struct key *key);
+/* A record of the key has come or has changed; NULL: one has ended. Answers the waits whose change
+ * has come, or puts them off to the next turns of the loop. */
+void local_check_waits(struct core *core, struct key *key, const struct record *r);
+
+/* Answers waits that were put off, as many as one turn of the loop may. */
+void local_waits_go_on(struct core *core);
 
 /* The last caller is gone. Frees the operation. */
 void local_forget(struct core *core, struct op *op);
 
-/* Ends a wait without its change. Frees the operation. */
+/* Ends a wait with this error, unless the key has become free for it. Frees the operation. */
 void local_end(struct core *core, struct op *op, int error);
 
 /* The operation's timer has fired: a wait may be over. */

@@ -327,6 +327,8 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	p->sim.limits.indexed = seed % 4 ? 1 + (uint32_t)(seed % 4) : 0;
 	/* In two of three runs every value counts as a large one, which reports leave out. */
 	p->sim.limits.report_value = seed % 3 ? 1 : 0;
+	/* In two of three runs the second wait that is due in a turn of the loop is put off. */
+	p->sim.limits.waits_a_turn = seed % 3 ? 1 : 0;
 	profile_terms(p);
 	profile_later(p);
 	profile_shortage(p);

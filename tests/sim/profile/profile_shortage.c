@@ -21,6 +21,7 @@ static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.report_piece = 1 + weight(r, 2);
 	p->sim.limits.report_value = 1;
 	p->sim.limits.shown_a_turn = 1;
+	p->sim.limits.waits_a_turn = 1;
 	p->sim.limits.reports = 1 + weight(r, 2);
 	p->sim.limits.list_piece = 1;
 	p->sim.limits.weighed_at_once = 1;
