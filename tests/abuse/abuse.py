@@ -153,7 +153,8 @@ def try_attack(name, args, authority):
             attacker.kill()
             attacker.join()
         result["memory"]["most"] = resident_mb(node, "VmHWM:")
-        measure(victim, AFTER_S)
+        if not args.judge or name in attacks.OF_CONNECTIONS:
+            measure(victim, AFTER_S)
         result["memory"]["after"] = resident_mb(node, "VmRSS:")
         result["broken_links"] = broken_links(cluster) - links
         return result
