@@ -145,9 +145,10 @@ struct pawl {
 	struct alarm dial_alarm;
 	struct alarm silence_alarm;
 
-	/* `pinged`: a ping was sent that has not been answered. `only_watching`: the silence alarm
-	 * was set for a connection on which nothing but events is awaited. */
-	bool pinged, only_watching;
+	/* `pinged`: a ping was sent that has not been answered. `owed`: a request was sent since the
+	 * node was last heard, or its answer is still awaited. A call that gives up leaves this as
+	 * it is, because the silence of the node goes on. */
+	bool pinged, owed;
 
 	/* When the node was last heard, and when the last ping was sent. */
 	struct instant heard, ping_at;

@@ -85,6 +85,7 @@ static void connection_lost(struct pawl *client, int error, const char *why) {
 void failover_stop(struct pawl *client) {
 	connection_close(&client->connection);
 	client->scanner = (struct client_scanner){ 0 };
+	client->owed = false;
 	client->state = CLIENT_CORE_IDLE;
 	agenda_clear(&client->agenda, &client->dial_alarm);
 	agenda_clear(&client->agenda, &client->silence_alarm);
@@ -193,10 +194,10 @@ static bool take_message(struct pawl *client, struct slice message) {
 	return client->handlers->on_event(client, message);
 }
 
-/* Returns whether the client waits for an answer, or for events of a watch. A node that is gone
- * would never send either. */
+/* Returns whether the node has something to say: an answer, also to a call that has given up, or
+ * events of a watch. A node that is gone would never send any of these. */
 static bool awaits_anything(const struct pawl *client) {
-	return !list_empty(&client->flight) || !list_empty(&client->watches);
+	return client->owed || !list_empty(&client->watches);
 }
 
 /* Handles the messages one after the other. A callback may end the connection or the client in
@@ -221,6 +222,7 @@ static void on_data(void *ctx) {
 				: CLIENT_SCAN_GARBAGE;
 		}
 	}
+	client->owed = !list_empty(&client->flight);
 	if (!awaits_anything(client)) {
 		/* Nothing is awaited, so the node may be silent. */
 		agenda_clear(&client->agenda, &client->silence_alarm);
@@ -240,7 +242,7 @@ static void on_data(void *ctx) {
 /* Where only events are awaited the limit is longer, so that a thousand idle watchers do not send a
  * thousand pings a second. */
 static span_ns silence_limit(struct pawl *client) {
-	if (list_empty(&client->flight)) {
+	if (!client->owed) {
 		return client->silence * 4;
 	}
 	span_ns limit = lease_share(client, client->silence);
@@ -248,7 +250,8 @@ static span_ns silence_limit(struct pawl *client) {
 }
 
 void failover_watch_silence(struct pawl *client) {
-	if (!wheel_armed(&client->silence_alarm.timer) || client->only_watching) {
+	if (!client->owed) {
+		client->owed = true;
 		client->heard = client_core_now(client);
 		client->pinged = false;
 		failover_reset_silence_alarm(client);
@@ -257,7 +260,6 @@ void failover_watch_silence(struct pawl *client) {
 
 void failover_reset_silence_alarm(struct pawl *client) {
 	if (awaits_anything(client)) {
-		client->only_watching = list_empty(&client->flight);
 		struct instant since = client->pinged ? client->ping_at : client->heard;
 		agenda_set(&client->agenda, &client->silence_alarm,
 			since.boot + silence_limit(client) / 2);

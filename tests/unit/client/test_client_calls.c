@@ -241,6 +241,29 @@ static void a_silent_node_is_pinged_then_left(void **state) {
 	rig_close(&r);
 }
 
+/* Each request gives up after a second, so at the moment of the alarm nothing may be under way. The
+ * node has been silent all the time, whether somebody waited for it or not. */
+static void silence_goes_on_while_requests_give_up(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, &(struct pawl_options){ .timeout_ms = 1000 });
+	r.nodes[0].mood = FAKE_SILENT;
+	struct pawl_request request = { .method = PAWL_GET, .key = key };
+	struct pawl_result *result = NULL;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+		rig_pass(&r, 1005 * SPAN_MS);
+		assert_non_null(result);
+		assert_int_equal(result->error, PAWL_ETIMEOUT);
+	}
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 100 * SPAN_MS);
+	assert_int_equal(result->error, 0);
+	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
 static void a_wait_that_is_pinged_may_last(void **state) {
 	(void)state;
 	struct rig r;
@@ -371,6 +394,7 @@ int main(void) {
 		cmocka_unit_test(a_refusal_after_a_repeat_is_released_all_the_same),
 		cmocka_unit_test(a_node_that_talks_rot_is_left),
 		cmocka_unit_test(a_silent_node_is_pinged_then_left),
+		cmocka_unit_test(silence_goes_on_while_requests_give_up),
 		cmocka_unit_test(a_wait_that_is_pinged_may_last),
 		cmocka_unit_test(a_ping_that_is_refused_is_no_last_word),
 		cmocka_unit_test(a_repeated_wait_asks_for_the_time_that_is_left),
