@@ -45,20 +45,21 @@ static void close_first(struct pawl *client) {
 	}
 }
 
-static void retain_connection(struct pawl *client) {
+static void retain_connection(struct line *line) {
+	struct pawl *client = line->client;
 	if (client->retained_count == RETAINED_MAX) {
 		lose_dependents(client, client->retained[0].number);
 		close_first(client);
 	}
 	client->retained[client->retained_count++] = (struct retained_connection){
-		.fd = connection_leave_open(&client->connection),
-		.number = client->connection_number
+		.fd = connection_leave_open(&line->connection),
+		.number = line->number
 	};
 }
 
 void session_binding_connection_up(struct pawl *client) {
 	if (client->on_connected) {
-		client->on_connected(client->connection.fd, client->connected_arg);
+		client->on_connected(client->line->connection.fd, client->connected_arg);
 	}
 }
 
@@ -83,14 +84,19 @@ bool session_binding_full(const struct pawl *client) {
 		&& find_dependent(client, client->connection_number);
 }
 
-void session_binding_connection_lost(struct pawl *client) {
+bool session_binding_needs(const struct line *line) {
+	return find_dependent(line->client, line->number) != NULL;
+}
+
+void session_binding_connection_lost(struct line *line) {
+	struct pawl *client = line->client;
 	lose_leaving(client);
-	if (!client->connection.ended && find_dependent(client, client->connection_number)) {
-		if (client->connection.broken) {
+	if (!line->connection.ended && session_binding_needs(line)) {
+		if (line->connection.broken) {
 			/* No connection is left that could be kept open. */
-			lose_dependents(client, client->connection_number);
+			lose_dependents(client, line->number);
 		} else {
-			retain_connection(client);
+			retain_connection(line);
 		}
 	}
 }
@@ -137,9 +143,9 @@ void session_binding_done(struct pawl *client) {
 
 /* ---- one lock ---- */
 
-void session_binding_begin(struct pawl_lock *lock) {
+void session_binding_begin(struct pawl_lock *lock, unsigned connection_number) {
 	lock->client->bound_ever = true;
-	lock->first_connection = lock->bound_connection = lock->client->connection_number;
+	lock->first_connection = lock->bound_connection = connection_number;
 }
 
 bool session_binding_wanted(const struct pawl_lock *lock) {
