@@ -55,8 +55,8 @@ struct line {
 	bool overdue;
 
 	/* Since when the node is silent: when it was last heard, or when the first request after
-	 * that was sent, or when the client stood still itself. */
-	struct instant quiet_since;
+	 * that was sent. `quiet_since` is later if the client stood still itself meanwhile. */
+	struct instant silent_since, quiet_since;
 	struct instant ping_at;
 
 	/* When the last request that may wait was sent. The node has read all that was sent before

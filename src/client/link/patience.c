@@ -9,6 +9,7 @@
 #define SLOWEST_FIRST (25 * SPAN_MS)
 /* With each answer the slowest one fades by this fraction. */
 #define SLOWEST_FADES 32
+#define LATE_MOST (100 * SPAN_MS)
 #define DOUBLINGS_MAX 20
 /* Answers halve the time again, but no more often than this. */
 #define HALVED_AFTER SPAN_S
@@ -29,6 +30,12 @@ void patience_answered(struct patience *p, span_ns took, int64_t now) {
 		p->doublings--;
 		p->doubled_at = now;
 	}
+}
+
+void patience_late(struct patience *p, span_ns late) {
+	/* A longer pause, such as a suspend of the machine, says nothing about the next one. */
+	late = late < LATE_MOST ? late : LATE_MOST;
+	p->slowest = late > p->slowest ? late : p->slowest;
 }
 
 static void doubled(struct patience *p, int64_t now) {

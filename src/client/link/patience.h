@@ -29,6 +29,9 @@ void patience_init(struct patience *p);
 
 /* Notes an answer that came `took` after its request, to a request that does not wait. */
 void patience_answered(struct patience *p, span_ns took, int64_t now);
+/* Notes that the client itself stood still for so long. It is likely to do so again, and must not
+ * take that for the silence of a node. */
+void patience_late(struct patience *p, span_ns late);
 /* Notes that the client has left a node that was silent, and sends so many requests again. */
 void patience_switched(struct patience *p, size_t repeated, int64_t now);
 /* Notes that the node which was left has answered all the same, soon after that. */

@@ -49,7 +49,7 @@ static span_ns quiet_limit(const struct line *line) {
 
 static int64_t lost_at(const struct line *line) {
 	span_ns limit = silence_limit(line);
-	int64_t whole = line->quiet_since.boot + limit, half = line->ping_at.boot + limit / 2;
+	int64_t whole = line->silent_since.boot + limit, half = line->ping_at.boot + limit / 2;
 	return whole > half ? whole : half;
 }
 
@@ -84,7 +84,7 @@ void silence_sent(struct line *line, struct instant now, bool waits) {
 	}
 	if (first) {
 		line->owed = true;
-		line->quiet_since = now;
+		line->silent_since = line->quiet_since = now;
 		line->pinged = false;
 		silence_reset(line);
 	}
@@ -101,7 +101,7 @@ void silence_ponged(struct line *line) {
 }
 
 void silence_heard(struct line *line) {
-	line->quiet_since = client_core_now(line->client);
+	line->silent_since = line->quiet_since = client_core_now(line->client);
 	line->pinged = line->overdue = false;
 }
 
@@ -140,6 +140,7 @@ void silence_ring(struct alarm *alarm) {
 	}
 	struct instant now = client_core_now(client);
 	if (stood_still) {
+		patience_late(&client->patience, late);
 		line->quiet_since = now;
 		line->ping_at = line->pinged ? now : line->ping_at;
 	} else if (line->pinged) {

@@ -37,7 +37,7 @@ static int rig_begin(struct rig *r, const struct pawl_options *options) {
 	(void)snprintf(endpoints, sizeof(endpoints), "%s,%s", r->nodes[0].endpoint,
 		r->nodes[1].endpoint);
 	struct pawl_options o = options ? *options : (struct pawl_options){ 0 };
-	o.endpoints = endpoints;
+	o.endpoints = o.endpoints ? r->nodes[0].endpoint : endpoints;
 	o.base = r->base;
 	/* The tests know which node is asked first. */
 	o.prefer_first = true;
@@ -80,6 +80,14 @@ void rig_pass(struct rig *r, span_ns time) {
 		client_core_tick(r->client);
 		rig_settle(r);
 		time -= by;
+	}
+}
+
+void rig_creep(struct rig *r, span_ns time) {
+	for (; time > 0; time -= SPAN_MS) {
+		rig_jump(r, SPAN_MS, SPAN_MS);
+		client_core_tick(r->client);
+		rig_settle(r);
 	}
 }
 

@@ -25,7 +25,8 @@ struct rig {
 	struct pawl *client;
 };
 
-/* Opens the client. `options` may be NULL; the endpoints and the base are set here. */
+/* Opens the client, which begins with the first node. `options` may be NULL; the endpoints and the
+ * base are set here. If `options` has any endpoints, the first node is the only one. */
 void rig_open(struct rig *r, const struct pawl_options *options);
 /* Does the same as rig_open, but refuses allocations, so that there may be no client. Returns 0 or
  * PAWL_ENOMEM. */
@@ -37,6 +38,8 @@ void rig_close(struct rig *r);
 void rig_settle(struct rig *r);
 /* Moves both clocks on, in small steps, and lets everything happen that follows. */
 void rig_pass(struct rig *r, span_ns time);
+/* The same in steps of a millisecond: no alarm rings late. */
+void rig_creep(struct rig *r, span_ns time);
 /* Moves the clocks at once, as after a pause. Nothing has run yet when it returns. */
 void rig_jump(struct rig *r, span_ns boot, span_ns raw);
 
