@@ -308,6 +308,7 @@ static struct pawl *connect_rotated(const struct bench *b, uint64_t number) {
 	if (at != all && asprintf(&rotated, "%s,%.*s", at, (int)(at - all - 1), all) > 0) {
 		line.endpoints = rotated;
 	}
+	line.prefer_first = line.prefer_first || b->connections > 1;
 	struct pawl *client = cli_connect_on(&line, b->base);
 	free(rotated);
 	return client;
