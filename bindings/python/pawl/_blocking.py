@@ -23,15 +23,17 @@ class Client:
     there what was under way (with the same lock_id, which is safe). May be used by several threads.
 
     endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6),
-    a list or separated by commas; tried in this order, beginning with the first. ca_file,
+    a list or separated by commas; tried in this order, beginning with one by chance. prefer_first:
+    begin with the first one, and return to it some time after it had to be left. ca_file,
     cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own certificate
     (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the
     endpoint's host. owner: for acquisitions that name none, shown to others; "host:pid" if none is
     given. label: likewise, a free text of at most 128 bytes.
     timeout: how many seconds a request may take over all nodes that are tried, beyond what it may
     wait. connect_timeout: for one endpoint. silence: how long a connection on which an answer is
-    awaited may be silent before the next node is tried; with locks held these two are at most a
-    sixth of the shortest lease.
+    awaited may be silent before it is given up; with locks held these two are at most a sixth of
+    the shortest lease. A node of several that answers neither a request nor a ping is left much
+    sooner, after a few times of what its answers take.
 
     Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate
     cannot be used.
@@ -52,6 +54,7 @@ class Client:
         timeout: float = 5.0,
         connect_timeout: float = 1.0,
         silence: float = 2.0,
+        prefer_first: bool = False,
     ) -> None:
         self._runner = Runner()
         try:
@@ -67,6 +70,7 @@ class Client:
                     timeout=timeout,
                     connect_timeout=connect_timeout,
                     silence=silence,
+                    prefer_first=prefer_first,
                 )
             )
         except BaseException:

@@ -15,6 +15,10 @@ from ._errors import (
 # What a repeat could undo (an update) or misread (a transfer), or would do to the next node as
 # well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
+# Answered when something has come about, and not at once.
+LONG = frozenset(("wait", "drain", "cluster_add_replica", "cluster_promote", "cluster_demote",
+                  "cluster_remove", "cluster_replace", "cluster_set_nodes", "cluster_set_timing",
+                  "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # These come before any commit, and say that there is none.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
@@ -41,6 +45,8 @@ class Call:
         # The parameter that says how long the node may wait; what is left of it is sent.
         self.wait_name = wait_name
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
+        # The node may let it wait for what others do.
+        self.waits = wait_ms > 0 or method in LONG
         self.internal = False  # never moves on to another node by itself
         self.drawn = False  # the lock_ids are this package's own: others may take their place
         self.connection = 0  # the only connection that it may go over; 0: any
@@ -48,11 +54,12 @@ class Call:
         self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
-        self.msgid = 0
+        self.msgid = 0  # of the last time that it was sent
+        self.before = 0  # of the time before, on a connection that was left
         self.sends = 0
         self.moves = 0
         self.sent_at = _clock.NEVER
-        self.before: Optional[PawlError] = None  # what a node said that could not help
+        self.refusal: Optional[PawlError] = None  # what a node said that could not help
 
     @property
     def repeatable(self) -> bool:

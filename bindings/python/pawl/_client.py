@@ -15,7 +15,6 @@ from ._call import Call
 from ._election import Election, ElectionAskedFn
 from ._errors import TlsError
 from ._keeper import Keeper
-from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._failover import Failover
 from ._types import (
@@ -54,15 +53,17 @@ class Client:
     there what was under way (with the same lock_id, which is safe). Belongs to one event loop.
 
     endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6),
-    a list or separated by commas; tried in this order, beginning with the first. ca_file,
+    a list or separated by commas; tried in this order, beginning with one by chance. prefer_first:
+    begin with the first one, and return to it some time after it had to be left. ca_file,
     cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own certificate
     (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the
     endpoint's host. owner: for acquisitions that name none, shown to others; "host:pid" if none is
     given. label: likewise, a free text of at most 128 bytes.
     timeout: how many seconds a request may take over all nodes that are tried, beyond what it may
     wait. connect_timeout: for one endpoint. silence: how long a connection on which an answer is
-    awaited may be silent before the next node is tried; with locks held these two are at most a
-    sixth of the shortest lease.
+    awaited may be silent before it is given up; with locks held these two are at most a sixth of
+    the shortest lease. A node of several that answers neither a request nor a ping is left much
+    sooner, after a few times of what its answers take.
 
     Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate
     cannot be used.
@@ -81,6 +82,7 @@ class Client:
         timeout: float = 5.0,
         connect_timeout: float = 1.0,
         silence: float = 2.0,
+        prefer_first: bool = False,
     ) -> None:
         found = _endpoint.parse(endpoints)
         tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
@@ -91,7 +93,8 @@ class Client:
                               (silence, "silence")):
             to_ms(seconds, what)
         self._loop = asyncio.get_running_loop()
-        self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence)
+        self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence,
+                                  prefer_first)
         self._keeper = Keeper(self._failover)
         self._watches = Watches()
         self._failover.lease_share = self._keeper.share
@@ -99,11 +102,9 @@ class Client:
         self._failover.listening = self._watches.listening
         self._failover.on_event = self._watches.deliver
         self._failover.on_up = self._keeper.connection_up
-        self._failover.on_break = self._broken
-
-    def _broken(self, link: Link) -> None:
-        self._keeper.connection_lost(link)
-        self._watches.broken()
+        self._failover.on_break = self._keeper.connection_lost
+        self._failover.on_left = self._watches.broken
+        self._failover.needed = self._keeper.needs
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
         """A callback of the program: what it raises is the loop's to report, and disturbs nothing

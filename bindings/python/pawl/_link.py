@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional, Set
 
 from ._errors import PawlError, ProtocolError, TlsError, UnreachableError
 from ._msgpack import Decoder, FormatError
+from ._silence import Silence
 
 _ENDS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 _ours: Set[int] = set()  # descriptors of connections
@@ -59,12 +60,15 @@ class Link(asyncio.Protocol):
     """Messages in both directions until it goes down, which it does once: ended by the other side
     (in order, or by a reset), broken by the network, or given up by this side."""
 
-    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None],
+    def __init__(self, endpoint: int, silence: Silence, on_message: Callable[[Link, Any], None],
+                 on_room: Callable[[], None], on_heard: Callable[[Link], None],
                  on_down: Callable[[Link], None]) -> None:
-        self.number = 0  # of the connections of one client that came up, from 1
+        self.number = 0  # of the connections of one client that came into use, from 1
+        self.endpoint, self.silence = endpoint, silence
         self.ended = self.broken = False
         self._loop = asyncio.get_running_loop()
-        self._on_message, self._on_room, self._on_down = on_message, on_room, on_down
+        self._on_message, self._on_room = on_message, on_room
+        self._on_heard, self._on_down = on_heard, on_down
         self._decoder = Decoder()
         self._transport: Optional[asyncio.Transport] = None
         self._number = -1  # of its descriptor
@@ -72,8 +76,7 @@ class Link(asyncio.Protocol):
         # A message has come: a node that only accepts connections does not count as one.
         self.talked = False
         self.writable = True
-        self.heard = self._loop.time()
-        self.pinged_at: Optional[float] = None
+        self.pong: asyncio.Future[None] = self._loop.create_future()  # a ping is answered
 
     @property
     def up(self) -> bool:
@@ -107,6 +110,7 @@ class Link(asyncio.Protocol):
         """What depends on the connection is told before the node can hear of its end."""
         if not self.down.done():
             self.down.set_result(error)
+            self.silence.close()
             self._on_down(self)
 
     # ---- what asyncio calls ----
@@ -120,15 +124,17 @@ class Link(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self._loop.time()
-        self.pinged_at = None
+        self.silence.heard()
         try:
             for message in self._decoder.feed(data):
                 if self.down.done():
                     return
-                self._on_message(message)
+                self._on_message(self, message)
         except FormatError as error:
             self.fail(ProtocolError("the answer does not follow Pawl's protocol: %s" % error))
+        if not self.down.done():
+            self.silence.settle()
+            self._on_heard(self)
 
     def eof_received(self) -> None:
         self._ended_by(None)

@@ -13,9 +13,10 @@ PAUSE_FIRST, PAUSE_LAST = 0.05, 1.0
 
 
 class Rounds:
-    def __init__(self, endpoints: List[Endpoint]) -> None:
+    def __init__(self, endpoints: List[Endpoint], prefer_first: bool) -> None:
         self._endpoints = endpoints
-        self._at = 0
+        # By chance, so that clients spread over the nodes.
+        self.at = 0 if prefer_first else random.randrange(len(endpoints))
         self._failed = 0  # in this round
         self._failed_for_good = 0  # for reasons that do not pass
         self._rounds_failed = 0
@@ -23,7 +24,15 @@ class Rounds:
 
     @property
     def present(self) -> Endpoint:
-        return self._endpoints[self._at]
+        return self._endpoints[self.at]
+
+    def endpoint(self, at: int) -> Endpoint:
+        return self._endpoints[at]
+
+    def others(self, last: Optional[int] = None) -> List[int]:
+        """All but the present one, in turn; this one last."""
+        found = [(self.at + i) % self.count for i in range(1, self.count)]
+        return sorted(found, key=lambda at: at == last)
 
     @property
     def count(self) -> int:
@@ -37,7 +46,7 @@ class Rounds:
         """The present one is of no use any more. True: that was a whole round of failures."""
         self._failed += 1
         self._failed_for_good += isinstance(error, (TlsError, DeniedError))
-        self._at = (self._at + 1) % len(self._endpoints)
+        self.at = (self.at + 1) % len(self._endpoints)
         if self._failed < len(self._endpoints):
             return False
         self.hopeless = self._failed_for_good >= len(self._endpoints)

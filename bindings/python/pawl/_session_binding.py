@@ -67,6 +67,9 @@ class SessionBindings:
             self._lose(lock, LostError("the connection that the lock ends with is gone"))
             lock = self._dependent(number)
 
+    def depends(self, number: int) -> bool:
+        return self._dependent(number) is not None
+
     def full(self, number: int) -> bool:
         """The present connection could not be kept open as well if it were given up for another
         node."""
