@@ -268,7 +268,7 @@ static bool move_on(struct pawl_call *call, struct line *line, const struct clie
 }
 
 /* Ends the call with the outcome that the node has answered over that line. */
-static void take_answer(struct pawl_call *call, struct line *line, const struct client_response *r,
+static void finish_with_answer(struct pawl_call *call, struct line *line, const struct client_response *r,
 	struct slice message) {
 	struct pawl *client = call->client;
 	call->connection = line->number;
@@ -317,7 +317,7 @@ void calls_answer(struct line *line, uint32_t msgid, struct slice message) {
 		|| (can_move_on(call, r.error) && move_on(call, line, &r, message))) {
 		return;
 	}
-	take_answer(call, line, &r, message);
+	finish_with_answer(call, line, &r, message);
 }
 
 void calls_fail_all(struct pawl *client, int error) {

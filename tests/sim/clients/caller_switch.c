@@ -33,21 +33,26 @@ static void leave(struct caller *c) {
 	}
 }
 
+/* A node that does not stand still answers the client's ping, and is seldom left. */
 static void on_silence(void *ctx, uint64_t id) {
 	struct caller *c = ctx;
+	struct run *run = c->run;
 	const struct pending *p = caller_pending(c, id);
-	bool here = p && !p->second && c->session && sim_session_open(c->session);
-	if (here && !c->run->healing && !sim_actor_paused(c->run->sim, &c->actor)) {
+	if (!p || p->second || run->healing || !c->session || !sim_session_open(c->session)
+		|| sim_actor_paused(run->sim, &c->actor)) {
+		return;
+	}
+	if (sim_node_stands_still(run->sim, c->node) || prng_chance(&run->late, 1, 20)) {
 		leave(c);
+	} else {
+		caller_mind_silence(c, id);
 	}
 }
 
 void caller_mind_silence(struct caller *c, uint64_t id) {
 	struct run *run = c->run;
 	if (run->profile.switches) {
-		span_ns round_trip = 4 * (run->profile.sim.session_delay_max
-			+ run->profile.sim.delay_max);
-		sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, round_trip,
-			round_trip + run->profile.sim.request_timeout / 2), on_silence, c, id);
+		sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, SPAN_MS,
+			run->profile.sim.request_timeout / 2), on_silence, c, id);
 	}
 }

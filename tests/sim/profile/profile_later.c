@@ -303,7 +303,7 @@ static void draw_hangs(struct profile *p, struct prng *r) {
 	p->fault_weight[FAULT_PAUSE] = 10;
 	p->fault_weight[FAULT_SLOW_LINK] = weight(r, 3);
 	p->fault_weight[FAULT_KILL] = weight(r, 1);
-	p->fault_every = prng_between(r, 5 * SPAN_MS, 60 * SPAN_MS);
+	p->fault_every = prng_between(r, 1, 12) * p->sim.request_timeout;
 	p->pause_max = prng_between(r, 1, 8) * p->sim.request_timeout;
 	p->down_max = p->sim.request_timeout;
 }
