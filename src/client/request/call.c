@@ -268,8 +268,8 @@ static bool move_on(struct pawl_call *call, struct line *line, const struct clie
 }
 
 /* Ends the call with the outcome that the node has answered over that line. */
-static void finish_with_answer(struct pawl_call *call, struct line *line, const struct client_response *r,
-	struct slice message) {
+static void finish_with_answer(struct pawl_call *call, struct line *line,
+	const struct client_response *r, struct slice message) {
 	struct pawl *client = call->client;
 	call->connection = line->number;
 	result_answer(call->box, r, message, line_endpoint_text(line), call->sent_at);

@@ -230,6 +230,31 @@ static void a_refusal_of_the_node_that_was_left_does_not_count(void **state) {
 	rig_close(&r);
 }
 
+/* The next node has no quorum, so the library draws another lock_id. The first node's grant is for
+ * the one of before. */
+static void an_answer_about_a_lock_id_that_is_spent_does_not_count(void **state) {
+	(void)state;
+	struct rig r;
+	struct outcome o;
+	begin(&r);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	r.nodes[1].acquire_error = PAWL_ENOQUORUM;
+	start(&r, &acquire, &o);
+	for (int i = 0; i < 20 && !r.nodes[1].asked[CLIENT_ACQUIRE]; i++) {
+		rig_creep(&r, SPAN_MS);
+	}
+	rig_creep(&r, 4 * SPAN_MS);
+	assert_false(o.over);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_true(o.over);
+	assert_int_equal(o.error, 0);
+	/* The time of the grant counts from when the new lock_id was asked for. */
+	assert_in_range(o.valid_ms, 29700 - 5, 29700 - 3);
+	rig_close(&r);
+}
+
 static void what_the_next_node_refuses_is_released_as_the_first_may_have_granted_it(void **state) {
 	(void)state;
 	struct rig r;
@@ -400,6 +425,7 @@ int main(void) {
 		cmocka_unit_test(an_answer_soon_after_the_switch_doubles_the_time_again),
 		cmocka_unit_test(the_first_answer_counts_wherever_it_comes_from),
 		cmocka_unit_test(a_refusal_of_the_node_that_was_left_does_not_count),
+		cmocka_unit_test(an_answer_about_a_lock_id_that_is_spent_does_not_count),
 		cmocka_unit_test(
 			what_the_next_node_refuses_is_released_as_the_first_may_have_granted_it),
 		cmocka_unit_test(an_update_is_not_repeated_and_unsure_only_after_the_whole_silence),
