@@ -106,9 +106,6 @@ static void switch_lines(struct pawl *client, bool repeat) {
 }
 
 void failover_overdue(struct pawl *client) {
-	if (!patience_allows(&client->patience)) {
-		return;
-	}
 	if (client->spare_ready) {
 		switch_lines(client, true);
 	} else if (client->spare->state == LINE_CLOSED) {

@@ -218,7 +218,7 @@ static void a_refusal_of_the_node_that_was_left_does_not_count(void **state) {
 	struct outcome o;
 	r = (struct rig){ 0 };
 	begin(&r);
-	r.nodes[0].error = PAWL_ENOQUORUM;
+	r.nodes[0].acquire_error = PAWL_EHELD;
 	r.nodes[0].mood = FAKE_HOLDS_BACK;
 	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
 	start(&r, &acquire, &o);
