@@ -70,6 +70,7 @@ const struct client_core_handlers client_handlers = {
 	.connection_closed = connection_closed,
 	.line_left = line_left,
 	.line_needed = session_binding_needs,
+	.may_return = calls_may_return,
 	.connection_needed = session_binding_full,
 	.unreachable = unreachable,
 	.on_answer = calls_answer,

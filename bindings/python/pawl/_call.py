@@ -65,6 +65,11 @@ class Call:
     def repeatable(self) -> bool:
         return self.method not in NEVER_REPEATED and not self.connection
 
+    @property
+    def binds(self) -> bool:
+        """It asks for a lock that ends with the connection."""
+        return bool(self.params.get("release_on_disconnect"))
+
     def ids(self) -> List[Tuple[bytes, str]]:
         """The keys and lock_ids of an acquire."""
         locks = self.params.get("locks", [self.params])

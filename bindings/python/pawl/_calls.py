@@ -209,9 +209,11 @@ class Calls:
         if flight is None or flight.link is not link:
             return  # a ping's, or of a call that is over
         call = flight.call
-        if msgid == call.before and (refused is not None
+        if msgid == call.before and (refused is not None or call.binds
                                      or not isinstance(result, (dict, type(None)))):
-            self._land(msgid)  # the node that was left refuses, and the next one may do better
+            # The node that was left refuses, and the next one may do better; or it has granted a
+            # lock that is to end with the present connection, and not with the one that was left.
+            self._land(msgid)
             return
         call.sent_at = flight.sent_at
         if link is self._link and not call.waits:

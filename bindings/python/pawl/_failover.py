@@ -247,6 +247,9 @@ class Failover(Calls):
     def _on_spare(self, spare: Link) -> None:
         if self._link is not None and self._link.silence.is_overdue:
             self._switch(True)
+        elif self._returning and any(flight.call.binds for flight in self._flight.values()):
+            self._spare.drop()
+            self._return_later()
         elif self._returning:
             self._returned_at = self._loop.time()
             self._switch(False)

@@ -57,6 +57,9 @@ struct client_core_handlers {
 	 * are. */
 	size_t (*line_left)(struct line *line, bool repeat);
 
+	/* Returns whether the client may leave a node that answers for the first endpoint. */
+	bool (*may_return)(const struct pawl *client);
+
 	/* Returns whether the old line must not be closed yet. */
 	bool (*line_needed)(const struct line *line);
 

@@ -21,6 +21,7 @@ static span_ns spare_limit(struct pawl *client) {
 }
 
 static void return_later(struct pawl *client) {
+	client->returning = false;
 	if (client->prefer_first && client->endpoint_at != 0) {
 		agenda_set(&client->agenda, &client->return_alarm,
 			client_core_now(client).boot + client->return_pause);
@@ -53,7 +54,6 @@ void failover_probe(struct pawl *client) {
 
 void switch_spare_failed(struct pawl *client) {
 	if (client->returning) {
-		client->returning = false;
 		return_later(client);
 	} else if (client->spare_tries && client->line->pinged) {
 		spare_dial(client, client->spare->endpoint);
@@ -118,9 +118,12 @@ void switch_spare_ready(struct pawl *client) {
 	client->spare_ready = true;
 	if (client->state == CLIENT_CORE_READY && client->line->overdue) {
 		switch_lines(client, true);
-	} else if (client->returning) {
+	} else if (client->returning && client->handlers->may_return(client)) {
 		client->returned_at = client_core_now(client).boot;
 		switch_lines(client, false);
+	} else if (client->returning) {
+		line_close(client->spare);
+		return_later(client);
 	}
 }
 

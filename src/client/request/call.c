@@ -298,8 +298,10 @@ void calls_answer(struct line *line, uint32_t msgid, struct slice message) {
 	struct client_response r;
 	int error = client_response_decode(&client->decoder, call->request->wire.method, message,
 		&r);
-	if (before && (error || r.error)) {
-		/* The node that the client has left refuses. The next one may do better. */
+	if (before && (error || r.error || call_binds(call))) {
+		/* The node that the client has left refuses, and the next one may do better; or it
+		 * has granted a lock that is to end with the present connection, and not with the
+		 * one that was left. */
 		flight_end(flight);
 		return;
 	}

@@ -121,6 +121,9 @@ void calls_send(struct pawl *client);
 void calls_answer(struct line *line, uint32_t msgid, struct slice message);
 /* flight.c: the line is closed: what was under way there is sent again, or fails. */
 void calls_connection_lost(struct line *line);
+/* flight.c: returns whether no call is under way that asks for a lock which ends with the
+ * connection. */
+bool calls_may_return(const struct pawl *client);
 /* flight.c: the client has left the line, which is still open. If `repeat` is set, what was under
  * way there is sent again, and otherwise it stays there. Returns how many calls are sent again. */
 size_t calls_line_left(struct line *line, bool repeat);
@@ -141,6 +144,10 @@ void calls_release_quietly(struct pawl *client, const struct request_copy *reque
 /* Draws a msgid that no flight has. */
 uint32_t flight_draw_msgid(struct pawl *client);
 struct flight *flight_find(const struct pawl *client, uint32_t msgid);
+/* Returns whether the call asks for a lock that ends with the connection. */
+static inline bool call_binds(const struct pawl_call *call) {
+	return call->request->wire.present & CLIENT_HAS_RELEASE_ON_DISCONNECT;
+}
 /* Notes that the call was sent over the present line. */
 void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now);
 /* Forgets a sending, if there was one. */

@@ -115,6 +115,15 @@ void calls_connection_lost(struct line *line) {
 	fail_all(client, &lost);
 }
 
+bool calls_may_return(const struct pawl *client) {
+	bool binds = false;
+	for (struct list *at = list_first(&client->flight); at && !binds;
+		at = list_after(&client->flight, at)) {
+		binds = call_binds(call_at(at));
+	}
+	return !binds;
+}
+
 size_t calls_line_left(struct line *line, bool repeat) {
 	struct pawl *client = line->client;
 	struct list out, lost, *at;
