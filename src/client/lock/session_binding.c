@@ -70,11 +70,13 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 
 /* While a transfer is under way, the lock is not trusted. As the connection is lost, the lock must
  * not be trusted again, even if it turns out that the transfer had no effect. */
-static void lose_leaving(struct pawl *client) {
+static void lose_leaving(const struct line *line) {
+	const struct pawl *client = line->client;
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
-		if (lock_at(at)->binding && lock_at(at)->leaving) {
-			lock_lose(lock_at(at), PAWL_ELOST);
+		struct pawl_lock *lock = lock_at(at);
+		if (lock->binding && lock->leaving && lock->bound_connection <= line->number) {
+			lock_lose(lock, PAWL_ELOST);
 		}
 	}
 }
@@ -90,7 +92,7 @@ bool session_binding_needs(const struct line *line) {
 
 void session_binding_connection_lost(struct line *line) {
 	struct pawl *client = line->client;
-	lose_leaving(client);
+	lose_leaving(line);
 	if (!line->connection.ended && session_binding_needs(line)) {
 		if (line->connection.broken) {
 			/* No connection is left that could be kept open. */
