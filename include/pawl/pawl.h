@@ -103,12 +103,12 @@ struct pawl_options {
 	 * included, in ms; the default is 1000. */
 	uint32_t connect_timeout_ms;
 	/* How long a node that owes an answer may be silent before the client gives it up, in ms;
-	 * the default is 2000. While locks are held, the client uses at most a sixth of the shortest
-	 * lease for silence_ms and connect_timeout_ms. With several endpoints the client does not
-	 * wait for so long: after four times the slowest answer of late, at least 6 ms and at most
-	 * half of silence_ms, it pings the node, which answers pings at once even while requests
-	 * wait; and if the node has not answered in as long again, the client goes on with the next
-	 * node. Updates and transfers under way are PAWL_EUNSURE only after silence_ms. */
+	 * the default is 2000. While locks are held, the client uses at most a sixth of the
+	 * shortest lease for silence_ms and connect_timeout_ms. With several endpoints the client
+	 * does not wait for so long: after four times the slowest answer of late, at least 6 ms and
+	 * at most half of silence_ms, it pings the node, which answers pings at once even while
+	 * requests wait; and if the node has not answered in as long again, the client goes on with
+	 * the next node. Updates and transfers under way are PAWL_EUNSURE only after silence_ms. */
 	uint32_t silence_ms;
 
 	/* The client begins with the first endpoint, and returns to it some time after it had to

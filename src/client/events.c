@@ -21,7 +21,7 @@ static void client_core_turn(struct pawl *client) {
 	switch_settle(client);
 	if (failover_flush(client) == 0 && client->state == CLIENT_CORE_READY
 		&& !list_empty(&client->queue)
-		&& connection_backlog(&client->line->connection) == 0) {
+		&& connection_backlog(&client->session->connection) == 0) {
 		/* There was no room for these calls, and now there is. If there is none, the
 		 * connection tells when there is. */
 		client_core_kick(client);
@@ -33,22 +33,22 @@ static void client_core_turn(struct pawl *client) {
 
 /* ---- the connection ---- */
 
-static void connection_closed(struct line *line) {
-	struct pawl *client = line->client;
-	bool present = line == client->line;
+static void connection_closed(struct session *session) {
+	struct pawl *client = session->client;
+	bool present = session == client->session;
 	if (present) {
 		watches_connection_lost(client);
 	}
-	calls_connection_lost(line);
+	calls_connection_lost(session);
 	if (present) {
 		session_binding_rebind(client);
 	}
 }
 
-static size_t line_left(struct line *line, bool repeat) {
-	watches_connection_lost(line->client);
-	size_t repeated = calls_line_left(line, repeat);
-	session_binding_rebind(line->client);
+static size_t session_left(struct session *session, bool repeat) {
+	watches_connection_lost(session->client);
+	size_t repeated = calls_session_left(session, repeat);
+	session_binding_rebind(session->client);
 	return repeated;
 }
 
@@ -68,8 +68,8 @@ const struct client_core_handlers client_handlers = {
 	.connection_up = session_binding_connection_up,
 	.connection_lost = session_binding_connection_lost,
 	.connection_closed = connection_closed,
-	.line_left = line_left,
-	.line_needed = session_binding_needs,
+	.session_left = session_left,
+	.session_needed = session_binding_needs,
 	.may_return = calls_may_return,
 	.connection_needed = session_binding_full,
 	.unreachable = unreachable,

@@ -23,7 +23,7 @@ void client_core_destroy(struct pawl *client) {
 		calls_release_on_close(client);
 		elections_release_on_close(client);
 		/* This writes as much as the socket takes. */
-		(void)connection_flush(&client->line->connection);
+		(void)connection_flush(&client->session->connection);
 	}
 	calls_fail_all(client, PAWL_ECANCELED);
 	elections_free_all(client);
@@ -141,8 +141,8 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	}
 	client->env = *env;
 	client->handlers = &client_handlers;
-	for (size_t i = 0; i < LINES; i++) {
-		client->lines[i].connection.fd = -1;
+	for (size_t i = 0; i < SESSIONS; i++) {
+		client->sessions[i].connection.fd = -1;
 	}
 	list_init(&client->queue);
 	list_init(&client->flight);

@@ -1,8 +1,8 @@
-/* client_core.h: the inside of struct pawl: one line to one of the endpoints, the calls that wait to
- * be sent or are under way on it, the locks, and the timers. Calls that are started go to `queue`;
- * the turn at the end of each round of the loop (client_core_kick) sends them. While the node of
- * this line is silent there may be a second line, the spare one, and after a switch a third one,
- * the old one (switch.c).
+/* client_core.h: the inside of struct pawl: one session with one of the endpoints, the calls that
+ * wait to be sent or are under way on it, the locks, and the timers. Calls that are started go to
+ * `queue`; the turn at the end of each round of the loop (client_core_kick) sends them. While the
+ * node of the present session is silent there may be a second session, the spare one, and after a
+ * switch a third one, the old one (switch.c).
  *
  *   idle --work--> dialing --up--> ready --connection lost--> idle (next endpoint) or,
  *   after a round of failures, pausing --> idle
@@ -14,7 +14,7 @@
 #include "client.h"
 #include "endpoint.h"
 #include "env.h"
-#include "line.h"
+#include "session.h"
 #include "patience.h"
 #include "map.h"
 #include "pawl/lock.h"
@@ -22,7 +22,7 @@
 #include "prng.h"
 
 #define CALLS_MAX 65536
-#define LINES 3
+#define SESSIONS 3
 /* The largest number of connections that are retained for locks that depend on them. */
 #define RETAINED_MAX 64
 /* Once this many connections are retained, none is given up any more only because its node does not
@@ -46,29 +46,29 @@ struct client_core_handlers {
 
 	void (*connection_up)(struct pawl *client);
 
-	/* The line was up, and is about to be closed. */
-	void (*connection_lost)(struct line *line);
+	/* The session was up, and is about to be closed. */
+	void (*connection_lost)(struct session *session);
 
-	/* The present line or the old one was closed, whether it had been up or not. */
-	void (*connection_closed)(struct line *line);
+	/* The present session or the old one was closed, whether it had been up or not. */
+	void (*connection_closed)(struct session *session);
 
-	/* The client has left the line, which is the old one now, for another one. `repeat`: what is
-	 * under way is to be sent again, as far as that is allowed. Returns how many requests
-	 * are. */
-	size_t (*line_left)(struct line *line, bool repeat);
+	/* The client has left the session, which is the old one now, for another one. `repeat`:
+	 * what is under way is to be sent again, as far as that is allowed. Returns how many
+	 * requests are. */
+	size_t (*session_left)(struct session *session, bool repeat);
 
 	/* Returns whether the client may leave a node that answers for the first endpoint. */
 	bool (*may_return)(const struct pawl *client);
 
-	/* Returns whether the old line must not be closed yet. */
-	bool (*line_needed)(const struct line *line);
+	/* Returns whether the old session must not be closed yet. */
+	bool (*session_needed)(const struct session *session);
 
 	/* Returns whether the connection must not be given up for another node. */
 	bool (*connection_needed)(const struct pawl *client);
 
 	/* No node can ever be reached. */
 	void (*unreachable)(struct pawl *client, int error);
-	void (*on_answer)(struct line *line, uint32_t msgid, struct slice message);
+	void (*on_answer)(struct session *session, uint32_t msgid, struct slice message);
 
 	/* Returns false if the message cannot be read. */
 	bool (*on_event)(struct pawl *client, struct slice message);
@@ -137,10 +137,10 @@ struct pawl {
 
 	enum client_core_state state;
 
-	/* The present line, the spare one and the old one are three of these. The last two are
+	/* The present session, the spare one and the old one are three of these. The last two are
 	 * closed most of the time. */
-	struct line lines[LINES];
-	struct line *line, *spare, *old;
+	struct session sessions[SESSIONS];
+	struct session *session, *spare, *old;
 
 	/* How many connections have come into use so far; also the number of the last of them. */
 	unsigned connection_number;
@@ -172,19 +172,19 @@ struct pawl {
 
 	struct patience patience;
 
-	/* The spare line has answered a ping. */
+	/* The spare session has answered a ping. */
 	bool spare_ready;
 
-	/* How many endpoints the client may still dial for a spare line while this silence
+	/* How many endpoints the client may still dial for a spare session while this silence
 	 * lasts. */
 	size_t spare_tries;
 
-	/* Until when an answer on the old line says that the client has left it too early, in ns of
-	 * CLOCK_BOOTTIME; 0: it says nothing. */
+	/* Until when an answer on the old session says that the client has left it too early, in ns
+	 * of CLOCK_BOOTTIME; 0: it says nothing. */
 	int64_t left_early_until;
 
-	/* The client begins with the first endpoint, and returns to it. `returning`: the spare line
-	 * is for that. */
+	/* The client begins with the first endpoint, and returns to it. `returning`: the spare
+	 * session is for that. */
 	bool prefer_first, returning;
 	struct alarm return_alarm;
 
@@ -290,28 +290,28 @@ void failover_reset_silence_alarm(struct pawl *client);
 void failover_move_on(struct pawl *client, int error);
 /* Returns `limit`, or what the shortest lease allows if that is less. */
 span_ns failover_lease_share(struct pawl *client, span_ns limit);
-/* Writes what is to be written on all lines. Returns 0, or an error of the present line. */
+/* Writes what is to be written on all sessions. Returns 0, or an error of the present session. */
 int failover_flush(struct pawl *client);
-/* Returns the endpoint of the line, as the options have it. */
-const char *line_endpoint_text(const struct line *line);
+/* Returns the endpoint of the session, as the options have it. */
+const char *session_endpoint_text(const struct session *session);
 
 /* ---- switch.c ---- */
 
 void switch_init(struct pawl *client);
-/* The present line is silent: dials the next endpoint, in case the node is gone. */
+/* The present session is silent: dials the next endpoint, in case the node is gone. */
 void failover_probe(struct pawl *client);
-/* The node has not answered a ping in time: leaves it as soon as a spare line is ready. */
+/* The node has not answered a ping in time: leaves it as soon as a spare session is ready. */
 void failover_overdue(struct pawl *client);
-/* Closes the spare line, if the present one is not silent any more. */
+/* Closes the spare session, if the present one is not silent any more. */
 void switch_spare_unneeded(struct pawl *client);
-/* The spare line has answered a ping; or it has failed, and is closed. */
+/* The spare session has answered a ping; or it has failed, and is closed. */
 void switch_spare_ready(struct pawl *client);
 void switch_spare_failed(struct pawl *client);
-/* Something has come over the old line. */
+/* Something has come over the old session. */
 void switch_old_heard(struct pawl *client);
-/* Closes the old line if nothing depends on it any more. Call this once in each turn. */
+/* Closes the old session if nothing depends on it any more. Call this once in each turn. */
 void switch_settle(struct pawl *client);
-/* A present line has come up. */
+/* A present session has come up. */
 void switch_arrived(struct pawl *client);
 
 #endif

@@ -1,6 +1,6 @@
 /* failover.c: chooses the node that the client talks to. It takes the endpoints in turn, pauses
- * after each round of failures, and leaves nodes that are silent (switch.c: before the whole silence
- * is over). */
+ * after each round of failures, and leaves nodes that are silent (switch.c: before the whole
+ * silence is over). */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,15 +10,16 @@
 #define PAUSE_FIRST (50 * SPAN_MS)
 #define PAUSE_LAST (1000 * SPAN_MS)
 
-const char *line_endpoint_text(const struct line *line) {
-	return line->client->endpoints.items[line->endpoint].text;
+const char *session_endpoint_text(const struct session *session) {
+	return session->client->endpoints.items[session->endpoint].text;
 }
 
-static void note_failure(struct line *line, int error, const char *why) {
-	struct pawl *client = line->client;
+static void note_failure(struct session *session, int error, const char *why) {
+	struct pawl *client = session->client;
 	client->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
 	(void)snprintf(client->last_problem, sizeof(client->last_problem), "%.*s: %.*s",
-		ENDPOINT_TEXT_MAX - 1, line_endpoint_text(line), CONNECTION_PROBLEM_MAX - 1, why);
+		ENDPOINT_TEXT_MAX - 1, session_endpoint_text(session), CONNECTION_PROBLEM_MAX - 1,
+		why);
 }
 
 /* No lock may be lost because some nodes hang. So while there are locks, nothing takes longer than
@@ -73,105 +74,105 @@ static void move_on(struct pawl *client, int error) {
 void failover_connect(struct pawl *client) {
 	CHECK(client->state == CLIENT_CORE_IDLE);
 	client->state = CLIENT_CORE_DIALING;
-	line_dial(client->line, client->endpoint_at,
+	session_dial(client->session, client->endpoint_at,
 		failover_lease_share(client, client->connect_timeout));
 }
 
-/* ---- what becomes of a line ---- */
+/* ---- what becomes of a session ---- */
 
-void line_up(struct line *line) {
-	struct pawl *client = line->client;
-	if (line == client->spare) {
+void session_up(struct session *session) {
+	struct pawl *client = session->client;
+	if (session == client->spare) {
 		/* The client does not rely on a node that has not said anything. */
-		line_ping(line);
+		session_ping(session);
 		return;
 	}
 	client->state = CLIENT_CORE_READY;
-	line->number = ++client->connection_number;
-	agenda_clear(&client->agenda, &line->dial_alarm);
+	session->number = ++client->connection_number;
+	agenda_clear(&client->agenda, &session->dial_alarm);
 	switch_arrived(client);
 	client->handlers->connection_up(client);
 	client_core_kick(client);
 }
 
-void line_failed(struct line *line, int error, const char *why) {
-	struct pawl *client = line->client;
-	if (line == client->spare) {
-		line_close(line);
+void session_failed(struct session *session, int error, const char *why) {
+	struct pawl *client = session->client;
+	if (session == client->spare) {
+		session_close(session);
 		switch_spare_failed(client);
 		return;
 	}
-	note_failure(line, error, why);
-	bool present = line == client->line;
-	if (line->state == LINE_UP) {
+	note_failure(session, error, why);
+	bool present = session == client->session;
+	if (session->state == SESSION_UP) {
 		/* The other addresses lead to the same node. */
-		endpoint_forget(&client->endpoints.items[line->endpoint]);
-		client->handlers->connection_lost(line);
+		endpoint_forget(&client->endpoints.items[session->endpoint]);
+		client->handlers->connection_lost(session);
 	}
-	line_close(line);
+	session_close(session);
 	if (present) {
-		line_close(client->spare);
+		session_close(client->spare);
 		client->returning = false;
 		client->state = CLIENT_CORE_IDLE;
 	}
-	client->handlers->connection_closed(line);
+	client->handlers->connection_closed(session);
 	if (present && !client->dying) {
 		move_on(client, error);
 	}
 }
 
-void line_spoke(struct line *line) {
-	struct pawl *client = line->client;
-	if (line == client->line) {
+void session_spoke(struct session *session) {
+	struct pawl *client = session->client;
+	if (session == client->session) {
 		client->failed_in_round = client->failed_for_good = 0;
 		client->rounds_failed = 0;
 	}
 }
 
-void line_ponged(struct line *line) {
-	struct pawl *client = line->client;
-	if (line == client->spare && !client->spare_ready) {
+void session_ponged(struct session *session) {
+	struct pawl *client = session->client;
+	if (session == client->spare && !client->spare_ready) {
 		switch_spare_ready(client);
 	}
 }
 
-void line_heard(struct line *line) {
-	struct pawl *client = line->client;
-	if (line == client->line) {
+void session_heard(struct session *session) {
+	struct pawl *client = session->client;
+	if (session == client->session) {
 		switch_spare_unneeded(client);
-	} else if (line == client->old) {
+	} else if (session == client->old) {
 		switch_old_heard(client);
 	}
 }
 
 void failover_reset_silence_alarm(struct pawl *client) {
-	silence_reset(client->line);
+	silence_reset(client->session);
 }
 
 void failover_move_on(struct pawl *client, int error) {
 	if (client->endpoints.count > 1 && client->state == CLIENT_CORE_READY
 		&& !client->handlers->connection_needed(client)) {
-		line_failed(client->line, error,
+		session_failed(client->session, error,
 			error == PAWL_ERECOVERING ? "the node does not vote"
 				: "the node does not reach a quorum");
 	}
 }
 
-static int flush(struct line *line) {
-	return line->state == LINE_UP ? connection_flush(&line->connection) : 0;
+static int flush(struct session *session) {
+	return session->state == SESSION_UP ? connection_flush(&session->connection) : 0;
 }
 
 int failover_flush(struct pawl *client) {
-	struct line *others[] = { client->spare, client->old };
+	struct session *others[] = { client->spare, client->old };
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !client->dying; i++) {
 		int error = flush(others[i]);
 		if (error) {
-			line_failed(others[i], error, others[i]->connection.problem);
+			session_failed(others[i], error, others[i]->connection.problem);
 		}
 	}
-	int error = client->dying ? 0 : flush(client->line);
+	int error = client->dying ? 0 : flush(client->session);
 	if (error) {
-		line_failed(client->line, error, client->line->connection.problem);
+		session_failed(client->session, error, client->session->connection.problem);
 	}
 	return error;
 }
@@ -179,20 +180,20 @@ int failover_flush(struct pawl *client) {
 void failover_init(struct pawl *client) {
 	client->pause_alarm.ring = on_pause_over;
 	client->state = CLIENT_CORE_IDLE;
-	for (size_t i = 0; i < LINES; i++) {
-		line_init(&client->lines[i], client);
+	for (size_t i = 0; i < SESSIONS; i++) {
+		session_init(&client->sessions[i], client);
 	}
 	switch_init(client);
 	client_decoder_init(&client->decoder, client->env.alloc);
 }
 
 void failover_done(struct pawl *client) {
-	for (size_t i = 0; i < LINES; i++) {
-		line_done(&client->lines[i]);
+	for (size_t i = 0; i < SESSIONS; i++) {
+		session_done(&client->sessions[i]);
 	}
 	client_decoder_done(&client->decoder);
 }
 
 const char *pawl_endpoint(const struct pawl *client) {
-	return client->state == CLIENT_CORE_READY ? line_endpoint_text(client->line) : "";
+	return client->state == CLIENT_CORE_READY ? session_endpoint_text(client->session) : "";
 }

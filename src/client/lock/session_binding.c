@@ -45,21 +45,21 @@ static void close_first(struct pawl *client) {
 	}
 }
 
-static void retain_connection(struct line *line) {
-	struct pawl *client = line->client;
+static void retain_connection(struct session *session) {
+	struct pawl *client = session->client;
 	if (client->retained_count == RETAINED_MAX) {
 		lose_dependents(client, client->retained[0].number);
 		close_first(client);
 	}
 	client->retained[client->retained_count++] = (struct retained_connection){
-		.fd = connection_leave_open(&line->connection),
-		.number = line->number
+		.fd = connection_leave_open(&session->connection),
+		.number = session->number
 	};
 }
 
 void session_binding_connection_up(struct pawl *client) {
 	if (client->on_connected) {
-		client->on_connected(client->line->connection.fd, client->connected_arg);
+		client->on_connected(client->session->connection.fd, client->connected_arg);
 	}
 }
 
@@ -70,12 +70,12 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 
 /* While a transfer is under way, the lock is not trusted. As the connection is lost, the lock must
  * not be trusted again, even if it turns out that the transfer had no effect. */
-static void lose_leaving(const struct line *line) {
-	const struct pawl *client = line->client;
+static void lose_leaving(const struct session *session) {
+	const struct pawl *client = session->client;
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
-		if (lock->binding && lock->leaving && lock->bound_connection <= line->number) {
+		if (lock->binding && lock->leaving && lock->bound_connection <= session->number) {
 			lock_lose(lock, PAWL_ELOST);
 		}
 	}
@@ -86,19 +86,19 @@ bool session_binding_full(const struct pawl *client) {
 		&& find_dependent(client, client->connection_number);
 }
 
-bool session_binding_needs(const struct line *line) {
-	return find_dependent(line->client, line->number) != NULL;
+bool session_binding_needs(const struct session *session) {
+	return find_dependent(session->client, session->number) != NULL;
 }
 
-void session_binding_connection_lost(struct line *line) {
-	struct pawl *client = line->client;
-	lose_leaving(line);
-	if (!line->connection.ended && session_binding_needs(line)) {
-		if (line->connection.broken) {
+void session_binding_connection_lost(struct session *session) {
+	struct pawl *client = session->client;
+	lose_leaving(session);
+	if (!session->connection.ended && session_binding_needs(session)) {
+		if (session->connection.broken) {
 			/* No connection is left that could be kept open. */
-			lose_dependents(client, line->number);
+			lose_dependents(client, session->number);
 		} else {
-			retain_connection(line);
+			retain_connection(session);
 		}
 	}
 }

@@ -186,7 +186,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 		wire->present |= CLIENT_HAS_BINDING;
 		wire->core.binding = client->connection_number;
 	}
-	int error = client_request_encode(wire, &client->line->connection.out);
+	int error = client_request_encode(wire, &client->session->connection.out);
 	if (error) {
 		return error;
 	}
@@ -200,7 +200,7 @@ void calls_send(struct pawl *client) {
 	struct instant now = client_core_now(client);
 	struct list *at;
 	while ((at = list_first(&client->queue)) != NULL
-		&& connection_backlog(&client->line->connection) < OUT_BYTES_FULL) {
+		&& connection_backlog(&client->session->connection) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		int error = call->tied && call->connection != client->connection_number
 			? PAWL_ECLOSED
@@ -229,15 +229,15 @@ static bool redraw_lock_ids(struct pawl_call *call) {
 	if (!call->request->drawn) {
 		return false;
 	}
-	/* An answer on the line that was left would be about the lock_ids of before. */
+	/* An answer on the session that was left would be about the lock_ids of before. */
 	flight_end(&call->before);
 	calls_release_quietly(call->client, call->request);
 	return request_copy_draw(call->request) == 0;
 }
 
 /* Asks the next node, and keeps the answer in case no other node does better. */
-static bool move_on(struct pawl_call *call, struct line *line, const struct client_response *r,
-	struct slice message) {
+static bool move_on(struct pawl_call *call, struct session *session,
+	const struct client_response *r, struct slice message) {
 	struct pawl *client = call->client;
 	struct result_box *next = result_new(&client->env, call->request->method);
 	if (!next) {
@@ -248,14 +248,14 @@ static bool move_on(struct pawl_call *call, struct line *line, const struct clie
 		pawl_result_free(&next->result);
 		return false;
 	}
-	result_answer(call->box, r, message, line_endpoint_text(line), call->sent_at);
+	result_answer(call->box, r, message, session_endpoint_text(session), call->sent_at);
 	if (call->previous) {
 		pawl_result_free(&call->previous->result);
 	}
 	call->previous = call->box;
 	call->box = next;
 	call->moves++;
-	if (line == client->line) {
+	if (session == client->session) {
 		failover_move_on(client, r->error);
 	} else {
 		/* The client has left that node already. */
@@ -267,12 +267,12 @@ static bool move_on(struct pawl_call *call, struct line *line, const struct clie
 	return true;
 }
 
-/* Ends the call with the outcome that the node has answered over that line. */
-static void finish_with_answer(struct pawl_call *call, struct line *line,
+/* Ends the call with the outcome that the node has answered over that session. */
+static void finish_with_answer(struct pawl_call *call, struct session *session,
 	const struct client_response *r, struct slice message) {
 	struct pawl *client = call->client;
-	call->connection = line->number;
-	result_answer(call->box, r, message, line_endpoint_text(line), call->sent_at);
+	call->connection = session->number;
+	result_answer(call->box, r, message, session_endpoint_text(session), call->sent_at);
 	if (call->box->result.error != r->error && request_copy_unsure(call->request)) {
 		result_fail(call->box, PAWL_EUNSURE,
 			"the answer could not be stored; the request may have taken effect");
@@ -286,10 +286,10 @@ static void finish_with_answer(struct pawl_call *call, struct line *line,
 	call_end(call, true);
 }
 
-void calls_answer(struct line *line, uint32_t msgid, struct slice message) {
-	struct pawl *client = line->client;
+void calls_answer(struct session *session, uint32_t msgid, struct slice message) {
+	struct pawl *client = session->client;
 	struct flight *flight = flight_find(client, msgid);
-	if (!flight || flight->line != line) {
+	if (!flight || flight->session != session) {
 		/* This answers a call that is over. */
 		return;
 	}
@@ -310,16 +310,16 @@ void calls_answer(struct line *line, uint32_t msgid, struct slice message) {
 		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
 		return;
 	}
-	if (line == client->line && !call->waits) {
+	if (session == client->session && !call->waits) {
 		struct instant now = client_core_now(client);
 		patience_answered(&client->patience, instant_elapsed_short(now, call->sent_at),
 			now.boot);
 	}
 	if (call_back_off(call, &r)
-		|| (can_move_on(call, r.error) && move_on(call, line, &r, message))) {
+		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
 		return;
 	}
-	finish_with_answer(call, line, &r, message);
+	finish_with_answer(call, session, &r, message);
 }
 
 void calls_fail_all(struct pawl *client, int error) {
@@ -342,12 +342,13 @@ void calls_fail_all(struct pawl *client, int error) {
 /* ---- what nobody waits for ---- */
 
 void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
-	struct client_request release = { .msgid = flight_draw_msgid(client), .method = CLIENT_RELEASE,
+	struct client_request release = { .msgid = flight_draw_msgid(client),
+		.method = CLIENT_RELEASE,
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
 	/* If this does not fit, the lease runs out by itself. */
-	(void)client_request_encode(&release, &client->line->connection.out);
+	(void)client_request_encode(&release, &client->session->connection.out);
 }
 
 static void release_all_on_close(struct pawl *client, const struct pawl_call *call) {

@@ -21,7 +21,7 @@ struct flight {
 	struct pawl_call *call;
 
 	/* NULL: there is no such flight. */
-	struct line *line;
+	struct session *session;
 	uint32_t msgid;
 	struct instant sent_at;
 };
@@ -30,7 +30,7 @@ struct pawl_call {
 	/* In `queue`, `flight` or `resting` of the client. */
 	struct list link;
 
-	/* Its last sending; and the one before on a line that the client has left, whose answer
+	/* Its last sending; and the one before on a session that the client has left, whose answer
 	 * counts as well. */
 	struct flight last, before;
 
@@ -118,15 +118,16 @@ void call_cancel(struct pawl_call *take_call);
 
 /* Sends the calls that are queued, as far as there is room. */
 void calls_send(struct pawl *client);
-void calls_answer(struct line *line, uint32_t msgid, struct slice message);
-/* flight.c: the line is closed: what was under way there is sent again, or fails. */
-void calls_connection_lost(struct line *line);
+void calls_answer(struct session *session, uint32_t msgid, struct slice message);
+/* flight.c: the session is closed: what was under way there is sent again, or fails. */
+void calls_connection_lost(struct session *session);
 /* flight.c: returns whether no call is under way that asks for a lock which ends with the
  * connection. */
 bool calls_may_return(const struct pawl *client);
-/* flight.c: the client has left the line, which is still open. If `repeat` is set, what was under
- * way there is sent again, and otherwise it stays there. Returns how many calls are sent again. */
-size_t calls_line_left(struct line *line, bool repeat);
+/* flight.c: the client has left the session, which is still open. If `repeat` is set, what was
+ * under way there is sent again, and otherwise it stays there. Returns how many calls are sent
+ * again. */
+size_t calls_session_left(struct session *session, bool repeat);
 void calls_fail_all(struct pawl *client, int error);
 /* Writes what must be sent before the connection is closed for good: releases of the locks that are
  * being acquired. */
@@ -148,7 +149,7 @@ struct flight *flight_find(const struct pawl *client, uint32_t msgid);
 static inline bool call_binds(const struct pawl_call *call) {
 	return call->request->wire.present & CLIENT_HAS_RELEASE_ON_DISCONNECT;
 }
-/* Notes that the call was sent over the present line. */
+/* Notes that the call was sent over the present session. */
 void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now);
 /* Forgets a sending, if there was one. */
 void flight_end(struct flight *flight);

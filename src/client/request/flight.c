@@ -1,5 +1,5 @@
-/* flight.c: the sendings of calls, over the present line and over the one that the client has left;
- * and what becomes of them when a line is left or lost. */
+/* flight.c: the sendings of calls, over the present session and over the one that the client has
+ * left; and what becomes of them when a session is left or lost. */
 #include "call.h"
 
 struct flight *flight_find(const struct pawl *client, uint32_t msgid) {
@@ -9,7 +9,7 @@ struct flight *flight_find(const struct pawl *client, uint32_t msgid) {
 
 uint32_t flight_draw_msgid(struct pawl *client) {
 	do {
-		/* The msgid 0 belongs to the pings of the lines themselves. */
+		/* The msgid 0 belongs to the pings of the sessions themselves. */
 		client->msgid++;
 	} while (client->msgid == 0 || flight_find(client, client->msgid));
 	return client->msgid;
@@ -18,22 +18,22 @@ uint32_t flight_draw_msgid(struct pawl *client) {
 void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now) {
 	struct pawl *client = call->client;
 	call->last.call = call;
-	call->last.line = client->line;
+	call->last.session = client->session;
 	call->last.msgid = msgid;
 	call->last.sent_at = now;
 	list_remove(&call->link);
 	list_append(&client->flight, &call->link);
 	map_insert(&client->by_msgid, &call->last.by_msgid, msgid);
-	silence_sent(client->line, now, call->waits);
+	silence_sent(client->session, now, call->waits);
 }
 
 void flight_end(struct flight *flight) {
-	struct line *line = flight->line;
-	if (line) {
-		map_remove(&line->client->by_msgid, &flight->by_msgid);
-		line->flights--;
-		line->waits -= flight->call->waits;
-		flight->line = NULL;
+	struct session *session = flight->session;
+	if (session) {
+		map_remove(&session->client->by_msgid, &flight->by_msgid);
+		session->flights--;
+		session->waits -= flight->call->waits;
+		flight->session = NULL;
 	}
 }
 
@@ -43,7 +43,7 @@ static void keep_as_before(struct pawl_call *call) {
 	flight_end(&call->before);
 	map_remove(by_msgid, &call->last.by_msgid);
 	call->before = call->last;
-	call->last.line = NULL;
+	call->last.session = NULL;
 	map_insert(by_msgid, &call->before.by_msgid, call->before.msgid);
 }
 
@@ -55,14 +55,14 @@ static bool repeatable(const struct pawl_call *call) {
 	return !call->tied && request_copy_repeatable(call->request);
 }
 
-/* Moves the calls whose last sending went over the line out of `flight`, in the order in which they
- * were sent. */
-static void take_out(struct line *line, struct list *out) {
+/* Moves the calls whose last sending went over the session out of `flight`, in the order in which
+ * they were sent. */
+static void take_out(struct session *session, struct list *out) {
 	struct list *next;
-	struct list *flight = &line->client->flight;
+	struct list *flight = &session->client->flight;
 	for (struct list *at = list_first(flight); at; at = next) {
 		next = list_after(flight, at);
-		if (call_at(at)->last.line == line) {
+		if (call_at(at)->last.session == session) {
 			list_remove(at);
 			list_append(out, at);
 		}
@@ -79,9 +79,9 @@ static void fail_all(struct pawl *client, struct list *lost) {
 	}
 }
 
-static void end_before(struct line *line, const struct list *calls) {
+static void end_before(struct session *session, const struct list *calls) {
 	for (struct list *at = list_first(calls); at; at = list_after(calls, at)) {
-		if (call_at(at)->before.line == line) {
+		if (call_at(at)->before.session == session) {
 			flight_end(&call_at(at)->before);
 		}
 	}
@@ -89,15 +89,15 @@ static void end_before(struct line *line, const struct list *calls) {
 
 /* The calls that may be repeated go back into the queue, before the calls that have not been sent
  * yet. */
-void calls_connection_lost(struct line *line) {
-	struct pawl *client = line->client;
+void calls_connection_lost(struct session *session) {
+	struct pawl *client = session->client;
 	struct list back, lost, *at;
 	list_init(&back);
 	list_init(&lost);
-	end_before(line, &client->flight);
-	end_before(line, &client->queue);
-	end_before(line, &client->resting);
-	take_out(line, &back);
+	end_before(session, &client->flight);
+	end_before(session, &client->queue);
+	end_before(session, &client->resting);
+	take_out(session, &back);
 	/* If the queue is empty, this is its head. */
 	struct list *behind = client->queue.next;
 	while ((at = list_first(&back)) != NULL) {
@@ -124,13 +124,13 @@ bool calls_may_return(const struct pawl *client) {
 	return !binds;
 }
 
-size_t calls_line_left(struct line *line, bool repeat) {
-	struct pawl *client = line->client;
+size_t calls_session_left(struct session *session, bool repeat) {
+	struct pawl *client = session->client;
 	struct list out, lost, *at;
 	size_t repeated = 0;
 	list_init(&out);
 	list_init(&lost);
-	take_out(line, &out);
+	take_out(session, &out);
 	struct list *behind = client->queue.next;
 	while ((at = list_first(&out)) != NULL) {
 		struct pawl_call *call = call_at(at);

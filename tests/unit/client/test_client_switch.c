@@ -6,7 +6,7 @@ static const struct pawl_bytes key = { "k", 1 };
 static const struct pawl_request get = { .method = PAWL_GET, .key = { "k", 1 } };
 static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k", 1 } };
 
-static unsigned open_lines(const struct fake_node *n) {
+static unsigned open_sessions(const struct fake_node *n) {
 	unsigned open = 0;
 	for (size_t i = 0; i < FAKE_CONNS; i++) {
 		open += n->conns[i].fd >= 0;
@@ -59,7 +59,7 @@ static void a_node_that_stops_is_left_within_milliseconds(void **state) {
 	assert_int_equal(r.nodes[0].asked[CLIENT_PING], 0);
 	rig_creep(&r, 3 * SPAN_MS);
 	assert_int_equal(r.nodes[0].asked[CLIENT_PING], 1);
-	assert_int_equal(open_lines(&r.nodes[1]), 1);
+	assert_int_equal(open_sessions(&r.nodes[1]), 1);
 	assert_false(o.over);
 	rig_creep(&r, 8 * SPAN_MS);
 	assert_true(o.over);
@@ -68,9 +68,9 @@ static void a_node_that_stops_is_left_within_milliseconds(void **state) {
 	assert_memory_equal(o.lock_id.bytes, r.nodes[1].last_lock_id.b, 16);
 	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
 	/* What was left is read on until the silence is over. */
-	assert_int_equal(open_lines(&r.nodes[0]), 1);
+	assert_int_equal(open_sessions(&r.nodes[0]), 1);
 	rig_pass(&r, 2100 * SPAN_MS);
-	assert_int_equal(open_lines(&r.nodes[0]), 0);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
 	rig_close(&r);
 }
 
@@ -98,7 +98,7 @@ static void a_node_that_answers_pings_is_not_left_however_slow_its_quorum_is(voi
 	rig_creep(&r, SPAN_S);
 	assert_false(o.over);
 	assert_true(r.nodes[0].asked[CLIENT_PING] > 10);
-	assert_int_equal(open_lines(&r.nodes[1]), 0);
+	assert_int_equal(open_sessions(&r.nodes[1]), 0);
 	assert_string_equal(pawl_endpoint(r.client), r.nodes[0].endpoint);
 	rig_close(&r);
 }
@@ -113,7 +113,7 @@ static void the_next_node_must_answer_a_ping_before_the_client_relies_on_it(void
 	rig_creep(&r, 300 * SPAN_MS);
 	assert_string_equal(pawl_endpoint(r.client), r.nodes[0].endpoint);
 	assert_int_equal(r.nodes[1].asked[CLIENT_GET], 0);
-	assert_int_equal(open_lines(&r.nodes[1]), 0);
+	assert_int_equal(open_sessions(&r.nodes[1]), 0);
 	r.nodes[0].mood = FAKE_ANSWERS;
 	pawl_result_free(rig_ask(&r, &get));
 	rig_close(&r);
@@ -188,7 +188,7 @@ static void an_answer_soon_after_the_switch_doubles_the_time_again(void **state)
 	rig_settle(&r);
 	assert_int_equal(r.client->patience.doublings, 2);
 	/* It has answered all that it owed. */
-	assert_int_equal(open_lines(&r.nodes[0]), 0);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
 	rig_close(&r);
 }
 
@@ -332,7 +332,7 @@ static void a_request_that_waits_is_pinged_for_now_and_then(void **state) {
 
 /* ---- locks ---- */
 
-static void a_lock_is_bound_to_the_new_line_before_the_old_one_is_closed(void **state) {
+static void a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -349,16 +349,16 @@ static void a_lock_is_bound_to_the_new_line_before_the_old_one_is_closed(void **
 	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
 	assert_int_equal(r.nodes[1].bindings[0], 2);
-	/* The silence of the old line is over, and nobody has said that the lock is bound. */
+	/* The silence of the old session is over, and nobody has said that the lock is bound. */
 	rig_creep(&r, 1400 * SPAN_MS);
-	assert_int_equal(open_lines(&r.nodes[0]), 1);
+	assert_int_equal(open_sessions(&r.nodes[0]), 1);
 	fake_let_go(&r.nodes[1]);
 	rig_creep(&r, 600 * SPAN_MS);
 	assert_int_equal(h.lost, 0);
 	rig_close(&r);
 }
 
-static void a_lock_that_ends_with_the_new_line_is_not_taken_from_the_old_one(void **state) {
+static void a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h = { 0 };
@@ -395,7 +395,7 @@ static void the_client_returns_to_the_first_endpoint_if_it_prefers_it(void **sta
 	assert_string_equal(pawl_endpoint(r.client), r.nodes[0].endpoint);
 	/* What was under way goes on where it was. */
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 0);
-	assert_int_equal(open_lines(&r.nodes[1]), 1);
+	assert_int_equal(open_sessions(&r.nodes[1]), 1);
 	rig_close(&r);
 }
 
@@ -430,8 +430,9 @@ int main(void) {
 		cmocka_unit_test(an_update_is_not_repeated_and_unsure_only_after_the_whole_silence),
 		cmocka_unit_test(an_update_that_is_answered_late_is_not_unsure),
 		cmocka_unit_test(a_request_that_waits_is_pinged_for_now_and_then),
-		cmocka_unit_test(a_lock_is_bound_to_the_new_line_before_the_old_one_is_closed),
-		cmocka_unit_test(a_lock_that_ends_with_the_new_line_is_not_taken_from_the_old_one),
+		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
+		cmocka_unit_test(
+			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
 		cmocka_unit_test(the_client_returns_to_the_first_endpoint_if_it_prefers_it),
 		cmocka_unit_test(clients_begin_with_an_endpoint_by_chance),
 	};
