@@ -136,7 +136,7 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 
 /* ---- the coordinator's choice ---- */
 
-static uint32_t take_lowest(struct permits from, uint32_t wanted, struct permits *set) {
+uint32_t permits_lowest(struct permits from, uint32_t wanted, struct permits *set) {
 	uint32_t taken = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
 		if (permits_has(from, n)) {
@@ -161,8 +161,8 @@ static bool choose_at(const struct op *op, uint32_t masters, struct permits own,
 	}
 	struct permits mine = permits_but(free, permits_but(free, own));
 	*set = (struct permits){ { 0, 0 } };
-	uint32_t taken = take_lowest(mine, op->terms.count, set);
-	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) ==
+	uint32_t taken = permits_lowest(mine, op->terms.count, set);
+	return taken + permits_lowest(permits_but(free, mine), op->terms.count - taken, set) ==
 		op->terms.count;
 }
 
