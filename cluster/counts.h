@@ -59,7 +59,7 @@
 	X(turn_overtaken) X(turn_together) X(nominated) X(nominate_none) X(handed_over) X(hand_over_promised) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
-	X(link_reset) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) \
+	X(link_reset) X(silence_probed) X(suspected) X(suspected_wrongly) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) \
 	X(catching_up_lost) X(broken) X(binding_made) X(binding_ended) X(binding_lost)
 
 enum core_count {

@@ -22,7 +22,8 @@ enum {
  *   event   This is what those who watch are told.
  *   opens   Those who wait in the key's queue, or are parked there, may go on. Of an end the caller
  *           says so after the drop.
- *   waits   Local waits for the key's next state look at it.
+ *   waits   Local waits for the key's next state look at it, and requests of this node that wait for
+ *           the key expect their home to give the next turn.
  *
  * The rows:
  *   GRANTED     The record is new here: it was committed, or came by a repair.
@@ -90,7 +91,7 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	if (follows[what].opens && live) {
 		core->observers->key_opened(core, key);
 	}
-	if (follows[what].waits && key->more) {
+	if (follows[what].waits) {
 		core->observers->key_changed(core, key);
 	}
 }
@@ -109,7 +110,5 @@ void record_drop(struct core *core, struct key *key, struct record *r, enum reco
 
 void key_ended(struct core *core, struct key *key) {
 	core->observers->key_opened(core, key);
-	if (key->more) {
-		core->observers->key_changed(core, key);
-	}
+	core->observers->key_changed(core, key);
 }

@@ -25,6 +25,8 @@ struct observers {
 	void (*link_lost)(struct core *core, uint32_t peer, bool closed);
 	/* The node at the other end votes now, or no longer votes, or is in another epoch. */
 	void (*link_changed)(struct core *core, uint32_t peer);
+	/* A master is suspect now, or no longer (peers/suspicion.c). */
+	void (*suspicion_changed)(struct core *core, uint32_t peer);
 	/* A message of this node to itself could not be queued. */
 	void (*self_lost)(struct core *core);
 	/* This node hears itself again. */
@@ -70,7 +72,8 @@ struct observers {
 	void (*key_opened)(struct core *core, struct key *key);
 	/* A record or a promise of the key is gone: both key_opened and key_changed. */
 	void (*key_ended)(struct core *core, struct key *key);
-	/* A key has changed that local waits wait for. */
+	/* A key has changed. Local waits may wait for that, and requests of this node may expect
+	 * their home to give the next turn. */
 	void (*key_changed)(struct core *core, struct key *key);
 	/* A key is about to be freed, with those who wait for it. */
 	void (*key_freed)(struct core *core, struct key *key);

@@ -91,6 +91,16 @@ struct peer {
 	 * that. */
 	bool restarted;
 
+	/* Something is expected of the node, which has been silent since `silent_since`; and it was
+	 * pinged for that at that time. */
+	bool expected, probed;
+	/* It has been silent for so long, since before `suspect_since`, that requests that wait look
+	 * for another home. */
+	bool suspect;
+	/* How often the silence that counts was doubled; and when it is halved. */
+	uint8_t silence_doubled;
+	struct instant silent_since, suspect_since, halve_at;
+
 	/* When it was told of `config_told`; and when the link came up. */
 	struct instant told_at, up_since;
 	/* When the last ping was sent. */

@@ -53,6 +53,9 @@ struct peering_state {
 	/* The driver has not been told yet that the table of peers has changed, or who is to be
 	 * dialled. */
 	bool peers_changed;
+	/* Fires at silence_due or later: a master may have been silent for too long. */
+	struct timer silence_timer;
+	struct instant silence_due;
 	/* Memory to build a new table of peers in. */
 	struct peer_table_room *peer_table_room;
 };
@@ -161,6 +164,9 @@ struct master_state {
 	struct map bound_locks;
 };
 
+/* Requests that wait are counted in so many places. */
+#define QUEUED_PLACES (NODES_MAX < 8 ? 8 : 1024)
+
 /* coordinator/: operations under way, and those who wait for their answers. */
 struct coordinator_state {
 	/* struct op by number, and by key and lock_id; struct client by connection; struct granted
@@ -201,6 +207,8 @@ struct coordinator_state {
 	/* Counts how often homes may have changed. A request whose op.home_changes is another
 	 * number has yet to look for its home (home.c). */
 	uint32_t home_changes;
+	/* How many requests are in queues, by place of their key. Keys share places (home.c). */
+	uint32_t queued_at[QUEUED_PLACES];
 	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
 };

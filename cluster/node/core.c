@@ -187,6 +187,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 	case TIMER_NODE:
 		peers_self_again(core);
 		peers_beat(core);
+		peers_silence_beat(core);
 		peer_table_beat(core);
 		persist_beat(core);
 		if (core->state == CORE_UNBORN) {
@@ -213,6 +214,9 @@ static void timer_fired(struct core *core, struct timer *t) {
 		break;
 	case TIMER_FOLLOW:
 		follow_timer(core);
+		break;
+	case TIMER_SILENCE:
+		peers_silence_timer(core);
 		break;
 	}
 }

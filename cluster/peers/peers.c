@@ -99,7 +99,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 	}
 	core->observers->link_ends(core, peer);
 	p->up = p->linked = p->voting = p->epoch_frame = p->in_epoch = p->frame_came = p->ping_out =
-		p->far_ahead = p->wrong_noted = p->complete = false;
+		p->far_ahead = p->wrong_noted = p->complete = p->expected = p->suspect = false;
 	p->round_trip = 0;
 	p->stopped++;
 	p->decree.kind = (enum message_kind)0;

@@ -48,6 +48,22 @@ bool peers_listen(const struct core *core);
  * doubled so many times, at most promise_timeout / 4. */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
+/* ---- suspicion.c ---- */
+
+/* This node expects something of the master. If nothing comes from it for a while, it is pinged, and
+ * if nothing comes then, it is suspect. */
+void peer_expect(struct core *core, uint32_t peer);
+/* Something has come from the peer. */
+void peer_heard(struct core *core, uint32_t peer);
+/* The timer for silent masters has fired. */
+void peers_silence_timer(struct core *core);
+/* Halves what was doubled, if its time has come. */
+void peers_silence_beat(struct core *core);
+/* Tells whether the master is suspect: it is linked, and silent. */
+static inline bool peer_suspect(const struct core *core, uint32_t index) {
+	return core->peers[index].suspect;
+}
+
 /* ---- peer_table.c ---- */
 
 /* Makes the table of peers. Returns 0 or PAWL_ENOMEM. */

@@ -12,6 +12,11 @@ from pawltest import Client, Cluster, Node, Refused
 
 PAWLD = None
 SHORT = "max_lease = 2s\nrequest_timeout = 300ms\npromise_timeout = 600ms\n"
+PATIENT = "max_lease = 20s\nrequest_timeout = 5s\npromise_timeout = 10s\n"
+
+
+def home_of(client, key):
+    return next(m["node"] for m in client.call("explain", key=key)["masters"] if m["home"])
 
 
 def refusal(test, client, method, **params):
@@ -145,6 +150,32 @@ class Failures(unittest.TestCase):
             with cluster.client("b") as b:
                 linked(b)
                 b.call("acquire", key="b-again", lease_ms=1000)
+
+    def test_a_stopped_home_keeps_nobody_waiting(self):
+        with Cluster(PAWLD, cluster=PATIENT) as cluster, cluster.client(
+                "a") as a, cluster.client("b") as b, cluster.client("a") as other:
+            key = next(k for k in ("k%d" % i for i in range(100))
+                       if home_of(a, k) == "c")
+            held = a.call("acquire", key=key, lease_ms=20000)
+            first = b.send("acquire", key=key, lease_ms=20000, wait_ms=20000)
+            while len(a.call("waiters", key=key)["waiters"]) < 1:
+                pass
+            second = other.send("acquire", key=key, lease_ms=20000, wait_ms=20000)
+            while len(a.call("waiters", key=key)["waiters"]) < 2:
+                pass
+            cluster.nodes["c"].signal(signal.SIGSTOP)
+            began = time.monotonic()
+            a.call("release", key=key, lock_id=held["lock_id"])
+            got = b.answer(first)
+            b.call("release", key=key, lock_id=got["lock_id"])
+            last = other.answer(second)
+            # Who comes only now finds another home.
+            third = b.send("acquire", key=key, lease_ms=20000, wait_ms=20000)
+            other.call("release", key=key, lock_id=last["lock_id"])
+            b.answer(third)
+            # The links to the stopped node are given up after at least 5 s.
+            self.assertLess(time.monotonic() - began, 2)
+            cluster.nodes["c"].signal(signal.SIGCONT)
 
     def test_an_extension_that_a_stopped_node_finds_in_its_socket_is_too_late(self):
         with Cluster(PAWLD,

@@ -29,6 +29,15 @@ void attempt_go_on(struct core *core, struct op *op);
 /* A master is linked or votes again. */
 void attempt_peer_changed(struct core *core, uint32_t peer);
 
+/* The request has entered a queue, or does not wait any more. */
+void attempt_counted(struct core *core, struct op *op, bool queued);
+
+/* A master is suspect from now on: the open votes of it count as silent. */
+void attempt_suspected(struct core *core, uint32_t peer);
+
+/* A key has changed here: requests for it that wait expect their home to give the next turn. */
+void attempt_key_changed(struct core *core, const struct key *key);
+
 /* A master says that a held record has displaced its promise. */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
 

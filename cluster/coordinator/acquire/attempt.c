@@ -143,6 +143,10 @@ static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn
 		int index = __builtin_ctz(slots);
 		m.flags = (turn ? FLAG_TURN : 0) | (acquire->home == index ? FLAG_HOME : 0);
 		op_ask(core, op, (uint32_t)index, &m);
+		if (peer_suspect(core, (uint32_t)index)) {
+			op->votes[index].state = VOTE_GONE;
+		}
+		peer_expect(core, (uint32_t)index);
 	}
 }
 
@@ -345,7 +349,19 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 	}
 }
 
-/* A master is linked or votes again. Every request with a turn asks it at once, so that a release
+/* The answers of a suspect master count when they come (section 5, Suspicion). */
+void attempt_suspected(struct core *core, uint32_t peer) {
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		const bool asks = op->kind == CORE_ACQUIRE &&
+			(op->state == OP_ASKING || op->state == OP_TURN);
+		if (asks && op->votes[peer].state == VOTE_ASKED) {
+			op->votes[peer].state = VOTE_GONE;
+			attempt_evaluate(core, op);
+		}
+	}
+}
+
+/* A master is linked or votes again, or is no longer suspect. Every request with a turn asks it at once, so that a release
  * finds the request parked there, too. */
 void attempt_peer_changed(struct core *core, uint32_t peer) {
 	if (peer >= core->masters || !peer_votes(core, peer)) {
@@ -394,7 +410,7 @@ static void turn_check(struct core *core, struct op *op) {
 		enum vote_state was = op->votes[i].state;
 		op->votes[i].fresh = false;
 		ask_one(core, op, i, true);
-		if (op->votes[i].state == VOTE_ASKED &&
+		if ((op->votes[i].state == VOTE_ASKED || peer_suspect(core, i)) &&
 			(was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
 			/* The vote stands until the master says otherwise. */
 			op->votes[i].state = was;

@@ -2,8 +2,8 @@
  * master that is, entering its queue, and moving to another home. */
 #include "acquire.h"
 
-/* Returns the first voting master that this node is linked with, in the order of hash(key, master).
- * -1: there is none. */
+/* Returns the first voting master that this node is linked with and does not suspect, in the order
+ * of hash(key, master); or the first one that it suspects. -1: there is none. */
 int attempt_home(const struct core *core, struct slice key) {
 	/* The order is the same on every node. */
 	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu };
@@ -12,7 +12,9 @@ int attempt_home(const struct core *core, struct slice key) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
 		rank ^= rank >> 31;
-		if (peer_votes(core, i) && (home < 0 || rank > best)) {
+		const bool suspect = peer_suspect(core, i),
+			other = home < 0 || peer_suspect(core, (uint32_t)home) != suspect;
+		if (peer_votes(core, i) && (other ? home < 0 || !suspect : rank > best)) {
 			home = (int)i;
 			best = rank;
 		}
@@ -50,10 +52,33 @@ static void enqueue_at(struct core *core, struct op *op) {
 	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
 	m.flags = acquire->try_lock ? 0 : FLAG_WAIT;
 	out_send(core, (uint32_t)acquire->home, &m);
+	peer_expect(core, (uint32_t)acquire->home);
+}
+
+void attempt_counted(struct core *core, struct op *op, bool queued) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (queued && !acquire->counted) {
+		acquire->place = (uint16_t)(table_hash(core, op->key) % QUEUED_PLACES);
+		core->coordinator.queued_at[acquire->place]++;
+	} else if (acquire->counted && !queued) {
+		core->coordinator.queued_at[acquire->place]--;
+	}
+	acquire->counted = queued;
+}
+
+/* Section 5, Suspicion. If the key shares its place with one that requests of this node wait for,
+ * a master that is silent may be pinged, and nothing else. */
+void attempt_key_changed(struct core *core, const struct key *key) {
+	const int home = core->coordinator.queued_at[key->node.hash % QUEUED_PLACES] > 0
+		? attempt_home(core, key_name(key)) : -1;
+	if (home >= 0) {
+		peer_expect(core, (uint32_t)home);
+	}
 }
 
 void attempt_enqueue(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
+	attempt_counted(core, op, true);
 	if (acquire->ticket.seq == 0) {
 		/* The home gives the stamp. */
 		acquire->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next };

@@ -280,6 +280,48 @@ static void demand_queue(struct run *run) {
 	}
 }
 
+/* Section 5, Suspicion: twice the silence that counts, in a cluster in which nothing has ever been
+ * wrong. */
+static span_ns silence_bound(const struct run *run) {
+	const span_ns trips = 8 * progress_hop(run) + SPAN_MS,
+		most = run->profile.sim.request_timeout / 4,
+		silence = trips < most ? trips : most;
+	return 2 * (silence > 6 * SPAN_MS ? silence : 6 * SPAN_MS);
+}
+
+/* A master hangs for less than the time after which its links are given up, while five wait for a
+ * key at the other nodes. Where it is the home of the key, another one gives the turns. */
+static void demand_silent_home(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	const span_ns most = span_grow(hand_off_bound(run) + 4 * progress_hop(run) +
+		silence_bound(run), 2 * o->drift_ppm) + 2 * SPAN_MS;
+	uint32_t hangs;
+	if (run->profile.theme != THEME_quiet || o->masters < 3 || 2 * most > o->request_timeout) {
+		return;
+	}
+	struct progress all = { .run = run, .count = PROBES, .key = run->profile.keys + 3 };
+	CHECK(members_node(run, (uint32_t)prng_below(&run->prng, o->masters), &hangs));
+	for (uint32_t i = 0; i < PROBES; i++) {
+		uint32_t node = hangs;
+		while (node == hangs) {
+			node = members_any(run);
+		}
+		probe_start(&all, i, node, 30 * SPAN_S);
+	}
+	sim_run_for(run->sim, 6 * progress_hop(run));
+	sim_node_pause(run->sim, hangs, 3 * o->request_timeout / 4);
+	const span_ns limit = PROBES * (most + hold(run)) + 8 * progress_hop(run);
+	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES ||
+		(!all.disturbed && all.worst_hand_off > most)) {
+		checker_violation(run->checker, "progress (nobody waits for a master that hangs)",
+			all.key, "n%" PRIu32 " hangs, and %" PRIu32 " of %d waiters had the key "
+			"within %.3f ms; a hand-off took %.3f ms, at most %.3f are allowed",
+			hangs + 1, all.served, PROBES, (double)limit / 1e6,
+			(double)all.worst_hand_off / 1e6, (double)most / 1e6);
+	}
+	sim_run_for(run->sim, o->request_timeout);
+}
+
 /* What was granted while a master lied is over; from now on locks are judged. */
 static void demand_after_lies(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
@@ -323,6 +365,7 @@ void progress_demand(struct run *run) {
 	sim_run_for(run->sim, span_grow(longest, 3 * run->profile.sim.drift_ppm));
 	demand_single(run);
 	demand_queue(run);
+	demand_silent_home(run);
 	terms_demand(run);
 	watch_event_demand(run);
 	replicas_demand(run);
