@@ -207,8 +207,9 @@ struct coordinator_state {
 	/* Counts how often homes may have changed. A request whose op.home_changes is another
 	 * number has yet to look for its home (home.c). */
 	uint32_t home_changes;
-	/* How many requests are in queues, by place of their key. Keys share places (home.c). */
-	uint32_t queued_at[QUEUED_PLACES];
+	/* How many requests are in queues: all of them, and by place of their key. Keys share places
+	 * (home.c). */
+	uint32_t queued_count, queued_at[QUEUED_PLACES];
 	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
 };

@@ -29,6 +29,9 @@ void attempt_go_on(struct core *core, struct op *op);
 /* A master is linked or votes again. */
 void attempt_peer_changed(struct core *core, uint32_t peer);
 
+/* Tells whether a request enters its queue without having asked for promises. */
+bool attempt_enters(struct core *core, const struct op *op);
+
 /* The request has entered a queue, or does not wait any more. */
 void attempt_counted(struct core *core, struct op *op, bool queued);
 

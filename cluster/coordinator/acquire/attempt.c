@@ -205,7 +205,7 @@ void attempt_start(struct core *core, struct op *op) {
 	}
 	bool resumes = acquire->resumes;
 	acquire->ballot = first_draw(core);
-	if (acquire->ticket.seq) {
+	if (acquire->ticket.seq || attempt_enters(core, op)) {
 		attempt_enqueue(core, op);
 	}
 	/* This must come before the questions: if no master is linked, they may end the attempt. */

@@ -60,10 +60,20 @@ void attempt_counted(struct core *core, struct op *op, bool queued) {
 	if (queued && !acquire->counted) {
 		acquire->place = (uint16_t)(table_hash(core, op->key) % QUEUED_PLACES);
 		core->coordinator.queued_at[acquire->place]++;
+		core->coordinator.queued_count++;
 	} else if (acquire->counted && !queued) {
 		core->coordinator.queued_at[acquire->place]--;
+		core->coordinator.queued_count--;
 	}
 	acquire->counted = queued;
+}
+
+/* Section 5, Entering: requests of this node are in the queue of the key, so that the masters would
+ * refuse this one. If the key only shares its place with one that has a queue, the request has its
+ * turn at once. */
+bool attempt_enters(struct core *core, const struct op *op) {
+	return op->wait > 0 && core->coordinator.queued_count > 0 &&
+		core->coordinator.queued_at[table_hash(core, op->key) % QUEUED_PLACES] > 0;
 }
 
 /* Section 5, Suspicion. If the key shares its place with one that requests of this node wait for,
