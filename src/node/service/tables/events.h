@@ -98,7 +98,10 @@ struct events {
 	const struct events_port *port;
 	void *ctx;
 	struct siphash_key hash_key;
-	uint64_t log, last_id, told;
+	uint64_t log, last_id;
+	/* Since the start: events that were told, and how often somebody was told that some are
+	 * missed. */
+	uint64_t told, overflows;
 	size_t ring_bytes;
 	struct watch_event_ring ring;
 
