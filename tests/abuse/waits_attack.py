@@ -36,15 +36,16 @@ def attack_closing(address):
     """39,000 that wait for a key to be held, whose 950 locks in lock delay are released"""
     for number in itertools.count():
         key, lease = "abuse/%d" % number, 4
+        # A lock_id that was released cannot acquire again.
+        locks = [id_of((6 << 32) + number * HOLDERS + i) for i in range(HOLDERS)]
         with pawltest.Client(address, timeout=60) as c:
-            acquire_all(c, (dict(key=key, mode="shared", lock_id=id_of((6 << 32) + i),
-                                 lease_ms=1000 * lease, lock_delay_ms=50000, wait_ms=10000)
-                            for i in range(HOLDERS)), 50)
+            acquire_all(c, (dict(key=key, mode="shared", lock_id=lock, lease_ms=1000 * lease,
+                                 lock_delay_ms=50000, wait_ms=10000) for lock in locks), 50)
             time.sleep(lease + 0.3)
             made = wait_held(address, CLOSING, key)
             yield
-            for i in range(HOLDERS):
-                c.call("release", key=key, lock_id=id_of((6 << 32) + i))
+            for lock in locks:
+                c.call("release", key=key, lock_id=lock)
                 time.sleep(0.004)
                 yield
         for s in made:
