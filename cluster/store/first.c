@@ -73,7 +73,7 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w) {
 	return w->q.first;
 }
 
-/* ---- a coordinator ---- */
+/* ---- a coordinator, or a home for a waiter ---- */
 
 /* The promise raises the clock to the ballot, after it has noted the one before, and the commit
  * raises it in any case. `first_drawn` sees to it that no ballot is drawn twice before that. */
@@ -83,9 +83,4 @@ struct ballot first_draw(struct core *core) {
 	core->store.first_drawn = highest < TOKEN_MAX ? highest + 1 : highest;
 	return (struct ballot){ core->store.first_drawn, id128_word(core->durable.node_id),
 		(uint32_t)core->durable.boot | BALLOT_FIRST };
-}
-
-bool first_lapsed(const struct core *core, const struct op *op, const struct message *m) {
-	return m->status == STATUS_OK && instant_elapsed_long(core->now, op_acquire(op)->since) <=
-		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }

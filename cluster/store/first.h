@@ -33,7 +33,5 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w);
 
 /* Draws a ballot. None is drawn twice. */
 struct ballot first_draw(struct core *core);
-/* Tells whether the master that answers has lacked the lock_id from op->since until it promised. */
-bool first_lapsed(const struct core *core, const struct op *op, const struct message *m);
 
 #endif

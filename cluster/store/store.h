@@ -357,8 +357,5 @@ bool record_excludes(const struct record *r, const struct terms *terms);
  * date. */
 void record_set_terms(struct core *core, struct key *key, struct record *r,
 	const struct terms *terms);
-/* Chooses permit numbers that some q of the masters that promised have free in common. False: there
- * are too few. */
-bool permits_choose(const struct core *core, const struct op *op, struct permits *set);
 
 #endif

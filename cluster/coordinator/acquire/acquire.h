@@ -52,6 +52,12 @@ void attempt_fail(struct core *core, struct op *op, int error);
 /* Notes who holds the key, as far as this answer of a master tells. */
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 
+/* ---- choose.c ---- */
+
+/* Chooses permit numbers that some q of the masters that promised have free in common. False: there
+ * are too few. */
+bool attempt_choose_permits(const struct core *core, const struct op *op, struct permits *set);
+
 /* ---- commit.c ---- */
 
 /* Sends the commit: q masters have promised. */

@@ -133,14 +133,14 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* ---- asking for promises ---- */
 
-static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
+static void ask_some(struct core *core, struct op *op, uint32_t indexes, bool turn) {
 	struct acquire_state *acquire = op_acquire(op);
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = acquire->attempt;
 	m.ticket = acquire->ticket;
 	m.ballot = acquire->ballot;
-	for (; slots; slots &= slots - 1) {
-		int index = __builtin_ctz(slots);
+	for (; indexes; indexes &= indexes - 1) {
+		int index = __builtin_ctz(indexes);
 		m.flags = (turn ? FLAG_TURN : 0) | (acquire->home == index ? FLAG_HOME : 0);
 		op_ask(core, op, (uint32_t)index, &m);
 	}
@@ -248,6 +248,13 @@ static bool note_value(struct core *core, struct op *op, const struct message *m
 	return r != NULL;
 }
 
+/* Tells whether the master that answers has lacked the lock_id since the attempt began until it
+ * promised. */
+static bool lapsed(const struct core *core, const struct op *op, const struct message *m) {
+	return m->status == STATUS_OK && instant_elapsed_long(core->now, op_acquire(op)->since) <=
+		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+}
+
 static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct acquire_state *acquire = op_acquire(op);
 	struct vote *v = &op->votes[from];
@@ -258,7 +265,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->token = m->token;
 	v->noted = m->noted;
 	v->set = m->terms.set;
-	v->lapsed = first_lapsed(core, op, m);
+	v->lapsed = lapsed(core, op, m);
 	if (m->status == STATUS_PARKED) {
 		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
 		acquire->parked_until =

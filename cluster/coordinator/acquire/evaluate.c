@@ -133,7 +133,7 @@ void attempt_rival_waited(struct core *core, struct op *op) {
  * common, a master that has not answered yet may help; after that it is as if the key were held. */
 static bool may_commit(struct core *core, struct op *op) {
 	struct permits set = { { 0, 0 } };
-	if (terms_semaphore(&op->terms) && !permits_choose(core, op, &set)) {
+	if (terms_semaphore(&op->terms) && !attempt_choose_permits(core, op, &set)) {
 		COUNT(core, permits_none_common);
 		return false;
 	}
