@@ -367,6 +367,12 @@ void op_ask_all(struct core *core, struct op *op, struct message *m);
 /* Counts the votes that are in one of these states, which are a bit set (VOTE_BIT). */
 uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states);
 
+/* Tells whether a master that answers that it lacks something may have had it when it was asked. */
+bool op_had_when_asked(const struct core *core, const struct op *op, const struct message *m);
+
+/* Counts like op_votes, but only masters that lacked the lock already when they were asked. */
+uint32_t op_lacked(const struct op *op, uint32_t states);
+
 /* Tells whether q masters have answered under this epoch, so that a lock may be called lost. */
 bool op_epoch_stands(const struct core *core, const struct op *op);
 

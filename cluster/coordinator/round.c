@@ -41,15 +41,13 @@ bool op_epoch_stands(const struct core *core, const struct op *op) {
 		VOTE_BIT(VOTE_GONE)) >= core->quorum;
 }
 
-/* Section 2, Extend: tells whether the master may have lost the record only after the round was
- * sent. If so, it may still have had the record when another master had already answered that it
- * lacks it. */
+/* Section 2, Extend: the master may have lost the record only after the round was sent. If so, it
+ * may still have had the record when another master had already answered that it lacks it. */
 bool op_had_when_asked(const struct core *core, const struct op *op, const struct message *m) {
 	return instant_elapsed_long(core->now, op->sent) >
 		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }
 
-/* Counts like op_votes, but only masters that lacked the record already when they were asked. */
 uint32_t op_lacked(const struct op *op, uint32_t states) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < MASTERS_MAX; i++) {

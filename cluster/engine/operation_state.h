@@ -81,12 +81,6 @@ static inline bool vote_open(const struct vote *v) {
 		v->state == VOTE_BEHIND;
 }
 
-struct op;
-/* Tells whether a master that answers that it lacks something may have had it when it was asked. */
-bool op_had_when_asked(const struct core *core, const struct op *op, const struct message *m);
-/* Returns how many masters in these states lacked the lock already when they were asked. */
-uint32_t op_lacked(const struct op *op, uint32_t states);
-
 enum op_state {
 	/* Acquire: promises have been asked for. */
 	OP_ASKING,
