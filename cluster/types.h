@@ -82,7 +82,7 @@ struct ticket {
  * read it. */
 #define LABEL_MAX 256
 /* Values of terms.of. A value between them is the number of permits of a semaphore. */
-enum { SHARE_EXCLUSIVE = 0, SHARE_SHARED = UINT16_MAX };
+enum { MODE_EXCLUSIVE = 0, MODE_SHARED = UINT16_MAX };
 
 /* The permit numbers that somebody has of a semaphore: a set of numbers 0 .. PERMITS_MAX - 1. */
 struct permits {
@@ -93,7 +93,7 @@ struct permits {
 /* The lock terms, which a holder chooses when it acquires. They stay as they are, except that an
  * exclusive lock may become a shared one (section 10, Downgrade). */
 struct terms {
-	/* The mode: SHARE_EXCLUSIVE, SHARE_SHARED, or the number of permits that the semaphore has
+	/* The mode: MODE_EXCLUSIVE, MODE_SHARED, or the number of permits that the semaphore has
 	 * in all (1 .. PERMITS_MAX). */
 	uint16_t of;
 	/* How many permits of a semaphore the request wanted; 0 in the other modes. */
@@ -152,7 +152,7 @@ static inline struct permits permits_all(uint32_t of) {
 }
 
 static inline bool terms_of_numbers(uint16_t of) {
-	return of != SHARE_EXCLUSIVE && of != SHARE_SHARED;
+	return of != MODE_EXCLUSIVE && of != MODE_SHARED;
 }
 
 static inline bool terms_semaphore(const struct terms *t) {
@@ -175,7 +175,7 @@ static inline bool terms_valid(const struct terms *t) {
 /* R1 in full (section 10): tells whether two records of different lock_ids exclude each other.
  * Shared locks do not exclude each other, nor do different permits of the same semaphore. */
 static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
-	if (a->of == SHARE_SHARED && b->of == SHARE_SHARED) {
+	if (a->of == MODE_SHARED && b->of == MODE_SHARED) {
 		return false;
 	}
 	return !(terms_semaphore(a) && a->of == b->of && !permits_meet(a->set, b->set));

@@ -66,7 +66,7 @@ static void told_raise(struct core *core, uint64_t key, const struct record *r) 
 	at = at ? at : told_add(core, key);
 	at->lock = r->token >= at->any ? id128_word(r->lock_id) : at->lock;
 	at->any = r->token > at->any ? r->token : at->any;
-	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive
+	at->exclusive = r->of == MODE_EXCLUSIVE && r->token > at->exclusive
 		? r->token : at->exclusive;
 }
 
@@ -90,7 +90,7 @@ void told_record(struct core *core, uint64_t key, const struct record *r) {
 bool told_late(const struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	const struct told told = told_of(core, key);
-	bool newer = r->token < (r->of == SHARE_EXCLUSIVE ? told.any : told.exclusive);
+	bool newer = r->token < (r->of == MODE_EXCLUSIVE ? told.any : told.exclusive);
 	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
 		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
 	}

@@ -76,9 +76,9 @@ void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_i
 		n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (op->kind == CORE_ACQUIRE && op->state == OP_CATCHING_UP &&
-			op->terms.of == SHARE_EXCLUSIVE && id128_equal(op->lock_id, lock_id) &&
+			op->terms.of == MODE_EXCLUSIVE && id128_equal(op->lock_id, lock_id) &&
 			slice_equal(op->key, key)) {
-			op->terms.of = SHARE_SHARED;
+			op->terms.of = MODE_SHARED;
 		}
 	}
 }

@@ -90,7 +90,7 @@ _Static_assert(sizeof(struct record) <= 144, "one for each lease");
 
 /* Returns the lock terms of a record, put together from its fields and its bytes. */
 static inline struct terms record_terms(const struct record *r) {
-	struct terms t = { .of = SHARE_EXCLUSIVE };
+	struct terms t = { .of = MODE_EXCLUSIVE };
 	if (r->terms_size) {
 		memcpy(&t, r->bytes, sizeof t);
 	}

@@ -42,7 +42,7 @@ static void count_promise(struct core *core, enum status s) {
  * is told which numbers others have here. */
 static void promise_say_taken(struct core *core, const struct key *key, struct message *answer) {
 	const struct promise *p = key->promise;
-	core->counts[COUNT_promise_shared] += p->terms.of == SHARE_SHARED;
+	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
 	if (terms_semaphore(&p->terms)) {
 		bool room;
 		COUNT(core, promise_permits);
@@ -156,7 +156,7 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 static void accept_again(struct core *core, struct key *key, struct record *r,
 	const struct message *m) {
 	const bool widened = !permits_within(m->terms.set, record_set(r)),
-		loosened = m->terms.of == SHARE_SHARED && r->of == SHARE_EXCLUSIVE;
+		loosened = m->terms.of == MODE_SHARED && r->of == MODE_EXCLUSIVE;
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	if (m->token > r->token || widened) {
 		/* A promise of another lock_id was noted before this token, and for other permit
@@ -253,7 +253,7 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	switch (s) {
 	case STATUS_OK:
 		COUNT(core, commit_ok);
-		core->counts[COUNT_commit_shared] += m->terms.of == SHARE_SHARED;
+		core->counts[COUNT_commit_shared] += m->terms.of == MODE_SHARED;
 		core->counts[COUNT_commit_permits] += terms_semaphore(&m->terms);
 		core->counts[COUNT_commit_without_promise] += !known;
 		break;

@@ -9,16 +9,16 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round,
 		.status = rule_votes(core), .age_us = lacked_us(core, m->lock_id) };
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r && r->of == SHARE_EXCLUSIVE) {
+	if (r && r->of == MODE_EXCLUSIVE) {
 		struct terms shared = record_terms(r);
-		shared.of = SHARE_SHARED;
+		shared.of = MODE_SHARED;
 		COUNT(core, downgraded);
 		record_set_terms(core, key, r, &shared);
 		record_changed(core, key, r, RECORD_DOWNGRADED);
 	}
 	if (answer.status == STATUS_OK) {
 		answer.status = r == NULL ? STATUS_ABSENT
-			: r->of == SHARE_SHARED ? STATUS_OK
+			: r->of == MODE_SHARED ? STATUS_OK
 			: STATUS_TERMS;
 		answer.token = r ? r->token : 0;
 	}

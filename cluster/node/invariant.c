@@ -96,8 +96,8 @@ static void check_sums(const struct key *key, const struct record *r, struct id1
 	struct key plain = *key;
 	plain.more = NULL;
 	bool room, plain_room;
-	const struct terms all[] = { record_terms(r), { .of = SHARE_EXCLUSIVE },
-		{ .of = SHARE_SHARED } };
+	const struct terms all[] = { record_terms(r), { .of = MODE_EXCLUSIVE },
+		{ .of = MODE_SHARED } };
 	const struct permits taken = key_taken(key, lock_id, r->of, &room),
 		plain_taken = key_taken(&plain, lock_id, r->of, &plain_room);
 	CHECK(memcmp(&taken, &plain_taken, sizeof taken) == 0 && room == plain_room);

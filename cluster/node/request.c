@@ -39,7 +39,7 @@ static struct problem check_lease(const struct core *core, const struct core_req
 static struct problem check_terms(const struct core *core, const struct core_request *r) {
 	const struct terms *t = &r->terms;
 	bool semaphore = terms_semaphore(t);
-	if (t->of == SHARE_EXCLUSIVE && t->count == 0 && t->delay == 0 && permits_none(t->set)) {
+	if (t->of == MODE_EXCLUSIVE && t->count == 0 && t->delay == 0 && permits_none(t->set)) {
 		return (struct problem){ PAWL_OK, NULL, 0 };
 	}
 	if (semaphore && t->of > PERMITS_MAX) {

@@ -66,7 +66,7 @@ static void fetch(struct core *core, uint32_t from, struct slice key, struct id1
  * is more than the exclusive lock that it was before its downgrade (section 10). */
 static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
 	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 &&
-		(a->of == b->of || a->of == SHARE_SHARED) && permits_within(b->set, a->set);
+		(a->of == b->of || a->of == MODE_SHARED) && permits_within(b->set, a->set);
 }
 
 /* Evaluates all reports of one lock_id, and fetches the best record that a quorum has, if this

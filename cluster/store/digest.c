@@ -41,7 +41,7 @@ static uint16_t leaf_of(struct slice name) {
 static uint64_t hash_of(const struct record *r) {
 	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
 		word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
-	if (r->of != SHARE_EXCLUSIVE) {
+	if (r->of != MODE_EXCLUSIVE) {
 		const struct permits set = record_set(r);
 		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48,
 			UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);

@@ -64,7 +64,7 @@ void index_count(struct record_index *x, const struct record *r, bool more) {
 	const uint32_t one = more ? 1 : UINT32_MAX;
 	const struct permits set = record_set(r);
 	x->count += one;
-	*(r->of == SHARE_SHARED ? &x->shared : &x->of[r->of]) += one;
+	*(r->of == MODE_SHARED ? &x->shared : &x->of[r->of]) += one;
 	for (uint32_t n = 0; terms_of_numbers(r->of) && n < PERMITS_MAX; n++) {
 		if (permits_has(set, n)) {
 			x->having[n] += one;
@@ -75,7 +75,7 @@ void index_count(struct record_index *x, const struct record *r, bool more) {
 }
 
 static uint32_t count_of(const struct record_index *x, uint16_t of) {
-	return of == SHARE_SHARED ? x->shared : of <= PERMITS_MAX ? x->of[of] : 0;
+	return of == MODE_SHARED ? x->shared : of <= PERMITS_MAX ? x->of[of] : 0;
 }
 
 bool index_all_of(const struct record_index *x, uint16_t of) {
@@ -83,7 +83,7 @@ bool index_all_of(const struct record_index *x, uint16_t of) {
 }
 
 bool index_contested(const struct record_index *x, uint16_t of) {
-	return x->count > 1 && (of == SHARE_EXCLUSIVE || !index_all_of(x, of) ||
+	return x->count > 1 && (of == MODE_EXCLUSIVE || !index_all_of(x, of) ||
 		!permits_none(x->doubled));
 }
 
@@ -102,7 +102,7 @@ struct permits index_taken(const struct record_index *x, struct id128 lock_id, u
 
 bool index_excludes(const struct record_index *x, struct id128 lock_id, const struct terms *terms) {
 	const struct record *own = index_record(x, lock_id);
-	if (terms->of == SHARE_EXCLUSIVE || !others_are_of(x, own, terms->of)) {
+	if (terms->of == MODE_EXCLUSIVE || !others_are_of(x, own, terms->of)) {
 		return x->count > (own != NULL);
 	}
 	bool room;
@@ -111,8 +111,8 @@ bool index_excludes(const struct record_index *x, struct id128 lock_id, const st
 }
 
 bool index_other_exclusive(const struct record_index *x, struct id128 lock_id) {
-	const struct record *own = x->of[SHARE_EXCLUSIVE] ? index_record(x, lock_id) : NULL;
-	return x->of[SHARE_EXCLUSIVE] > (own && own->of == SHARE_EXCLUSIVE);
+	const struct record *own = x->of[MODE_EXCLUSIVE] ? index_record(x, lock_id) : NULL;
+	return x->of[MODE_EXCLUSIVE] > (own && own->of == MODE_EXCLUSIVE);
 }
 
 /* ---- looking up ---- */

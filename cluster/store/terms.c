@@ -58,7 +58,7 @@ struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) 
 	const struct record_index *x = key_index(key);
 	for (struct record *r = x && !index_other_exclusive(x, lock_id) ? NULL : key->held; r;
 		r = r->next) {
-		if (r->of == SHARE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
+		if (r->of == MODE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
 	}
@@ -84,7 +84,7 @@ bool key_contested(const struct key *key) {
 	if (key_index(key)) {
 		return index_contested(key_index(key), first);
 	}
-	if (first == SHARE_EXCLUSIVE) {
+	if (first == MODE_EXCLUSIVE) {
 		return true;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -100,8 +100,8 @@ struct terms terms_both(const struct terms *a, const struct terms *b) {
 	struct terms both = *a;
 	/* The greater number counts (section 2, Release on disconnect). */
 	both.binding = a->binding > b->binding ? a->binding : b->binding;
-	if (a->of == SHARE_EXCLUSIVE && b->of == SHARE_SHARED) {
-		both.of = SHARE_SHARED;
+	if (a->of == MODE_EXCLUSIVE && b->of == MODE_SHARED) {
+		both.of = MODE_SHARED;
 	} else if (a->of == b->of) {
 		both.set = permits_or(a->set, b->set);
 	}
@@ -113,7 +113,7 @@ bool terms_alike(const struct terms *a, const struct terms *b) {
 }
 
 bool terms_again(uint16_t own, uint16_t asked) {
-	return own == asked || (own == SHARE_EXCLUSIVE && asked == SHARE_SHARED);
+	return own == asked || (own == MODE_EXCLUSIVE && asked == MODE_SHARED);
 }
 
 void record_set_terms(struct core *core, struct key *key, struct record *r,

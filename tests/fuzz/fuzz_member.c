@@ -195,9 +195,9 @@ static void ask(struct member *w, uint32_t node) {
 	r.owner = slice_str(op & 1 ? "a" : "b");
 	r.to = slice_str("a");
 	r.value = lies_text(&w->lies);
-	r.terms = lies_terms(&w->lies, (struct terms){ .of = SHARE_EXCLUSIVE });
+	r.terms = lies_terms(&w->lies, (struct terms){ .of = MODE_EXCLUSIVE });
 	r.terms.set = (struct permits){ { 0, 0 } };
-	r.terms = terms_valid(&r.terms) ? r.terms : (struct terms){ .of = SHARE_EXCLUSIVE };
+	r.terms = terms_valid(&r.terms) ? r.terms : (struct terms){ .of = MODE_EXCLUSIVE };
 	r.token = flags & 32 ? lies_token(&w->lies) : 0;
 	if (r.op == CORE_ACQUIRE && (flags & 0x18) == 0x18) {
 		const struct core_lock both[] = { { slice_str("k"), stage_lock(5), 0, 0 },

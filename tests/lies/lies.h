@@ -149,7 +149,7 @@ static inline struct permits lies_permits(struct lies *w) {
 }
 
 static inline struct terms lies_terms(struct lies *w, struct terms t) {
-	static const uint16_t of[] = { SHARE_EXCLUSIVE, SHARE_SHARED, 1, 2, 3, PERMITS_MAX };
+	static const uint16_t of[] = { MODE_EXCLUSIVE, MODE_SHARED, 1, 2, 3, PERMITS_MAX };
 	const uint8_t how = lies_next(w);
 	t.of = how & 1 ? of[(how >> 1) % 6] : t.of;
 	t.count = how & 16 ? (uint16_t)lies_next_of(w, 4) : t.count;
@@ -289,7 +289,7 @@ static inline void lies_trim(struct message *m) {
 	m->part = m->parts ? m->part : 0;
 	m->ballot.clock = m->ballot.clock < TOKEN_MAX ? m->ballot.clock : TOKEN_MAX;
 	m->prepared.clock = m->prepared.clock < TOKEN_MAX ? m->prepared.clock : TOKEN_MAX;
-	m->terms = terms_valid(&m->terms) ? m->terms : (struct terms){ .of = SHARE_EXCLUSIVE };
+	m->terms = terms_valid(&m->terms) ? m->terms : (struct terms){ .of = MODE_EXCLUSIVE };
 	m->owner.size = m->owner.size < OWNER_MAX ? m->owner.size : OWNER_MAX;
 	m->identity.size = m->identity.size < IDENTITY_MAX ? m->identity.size : IDENTITY_MAX;
 	m->label.size = m->label.size < LABEL_MAX ? m->label.size : LABEL_MAX;

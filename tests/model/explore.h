@@ -35,7 +35,7 @@ struct plan {
 	/* It asks when no restart is left to come. */
 	bool later;
 	uint8_t acquires, extends, releases, repeats;
-	/* What it asks for (terms.of): 0, SHARE_SHARED, or one permit of so many. */
+	/* What it asks for (terms.of): 0, MODE_SHARED, or one permit of so many. */
 	uint16_t of;
 	uint8_t downgrades;
 	/* It transfers to the next client. */

@@ -50,7 +50,7 @@ static void note(struct world *w, uint32_t client) {
 
 void judge_downgraded(struct world *w, uint32_t client) {
 	judge_ended(w, client);
-	w->clients[client].terms.of = SHARE_SHARED;
+	w->clients[client].terms.of = MODE_SHARED;
 	if (believes(w, &w->clients[client])) {
 		note(w, client);
 	}

@@ -160,7 +160,7 @@ static void client_downgrade(struct world *w, uint32_t i) {
 	r.client = i + 1;
 	judge_downgraded(w, i);
 	c->left.downgrades--;
-	c->left.of = SHARE_SHARED;
+	c->left.of = MODE_SHARED;
 	stage_ask(w->stage, c->node, r);
 }
 

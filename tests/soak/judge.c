@@ -233,7 +233,7 @@ static void returned(const struct client *client, const struct history_event *e)
 		reply.r.entry.lock_id = checker_lock_id(c, lock_of(e));
 	}
 	if (e->error == 0) {
-		checker_answered(c, op, e->token, &(struct terms){ .of = SHARE_EXCLUSIVE });
+		checker_answered(c, op, e->token, &(struct terms){ .of = MODE_EXCLUSIVE });
 	}
 	if (op->op.op == CORE_ACQUIRE && !e->held) {
 		/* It was repeated: the first node may still go on with it, and give the key its

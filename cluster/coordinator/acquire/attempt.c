@@ -338,7 +338,7 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 		op->votes[from].state != VOTE_OK) {
 		return;
 	}
-	if (op->state == OP_ASKING && op->terms.of == SHARE_EXCLUSIVE) {
+	if (op->state == OP_ASKING && op->terms.of == MODE_EXCLUSIVE) {
 		op->votes[from].state = VOTE_HELD;
 		attempt_evaluate(core, op);
 	} else if (op->state == OP_ASKING) {

@@ -41,7 +41,7 @@ void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
 		r->token = op_downgrade(op)->best_token;
-		r->terms.of = SHARE_SHARED;
+		r->terms.of = MODE_SHARED;
 		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}

@@ -112,10 +112,10 @@ static void meet_all(struct pawl_call *call, const struct list *calls) {
 
 static enum pawl_mode mode_asked(const struct request_copy *request, size_t n) {
 	uint16_t of = request_copy_terms(request, n).of;
-	if (request->method == PAWL_DOWNGRADE || of == SHARE_SHARED) {
+	if (request->method == PAWL_DOWNGRADE || of == MODE_SHARED) {
 		return PAWL_SHARED;
 	}
-	return of == SHARE_EXCLUSIVE ? PAWL_EXCLUSIVE : PAWL_PERMITS;
+	return of == MODE_EXCLUSIVE ? PAWL_EXCLUSIVE : PAWL_PERMITS;
 }
 
 /* docs/protocol.md, Downgrade: the client first stops trusting the lock to be exclusive, for good,

@@ -188,8 +188,8 @@ static void fill_mode(enum pawl_mode mode, uint32_t permits, uint32_t of, uint16
 	uint16_t *out_count) {
 	bool semaphore = permits || of;
 	*out_of = semaphore ? (uint16_t)of
-		: mode == PAWL_SHARED ? (uint16_t)SHARE_SHARED
-		: (uint16_t)SHARE_EXCLUSIVE;
+		: mode == PAWL_SHARED ? (uint16_t)MODE_SHARED
+		: (uint16_t)MODE_EXCLUSIVE;
 	*out_count = semaphore ? (uint16_t)permits : 0;
 }
 

@@ -80,7 +80,7 @@ static bool ask_bytes_valid(const struct pawl_request *r) {
 /* Returns false if the terms make no sense. A lock of the program ends with the node by a session
  * binding (pawl_node_release_on_disconnect), not with a connection. */
 static bool ask_terms(const struct pawl_terms *from, struct terms *out) {
-	*out = (struct terms){ .of = from->mode == PAWL_SHARED ? SHARE_SHARED : SHARE_EXCLUSIVE,
+	*out = (struct terms){ .of = from->mode == PAWL_SHARED ? MODE_SHARED : MODE_EXCLUSIVE,
 		.priority = from->priority, .delay = (span_ns)from->lock_delay_ms * SPAN_MS };
 	if (from->permits || from->of) {
 		out->of = (uint16_t)from->of;

@@ -54,7 +54,7 @@ struct client_lock_mode client_mode_of(const struct terms *terms) {
 			terms->set };
 	}
 	return (struct client_lock_mode){
-		.mode = terms->of == SHARE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE
+		.mode = terms->of == MODE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE
 	};
 }
 

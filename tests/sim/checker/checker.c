@@ -266,7 +266,7 @@ static void check_passed(struct checker *c, const struct op_state *w,
 }
 
 static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
-	return c->locks[a].wanted.of == SHARE_SHARED && c->locks[b].wanted.of == SHARE_SHARED;
+	return c->locks[a].wanted.of == MODE_SHARED && c->locks[b].wanted.of == MODE_SHARED;
 }
 
 /* Section 5: the request that came first to the home is served first. There are exceptions. A try

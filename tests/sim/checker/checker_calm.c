@@ -168,7 +168,7 @@ bool checker_lock_left(const struct checker *c, uint32_t lock) {
 }
 
 bool checker_key_free(const struct checker *c, uint32_t key, struct terms *out_terms) {
-	struct terms terms = { .of = SHARE_EXCLUSIVE };
+	struct terms terms = { .of = MODE_EXCLUSIVE };
 	struct permits taken = { { 0, 0 } };
 	for (uint32_t i = 0; i < c->lock_count; i++) {
 		const struct lock_state *lock = &c->locks[i];
@@ -176,15 +176,15 @@ bool checker_key_free(const struct checker *c, uint32_t key, struct terms *out_t
 			continue;
 		}
 		if (!holder_of(c, i) || lock->ended || lock->leaving || lock->asking > 0 ||
-			lock->terms.of == SHARE_EXCLUSIVE || lock->downgraded ||
-			(terms.of != SHARE_EXCLUSIVE && terms.of != lock->terms.of)) {
+			lock->terms.of == MODE_EXCLUSIVE || lock->downgraded ||
+			(terms.of != MODE_EXCLUSIVE && terms.of != lock->terms.of)) {
 			/* The key is held, or nobody knows. */
 			return false;
 		}
 		terms.of = lock->terms.of;
 		taken = permits_or(taken, lock->terms.set);
 	}
-	if (terms.of != SHARE_EXCLUSIVE && terms.of != SHARE_SHARED) {
+	if (terms.of != MODE_EXCLUSIVE && terms.of != MODE_SHARED) {
 		uint32_t left = terms.of - permits_count(taken);
 		terms.count = (uint16_t)left;
 		if (left == 0) {

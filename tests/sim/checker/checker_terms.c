@@ -8,10 +8,10 @@
 #include "checker_impl.h"
 
 bool terms_exclusive(const struct terms *a, const struct terms *b) {
-	if (a->of == SHARE_EXCLUSIVE || b->of == SHARE_EXCLUSIVE || a->of != b->of) {
+	if (a->of == MODE_EXCLUSIVE || b->of == MODE_EXCLUSIVE || a->of != b->of) {
 		return true;
 	}
-	return a->of != SHARE_SHARED &&
+	return a->of != MODE_SHARED &&
 		((a->set.w[0] & b->set.w[0]) || (a->set.w[1] & b->set.w[1]));
 }
 
@@ -55,13 +55,13 @@ void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms
 		return;
 	}
 	/* It was asked for before it was downgraded. */
-	bool older = l->downgraded && got->of == SHARE_EXCLUSIVE;
+	bool older = l->downgraded && got->of == MODE_EXCLUSIVE;
 	if (got->of != l->terms.of && !older) {
 		checker_violation(c, "terms", l->key,
 			"L%" PRIu32 " asks for %u, and is answered with %u", lock,
 			(unsigned)l->terms.of, (unsigned)got->of);
 	}
-	bool semaphore = got->of != SHARE_EXCLUSIVE && got->of != SHARE_SHARED;
+	bool semaphore = got->of != MODE_EXCLUSIVE && got->of != MODE_SHARED;
 	l->given = got->set;
 	l->given_at = sim_now(c->sim);
 	l->given_only = only;
@@ -75,7 +75,7 @@ void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms
 }
 
 void checker_downgrade(struct checker *c, uint32_t lock) {
-	c->locks[lock].terms.of = SHARE_SHARED;
+	c->locks[lock].terms.of = MODE_SHARED;
 	c->locks[lock].downgraded = true;
 }
 

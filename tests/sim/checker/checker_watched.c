@@ -147,7 +147,7 @@ static void gone(struct watched_key *k, uint32_t lock) {
 
 /* The permits of a record may become more or fewer without an event. */
 static bool excludes(uint16_t a, uint16_t b) {
-	return a == SHARE_EXCLUSIVE || b == SHARE_EXCLUSIVE;
+	return a == MODE_EXCLUSIVE || b == MODE_EXCLUSIVE;
 }
 
 static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock,
@@ -161,14 +161,14 @@ static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock,
 				k->present[i].lock);
 		}
 	}
-	uint64_t before = n->terms.of == SHARE_EXCLUSIVE ? k->any : k->exclusive;
+	uint64_t before = n->terms.of == MODE_EXCLUSIVE ? k->any : k->exclusive;
 	if (n->token < before) {
 		checker_violation(c, "watchers", key, "n%" PRIu32 " tells of L%" PRIu32
 			" with token %" PRIu64 " after token %" PRIu64, node + 1, lock, n->token,
 			before);
 	}
 	k->any = n->token > k->any ? n->token : k->any;
-	k->exclusive = n->terms.of == SHARE_EXCLUSIVE && n->token > k->exclusive ? n->token
+	k->exclusive = n->terms.of == MODE_EXCLUSIVE && n->token > k->exclusive ? n->token
 		: k->exclusive;
 	if (k->present_count < WATCHED_PRESENT) {
 		k->present[k->present_count++] = (struct watched_lock){ lock, n->terms.of };
@@ -179,7 +179,7 @@ static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock,
 
 static void loosened(struct watched_key *k, uint32_t lock) {
 	for (uint32_t i = 0; i < k->present_count; i++) {
-		k->present[i].of = k->present[i].lock == lock ? SHARE_SHARED : k->present[i].of;
+		k->present[i].of = k->present[i].lock == lock ? MODE_SHARED : k->present[i].of;
 	}
 }
 

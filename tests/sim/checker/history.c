@@ -43,7 +43,7 @@ static void print_mode(FILE *to, const struct terms *wanted) {
 			(unsigned)wanted->count);
 	} else {
 		fprintf(to, ",\"mode\":\"%s\"",
-			wanted->of == SHARE_SHARED ? "shared" : "exclusive");
+			wanted->of == MODE_SHARED ? "shared" : "exclusive");
 	}
 }
 

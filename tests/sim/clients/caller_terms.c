@@ -6,9 +6,9 @@
 void caller_draw_terms(struct run *run, struct terms *terms) {
 	const struct profile *p = &run->profile;
 	uint64_t kind = prng_below(&run->prng, 100);
-	*terms = (struct terms){ .of = SHARE_EXCLUSIVE };
+	*terms = (struct terms){ .of = MODE_EXCLUSIVE };
 	if (kind < p->shared_percent) {
-		terms->of = SHARE_SHARED;
+		terms->of = MODE_SHARED;
 	} else if (kind < p->shared_percent + p->permits_percent) {
 		terms->of = (uint16_t)p->permits_of;
 		uint32_t most = p->permits_most ? p->permits_most : p->permits_of > 2
@@ -166,11 +166,11 @@ void caller_transferred(struct caller *c, const struct pending *p, int error) {
 void caller_downgrade(struct caller *c) {
 	struct run *run = c->run;
 	struct lock_info *info = caller_info(run, c->lock);
-	if (info->terms.of != SHARE_EXCLUSIVE || !caller_pending(c, 0)) {
+	if (info->terms.of != MODE_EXCLUSIVE || !caller_pending(c, 0)) {
 		return;
 	}
 	/* The client first stops trusting that the lock is exclusive. */
-	info->terms.of = SHARE_SHARED;
+	info->terms.of = MODE_SHARED;
 	checker_downgrade(run->checker, c->lock);
 	struct core_request r = { .op = CORE_DOWNGRADE,
 		.lock_id = checker_lock_id(run->checker, c->lock) };

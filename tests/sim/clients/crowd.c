@@ -43,7 +43,7 @@ static void send(struct crowd *g, struct core_request *r, struct checker_op *op)
 
 static void join_in(struct crowd *g) {
 	struct run *run = g->run;
-	const struct terms shared = { .of = SHARE_SHARED };
+	const struct terms shared = { .of = MODE_SHARED };
 	for (uint32_t i = 0, count = (uint32_t)prng_between(&run->late, 2, 10); i < count; i++) {
 		uint32_t at = g->next++ % CROWD_MAX;
 		span_ns lease = prng_between(&run->late, run->profile.lease_min,

@@ -105,7 +105,7 @@ void calm_contend(struct run *run, uint32_t key, const struct terms *terms) {
 			(double)wait / 1e6);
 	}
 	run->counts[RUN_CALM_CONTENDED]++;
-	run->counts[RUN_CALM_BESIDE] += terms->of != SHARE_EXCLUSIVE;
+	run->counts[RUN_CALM_BESIDE] += terms->of != MODE_EXCLUSIVE;
 	let_go(&c);
 	sim_session_close(c.session);
 }

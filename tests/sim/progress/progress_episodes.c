@@ -91,7 +91,7 @@ static void ask(struct episode *e, uint32_t number, uint32_t first, uint32_t cou
 	p->session = sim_connect(run->sim, &p->actor, some_member(run),
 		(struct sim_handler){ replied, closed, p });
 	for (uint32_t i = 0; i < count; i++) {
-		const struct terms plain = { .of = SHARE_EXCLUSIVE },
+		const struct terms plain = { .of = MODE_EXCLUSIVE },
 			*mine = i == 0 ? terms : &plain;
 		op.value = ++run->values;
 		p->locks[i] = op.members[i] = checker_lock_new(run->checker, first + i, op.value);
@@ -172,7 +172,7 @@ static void change(struct run *run) {
 /* A request for two keys has taken the first one, and the second cannot be had; or what is held is
  * bound to a connection. */
 static void rolls_back(struct run *run, uint32_t first) {
-	const struct terms plain = { .of = SHARE_EXCLUSIVE }, three = { .of = 10, .count = 3 };
+	const struct terms plain = { .of = MODE_EXCLUSIVE }, three = { .of = 10, .count = 3 };
 	struct episode e = { .run = run, .key = first };
 	bool permits = prng_chance(&run->late, 1, 2), bound = prng_chance(&run->late, 1, 2),
 		cut = bound || prng_chance(&run->late, 1, 2);
@@ -213,7 +213,7 @@ static void rolls_back(struct run *run, uint32_t first) {
 
 /* Three updates at once, through three nodes. */
 static void updates(struct run *run, uint32_t first) {
-	const struct terms plain = { .of = SHARE_EXCLUSIVE };
+	const struct terms plain = { .of = MODE_EXCLUSIVE };
 	struct episode e = { .run = run, .key = first };
 	char key[16];
 	ask(&e, 0, first, 1, &plain, 0, 0);

@@ -223,7 +223,7 @@ static void ask_to_let_go(struct play *play, uint32_t number) {
 /* A writer waits for those who read, and those who come after it wait for it; then they read
  * together. */
 static void readers_and_writers(struct run *run) {
-	const struct terms reader = { .of = SHARE_SHARED }, writer = { .of = SHARE_EXCLUSIVE };
+	const struct terms reader = { .of = MODE_SHARED }, writer = { .of = MODE_EXCLUSIVE };
 	span_ns lease = run->profile.sim.max_lease;
 	struct play play;
 	begin(&play, run);
@@ -275,8 +275,8 @@ static void permits(struct run *run) {
 }
 
 static void next_in_line(struct run *run) {
-	const struct terms plain = { .of = SHARE_EXCLUSIVE },
-		high = { .of = SHARE_EXCLUSIVE, .priority = 1 };
+	const struct terms plain = { .of = MODE_EXCLUSIVE },
+		high = { .of = MODE_EXCLUSIVE, .priority = 1 };
 	span_ns lease = run->profile.sim.max_lease;
 	struct play play;
 	begin(&play, run);
@@ -311,7 +311,7 @@ static void next_in_line(struct run *run) {
 
 /* Whatever the order in which they name the keys, nobody waits for ever. */
 static void several_keys(struct run *run) {
-	const struct terms plain = { .of = SHARE_EXCLUSIVE };
+	const struct terms plain = { .of = MODE_EXCLUSIVE };
 	span_ns lease = run->profile.sim.max_lease;
 	struct play play;
 	begin(&play, run);
@@ -345,8 +345,8 @@ static void closed_for_a_while(struct run *run) {
 	if (run->profile.sim.max_lease < 2 * lease) {
 		return;
 	}
-	const struct terms plain = { .of = SHARE_EXCLUSIVE };
-	struct terms delayed = { .of = SHARE_EXCLUSIVE,
+	const struct terms plain = { .of = MODE_EXCLUSIVE };
+	struct terms delayed = { .of = MODE_EXCLUSIVE,
 		.delay = run->profile.sim.max_lease - lease };
 	struct play play;
 	begin(&play, run);

@@ -47,7 +47,7 @@ static void a_lock_that_is_wanted_as_a_shared_one_as_well_is_asked_for_as_it_is_
 	o.terms.mode = PAWL_SHARED;
 	take(&r, &h, &o);
 	assert_ptr_equal(h.lock, first);
-	assert_int_equal(r.nodes[0].last.core.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(r.nodes[0].last.core.terms.of, MODE_EXCLUSIVE);
 	assert_int_equal(pawl_lock_mode(first), PAWL_EXCLUSIVE);
 	rig_close(&r);
 }

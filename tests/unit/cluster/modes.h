@@ -7,7 +7,7 @@
 
 static inline struct core_request shared_request(const char *key, struct id128 lock, span_ns wait) {
 	struct core_request r = stage_acquire(key, lock, LEASE, wait);
-	r.terms.of = SHARE_SHARED;
+	r.terms.of = MODE_SHARED;
 	return r;
 }
 

@@ -73,7 +73,7 @@ static void hold(struct stage *s) {
 static void share(struct stage *s) {
 	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0),
 		get = stage_request(CORE_GET, "r", stage_lock(0));
-	reader.terms.of = SHARE_SHARED;
+	reader.terms.of = MODE_SHARED;
 	reader.label = slice_str("a label");
 	ask(s, 0, reader);
 	reader.lock_id = stage_lock(31);

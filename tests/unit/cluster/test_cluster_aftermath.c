@@ -150,7 +150,7 @@ static void a_replica_that_is_started_over_waits_for_no_lease_that_nobody_was_al
 		const struct message m = { .kind = MESSAGE_FEED_RECORD, .round = round,
 			.key = slice_str("k"), .lock_id = stage_lock(9), .token = 1,
 			.left_us = FOR_EVER, .number = stage_status(s, 3).position,
-			.terms = { .of = SHARE_EXCLUSIVE } };
+			.terms = { .of = MODE_EXCLUSIVE } };
 		stage_inject(s, 0, 3, &m);
 	}
 	assert_true(knows(s, 3, "k", stage_lock(9)));

@@ -26,7 +26,7 @@ static void rejoin(struct stage *s, uint32_t node) {
 /* n2 and n3 hold the key for L2; n1 has what is left of L1, whose coordinator died; and n2 has
  * merged both. */
 static void contest(struct stage *s) {
-	commit_at(s, 0, stage_lock(1), (struct terms){ .of = SHARE_EXCLUSIVE });
+	commit_at(s, 0, stage_lock(1), (struct terms){ .of = MODE_EXCLUSIVE });
 	stage_isolate(s, 0, true);
 	stage_wait(s, 10 * SPAN_MS);
 	hold(s, 1, stage_lock(2));
@@ -138,7 +138,7 @@ static void contest_high(struct stage *s, struct terms terms) {
 	/* This happens before anybody hears n1's clock. */
 	stage_isolate(s, 0, true);
 	stage_wait(s, 10 * SPAN_MS);
-	struct core_request r = terms.of == SHARE_EXCLUSIVE ? stage_acquire("k", stage_lock(2),
+	struct core_request r = terms.of == MODE_EXCLUSIVE ? stage_acquire("k", stage_lock(2),
 		LONG, 0) : permits_request("k", stage_lock(2), 1, terms.of, 0);
 	r.lease = LONG;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
@@ -154,7 +154,7 @@ static void contest_high(struct stage *s, struct terms terms) {
 
 static void a_master_that_has_two_locks_had_neither_of_them(void **state) {
 	struct stage *s = *state;
-	contest_high(s, (struct terms){ .of = SHARE_EXCLUSIVE });
+	contest_high(s, (struct terms){ .of = MODE_EXCLUSIVE });
 	uint64_t id = stage_ask(s, 0, extension(stage_lock(1), false));
 	stage_wait(s, 250 * SPAN_MS);
 	/* Somebody may trust L2. */

@@ -18,7 +18,7 @@ static void readers_join_a_holder_that_lets_them(void **state) {
 	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_EHELD);
 	assert_int_equal(downgrade(s, 2, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.token, token);
-	assert_int_equal(stage_last(s)->r.terms.of, SHARE_SHARED);
+	assert_int_equal(stage_last(s)->r.terms.of, MODE_SHARED);
 	assert_int_equal(share(s, 1, "k", stage_lock(3)), PAWL_OK);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(4), LEASE, 0)), PAWL_EHELD);
@@ -84,10 +84,10 @@ static void a_master_that_missed_it_is_told_again(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	stage_isolate(s, 2, true);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_EXCLUSIVE);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_EXCLUSIVE);
 	stage_isolate(s, 2, false);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_SHARED);
 }
 
 static void a_master_that_missed_it_learns_it_from_the_others(void **state) {
@@ -100,11 +100,11 @@ static void a_master_that_missed_it_learns_it_from_the_others(void **state) {
 	assert_true(stage_start(s, 0));
 	stage_isolate(s, 2, false);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
-	for (int i = 0; i < 20 && kind_at(s, 2, "k") != SHARE_SHARED; i++) {
+	for (int i = 0; i < 20 && kind_at(s, 2, "k") != MODE_SHARED; i++) {
 		assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
 		stage_wait(s, SPAN_S);
 	}
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_SHARED);
 	assert_true(stage_count(s, COUNT_downgrade_learned) > 0);
 }
 
@@ -113,9 +113,9 @@ static void a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed(void **
 	take(s, 0, "k", stage_lock(1));
 	stage_lose(s, 0, 2, MESSAGE_DOWNGRADE, true);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_EXCLUSIVE);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_EXCLUSIVE);
 	assert_int_equal(share(s, 2, "k", stage_lock(1)), PAWL_OK);
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_SHARED);
 	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_OK);
 	/* The lock never goes back to exclusive. */
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)),
@@ -129,7 +129,7 @@ static void a_master_that_is_repaired_afterwards_learns_a_shared_lock(void **sta
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
 	stage_isolate(s, 2, false);
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
+	assert_int_equal(kind_at(s, 2, "k"), MODE_SHARED);
 }
 
 /* ---- lock delay ---- */

@@ -103,7 +103,7 @@ static void readers_are_all_named(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 0; i < 3; i++) {
 		struct core_request r = stage_acquire("k", stage_lock(i), LEASE, 0);
-		r.terms.of = SHARE_SHARED;
+		r.terms.of = MODE_SHARED;
 		assert_int_equal(stage_do(s, i, r), PAWL_OK);
 	}
 	struct core_request writer = stage_acquire("k", stage_lock(9), LEASE, WAIT);
@@ -125,7 +125,7 @@ static void readers_that_end_while_a_master_is_silent_are_not_named(void **state
 	for (uint8_t i = 0; i < 60; i++) {
 		struct core_request r = stage_acquire("k", stage_lock(i),
 			i % 6 ? 300 * SPAN_MS : LEASE, 0);
-		r.terms.of = SHARE_SHARED;
+		r.terms.of = MODE_SHARED;
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
 	stage_wait(s, 250 * SPAN_MS);
@@ -216,7 +216,7 @@ static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
 		s->options.unchecked = i >= 64 && i % 10 != 9;
 		struct id128 lock = { { 1, (uint8_t)i, (uint8_t)(i >> 8), 7 } };
 		struct core_request r = stage_acquire("k", lock, 10 * SPAN_S, 0);
-		r.terms.of = SHARE_SHARED;
+		r.terms.of = MODE_SHARED;
 		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
 	}
 	wait_for(s, 1, "k", stage_lock(2));
@@ -242,7 +242,7 @@ static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t coun
 		stage_inject(s, 1 - at, at, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 <<
 			16, .name = 1, .key = slice_str("k"), .lock_id = { { first, i } },
 			.token = token, .lease_us = (uint64_t)LEASE / 1000,
-			.terms = { .of = SHARE_SHARED }, .ballot = { token, 1, 1 } });
+			.terms = { .of = MODE_SHARED }, .ballot = { token, 1, 1 } });
 	}
 	stage_settle(s);
 }
@@ -260,7 +260,7 @@ static int explain_error(struct stage *s) {
 static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
 	struct stage *s = *state;
 	struct core_request reader = stage_acquire("k", stage_lock(0xf0), LEASE, 0);
-	reader.terms.of = SHARE_SHARED;
+	reader.terms.of = MODE_SHARED;
 	assert_int_equal(stage_do(s, 0, reader), PAWL_OK);
 	stage_isolate(s, 2, true);
 	leave_over(s, 0, 1, 127);

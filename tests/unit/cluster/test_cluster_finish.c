@@ -52,12 +52,12 @@ static int setup_unfinished(void **state) {
 	stage_lose(s, 2, 1, MESSAGE_SYNC_ROOT, true);
 	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
 	for (uint8_t i = 0; i < PAIRS; i++) {
-		acquire_as(s, name('p', i), (uint8_t)(100 + i), SHARE_SHARED, 1);
-		acquire_as(s, name('p', i), (uint8_t)(150 + i), SHARE_SHARED, 0);
+		acquire_as(s, name('p', i), (uint8_t)(100 + i), MODE_SHARED, 1);
+		acquire_as(s, name('p', i), (uint8_t)(150 + i), MODE_SHARED, 0);
 		end_binding(s, name('p', i), (uint8_t)(100 + i));
 	}
 	for (uint8_t i = 0; i < ALONE; i++) {
-		acquire_as(s, name('a', i), (uint8_t)(200 + i), SHARE_EXCLUSIVE, 1);
+		acquire_as(s, name('a', i), (uint8_t)(200 + i), MODE_EXCLUSIVE, 1);
 		end_binding(s, name('a', i), (uint8_t)(200 + i));
 	}
 	stage_kill(s, 0);

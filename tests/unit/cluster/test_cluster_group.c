@@ -328,7 +328,7 @@ static void requests_that_make_no_sense_are_refused(void **state) {
 static void readers_share_one_of_the_keys(void **state) {
 	struct stage *s = *state;
 	struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("a", 3), of("c", 4) };
-	one[0].of = two[0].of = SHARE_SHARED;
+	one[0].of = two[0].of = MODE_SHARED;
 	assert_int_equal(stage_do(s, 0, group(one, 2, 0)), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, group(two, 2, 0)), PAWL_OK);
 	assert_int_equal(stage_do(s, 2, stage_acquire("a", stage_lock(9), LEASE, 0)), PAWL_EHELD);

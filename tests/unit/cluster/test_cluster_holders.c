@@ -31,7 +31,7 @@ static void reads_list_all_holders(void **state) {
 		assert_true(r->r.held);
 		assert_false(r->r.contested);
 		assert_int_equal(r->r.holder_count, 3);
-		assert_int_equal(r->r.entry.terms.of, SHARE_SHARED);
+		assert_int_equal(r->r.entry.terms.of, MODE_SHARED);
 	}
 	release(s, 0, "k", stage_lock(1));
 	release(s, 0, "k", stage_lock(2));

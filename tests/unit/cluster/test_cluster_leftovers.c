@@ -263,7 +263,7 @@ static void what_many_left_at_few_masters_goes_at_once(void **state) {
 		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = i,
 			.key = slice_str("k"), .lock_id = stage_lock(i), .token = token,
 			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 },
-			.terms = { .of = SHARE_SHARED } };
+			.terms = { .of = MODE_SHARED } };
 		stage_inject(s, 1, 0, &m);
 		stage_settle(s);
 		assert_true(knows(s, 0, "k", stage_lock(i)));

@@ -32,7 +32,7 @@ static void a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken(voi
 static struct message endless(uint64_t round) {
 	return (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .round = round, .name = 1,
 		.key = slice_str("k"), .lock_id = stage_lock(9), .token = 1, .left_us = FOR_EVER,
-		.terms = { .of = SHARE_EXCLUSIVE } };
+		.terms = { .of = MODE_EXCLUSIVE } };
 }
 
 /* n3 brings the lease whenever n1 asks for a copy, and says that it is allowed. */

@@ -47,7 +47,7 @@ static void change_connections(struct stage *s) {
 /* n3 was sent the record with the second connection, and has refused it. */
 static void what_goes_on_under_a_later_connection_is_not_told_as_lost(void **state) {
 	struct stage *s = *state;
-	stand_in_the_way(s, SHARE_SHARED);
+	stand_in_the_way(s, MODE_SHARED);
 	change_connections(s);
 	hold_releases(s, false);
 	is_not_lost(s, stage_lock(2));
@@ -56,7 +56,7 @@ static void what_goes_on_under_a_later_connection_is_not_told_as_lost(void **sta
 /* n3 is not sent the record where something exclusive stands in the way. */
 static void a_later_connection_is_known_from_an_extension_that_was_refused(void **state) {
 	struct stage *s = *state;
-	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	stand_in_the_way(s, MODE_EXCLUSIVE);
 	change_connections(s);
 	hold_releases(s, false);
 	is_not_lost(s, stage_lock(2));
@@ -64,7 +64,7 @@ static void a_later_connection_is_known_from_an_extension_that_was_refused(void 
 
 static void what_was_refused_is_told_with_the_value_that_was_written_since(void **state) {
 	struct stage *s = *state;
-	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	stand_in_the_way(s, MODE_EXCLUSIVE);
 	take(s, 1, "k", stage_lock(2));
 	write_w(s, 1, stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
@@ -129,14 +129,14 @@ static void a_write_of_another_epoch_is_missed_events_of_the_key(void **state) {
 /* n3 refuses L2 and is not sent the record. It gets the record from the others when it begins to
  * vote in the next epoch. */
 static void is_brought_by_a_handover(struct stage *s, span_ns lease) {
-	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	stand_in_the_way(s, MODE_EXCLUSIVE);
 	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
 	(void)ask_change(s, 1, change_of(CHANGE_PROMOTE, "n4"));
 	/* n4 has asked for copies by then. */
 	stage_wait(s, 100 * SPAN_MS);
 	assert_int_equal(epoch_of(s, N3), 1);
 	struct core_request r = stage_acquire("k", stage_lock(2), lease, 0);
-	r.terms.of = SHARE_SHARED;
+	r.terms.of = MODE_SHARED;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	assert_true(wait_until_epoch(s, N3, 2, 50 * SPAN_MS));
 	assert_true(stage_until_voting(s, N3, 50 * SPAN_MS));

@@ -85,14 +85,14 @@ static void a_downgrade_and_who_shares_it_then_are_told_in_order(void **state) {
 	assert_int_equal(stage_do(s, 0, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))),
 		PAWL_OK);
 	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
-	r.terms.of = SHARE_SHARED;
+	r.terms.of = MODE_SHARED;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
 	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED,
-		stage_lock(1))->event.terms.of, SHARE_EXCLUSIVE);
+		stage_lock(1))->event.terms.of, MODE_EXCLUSIVE);
 	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_DOWNGRADED,
-		stage_lock(1))->event.terms.of, SHARE_SHARED);
+		stage_lock(1))->event.terms.of, MODE_SHARED);
 	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);

@@ -7,7 +7,7 @@ static void readers_hold_together_at_any_nodes(void **state) {
 	uint64_t last = 0;
 	for (uint8_t i = 0; i < 6; i++) {
 		assert_int_equal(share(s, i % 3, "k", stage_lock((uint8_t)(i + 1))), PAWL_OK);
-		assert_int_equal(stage_last(s)->r.terms.of, SHARE_SHARED);
+		assert_int_equal(stage_last(s)->r.terms.of, MODE_SHARED);
 		assert_true(stage_last(s)->r.token > last);
 		last = stage_last(s)->r.token;
 	}

@@ -186,7 +186,7 @@ static void what_was_not_listed_for_want_of_room_is_not_taken_for_absent(void **
 	struct stage *s = *state;
 	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .token = 5,
 		.lease_us = (uint64_t)LONG / 1000, .ballot = { 5, 1, 1 },
-		.terms = { .of = SHARE_SHARED } };
+		.terms = { .of = MODE_SHARED } };
 	for (uint32_t i = 0; i < 2103; i++) {
 		m.key = slice_str(key_of(i % 3));
 		m.lock_id = lock_of(i);

@@ -22,7 +22,7 @@ static uint64_t repeat_under(struct stage *s, uint64_t token, const struct terms
 }
 
 static uint64_t repeat_at(struct stage *s, uint64_t token) {
-	const struct terms plain = { .of = SHARE_EXCLUSIVE };
+	const struct terms plain = { .of = MODE_EXCLUSIVE };
 	return repeat_under(s, token, &plain);
 }
 

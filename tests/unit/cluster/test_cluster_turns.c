@@ -54,8 +54,8 @@ static uint64_t parked_for(struct stage *s, const char *key, uint16_t of, span_n
 static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT),
+	(void)newcomer(s, key, MODE_EXCLUSIVE);
+	uint64_t first = parked_for(s, key, MODE_EXCLUSIVE, WAIT),
 		second = wait_for(s, 0, key, stage_lock(3));
 	stage_client_gone(s, 2, 3);
 	stage_settle(s);
@@ -68,8 +68,8 @@ static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
 static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
-		first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	uint64_t lucky = newcomer(s, key, MODE_EXCLUSIVE),
+		first = parked_for(s, key, MODE_EXCLUSIVE, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -83,8 +83,8 @@ static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **sta
 static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_SHARED),
-		first = parked_for(s, key, SHARE_SHARED, WAIT);
+	uint64_t lucky = newcomer(s, key, MODE_SHARED),
+		first = parked_for(s, key, MODE_SHARED, WAIT);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -94,8 +94,8 @@ static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock
 static void a_promise_that_ends_with_its_link_makes_room(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t first = parked_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	(void)newcomer(s, key, MODE_EXCLUSIVE);
+	uint64_t first = parked_for(s, key, MODE_EXCLUSIVE, WAIT);
 	stage_kill(s, 2);
 	stage_settle(s);
 	token_of(s, first);
@@ -105,8 +105,8 @@ static void a_promise_that_ends_with_its_link_makes_room(void **state) {
 static void a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	(void)newcomer(s, key, SHARE_EXCLUSIVE);
-	uint64_t tries = parked_for(s, key, SHARE_EXCLUSIVE, 0);
+	(void)newcomer(s, key, MODE_EXCLUSIVE);
+	uint64_t tries = parked_for(s, key, MODE_EXCLUSIVE, 0);
 	stage_client_gone(s, 2, 3);
 	stage_settle(s);
 	token_of(s, tries);
@@ -119,8 +119,8 @@ static void a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_t
 	void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
-	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE),
-		tries = parked_for(s, key, SHARE_EXCLUSIVE, 0);
+	uint64_t lucky = newcomer(s, key, MODE_EXCLUSIVE),
+		tries = parked_for(s, key, MODE_EXCLUSIVE, 0);
 	hold_answers(s, false);
 	stage_settle(s);
 	token_of(s, lucky);
@@ -258,7 +258,7 @@ struct refused_at_home {
 
 static uint64_t read_at_n3(struct stage *s, const char *key, uint8_t lock) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, WAIT);
-	r.terms.of = SHARE_SHARED;
+	r.terms.of = MODE_SHARED;
 	const uint64_t id = stage_ask(s, 2, r);
 	stage_settle(s);
 	return id;

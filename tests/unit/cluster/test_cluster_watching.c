@@ -21,7 +21,7 @@ static void hold_releases(struct stage *s, uint32_t from, bool hold) {
 
 static void take_shared(struct stage *s, uint32_t node, uint8_t lock) {
 	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, 0);
-	r.terms.of = SHARE_SHARED;
+	r.terms.of = MODE_SHARED;
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 

@@ -3,7 +3,7 @@
 
 #include "wire_answer.h"
 
-static const struct terms shared = { .of = SHARE_SHARED };
+static const struct terms shared = { .of = MODE_SHARED };
 static const struct terms three_of_ten = { .of = 10, .count = 3,
 	.set = { { 1 << 2 | 1 << 3 | 1 << 9 } } };
 
@@ -163,7 +163,7 @@ static void waiters_of_many_keys_tell_key_and_terms(void **state) {
 		{ .key = slice_str("k"), .owner = slice_str("a"), .terms = { .of = 10,
 			.count = 3, .priority = -5 }, .label = labelled.label },
 		{ .key = slice_str("l"), .owner = slice_str("b"), .terms = {
-			.of = SHARE_SHARED, .priority = INT32_MAX }, .identity = slice_str("me") },
+			.of = MODE_SHARED, .priority = INT32_MAX }, .identity = slice_str("me") },
 	};
 	struct core_reply r = { .op = CORE_WAITERS, .waiters = waiters, .count = 2, .more = true };
 	answer(t, CLIENT_WAITERS, &r);

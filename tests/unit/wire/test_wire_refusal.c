@@ -187,9 +187,9 @@ static void batches_are_checked_lock_by_lock(void **state) {
 static void what_a_lock_excludes_is_said_in_one_way(void **state) {
 	struct refusal_test *t = *state;
 	assert_int_equal(DECODE(t, ACQUIRE("\x83", MODE("\xa6shared"))), 0);
-	assert_int_equal(t->got.core.terms.of, SHARE_SHARED);
+	assert_int_equal(t->got.core.terms.of, MODE_SHARED);
 	assert_int_equal(DECODE(t, ACQUIRE("\x83", MODE("\xa9" "exclusive"))), 0);
-	assert_int_equal(t->got.core.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(t->got.core.terms.of, MODE_EXCLUSIVE);
 	assert_int_equal(DECODE(t, ACQUIRE("\x84", PERMITS("\xcc\x80") OF("\xcc\x80"))), 0);
 	assert_true(t->got.core.terms.of == 128 && t->got.core.terms.count == 128 &&
 		terms_valid(&t->got.core.terms));
@@ -255,7 +255,7 @@ static void several_keys_are_checked_key_by_key(void **state) {
 	assert_true(t->got.core.op == CORE_ACQUIRE_ALL && t->got.core.lock_count == 2 &&
 		t->got.core.locks == t->got.group);
 	assert_true(id128_zero(t->got.group[0].lock_id) && t->got.group[1].lock_id.b[1] == 0x11 &&
-		t->got.group[1].of == SHARE_SHARED);
+		t->got.group[1].of == MODE_SHARED);
 	ASSERT_BAD(t, GROUP("\x82", "\x90"), "locks", "1 to 64");
 	ASSERT_BAD(t, GROUP("\x82", "\x05"), "locks", "list of maps");
 	ASSERT_BAD(t, GROUP("\x82", "\x91\x81" ID), "key", "missing");

@@ -154,7 +154,7 @@ static void random_group(struct prng *p, struct client_request *r) {
 	r->core.lock_count = (uint32_t)(1 + prng_below(p, CORE_LOCKS_MAX));
 	for (uint32_t i = 0; i < r->core.lock_count; i++) {
 		group[i] = (struct core_lock){ .key = wire_bytes(p, 1, KEY_MAX),
-			.of = prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE };
+			.of = prng_chance(p, 1, 2) ? MODE_SHARED : MODE_EXCLUSIVE };
 		group[i].lock_id = prng_chance(p, 1, 2) ? wire_id(p) : group[i].lock_id;
 		/* Each key has a lock_id of its own. */
 		group[i].lock_id.b[1] = id128_zero(group[i].lock_id) ? 0 : (uint8_t)i;
@@ -173,7 +173,7 @@ static struct permits random_numbers(struct prng *p) {
 static void random_terms(struct prng *p, struct client_request *r, uint8_t label[LABEL_MAX]) {
 	struct terms *terms = &r->core.terms;
 	uint64_t has = r->present;
-	terms->of = has & CLIENT_HAS_MODE && prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE;
+	terms->of = has & CLIENT_HAS_MODE && prng_chance(p, 1, 2) ? MODE_SHARED : MODE_EXCLUSIVE;
 	terms->of = has & CLIENT_HAS_OF ? random_permits(p, PERMITS_MAX) : terms->of;
 	terms->count = has & CLIENT_HAS_PERMITS ? random_permits(p, terms->of) : 0;
 	terms->priority = has & CLIENT_HAS_PRIORITY ? wire_terms(p).priority : 0;

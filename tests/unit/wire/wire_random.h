@@ -52,7 +52,7 @@ static inline struct terms wire_terms(struct prng *p) {
 		.binding = (uint32_t)wire_number(p, UINT32_MAX) };
 	switch (prng_below(p, 3)) {
 	case 0: break;
-	case 1: t.of = SHARE_SHARED; break;
+	case 1: t.of = MODE_SHARED; break;
 	default:
 		t.of = (uint16_t)(1 + prng_below(p, PERMITS_MAX));
 		t.count = (uint16_t)prng_below(p, t.of + 1u);

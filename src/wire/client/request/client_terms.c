@@ -10,7 +10,7 @@
 const char *client_take_mode(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	int choice = client_take_choice(u, "exclusive", "shared");
-	r->core.terms.of = choice == 1 ? (uint16_t)SHARE_SHARED : (uint16_t)SHARE_EXCLUSIVE;
+	r->core.terms.of = choice == 1 ? (uint16_t)MODE_SHARED : (uint16_t)MODE_EXCLUSIVE;
 	return choice < 0
 		? "must be \"exclusive\" or \"shared\"; "
 			"permits of a semaphore are asked for with permits and of"
@@ -150,7 +150,7 @@ const char *client_terms_problem(const struct client_request *r, const char **ou
 /* ---- the client's side ---- */
 
 static void terms_put_mode(struct pack *k, uint16_t of) {
-	pack_text(k, of == SHARE_SHARED ? "shared" : "exclusive");
+	pack_text(k, of == MODE_SHARED ? "shared" : "exclusive");
 }
 
 void client_terms_put(struct pack *k, const struct client_request *r, uint64_t param) {
@@ -194,7 +194,7 @@ static void terms_put_lock(struct pack *k, const struct core_lock *lock) {
 		pack_uint(k, lock->count);
 		pack_key(k, &map, "of");
 		pack_uint(k, lock->of);
-	} else if (lock->of == SHARE_SHARED) {
+	} else if (lock->of == MODE_SHARED) {
 		pack_key(k, &map, "mode");
 		terms_put_mode(k, lock->of);
 	}
