@@ -81,26 +81,26 @@ static void judge_section(struct judgement *j, const struct rights *r, uint32_t 
 
 /* ---- whose sections ---- */
 
-struct slice rights_holder_name(const struct rights_holder *h) {
-	return h->own[0] ? slice_str(h->own) : h->name;
+struct slice rights_subject_name(const struct rights_subject *s) {
+	return s->own[0] ? slice_str(s->own) : s->name;
 }
 
-int rights_compare(const struct rights_holder *a, const struct rights_holder *b) {
+int rights_compare(const struct rights_subject *a, const struct rights_subject *b) {
 	if (a->kind != b->kind) {
 		return a->kind < b->kind ? -1 : 1;
 	}
 	if (a->kind == RIGHTS_GID) {
 		return (a->gid > b->gid) - (a->gid < b->gid);
 	}
-	return a->kind == RIGHTS_NAME ? slice_compare(rights_holder_name(a), rights_holder_name(b))
-		: 0;
+	return a->kind != RIGHTS_NAME ? 0
+		: slice_compare(rights_subject_name(a), rights_subject_name(b));
 }
 
-uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted) {
-	uint32_t from = 0, to = r->holder_count;
+uint32_t rights_first(const struct rights *r, const struct rights_subject *wanted) {
+	uint32_t from = 0, to = r->subject_count;
 	while (from < to) {
 		uint32_t middle = from + (to - from) / 2;
-		if (rights_compare(&r->holders[middle], wanted) < 0) {
+		if (rights_compare(&r->subjects[middle], wanted) < 0) {
 			from = middle + 1;
 		} else {
 			to = middle;
@@ -109,24 +109,24 @@ uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted
 	return from;
 }
 
-/* Judges by the sections of all holders that compare equal. */
-static void judge_holder(struct judgement *j, const struct rights *r,
-	const struct rights_holder *wanted, bool denies_only) {
-	for (uint32_t from = rights_first(r, wanted);
-		from < r->holder_count && rights_compare(&r->holders[from], wanted) == 0; from++) {
-		judge_section(j, r, r->holders[from].section, denies_only);
+/* Judges by the sections of all subjects that compare equal. */
+static void judge_subject(struct judgement *j, const struct rights *r,
+	const struct rights_subject *wanted, bool denies_only) {
+	for (uint32_t i = rights_first(r, wanted);
+		i < r->subject_count && rights_compare(&r->subjects[i], wanted) == 0; i++) {
+		judge_section(j, r, r->subjects[i].section, denies_only);
 	}
 }
 
 static void judge_groups(struct judgement *j, const struct rights *r,
 	const struct rights_caller *caller) {
 	for (uint32_t i = 0; i < caller->gid_count; i++) {
-		const struct rights_holder group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };
-		judge_holder(j, r, &group, false);
+		const struct rights_subject group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };
+		judge_subject(j, r, &group, false);
 	}
-	for (uint32_t i = 0; caller->more_gids && i < r->holder_count; i++) {
-		if (r->holders[i].kind == RIGHTS_GID) {
-			judge_section(j, r, r->holders[i].section, true);
+	for (uint32_t i = 0; caller->more_gids && i < r->subject_count; i++) {
+		if (r->subjects[i].kind == RIGHTS_GID) {
+			judge_section(j, r, r->subjects[i].section, true);
 		}
 	}
 }
@@ -134,17 +134,17 @@ static void judge_groups(struct judgement *j, const struct rights *r,
 struct rights_verdict rights_judge(const struct rights *r, const struct rights_caller *caller,
 	const struct rights_question *question) {
 	struct judgement j = { .question = question };
-	const struct rights_holder all = { .kind = RIGHTS_ALL };
-	const struct rights_holder own = { .kind = RIGHTS_NAME,
+	const struct rights_subject all = { .kind = RIGHTS_ALL };
+	const struct rights_subject own = { .kind = RIGHTS_NAME,
 		.name = caller->identity.size > 0
 			? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
 	if (question->right == RIGHT_NONE ||
 		(question->right == RIGHT_PRIORITY && question->priority <= 0)) {
 		return (struct rights_verdict){ .allowed = true };
 	}
-	judge_holder(&j, r, &own, false);
+	judge_subject(&j, r, &own, false);
 	judge_groups(&j, r, caller);
-	judge_holder(&j, r, &all, false);
+	judge_subject(&j, r, &all, false);
 	struct rights_verdict v = { .allowed = j.line && !j.denied, .line = j.line,
 		.priority = j.priority };
 	if (v.allowed && j.part) {

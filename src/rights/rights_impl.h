@@ -43,7 +43,7 @@ enum rights_kind {
 
 /* Somebody who has the rules of a section: a member of a group, or whoever the section's name
  * stands for. They are sorted, to be found quickly. */
-struct rights_holder {
+struct rights_subject {
 	enum rights_kind kind;
 	/* RIGHTS_NAME: the name in the text. If `own` is not empty, that is the name. */
 	struct slice name;
@@ -61,18 +61,18 @@ struct rights {
 	size_t size;
 	struct rights_rule *rules;
 	struct rights_section *sections;
-	struct rights_holder *holders;
-	uint32_t rule_count, section_count, holder_count;
+	struct rights_subject *subjects;
+	uint32_t rule_count, section_count, subject_count;
 	uint8_t digest[RIGHTS_DIGEST_BYTES];
 };
 
-/* Returns the index of the first holder that does not come before the wanted one. */
-uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted);
+/* Returns the index of the first subject that does not come before the wanted one. */
+uint32_t rights_first(const struct rights *r, const struct rights_subject *wanted);
 
 /* Compares by kind, then by name or number. Returns <0, 0 or >0. */
-int rights_compare(const struct rights_holder *a, const struct rights_holder *b);
+int rights_compare(const struct rights_subject *a, const struct rights_subject *b);
 
-/* RIGHTS_NAME: returns the holder's name. */
-struct slice rights_holder_name(const struct rights_holder *h);
+/* RIGHTS_NAME: returns the subject's name. */
+struct slice rights_subject_name(const struct rights_subject *s);
 
 #endif

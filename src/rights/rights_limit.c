@@ -77,12 +77,12 @@ static void limit_of_section(struct limit_search *search, const struct rights_se
 	}
 }
 
-static void limit_of_holder(struct limit_search *search, const struct rights_holder *wanted,
+static void limit_of_subject(struct limit_search *search, const struct rights_subject *wanted,
 	unsigned level) {
 	const struct rights *r = search->rights;
 	for (uint32_t i = rights_first(r, wanted);
-		i < r->holder_count && rights_compare(&r->holders[i], wanted) == 0; i++) {
-		const struct rights_section *s = &r->sections[r->holders[i].section];
+		i < r->subject_count && rights_compare(&r->subjects[i], wanted) == 0; i++) {
+		const struct rights_section *s = &r->sections[r->subjects[i].section];
 		bool group = slice_has_prefix(s->name, slice_str("group:"));
 		limit_of_section(search, s, group && level == LIMIT_LEVELS - 1 ? level - 1 : level);
 	}
@@ -91,14 +91,14 @@ static void limit_of_holder(struct limit_search *search, const struct rights_hol
 void rights_limits(const struct rights *r, const struct rights_caller *caller,
 	struct share_limits *limits) {
 	struct limit_search search = { .rights = r, .limits = limits };
-	const struct rights_holder all = { .kind = RIGHTS_ALL };
-	const struct rights_holder own = { .kind = RIGHTS_NAME,
+	const struct rights_subject all = { .kind = RIGHTS_ALL };
+	const struct rights_subject own = { .kind = RIGHTS_NAME,
 		.name = caller->identity.size > 0
 			? caller->identity : slice_str(RIGHTS_ANONYMOUS) };
-	limit_of_holder(&search, &all, 1);
+	limit_of_subject(&search, &all, 1);
 	for (uint32_t i = 0; i < caller->gid_count; i++) {
-		const struct rights_holder group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };
-		limit_of_holder(&search, &group, 2);
+		const struct rights_subject group = { .kind = RIGHTS_GID, .gid = caller->gids[i] };
+		limit_of_subject(&search, &group, 2);
 	}
-	limit_of_holder(&search, &own, LIMIT_LEVELS - 1);
+	limit_of_subject(&search, &own, LIMIT_LEVELS - 1);
 }

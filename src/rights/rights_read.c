@@ -37,7 +37,7 @@ void rights_free(struct rights *r) {
 		free(r->text);
 		free(r->rules);
 		free(r->sections);
-		free(r->holders);
+		free(r->subjects);
 		free(r);
 	}
 }
@@ -89,11 +89,11 @@ static int read_lines(struct rights_reading *r, struct slice text) {
 	return error;
 }
 
-static int holder_order(const void *a, const void *b) {
+static int subject_order(const void *a, const void *b) {
 	return rights_compare(a, b);
 }
 
-/* Checks what can be seen only at the end, and sorts the holders. */
+/* Checks what can be seen only at the end, and sorts the subjects. */
 static int read_finish(struct rights_reading *r) {
 	struct rights *all = r->rights;
 	for (uint32_t i = 0; i < all->section_count; i++) {
@@ -105,8 +105,8 @@ static int read_finish(struct rights_reading *r) {
 				"the section", (int)s->name.size, (const char *)s->name.data);
 		}
 	}
-	if (all->holder_count > 0) {
-		qsort(all->holders, all->holder_count, sizeof *all->holders, holder_order);
+	if (all->subject_count > 0) {
+		qsort(all->subjects, all->subject_count, sizeof *all->subjects, subject_order);
 	}
 	return 0;
 }
@@ -180,10 +180,10 @@ int rights_read(const char *path, struct rights **out, struct problem *problem) 
 
 /* Tells whether nobody on this machine has the right to change the cluster. */
 static bool warns_nobody(const struct rights *r) {
-	for (uint32_t i = 0; i < r->holder_count; i++) {
-		const struct rights_section *s = &r->sections[r->holders[i].section];
+	for (uint32_t i = 0; i < r->subject_count; i++) {
+		const struct rights_section *s = &r->sections[r->subjects[i].section];
 		for (uint32_t k = s->first;
-			r->holders[i].kind != RIGHTS_NOBODY && k < s->first + s->count; k++) {
+			r->subjects[i].kind != RIGHTS_NOBODY && k < s->first + s->count; k++) {
 			if (!r->rules[k].deny && r->rules[k].prefix.size == 0 &&
 				r->rules[k].rights >> RIGHT_CLUSTER & 1) {
 				return false;
@@ -201,13 +201,13 @@ bool rights_warning(const struct rights *r, unsigned n, struct problem *out) {
 			"* in [unix:uid:0]", r->file);
 		return true;
 	}
-	for (uint32_t i = 0; i < r->holder_count; i++) {
-		const struct rights_holder *h = &r->holders[i];
-		if (h->kind == RIGHTS_NOBODY && n-- == 0) {
+	for (uint32_t i = 0; i < r->subject_count; i++) {
+		const struct rights_subject *s = &r->subjects[i];
+		if (s->kind == RIGHTS_NOBODY && n-- == 0) {
 			problem_set(out,
 				"%s:%u: this machine has no %.*s, so these rules "
-				"apply to nobody here", r->file, h->line, (int)h->name.size,
-				(const char *)h->name.data);
+				"apply to nobody here", r->file, s->line, (int)s->name.size,
+				(const char *)s->name.data);
 			return true;
 		}
 	}

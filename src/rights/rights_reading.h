@@ -6,7 +6,7 @@
 #include "rights_impl.h"
 
 #define RIGHTS_SECTIONS_MAX 4096
-#define RIGHTS_HOLDERS_MAX 16384
+#define RIGHTS_SUBJECTS_MAX 16384
 
 struct rights_reading {
 	struct rights *rights;

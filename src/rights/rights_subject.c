@@ -1,4 +1,4 @@
-/* rights_holder.c: whom a section is about: by its name, or as members of a group. */
+/* rights_subject.c: whom a section is about: by its name, or as members of a group. */
 #include "rights_reading.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ const struct rights_accounts rights_system_accounts = { account_user, account_gr
 
 /* ---- names ---- */
 
-static bool holder_number(struct slice text, uint32_t *out) {
+static bool subject_number(struct slice text, uint32_t *out) {
 	uint64_t n = 0;
 	for (size_t i = 0; i < text.size; i++) {
 		if (text.data[i] < '0' || text.data[i] > '9') {
@@ -54,7 +54,7 @@ static bool holder_number(struct slice text, uint32_t *out) {
 	return text.size > 0;
 }
 
-static bool holder_take_prefix(struct slice name, const char *prefix, struct slice *rest) {
+static bool subject_take_prefix(struct slice name, const char *prefix, struct slice *rest) {
 	if (!slice_has_prefix(name, slice_str(prefix))) {
 		return false;
 	}
@@ -63,15 +63,15 @@ static bool holder_take_prefix(struct slice name, const char *prefix, struct sli
 	return true;
 }
 
-static void holder_set_uid(struct rights_holder *h, uint32_t uid) {
-	h->kind = RIGHTS_NAME;
-	snprintf(h->own, sizeof h->own, RIGHTS_UNIX "uid:%u", uid);
+static void subject_set_uid(struct rights_subject *s, uint32_t uid) {
+	s->kind = RIGHTS_NAME;
+	snprintf(s->own, sizeof s->own, RIGHTS_UNIX "uid:%u", uid);
 }
 
 /* Takes unix:user:NAME and unix:group:NAME. An account that this machine does not have stands for
  * nobody, because the file is the same on all machines. */
-static bool holder_set_account(const struct rights_reading *r, struct slice name, bool user,
-	struct rights_holder *h) {
+static bool subject_set_account(const struct rights_reading *r, struct slice name, bool user,
+	struct rights_subject *s) {
 	char text[IDENTITY_MAX + 1];
 	uint32_t number = 0;
 	if (name.size == 0 || name.size > IDENTITY_MAX) {
@@ -79,50 +79,51 @@ static bool holder_set_account(const struct rights_reading *r, struct slice name
 	}
 	snprintf(text, sizeof text, "%.*s", (int)name.size, (const char *)name.data);
 	if (!(user ? r->accounts->user(text, &number) : r->accounts->group(text, &number))) {
-		h->kind = RIGHTS_NOBODY;
+		s->kind = RIGHTS_NOBODY;
 	} else if (user) {
-		holder_set_uid(h, number);
+		subject_set_uid(s, number);
 	} else {
-		h->kind = RIGHTS_GID;
-		h->gid = number;
+		s->kind = RIGHTS_GID;
+		s->gid = number;
 	}
 	return true;
 }
 
-static bool holder_set_unix(const struct rights_reading *r, struct slice name,
-	struct rights_holder *h) {
+static bool subject_set_unix(const struct rights_reading *r, struct slice name,
+	struct rights_subject *s) {
 	struct slice rest;
 	uint32_t uid;
-	if (holder_take_prefix(name, RIGHTS_UNIX "user:", &rest)) {
-		return holder_set_account(r, rest, true, h);
+	if (subject_take_prefix(name, RIGHTS_UNIX "user:", &rest)) {
+		return subject_set_account(r, rest, true, s);
 	}
-	if (holder_take_prefix(name, RIGHTS_UNIX "group:", &rest)) {
-		return holder_set_account(r, rest, false, h);
+	if (subject_take_prefix(name, RIGHTS_UNIX "group:", &rest)) {
+		return subject_set_account(r, rest, false, s);
 	}
-	if (holder_take_prefix(name, RIGHTS_UNIX "uid:", &rest) && holder_number(rest, &uid)) {
-		holder_set_uid(h, uid);
+	if (subject_take_prefix(name, RIGHTS_UNIX "uid:", &rest) && subject_number(rest, &uid)) {
+		subject_set_uid(s, uid);
 		return true;
 	}
-	h->kind = RIGHTS_GID;
-	return holder_take_prefix(name, RIGHTS_UNIX "gid:", &rest) && holder_number(rest, &h->gid);
+	s->kind = RIGHTS_GID;
+	return subject_take_prefix(name, RIGHTS_UNIX "gid:", &rest) &&
+		subject_number(rest, &s->gid);
 }
 
 /* Returns 0, or PAWL_EINVAL if nobody can have the name. */
-static int holder_set(struct rights_reading *r, unsigned line, struct slice name,
-	struct rights_holder *h) {
+static int subject_set(struct rights_reading *r, unsigned line, struct slice name,
+	struct rights_subject *s) {
 	struct slice rest;
-	*h = (struct rights_holder){ .kind = RIGHTS_NAME, .name = name, .line = line,
+	*s = (struct rights_subject){ .kind = RIGHTS_NAME, .name = name, .line = line,
 		.section = r->rights->section_count - 1 };
 	if (slice_equal(name, slice_str("everybody"))) {
-		h->kind = RIGHTS_ALL;
+		s->kind = RIGHTS_ALL;
 		return 0;
 	}
-	if (holder_take_prefix(name, "group:", &rest)) {
-		h->kind = RIGHTS_GROUP;
+	if (subject_take_prefix(name, "group:", &rest)) {
+		s->kind = RIGHTS_GROUP;
 		return rest.size > 0 ? 0
 			: rights_wrong(r, line, "a group without a name: write [group:NAME]");
 	}
-	if (slice_has_prefix(name, slice_str(RIGHTS_UNIX)) && !holder_set_unix(r, name, h)) {
+	if (slice_has_prefix(name, slice_str(RIGHTS_UNIX)) && !subject_set_unix(r, name, s)) {
 		return rights_wrong(r, line,
 			"%.*s: write unix:uid:NUMBER, unix:user:NAME, unix:gid:NUMBER or "
 			"unix:group:NAME", (int)name.size, (const char *)name.data);
@@ -131,19 +132,19 @@ static int holder_set(struct rights_reading *r, unsigned line, struct slice name
 		: rights_wrong(r, line, "a name has at most %d characters", IDENTITY_MAX);
 }
 
-static int holder_add(struct rights_reading *r, const struct rights_holder *h) {
+static int subject_add(struct rights_reading *r, const struct rights_subject *s) {
 	struct rights *all = r->rights;
-	if (all->holder_count == RIGHTS_HOLDERS_MAX) {
-		return rights_wrong(r, h->line,
+	if (all->subject_count == RIGHTS_SUBJECTS_MAX) {
+		return rights_wrong(r, s->line,
 			"more than %d names: give several clients certificates of one name",
-			RIGHTS_HOLDERS_MAX);
+			RIGHTS_SUBJECTS_MAX);
 	}
-	struct rights_holder *holders = rights_grow(all->holders, all->holder_count, sizeof *h);
-	if (!holders) {
+	struct rights_subject *subjects = rights_grow(all->subjects, all->subject_count, sizeof *s);
+	if (!subjects) {
 		return PAWL_ENOMEM;
 	}
-	holders[all->holder_count++] = *h;
-	all->holders = holders;
+	subjects[all->subject_count++] = *s;
+	all->subjects = subjects;
 	return 0;
 }
 
@@ -154,34 +155,34 @@ int rights_members_line(struct rights_reading *r, unsigned line, struct slice va
 			"members belong to a group: write them in a section [group:NAME]");
 	}
 	while (rights_part(&value, &part)) {
-		struct rights_holder h;
+		struct rights_subject s;
 		if (part.size == 0 || memchr(part.data, ' ', part.size) ||
 			memchr(part.data, '\t', part.size)) {
 			return rights_wrong(r, line,
 				"members: write names with commas between them: members = alice, "
 				"unix:user:bob");
 		}
-		int error = holder_set(r, line, part, &h);
+		int error = subject_set(r, line, part, &s);
 		if (error) {
 			return error;
 		}
-		if (h.kind == RIGHTS_ALL || h.kind == RIGHTS_GROUP) {
+		if (s.kind == RIGHTS_ALL || s.kind == RIGHTS_GROUP) {
 			return rights_wrong(r, line,
 				"members: %.*s cannot be a member: write the names themselves",
 				(int)part.size, (const char *)part.data);
 		}
-		error = holder_add(r, &h);
+		error = subject_add(r, &s);
 		if (error) {
 			return error;
 		}
-		r->rights->sections[h.section].members++;
+		r->rights->sections[s.section].members++;
 	}
 	return 0;
 }
 
 int rights_section_line(struct rights_reading *r, unsigned line, struct slice name) {
 	struct rights *all = r->rights;
-	struct rights_holder h;
+	struct rights_subject s;
 	for (uint32_t i = 0; i < all->section_count; i++) {
 		if (slice_equal(all->sections[i].name, name)) {
 			return rights_wrong(r, line,
@@ -203,7 +204,7 @@ int rights_section_line(struct rights_reading *r, unsigned line, struct slice na
 	sections[all->section_count++] =
 		(struct rights_section){ .name = name, .line = line, .first = all->rule_count };
 	all->sections = sections;
-	int error = holder_set(r, line, name, &h);
-	r->group = !error && h.kind == RIGHTS_GROUP;
-	return error || r->group ? error : holder_add(r, &h);
+	int error = subject_set(r, line, name, &s);
+	r->group = !error && s.kind == RIGHTS_GROUP;
+	return error || r->group ? error : subject_add(r, &s);
 }
