@@ -1,6 +1,6 @@
 /* text.h: copying texts without ever overrunning. */
-#ifndef PAWL_RIGHTS_TEXT_H
-#define PAWL_RIGHTS_TEXT_H
+#ifndef PAWL_BASE_TEXT_H
+#define PAWL_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* ini_number.h: numbers and sizes among the values of an INI file. */
-#ifndef PAWL_RIGHTS_INI_NUMBER_H
-#define PAWL_RIGHTS_INI_NUMBER_H
+#ifndef PAWL_BASE_INI_NUMBER_H
+#define PAWL_BASE_INI_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  *
  * It was written for Pawl because the usual library cuts long lines and hands over the cut value,
  * and loses line numbers. */
-#ifndef PAWL_RIGHTS_INI_H
-#define PAWL_RIGHTS_INI_H
+#ifndef PAWL_BASE_INI_H
+#define PAWL_BASE_INI_H
 
 #include "slice.h"
 
