@@ -455,8 +455,8 @@ bool core_out_peers_changed(struct core_out *out);
 /* ---- looking in ---- */
 
 /* The table of peers has the nodes of the configuration in its order, masters first; then masters
- * of the epoch before that are not in it; then non-members. The node itself is one of them. A peer
- * index is 0 .. core_peer_count - 1. */
+ * of the previous epoch that are not in it; then non-members. The node itself is one of them. A
+ * peer index is 0 .. core_peer_count - 1. */
 uint32_t core_peer_count(const struct core *core);
 /* Returns the peer index of this node. */
 uint32_t core_self(const struct core *core);

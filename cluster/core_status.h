@@ -14,7 +14,7 @@ enum core_state {
 	/* A replica. */
 	CORE_FOLLOWING,
 	/* A master of an epoch in which it has never voted. It takes over from the masters of the
-	 * epoch before. */
+	 * previous epoch. */
 	CORE_HANDOVER,
 	/* A master that has voted in this epoch and has lost its memory. */
 	CORE_RECOVERING,

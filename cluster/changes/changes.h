@@ -10,13 +10,13 @@
 void counted_came(struct core *core, uint32_t from, const struct message *m);
 /* This node has begun a write for the peer, whether there is a link to send it over or not. */
 void counted_asked(struct core *core, uint32_t peer, const struct message *m);
-/* A link is coming up. To be called before what is known of the link before is overwritten. */
+/* A link is coming up. To be called before what is known of the previous link is overwritten. */
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
 /* Handles a COUNTED message. */
 void counted_said(struct core *core, uint32_t from, const struct message *m);
 /* This node has lost messages to itself, because there was no memory for them. */
 void counted_self_again(struct core *core);
-/* A new epoch begins, and the table of peers is still the one of the epoch before. */
+/* A new epoch begins, and the table of peers is still the one of the previous epoch. */
 void counted_epoch(struct core *core);
 /* The table of peers is that of the new epoch. A node that becomes a master has not been sent what
  * this node began before, and is to say as much of it as the others. */

@@ -69,7 +69,7 @@ void out_persist(struct core *core);
 void out_drop_peer(struct core *core, uint32_t peer);
 /* The table of peers was built anew: from[i] is the index at which peer i was before, or -1. */
 void out_permute(struct core *core, const int from[NODES_MAX]);
-/* Drops what was queued under the epoch before, except for messages of any epoch. */
+/* Drops what was queued under the previous epoch, except for messages of any epoch. */
 void out_drop_epoch(struct core *core);
 struct core *out_core(const struct core_out *out);
 /* Call these when somebody asks for something, and when nobody waits for that answer any more:

@@ -28,7 +28,7 @@ struct snapshot_out {
 enum standing {
 	/* A node of the configuration. */
 	PEER_MEMBER,
-	/* A master of the epoch before that is not in the configuration. */
+	/* A master of the previous epoch that is not in the configuration. */
 	PEER_FORMER,
 	/* Neither of the two. */
 	PEER_NON_MEMBER
@@ -134,7 +134,7 @@ struct state_transfer {
 	enum state_transfer_kind kind;
 	/* The epoch and hash of the configuration that the transfer is for. */
 	uint64_t epoch, hash;
-	/* How many masters the epoch before has, and that epoch itself. */
+	/* How many masters the previous epoch has, and that epoch itself. */
 	uint32_t previous_master_count, master_count;
 	/* How many sources there are. */
 	uint32_t count;

@@ -81,7 +81,7 @@ struct peer {
 	/* The epoch of the configuration that it was last told. */
 	uint64_t config_told;
 
-	/* The commits that came from its latest start, and from the one before (counted.c). */
+	/* The commits that came from its latest start, and from the previous one (counted.c). */
 	struct counted counted, counted_before;
 	/* The writes that came from it; and those that this node has begun and that are for it. */
 	uint64_t writes_come, writes_begun;

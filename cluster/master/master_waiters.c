@@ -1,5 +1,5 @@
 /* master_waiters.c: which requests wait here, told in pieces. The reader asks for each piece by the
- * last entry of the one before (section 3, Lists of who waits). */
+ * last entry of the previous one (section 3, Lists of who waits). */
 #include "master.h"
 
 static void fill(const struct core *core, const struct waiter *w, struct message *answer) {

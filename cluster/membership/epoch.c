@@ -69,7 +69,7 @@ static void write_down(struct core *core, const struct config *c) {
 	struct durable *d = &core->durable;
 	d->voted = d->voted && same_run(core, c);
 	/* What counts is whether the node has ever voted, because it may have voted in a run that
-	 * goes up to the epoch before. */
+	 * goes up to the previous epoch. */
 	d->voted_before = d->max_lease_seen > 0;
 	d->pledged = d->complete = false;
 	d->config = *c;

@@ -6,8 +6,8 @@
  * configuration that it was told. What anybody else says counts for nothing.
  *
  * q claims are enough because the masters that have adopted an epoch hold the proof that the
- * masters of the one before accepted it, and so on down to the configuration that this node is in.
- * No history travels, and nothing is signed. */
+ * masters of the previous one accepted it, and so on down to the configuration that this node is
+ * in. No history travels, and nothing is signed. */
 #include "membership.h"
 
 /* How long a master has to be ahead before its claim is passed on, in request_timeouts. */
@@ -190,7 +190,7 @@ void proof_peer_lost(struct core *core, uint32_t peer) {
 	w->contradicts = false;
 }
 
-/* All words were about the epoch before. */
+/* All words were about the previous epoch. */
 void proof_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		core->peers[i].word = (struct word){ .claimed = 0 };

@@ -63,7 +63,7 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	return false;
 }
 
-/* A master of the epoch before that is not in this one goes on with what it was asked for. What
+/* A master of the previous epoch that is not in this one goes on with what it was asked for. What
  * others hold is told to members only. */
 static bool may_say(const struct core *core, uint32_t peer, const struct message *m) {
 	static const message_set for_members =

@@ -39,10 +39,10 @@ static const char *waits_for(const struct core *core) {
 			return "room for what the others know: see [limits] memory and keys";
 		}
 		if (state_transfer_left(core, core->now) > 0) {
-			return "the longest lease to be over: masters of the epoch before have "
+			return "the longest lease to be over: masters of the previous epoch have "
 				"restarted";
 		}
-		return "enough masters of the epoch before to hand over what they know";
+		return "enough masters of the previous epoch to hand over what they know";
 	case CORE_FOLLOWING: case CORE_VOTING: case CORE_DRAINED:
 		return "";
 	}

@@ -1,5 +1,5 @@
 /* peer_table.c: the table of peers: the nodes of the configuration in its order, masters first;
- * then masters of the epoch before that are not in it; then non-members. A node is known by its
+ * then masters of the previous epoch that are not in it; then non-members. A node is known by its
  * name, and keeps its link when it gets another index. */
 #include "peers.h"
 
@@ -130,12 +130,12 @@ static void lay_out(struct core *core, struct layout *l) {
 }
 
 /* Sets what depends on the configuration: whether the link leads to the identity that it has for
- * the name. What the node said under the epoch before is forgotten. */
+ * the name. What the node said under the previous epoch is forgotten. */
 static void settle_link(struct core *core, struct peer *p) {
 	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) &&
 		id128_equal(p->node.id, p->link_id);
 	p->voting = p->epoch_frame = p->in_epoch = p->complete = false;
-	/* The answer was for the epoch before. */
+	/* The answer was for the previous epoch. */
 	p->decree.kind = (enum message_kind)0;
 	p->far_ahead = p->wrong_noted = false;
 	p->said_clock = 0;

@@ -42,7 +42,7 @@ bool peer_reachable(const struct core *core, uint32_t index);
 /* Tells whether the peer is reachable and votes in this epoch. */
 bool peer_votes(const struct core *core, uint32_t index);
 /* Tells whether masters listen to what this node coordinates: it is in the configuration, or was a
- * master of the epoch before. */
+ * master of the previous epoch. */
 bool peers_listen(const struct core *core);
 /* Returns the longest pause, in nanoseconds, of an operation that a rival refused: two round trips,
  * doubled `doubled` times, and at most promise_timeout / 4. */

@@ -43,7 +43,7 @@ void state_transfer_handover(struct core *core);
  * table is needed for another state transfer. */
 bool state_transfer_ahead(struct core *core, const struct config *c);
 
-/* Tells whether enough sources of the epoch before have sent all that they had. */
+/* Tells whether enough sources of the previous epoch have sent all that they had. */
 bool state_transfer_ready(const struct core *core);
 
 /* Gives up the state transfer, if there is one, and what it has merged into the staging table. */

@@ -7,7 +7,7 @@
  *                                  the epoch, make it whole; or the master rejoins
  *   after a restart    (REJOIN)    from masters that vote in this epoch
  *
- * A source is a master of the epoch before (handover) or another master of this epoch
+ * A source is a master of the previous epoch (handover) or another master of this epoch
  * (rejoining). */
 #include "recovery.h"
 #include "state_transfer.h"
@@ -186,7 +186,7 @@ static uint32_t count_sources(const struct core *core, bool rejoin) {
 	return n;
 }
 
-/* n - q + 1 sources intersect every quorum. In a handover they are masters of the epoch before
+/* n - q + 1 sources intersect every quorum. In a handover they are masters of the previous epoch
  * (this node may be one); in a rejoin they are other masters of this epoch. */
 static bool enough_before(const struct core *core) {
 	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER &&

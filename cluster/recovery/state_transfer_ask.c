@@ -187,7 +187,7 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 		instant_expired(s->asked_at, core->recovery.rejoin_at);
 	if (s->previous_master && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) &&
 		core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
-		/* The source cannot stand for the epoch before. */
+		/* The source cannot stand for the previous epoch. */
 		s->previous_master = false;
 	}
 	state_transfer_evaluate(core);
@@ -233,8 +233,8 @@ static void go_on(struct core *core, uint32_t from, struct source *s) {
 	out_send(core, from, &go_on);
 }
 
-/* Before the decree nobody waits for a copy. A pause is twice as long as the piece before took, so
- * that copying takes at most a third of what the machines and the network have to give. */
+/* Before the decree nobody waits for a copy. A pause is twice as long as the previous piece took,
+ * so that copying takes at most a third of what the machines and the network have to give. */
 #define PAUSE_MOST (50 * SPAN_MS)
 
 static void chunk_came(struct core *core, uint32_t from, struct source *s,

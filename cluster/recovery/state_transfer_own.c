@@ -1,4 +1,4 @@
-/* state_transfer_own.c: a master of the epoch before is a source of its own (section 6). Its live
+/* state_transfer_own.c: a master of the previous epoch is a source of its own (section 6). Its live
  * table is copied in pieces into the staging table, and what it accepts meanwhile goes into
  * both. */
 #include "recovery.h"

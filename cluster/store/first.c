@@ -75,7 +75,7 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w) {
 
 /* ---- a coordinator, or a home for a waiter ---- */
 
-/* The promise raises the clock to the ballot, after it has noted the one before, and the commit
+/* The promise raises the clock to the ballot, after it has noted the previous one, and the commit
  * raises it in any case. `first_drawn` sees to it that no ballot is drawn twice before that. */
 struct ballot first_draw(struct core *core) {
 	uint64_t highest = core->clock > core->store.first_drawn ? core->clock

@@ -115,7 +115,7 @@ uint32_t lacked_place(const struct core *core, struct id128 lock_id);
  * before it voted, so it is at most the time since then. */
 uint64_t lacked_us_since(const struct core *core, struct instant last);
 
-/* This master begins to vote. It knows nothing of the time before. */
+/* This master begins to vote. It knows nothing of what was before that. */
 static inline void lacked_vote_begins(struct core *core) {
 	core->store.vote_began = core->now;
 	core->store.clock_began = core->clock;

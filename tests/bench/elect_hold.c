@@ -156,7 +156,7 @@ static void take(struct slot *s) {
 }
 
 /* TERMS is exclusive, shared, or PERMITS/OF. It is also the key, so that nothing is left over from
- * the run before. */
+ * the previous run. */
 int cycle_main(char **argv) {
 	static struct load l;
 	size_t outstanding = strtoul(argv[2], NULL, 10);

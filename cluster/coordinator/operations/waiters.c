@@ -1,6 +1,6 @@
 /* waiters.c: which requests wait: for one key in the order of its home, or for all keys with a
  * prefix, as all masters know them. Masters tell them in pieces. Each piece is asked for by the
- * last entry of the one before (section 3, Lists of who waits). */
+ * last entry of the previous one (section 3, Lists of who waits). */
 #include "operation.h"
 #include "operations.h"
 

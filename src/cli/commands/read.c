@@ -163,8 +163,8 @@ static int ls_page(struct ls *ls, const struct pawl_result *page) {
 	return 0;
 }
 
-/* Gets page by page; each page begins after the last key of the page before. Returns the last page,
- * because the caller needs its `more`. */
+/* Gets page by page; each page begins after the last key of the previous page. Returns the last
+ * page, because the caller needs its `more`. */
 static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client,
 	struct pawl_request request) {
 	struct pawl_result *page = NULL;

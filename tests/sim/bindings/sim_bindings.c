@@ -36,7 +36,7 @@ struct holder {
 	uint64_t acquire, binding, extend, revive;
 	struct instant sent, extend_sent;
 	struct instant deadline;
-	/* The lock_id of its life before, which it tries now and then. */
+	/* The lock_id of its previous life, which it tries now and then. */
 	struct id128 known;
 	/* Whether there is such a lock_id. */
 	bool again;

@@ -81,8 +81,8 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 	}
 }
 
-/* Whether `from` is outside as this node sees it: neither a member nor a master of the epoch
- * before, which may still be a source. */
+/* Whether `from` is outside as this node sees it: neither a member nor a master of the previous
+ * epoch, which may still be a source. */
 static bool is_non_member(const struct checker *c, uint32_t node, uint32_t from) {
 	const struct config *config = core_config(sim_node_core(c->sim, node));
 	bool non_member = config_find_name(config, sim_node_name(c->sim, from)) < 0;

@@ -330,7 +330,7 @@ struct checker {
 	/* By the id of the request. */
 	struct op_state *ops;
 	size_t op_capacity;
-	/* How many releases the node had taken after its last step, and after the one before. */
+	/* How many releases the node had taken after its last step, and after the previous one. */
 	uint64_t releases[SIM_NODES_MAX], releases_before[SIM_NODES_MAX];
 	/* The master, + 1, whose table the replica shows (0: none), after its last step and before
 	 * it. The replica may already follow another master, whose table is still arriving. */

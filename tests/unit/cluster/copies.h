@@ -31,7 +31,7 @@ static inline uint64_t window(struct stage *s, const char *set, uint32_t copies)
 }
 
 /* The change is made with what was copied ahead, and time passes until the commit rounds of the
- * epoch before are over (section 4, contested keys). */
+ * previous epoch are over (section 4, contested keys). */
 static inline void decide(struct stage *s, uint64_t id, uint32_t copies) {
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);

@@ -39,7 +39,7 @@ static void contend(struct stage *s) {
 	ask(s, 0, r);
 	ask(s, 1, stage_acquire("k", stage_lock(2), LEASE, LONGEST));
 	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
-	/* This request joins the attempt of the one before. */
+	/* This request joins the attempt of the previous one. */
 	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
 	ask(s, 1, stage_acquire("k", stage_lock(4), LEASE, 0));
 	ask(s, 0, stage_acquire("other", stage_lock(5), LEASE, 0));
@@ -115,7 +115,7 @@ static void together(struct stage *s) {
 	r.locks = two;
 	r.client = 78;
 	ask(s, 0, r);
-	/* This request joins the one before. */
+	/* This request joins the previous one. */
 	ask(s, 0, r);
 	ask(s, 0, stage_request(CORE_EXPLAIN, "q", stage_lock(0)));
 	ask(s, 2, all);

@@ -102,7 +102,7 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	take(s, 1, "k", stage_lock(1));
 	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 30 * SPAN_MS));
 	stage_settle(s);
-	/* Node 0 goes on in the epoch before, alone. */
+	/* Node 0 goes on in the previous epoch, alone. */
 	s->nodes[0].disk_held = true;
 	stage_ask(s, 1, change_timing(&longer, 1));
 	stage_wait(s, 40 * SPAN_MS);

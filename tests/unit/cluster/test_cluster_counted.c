@@ -48,7 +48,7 @@ static void a_missed_write_is_reported_once_the_link_is_back(void **state) {
 	nothing_more(s);
 }
 
-/* The node's new start knows nothing of what the one before granted. */
+/* The node's new start knows nothing of what the previous one granted. */
 static void grants_of_a_node_that_restarted_with_its_link_down_are_missed(void **state) {
 	struct stage *s = *state;
 	behind_its_back(s);

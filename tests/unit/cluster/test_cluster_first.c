@@ -12,7 +12,7 @@ static void read_from_any_two(struct stage *s, const char *value) {
 	}
 }
 
-/* n1 and n3 have the new holding, and n2 has the update of the one before. n3 starts anew, and
+/* n1 and n3 have the new holding, and n2 has the update of the previous one. n3 starts anew, and
  * merges what n1 and n2 have. */
 static void of_two_holdings_that_are_merged_the_later_ones_first_value_stays(void **state) {
 	struct stage *s = *state;
@@ -133,8 +133,8 @@ static void the_first_value_of_an_attempt_that_was_overtaken_is_not_read(void **
 	assert_true(value_is(s, 2, "first"));
 }
 
-/* n1 was killed when n2 and it had the update, and votes after it has waited. Then a commit of the
- * time before comes, with a token above its clock. */
+/* n1 was killed when n2 and it had the update, and votes after it has waited. Then an earlier
+ * commit comes, with a token above its clock. */
 static void who_votes_by_waiting_does_not_count_for_a_first_value_from_before(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");

@@ -1,4 +1,4 @@
-/* A master of a new epoch votes after a handover from enough masters of the epoch before
+/* A master of a new epoch votes after a handover from enough masters of the previous epoch
  * (docs/protocol.md, section 6). */
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ static void two_sources_of_three_are_enough(void **state) {
 	assert_true(holds(s, 3, "k", stage_lock(1)));
 }
 
-/* n1 alone hears that the decree is chosen; the others go on granting in the epoch before. */
+/* n1 alone hears that the decree is chosen; the others go on granting in the previous epoch. */
 static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
@@ -196,7 +196,7 @@ static void who_never_voted_in_the_epoch_before_counts_at_once(void **state) {
 	stage_wait(s, 11 * SPAN_S);
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
 	take(s, 0, "k", stage_lock(1));
-	/* Of the four masters of the epoch before, each one hears only itself and n4. */
+	/* Of the four masters of the previous epoch, each one hears only itself and n4. */
 	for (uint32_t i = 0; i < 3; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
 		stage_lose(s, 3, i, MESSAGE_SNAPSHOT_END, false);
@@ -248,7 +248,7 @@ static void who_has_voted_in_the_epoch_comes_back_by_rejoining(void **state) {
 	restart(s, 4);
 	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	stage_wait(s, 50 * SPAN_MS);
-	/* It does not vote before the rounds of the epoch before are over. */
+	/* It does not vote before the rounds of the previous epoch are over. */
 	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
 	assert_true(stage_until_voting(s, 4, SPAN_S));
 	assert_int_equal(count_of(s, 4, COUNT_handover), 0);

@@ -190,8 +190,8 @@ static void a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_be
 	assert_true(value_is(s, 2, "second"));
 }
 
-/* The last update reaches n1 and n2, the next extension n2 and n3, and the lease from before ends
- * at n1. A repeat brings the update before the last one. */
+/* The last update reaches n1 and n2, the next extension n2 and n3, and the earlier lease ends at
+ * n1. A repeat brings the update before the last one. */
 static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");

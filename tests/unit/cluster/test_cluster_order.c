@@ -189,8 +189,7 @@ static void who_was_overtaken_is_parked_again_and_woken_by_the_next_release(void
 		uint64_t high = wait_as(s, 2, (uint8_t)(10 + i), 5);
 		assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
 		token_of(s, high);
-		/* The pauses from before are forgotten: the request does not sleep longer each
-		 * time. */
+		/* The earlier pauses are forgotten: the request does not sleep longer each time. */
 		stage_wait(s, 10 * SPAN_MS);
 		holder = (uint8_t)(10 + i);
 	}

@@ -107,7 +107,7 @@ static void a_write_that_comes_after_the_release_is_not_reported_missed(void **s
 	assert_null(stage_next_event(s, N3));
 }
 
-/* n3 has heard of the next epoch first, and drops what is said under the one before. */
+/* n3 has heard of the next epoch first, and drops what is said under the previous one. */
 static void a_write_of_another_epoch_is_missed_events_of_the_key(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));

@@ -147,7 +147,7 @@ static void a_removed_replica_gets_no_record(void **state) {
 	assert_int_equal(told_of_records(s, 3), before);
 }
 
-/* n3 is a master of the epoch before, and so it is in everybody's table of peers. */
+/* n3 is a master of the previous epoch, and so it is in everybody's table of peers. */
 static void a_removed_master_gets_no_record(void **state) {
 	struct stage *s = *state;
 	must(s, 0, change_of(CHANGE_REMOVE, "n3"));

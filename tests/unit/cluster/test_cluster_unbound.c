@@ -90,7 +90,7 @@ static void a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it
 	must_stay_after_the_node(s);
 }
 
-/* The node says so under the epoch before, and n1 is in the next one already. */
+/* The node says so under the previous epoch, and n1 is in the next one already. */
 static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);

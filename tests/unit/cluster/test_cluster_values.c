@@ -208,8 +208,8 @@ static void masters_that_merged_what_counted_count(void **state) {
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 }
 
-/* The update reaches n1 and n2, the next extension n2 and n3, and the lease from before ends at n1.
- * The repeat asks n3 and n1. */
+/* The update reaches n1 and n2, the next extension n2 and n3, and the earlier lease ends at n1. The
+ * repeat asks n3 and n1. */
 static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");

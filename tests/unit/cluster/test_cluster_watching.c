@@ -322,7 +322,7 @@ static void a_commit_of_another_epoch_is_told_or_missed_events_of_the_key(void *
 }
 
 /* n3 alone has adopted the next epoch, and votes in it. It drops what the others grant under the
- * one before. */
+ * previous one. */
 static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
 	struct stage *s = *state;
 	lose_choices(s, 0, true);

@@ -61,8 +61,8 @@ static void too_many_nodes_or_masters_before_are_refused(void **state) {
 	c.previous_master_count = MASTERS_MAX;
 	size_t size = config_encode(&c, bytes);
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), 0);
-	/* The count of the masters before stands in front of them: nine of the shortest entries, of
-	 * which two have a name and an address. */
+	/* The count of the previous masters stands in front of them: nine of the shortest entries,
+	 * of which two have a name and an address. */
 	size_t before = 2 * (1 + 1 + 1 + 14 + 16 + 1) + 7 * (1 + 1 + 16 + 1);
 	bytes[size - before - 8]++;
 	assert_int_equal(config_decode(slice_of(bytes, size), &got), PAWL_EPROTOCOL);
