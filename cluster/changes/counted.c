@@ -95,10 +95,10 @@ static void ask_who_remembers(struct core *core) {
 }
 
 /* A master with which there was no link has not heard the count yet. */
-static void say_of_before_again(struct core *core) {
+static void say_previous_again(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
-		p->previous_tells = p->counted_before.boot ? PREVIOUS_TELLS : 0;
+		p->previous_tells = p->counted_previous.boot ? PREVIOUS_TELLS : 0;
 	}
 }
 
@@ -113,20 +113,20 @@ static void say_own(struct core *core, uint32_t to) {
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	if (!id128_equal(p->link_id, id)) {
-		p->counted = p->counted_before = (struct counted){ 0, 0 };
+		p->counted = p->counted_previous = (struct counted){ 0, 0 };
 		p->writes_come = p->writes_begun = 0;
 	}
 	if (p->counted.boot != boot) {
-		p->counted_before = p->counted.commits || !p->counted_before.boot
-			? p->counted : p->counted_before;
-		p->previous_tells = p->counted_before.boot ? PREVIOUS_TELLS : 0;
+		p->counted_previous = p->counted.commits || !p->counted_previous.boot
+			? p->counted : p->counted_previous;
+		p->previous_tells = p->counted_previous.boot ? PREVIOUS_TELLS : 0;
 		p->counted = (struct counted){ boot, 0 };
 		p->writes_come = 0;
 		started_anew(core, peer);
 	}
 	core->changes.says_heard = 0;
 	if (peer < core->masters) {
-		say_of_before_again(core);
+		say_previous_again(core);
 	}
 	say_own(core, peer);
 }
@@ -189,7 +189,7 @@ void counted_beat(struct core *core) {
 		}
 		if (p->previous_tells) {
 			p->previous_tells--;
-			say_to_masters(core, p->link_id, &p->counted_before);
+			say_to_masters(core, p->link_id, &p->counted_previous);
 		}
 	}
 }
@@ -217,13 +217,13 @@ static struct peer *peer_of(struct core *core, struct id128 node) {
 /* Returns what has been counted of that start of the node. Nothing has come here from a start with
  * which this node never had a link. NULL: the start is too old. */
 static struct counted *counted_of(struct peer *p, uint64_t boot) {
-	if (boot == p->counted.boot || boot == p->counted_before.boot) {
-		return boot == p->counted.boot ? &p->counted : &p->counted_before;
+	if (boot == p->counted.boot || boot == p->counted_previous.boot) {
+		return boot == p->counted.boot ? &p->counted : &p->counted_previous;
 	}
-	if (boot < p->counted_before.boot) {
+	if (boot < p->counted_previous.boot) {
 		return NULL;
 	}
-	struct counted *c = boot > p->counted.boot && !p->up ? &p->counted : &p->counted_before;
+	struct counted *c = boot > p->counted.boot && !p->up ? &p->counted : &p->counted_previous;
 	*c = (struct counted){ boot, 0 };
 	return c;
 }

@@ -82,10 +82,10 @@ struct peer {
 	uint64_t config_told;
 
 	/* The commits that came from its latest start, and from the previous one (counted.c). */
-	struct counted counted, counted_before;
+	struct counted counted, counted_previous;
 	/* The writes that came from it; and those that this node has begun and that are for it. */
 	uint64_t writes_come, writes_begun;
-	/* How many times this node still says counted_before to the masters. */
+	/* How many times this node still says counted_previous to the masters. */
 	uint32_t previous_tells;
 	/* It has started anew, and perhaps nobody knows any more what it knew of commits before
 	 * that. */

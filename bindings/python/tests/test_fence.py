@@ -16,7 +16,7 @@ def race(path, own, out):
 
 
 class Checksum(unittest.TestCase):
-    def test_it_is_siphash(self):
+    def test_the_hash_is_siphash(self):
         """The vectors are those of the authors of SipHash: key 00 to 0f, bytes 00, 01, ..."""
         key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
         for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137),

@@ -4,7 +4,7 @@
  *   releasing --> exit
  *
  * A candidate whose leadership is over starts over by executing itself, so that nothing of the
- * former term is left.
+ * previous leadership is left.
  *
  * This process talks to the cluster and moves the deadline; the guardian (guardian.h) acts on it.
  * If the guardian itself is late, this process does its work, a moment before the deadline. */

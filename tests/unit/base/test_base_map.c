@@ -70,7 +70,7 @@ static void check_all(const struct fixture *f) {
 	assert_int_equal(walked, count);
 }
 
-static void it_holds_what_a_naive_model_holds_while_it_grows_and_shrinks(void **state) {
+static void a_map_holds_what_a_naive_model_holds_while_it_grows_and_shrinks(void **state) {
 	struct fixture *f = *state;
 	for (int phase = 0; phase < 8; phase++) {
 		/* This is the number of insertions in 100 moves. */
@@ -105,7 +105,7 @@ static void nodes_with_equal_hashes_are_all_found(void **state) {
 	}
 }
 
-static void it_gives_memory_back_when_it_empties(void **state) {
+static void a_map_gives_memory_back_when_it_empties(void **state) {
 	struct fixture *f = *state;
 	size_t empty = f->counter.used, buckets = f->map.bucket_count;
 	for (size_t i = 0; i < NODES; i++) {
@@ -210,9 +210,9 @@ static void a_walk_sees_what_stays_while_the_map_changes(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(it_holds_what_a_naive_model_holds_while_it_grows_and_shrinks),
+		TEST(a_map_holds_what_a_naive_model_holds_while_it_grows_and_shrinks),
 		TEST(nodes_with_equal_hashes_are_all_found),
-		TEST(it_gives_memory_back_when_it_empties),
+		TEST(a_map_gives_memory_back_when_it_empties),
 		TEST(no_operation_moves_more_than_four_buckets),
 		TEST(without_memory_chains_get_longer_and_nothing_is_lost),
 		TEST(map_init_without_memory_says_so),

@@ -91,7 +91,7 @@ static void the_next_one_is_found_from_a_place_where_there_is_none(void **state)
 	assert_null(tree_first(NULL));
 }
 
-static void it_is_low_in_whatever_order_they_come(void **state) {
+static void a_treap_is_low_in_whatever_order_nodes_come(void **state) {
 	struct tree_node *root = NULL;
 	(void)state;
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -115,7 +115,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_are_found_in_their_order_whatever_comes_and_goes),
 		cmocka_unit_test(the_next_one_is_found_from_a_place_where_there_is_none),
-		cmocka_unit_test(it_is_low_in_whatever_order_they_come),
+		cmocka_unit_test(a_treap_is_low_in_whatever_order_nodes_come),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

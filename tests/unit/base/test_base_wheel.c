@@ -111,15 +111,15 @@ static void run_against_model(struct fixture *f, uint32_t bits, int moves) {
 	assert_true(f->fired > 50);
 }
 
-static void it_fires_what_a_naive_model_fires_within_seconds(void **state) {
+static void a_wheel_fires_what_a_naive_model_fires_within_seconds(void **state) {
 	run_against_model(*state, 33, 20000);
 }
 
-static void it_fires_what_a_naive_model_fires_within_years(void **state) {
+static void a_wheel_fires_what_a_naive_model_fires_within_years(void **state) {
 	run_against_model(*state, 58, 20000);
 }
 
-static void it_fires_what_a_naive_model_fires_beyond_the_last_level(void **state) {
+static void a_wheel_fires_what_a_naive_model_fires_beyond_the_last_level(void **state) {
 	struct fixture *f = *state;
 	for (int64_t start = (int64_t)1 << 60; start < INT64_MAX / 2; start += (int64_t)1 << 60) {
 		/* These are times around the ends of what the levels span. */
@@ -236,9 +236,9 @@ static void a_timer_that_is_alone_among_those_to_be_placed_is_disarmed(void **st
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(it_fires_what_a_naive_model_fires_within_seconds),
-		TEST(it_fires_what_a_naive_model_fires_within_years),
-		TEST(it_fires_what_a_naive_model_fires_beyond_the_last_level),
+		TEST(a_wheel_fires_what_a_naive_model_fires_within_seconds),
+		TEST(a_wheel_fires_what_a_naive_model_fires_within_years),
+		TEST(a_wheel_fires_what_a_naive_model_fires_beyond_the_last_level),
 		TEST(a_timer_that_never_ends_never_fires),
 		TEST(a_time_that_has_passed_fires_at_once),
 		TEST(a_timer_armed_while_others_fire_is_returned_too),

@@ -283,7 +283,7 @@ static void an_outsider_is_told_how_it_gets_in(void **state) {
 	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
 }
 
-static void who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added(void **state) {
+static void a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
 	v.node = "b";
@@ -324,8 +324,7 @@ int main(void) {
 		cmocka_unit_test(a_certificate_near_its_end_is_to_be_renewed),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
-		cmocka_unit_test(
-			who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added),
+		cmocka_unit_test(a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added),
 		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

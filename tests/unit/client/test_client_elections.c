@@ -125,7 +125,7 @@ static void a_transfer_stops_the_program_first_and_then_lets_go(void **state) {
 	rig_close(&r);
 }
 
-static void who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again(
+static void a_leader_that_is_asked_yields_by_priority_or_name_and_is_a_candidate_again(
 	void **state) {
 	(void)state;
 	const struct {
@@ -322,7 +322,7 @@ int main(void) {
 		cmocka_unit_test(a_transfer_to_somebody_who_does_not_wait_changes_nothing),
 		cmocka_unit_test(a_transfer_stops_the_program_first_and_then_lets_go),
 		cmocka_unit_test(
-		who_is_asked_yields_to_a_higher_priority_or_a_name_and_is_a_candidate_again),
+		a_leader_that_is_asked_yields_by_priority_or_name_and_is_a_candidate_again),
 		cmocka_unit_test(a_candidate_that_takes_over_asks_each_leader_until_it_leads),
 		cmocka_unit_test(a_refusal_that_may_pass_is_tried_again_and_one_for_good_is_told),
 		cmocka_unit_test(what_is_proclaimed_is_in_the_next_election_or_written_at_once),

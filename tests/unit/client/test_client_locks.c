@@ -250,7 +250,7 @@ static void a_node_that_hangs_costs_no_lock(void **state) {
 	rig_close(&r);
 }
 
-static void whoever_waited_long_extends_at_once(void **state) {
+static void a_holder_that_waited_long_extends_at_once(void **state) {
 	(void)state;
 	struct rig r;
 	struct holder h;
@@ -386,7 +386,7 @@ int main(void) {
 		cmocka_unit_test(an_acquire_whose_lease_is_over_at_the_answer_is_no_lock),
 		cmocka_unit_test(a_lock_outlives_the_node_that_gave_it),
 		cmocka_unit_test(a_node_that_hangs_costs_no_lock),
-		cmocka_unit_test(whoever_waited_long_extends_at_once),
+		cmocka_unit_test(a_holder_that_waited_long_extends_at_once),
 		cmocka_unit_test(a_repeat_that_fails_does_not_take_the_lock_away),
 		cmocka_unit_test(two_nodes_that_hang_cost_no_lock),
 		cmocka_unit_test(a_release_ends_trust_and_renewal),

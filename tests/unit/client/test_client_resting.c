@@ -19,7 +19,7 @@ static void open_refusing(struct rig *r, span_ns retry_after) {
 	}
 }
 
-static void it_is_sent_again_when_the_node_says_and_not_before(void **state) {
+static void a_request_is_sent_again_when_the_node_says_and_not_before(void **state) {
 	(void)state;
 	struct rig r;
 	struct pawl_result *result = NULL;
@@ -120,7 +120,7 @@ static void a_call_that_rests_can_be_canceled_and_ends_with_its_client(void **st
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_sent_again_when_the_node_says_and_not_before),
+		cmocka_unit_test(a_request_is_sent_again_when_the_node_says_and_not_before),
 		cmocka_unit_test(calls_that_were_refused_together_come_back_one_by_one),
 		cmocka_unit_test(
 			the_refusal_is_the_answer_where_that_would_be_too_late_or_is_not_said),

@@ -16,7 +16,7 @@ static void an_uncontended_acquire_takes_two_phases(void **state) {
 	assert_true(holds(s, 2, "k", stage_lock(1)));
 }
 
-static void every_acquisition_has_a_higher_token_than_the_one_before(void **state) {
+static void every_acquisition_has_a_higher_token_than_the_previous_one(void **state) {
 	struct stage *s = *state;
 	uint64_t before = 0;
 	for (uint8_t i = 0; i < 12; i++) {
@@ -318,7 +318,7 @@ int main(void) {
 		NAMED(a_commit_that_two_masters_refuse_is_asked_for_again),
 		NAMED(a_commit_that_somebody_elses_has_overtaken_is_refused_as_held),
 		NAMED(an_uncontended_acquire_takes_two_phases),
-		NAMED(every_acquisition_has_a_higher_token_than_the_one_before),
+		NAMED(every_acquisition_has_a_higher_token_than_the_previous_one),
 		NAMED(a_repeat_while_the_attempt_is_under_way_joins_it),
 		NAMED(a_repeat_after_a_lost_answer_gets_the_same_token),
 		NAMED(a_try_lock_is_refused_with_the_holder_while_another_holds),

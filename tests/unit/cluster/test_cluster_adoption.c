@@ -13,7 +13,7 @@ static void leave_the_third_behind(struct stage *s) {
 	(void)id;
 }
 
-static void nothing_is_accepted_under_the_epoch_of_before(void **state) {
+static void nothing_is_accepted_under_the_previous_epoch(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	leave_the_third_behind(s);
@@ -56,7 +56,8 @@ static void an_epoch_takes_effect_when_it_is_on_disk(void **state) {
 
 /* One source is lost again and again, until the state transfer has to begin anew. The mark that was
  * made before that is still on its way. */
-static void who_gathers_anew_votes_when_its_mark_is_on_disk(void **state) {
+static void a_node_that_begins_its_state_transfer_anew_votes_when_its_mark_is_on_disk(
+	void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_stop(s, i, 3, MESSAGE_SNAPSHOT_END, true);
@@ -103,7 +104,7 @@ static void promises_end_with_the_epoch(void **state) {
 	take(s, 0, "k", stage_lock(2));
 }
 
-static void who_waits_goes_on_waiting_with_its_place(void **state) {
+static void a_waiter_goes_on_waiting_with_its_place(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t first = wait_for(s, 1, "k", stage_lock(2));
@@ -345,7 +346,7 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 	assert_true(holds(s, 0, "k", stage_lock(2)));
 }
 
-static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **state) {
+static void a_recovery_by_waiting_does_not_begin_anew_with_an_epoch(void **state) {
 	struct stage *s = *state;
 	/* One voting master is not enough to rejoin from. */
 	for (uint32_t i = 1; i < 3; i++) {
@@ -382,11 +383,11 @@ static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		NAMED(nothing_is_accepted_under_the_epoch_of_before),
+		NAMED(nothing_is_accepted_under_the_previous_epoch),
 		NAMED(an_epoch_takes_effect_when_it_is_on_disk),
-		MEMBERS(who_gathers_anew_votes_when_its_mark_is_on_disk),
+		MEMBERS(a_node_that_begins_its_state_transfer_anew_votes_when_its_mark_is_on_disk),
 		NAMED(promises_end_with_the_epoch),
-		MEMBERS(who_waits_goes_on_waiting_with_its_place),
+		MEMBERS(a_waiter_goes_on_waiting_with_its_place),
 		NAMED(an_acquire_whose_commit_was_on_its_way_is_tried_again),
 		NAMED(an_update_that_may_have_been_written_is_unsure),
 		MEMBERS_3(operations_are_parked_until_the_new_masters_vote),
@@ -399,7 +400,7 @@ int main(void) {
 		NAMED(a_configuration_of_another_cluster_is_not_adopted),
 		NAMED(a_master_that_restarts_after_adopting_goes_on_in_the_new_epoch),
 		NAMED(a_break_goes_on_with_the_lock_that_it_has_found),
-		NAMED(who_recovers_by_waiting_does_not_begin_anew_with_an_epoch),
+		NAMED(a_recovery_by_waiting_does_not_begin_anew_with_an_epoch),
 		MEMBERS_3(what_those_bring_who_vote_for_the_first_time_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static uint64_t change_that_waits_for_n4(struct stage *s) {
 	return id;
 }
 
-static void who_comes_back_as_another_node_is_not_waited_for(void **state) {
+static void a_master_that_comes_back_as_another_node_is_not_waited_for(void **state) {
 	struct stage *s = *state;
 	uint64_t id = change_that_waits_for_n4(s);
 	stage_wipe(s, 3);
@@ -90,8 +90,9 @@ static void the_other_change_goes_on_when_the_proposer_of_the_one_dies(void **st
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_comes_back_as_another_node_is_not_waited_for,
-			setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(
+			a_master_that_comes_back_as_another_node_is_not_waited_for, setup_replica,
+			named_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying,
 			setup_replica, named_teardown),

@@ -35,7 +35,7 @@ static uint64_t ask_to_add(struct stage *s, uint32_t node, const char *name, con
 	return ask_change(s, node, add);
 }
 
-static void who_cannot_know_the_present_configuration_is_not_let_in(void **state) {
+static void a_node_that_cannot_know_the_present_configuration_is_not_let_in(void **state) {
 	struct stage *s = *state;
 	leave_one_behind(s);
 	is_refused_for(s, ask_to_add(s, 5, "n5", "n5:7118"), "n5");
@@ -59,7 +59,8 @@ static void a_change_waits_for_who_has_not_adopted_the_present_configuration_yet
 }
 
 /* With two masters both have to vote. */
-static void who_cannot_know_the_present_configuration_does_not_become_a_master(void **state) {
+static void a_node_that_cannot_know_the_present_configuration_does_not_become_a_master(
+	void **state) {
 	struct stage *s = *state;
 	leave_one_behind(s);
 	struct core_change c = set_of("65");
@@ -123,13 +124,13 @@ static void a_place_is_offered_to_no_node_that_cannot_take_it(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			who_cannot_know_the_present_configuration_is_not_let_in,
+			a_node_that_cannot_know_the_present_configuration_is_not_let_in,
 			setup_five_and_three, named_teardown),
 		cmocka_unit_test_setup_teardown(
 			a_change_waits_for_who_has_not_adopted_the_present_configuration_yet,
 			setup_five_and_three, named_teardown),
 		cmocka_unit_test_setup_teardown(
-			who_cannot_know_the_present_configuration_does_not_become_a_master,
+			a_node_that_cannot_know_the_present_configuration_does_not_become_a_master,
 			setup_five_and_three, named_teardown),
 		MEMBERS_3(a_replica_that_cannot_know_the_present_configuration_is_not_promoted),
 		cmocka_unit_test_setup_teardown(a_place_is_offered_to_no_node_that_cannot_take_it,

@@ -176,7 +176,7 @@ static void enough_links_keep_a_bound_lock(void **state) {
 	assert_false(answered(s, id));
 }
 
-static void who_loses_too_many_links_gives_up_before_any_master_does(void **state) {
+static void a_node_that_loses_too_many_links_gives_up_before_any_master_does(void **state) {
 	struct stage *s = *state;
 	uint64_t waiter, id = bound_with_waiter(s, &waiter);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -305,7 +305,7 @@ static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
 }
 
 /* Node 0 has missed the last extension; node 2, which has it, lets go. */
-static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(void **state) {
+static void a_master_that_missed_an_extension_keeps_the_lock_for_what_it_had(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
 	uint64_t id = binding(s);
@@ -322,7 +322,7 @@ static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(voi
 }
 
 /* The masters gave the node's links up, and it hears of that only after it has stood still. */
-static void who_stood_still_counts_from_before(void **state) {
+static void a_node_that_stood_still_counts_from_its_last_step(void **state) {
 	struct stage *s = *state;
 	uint64_t waiter, id = bound_with_waiter(s, &waiter);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -385,14 +385,14 @@ int main(void) {
 		BONDED(a_node_that_is_back_within_the_grace_time_has_lost_nothing),
 		BONDED(a_node_that_has_started_anew_is_not_the_one_that_held),
 		BONDED(enough_links_keep_a_bound_lock),
-		BONDED(who_loses_too_many_links_gives_up_before_any_master_does),
+		BONDED(a_node_that_loses_too_many_links_gives_up_before_any_master_does),
 		BONDED(a_link_that_the_master_gave_up_ends_nothing_there),
 		BONDED(a_network_that_fails_ends_nothing_at_the_masters),
 		BONDED(a_master_that_starts_anew_is_asked_again),
 		BONDED(a_lock_that_is_not_there_is_bound_to_nothing),
 		BONDED(a_master_whose_answer_was_lost_may_let_go_as_well),
-		BONDED(who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it),
-		BONDED(who_stood_still_counts_from_before),
+		BONDED(a_master_that_missed_an_extension_keeps_the_lock_for_what_it_had),
+		BONDED(a_node_that_stood_still_counts_from_its_last_step),
 		BONDED(a_binding_goes_over_to_other_masters),
 		BONDED(new_masters_are_to_confirm_within_the_grace_time),
 	};

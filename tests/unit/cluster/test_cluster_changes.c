@@ -52,7 +52,7 @@ static void a_second_change_at_the_same_node_is_told_that_it_is_busy(void **stat
 	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
 }
 
-static void who_repeats_a_change_after_a_lost_connection_gets_its_answer(void **state) {
+static void a_change_repeated_after_a_lost_connection_gets_its_answer(void **state) {
 	struct stage *s = *state;
 	uint64_t first = begin_alone(s, &longer, 1);
 	stage_client_gone(s, 0, 1);
@@ -236,7 +236,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
 		NAMED(a_second_change_at_the_same_node_is_told_that_it_is_busy),
-		NAMED(who_repeats_a_change_after_a_lost_connection_gets_its_answer),
+		NAMED(a_change_repeated_after_a_lost_connection_gets_its_answer),
 		NAMED(a_new_start_is_made_once_however_often_it_is_asked_for),
 		NAMED(a_new_start_does_not_wait_for_a_change_that_never_ends),
 		NAMED(a_wait_that_ends_between_two_epochs_is_over_and_no_more),

@@ -95,7 +95,7 @@ static void a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_tim
 }
 
 /* n0's clock is raised by n4 while both are cut off; then n4 dies. */
-static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone(void **state) {
+static void a_node_that_does_not_vote_takes_no_clock_that_one_source_says_alone(void **state) {
 	(void)state;
 	struct stage_options options = stage_options_plain();
 	options.masters = 5;
@@ -122,7 +122,7 @@ static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_al
 }
 
 /* n2 has used up what n0 and n1 allow at once. n0 starts again, and n2 is gone for good. */
-static void who_starts_again_is_not_driven_away_from_the_others(void **state) {
+static void a_master_that_starts_again_is_not_driven_away_from_the_others(void **state) {
 	struct stage *s = *state;
 	const uint64_t high = stage_status(s, 1).clock + CLOCK_JUMP_MAX;
 	say(s, 2, 0, high);
@@ -157,7 +157,7 @@ static void start_at(struct stage *s, uint32_t node, uint64_t clock) {
 /* n3 has come into the set, and has not taken over yet: it needs n1 for that, as n2 is gone for
  * good. n1 finds itself far behind n0 and n3. Then n1 can only come back by waiting, as n3 does not
  * vote; and it must not find itself behind again at the moment at which it does come back. */
-static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state) {
+static void a_master_that_waits_because_its_clock_is_behind_is_behind_no_more(void **state) {
 	struct stage *s = *state;
 	const uint64_t high = stage_status(s, 0).clock + 3 * CLOCK_JUMP_MAX;
 	add_replica(s, 0, "n4", "n4:7118");
@@ -182,7 +182,8 @@ static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state
 
 /* n2 drives n0 away from n1, so that n1 rejoins with the whole margin, and then n1 away from n0,
  * and so on. */
-static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once(void **state) {
+static void a_master_that_rejoined_because_it_was_behind_does_not_do_so_again_at_once(
+	void **state) {
 	struct stage *s = *state;
 	for (uint64_t times = 1; times < 3; times++) {
 		const uint64_t high = stage_status(s, 1).clock + 2 * CLOCK_JUMP_MAX;
@@ -201,8 +202,7 @@ static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_
 /* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both.
  * One of the two alone says the higher clock; it is believed once its clock could have come so far
  * with time. */
-static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(
-	void **state) {
+static void a_node_that_copies_waits_for_a_clock_no_longer_than_that_is_ahead(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
 	add_replica(s, 0, "n5", "n5:7118");
@@ -256,15 +256,14 @@ int main(void) {
 		NAMED(the_margin_comes_back_with_time_and_grows_no_further),
 		NAMED(a_clock_that_a_quorum_of_others_says_is_followed),
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
-		NAMED(who_starts_again_is_not_driven_away_from_the_others),
-		MEMBERS(who_waits_because_its_clock_is_behind_is_behind_no_more),
-		NAMED(who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once),
-		MEMBERS_3(
-		who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead),
+		NAMED(a_master_that_starts_again_is_not_driven_away_from_the_others),
+		MEMBERS(a_master_that_waits_because_its_clock_is_behind_is_behind_no_more),
+		NAMED(a_master_that_rejoined_because_it_was_behind_does_not_do_so_again_at_once),
+		MEMBERS_3(a_node_that_copies_waits_for_a_clock_no_longer_than_that_is_ahead),
 		cmocka_unit_test(
 		a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
 		cmocka_unit_test(
-			who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
+			a_node_that_does_not_vote_takes_no_clock_that_one_source_says_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

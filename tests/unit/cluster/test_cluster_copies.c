@@ -80,7 +80,7 @@ static void a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
-static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change(
+static void a_lease_that_is_over_at_the_sources_has_no_earlier_token_after_the_change(
 	void **state) {
 	struct stage *s = *state;
 	uint64_t id, token;
@@ -155,7 +155,7 @@ static void a_number_that_ran_out_at_the_sources_is_not_extended_after_the_chang
 	assert_true(stage_do(s, 5, r) == PAWL_EUNSURE || stage_last(s)->r.terms.set.w[0] == 1);
 }
 
-static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change(
+static void a_number_that_ran_out_at_the_sources_has_no_earlier_token_after_the_change(
 	void **state) {
 	struct stage *s = *state;
 	const uint64_t token = run_out_under_way(s);
@@ -263,12 +263,11 @@ int main(void) {
 		COPIES(a_lock_that_ended_with_its_node_is_not_extended_after_the_change),
 		COPIES(what_was_rolled_back_has_no_earlier_token_after_the_change),
 		COPIES(a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change),
-		COPIES(a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change),
+		COPIES(a_lease_that_is_over_at_the_sources_has_no_earlier_token_after_the_change),
 		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),
 		COPIES(a_release_that_another_source_missed_reaches_the_copy),
 		COPIES(a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change),
-		COPIES(
-		a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change),
+		COPIES(a_number_that_ran_out_at_the_sources_has_no_earlier_token_after_the_change),
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
 		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};

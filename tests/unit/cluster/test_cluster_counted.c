@@ -138,7 +138,7 @@ static void what_was_under_way_when_the_link_was_back_is_reported_once_it_is_gra
 
 /* n2 remembers what n1's start before the present one granted. Its link with n3 comes back long
  * after n1's. */
-static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **state) {
+static void a_node_that_is_linked_late_is_told_what_an_earlier_start_granted(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
 	start_anew(s, 0);
@@ -152,7 +152,7 @@ static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **sta
 
 /* The node grants nothing between its second start and its third; what is remembered of the first
  * one is kept. */
-static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **state) {
+static void a_start_that_granted_nothing_does_not_hide_the_previous_one(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
 	start_anew(s, 0);
@@ -165,7 +165,7 @@ static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **sta
 }
 
 /* n2 remembers only the later of the two starts, which hid nothing from n3. */
-static void a_start_that_hid_nothing_does_not_hide_the_one_before(void **state) {
+static void a_start_that_hid_nothing_does_not_hide_the_previous_one(void **state) {
 	struct stage *s = *state;
 	granted_while_n3_is_cut_off(s);
 	start_anew(s, 0);
@@ -309,9 +309,9 @@ int main(void) {
 		WATCHED(grants_of_a_node_that_died_before_its_link_was_up_are_missed),
 		WATCHED(a_node_that_dies_without_an_unseen_grant_means_no_missed_events),
 		WATCHED(what_was_under_way_when_the_link_was_back_is_reported_once_it_is_granted),
-		WATCHED(what_a_start_before_granted_is_said_to_who_is_linked_late),
-		WATCHED(a_start_that_granted_nothing_does_not_hide_the_one_before),
-		WATCHED(a_start_that_hid_nothing_does_not_hide_the_one_before),
+		WATCHED(a_node_that_is_linked_late_is_told_what_an_earlier_start_granted),
+		WATCHED(a_start_that_granted_nothing_does_not_hide_the_previous_one),
+		WATCHED(a_start_that_hid_nothing_does_not_hide_the_previous_one),
 		WATCHED(a_node_that_has_forgotten_its_unseen_grants_means_missed_events),
 		WATCHED(a_node_that_restarts_after_the_other_means_no_missed_events),
 		WATCHED(a_write_that_came_after_a_later_ballot_is_told_or_reported_missed),

@@ -185,7 +185,7 @@ static void all_are_entered_again_though_their_home_is_back_before_they_have_loo
 	check(s);
 }
 
-static void they_move_to_another_home_in_pieces(void **state) {
+static void waiters_move_to_another_home_in_pieces(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
 	crowd_in(s, key);
@@ -253,7 +253,7 @@ static void a_list_of_this_node_takes_a_turn_of_the_loop_a_piece(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.count, 10);
 }
 
-static void who_leaves_between_two_pieces_takes_nobody_along(void **state) {
+static void a_waiter_that_leaves_between_two_pieces_takes_nobody_along(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
 	for (uint32_t i = 0; i < 10; i++) {
@@ -321,10 +321,10 @@ int main(void) {
 		CROWDED(what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody),
 		CROWDED(a_repeat_over_another_connection_goes_on_when_the_first_has_left),
 		CROWDED(all_are_entered_again_though_their_home_is_back_before_they_have_looked),
-		CROWDED(they_move_to_another_home_in_pieces),
+		CROWDED(waiters_move_to_another_home_in_pieces),
 		PIECES(a_list_is_told_in_pieces_and_in_order_at_every_node),
 		PIECES(a_list_of_this_node_takes_a_turn_of_the_loop_a_piece),
-		PIECES(who_leaves_between_two_pieces_takes_nobody_along),
+		PIECES(a_waiter_that_leaves_between_two_pieces_takes_nobody_along),
 		PIECES(a_list_of_several_keys_is_cut_at_its_limit_and_names_each_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void a_second_value_under_the_same_ballot_is_not_accepted(void **state) {
 }
 
 /* n4 is a master of epoch 3 and does not get what it needs to vote. */
-static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
+static void a_master_that_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
 	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
@@ -333,7 +333,7 @@ int main(void) {
 		NAMED(a_lower_ballot_is_refused_also_after_a_restart),
 		NAMED(a_second_value_under_the_same_ballot_is_not_accepted),
 		NAMED(only_what_follows_this_epoch_is_accepted),
-		MEMBERS(who_has_not_voted_in_the_epoch_does_not_answer),
+		MEMBERS(a_master_that_has_not_voted_in_the_epoch_does_not_answer),
 		cmocka_unit_test_setup_teardown(
 			the_value_with_the_highest_ballot_is_adopted_if_it_comes_first, setup_four,
 			named_teardown),

@@ -71,7 +71,7 @@ static void a_reader_goes_on_when_the_node_of_who_was_ahead_is_gone(void **state
 	token_of(s, reader);
 }
 
-static void it_needs_a_lock_that_was_exclusive(void **state) {
+static void a_downgrade_needs_a_lock_that_was_exclusive(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_ELOST);
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(2), 1, 2), PAWL_OK);
@@ -161,7 +161,7 @@ static void a_key_stays_closed_for_its_lock_delay_after_a_loss(void **state) {
 	take(s, 1, "k", stage_lock(3));
 }
 
-static void who_waits_for_free_waits_for_the_end_of_the_delay(void **state) {
+static void a_wait_for_a_free_key_lasts_until_the_end_of_the_delay(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_delayed(s, 0, stage_lock(1), LEASE, 3 * SPAN_S), PAWL_OK);
 	stage_wait(s, LEASE + SPAN_S);
@@ -216,13 +216,13 @@ int main(void) {
 		NAMED(readers_that_wait_go_on_when_the_writer_lets_them),
 		NAMED(a_reader_goes_on_when_who_was_ahead_of_it_gives_up),
 		NAMED(a_reader_goes_on_when_the_node_of_who_was_ahead_is_gone),
-		NAMED(it_needs_a_lock_that_was_exclusive),
+		NAMED(a_downgrade_needs_a_lock_that_was_exclusive),
 		NAMED(a_master_that_missed_it_is_told_again),
 		NAMED(a_master_that_missed_it_learns_it_from_the_others),
 		NAMED(a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed),
 		NAMED(a_master_that_is_repaired_afterwards_learns_a_shared_lock),
 		NAMED(a_key_stays_closed_for_its_lock_delay_after_a_loss),
-		NAMED(who_waits_for_free_waits_for_the_end_of_the_delay),
+		NAMED(a_wait_for_a_free_key_lasts_until_the_end_of_the_delay),
 		NAMED(a_release_opens_the_key_at_once),
 		NAMED(an_extension_carries_the_delay_with_it),
 		NAMED(lease_and_delay_together_are_not_longer_than_allowed),

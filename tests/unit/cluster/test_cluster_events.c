@@ -43,7 +43,7 @@ static void nothing_is_told_before_somebody_wants_it(void **state) {
 	BORDER(0);
 }
 
-static void whoever_acquires_is_told_of_with_owner_value_and_token(void **state) {
+static void an_acquisition_is_told_with_owner_value_and_token(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take_as(s, "k", 1, "me", "v");
 	const struct stage_event *n = watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
@@ -130,7 +130,7 @@ static void a_lease_that_is_over_is_told_of_as_expired(void **state) {
 	BORDER(1);
 }
 
-static void who_is_next_comes_after_the_one_before(void **state) {
+static void the_next_holder_is_told_after_the_previous_one(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
@@ -345,14 +345,14 @@ static void what_cannot_be_kept_until_it_may_leave_is_reported_missed(void **sta
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED_EVERYWHERE(nothing_is_told_before_somebody_wants_it),
-		WATCHED_EVERYWHERE(whoever_acquires_is_told_of_with_owner_value_and_token),
+		WATCHED_EVERYWHERE(an_acquisition_is_told_with_owner_value_and_token),
 		WATCHED_EVERYWHERE(an_extension_is_no_event),
 		WATCHED_EVERYWHERE(a_record_that_an_extension_brings_is_an_event),
 		WATCHED_EVERYWHERE(an_acquisition_that_came_before_the_release_is_not_missed),
 		WATCHED_EVERYWHERE(every_write_of_the_value_is_told_of_in_order),
 		WATCHED_EVERYWHERE(a_release_is_told_of_once),
 		WATCHED_EVERYWHERE(a_lease_that_is_over_is_told_of_as_expired),
-		WATCHED_EVERYWHERE(who_is_next_comes_after_the_one_before),
+		WATCHED_EVERYWHERE(the_next_holder_is_told_after_the_previous_one),
 		WATCHED_EVERYWHERE(a_break_by_force_is_told_of_as_lost),
 		WATCHED_EVERYWHERE(what_ends_with_its_node_is_told_of_as_lost),
 		WATCHED_EVERYWHERE(a_replica_tells_the_same_as_its_master),

@@ -70,7 +70,7 @@ static int setup_unfinished(void **state) {
 	return 0;
 }
 
-static void who_only_looks_at_a_key_leaves_it_to_be_woken_at_its_end(void **state) {
+static void a_read_leaves_a_key_to_be_woken_at_its_end(void **state) {
 	struct stage *s = *state;
 	for (uint8_t i = 0; i < PAIRS; i++) {
 		assert_int_equal(stage_do(s, 0,
@@ -86,7 +86,7 @@ static void who_only_looks_at_a_key_leaves_it_to_be_woken_at_its_end(void **stat
 	assert_int_equal(stage_status(s, 0).keys, 0);
 }
 
-static void whoever_is_sent_a_snapshot_leaves_every_key_whole(void **state) {
+static void a_snapshot_leaves_every_key_of_its_source_whole(void **state) {
 	struct stage *s = *state;
 	const struct message ask = { .kind = MESSAGE_SNAPSHOT, .round = 77, .epoch = 1 };
 	stage_inject(s, 1, 0, &ask);
@@ -107,8 +107,8 @@ static void whoever_is_sent_a_snapshot_leaves_every_key_whole(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		UNFINISHED(who_only_looks_at_a_key_leaves_it_to_be_woken_at_its_end),
-		UNFINISHED(whoever_is_sent_a_snapshot_leaves_every_key_whole),
+		UNFINISHED(a_read_leaves_a_key_to_be_woken_at_its_end),
+		UNFINISHED(a_snapshot_leaves_every_key_of_its_source_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

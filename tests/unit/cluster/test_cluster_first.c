@@ -135,7 +135,7 @@ static void the_first_value_of_an_attempt_that_was_overtaken_is_not_read(void **
 
 /* n1 was killed when n2 and it had the update, and votes after it has waited. Then an earlier
  * commit comes, with a token above its clock. */
-static void who_votes_by_waiting_does_not_count_for_a_first_value_from_before(void **state) {
+static void a_master_that_votes_by_waiting_does_not_count_for_an_earlier_first_value(void **state) {
 	struct stage *s = *state;
 	struct core_request r = acquire_with("first");
 	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
@@ -207,7 +207,7 @@ static void a_record_has_noted_what_the_promise_had_whose_place_it_takes(void **
 
 /* Wherever the home is, the turn that the request has got is not above the ballot that it goes on
  * with. */
-static void who_goes_on_with_its_turn_is_not_refused_for_the_ballot_of_that_turn(void **state) {
+static void a_request_that_goes_on_with_its_turn_is_not_refused_for_its_ballot(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(10));
 	for (uint32_t i = 0; i < 3; i++) {
@@ -251,11 +251,11 @@ int main(void) {
 		NAMED(releases_do_not_make_a_late_first_value_count),
 		NAMED(masters_that_lack_the_lock_one_after_the_other_are_asked_again),
 		NAMED(the_first_value_of_an_attempt_that_was_overtaken_is_not_read),
-		NAMED(who_votes_by_waiting_does_not_count_for_a_first_value_from_before),
+		NAMED(a_master_that_votes_by_waiting_does_not_count_for_an_earlier_first_value),
 		NAMED(a_promise_is_answered_with_the_ballot_of_its_own_attempt),
 		NAMED(what_a_promise_has_noted_is_remembered_when_it_has_run_out),
 		NAMED(a_record_has_noted_what_the_promise_had_whose_place_it_takes),
-		NAMED(who_goes_on_with_its_turn_is_not_refused_for_the_ballot_of_that_turn),
+		NAMED(a_request_that_goes_on_with_its_turn_is_not_refused_for_its_ballot),
 		NAMED(no_ballot_is_drawn_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void two_sources_of_three_are_enough(void **state) {
 }
 
 /* n1 alone hears that the decree is chosen; the others go on granting in the previous epoch. */
-static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
+static void a_master_that_has_not_adopted_the_epoch_is_no_source(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
 		lose_choices(s, i, true);
@@ -92,7 +92,7 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 
 /* ---- sources that have forgotten ---- */
 
-static void who_restarted_after_adopting_counts_when_the_longest_lease_is_over(void **state) {
+static void a_source_restarted_after_adopting_counts_when_the_longest_lease_is_over(void **state) {
 	struct stage *s = *state;
 	begin(s);
 	stage_kill(s, 0);
@@ -107,7 +107,7 @@ static void who_restarted_after_adopting_counts_when_the_longest_lease_is_over(v
 	assert_int_equal(stage_count(s, COUNT_source_remembers), 0);
 }
 
-static void who_was_recovering_when_it_adopted_has_forgotten(void **state) {
+static void a_source_that_was_recovering_when_it_adopted_has_forgotten(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	for (uint32_t i = 1; i < 6; i++) {
@@ -186,7 +186,7 @@ static void a_source_that_has_forgotten_counts_as_having_noted_its_reservation(v
 
 /* ---- a source that never voted ---- */
 
-static void who_never_voted_in_the_epoch_before_counts_at_once(void **state) {
+static void a_source_that_never_voted_in_the_previous_epoch_counts_at_once(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
 	lose_to(s, 3, MESSAGE_SNAPSHOT_END, true);
@@ -231,7 +231,7 @@ static void voted_is_on_disk_before_the_first_vote(void **state) {
 	assert_int_equal(voters(s), 3);
 }
 
-static void who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting(void **state) {
+static void a_master_that_never_voted_in_the_epoch_does_not_come_in_by_waiting(void **state) {
 	struct stage *s = *state;
 	begin(s);
 	stage_wait(s, 3 * LONGEST);
@@ -241,7 +241,7 @@ static void who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting(void **
 	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
 }
 
-static void who_has_voted_in_the_epoch_comes_back_by_rejoining(void **state) {
+static void a_master_that_has_voted_in_the_epoch_comes_back_by_rejoining(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	must(s, 0, set_of("456"));
@@ -385,17 +385,17 @@ static void many_leases_go_over_while_they_are_extended_and_released(void **stat
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		MEMBERS_3(who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting),
+		MEMBERS_3(a_master_that_never_voted_in_the_epoch_does_not_come_in_by_waiting),
 		MEMBERS_3(one_source_of_three_is_not_enough),
 		MEMBERS_3(two_sources_of_three_are_enough),
-		MEMBERS_3(who_has_not_adopted_the_epoch_is_no_source),
-		MEMBERS_3(who_restarted_after_adopting_counts_when_the_longest_lease_is_over),
-		MEMBERS_3(who_was_recovering_when_it_adopted_has_forgotten),
+		MEMBERS_3(a_master_that_has_not_adopted_the_epoch_is_no_source),
+		MEMBERS_3(a_source_restarted_after_adopting_counts_when_the_longest_lease_is_over),
+		MEMBERS_3(a_source_that_was_recovering_when_it_adopted_has_forgotten),
 		MEMBERS_3(the_clock_of_a_source_that_has_forgotten_is_its_reservation),
 		MEMBERS_3(a_source_that_has_forgotten_counts_as_having_noted_its_reservation),
-		MEMBERS(who_never_voted_in_the_epoch_before_counts_at_once),
+		MEMBERS(a_source_that_never_voted_in_the_previous_epoch_counts_at_once),
 		MEMBERS_3(voted_is_on_disk_before_the_first_vote),
-		MEMBERS_3(who_has_voted_in_the_epoch_comes_back_by_rejoining),
+		MEMBERS_3(a_master_that_has_voted_in_the_epoch_comes_back_by_rejoining),
 		MEMBERS_3(a_late_master_may_rejoin_from_those_that_vote_already),
 		MEMBERS_3(a_source_that_lacks_a_record_counts_as_having_noted_its_clock),
 		MEMBERS_3(what_is_released_during_the_change_does_not_come_back),

@@ -218,7 +218,7 @@ static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_
 }
 
 /* n1 has missed the record, and has heard of later tokens since. */
-static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state) {
+static void a_master_that_gets_the_record_from_a_repeat_counts_for_its_value(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
 	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
@@ -295,7 +295,7 @@ int main(void) {
 			the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next),
 		NAMED(a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before),
 		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
-		NAMED(who_gets_the_record_from_a_repeat_counts_for_its_value),
+		NAMED(a_master_that_gets_the_record_from_a_repeat_counts_for_its_value),
 		cmocka_unit_test_setup_teardown(
 			a_master_is_told_that_the_first_value_stands_when_that_is_known_late,
 			setup_five, named_teardown),

@@ -82,7 +82,7 @@ static void a_coordinator_that_is_lost_with_two_in_the_queue_leaves_nothing_behi
 	assert_int_equal(s->now, before);
 }
 
-static void who_has_a_turn_asks_a_master_that_comes_back_at_once(void **state) {
+static void a_request_with_a_turn_asks_a_master_that_comes_back_at_once(void **state) {
 	struct stage *s = *state;
 	char key[8];
 	uint64_t waiter;
@@ -141,7 +141,7 @@ static void waits_are_answered_when_their_node_is_stopped(void **state) {
 }
 
 /* The third master has missed the holder's commit, and has promised to somebody else. */
-static void who_is_parked_by_a_quorum_does_not_pause_for_a_rival(void **state) {
+static void a_request_parked_by_a_quorum_does_not_pause_for_a_rival(void **state) {
 	struct stage *s = *state;
 	stage_cut(s, 0, 2, true);
 	take(s, 0, "k", stage_lock(1));
@@ -299,11 +299,11 @@ int main(void) {
 		NAMED(a_lost_link_that_decides_a_break_ends_the_attempts_of_its_lock),
 		NAMED(a_client_that_goes_when_its_key_is_just_free_takes_all_its_waits_along),
 		NAMED(a_coordinator_that_is_lost_with_two_in_the_queue_leaves_nothing_behind),
-		NAMED(who_has_a_turn_asks_a_master_that_comes_back_at_once),
+		NAMED(a_request_with_a_turn_asks_a_master_that_comes_back_at_once),
 		NAMED(a_release_reaches_a_master_that_was_stopped_and_started_meanwhile),
 		NAMED(a_release_reaches_a_master_that_comes_back_before_it_is_answered),
 		NAMED(waits_are_answered_when_their_node_is_stopped),
-		NAMED(who_is_parked_by_a_quorum_does_not_pause_for_a_rival),
+		NAMED(a_request_parked_by_a_quorum_does_not_pause_for_a_rival),
 		cmocka_unit_test_setup_teardown(
 			an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost,
 			setup_five, named_teardown),

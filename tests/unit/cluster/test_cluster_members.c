@@ -158,7 +158,7 @@ static void two_nodes_cannot_have_one_address(void **state) {
 	assert_int_equal(epoch_of(s, 0), 2);
 }
 
-static void who_adds_a_master_as_a_replica_elsewhere_does_not_move_it(void **state) {
+static void adding_a_master_as_a_replica_elsewhere_does_not_move_it(void **state) {
 	struct stage *s = *state;
 	struct core_change c = change_of(CHANGE_ADD_REPLICA, "n2");
 	c.address = slice_str("new2:7118");
@@ -251,7 +251,7 @@ static void a_change_before_which_one_is_not_complete_is_unsettled(void **state)
 	must(s, 1, max_lease_of(9 * SPAN_S));
 }
 
-static void a_change_waits_for_the_one_before_it_to_be_complete(void **state) {
+static void a_change_waits_for_the_previous_one_to_be_complete(void **state) {
 	struct stage *s = *state;
 	lose_the_fourth(s);
 	uint64_t id = ask_change(s, 1, max_lease_of(9 * SPAN_S));
@@ -263,7 +263,7 @@ static void a_change_waits_for_the_one_before_it_to_be_complete(void **state) {
 	assert_int_equal(epoch_of(s, 1), 4);
 }
 
-static void who_is_missing_may_be_replaced_before_the_change_is_complete(void **state) {
+static void a_missing_master_may_be_replaced_before_the_change_is_complete(void **state) {
 	struct stage *s = *state;
 	lose_the_fourth(s);
 	must(s, 1, change_of(CHANGE_REMOVE, "n4"));
@@ -346,7 +346,7 @@ static void a_replica_that_is_added_after_force_coordinates(void **state) {
 	assert_int_equal(stage_do(s, 3, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
 }
 
-static void masters_of_before_force_are_not_listened_to(void **state) {
+static void the_masters_of_the_time_before_force_are_not_listened_to(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
 	stage_kill(s, 1);
@@ -375,13 +375,13 @@ int main(void) {
 		MEMBERS(a_node_is_found_at_its_new_address),
 		MEMBERS(a_node_that_nobody_finds_is_not_added),
 		MEMBERS(two_nodes_cannot_have_one_address),
-		MEMBERS(who_adds_a_master_as_a_replica_elsewhere_does_not_move_it),
+		MEMBERS(adding_a_master_as_a_replica_elsewhere_does_not_move_it),
 		MEMBERS(what_is_so_already_is_answered_without_a_new_epoch),
 		MEMBERS(a_change_that_would_lose_the_quorum_is_refused_unless_told_to),
 		MEMBERS(a_change_waits_for_masters_that_are_about_to_answer),
-		MEMBERS(a_change_waits_for_the_one_before_it_to_be_complete),
+		MEMBERS(a_change_waits_for_the_previous_one_to_be_complete),
 		MEMBERS(a_change_before_which_one_is_not_complete_is_unsettled),
-		MEMBERS(who_is_missing_may_be_replaced_before_the_change_is_complete),
+		MEMBERS(a_missing_master_may_be_replaced_before_the_change_is_complete),
 		MEMBERS(a_node_coordinates_one_change_at_a_time),
 		MEMBERS(a_node_outside_coordinates_none),
 		cmocka_unit_test_setup_teardown(
@@ -389,7 +389,7 @@ int main(void) {
 			named_teardown),
 		NAMED(force_starts_over_after_the_longest_lease_with_a_clock_beyond_all),
 		MEMBERS(a_replica_that_is_added_after_force_coordinates),
-		NAMED(masters_of_before_force_are_not_listened_to),
+		NAMED(the_masters_of_the_time_before_force_are_not_listened_to),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static int setup_five(void **state) {
 
 /* n3 rejoins. The ends of n1's and n4's snapshots have come; that of n2's is on its way, and stays
  * the last thing that n2 has said. */
-static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **state) {
+static void a_master_that_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, true);
 	stage_lose(s, 4, 2, MESSAGE_SNAPSHOT_END, true);
@@ -87,7 +87,7 @@ static void add_three(struct stage *s) {
 	add_replica(s, 0, "n6", "n6:7118");
 }
 
-static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **state) {
+static void a_source_that_has_forgotten_says_how_long_its_leases_may_have_been(void **state) {
 	struct stage *s = *state;
 	add_three(s);
 	take_for(s, 0, 9 * SPAN_S);
@@ -199,9 +199,9 @@ static void a_change_that_has_no_room_for_two_tables_is_refused(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch, setup_five,
-			named_teardown),
-		MEMBERS_3(who_has_forgotten_says_how_long_its_leases_may_have_been),
+			a_master_that_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch,
+			setup_five, named_teardown),
+		MEMBERS_3(a_source_that_has_forgotten_says_how_long_its_leases_may_have_been),
 		MEMBERS_3(a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart),
 		SPARE(what_was_granted_after_a_forced_start_is_waited_for),
 		SPARE(a_forced_start_waits_for_the_longest_lease_it_knows_of),

@@ -10,7 +10,7 @@ static void missed_events_of_all(struct stage *s) {
 
 /* n4 heard of nothing that n1 granted while n4 was a replica. Of those that granted X, n4 is the
  * only one left. */
-static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
+static void a_promoted_master_remembers_as_much_as_the_others(void **state) {
 	struct stage *s = *state;
 	for (uint8_t lock = 1; lock < 4; lock++) {
 		take(s, 0, "k", stage_lock(lock));
@@ -82,7 +82,7 @@ static void what_came_before_it_voted_is_reported_once_it_is_granted(void **stat
 }
 
 /* n3 was not linked with n4 when n4 began X, and is linked when it votes. */
-static void what_it_heard_of_before_it_voted_is_reported_once_it_is_granted(void **state) {
+static void what_a_master_heard_of_before_it_voted_is_reported_once_granted(void **state) {
 	struct stage *s = *state;
 	restart_slowly(s);
 	stage_cut(s, 3, N3, true);
@@ -236,9 +236,9 @@ static void missed_events_of_all_do_not_cover_what_was_just_refused(void **state
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		WITH_A_REPLICA(who_was_promoted_remembers_as_much_as_the_others),
+		WITH_A_REPLICA(a_promoted_master_remembers_as_much_as_the_others),
 		WITH_A_REPLICA(what_came_before_it_voted_is_reported_once_it_is_granted),
-		WITH_A_REPLICA(what_it_heard_of_before_it_voted_is_reported_once_it_is_granted),
+		WITH_A_REPLICA(what_a_master_heard_of_before_it_voted_is_reported_once_granted),
 		WATCHED(a_lock_that_is_had_at_a_second_try_is_told_again),
 		WATCHED(what_is_not_kept_is_reported_again_once_its_round_is_over),
 		WATCHED(what_is_too_late_to_tell_is_reported_when_it_has_ended),

@@ -71,12 +71,12 @@ static void a_wait_at_a_node_that_is_removed_is_answered(struct stage *s, struct
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ERECOVERING);
 }
 
-static void who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
+static void a_waiter_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
 	a_wait_at_a_node_that_is_removed_is_answered(*state,
 		stage_acquire("k", stage_lock(2), LEASE, LONG));
 }
 
-static void who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
+static void a_wait_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
 	a_wait_at_a_node_that_is_removed_is_answered(*state, (struct core_request){ .op = CORE_WAIT,
 		.for_free = true, .key = slice_str("k"), .wait = LONG });
 }
@@ -149,8 +149,8 @@ static void what_a_non_member_rolls_back_in_vain_is_not_remembered(void **state)
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_removed_node_rolls_back_what_it_took_for_several_keys),
-		MEMBERS(who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere),
-		MEMBERS(who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere),
+		MEMBERS(a_waiter_at_a_node_that_is_removed_is_told_to_go_elsewhere),
+		MEMBERS(a_wait_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere),
 		MEMBERS(a_removed_node_rolls_back_the_permits_of_a_failed_commit),
 		MEMBERS(a_non_member_ends_nothing_whose_name_it_does_not_know),
 		MEMBERS(a_release_of_a_removed_node_is_not_heard_together_with_its_rollback),

@@ -53,7 +53,7 @@ static void an_extension_counts_only_masters_that_have_all_the_numbers(void **st
 	assert_true(stage_count(s, COUNT_extend_permits_missing) > 0);
 }
 
-static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
+static void a_master_that_lacks_numbers_learns_them_with_an_extension(void **state) {
 	struct stage *s = *state;
 	struct id128 x = split(s);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
@@ -75,7 +75,7 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 
 /* The numbers that a caller names are those that it trusts. That is so even where its record has
  * more, and whether it keeps its deadline or not. */
-static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
+static void a_holder_that_names_some_of_its_numbers_is_answered_for_these(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 4, 5), PAWL_OK);
@@ -279,8 +279,8 @@ static void a_record_that_has_no_number_any_more_is_dropped(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_extension_counts_only_masters_that_have_all_the_numbers),
-		NAMED(who_lacks_numbers_learns_them_with_an_extension),
-		NAMED(who_names_some_of_its_numbers_is_answered_for_these),
+		NAMED(a_master_that_lacks_numbers_learns_them_with_an_extension),
+		NAMED(a_holder_that_names_some_of_its_numbers_is_answered_for_these),
 		NAMED(numbers_that_a_record_gains_are_new_to_it),
 		NAMED(numbers_that_are_learned_note_the_clock),
 		NAMED(sources_that_lack_numbers_count_with_their_clocks),

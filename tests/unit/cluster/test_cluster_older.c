@@ -57,7 +57,7 @@ static void what_a_record_gains_takes_away_nothing_that_it_had(void **state) {
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 }
 
-static void who_merges_had_the_numbers_that_all_sources_had(void **state) {
+static void a_master_that_merges_had_the_numbers_that_all_sources_had(void **state) {
 	struct stage *s = *state;
 	struct id128 x = spread(s, 1);
 	stage_kill(s, 2);
@@ -173,7 +173,7 @@ static void numbers_that_rest_on_a_name_are_rolled_back_from_a_record_that_goes_
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(what_a_record_gains_takes_away_nothing_that_it_had),
-		NAMED(who_merges_had_the_numbers_that_all_sources_had),
+		NAMED(a_master_that_merges_had_the_numbers_that_all_sources_had),
 		NAMED(what_was_noted_for_older_numbers_goes_with_a_copy),
 		NAMED(a_number_that_a_source_lacks_was_not_had),
 		NAMED(older_numbers_were_not_had_where_a_source_lacks_the_record),

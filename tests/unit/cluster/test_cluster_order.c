@@ -87,7 +87,7 @@ static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 
 /* n2 refuses n3 before n3's home has answered. So n3 withdraws nothing at n2, and n2 does not hear
  * its clock. */
-static void who_came_first_to_the_home_goes_first_wherever_it_asked(void **state) {
+static void the_first_waiter_at_the_home_goes_first_wherever_it_asked(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	uint64_t ids[7] = { wait_for(s, 0, key, stage_lock(1)) };
@@ -99,7 +99,7 @@ static void who_came_first_to_the_home_goes_first_wherever_it_asked(void **state
 	served(s, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3, 4, 5, 6, 7 }, 7);
 }
 
-static void a_new_home_keeps_the_order_of_the_one_before(void **state) {
+static void a_new_home_keeps_the_order_of_the_previous_one(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	uint64_t ids[5];
@@ -180,7 +180,8 @@ static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), promises);
 }
 
-static void who_was_overtaken_is_parked_again_and_woken_by_the_next_release(void **state) {
+static void a_waiter_that_was_overtaken_is_parked_again_and_woken_by_the_next_release(
+	void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t low = wait_as(s, 1, 1, 0);
@@ -230,7 +231,7 @@ static void the_list_of_those_who_wait_is_in_their_order_with_what_they_said(voi
 
 /* Another lock's commit is handled while the first one's is on its way. The home has accepted it,
  * and given the turn to the second request. */
-static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
+static void a_waiter_that_is_overtaken_goes_before_those_that_came_later(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	uint64_t first = wait_for(s, 0, key, stage_lock(1)),
@@ -259,7 +260,7 @@ static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 /* Another lock's commit and its release are handled while the first one's commit is on its way,
  * which is stale where they were. Before the first one's node knows that, the second one, to which
  * the home has given the turn, asks again. */
-static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
+static void a_waiter_that_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	uint64_t first = wait_for(s, 0, key, stage_lock(1)),
@@ -291,7 +292,7 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 
 /* n2 does not reach n1 when its request enters a queue, and does when its commit is refused at n3.
  * Somebody else has the key at n3 by then. */
-static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(void **state) {
+static void a_waiter_that_begins_again_at_another_home_leaves_the_previous_one(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	stage_cut(s, 0, 1, true);
@@ -317,7 +318,7 @@ static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(
 
 /* The home is the waiter's own node, and then another one. Whoever has released the lock_id, its
  * coordinator is told. */
-static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
+static void a_waiter_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(9));
 	for (uint32_t node = 0; node < 3; node++) {
@@ -335,21 +336,21 @@ static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_tol
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
-		NAMED(who_is_overtaken_goes_before_those_who_came_later),
-		NAMED(who_was_refused_as_stale_has_kept_its_place_there),
-		NAMED(who_begins_again_at_another_home_leaves_its_place_at_the_one_before),
+		NAMED(a_waiter_that_is_overtaken_goes_before_those_that_came_later),
+		NAMED(a_waiter_that_was_refused_as_stale_has_kept_its_place_there),
+		NAMED(a_waiter_that_begins_again_at_another_home_leaves_the_previous_one),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
-		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),
-		NAMED(a_new_home_keeps_the_order_of_the_one_before),
+		NAMED(the_first_waiter_at_the_home_goes_first_wherever_it_asked),
+		NAMED(a_new_home_keeps_the_order_of_the_previous_one),
 		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
 		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
-		NAMED(who_was_overtaken_is_parked_again_and_woken_by_the_next_release),
+		NAMED(a_waiter_that_was_overtaken_is_parked_again_and_woken_by_the_next_release),
 		NAMED(a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important),
 		NAMED(the_list_of_those_who_wait_is_in_their_order_with_what_they_said),
-		NAMED(who_waits_for_a_lock_id_that_is_released_through_another_node_is_told),
+		NAMED(a_waiter_for_a_lock_id_that_is_released_through_another_node_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void what_is_asked_for_must_make_sense(void **state) {
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 0), PAWL_EBADREQUEST);
 }
 
-static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
+static void a_waiter_for_many_permits_is_not_passed_by_one_for_few(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 3), PAWL_OK);
 	uint64_t many = wait_permits(s, 1, "k", stage_lock(2), 3, 3),
@@ -139,7 +139,7 @@ static void each_pair_of_holders_has_different_numbers_though_no_master_knows_al
 	assert_int_equal(stage_status(s, 2).held, 1);
 }
 
-static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(void **state) {
+static void a_waiter_for_numbers_in_common_gets_them_as_soon_as_they_are_free(void **state) {
 	struct stage *s = *state;
 	/* n1 and n2 have number 0. */
 	take_without(s, 0, 2, 1, 3);
@@ -203,12 +203,12 @@ int main(void) {
 		NAMED(the_largest_semaphore_has_128_permits),
 		NAMED(permits_of_another_size_exclude_each_other),
 		NAMED(what_is_asked_for_must_make_sense),
-		NAMED(who_waits_for_many_is_not_passed_by_who_wants_few),
+		NAMED(a_waiter_for_many_permits_is_not_passed_by_one_for_few),
 		NAMED(those_that_fit_get_their_permits_one_after_the_other),
 		NAMED(a_repeat_has_the_same_numbers),
 		NAMED(a_commit_for_a_number_that_another_has_is_refused),
 		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
-		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
+		NAMED(a_waiter_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
 		NAMED(the_permits_of_a_commit_that_failed_are_rolled_back),
 		NAMED(permits_of_a_commit_under_way_are_rolled_back_by_a_planned_stop),
 	};

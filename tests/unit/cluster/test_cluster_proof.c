@@ -17,7 +17,7 @@ static void leave_one_who_knows(struct stage *s) {
 	assert_int_equal(epoch_of(s, 2), 1);
 }
 
-static void who_has_accepted_believes_one_who_says_that_it_was_chosen(void **state) {
+static void a_master_that_has_accepted_believes_one_that_says_that_it_was_chosen(void **state) {
 	struct stage *s = *state;
 	leave_one_who_knows(s);
 	lose_to(s, 1, MESSAGE_CONFIG, false);
@@ -93,7 +93,7 @@ static int setup_four(void **state) {
 
 /* n1 alone knows that the configuration is chosen. n2 and n3 have accepted, and did not hear that
  * of each other. With n4 they are enough to go on, so that nobody is in doubt. */
-static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void **state) {
+static void a_master_that_has_accepted_says_so_again_when_it_hears_the_choice(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 0, 3, MESSAGE_DECREE_ACCEPT, true);
 	for (uint32_t i = 1; i < 4; i++) {
@@ -143,7 +143,7 @@ static int setup_five_and_three(void **state) {
 
 /* Of the masters that n5 knew n1 alone is left, which is a master no more. n5 cannot know the
  * present configuration, and says so. */
-static void who_was_away_for_too_long_says_what_helps(void **state) {
+static void a_node_that_was_away_for_too_long_says_what_helps(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 4, true);
 	must(s, 0, set_of("678"));
@@ -167,7 +167,7 @@ static void who_was_away_for_too_long_says_what_helps(void **state) {
 /* Of the masters that n1 knew n3 and n5 are left. n5 is a master of the newest epoch. n3 has missed
  * that epoch, n1 is no master of the one that n3 is in, and too few of that one's masters are
  * left. */
-static void who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **state) {
+static void a_master_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 0, true);
 	must(s, 4, set_of("23456"));
@@ -301,19 +301,19 @@ static void after_a_new_start_an_emptied_node_says_that_its_file_names_no_master
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		MEMBERS(who_has_accepted_believes_one_who_says_that_it_was_chosen),
+		MEMBERS(a_master_that_has_accepted_believes_one_that_says_that_it_was_chosen),
 		MEMBERS(one_claim_is_passed_on_when_the_other_master_is_dead),
 		cmocka_unit_test_setup_teardown(those_in_doubt_pass_a_claim_on_to_each_other,
 			setup_five, named_teardown),
 		MEMBERS(what_is_chosen_is_known_without_its_proposer),
 		cmocka_unit_test_setup_teardown(
-			who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen, setup_four,
-			named_teardown),
+			a_master_that_has_accepted_says_so_again_when_it_hears_the_choice,
+			setup_four, named_teardown),
 		MEMBERS_3(a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew),
-		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps,
+		cmocka_unit_test_setup_teardown(a_node_that_was_away_for_too_long_says_what_helps,
 			setup_five_and_three, named_teardown),
 		cmocka_unit_test_setup_teardown(
-			who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs,
+			a_master_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs,
 			setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
 		MEMBERS_3(

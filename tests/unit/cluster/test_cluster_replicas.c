@@ -72,7 +72,7 @@ static void clients_of_a_replica_acquire_extend_and_release(void **state) {
 	assert_true(take(s, REPLICA, "k", stage_lock(2)) > first);
 }
 
-static void who_waits_at_a_replica_has_its_turn(void **state) {
+static void a_waiter_at_a_replica_has_its_turn(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t waits = wait_for(s, REPLICA, "k", stage_lock(2));
@@ -123,7 +123,7 @@ static void a_wait_outlives_the_table_that_it_began_in(void **state) {
 	assert_true(stage_answer(s, later)->r.held);
 }
 
-static void it_moves_when_its_master_dies(void **state) {
+static void a_replica_moves_when_its_master_dies(void **state) {
 	struct stage *s = *state;
 	uint32_t old = master_of(s, REPLICA);
 	stage_kill(s, old);
@@ -135,7 +135,7 @@ static void it_moves_when_its_master_dies(void **state) {
 	assert_true(has(s, REPLICA, "k", stage_lock(1)));
 }
 
-static void it_moves_when_its_master_is_cut_off_from_the_quorum(void **state) {
+static void a_replica_moves_when_its_master_is_cut_off_from_the_quorum(void **state) {
 	struct stage *s = *state;
 	uint32_t old = master_of(s, REPLICA);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -213,11 +213,11 @@ int main(void) {
 		REPLICAS(a_lease_that_runs_out_is_gone_from_the_replica_too),
 		REPLICAS(an_extension_reaches_the_replica),
 		REPLICAS(clients_of_a_replica_acquire_extend_and_release),
-		REPLICAS(who_waits_at_a_replica_has_its_turn),
+		REPLICAS(a_waiter_at_a_replica_has_its_turn),
 		REPLICAS(a_wait_on_a_replica_ends_with_the_change),
 		REPLICAS(a_wait_outlives_the_table_that_it_began_in),
-		REPLICAS(it_moves_when_its_master_dies),
-		REPLICAS(it_moves_when_its_master_is_cut_off_from_the_quorum),
+		REPLICAS(a_replica_moves_when_its_master_dies),
+		REPLICAS(a_replica_moves_when_its_master_is_cut_off_from_the_quorum),
 		REPLICAS(without_any_quorum_its_view_only_grows_old),
 		REPLICAS(its_age_is_small_while_nothing_happens),
 		REPLICAS(a_replica_that_has_heard_nobody_says_so),

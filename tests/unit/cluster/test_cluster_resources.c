@@ -140,7 +140,7 @@ static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KE
 
 /* However much is lost of what the homes say to themselves, whoever waits gets the key once there
  * is memory again. */
-static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **state) {
+static void a_waiter_gets_the_key_although_a_turn_could_not_be_told(void **state) {
 	(void)state;
 	uint64_t lost = 0;
 	for (uint64_t nth = 1; nth <= 40; nth++) {
@@ -327,7 +327,7 @@ int main(void) {
 		cmocka_unit_test(
 		a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
 		cmocka_unit_test(a_backlog_that_is_full_is_a_lost_link),
-		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
+		cmocka_unit_test(a_waiter_gets_the_key_although_a_turn_could_not_be_told),
 		cmocka_unit_test(what_could_not_be_rolled_back_is_rolled_back_soon),
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
 		cmocka_unit_test(a_change_that_is_refused_says_why_also_without_memory),

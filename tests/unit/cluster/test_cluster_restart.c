@@ -169,7 +169,7 @@ static void all_remember_the_fifth(struct stage *s) {
 	assert_int_equal(named_memory.used, 0);
 }
 
-static void who_is_told_what_was_released_forgets_the_oldest_first(void **state) {
+static void a_master_that_is_told_what_was_released_forgets_the_oldest_first(void **state) {
 	(void)state;
 	struct stage *s = four_remembered();
 	restart(s, 2);
@@ -419,7 +419,7 @@ int main(void) {
 		NAMED(tokens_grow_over_restarts_of_everything),
 		NAMED(a_drain_is_only_a_pause),
 		NAMED(a_drained_side_file_serves_one_start_only),
-		cmocka_unit_test(who_is_told_what_was_released_forgets_the_oldest_first),
+		cmocka_unit_test(a_master_that_is_told_what_was_released_forgets_the_oldest_first),
 		cmocka_unit_test(after_a_planned_stop_the_oldest_release_is_forgotten_first),
 		NAMED(a_drain_answers_those_who_wait),
 		NAMED(clocks_years_apart_change_nothing),

@@ -87,7 +87,7 @@ static void round_trips_to_a_node_that_is_gone_are_forgotten(void **state) {
 	assert_int_equal(do_change(s, 0, request_of(80 * SPAN_MS, 0)), PAWL_OK);
 }
 
-static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void **state) {
+static void a_node_near_all_others_knows_that_they_are_far_from_each_other(void **state) {
 	struct stage *s = *state;
 	be_slow(s, 1, 2);
 	/* The round trip is told with the next answer to a ping. */
@@ -216,7 +216,7 @@ static void must_start_over(struct stage *s, uint32_t node, uint64_t token) {
 	assert_int_equal(stage_count(s, COUNT_forced), 1);
 }
 
-static void who_was_left_out_by_mistake_starts_over_from_its_disk(void **state) {
+static void a_node_that_was_left_out_by_mistake_starts_over_from_its_disk(void **state) {
 	struct stage *s = *state;
 	uint64_t token = hand_over_to_the_dead(s);
 	/* Starting over is all that can be done. */
@@ -241,7 +241,7 @@ static void so_does_one_that_was_started_again(void **state) {
 	must_start_over(s, 0, token);
 }
 
-static void who_never_was_in_has_nothing_to_start_over_from(void **state) {
+static void a_node_that_never_was_a_member_has_nothing_to_start_over_from(void **state) {
 	struct stage *s = *state;
 	stage_mend(s);
 	stage_settle(s);
@@ -276,16 +276,16 @@ int main(void) {
 		NAMED(leases_shorter_than_the_shortest_are_not_set),
 		NAMED(a_request_timeout_below_eight_round_trips_is_refused),
 		NAMED(round_trips_to_a_node_that_is_gone_are_forgotten),
-		NAMED(who_is_near_all_others_knows_that_they_are_far_from_each_other),
+		NAMED(a_node_near_all_others_knows_that_they_are_far_from_each_other),
 		NAMED(a_round_trip_that_no_link_lives_for_is_not_taken_for_true),
 		NAMED(
 	a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back),
 		NAMED(a_refusal_for_want_of_a_majority_advises_nothing_that_would_not_help),
 		NAMED(masters_that_are_lost_in_the_midst_of_a_decree_are_not_waited_for),
 		NAMED(an_answer_of_the_decree_that_was_lost_is_asked_for_again),
-		MEMBERS_3(who_was_left_out_by_mistake_starts_over_from_its_disk),
+		MEMBERS_3(a_node_that_was_left_out_by_mistake_starts_over_from_its_disk),
 		MEMBERS_3(so_does_one_that_was_started_again),
-		MEMBERS(who_never_was_in_has_nothing_to_start_over_from),
+		MEMBERS(a_node_that_never_was_a_member_has_nothing_to_start_over_from),
 		MEMBERS(a_replica_without_a_clock_starts_over_above_an_earlier_start),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void a_token_that_one_master_has_is_brought_to_others_before_it_is_answer
 
 /* For a caller that keeps no deadline only masters count that had the lock. Those that were behind
  * still count. */
-static void who_was_behind_has_had_it_all_the_same(void **state) {
+static void a_master_that_was_behind_has_had_the_lock_all_the_same(void **state) {
 	struct stage *s = *state;
 	repeat_at(s, take(s, 2, "k", stage_lock(1)));
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
@@ -78,7 +78,7 @@ static void a_token_that_was_answered_is_answered_again(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_token_that_one_master_has_is_brought_to_others_before_it_is_answered),
-		NAMED(who_was_behind_has_had_it_all_the_same),
+		NAMED(a_master_that_was_behind_has_had_the_lock_all_the_same),
 		NAMED(so_it_is_with_permits),
 		NAMED(a_token_that_was_answered_is_answered_again),
 	};

@@ -62,7 +62,7 @@ static void every_master_promises_to_the_named_one_at_once(void **state) {
 	assert_int_equal(stage_count(s, COUNT_hand_over_promised), 3);
 }
 
-static void who_only_waited_takes_the_promises_for_its_turn(void **state) {
+static void a_successor_that_only_waited_takes_the_promises_for_its_turn(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	(void)wait_as(s, 1, "first", 1);
@@ -74,7 +74,7 @@ static void who_only_waited_takes_the_promises_for_its_turn(void **state) {
 	token_of(s, next);
 }
 
-static void who_has_the_turn_already_is_promised_from_where_it_is_parked(void **state) {
+static void a_successor_that_has_the_turn_is_promised_from_where_it_is_parked(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t next = wait_as(s, 2, "next", 2), promises = stage_sent(s, MESSAGE_PROMISE);
@@ -112,7 +112,7 @@ static void of_several_with_the_name_the_first_one_is_next(void **state) {
 	assert_false(answered(s, b));
 }
 
-static void it_may_be_asked_for_at_any_node(void **state) {
+static void a_transfer_may_be_asked_for_at_any_node(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	(void)wait_as(s, 0, "first", 1);
@@ -121,7 +121,7 @@ static void it_may_be_asked_for_at_any_node(void **state) {
 	token_of(s, next);
 }
 
-static void it_is_a_release_in_every_way(void **state) {
+static void a_transfer_is_a_release_in_every_way(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	(void)wait_as(s, 1, "next", 1);
@@ -165,7 +165,7 @@ static void a_named_one_that_is_gone_by_then_costs_no_more_than_a_promise(void *
 }
 
 /* The coordinators are linked with different masters, so that each has another home. */
-static void whoever_has_the_named_one_in_its_queue_may_say_so(void **state) {
+static void any_master_with_the_named_waiter_in_its_queue_may_say_so(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t others = 0;
@@ -287,16 +287,16 @@ int main(void) {
 		CLUSTER(the_named_one_gets_it_although_others_came_first),
 		CLUSTER(those_who_were_passed_over_keep_their_order),
 		CLUSTER(every_master_promises_to_the_named_one_at_once),
-		CLUSTER(who_only_waited_takes_the_promises_for_its_turn),
-		CLUSTER(who_has_the_turn_already_is_promised_from_where_it_is_parked),
+		CLUSTER(a_successor_that_only_waited_takes_the_promises_for_its_turn),
+		CLUSTER(a_successor_that_has_the_turn_is_promised_from_where_it_is_parked),
 		CLUSTER(if_nobody_of_that_name_waits_nothing_is_released),
 		CLUSTER(without_a_quorum_nothing_is_released),
 		CLUSTER(of_several_with_the_name_the_first_one_is_next),
-		CLUSTER(it_may_be_asked_for_at_any_node),
-		CLUSTER(it_is_a_release_in_every_way),
+		CLUSTER(a_transfer_may_be_asked_for_at_any_node),
+		CLUSTER(a_transfer_is_a_release_in_every_way),
 		CLUSTER(a_master_that_missed_it_is_sent_the_release),
 		CLUSTER(a_named_one_that_is_gone_by_then_costs_no_more_than_a_promise),
-		CLUSTER(whoever_has_the_named_one_in_its_queue_may_say_so),
+		CLUSTER(any_master_with_the_named_waiter_in_its_queue_may_say_so),
 		MEMBERS(a_hand_over_that_has_begun_goes_on_in_the_next_epoch),
 		CLUSTER(asking_reaches_those_who_watch_the_key_at_any_node),
 		CLUSTER(asking_where_nobody_watches_reaches_nobody),

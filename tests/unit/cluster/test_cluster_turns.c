@@ -51,7 +51,7 @@ static uint64_t parked_for(struct stage *s, const char *key, uint16_t of, span_n
 }
 
 /* No time passes, so nobody paused. */
-static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
+static void a_request_with_a_turn_waits_behind_a_newcomers_promise(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	(void)newcomer(s, key, MODE_EXCLUSIVE);
@@ -128,7 +128,7 @@ static void a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_t
 }
 
 /* The first one's commit has not reached n2 when the home gives the second one the turn. */
-static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state) {
+static void the_next_request_waits_behind_the_promise_of_the_previous_one(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of_n1(s);
 	take(s, 1, key, stage_lock(9));
@@ -188,7 +188,7 @@ static void nobody_waits_behind_a_turn_without_a_stamp(void **state) {
 }
 
 /* The promise goes over to a repeat of its request, which has a turn. */
-static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) {
+static void a_waiter_behind_a_promise_is_told_when_it_has_a_turn(void **state) {
 	struct stage *s = *state;
 	asks_n3(s, 0, 1, 0, false);
 	keeps(s, 1, 2, 10);
@@ -229,7 +229,7 @@ static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 }
 
-static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
+static void a_request_ahead_waits_for_a_lock_that_ends_soon(void **state) {
 	ahead_of_a_lock_that_ends_soon(*state, 150 * SPAN_MS); }
 
 static int setup_of_odd_clocks(void **state) {
@@ -240,7 +240,7 @@ static int setup_of_odd_clocks(void **state) {
 }
 
 /* By n1's clock the time that n3 has said is over before n3's. */
-static void who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon(void **state) {
+static void a_request_ahead_with_a_fast_clock_waits_for_a_lock_that_ends_soon(void **state) {
 	struct stage *s = *state;
 	s->nodes[0].rate_ppb = 90000000;
 	stage_wait(s, SPAN_S);
@@ -277,7 +277,7 @@ static struct refused_at_home refused_at_home(struct stage *s) {
 
 /* At n3 somebody else's lock comes before the writer's commit, and ends after it. n2 is the only
  * master to have accepted that commit. */
-static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
+static void a_request_refused_at_its_home_as_well_keeps_its_place_there(void **state) {
 	struct stage *s = *state;
 	const struct refused_at_home at = refused_at_home(s);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
@@ -311,14 +311,13 @@ static void granted_without_its_home(struct stage *s, uint32_t last) {
 	assert_int_equal(stage_count(s, COUNT_turn_given), at.turns + 1);
 }
 
-static void who_is_granted_elsewhere_leaves_its_place(void **state) {
+static void a_request_that_is_granted_elsewhere_leaves_its_place(void **state) {
 	granted_without_its_home(*state, 2); }
 
-static void who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place(void **state) {
+static void a_request_refused_at_its_home_after_the_grant_leaves_its_place(void **state) {
 	granted_without_its_home(*state, 0); }
 
-static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over(
-	void **state) {
+static void a_request_not_told_of_its_homes_refusal_leaves_its_place_after_its_lease(void **state) {
 	struct stage *s = *state;
 	const struct refused_at_home at = refused_at_home(s);
 	stage_lose(s, 0, 1, MESSAGE_COMMIT_ANSWER, true);
@@ -334,26 +333,25 @@ static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_l
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		NAMED(who_has_a_turn_waits_behind_a_newcomers_promise),
+		NAMED(a_request_with_a_turn_waits_behind_a_newcomers_promise),
 		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
 		NAMED(a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock),
 		NAMED(a_promise_that_ends_with_its_link_makes_room),
 		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_parked_behind),
 		NAMED(
 		a_try_lock_that_is_parked_behind_a_promise_is_refused_for_the_lock_that_follows),
-		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
+		NAMED(the_next_request_waits_behind_the_promise_of_the_previous_one),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
-		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),
+		NAMED(a_request_ahead_waits_for_a_lock_that_ends_soon),
 		cmocka_unit_test_setup_teardown(
-			who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon,
+			a_request_ahead_with_a_fast_clock_waits_for_a_lock_that_ends_soon,
 			setup_of_odd_clocks, named_teardown),
 		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
-		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
-		NAMED(who_is_refused_at_home_as_well_keeps_its_place_there),
-		NAMED(who_is_granted_elsewhere_leaves_its_place),
-		NAMED(who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place),
-		NAMED(
-		who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over),
+		NAMED(a_waiter_behind_a_promise_is_told_when_it_has_a_turn),
+		NAMED(a_request_refused_at_its_home_as_well_keeps_its_place_there),
+		NAMED(a_request_that_is_granted_elsewhere_leaves_its_place),
+		NAMED(a_request_refused_at_its_home_after_the_grant_leaves_its_place),
+		NAMED(a_request_not_told_of_its_homes_refusal_leaves_its_place_after_its_lease),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

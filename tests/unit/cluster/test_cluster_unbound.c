@@ -138,7 +138,7 @@ static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state)
 
 /* n1 is none of the masters for an epoch, so that the node does not count on it. Then n1 is a
  * master again, and is not told. */
-static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **state) {
+static void a_master_that_was_none_in_between_ends_nothing_before_it_is_told(void **state) {
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 8 * SPAN_S, 0);
 	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
@@ -338,7 +338,7 @@ int main(void) {
 		UNBOUND(what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node),
 		UNBOUND(what_was_not_given_up_stays_bound_over_a_new_link),
 		UNBOUND(what_is_handed_over_unbound_does_not_end_with_the_node),
-		UNBOUND(who_was_no_master_in_between_ends_nothing_before_it_is_told),
+		UNBOUND(a_master_that_was_none_in_between_ends_nothing_before_it_is_told),
 		UNBOUND(what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it),
 		UNBOUND(what_its_node_has_lost_stays_closed_for_the_lock_delay),
 		UNBOUND(a_binding_of_a_lock_that_nobody_holds_is_lost),

@@ -149,7 +149,7 @@ static void a_key_was_free_for_those_who_hear_of_it_when_it_is_taken_again(void 
 	assert_told(s, late, 1, false);
 }
 
-static void who_is_not_told_while_the_key_is_held_waits_for_the_next_holder(void **state) {
+static void a_wait_not_answered_while_the_key_is_held_waits_for_the_next_holder(void **state) {
 	struct stage *s = *state;
 	const uint64_t first = wait_all(s, FEW, false);
 	take(s, 0, "k", stage_lock(1));
@@ -224,7 +224,7 @@ int main(void) {
 		MANY_A_TURN(large_values_are_shown_to_few_in_one_turn),
 		MANY_A_TURN(a_key_of_many_records_is_shown_to_few_in_one_turn),
 		ONE_A_TURN(a_key_was_free_for_those_who_hear_of_it_when_it_is_taken_again),
-		ONE_A_TURN(who_is_not_told_while_the_key_is_held_waits_for_the_next_holder),
+		ONE_A_TURN(a_wait_not_answered_while_the_key_is_held_waits_for_the_next_holder),
 		ONE_A_TURN(waits_whose_time_is_over_before_their_turn_hear_that_the_key_was_free),
 		ONE_A_TURN(one_who_waits_for_another_key_is_not_behind_all_of_the_first),
 		ONE_A_TURN(a_client_that_goes_while_its_waits_are_due_takes_them_along),

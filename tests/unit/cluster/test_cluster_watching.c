@@ -248,8 +248,7 @@ static void a_commit_that_comes_after_a_newer_lock_is_missed_events_of_the_key(v
 
 /* As far as n3 knows, the holder of the older lock lives: its release is on its way by another
  * node. */
-static void an_older_lock_learned_after_a_newer_one_follows_missed_events(
-	void **state) {
+static void an_older_lock_learned_after_a_newer_one_follows_missed_events(void **state) {
 	struct stage *s = *state;
 	stage_lose(s, 1, N3, MESSAGE_COMMIT, true);
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, true);
@@ -323,7 +322,7 @@ static void a_commit_of_another_epoch_is_told_or_missed_events_of_the_key(void *
 
 /* n3 alone has adopted the next epoch, and votes in it. It drops what the others grant under the
  * previous one. */
-static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
+static void what_is_granted_under_the_previous_epoch_and_released_is_told(void **state) {
 	struct stage *s = *state;
 	lose_choices(s, 0, true);
 	lose_choices(s, 1, true);
@@ -360,7 +359,7 @@ int main(void) {
 		WATCHED(a_lock_that_waits_for_an_end_too_long_is_missed_events_of_the_key),
 		WATCHED(more_than_is_kept_of_a_key_is_missed_events_of_the_key),
 		WATCHED(a_commit_of_another_epoch_is_told_or_missed_events_of_the_key),
-		WATCHED(what_is_granted_under_the_epoch_before_and_released_is_told),
+		WATCHED(what_is_granted_under_the_previous_epoch_and_released_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

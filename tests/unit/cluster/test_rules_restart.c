@@ -34,7 +34,7 @@ static struct message message_of(enum message_kind kind, const char *key, struct
 
 /* ---- when a master votes again ---- */
 
-static void snapshots_are_asked_for_when_every_round_of_before_is_over(void **state) {
+static void snapshots_are_asked_for_when_every_earlier_round_is_over(void **state) {
 	struct stage *s = *state;
 	restart(s, 1);
 	stage_wait(s, 95 * SPAN_MS);
@@ -233,7 +233,7 @@ static void a_contested_key_grants_nothing(void **state) {
 	assert_int_equal(stage_count(s, COUNT_promise_refused_contested), 3);
 }
 
-static void a_contested_key_is_extended_only_when_every_round_of_before_is_over(void **state) {
+static void a_contested_key_is_extended_only_when_every_earlier_round_is_over(void **state) {
 	struct stage *s = *state;
 	contest(s);
 	struct message m = message_of(MESSAGE_EXTEND, "k", stage_lock(1), 0);
@@ -247,7 +247,7 @@ static void a_contested_key_is_extended_only_when_every_round_of_before_is_over(
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		NAMED(snapshots_are_asked_for_when_every_round_of_before_is_over),
+		NAMED(snapshots_are_asked_for_when_every_earlier_round_is_over),
 		NAMED(waiting_ends_when_both_clocks_say_so),
 		NAMED(waiting_takes_the_longest_lease_and_twice_the_drift),
 		NAMED(a_merge_keeps_the_later_end),
@@ -259,7 +259,7 @@ int main(void) {
 		NAMED(the_token_of_a_repeat_is_new_where_anothers_may_have_come_between),
 		NAMED(a_contested_key_is_not_decided_by_the_token),
 		NAMED(a_contested_key_grants_nothing),
-		NAMED(a_contested_key_is_extended_only_when_every_round_of_before_is_over),
+		NAMED(a_contested_key_is_extended_only_when_every_earlier_round_is_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

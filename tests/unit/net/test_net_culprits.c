@@ -14,7 +14,7 @@
 
 /* The small one would be somewhat above its own limit, for which there is a reserve. It is the node
  * that has no room. */
-static void who_is_below_its_limit_does_not_go_for_those_who_fill_the_node(void **state) {
+static void a_client_below_its_limit_does_not_go_for_those_that_fill_the_node(void **state) {
 	static const struct share_limits own = { { [SHARE_MEMORY] = 128 * KIB } };
 	struct host h;
 	struct sessions_limits limits = open_limits;
@@ -153,7 +153,7 @@ static void connections_that_were_refused_with_their_certificate_take_few_places
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_below_its_limit_does_not_go_for_those_who_fill_the_node),
+		cmocka_unit_test(a_client_below_its_limit_does_not_go_for_those_that_fill_the_node),
 		cmocka_unit_test(
 			a_program_with_the_node_inside_does_not_shield_those_who_fill_the_node),
 		cmocka_unit_test(

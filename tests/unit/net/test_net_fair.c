@@ -47,7 +47,7 @@ static void those_who_wait_get_the_same_whatever_their_pieces_cost(void **state)
 	}
 }
 
-static void who_asked_for_little_is_served_before_those_that_wait_with_much(void **state) {
+static void a_connection_that_asked_for_little_is_served_before_those_with_much(void **state) {
 	const int64_t cost[4] = { 1, 1, 1, 1 };
 	struct flows f;
 	(void)state;
@@ -475,7 +475,8 @@ static void what_was_sent_before_the_end_of_the_connection_is_served(void **stat
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_who_wait_get_the_same_whatever_their_pieces_cost),
-		cmocka_unit_test(who_asked_for_little_is_served_before_those_that_wait_with_much),
+		cmocka_unit_test(
+			a_connection_that_asked_for_little_is_served_before_those_with_much),
 		cmocka_unit_test(a_debt_is_forgiven_by_turns_and_not_by_leaving),
 		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
 		cmocka_unit_test(connections_with_much_under_way_end_one_in_a_turn),

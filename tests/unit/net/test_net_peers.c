@@ -203,7 +203,7 @@ static size_t say_hands(SSL *ssl, int fd, uint8_t *out, size_t size) {
 
 /* The certificate of a is no secret. What proves that a node has its key comes last, and does not
  * come here. */
-static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **state) {
+static void a_peer_that_shows_a_certificate_and_proves_nothing_is_a_stranger(void **state) {
 	struct pair p;
 	uint8_t out[8192];
 	(void)state;
@@ -353,7 +353,7 @@ int main(void) {
 		cmocka_unit_test(a_peer_without_a_certificate_is_refused),
 		cmocka_unit_test(a_node_of_the_configuration_is_no_stranger_whatever_it_says),
 		cmocka_unit_test(with_a_certificate_a_node_of_another_version_is_no_stranger),
-		cmocka_unit_test(who_shows_a_certificate_and_proves_nothing_is_a_stranger),
+		cmocka_unit_test(a_peer_that_shows_a_certificate_and_proves_nothing_is_a_stranger),
 		cmocka_unit_test(the_dialler_checks_whom_it_reached),
 		cmocka_unit_test(a_second_node_of_one_name_does_not_push_out_who_is_expected),
 		cmocka_unit_test(garbage_and_half_packets_of_strangers_harm_no_link),

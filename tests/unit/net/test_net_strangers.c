@@ -74,7 +74,7 @@ static void the_oldest_goes_when_they_take_too_much_memory(void **state) {
 	assert_ptr_equal(strangers_victim(&s, &limits, &three, NULL), &one);
 }
 
-static void who_waits_for_this_node_is_spared_unless_all_do(void **state) {
+static void a_stranger_that_waits_for_this_node_is_spared_unless_all_do(void **state) {
 	const struct strangers_limits limits = { .count = 2, .per_address = 2, .bytes = 1000 };
 	struct stranger busy = from_ipv4(0xbb, 10), silent = from_ipv4(2, 10),
 		third = from_ipv4(3, 10);
@@ -301,7 +301,7 @@ static void plain_connections_that_say_nothing_are_few(void **state) {
 	net_fixture_done(&f);
 }
 
-static void who_has_asked_and_waits_for_its_turn_is_closed_last(void **state) {
+static void a_stranger_that_has_asked_and_waits_for_its_turn_is_closed_last(void **state) {
 	struct net_fixture f;
 	unsigned troubles = 0;
 	(void)state;
@@ -341,13 +341,13 @@ int main(void) {
 		cmocka_unit_test(the_oldest_of_all_goes_when_they_are_too_many),
 		cmocka_unit_test(an_address_with_too_many_loses_its_own_oldest),
 		cmocka_unit_test(the_oldest_goes_when_they_take_too_much_memory),
-		cmocka_unit_test(who_waits_for_this_node_is_spared_unless_all_do),
+		cmocka_unit_test(a_stranger_that_waits_for_this_node_is_spared_unless_all_do),
 		cmocka_unit_test(silent_connections_keep_no_node_out),
 		cmocka_unit_test(strangers_take_no_place_of_one_from_a_members_address),
 		cmocka_unit_test(a_members_name_is_looked_up_when_a_stranger_comes),
 		cmocka_unit_test(where_a_link_came_from_is_a_members_address_too),
 		cmocka_unit_test(plain_connections_that_say_nothing_are_few),
-		cmocka_unit_test(who_has_asked_and_waits_for_its_turn_is_closed_last),
+		cmocka_unit_test(a_stranger_that_has_asked_and_waits_for_its_turn_is_closed_last),
 		cmocka_unit_test(strangers_keep_no_client_out_where_all_places_are_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

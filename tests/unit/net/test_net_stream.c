@@ -146,7 +146,7 @@ static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
 	net_fixture_done(&f);
 }
 
-static void whoever_ends_a_connection_is_told_apart_also_under_tls(void **state) {
+static void the_side_that_ends_a_connection_is_told_apart_also_under_tls(void **state) {
 	struct net_fixture f;
 	struct tls_contexts a, b;
 	char why[TLS_WHY_BYTES];
@@ -292,7 +292,7 @@ static bool end_is_closed_while_it_is_talked_to(void *ctx) {
 	return t->end->closed;
 }
 
-static void who_goes_on_talking_after_the_last_words_keeps_no_connection(void **state) {
+static void a_client_that_talks_on_after_the_last_words_keeps_no_connection(void **state) {
 	struct net_fixture f;
 	struct end e = { .unit = 1 };
 	int fds[2];
@@ -373,13 +373,13 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
 		cmocka_unit_test(tls_carries_the_same_bytes_and_names_the_other_side),
-		cmocka_unit_test(whoever_ends_a_connection_is_told_apart_also_under_tls),
+		cmocka_unit_test(the_side_that_ends_a_connection_is_told_apart_also_under_tls),
 		cmocka_unit_test(a_certificate_of_another_authority_is_refused),
 		cmocka_unit_test(a_nodes_certificate_must_carry_its_name_and_fit_its_key),
 		cmocka_unit_test(bytes_are_stamped_when_they_are_received_not_when_they_were_sent),
 		cmocka_unit_test(a_stream_may_be_freed_by_the_handler_of_its_own_data),
 		cmocka_unit_test(last_words_leave_before_the_connection_closes),
-		cmocka_unit_test(who_goes_on_talking_after_the_last_words_keeps_no_connection),
+		cmocka_unit_test(a_client_that_talks_on_after_the_last_words_keeps_no_connection),
 		cmocka_unit_test(input_that_never_becomes_complete_is_bounded),
 		cmocka_unit_test(input_that_is_held_stays_and_so_does_the_end_behind_it),
 	};

@@ -3,7 +3,7 @@
 
 /* ---- who is told ---- */
 
-static void whoever_watches_a_key_or_a_prefix_of_it_is_told_and_nobody_else(void **state) {
+static void the_watchers_of_a_key_or_a_prefix_of_it_are_told_and_nobody_else(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "jobs/1");
@@ -86,7 +86,7 @@ static void a_client_may_watch_so_many_keys_and_no_more(void **state) {
 
 /* ---- behind ---- */
 
-static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(void **state) {
+static void a_watcher_behind_is_told_the_rest_in_order_when_there_is_room_again(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_prefix(w, 0, "");
@@ -157,8 +157,7 @@ static void what_one_watch_was_told_is_not_told_again_because_another_was_not(vo
 	world_free(w);
 }
 
-static void who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new(
-	void **state) {
+static void a_watcher_behind_for_too_long_is_told_of_one_overflow_and_then_of_news(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	uint64_t slow = watch_key(w, 0, "k");
@@ -311,7 +310,7 @@ static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
 	world_free(w);
 }
 
-static void who_is_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
+static void a_watcher_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
 	(void)state;
 	struct world *w = world_new();
 	uint64_t client;
@@ -336,23 +335,24 @@ static void who_is_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_watches_a_key_or_a_prefix_of_it_is_told_and_nobody_else),
+		cmocka_unit_test(the_watchers_of_a_key_or_a_prefix_of_it_are_told_and_nobody_else),
 		cmocka_unit_test(each_of_a_clients_watches_is_told_under_its_own_number),
 		cmocka_unit_test(the_lock_id_is_shown_to_its_identity_and_to_administrators),
 		cmocka_unit_test(a_client_counts_once_however_many_of_its_watches_meet_the_key),
 		cmocka_unit_test(a_client_may_watch_so_many_keys_and_no_more),
-		cmocka_unit_test(who_is_behind_is_told_the_rest_in_order_when_there_is_room_again),
+		cmocka_unit_test(
+			a_watcher_behind_is_told_the_rest_in_order_when_there_is_room_again),
 		cmocka_unit_test(one_turn_tells_so_much_and_the_next_ones_the_rest),
 		cmocka_unit_test(what_one_watch_was_told_is_not_told_again_because_another_was_not),
 		cmocka_unit_test(
-		who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
+		a_watcher_behind_for_too_long_is_told_of_one_overflow_and_then_of_news),
 		cmocka_unit_test(
 			a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),
 		cmocka_unit_test(missed_events_are_an_overflow_for_all_watchers_in_their_place),
 		cmocka_unit_test(missed_events_of_a_key_are_an_overflow_for_its_watchers),
 		cmocka_unit_test(what_could_not_be_told_for_lack_of_memory_is_told_later),
 		cmocka_unit_test(watches_are_judged_by_new_rules_a_few_at_a_time),
-		cmocka_unit_test(who_is_in_doubt_is_told_nothing_and_misses_nothing),
+		cmocka_unit_test(a_watcher_in_doubt_is_told_nothing_and_misses_nothing),
 		cmocka_unit_test(without_memory_a_watch_is_refused_and_nothing_else_suffers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

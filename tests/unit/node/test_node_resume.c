@@ -1,7 +1,7 @@
 /* These tests are about positions, and the ring behind them. */
 #include "events_world.h"
 
-static void who_resumes_is_told_what_came_behind_its_position_once(void **state) {
+static void a_watcher_that_resumes_is_told_once_what_came_behind_its_position(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "k");
@@ -57,7 +57,7 @@ static void a_position_of_another_log_or_of_the_future_is_an_overflow(void **sta
 	world_free(w);
 }
 
-static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
+static void a_position_older_than_the_first_watch_is_an_overflow(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
@@ -109,10 +109,10 @@ static void the_ring_returns_what_is_in_it_whatever_the_sizes(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_resumes_is_told_what_came_behind_its_position_once),
+		cmocka_unit_test(a_watcher_that_resumes_is_told_once_what_came_behind_its_position),
 		cmocka_unit_test(a_watch_that_is_behind_is_not_moved_on_by_another_that_resumes),
 		cmocka_unit_test(a_position_of_another_log_or_of_the_future_is_an_overflow),
-		cmocka_unit_test(a_position_from_before_nobody_watched_is_an_overflow),
+		cmocka_unit_test(a_position_older_than_the_first_watch_is_an_overflow),
 		cmocka_unit_test(the_ring_returns_what_is_in_it_whatever_the_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

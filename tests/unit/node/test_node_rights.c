@@ -211,7 +211,7 @@ static bool wait_both(struct embed_rig *r, struct pawl *client) {
 	return both;
 }
 
-static void who_waits_for_what_it_may_not_have_any_more_is_told_so(void **state) {
+static void a_waiter_that_lost_its_right_is_told_so(void **state) {
 	(void)state;
 	struct embed_rig r;
 	struct asked a, b;
@@ -312,7 +312,7 @@ int main(void) {
 		cmocka_unit_test(all_keys_with_a_prefix_are_judged),
 		cmocka_unit_test(lock_ids_are_for_those_who_may_break_every_key),
 		cmocka_unit_test(a_reload_counts_for_the_next_request_and_a_wrong_file_not_at_all),
-		cmocka_unit_test(who_waits_for_what_it_may_not_have_any_more_is_told_so),
+		cmocka_unit_test(a_waiter_that_lost_its_right_is_told_so),
 		cmocka_unit_test(about_others_only_those_may_ask_who_may_change_the_cluster),
 		cmocka_unit_test(nodes_tell_each_other_which_rules_they_have),
 	};

@@ -35,7 +35,7 @@ static void of_a_few_the_greatest_is_found_exactly(void **state) {
 }
 
 /* Ten thousand others come and go through the same rows. */
-static void whoever_has_a_tenth_of_all_is_found_among_very_many(void **state) {
+static void a_client_with_a_tenth_of_all_is_found_among_very_many(void **state) {
 	(void)state;
 	struct tally t = { 0 };
 	for (uint64_t i = 0; i < 10000; i++) {
@@ -63,7 +63,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_stands_out_where_there_is_nothing),
 		cmocka_unit_test(of_a_few_the_greatest_is_found_exactly),
-		cmocka_unit_test(whoever_has_a_tenth_of_all_is_found_among_very_many),
+		cmocka_unit_test(a_client_with_a_tenth_of_all_is_found_among_very_many),
 		cmocka_unit_test(one_that_counts_much_takes_the_rows_of_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static void a_walk_goes_past_the_key_and_each_of_its_prefixes(void **state) {
 	world_free(w);
 }
 
-static void who_comes_or_goes_in_the_middle_of_a_walk_is_told_what_concerns_it(void **state) {
+static void a_watcher_that_comes_or_goes_during_a_walk_is_told_what_concerns_it(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	const struct events_position start = events_position(&w->events);
@@ -102,7 +102,7 @@ static void a_subject_that_nobody_watches_any_more_ends_its_part_of_the_walk(voi
 
 /* A watcher that was behind when the walk reached it, and has caught up before the walk ended, is
  * told at once again. */
-static void who_catches_up_during_a_walk_is_not_taken_for_behind(void **state) {
+static void a_watcher_that_catches_up_during_a_walk_is_not_taken_for_behind(void **state) {
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "k");
@@ -202,9 +202,9 @@ int main(void) {
 		cmocka_unit_test(a_walk_goes_on_where_the_turn_before_has_stopped),
 		cmocka_unit_test(a_walk_goes_past_the_key_and_each_of_its_prefixes),
 		cmocka_unit_test(
-			who_comes_or_goes_in_the_middle_of_a_walk_is_told_what_concerns_it),
+			a_watcher_that_comes_or_goes_during_a_walk_is_told_what_concerns_it),
 		cmocka_unit_test(a_subject_that_nobody_watches_any_more_ends_its_part_of_the_walk),
-		cmocka_unit_test(who_catches_up_during_a_walk_is_not_taken_for_behind),
+		cmocka_unit_test(a_watcher_that_catches_up_during_a_walk_is_not_taken_for_behind),
 		cmocka_unit_test(what_the_ring_loses_before_the_walk_is_an_overflow),
 		cmocka_unit_test(missed_events_reach_all_watchers_over_several_turns),
 		cmocka_unit_test(

@@ -124,7 +124,7 @@ static void rights_are_apart_from_each_other(void **state) {
 	rights_free(r);
 }
 
-static void whoever_asks_for_a_prefix_needs_all_of_it(void **state) {
+static void a_request_for_a_prefix_needs_a_right_to_all_of_it(void **state) {
 	(void)state;
 	struct rights *r = rules("[x]\nallow = read, watch on a/\ndeny = read on a/secret/\n"
 		"allow = read on a/secret/open/\n");
@@ -308,7 +308,7 @@ int main(void) {
 		cmocka_unit_test(the_longest_prefix_counts),
 		cmocka_unit_test(of_rules_with_one_prefix_a_deny_counts),
 		cmocka_unit_test(rights_are_apart_from_each_other),
-		cmocka_unit_test(whoever_asks_for_a_prefix_needs_all_of_it),
+		cmocka_unit_test(a_request_for_a_prefix_needs_a_right_to_all_of_it),
 		cmocka_unit_test(priorities_have_a_limit),
 		cmocka_unit_test(callers_without_a_certificate_have_names),
 		cmocka_unit_test(of_groups_that_are_not_known_only_denies_count),

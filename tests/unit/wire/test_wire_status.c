@@ -120,7 +120,7 @@ static void status_tells_the_progress_of_a_change(void **state) {
 		c->total == 10 && c->epoch == 3);
 }
 
-static void who_is_in_no_configuration_is_unconfigured(void **state) {
+static void a_node_in_no_configuration_is_unconfigured(void **state) {
 	struct response_test *t = *state;
 	static const enum core_state states[] = { CORE_UNBORN, CORE_OUTSIDE };
 	for (size_t i = 0; i < 2; i++) {
@@ -141,7 +141,7 @@ int main(void) {
 		TEST(status_comes_back_as_it_was),
 		TEST(status_of_a_replica_tells_whom_it_follows_and_how_far_it_is),
 		TEST(status_tells_the_progress_of_a_change),
-		TEST(who_is_in_no_configuration_is_unconfigured),
+		TEST(a_node_in_no_configuration_is_unconfigured),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);
