@@ -94,7 +94,7 @@ struct caller {
 };
 
 /* A change, by the indexes of nodes, so that it can be asked for again. */
-struct order {
+struct wanted_change {
 	enum change_kind kind;
 	/* TRACE_NONE: none. */
 	uint32_t name, other;
@@ -105,7 +105,7 @@ struct order {
 };
 
 /* The same change as the core wants it, with room for the texts that it points to. */
-struct spelled {
+struct core_form {
 	struct core_change change;
 	struct core_change_node nodes[SIM_NODES_MAX];
 	char addresses[SIM_NODES_MAX][24];
@@ -115,7 +115,7 @@ struct operator {
 	struct run *run;
 	struct sim_actor actor;
 	struct sim_session *session;
-	struct order order;
+	struct wanted_change wanted;
 	uint32_t node;
 	/* The request that has no answer yet; 0: none. */
 	uint64_t pending;
@@ -246,7 +246,7 @@ void crowd_start(struct run *run, uint32_t number);
 void operator_start(struct run *run, uint32_t number);
 /* For an operator that is driven. */
 void operator_init(struct operator *op, struct run *run, uint32_t number);
-/* Asks the node for op->order. */
+/* Asks the node for op->wanted. */
 void operator_ask(struct operator *op, uint32_t node);
 
 #endif

@@ -57,7 +57,7 @@ static bool look(struct run *run, uint32_t node, struct view *view) {
 	return config && config->epoch != 0;
 }
 
-static void draw_set(struct run *run, struct order *o) {
+static void draw_set(struct run *run, struct wanted_change *w) {
 	uint32_t nodes = sim_nodes(run->sim),
 		most = run->profile.masters_most < nodes ? run->profile.masters_most : nodes;
 	uint32_t least = run->profile.masters_least, free_ones = BIT(nodes) - 1;
@@ -66,11 +66,11 @@ static void draw_set(struct run *run, struct order *o) {
 	while (masters-- > 0) {
 		uint32_t node = any_of(run, free_ones & ~run_liars(run));
 		free_ones &= ~BIT(node);
-		o->masters |= BIT(node);
+		w->masters |= BIT(node);
 	}
 	for (uint32_t node = 0; node < nodes; node++) {
 		if ((free_ones & BIT(node)) && prng_chance(&run->prng, 1, 2)) {
-			o->replicas |= BIT(node);
+			w->replicas |= BIT(node);
 		}
 	}
 }
@@ -80,40 +80,40 @@ static span_ns about(struct run *run, span_ns span) {
 }
 
 /* Draws leases that may be shorter than before. What was granted until then goes on. */
-static void draw_timing(struct run *run, struct order *o) {
+static void draw_timing(struct run *run, struct wanted_change *w) {
 	const struct sim_options *born = &run->born;
 	span_ns shortest = born->max_lease / 4 > 3 * born->request_timeout ? born->max_lease / 4
 		: 3 * born->request_timeout;
 	if (prng_chance(&run->prng, 2, 3)) {
-		o->max_lease = prng_chance(&run->prng, 1, 2) ||
+		w->max_lease = prng_chance(&run->prng, 1, 2) ||
 			shortest > born->max_lease ? about(run, born->max_lease) :
 			prng_between(&run->prng, shortest, born->max_lease);
 	}
-	o->promise_timeout = prng_chance(&run->prng, 1, 2) ||
-		!o->max_lease ? about(run, 3 * born->request_timeout) : 0;
-	o->request_timeout = prng_chance(&run->prng, 1, 3) ? about(run, born->request_timeout) : 0;
+	w->promise_timeout = prng_chance(&run->prng, 1, 2) ||
+		!w->max_lease ? about(run, 3 * born->request_timeout) : 0;
+	w->request_timeout = prng_chance(&run->prng, 1, 3) ? about(run, born->request_timeout) : 0;
 }
 
-static bool draw_replace(struct run *run, const struct view *v, struct order *o) {
+static bool draw_replace(struct run *run, const struct view *v, struct wanted_change *w) {
 	uint32_t in = (v->replicas | (prng_chance(&run->prng, 1, 3) ? v->others : 0)) &
 		~run_liars(run);
 	if (v->strangers && prng_chance(&run->prng, 2, 3)) {
-		o->name = o->other = any_of(run, v->strangers);
+		w->name = w->other = any_of(run, v->strangers);
 		return true;
 	}
 	if (!in || !v->masters) {
 		return false;
 	}
-	o->name = any_of(run,
+	w->name = any_of(run,
 		v->missing && prng_chance(&run->prng, 3, 4) ? v->missing : v->masters);
-	o->other = any_of(run, in);
+	w->other = any_of(run, in);
 	return true;
 }
 
-static bool draw_order(struct run *run, const struct view *v, struct order *o) {
+static bool draw_wanted(struct run *run, const struct view *v, struct wanted_change *w) {
 	const struct profile *p = &run->profile;
 	uint32_t masters = count_bits(v->masters), named = 0;
-	switch (o->kind) {
+	switch (w->kind) {
 	case CHANGE_ADD_REPLICA:
 		named = v->others;
 		break;
@@ -127,18 +127,18 @@ static bool draw_order(struct run *run, const struct view *v, struct order *o) {
 		named = v->replicas | (masters > p->masters_least ? v->masters : 0);
 		break;
 	case CHANGE_REPLACE:
-		return draw_replace(run, v, o);
+		return draw_replace(run, v, w);
 	case CHANGE_SET_NODES:
-		draw_set(run, o);
+		draw_set(run, w);
 		return true;
 	case CHANGE_SET_TIMING:
-		draw_timing(run, o);
+		draw_timing(run, w);
 		return true;
 	case CHANGE_FORCE:
 		return false;
 	}
 	if (named) {
-		o->name = any_of(run, named);
+		w->name = any_of(run, named);
 	}
 	return named != 0;
 }
@@ -162,25 +162,25 @@ static struct slice name_of(const struct run *run, uint32_t node) {
 	return node == TRACE_NONE ? slice_of(NULL, 0) : slice_str(sim_node_name(run->sim, node));
 }
 
-static void spell(struct operator *op, struct spelled *s) {
-	const struct order *o = &op->order;
+static void core_form_of(struct operator *op, struct core_form *s) {
+	const struct wanted_change *w = &op->wanted;
 	struct run *run = op->run;
-	*s = (struct spelled){ .change = { .kind = o->kind, .name = name_of(run, o->name),
-		.other = name_of(run, o->other), .max_lease = o->max_lease,
-		.request_timeout = o->request_timeout, .promise_timeout = o->promise_timeout,
-		.anyway = o->anyway } };
-	uint32_t addressed = o->kind == CHANGE_REPLACE ? o->other : o->name;
+	*s = (struct core_form){ .change = { .kind = w->kind, .name = name_of(run, w->name),
+		.other = name_of(run, w->other), .max_lease = w->max_lease,
+		.request_timeout = w->request_timeout, .promise_timeout = w->promise_timeout,
+		.anyway = w->anyway } };
+	uint32_t addressed = w->kind == CHANGE_REPLACE ? w->other : w->name;
 	if (addressed != TRACE_NONE) {
 		snprintf(s->addresses[0], sizeof s->addresses[0], "%s:7700",
 			sim_node_name(run->sim, addressed));
 		s->change.address = slice_str(s->addresses[0]);
 	}
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
-		if ((o->masters | o->replicas) & BIT(i)) {
+		if ((w->masters | w->replicas) & BIT(i)) {
 			snprintf(s->addresses[i], sizeof s->addresses[i], "%s:7700",
 				sim_node_name(run->sim, i));
 			s->nodes[s->change.node_count++] = (struct core_change_node){ name_of(run,
-				i), slice_str(s->addresses[i]), (o->masters & BIT(i)) != 0 };
+				i), slice_str(s->addresses[i]), (w->masters & BIT(i)) != 0 };
 		}
 	}
 	s->change.nodes = s->nodes;
@@ -200,8 +200,8 @@ static void answered(void *ctx, const struct sim_reply *reply) {
 	if (reply->r.id != op->pending) {
 		return;
 	}
-	struct spelled s;
-	spell(op, &s);
+	struct core_form s;
+	core_form_of(op, &s);
 	checker_change_answered(run->checker, op->node, op->pending, &s.change, reply);
 	sim_trace_fault(run->sim, reply->r.error ? "operator: refused by" : "operator: done at",
 		TRACE_NONE, op->node, (uint64_t)-reply->r.error);
@@ -232,18 +232,18 @@ static void closed(void *ctx) {
 
 void operator_ask(struct operator *op, uint32_t node) {
 	struct run *run = op->run;
-	struct spelled s;
+	struct core_form s;
 	disconnect(op);
 	op->node = node;
 	op->answered = false;
 	op->session = sim_connect(run->sim, &op->actor, node,
 		(struct sim_handler){ answered, closed, op });
-	spell(op, &s);
+	core_form_of(op, &s);
 	static const char *const kinds[] = { "operator: add-replica", "operator: promote",
 		"operator: demote", "operator: remove", "operator: replace", "operator: set-nodes",
 		"operator: set-timing", "operator: force" };
-	sim_trace_fault(run->sim, kinds[op->order.kind], op->order.name, op->order.other,
-		op->order.masters);
+	sim_trace_fault(run->sim, kinds[op->wanted.kind], op->wanted.name, op->wanted.other,
+		op->wanted.masters);
 	struct core_request r = { .op = CORE_CHANGE, .admin = true, .change = &s.change };
 	op->pending = sim_send(op->session, &r);
 }
@@ -267,10 +267,10 @@ static void operate(void *ctx, uint64_t arg) {
 		run->counts[RUN_CHANGE_REPEATED]++;
 		operator_ask(op, node);
 	} else if (known) {
-		struct order order = { .kind = draw_kind(run), .name = TRACE_NONE,
+		struct wanted_change wanted = { .kind = draw_kind(run), .name = TRACE_NONE,
 			.other = TRACE_NONE, .anyway = prng_chance(&run->prng, 1, 4) };
-		if (draw_order(run, &view, &order)) {
-			op->order = order;
+		if (draw_wanted(run, &view, &wanted)) {
+			op->wanted = wanted;
 			operator_ask(op, node);
 		}
 	}
@@ -282,7 +282,7 @@ static void operate(void *ctx, uint64_t arg) {
 
 void operator_init(struct operator *op, struct run *run, uint32_t number) {
 	*op = (struct operator){ .run = run, .driven = true,
-		.order = { .name = TRACE_NONE, .other = TRACE_NONE } };
+		.wanted = { .name = TRACE_NONE, .other = TRACE_NONE } };
 	sim_actor_init(run->sim, &op->actor, number);
 }
 

@@ -14,7 +14,7 @@ static void force(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
 	struct operator *op = &run->operators[0];
 	if (!started_over(run)) {
-		op->order = (struct order){ .kind = CHANGE_FORCE, .name = TRACE_NONE,
+		op->wanted = (struct wanted_change){ .kind = CHANGE_FORCE, .name = TRACE_NONE,
 			.other = TRACE_NONE, .anyway = true };
 		if (sim_node_running(run->sim, run->survivor)) {
 			operator_ask(op, run->survivor);

@@ -165,9 +165,9 @@ static bool driven_answered(void *ctx) {
  * ask for. */
 static void drive(struct run *run, struct operator *op, uint32_t number, span_ns limit,
 	const char *check) {
-	struct order order = op->order;
+	struct wanted_change wanted = op->wanted;
 	operator_init(op, run, number);
-	op->order = order;
+	op->wanted = wanted;
 	int64_t end = sim_now(run->sim) + limit;
 	do {
 		if (!liar_master_outvoted(run)) {
@@ -180,8 +180,8 @@ static void drive(struct run *run, struct operator *op, uint32_t number, span_ns
 			checker_violation(run->checker, check, TRACE_NONE,
 				"a change asked of n%" PRIu32 " is not answered", op->node + 1);
 		}
-		const char *name = order.name == TRACE_NONE ? NULL
-			: sim_node_name(run->sim, order.name);
+		const char *name = wanted.name == TRACE_NONE ? NULL
+			: sim_node_name(run->sim, wanted.name);
 		if (op->error == 0 ||
 			(name && config_find_name(checker_newest(run->checker), name) < 0)) {
 			return;
@@ -189,7 +189,7 @@ static void drive(struct run *run, struct operator *op, uint32_t number, span_ns
 		sim_run_for(run->sim, run->born.request_timeout);
 	} while (sim_now(run->sim) < end);
 	checker_violation(run->checker, check, TRACE_NONE,
-		"a change of kind %d is still refused: %s", (int)order.kind,
+		"a change of kind %d is still refused: %s", (int)wanted.kind,
 		pawl_error_code(op->error));
 }
 
@@ -208,7 +208,8 @@ static void repair(struct run *run) {
 		}
 	}
 	for (uint32_t node; (node = stranger(run, false)) != TRACE_NONE;) {
-		op.order = (struct order){ .kind = CHANGE_REPLACE, .name = node, .other = node };
+		op.wanted = (struct wanted_change){ .kind = CHANGE_REPLACE, .name = node,
+			.other = node };
 		drive(run, &op, 300, 10 * lease_over(run) + 20 * SPAN_S,
 			"progress (a node that lost its files is replaced)");
 		if (op.error == 0 && stranger(run, false) == node) {
@@ -221,7 +222,7 @@ static void repair(struct run *run) {
 
 void members_remove(struct run *run, uint32_t node) {
 	struct operator op =
-		{ .order = { .kind = CHANGE_REMOVE, .name = node, .other = TRACE_NONE } };
+		{ .wanted = { .kind = CHANGE_REMOVE, .name = node, .other = TRACE_NONE } };
 	drive(run, &op, 302, 10 * lease_over(run) + 20 * SPAN_S,
 		"progress (a node that lies is taken out)");
 }
@@ -271,34 +272,36 @@ static bool is_master(const struct config *config, uint32_t at) {
 
 /* Each call makes another kind of change, always one that keeps a quorum of the nodes that are
  * there. */
-static struct order next_order(struct run *run) {
+static struct wanted_change next_wanted(struct run *run) {
 	const struct config *newest = checker_newest(run->checker);
-	struct order o = { .kind = CHANGE_SET_TIMING, .name = TRACE_NONE, .other = TRACE_NONE,
-		.promise_timeout = newest->promise_timeout + SPAN_MS };
+	struct wanted_change wanted = { .kind = CHANGE_SET_TIMING, .name = TRACE_NONE,
+		.other = TRACE_NONE, .promise_timeout = newest->promise_timeout + SPAN_MS };
 	uint32_t at = (uint32_t)prng_below(&run->prng, newest->node_count),
 		masters = config_masters(newest);
 	uint32_t node = sim_node_named(run->sim, newest->nodes[at].name);
 	if (!is_master(newest, at) && prng_chance(&run->prng, 1, 2)) {
-		return (struct order){ .kind = CHANGE_REPLACE,
+		return (struct wanted_change){ .kind = CHANGE_REPLACE,
 			.name = sim_node_named(run->sim, newest->nodes[0].name), .other = node };
 	}
 	if (!is_master(newest, at) && masters < MASTERS_MAX) {
-		return (struct order){ .kind = CHANGE_PROMOTE, .name = node, .other = TRACE_NONE };
+		return (struct wanted_change){ .kind = CHANGE_PROMOTE, .name = node,
+			.other = TRACE_NONE };
 	}
 	if (is_master(newest, at) && masters > 1 && prng_chance(&run->prng, 2, 3)) {
-		return (struct order){ .kind = CHANGE_DEMOTE, .name = node, .other = TRACE_NONE };
+		return (struct wanted_change){ .kind = CHANGE_DEMOTE, .name = node,
+			.other = TRACE_NONE };
 	}
-	return o;
+	return wanted;
 }
 
 void members_demand_change(struct run *run) {
-	struct operator op = { .order = next_order(run) };
+	struct operator op = { .wanted = next_wanted(run) };
 	struct pulse pulse;
 	uint32_t node = members_any(run);
-	while (node == op.order.name && checker_newest(run->checker)->node_count > 1) {
+	while (node == op.wanted.name && checker_newest(run->checker)->node_count > 1) {
 		node = members_any(run);
 	}
-	bool stays = node != op.order.name;
+	bool stays = node != op.wanted.name;
 	if (stays) {
 		pulse_start(&pulse, run, node);
 	}
