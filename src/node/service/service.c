@@ -110,9 +110,10 @@ static void service_draw(struct id128 *lock_id) {
 	}
 }
 
-/* A value that the request brings is sent to the masters later. One that it asks for is copied into
- * its answer, and so is that of a lock that is acquired once more. What waits for others is not
- * under way. */
+/* Counts the values that are under way for the request: the one that it brings, for each of its
+ * keys, because it is sent to the masters later; and those of the key, because they are copied into
+ * the answer later, also when a lock is acquired that is held already. While a request waits for
+ * others, no value is under way for it (docs/security.md, Values under way). */
 static void service_value_begun(const struct service_call *call, const struct core_request *request,
 	struct request *open) {
 	const struct core *core = call->service->driver->core;
