@@ -157,4 +157,9 @@ static inline struct pieces *turn_pieces(struct core *core) {
 	return &core->engine.left;
 }
 
+/* Takes a piece off what is left of one kind of work, or all of it if the piece is larger. */
+static inline void pieces_take(uint32_t *left, uint64_t piece) {
+	*left -= piece < *left ? (uint32_t)piece : *left;
+}
+
 #endif

@@ -97,33 +97,33 @@ static bool was_freed(const struct op *op) {
 	return op_wait(op)->for_free && op->id < op_wait(op)->on->more->freed;
 }
 
-/* Returns the first wait of the key that is due; NULL: none is. */
-static struct op *first_due(const struct core *core, const struct key *key) {
+/* If nobody holds the key any more, the waits for it to be held are not due any more. */
+static void recheck_taken(const struct core *core, const struct key *key) {
 	struct key_more *more = key->more;
+	more->taken = more->taken && entry_held(key, core->now);
+}
+
+/* Returns the first wait of the key that is due; NULL: none is. */
+static struct op *first_due(const struct key *key) {
+	const struct key_more *more = key->more;
 	struct list *held = list_first(&more->waits[WAITS_HELD]),
 		*free = list_first(&more->waits[WAITS_FREE]);
 	struct op *first = free ? CONTAINER_OF(free, struct op, waiting) : NULL;
 	first = first && was_freed(first) ? first : NULL;
-	more->taken = more->taken && entry_held(key, core->now);
 	struct op *other = held && more->taken ? CONTAINER_OF(held, struct op, waiting) : NULL;
 	return first == NULL || (other && other->id < first->id) ? other : first;
 }
 
-/* Answers the first wait of the key that is due. False: none is. */
-static bool answer_due(struct core *core, const struct key *key) {
-	struct op *op = first_due(core, key);
-	if (op == NULL) {
-		return false;
-	}
+/* Answers a wait of the key that is due. Returns the next one; NULL: none is. */
+static struct op *answer_due(struct core *core, const struct key *key, struct op *op) {
 	const bool freed = was_freed(op);
 	leave_wait(op);
 	/* Somebody may hold the key again: who waited for it to be free hears that it was. */
 	const uint64_t bytes = answer(core, op, freed ? NULL : key, PAWL_OK),
 		more = bytes / BYTES_AN_ANSWER +
 		(freed ? 0 : key_count(key, UINT32_MAX) / RECORDS_AN_ANSWER);
-	uint32_t *left = &turn_pieces(core)->waits;
-	*left -= 1 + more < *left ? (uint32_t)(1 + more) : *left;
-	return true;
+	pieces_take(&turn_pieces(core)->waits, 1 + more);
+	return first_due(key);
 }
 
 /* Waits of the key may be due. They are answered at once, unless others are due already, or the
@@ -133,9 +133,12 @@ static void answer_or_put_off(struct core *core, struct key *key) {
 	if (list_linked(&key->more->due)) {
 		return;
 	}
-	while (list_empty(due) && turn_pieces(core)->waits > 0 && answer_due(core, key)) {
+	recheck_taken(core, key);
+	struct op *op = first_due(key);
+	while (op && list_empty(due) && turn_pieces(core)->waits > 0) {
+		op = answer_due(core, key, op);
 	}
-	if (first_due(core, key)) {
+	if (op) {
 		COUNT(core, wait_put_off);
 		list_append(due, &key->more->due);
 	}
@@ -164,8 +167,9 @@ void local_waits_go_on(struct core *core) {
 		/* This drops what has ended. The key stays, because it is waited for. */
 		struct key *key = table_find(core, more->name);
 		CHECK(key && key->more == more);
-		(void)answer_due(core, key);
-		if (first_due(core, key) == NULL) {
+		recheck_taken(core, key);
+		struct op *op = first_due(key);
+		if (op == NULL || answer_due(core, key, op) == NULL) {
 			list_remove(n);
 		}
 		table_settle(core, key);
@@ -324,8 +328,8 @@ static bool add_name(struct core *core, struct key_names *names, struct slice na
 	return true;
 }
 
-/* Tells one entry, and adds the bytes that are shown of it to *bytes. A key that has ended since it
- * was found is left out. False: no memory. */
+/* Writes one entry into the reply, and adds the bytes that are shown of it to *bytes. A key that
+ * has ended since it was found is left out. False: no memory. */
 static bool list_tell(struct core *core, struct op *op, struct slice name, struct core_reply *reply,
 	struct core_entry *entries, size_t *bytes) {
 	const struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);

@@ -96,9 +96,7 @@ static void undetermined(struct core *core, struct op *op, uint32_t silent) {
 
 /* Counts the values that were shown for what one turn of the loop may show. */
 static void count_shown(struct core *core, const struct shown *shown) {
-	const uint64_t bytes = entry_value_bytes(shown);
-	uint32_t *left = &turn_pieces(core)->shown;
-	*left -= bytes < *left ? (uint32_t)bytes : *left;
+	pieces_take(&turn_pieces(core)->shown, entry_value_bytes(shown));
 }
 
 static void show(struct core *core, struct op *op, const struct key *key) {
