@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh: makes this machine node @name@ of the cluster @cluster@. Run it as root; you can repeat
-# it. Written by scripts/deploy.
+# install.sh: makes this machine node @name@ of the cluster @cluster@. Run it as root; you can
+# repeat it. Written by scripts/deploy.
 set -eu
 cd "$(dirname "$0")"
 die() {
@@ -10,16 +10,20 @@ die() {
 
 [ "$(id -u)" = 0 ] || die "run this as root"
 if ls ./*.deb >/dev/null 2>&1; then
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold ./*.deb >install.log 2>&1 ||
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 \
+		-o Dpkg::Options::=--force-confold ./*.deb >install.log 2>&1 ||
 		{ tail -n 20 install.log && die "the packages cannot be installed"; }
 fi
-command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and libpawl1 into the directory of this script"
+command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and" \
+	"libpawl1 into the directory of this script"
 getent passwd pawl >/dev/null || die "there is no user pawl, which the package pawld makes"
 
 # A machine that is another node already must stay that node, because it has made promises as that
 # node.
-if [ -e @state_dir@/state ] && [ -e @config_dir@/pawld.conf ] && ! grep -qx 'name = @name@' @config_dir@/pawld.conf; then
-	die "this machine is another node: $(grep -m 1 '^name = ' @config_dir@/pawld.conf). Wrong directory, or wrong host?"
+if [ -e @state_dir@/state ] && [ -e @config_dir@/pawld.conf ] &&
+	! grep -qx 'name = @name@' @config_dir@/pawld.conf; then
+	die "this machine is another node: $(grep -m 1 '^name = ' @config_dir@/pawld.conf)." \
+		"Wrong directory, or wrong host?"
 fi
 
 install -d -m 750 -g pawl @config_dir@
@@ -28,14 +32,16 @@ install -D -m 644 unit.conf /etc/systemd/system/pawld.service.d/cluster.conf
 setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config @config_dir@/pawld.conf
 
 if [ ! -d /run/systemd/system ]; then
-	echo "systemd does not run here: start pawld --config @config_dir@/pawld.conf yourself, as the user pawl"
+	echo "systemd does not run here: start pawld --config @config_dir@/pawld.conf yourself," \
+		"as the user pawl"
 	exit 0
 fi
 systemctl daemon-reload
 systemctl enable --quiet pawld
 if systemctl is-active --quiet pawld; then
 	systemctl reload pawld
-	echo "@name@ was running, and was reloaded; if a change needs a restart: systemctl restart pawld, one node after the other"
+	echo "@name@ was running, and was reloaded; if a change needs a restart:" \
+		"systemctl restart pawld, one node after the other"
 else
 	systemctl start pawld
 	echo "@name@ was started"

@@ -14,7 +14,8 @@
 
 /* For all others, the check and the write are one step, because both happen while this process has
  * the file lock. */
-static int guarded_append(const char *path, const char *store, const char *name, uint64_t token, const char *line) {
+static int guarded_append(const char *path, const char *store, const char *name, uint64_t token,
+	const char *line) {
 	struct pawl_fence *fence;
 	uint64_t highest = 0;
 	int error = pawl_fence_open(store, &fence);

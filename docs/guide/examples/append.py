@@ -10,7 +10,8 @@ import pawl
 
 
 def main(path, name, token, line):
-    with open(path + ".lock", "a", encoding="utf-8") as lock, pawl.FenceStore(path + ".fence") as fence:
+    with open(path + ".lock", "a", encoding="utf-8") as lock, \
+            pawl.FenceStore(path + ".fence") as fence:
         fcntl.flock(lock, fcntl.LOCK_EX)  # check and write are one step for all others
         if not fence.check(name, int(token)):
             sys.exit("refused: token %d has been seen" % fence.highest(name))

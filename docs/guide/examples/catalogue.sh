@@ -14,7 +14,7 @@ write)
 		file=$1
 		shift
 		"$@" >"$file"
-		pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID" >&2 # readers may come now, writers not yet
+		pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID" >&2 # now readers may come, not writers
 		wc -l <"$file"
 	' sh "$file" "$@"
 	;;

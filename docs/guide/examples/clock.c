@@ -29,12 +29,13 @@ static void on_leading(struct pawl_election *election, uint64_t token, void *arg
  * candidate leads when this function has returned. */
 static void on_stepped_down(struct pawl_election *election, int cause, void *arg) {
 	(void)arg;
-	printf("stepped down: %s; %" PRId64 " ms left to stop\n", cause ? pawl_error_message(cause) : "asked to",
-		pawl_election_valid_ms(election));
+	printf("stepped down: %s; %" PRId64 " ms left to stop\n",
+		cause ? pawl_error_message(cause) : "asked to", pawl_election_valid_ms(election));
 	fflush(stdout);
 }
 
-static void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
+static void on_failed(struct pawl_election *election, int error, const char *message,
+	bool observing, void *arg) {
 	(void)election;
 	(void)error;
 	(void)observing;
@@ -56,7 +57,8 @@ static void serve(struct pawl *client, struct pawl_election *election) {
 			fflush(stdout);
 		}
 	}
-	bool resigned = !pawl_election_leads(election) || pawl_election_resign(election, on_resigned, &resigned) != 0;
+	bool resigned = !pawl_election_leads(election) ||
+		pawl_election_resign(election, on_resigned, &resigned) != 0;
 	while (!resigned && pawl_poll(client, 100) == 0) {
 	}
 }
@@ -69,17 +71,20 @@ int main(int argc, char **argv) {
 	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]), .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
-	struct pawl_election_options wanted = { .name = pawl_str("clock"), .value = pawl_str(argv[2]), .lease_ms = 5000,
-		.release_on_disconnect = true, .again = true, .on_leading = on_leading, .on_stepped_down = on_stepped_down,
+	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]),
+		.ca_file = getenv("PAWL_CACERT"), .cert_file = getenv("PAWL_CERT"),
+		.key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_election_options wanted = { .name = pawl_str("clock"),
+		.value = pawl_str(argv[2]), .lease_ms = 5000, .release_on_disconnect = true,
+		.again = true, .on_leading = on_leading, .on_stepped_down = on_stepped_down,
 		.on_failed = on_failed };
 	const char *problem = "no memory";
 	struct pawl *client = NULL;
 	struct pawl_election *election = NULL;
 	int status = 1;
-	if (pawl_new(&options, &client, &problem) == 0 && pawl_election_new(client, &wanted, &election) == 0
-		&& pawl_election_campaign(election) == 0) {
+	if (pawl_new(&options, &client, &problem) == 0 &&
+		pawl_election_new(client, &wanted, &election) == 0 &&
+		pawl_election_campaign(election) == 0) {
 		serve(client, election);
 		status = 0;
 	} else {

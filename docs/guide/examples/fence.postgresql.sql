@@ -10,13 +10,17 @@ CREATE TABLE pawl_fence (
 
 -- The row stays locked until the transaction ends: another transaction waits for that before its
 -- token is checked.
-CREATE FUNCTION pawl_fence(lock_name text, token bigint, shared boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pawl_fence(lock_name text, token bigint, shared boolean DEFAULT false)
+RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO pawl_fence AS seen VALUES (lock_name, CASE WHEN shared THEN 0 ELSE token END, token)
+	INSERT INTO pawl_fence AS seen
+		VALUES (lock_name, CASE WHEN shared THEN 0 ELSE token END, token)
 	ON CONFLICT (name) DO UPDATE
-		SET writer = greatest(seen.writer, EXCLUDED.writer), highest = greatest(seen.highest, EXCLUDED.highest)
+		SET writer = greatest(seen.writer, EXCLUDED.writer),
+			highest = greatest(seen.highest, EXCLUDED.highest)
 		WHERE token >= CASE WHEN shared THEN seen.writer ELSE seen.highest END;
 	IF NOT FOUND OR token <= 0 OR token IS NULL THEN
-		RAISE EXCEPTION 'fenced: somebody newer than token % of % was here', token, lock_name USING ERRCODE = 'PW001';
+		RAISE EXCEPTION 'fenced: somebody newer than token % of % was here',
+			token, lock_name USING ERRCODE = 'PW001';
 	END IF;
 END $$;

@@ -11,7 +11,8 @@ db = sqlite3.connect(sys.argv[1], isolation_level=None)
 try:
     db.execute("BEGIN IMMEDIATE")
     db.execute("INSERT INTO pawl_fence VALUES ('ledger', :token)"
-               " ON CONFLICT (name) DO UPDATE SET token = excluded.token", {"token": int(os.environ["PAWL_TOKEN"])})
+               " ON CONFLICT (name) DO UPDATE SET token = excluded.token",
+               {"token": int(os.environ["PAWL_TOKEN"])})
     db.execute("INSERT INTO ledger (line) VALUES (:line)", {"line": sys.argv[2]})
     db.execute("COMMIT")
 except sqlite3.Error as error:  # nothing of the transaction is left

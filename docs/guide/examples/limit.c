@@ -2,7 +2,7 @@
  * semaphore, and gives it back a second later.
  *
  *     cc limit.c $(pkg-config --cflags --libs pawl) -o limit
- *     ./limit 127.0.0.1:7117 billing-api 3 10          # ten calls, of which three begin in any second
+ *     ./limit 127.0.0.1:7117 billing-api 3 10     # ten calls, of which three begin in any second
  */
 #include <inttypes.h>
 #include <pawl/pawl.h>
@@ -46,8 +46,9 @@ int main(int argc, char **argv) {
 		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	/* When this process dies, its permit is free after a period, which is neither at once nor
 	 * as late as the end of the lease. */
-	struct pawl_lock_options wanted = { .key = pawl_str(argv[2]), .lease_ms = 5000, .wait_ms = 60000,
-		.terms = { .permits = 1, .of = (uint32_t)of, .release_on_disconnect = true, .lock_delay_ms = PERIOD_MS } };
+	struct pawl_lock_options wanted = { .key = pawl_str(argv[2]), .lease_ms = 5000,
+		.wait_ms = 60000, .terms = { .permits = 1, .of = (uint32_t)of,
+			.release_on_disconnect = true, .lock_delay_ms = PERIOD_MS } };
 	const char *problem = NULL;
 	struct pawl *client;
 	if (pawl_new(&options, &client, &problem) != 0) {

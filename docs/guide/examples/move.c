@@ -30,11 +30,13 @@ static bool write_amount(const char *directory, const char *account, long amount
 
 static int move(const char *directory, const char *from, const char *to, long amount) {
 	long there, here;
-	if (!read_amount(directory, from, &there) || !read_amount(directory, to, &here) || there < amount) {
+	if (!read_amount(directory, from, &there) || !read_amount(directory, to, &here) ||
+		there < amount) {
 		fprintf(stderr, "not moved\n");
 		return 1;
 	}
-	return write_amount(directory, from, there - amount) && write_amount(directory, to, here + amount) ? 0 : 1;
+	return write_amount(directory, from, there - amount) &&
+		write_amount(directory, to, here + amount) ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
@@ -61,7 +63,8 @@ int main(int argc, char **argv) {
 	if (error) {
 		fprintf(stderr, "%s\n", result ? result->message : pawl_error_message(error));
 	} else {
-		printf("tokens %" PRIu64 " and %" PRIu64 "\n", pawl_lock_token(locks[0]), pawl_lock_token(locks[1]));
+		printf("tokens %" PRIu64 " and %" PRIu64 "\n", pawl_lock_token(locks[0]),
+			pawl_lock_token(locks[1]));
 		status = move(argv[2], argv[3], argv[4], strtol(argv[5], NULL, 10));
 		pawl_locks_release(locks, 2);
 	}

@@ -51,8 +51,8 @@ int main(int argc, char **argv) {
 	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
 		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	/* It waits: if the host that makes the report dies, the next one makes it. */
-	struct pawl_lock_options wanted = { .key = pawl_str("nightly-report"), .lease_ms = 5000, .wait_ms = 600000,
-		.terms.release_on_disconnect = true };
+	struct pawl_lock_options wanted = { .key = pawl_str("nightly-report"), .lease_ms = 5000,
+		.wait_ms = 600000, .terms.release_on_disconnect = true };
 	const char *problem = NULL;
 	struct pawl *client;
 	struct pawl_lock *lock;

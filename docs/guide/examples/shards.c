@@ -41,7 +41,7 @@ static void set_worker(struct crawler *c, const char *name, bool there) {
 		at++;
 	}
 	if (there && at == c->count && c->count < WORKERS_MAX && strlen(name) < NAME_ROOM) {
-		strcpy(c->workers[c->count++], name); /* style: strcpy, because its length was checked */
+		strcpy(c->workers[c->count++], name); /* style: strcpy, because name is short */
 	} else if (!there && at < c->count) {
 		memmove(c->workers[at], c->workers[at + 1], (c->count - at - 1) * NAME_ROOM);
 		c->count--;
@@ -81,7 +81,8 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 static void on_leading(struct pawl_election *election, uint64_t token, void *arg) {
 	struct crawler *c = arg;
 	(void)election;
-	struct pawl_watch_options wanted = { .key = pawl_str(c->prefix), .prefix = true, .on_event = on_event, .arg = c };
+	struct pawl_watch_options wanted = { .key = pawl_str(c->prefix), .prefix = true,
+		.on_event = on_event, .arg = c };
 	printf("leading with token %" PRIu64 "\n", token);
 	c->count = 0;
 	c->complete = false;
@@ -114,7 +115,8 @@ static void on_leader(struct pawl_election *election, const struct pawl_leader *
 	size_t place = SHARDS;
 	const char *at = leader ? leader->value.data : "";
 	for (const char *end; at && (end = strchr(at, '\n')); at = end + 1, c->of++) {
-		if ((size_t)(end - at) == strlen(c->me) && memcmp(at, c->me, (size_t)(end - at)) == 0) {
+		if ((size_t)(end - at) == strlen(c->me) &&
+			memcmp(at, c->me, (size_t)(end - at)) == 0) {
 			place = c->of;
 		}
 	}
@@ -131,12 +133,14 @@ static bool set_up(struct crawler *c, const char *name) {
 	char key[128 + NAME_ROOM];
 	snprintf(c->prefix, sizeof c->prefix, "%s/workers/", name);
 	snprintf(key, sizeof key, "%s%s", c->prefix, c->me);
-	struct pawl_lock_options member = { .key = pawl_str(key), .lease_ms = 5000, .wait_ms = 10000,
-		.terms.release_on_disconnect = true };
-	struct pawl_election_options candidate = { .name = pawl_str(name), .lease_ms = 5000, .release_on_disconnect = true,
-		.again = true, .on_leading = on_leading, .on_stepped_down = on_stepped_down, .on_leader = on_leader, .arg = c };
-	return pawl_lock_acquire(c->client, &member, &c->membership, NULL) == 0
-		&& pawl_election_new(c->client, &candidate, &c->election) == 0 && pawl_election_campaign(c->election) == 0;
+	struct pawl_lock_options member = { .key = pawl_str(key), .lease_ms = 5000,
+		.wait_ms = 10000, .terms.release_on_disconnect = true };
+	struct pawl_election_options candidate = { .name = pawl_str(name), .lease_ms = 5000,
+		.release_on_disconnect = true, .again = true, .on_leading = on_leading,
+		.on_stepped_down = on_stepped_down, .on_leader = on_leader, .arg = c };
+	return pawl_lock_acquire(c->client, &member, &c->membership, NULL) == 0 &&
+		pawl_election_new(c->client, &candidate, &c->election) == 0 &&
+		pawl_election_campaign(c->election) == 0;
 }
 
 int main(int argc, char **argv) {
@@ -145,8 +149,9 @@ int main(int argc, char **argv) {
 		return 2;
 	}
 	struct crawler c = { .me = argv[3] };
-	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[3]), .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[3]),
+		.ca_file = getenv("PAWL_CACERT"), .cert_file = getenv("PAWL_CERT"),
+		.key_file = getenv("PAWL_CERT_KEY") };
 	const char *problem = "could not begin";
 	if (pawl_new(&options, &c.client, &problem) != 0 || !set_up(&c, argv[2])) {
 		fprintf(stderr, "%s\n", problem);

@@ -53,11 +53,13 @@ static int try_job(struct pawl *client, const char *directory, const char *name)
 	char key[300], job[4096];
 	snprintf(key, sizeof key, "queue/%s", name);
 	snprintf(job, sizeof job, "%s/%s", directory, name);
-	struct pawl_lock_options wanted = { .key = pawl_str(key), .lease_ms = 5000, .terms.release_on_disconnect = true };
+	struct pawl_lock_options wanted = { .key = pawl_str(key), .lease_ms = 5000,
+		.terms.release_on_disconnect = true };
 	struct pawl_lock *lock;
 	int error = pawl_lock_acquire(client, &wanted, &lock, NULL);
 	if (error) {
-		return error == PAWL_EHELD ? 0 : error; /* another worker has it: on to the next job */
+		/* PAWL_EHELD: another worker has it, and this one goes on to the next job. */
+		return error == PAWL_EHELD ? 0 : error;
 	}
 	if (!work(client, lock, job)) {
 		fprintf(stderr, "%s: not done\n", job);
