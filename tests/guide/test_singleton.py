@@ -29,7 +29,8 @@ class Unit(Recipe):
 
     def start_host(self, name):
         """Returns the command of ExecStart, on a host of that name."""
-        command = re.search(r"^ExecStart=(.*)$", self.unit(), re.M)[1]
+        unit = re.sub(r"\\\n\s*", "", self.unit())  # A command may go on in the next line.
+        command = re.search(r"^ExecStart=(.*)$", unit, re.M)[1]
         for there, here in (("/usr/bin/pawl", "pawl"), ("/usr/local/bin/clock.sh", "clock.sh"),
                             ("/var/lib/clock/log", "log"),
                             ("%H", name)):
