@@ -95,5 +95,7 @@ struct core_status {
 
 /* Fills in *status as it is at `now`. */
 void core_status(const struct core *core, struct instant now, struct core_status *status);
+/* Tells whether the peer is in the configuration, or was a master of the previous epoch. */
+bool core_peer_is_member(const struct core *core, uint32_t peer);
 
 #endif

@@ -3,6 +3,8 @@
  * name, and keeps its link when it gets another index. */
 #include "peers.h"
 
+#include "core_status.h"
+
 /* The table that is to be. */
 struct layout {
 	struct config_node nodes[NODES_MAX];
@@ -323,6 +325,10 @@ void peer_table_beat(struct core *core) {
 
 /* Of two members the one with the smaller name dials. A node that is outside dials the members: it
  * knows their addresses, and they do not know its own. */
+bool core_peer_is_member(const struct core *core, uint32_t peer) {
+	return core->peers[peer].standing != PEER_NON_MEMBER;
+}
+
 bool core_peer_dialled(const struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
 	if (peer == core->self || p->node.name[0] == 0 || p->node.address[0] == 0) {

@@ -277,6 +277,11 @@ void stream_feed(struct stream *s) {
 	stream_listen(s);
 }
 
+void stream_set_read_max(struct stream *s, size_t bytes) {
+	CHECK(bytes > 0 && bytes <= NET_SCRATCH_BYTES);
+	s->read_max = bytes;
+}
+
 bool stream_is_paused(const struct stream *s) {
 	return s->paused;
 }

@@ -111,6 +111,9 @@ void stream_feed(struct stream *s);
 void stream_read_late(struct stream *s);
 /* Returns how many records of TLS have been read, as tls_engine_records does; 0 without TLS. */
 uint64_t stream_records(const struct stream *s);
+/* Sets how many bytes are read from the socket in one turn of the loop, at most
+ * NET_SCRATCH_BYTES. */
+void stream_set_read_max(struct stream *s, size_t bytes);
 /* Returns whether more than pause_above bytes were unsent, and some still are. */
 bool stream_is_paused(const struct stream *s);
 

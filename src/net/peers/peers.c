@@ -239,6 +239,7 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 		peers_stop_dialling(slot);
 	}
 	slot->link = link;
+	peers_pace(slot);
 	slot->id = theirs->id;
 	slot->boot = theirs->boot;
 	slot->last_trouble[0] = p->last_stranger_trouble[0] = '\0';

@@ -60,6 +60,8 @@ struct peers_node {
 	struct id128 id;
 	/* The configuration makes the node a master, so its certificate must let it be one. */
 	bool master;
+	/* The node is in no configuration, so little of what it sends is read in one turn. */
+	bool outside;
 };
 
 /* What peers_new needs to know. */

@@ -30,6 +30,8 @@ struct peers_slot {
 	bool dial;
 	/* The configuration makes the peer a master. */
 	bool master;
+	/* Little of what the peer sends is read in one turn. */
+	bool outside;
 
 	/* How long until the peer is dialled again, in milliseconds. */
 	int64_t backoff_ms;
@@ -98,6 +100,8 @@ struct peers {
 struct peers_slot *peers_find(struct peers *p, const char *name);
 /* Stops dialling the peer, and drops a connection that is being dialled. */
 void peers_stop_dialling(struct peers_slot *slot);
+/* Sets how much of what the peer sends is read in one turn. */
+void peers_pace(const struct peers_slot *slot);
 /* Drops the peer's link and its place. */
 void peers_drop(struct peers_slot *slot);
 /* Makes a link. A `slot` of NULL means that the connection was accepted. `from` is the address of

@@ -7,6 +7,10 @@
 
 #include "check.h"
 
+/* How many bytes are read in one turn from a node that is in no configuration. It only has to ask
+ * for membership. There may be many such nodes, and each frame is handled at once. */
+#define OUTSIDE_READ_BYTES 1024u
+
 void peers_drop(struct peers_slot *slot) {
 	peers_stop_dialling(slot);
 	job_give_up(slot->lookup);
@@ -14,6 +18,13 @@ void peers_drop(struct peers_slot *slot) {
 	peer_link_free(slot->link);
 	slot->link = NULL;
 	slot->used = slot->dial = false;
+}
+
+void peers_pace(const struct peers_slot *slot) {
+	if (slot->link) {
+		stream_set_read_max(slot->link->stream,
+			slot->outside ? OUTSIDE_READ_BYTES : NET_SCRATCH_BYTES);
+	}
 }
 
 static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
@@ -36,6 +47,8 @@ static void peers_set_slot(struct peers_slot *slot, const struct peers_node *nod
 	memcpy(slot->address, node->address, strlen(node->address) + 1);
 	slot->expected = node->id;
 	slot->master = node->master;
+	slot->outside = node->outside;
+	peers_pace(slot);
 	if (moved) {
 		peers_know(slot);
 	}

@@ -22,6 +22,8 @@
 /* A connection that is closed ends at once if its weight is at most this, and all that have ended
  * in this turn weigh no more than SESSIONS_LEAVES_A_TURN. Otherwise it has to wait for a turn. */
 #define LEAVES_AT_ONCE 33
+/* To give back that many bytes weighs as much as to forget a request or a watch. */
+#define MEMORY_AS_ONE (64u << 10)
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
 /* How many locks of an `extend` are decoded in one piece. */
@@ -67,8 +69,12 @@ void session_end(struct session *session, const char *why) {
 	s->handlers->gone(s->ctx, id, closed_there);
 }
 
+uint64_t session_end_weight(const struct session *session) {
+	return 1 + session->memory->used / MEMORY_AS_ONE;
+}
+
 uint64_t session_weight(const struct session *session) {
-	return 1 + (uint64_t)session->open + session->watches;
+	return session_end_weight(session) + session->open + session->watches;
 }
 
 /* Thousands of requests or watches that end at once would keep the others waiting. So connections

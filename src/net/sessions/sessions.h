@@ -62,9 +62,13 @@ struct sessions_handlers {
 		const struct client_request *request, struct session_progress *progress,
 		struct instant now);
 
-	/* The client is gone, and its requests need no answer any more. `closed_there`: the other
-	 * side closed the connection (it ended, or its kernel closed it), and neither the network
-	 * nor this node did. */
+	/* The client leaves, and its requests need no answer any more. Forgets at most that many
+	 * of its requests and watches, and returns how many. When it has many of them, this is
+	 * called once in each turn; at last gone() is called. */
+	uint32_t (*forget)(void *ctx, uint64_t client, uint32_t most);
+	/* The client is gone, with what is left of its requests and watches. `closed_there`: the
+	 * other side closed the connection (it ended, or its kernel closed it), and neither the
+	 * network nor this node did. */
 	void (*gone)(void *ctx, uint64_t client, bool closed_there);
 
 	/* A connection was refused, or was ended because of what it did. The node logs it; nothing

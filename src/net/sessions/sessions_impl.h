@@ -194,6 +194,8 @@ struct session_who session_who(const struct session *session);
 /* Returns how much is to be forgotten with the session: itself, the requests under way, and the
  * watches. */
 uint64_t session_weight(const struct session *session);
+/* The part of it that is not for requests and watches. */
+uint64_t session_end_weight(const struct session *session);
 /* Ends the session, now or when its turn comes. */
 void session_leave(struct session *session, const char *why);
 /* Frees the session. A `why` of NULL means that there is nothing to tell. */

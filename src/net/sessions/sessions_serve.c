@@ -25,6 +25,9 @@
 #define LOOK_EVERY 8
 /* How many locks of an `extend` are served in one piece. */
 #define PIECE 32
+/* What those weigh that end in any case in one turn, of the connections that wait for their end,
+ * however many end at once. */
+#define LEAVES_LATE (SESSIONS_LEAVES_A_TURN / 4)
 /* The cost of decoding one piece of an `extend`. */
 #define DECODE_COST 8
 /* How many bytes of a request or an answer cost as much as a simple request. */
@@ -397,17 +400,19 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-/* Ends at least one of the connections that wait for that. */
+/* Ends connections that wait for that. Of one that has many requests and watches, a part is
+ * forgotten in each turn, and it ends when none are left. */
 static void sessions_end_leaving(struct sessions *s) {
-	struct list *first = list_first(&s->leaving);
-	while (first) {
+	uint64_t left = SESSIONS_LEAVES_A_TURN - s->ended;
+	struct list *first;
+	left = left < LEAVES_LATE ? LEAVES_LATE : left;
+	while (left > 0 && (first = list_first(&s->leaving)) != NULL) {
 		struct session *session = CONTAINER_OF(first, struct session, leaving);
-		s->ended += session_weight(session);
-		session_end(session, NULL);
-		first = list_first(&s->leaving);
-		if (first && s->ended + session_weight(CONTAINER_OF(first, struct session, leaving))
-			> SESSIONS_LEAVES_A_TURN) {
-			break;
+		left -= s->handlers->forget(s->ctx, session->id, (uint32_t)left);
+		if (left > 0) {
+			uint64_t memory = session_end_weight(session);
+			left -= memory < left ? memory : left;
+			session_end(session, NULL);
 		}
 	}
 	s->ended = 0;

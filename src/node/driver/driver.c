@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "config_file.h"
+#include "core_status.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "roles.h"
@@ -60,11 +61,14 @@ static void driver_read_table(struct driver *d) {
 	struct peers_node nodes[NODES_MAX];
 	uint32_t count = core_peer_count(d->core);
 	uint64_t lost = 0, closed = 0;
+	/* A node that is in no configuration itself does not know who is in one. */
+	bool member = core_peer_is_member(d->core, core_self(d->core));
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
 	for (uint32_t i = 0; i < count; i++) {
 		d->nodes[i] = core_peer(d->core, i);
 		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address,
-			core_peer_dialled(d->core, i), d->nodes[i]->id, d->nodes[i]->master };
+			core_peer_dialled(d->core, i), d->nodes[i]->id, d->nodes[i]->master,
+			member && !core_peer_is_member(d->core, i) };
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;

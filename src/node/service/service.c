@@ -11,11 +11,16 @@
 
 /* ---- answers of the node itself, and connections that are gone ---- */
 
-static void service_gone(struct service *s, uint64_t client, bool closed_there) {
-	requests_forget(&s->requests, client);
-	service_watch_forget(s, client);
+/* The core hears of it first, so that it grants the client nothing more. */
+static uint32_t service_forget(struct service *s, uint64_t client, uint32_t most) {
 	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
 	driver_step_now(s->driver, &gone);
+	uint32_t forgotten = requests_forget(&s->requests, client, most);
+	return forgotten + service_watch_forget(s, client, most - forgotten);
+}
+
+static void service_gone(struct service *s, uint64_t client, bool closed_there) {
+	service_forget(s, client, UINT32_MAX);
 	service_binding_gone(s, client, closed_there);
 }
 
@@ -351,6 +356,10 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	}
 }
 
+static uint32_t service_on_forget(void *ctx, uint64_t client, uint32_t most) {
+	return service_forget(ctx, client, most);
+}
+
 static void service_on_gone(void *ctx, uint64_t client, bool closed_there) {
 	service_gone(ctx, client, closed_there);
 }
@@ -377,5 +386,5 @@ static void service_on_drained(void *ctx, uint64_t client) {
 }
 
 const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request,
-	service_on_gone, service_on_trouble, service_on_refused, service_on_drained,
-	service_on_own_limits, service_on_over };
+	service_on_forget, service_on_gone, service_on_trouble, service_on_refused,
+	service_on_drained, service_on_own_limits, service_on_over };

@@ -130,7 +130,7 @@ void service_unwatch(const struct service_call *call);
 void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
 	const struct requests_watch *watch, const struct core_reply *view);
 /* The client is gone, and so are its watches. */
-void service_watch_forget(struct service *s, uint64_t client);
+uint32_t service_watch_forget(struct service *s, uint64_t client, uint32_t most);
 
 /* To be called at the end of each turn of the loop (service_turn.c). */
 void service_turn_over(struct service *s);

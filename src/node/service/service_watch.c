@@ -221,7 +221,8 @@ void service_unwatch(const struct service_call *call) {
 	driver_flush_later(s->driver);
 }
 
-void service_watch_forget(struct service *s, uint64_t client) {
-	events_forget(&s->events, client);
+uint32_t service_watch_forget(struct service *s, uint64_t client, uint32_t most) {
+	uint32_t forgotten = events_forget(&s->events, client, most);
 	watch_settle(s);
+	return forgotten;
 }

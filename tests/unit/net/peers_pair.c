@@ -82,9 +82,9 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim,
 static void party_make(struct net_fixture *f, struct party *p, const char *claim,
 	const struct party *a, const struct party *b) {
 	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all,
-		{ { 0 } }, false },
+		{ { 0 } }, false, false },
 		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b', { { 0 } },
-			false } };
+			false, false } };
 	party_make_with(f, p, claim, nodes);
 }
 

@@ -33,6 +33,8 @@ static inline void *fussy_resize(void *ctx, void *p, size_t old_size, size_t new
 	return f->libc.resize(f->libc.ctx, p, old_size, new_size);
 }
 
+#define HOST_KEPT 64
+
 /* The node of the test. It answers everything with a ping's answer, in the order in which it is
  * told to. */
 struct host {
@@ -42,6 +44,9 @@ struct host {
 	struct alloc_counter memory;
 	struct sessions *sessions;
 	unsigned requests, gone, troubles, refused, drained;
+	/* How many requests and watches there are to forget of each client that leaves, by its id;
+	 * and how many have been forgotten. */
+	uint32_t kept[HOST_KEPT], forgotten;
 	/* The client that is gone has closed its connection itself. */
 	bool closed_there;
 	uint64_t client;
@@ -114,6 +119,15 @@ static inline void host_request(void *ctx, uint64_t client, const struct session
 	}
 }
 
+static inline uint32_t host_forget(void *ctx, uint64_t client, uint32_t most) {
+	struct host *h = ctx;
+	uint32_t *kept = &h->kept[client < HOST_KEPT ? client : 0];
+	uint32_t forgotten = *kept < most ? *kept : most;
+	*kept -= forgotten;
+	h->forgotten += forgotten;
+	return forgotten;
+}
+
 static inline void host_gone(void *ctx, uint64_t client, bool closed_there) {
 	struct host *h = ctx;
 	h->gone++;
@@ -165,8 +179,8 @@ static inline void host_over(void *ctx, const struct session_who *who,
 		(const char *)refusal->field.data);
 }
 
-static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone,
-	host_trouble, host_refused, host_drained, host_own_limits, host_over };
+static const struct sessions_handlers host_handlers = { host_ready, host_request, host_forget,
+	host_gone, host_trouble, host_refused, host_drained, host_own_limits, host_over };
 
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);

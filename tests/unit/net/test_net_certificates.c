@@ -366,10 +366,10 @@ static bool b_up_again(void *ctx) {
 }
 
 static void a_master_must_have_a_masters_certificate(void **state) {
-	const struct peers_node masters[2] = { { "a", "", false, { { 0 } }, true },
-		{ "b", "", false, { { 0 } }, true } };
-	const struct peers_node replica[2] = { { "a", "", false, { { 0 } }, false },
-		{ "b", "", false, { { 0 } }, true } };
+	const struct peers_node masters[2] = { { "a", "", false, { { 0 } }, true, false },
+		{ "b", "", false, { { 0 } }, true, false } };
+	const struct peers_node replica[2] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", "", false, { { 0 } }, true, false } };
 	struct pair p;
 	char why[TLS_WHY_BYTES];
 	(void)state;

@@ -114,105 +114,6 @@ static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	host_done(&h);
 }
 
-static void connections_with_much_under_way_end_one_in_a_turn(void **state) {
-	struct host h;
-	int fds[3];
-	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
-	h.hold = true;
-	for (int i = 0; i < 3; i++) {
-		fds[i] = host_connect(&h);
-		for (int j = 0; j < (i == 2 ? 1 : MANY); j++) {
-			send_status(fds[i]);
-		}
-	}
-	host_run(&h);
-	for (int i = 0; i < 3; i++) {
-		close(fds[i]);
-	}
-	net_fixture_settle(&h.f);
-	/* The one with a single request is gone. */
-	assert_int_equal(h.gone, 1);
-	assert_true(h.ready);
-	assert_null(sessions_answer(h.sessions, h.client - 1));
-	assert_true(sessions_serve(h.sessions));
-	assert_int_equal(h.gone, 2);
-	assert_true(h.closed_there);
-	assert_false(sessions_serve(h.sessions));
-	assert_int_equal(h.gone, 3);
-	host_done(&h);
-}
-
-/* Closes the connections of clients that have that many watches each, the ids of which count from
- * 1. */
-static void leave_with_watches(struct host *h, int clients, uint32_t watches) {
-	int fds[64];
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 64, 100), 0);
-	for (int i = 0; i < clients; i++) {
-		fds[i] = host_connect(h);
-		sessions_watches(h->sessions, (uint64_t)i + 1, watches, 0);
-	}
-	for (int i = 0; i < clients; i++) {
-		close(fds[i]);
-	}
-	net_fixture_settle(&h->f);
-}
-
-static void connections_with_many_watches_end_one_in_a_turn(void **state) {
-	struct host h;
-	(void)state;
-	leave_with_watches(&h, 3, 1000);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(h.gone, i);
-		assert_true(h.ready);
-		assert_int_equal(sessions_serve(h.sessions), i < 2);
-	}
-	assert_int_equal(h.gone, 3);
-	host_done(&h);
-}
-
-/* Each of them has few watches, but all together have many: 1 and 31 watches weigh 32 of 128. */
-static void of_connections_with_a_few_watches_only_some_end_in_a_turn(void **state) {
-	struct host h;
-	(void)state;
-	leave_with_watches(&h, 12, 31);
-	assert_int_equal(h.gone, 4);
-	assert_true(sessions_serve(h.sessions));
-	/* One more, because all that this turn has was used up. */
-	assert_int_equal(h.gone, 5);
-	assert_true(sessions_serve(h.sessions));
-	assert_int_equal(h.gone, 9);
-	assert_false(sessions_serve(h.sessions));
-	assert_int_equal(h.gone, 12);
-	host_done(&h);
-}
-
-/* First the node cannot write to the connection; then it reads the end. */
-static void a_connection_that_breaks_in_writing_ends_once(void **state) {
-	struct host h;
-	(void)state;
-	host_init(&h, -1);
-	assert_int_equal(host_open(&h, 10, 10000), 0);
-	h.hold = true;
-	int fd = host_connect(&h);
-	for (int i = 0; i < MANY; i++) {
-		send_status(fd);
-	}
-	host_run(&h);
-	host_answer(&h);
-	close(fd);
-	sessions_flush(h.sessions);
-	net_fixture_settle(&h.f);
-	assert_int_equal(h.gone, 0);
-	assert_false(sessions_serve(h.sessions));
-	assert_int_equal(h.gone, 1);
-	assert_true(h.closed_there);
-	assert_int_equal(sessions_count(h.sessions), 0);
-	host_done(&h);
-}
-
 static unsigned served_in_a_turn(struct host *h) {
 	unsigned before = h->requests;
 	assert_true(sessions_serve(h->sessions));
@@ -479,10 +380,6 @@ int main(void) {
 			a_connection_that_asked_for_little_is_served_before_those_with_much),
 		cmocka_unit_test(a_debt_is_forgiven_by_turns_and_not_by_leaving),
 		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
-		cmocka_unit_test(connections_with_much_under_way_end_one_in_a_turn),
-		cmocka_unit_test(connections_with_many_watches_end_one_in_a_turn),
-		cmocka_unit_test(of_connections_with_a_few_watches_only_some_end_in_a_turn),
-		cmocka_unit_test(a_connection_that_breaks_in_writing_ends_once),
 		cmocka_unit_test(
 			turns_are_short_while_one_with_little_shares_the_node_with_one_with_much),
 		cmocka_unit_test(a_turn_takes_few_requests_with_large_values),

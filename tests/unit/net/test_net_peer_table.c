@@ -8,8 +8,8 @@ static void a_link_goes_with_its_name_to_another_index(void **state) {
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
 	const struct peers_node turned[3] = { { "b", listener_address(p.b.listener), true,
-		{ { 0 } }, false }, { "c", "", true, { { 0 } }, false },
-		{ "a", "", false, { { 0 } }, false } };
+		{ { 0 } }, false, false }, { "c", "", true, { { 0 } }, false, false },
+		{ "a", "", false, { { 0 } }, false, false } };
 	peers_set_nodes(p.a.peers, turned, 3);
 	assert_non_null(peers_out(p.a.peers, 0));
 	assert_null(peers_out(p.a.peers, 1));
@@ -29,12 +29,12 @@ static void a_node_that_left_the_table_loses_its_link_silently(void **state) {
 	pair_open(&p);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	const struct peers_node alone[1] = { { "a", "", false, { { 0 } }, false } };
+	const struct peers_node alone[1] = { { "a", "", false, { { 0 } }, false, false } };
 	peers_set_nodes(p.a.peers, alone, 1);
 	assert_true(net_fixture_until(&p.f, b_lost_it, &p));
 	assert_int_equal(p.a.downs, 0);
 	const struct peers_node again[2] = { { "b", listener_address(p.b.listener), true, { { 0 } },
-		false }, { "a", "", false, { { 0 } }, false } };
+		false, false }, { "a", "", false, { { 0 } }, false, false } };
 	/* The nodes are dialled at once. */
 	peers_set_nodes(p.a.peers, again, 2);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
@@ -46,13 +46,13 @@ static void a_node_is_dialled_at_its_new_address(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
-	const struct peers_node wrong[2] = { { "a", "", false, { { 0 } }, false },
-		{ "b", "127.0.0.1:1", true, { { 0 } }, false } };
+	const struct peers_node wrong[2] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", "127.0.0.1:1", true, { { 0 } }, false, false } };
 	peers_set_nodes(p.a.peers, wrong, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
-	const struct peers_node right[2] = { { "a", "", false, { { 0 } }, false },
-		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node right[2] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false, false } };
 	peers_set_nodes(p.a.peers, right, 2);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
 	pair_close(&p);
@@ -62,13 +62,14 @@ static void a_non_member_is_let_in_by_the_owner(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
-	const struct peers_node non_members[3] = { { "a", "", false, { { 0 } }, false },
-		{ "b", "", false, { { 0 } }, false }, { "x", "", false, { { 0 } }, false } };
+	const struct peers_node non_members[3] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", "", false, { { 0 } }, false, false }, { "x", "", false,
+			{ { 0 } }, false, false } };
 	p.b.non_members = 1;
 	p.b.non_member_table = non_members;
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
-		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false, false } };
 	/* x, whose name is larger than b's, dials as well. */
 	party_make_with(&p.f, &p.a, "x", nodes);
 	pair_start(&p);
@@ -79,13 +80,40 @@ static void a_non_member_is_let_in_by_the_owner(void **state) {
 	pair_close(&p);
 }
 
+static unsigned frames_of_a_turn(bool outside) {
+	struct pair p;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false,
+		{ { 0 } }, false, outside }, { "b", "", false, { { 0 } }, false, false } };
+	peers_set_nodes(p.b.peers, nodes, 2);
+	send_frames(&p.a, 1, 1000);
+	while (p.b.frames == 0) {
+		assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
+	}
+	unsigned first = p.b.frames;
+	/* The others are read in the turns to come. */
+	while (p.b.frames < 1000) {
+		assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
+	}
+	pair_close(&p);
+	return first;
+}
+
+static void little_of_what_a_node_in_no_configuration_sends_is_read_in_one_turn(void **state) {
+	(void)state;
+	assert_in_range(frames_of_a_turn(true), 1, 40);
+	assert_in_range(frames_of_a_turn(false), 100, 1000);
+}
+
 static void a_non_member_for_which_there_is_no_room_is_refused(void **state) {
 	struct pair p;
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false },
-		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "x", "", false, { { 0 } }, false, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false, false } };
 	party_make_with(&p.f, &p.a, "x", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
@@ -127,6 +155,8 @@ int main(void) {
 		cmocka_unit_test(a_node_that_left_the_table_loses_its_link_silently),
 		cmocka_unit_test(a_node_is_dialled_at_its_new_address),
 		cmocka_unit_test(a_non_member_is_let_in_by_the_owner),
+		cmocka_unit_test(
+			little_of_what_a_node_in_no_configuration_sends_is_read_in_one_turn),
 		cmocka_unit_test(a_non_member_for_which_there_is_no_room_is_refused),
 		cmocka_unit_test(of_two_that_dial_each_other_one_link_stays),
 	};

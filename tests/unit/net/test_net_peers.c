@@ -19,7 +19,7 @@ static void a_name_is_looked_up_and_dialled(void **state) {
 	snprintf(address, sizeof address, "localhost:%s",
 		strrchr(listener_address(p.b.listener), ':') + 1);
 	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false,
-		{ { 0 } }, false }, { "b", address, true, { { 0 } }, false } };
+		{ { 0 } }, false, false }, { "b", address, true, { { 0 } }, false, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -31,8 +31,8 @@ static void a_look_up_under_way_may_be_given_up(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false },
-		{ "b", "localhost:1", true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false, false },
+		{ "b", "localhost:1", true, { { 0 } }, false, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
@@ -297,14 +297,14 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	struct party second = { .identity = 'z' };
 	(void)state;
 	pair_open(&p);
-	struct peers_node expecting[2] = { { "a", "", false, { { 0 } }, false },
-		{ "b", "", false, { { 0 } }, false } };
+	struct peers_node expecting[2] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", "", false, { { 0 } }, false, false } };
 	memset(expecting[0].id.b, 'a', sizeof expecting[0].id.b);
 	peers_set_nodes(p.b.peers, expecting, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } }, false },
-		{ "b", listener_address(p.b.listener), true, { { 0 } }, false } };
+	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } }, false, false },
+		{ "b", listener_address(p.b.listener), true, { { 0 } }, false, false } };
 	party_make_with(&p.f, &second, "a", nodes);
 	peers_start(second.peers);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));

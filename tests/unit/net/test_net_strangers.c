@@ -171,8 +171,9 @@ static bool b_has_no_strangers(void *ctx) {
 
 /* b knows a by a name, and is not the one that dials. It looks the name up when somebody comes. */
 static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
-	static const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false },
-		{ "b", "", false, { { 0 } }, false } };
+	static const struct peers_node nodes[2] = { { "a", "localhost:1", false,
+		{ { 0 } }, false, false },
+		{ "b", "", false, { { 0 } }, false, false } };
 	struct pair p;
 	int fds[SILENT];
 	(void)state;
@@ -195,8 +196,9 @@ static void a_members_name_is_looked_up_when_a_stranger_comes(void **state) {
 /* The link came from an address that the table does not name: from a node behind another address,
  * as its certificate says. */
 static void where_a_link_came_from_is_a_members_address_too(void **state) {
-	static const struct peers_node nodes[2] = { { "a", "10.0.0.1:1", false, { { 0 } }, false },
-		{ "b", "", false, { { 0 } }, false } };
+	static const struct peers_node nodes[2] = { { "a", "10.0.0.1:1", false,
+		{ { 0 } }, false, false },
+		{ "b", "", false, { { 0 } }, false, false } };
 	struct pair p;
 	int fds[SILENT];
 	(void)state;
@@ -229,6 +231,13 @@ static void on_request(void *ctx, uint64_t client, const struct session_who *who
 	(void)now;
 }
 
+static uint32_t on_forget(void *ctx, uint64_t client, uint32_t most) {
+	(void)ctx;
+	(void)client;
+	(void)most;
+	return 0;
+}
+
 static void on_gone(void *ctx, uint64_t client, bool closed_there) {
 	(void)ctx;
 	(void)client;
@@ -252,8 +261,8 @@ static bool on_own_limits(void *ctx, const struct session_who *who, struct share
 	return false;
 }
 
-static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble,
-	on_refused, NULL, on_own_limits, NULL };
+static const struct sessions_handlers client_handlers = { on_ready, on_request, on_forget, on_gone,
+	on_trouble, on_refused, NULL, on_own_limits, NULL };
 
 static int connect_client(struct net_fixture *f, struct sessions *s, const void *words,
 	size_t size) {

@@ -35,7 +35,7 @@ static void each_of_a_clients_watches_is_told_under_its_own_number(void **state)
 	assert_false(events_unwatch(&w->events, 1, prefix));
 	happen(w, WATCH_EVENT_RELEASED, "a", 1);
 	assert_int_equal(w->count[0], 5);
-	events_forget(&w->events, 0);
+	events_forget(&w->events, 0, UINT32_MAX);
 	happen(w, WATCH_EVENT_ACQUIRED, "a", 2);
 	assert_int_equal(w->count[0], 5);
 	assert_int_equal(events_count(&w->events), 0);
@@ -64,7 +64,7 @@ static void a_client_counts_once_however_many_of_its_watches_meet_the_key(void *
 	watch_key(w, 2, "other");
 	assert_int_equal(events_watchers(&w->events, slice_str("k")), 2);
 	assert_int_equal(events_watchers(&w->events, slice_str("x")), 1);
-	events_forget(&w->events, 0);
+	events_forget(&w->events, 0, UINT32_MAX);
 	assert_int_equal(events_watchers(&w->events, slice_str("x")), 0);
 	world_free(w);
 }
@@ -305,7 +305,7 @@ static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client),
 		EVENTS_REVIEW_FORBIDDEN);
 	assert_int_equal(client, 1);
-	events_forget(&w->events, 1);
+	events_forget(&w->events, 1, UINT32_MAX);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	world_free(w);
 }
@@ -324,7 +324,7 @@ static void a_watcher_in_doubt_is_told_nothing_and_misses_nothing(void **state) 
 	ASSERT_TOKENS(w, 0, 1);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client),
 		EVENTS_REVIEW_FORBIDDEN);
-	events_forget(&w->events, client);
+	events_forget(&w->events, client, UINT32_MAX);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	serve(w);
 	happen(w, WATCH_EVENT_RELEASED, "k", 3);

@@ -78,7 +78,7 @@ static void a_batch_is_written_as_far_as_its_results_are_there(void **state) {
 	assert_int_equal(batch->encoded, 1);
 	assert_null(requests_close_part(&r, &batch->requests[1], &result, &context));
 	assert_int_equal(batch->encoded, 3);
-	requests_forget(&r, 7);
+	requests_forget(&r, 7, UINT32_MAX);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);
 }
@@ -96,11 +96,11 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	assert_int_equal(requests_open_batch(&r, 7, 2, 5, NULL, &batch), 0);
 	assert_null(requests_close_part(&r, &batch->requests[2], &result, &context));
 	uint64_t other_id = other->id, last = batch->requests[4].id;
-	requests_forget(&r, 7);
+	requests_forget(&r, 7, UINT32_MAX);
 	assert_null(requests_find(&r, last));
 	assert_ptr_equal(requests_find(&r, other_id), other);
 	/* Forgetting it again changes nothing. */
-	requests_forget(&r, 7);
+	requests_forget(&r, 7, UINT32_MAX);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);
 }
@@ -157,7 +157,7 @@ static void requests_that_wait_are_counted_until_they_are_closed(void **state) {
 	assert_int_equal(requests_waiting(&r, 7), 1);
 	requests_close(&r, one);
 	assert_int_equal(requests_waiting(&r, 7), 0);
-	requests_forget(&r, 8);
+	requests_forget(&r, 8, UINT32_MAX);
 	assert_int_equal(requests_waiting(&r, 8), 0);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);

@@ -7,7 +7,7 @@ static void a_watcher_that_resumes_is_told_once_what_came_behind_its_position(vo
 	watch_key(w, 0, "k");
 	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	const struct events_position seen = events_position(&w->events);
-	events_forget(&w->events, 0);
+	events_forget(&w->events, 0, UINT32_MAX);
 	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	happen(w, WATCH_EVENT_ACQUIRED, "other", 3);
 	/* This is another watch of the same connection, and up to date. */

@@ -70,7 +70,7 @@ static void a_watcher_that_comes_or_goes_during_a_walk_is_told_what_concerns_it(
 	uint64_t other = watch_key(w, 2, "k");
 	happen_within(w, FIND + TELL, "k", 1);
 	/* The next one leaves, and so does the watch after it, whose client has begun another. */
-	events_forget(&w->events, 1);
+	events_forget(&w->events, 1, UINT32_MAX);
 	watch_as(w, 2, "", false, "k", false, &start);
 	assert_true(events_unwatch(&w->events, 2, other));
 	watch_key(w, 3, "k");
@@ -93,8 +93,8 @@ static void a_subject_that_nobody_watches_any_more_ends_its_part_of_the_walk(voi
 	watch_key(w, 1, "k");
 	watch_prefix(w, 2, "");
 	happen_within(w, FIND + TELL, "k", 1);
-	events_forget(&w->events, 1);
-	events_forget(&w->events, 0);
+	events_forget(&w->events, 1, UINT32_MAX);
+	events_forget(&w->events, 0, UINT32_MAX);
 	serve(w);
 	ASSERT_TOKENS(w, 2, 1);
 	world_free(w);
@@ -156,7 +156,7 @@ static void missed_events_reach_all_watchers_over_several_turns(void **state) {
 	assert_int_equal(w->count[0], 1);
 	assert_int_equal(w->count[1], 0);
 	/* The next one leaves. */
-	events_forget(&w->events, 1);
+	events_forget(&w->events, 1, UINT32_MAX);
 	serve(w);
 	for (uint64_t client = 0; client < CLIENTS; client++) {
 		assert_int_equal(w->count[client], client != 1);

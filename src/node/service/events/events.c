@@ -332,21 +332,22 @@ bool events_unwatch(struct events *e, uint64_t client, uint64_t watch) {
 	return w;
 }
 
-static void events_client_free(struct events *e, struct events_client *c) {
+static uint32_t events_client_free(struct events *e, struct events_client *c, uint32_t most) {
+	uint32_t removed = 0;
 	struct list *first;
-	while ((first = list_first(&c->entries)) != NULL) {
+	while (removed < most && (first = list_first(&c->entries)) != NULL) {
 		struct events_entry *entry = CONTAINER_OF(first, struct events_entry, among);
 		events_remove(e, CONTAINER_OF(list_first(&entry->watches), struct events_one,
 				of_entry));
+		removed++;
 	}
 	events_client_tidy(e, c);
+	return removed;
 }
 
-void events_forget(struct events *e, uint64_t client) {
+uint32_t events_forget(struct events *e, uint64_t client, uint32_t most) {
 	struct events_client *c = events_client(e, client);
-	if (c) {
-		events_client_free(e, c);
-	}
+	return c ? events_client_free(e, c, most) : 0;
 }
 
 /* Looks at no more than *visits clients. Returns how many of them had not been counted. */
@@ -422,7 +423,7 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 }
 
 static void events_client_drained(void *e, struct map_node *node) {
-	events_client_free(e, CONTAINER_OF(node, struct events_client, node));
+	events_client_free(e, CONTAINER_OF(node, struct events_client, node), UINT32_MAX);
 }
 
 void events_done(struct events *e) {

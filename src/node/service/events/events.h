@@ -162,8 +162,8 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 	bool prefix, const struct events_position *from, uint32_t limit, uint64_t *out_watch);
 /* Returns false if the client has no such watch. */
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch);
-/* The client is gone, and so are its watches. */
-void events_forget(struct events *e, uint64_t client);
+/* Removes at most that many of the client's watches, and returns how many. */
+uint32_t events_forget(struct events *e, uint64_t client, uint32_t most);
 
 /* Other rules hold from now on. Every client that has a watch is in doubt, and is told nothing
  * until events_review has passed all its watches. Then it is told what has happened meanwhile. */

@@ -18,7 +18,7 @@
 /* The cost of telling one watch of an event, without the bytes. */
 #define COST_TELL 128
 /* The cost of a write to a client, which comes once in each turn. */
-#define COST_WRITE 2048
+#define COST_WRITE 4096
 
 struct events_telling {
 	/* Watches that have been told of this number need not be told. */

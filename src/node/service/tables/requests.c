@@ -282,29 +282,36 @@ void requests_batch_free(struct requests *r, struct requests_batch *batch) {
 	alloc_free(r->alloc, batch, sizeof *batch);
 }
 
-static void requests_client_free(struct requests *r, struct requests_client *c) {
-	struct list *first;
-	while ((first = list_first(&c->open)) != NULL) {
-		struct request *request = CONTAINER_OF(first, struct request, among);
-		struct requests_batch *batch = request->batch;
-		if (!batch) {
-			requests_close(r, request);
-			continue;
-		}
-		requests_unlink(r, request);
-		if (--batch->left == 0) {
-			requests_batch_free(r, batch);
-		}
+static void requests_drop(struct requests *r, struct request *request) {
+	struct requests_batch *batch = request->batch;
+	if (!batch) {
+		requests_close(r, request);
+		return;
 	}
-	map_remove(&r->by_client, &c->node);
-	alloc_free(r->alloc, c, sizeof *c);
+	requests_unlink(r, request);
+	if (--batch->left == 0) {
+		requests_batch_free(r, batch);
+	}
 }
 
-void requests_forget(struct requests *r, uint64_t client) {
-	struct requests_client *c = requests_client_find(r, client);
-	if (c) {
-		requests_client_free(r, c);
+/* Closes at most that many requests, and returns how many. The client goes with the last one. */
+static uint32_t requests_client_free(struct requests *r, struct requests_client *c, uint32_t most) {
+	uint32_t closed = 0;
+	struct list *first;
+	while ((first = list_first(&c->open)) != NULL && closed < most) {
+		requests_drop(r, CONTAINER_OF(first, struct request, among));
+		closed++;
 	}
+	if (!first) {
+		map_remove(&r->by_client, &c->node);
+		alloc_free(r->alloc, c, sizeof *c);
+	}
+	return closed;
+}
+
+uint32_t requests_forget(struct requests *r, uint64_t client, uint32_t most) {
+	struct requests_client *c = requests_client_find(r, client);
+	return c ? requests_client_free(r, c, most) : 0;
 }
 
 int requests_init(struct requests *r, const struct allocator *alloc,
@@ -323,7 +330,7 @@ int requests_init(struct requests *r, const struct allocator *alloc,
 }
 
 static void requests_client_drained(void *r, struct map_node *node) {
-	requests_client_free(r, CONTAINER_OF(node, struct requests_client, node));
+	requests_client_free(r, CONTAINER_OF(node, struct requests_client, node), UINT32_MAX);
 }
 
 void requests_done(struct requests *r) {

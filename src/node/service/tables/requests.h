@@ -162,7 +162,7 @@ int requests_batch_encode(struct requests_batch *batch, const struct client_cont
 	struct buffer *out);
 void requests_batch_free(struct requests *r, struct requests_batch *batch);
 
-/* Closes all requests of a client. */
-void requests_forget(struct requests *r, uint64_t client);
+/* Closes at most that many of the client's requests, and returns how many. */
+uint32_t requests_forget(struct requests *r, uint64_t client, uint32_t most);
 
 #endif
