@@ -267,14 +267,14 @@ def attack_memory(address):
 
 
 def attack_halves(address):
-    """60 connections that send 4 MiB of a request each, leave before its end, and come again"""
+    """48 connections that send 4 MiB of a request each, leave before its end, and come again"""
     size = 4 << 20
     body = (b"\x94\x00\x01\xa6update\x91\x81\xa5value\xc6" + struct.pack(">I", size - 200)
             + b"x" * (size - 300))
     made = {}
     yield
     while True:
-        while len(made) < 60:
+        while len(made) < 48:
             s = connect(address, 1)[0]
             s.sendall(request("ping"))
             s.setblocking(False)

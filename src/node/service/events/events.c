@@ -272,8 +272,7 @@ static int events_add_watch(struct events *e, struct events_client *c, struct sl
 	w->id = ++e->last_id;
 	w->since = since;
 	events_go_back(e, c, w->since);
-	list_append(&entry->watches, &w->of_entry);
-	entry->told = UINT64_MAX;
+	events_place(e, w, &entry->watches);
 	c->count++;
 	c->bytes += sizeof *w;
 	e->count++;
@@ -296,10 +295,8 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 
 static void events_remove(struct events *e, struct events_one *w) {
 	struct events_entry *entry = w->entry;
-	if (entry->at == &w->of_entry) {
-		entry->at = list_after(&entry->watches, entry->at);
-	}
 	list_remove(&w->of_entry);
+	entry->told = entry->told == w ? NULL : entry->told;
 	entry->client->count--;
 	entry->client->bytes -= sizeof *w;
 	e->count--;

@@ -18,6 +18,9 @@ struct events_client {
 	/* While its watches are told of an overflow: the last number that the ring had lost when
 	 * that began. Otherwise 0. */
 	uint64_t lost;
+	/* The last number that there was then. All of its watches go on after this one, however
+	 * many turns it takes to tell them. */
+	uint64_t lost_until;
 	/* The numbers of its watches and of its entries. */
 	uint32_t count, entry_count;
 	uint32_t stamp;
@@ -59,11 +62,10 @@ struct events_entry {
 	struct events_client *client;
 	struct events_subject *subject;
 
+	/* Ordered by `since`, so that the watches that are still to be told come first. */
 	struct list watches;
-	/* The watches before `at` have been told of the event `told`, while the client was behind;
-	 * NULL: all of them have. UINT64_MAX: no event. */
-	uint64_t told;
-	struct list *at;
+	/* The one that was told last, or NULL. */
+	struct events_one *told;
 	/* The rules by which the entry was judged. */
 	uint32_t rules;
 };
@@ -95,6 +97,9 @@ bool events_match_next(const struct events *e, struct events_match *m, struct sl
 struct events_subject *events_match_subject(const struct events *e, const struct events_match *m,
 	struct slice key);
 
+/* Puts the watch, which is in no list, among those of its entry. `at` is where the search begins: a
+ * watch, or the head of the list. */
+void events_place(struct events *e, struct events_one *w, struct list *at);
 /* The functions below are in events_tell.c. The client is behind from the number `next` on. */
 void events_lag(struct events *e, struct events_client *c, uint64_t next);
 /* Tells the watches of the entry of an event that is in the ring, unless their client is behind. If

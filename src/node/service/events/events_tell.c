@@ -11,7 +11,7 @@
 /* The cost of checking whether an event is for a client. */
 #define COST_STEP 64
 /* The cost of checking whether a client, an entry or a watch is still to be told. */
-#define COST_SKIP 8
+#define COST_SKIP 32
 /* How many entries and watches an event is taken past in one turn (events_walk.c). Most of them are
  * not in the processor's cache. */
 #define WALK_STEPS 512
@@ -51,6 +51,38 @@ static int64_t events_cost(struct events *e, struct events_client *c,
 	return write + COST_TELL + (int64_t)size;
 }
 
+/* This is charged to the turn, but not to the client's part of it: it does not bring the client
+ * nearer to the end, and a client must come nearer with each part. */
+static void events_charge_turn(struct events *e, int64_t cost) {
+	e->left -= cost;
+	e->least -= cost;
+}
+
+static uint64_t place_since(const struct list *at) {
+	return CONTAINER_OF(at, struct events_one, of_entry)->since;
+}
+
+void events_place(struct events *e, struct events_one *w, struct list *at) {
+	struct list *head = &w->entry->watches;
+	while (at != head && place_since(at) <= w->since) {
+		at = at->next;
+		events_charge_turn(e, COST_SKIP);
+	}
+	while (at->prev != head && place_since(at->prev) > w->since) {
+		at = at->prev;
+		events_charge_turn(e, COST_SKIP);
+	}
+	list_insert_before(at, &w->of_entry);
+}
+
+/* Returns the next of the entry's watches that has not been told of that number; NULL if all
+ * have. */
+static struct events_one *events_to_tell(const struct events_entry *entry, uint64_t number) {
+	struct events_one *w = CONTAINER_OF(list_first(&entry->watches), struct events_one,
+		of_entry);
+	return w->since <= number ? w : NULL;
+}
+
 /* Returns false if the event cannot be told now. */
 static bool events_tell(struct events *e, struct events_one *w, const struct events_telling *t) {
 	const struct core_watch_event *watch_event = t->watch_event
@@ -65,6 +97,12 @@ static bool events_tell(struct events *e, struct events_one *w, const struct eve
 	e->left -= events_cost(e, w->entry->client, t->watch_event);
 	e->told++;
 	w->since = t->number + 1;
+	/* Most often its place is after the watch that was told before it. */
+	const struct events_one *near = w->entry->told ? w->entry->told : w;
+	struct list *at = near->of_entry.next;
+	list_remove(&w->of_entry);
+	events_place(e, w, at);
+	w->entry->told = w;
 	return true;
 }
 
@@ -80,13 +118,6 @@ void events_lag(struct events *e, struct events_client *c, uint64_t next) {
 	events_wait(e, c);
 }
 
-/* This is charged to the turn, but not to the client's part of it: it does not bring the client
- * nearer to the end, and a client must come nearer with each part. */
-static void events_charge_turn(struct events *e, int64_t cost) {
-	e->left -= cost;
-	e->least -= cost;
-}
-
 static void events_catch_up(struct events *e, struct events_client *c) {
 	list_remove(&c->lagging);
 	events_charge_turn(e, c->entry_count * COST_SKIP);
@@ -99,14 +130,11 @@ void events_tell_at_once(struct events *e, struct events_entry *entry, uint64_t 
 	const struct events_telling t = { number, number,
 		watch_event_ring_at(&e->ring, number) };
 	struct events_client *c = entry->client;
-	for (struct list *at = list_first(&entry->watches); at && !list_linked(&c->lagging);
-		at = list_after(&entry->watches, at)) {
-		struct events_one *w = CONTAINER_OF(at, struct events_one, of_entry);
+	struct events_one *w;
+	while (!list_linked(&c->lagging) && (w = events_to_tell(entry, number)) != NULL) {
 		bool may = !list_linked(&c->doubted) && e->left >= TURN_LATE;
 		e->walk.steps--;
-		if (w->since <= number
-			&& (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, &t))) {
-			/* `since` says which of its watches have been told of this event. */
+		if (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, &t)) {
 			events_lag(e, c, number);
 		}
 	}
@@ -125,17 +153,12 @@ void events_add(struct events *e, const struct core_watch_event *watch_event) {
  * fails, or if the client's part of the turn is over. */
 static bool events_tell_late(struct events *e, struct events_entry *entry, const void *arg) {
 	const struct events_telling *t = arg;
-	if (entry->told != t->missed) {
-		entry->told = t->missed;
-		entry->at = list_first(&entry->watches);
-	}
-	while (entry->at) {
-		struct events_one *w = CONTAINER_OF(entry->at, struct events_one, of_entry);
-		events_charge_turn(e, COST_SKIP);
-		if (w->since <= t->missed && (e->left <= e->least || !events_tell(e, w, t))) {
+	struct events_one *w;
+	events_charge_turn(e, COST_SKIP);
+	while ((w = events_to_tell(entry, t->missed)) != NULL) {
+		if (e->left <= e->least || !events_tell(e, w, t)) {
 			return false;
 		}
-		entry->at = list_after(&entry->watches, entry->at);
 	}
 	return true;
 }
@@ -153,8 +176,11 @@ static bool events_serve_everything(struct events *e, struct events_client *c,
 /* The ring has gone on without the client. A watch that has lost something goes on with what comes
  * now, because its owner reads the key again. */
 static bool events_serve_overflow(struct events *e, struct events_client *c) {
-	c->lost = c->lost ? c->lost : e->ring.oldest - 1;
-	const struct events_telling lost = { c->lost, e->ring.next - 1, NULL };
+	if (c->lost == 0) {
+		c->lost = e->ring.oldest - 1;
+		c->lost_until = e->ring.next - 1;
+	}
+	const struct events_telling lost = { c->lost, c->lost_until, NULL };
 	bool on = events_serve_everything(e, c, &lost);
 	if (on) {
 		c->next = c->lost + 1;
