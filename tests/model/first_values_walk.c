@@ -73,7 +73,7 @@ static bool walk(uint64_t seed) {
 	w.drops = (int)throw_of(3);
 	w.restarts = throw_of(4) == 0;
 	if (throw_of(3) == 0) {
-		/* As arguments, compilers throw them in an order of their own. */
+		/* For two draws among arguments the compiler chooses which one is made first. */
 		const int not = (int)throw_of(MASTERS);
 		open_with((int)throw_of(MASTERS), not);
 	}

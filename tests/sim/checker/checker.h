@@ -32,8 +32,8 @@ struct checker_options {
 	bool nothing_wrong;
 	/* A master that lies; TRACE_NONE: none does. */
 	uint32_t liar;
-	/* Links lose, double or reorder frames, as no TCP connection does. What passes a node by
-	 * cannot be counted then. */
+	/* Links lose, double or reorder frames, as no TCP connection does. A node cannot count then
+	 * what it has missed. */
 	bool unkind;
 	/* Waiters have to be served in order if they came at least this far apart; 0: the order is
 	 * not checked. */
@@ -62,8 +62,8 @@ void checker_hand_over(struct checker *c, uint32_t lock, bool perhaps);
 uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value);
 struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
-/* Records that the lock is released, broken, or never to be believed again: all beliefs in it end.
- * */
+/* Records that the lock is released, broken, or never to be believed again: all beliefs in it
+ * end. */
 void checker_lock_end(struct checker *c, uint32_t lock);
 /* Records that nobody believes in the lock any more, as it ends with a connection or is rolled
  * back. But a client that has its lock_id may try to use it, and if that is answered as held, it

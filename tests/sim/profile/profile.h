@@ -175,7 +175,7 @@ struct profile {
 	struct shortage shortage;
 };
 
-/* `theme`: THEMES: it is drawn from the seed, too. */
+/* If `theme` is THEMES, the theme is drawn from the seed, too. */
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
 /* Returns THEMES if there is no such theme. */
 enum profile_theme profile_theme_named(const char *name);

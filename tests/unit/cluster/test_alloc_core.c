@@ -69,7 +69,8 @@ static void hold(struct stage *s) {
 	ask(s, 2, wait);
 }
 
-/* Several holders share one key, a writer waits for them, and who held it alone lets others in. */
+/* Several holders share one key and a writer waits for them; a semaphore has a waiter; and an
+ * exclusive holder downgrades to let a reader in. */
 static void share(struct stage *s) {
 	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0),
 		get = stage_request(CORE_GET, "r", stage_lock(0));
@@ -101,7 +102,7 @@ static void share(struct stage *s) {
 	ask(s, 2, stage_request(CORE_DOWNGRADE, "d", stage_lock(35)));
 }
 
-/* Two groups want the same keys, and the client of the one that has them goes. */
+/* Two requests want the same keys together, and the client of the second one goes. */
 static void together(struct stage *s) {
 	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 },
 		{ slice_str("q"), stage_lock(21), 0, 0 } };

@@ -165,8 +165,8 @@ static void a_master_that_votes_by_waiting_does_not_count_for_an_earlier_first_v
 	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
 }
 
-/* Whoever a lock is handed to takes the ballot of its turn from there, and another attempt for the
- * same lock_id may bring another value. */
+/* A request that a lock is handed to takes the ballot of its turn from this answer, and another
+ * attempt for the same lock_id may bring another value. */
 static void a_promise_is_answered_with_the_ballot_of_its_own_attempt(void **state) {
 	struct stage *s = *state;
 	const struct ballot other = { 9, 77, 1 | BALLOT_FIRST }, own = { 5, 78, 1 | BALLOT_FIRST };

@@ -309,15 +309,15 @@ static void a_waiter_that_begins_again_at_another_home_leaves_the_previous_one(v
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
 	token_of(s, first);
-	/* Whoever asks n3 who waits is told n3's own queue. */
+	/* A client that asks n3 for the waiters is told n3's own queue. */
 	stage_cut(s, 0, 2, true);
 	assert_int_equal(stage_do(s, 2, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })),
 		PAWL_OK);
 	assert_int_equal(stage_last(s)->r.count, 0);
 }
 
-/* The home is the waiter's own node, and then another one. Whoever has released the lock_id, its
- * coordinator is told. */
+/* The home is the waiter's own node, and then another one. The waiter's coordinator is told of the
+ * release, whichever node it went through. */
 static void a_waiter_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(9));
