@@ -330,7 +330,8 @@ static void request_check_prefix(struct request_reader *r, struct client_request
 	} else if (which == (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX)) {
 		request_refuse_text(r, "prefix", "must not be given together with key: choose one");
 	} else if ((out->present & CLIENT_HAS_LIMIT) && which == CLIENT_HAS_KEY) {
-		request_refuse_text(r, "limit", "goes with prefix: of one key all are told");
+		request_refuse_text(r, "limit",
+			"goes with prefix: for one key all waiters are listed");
 	} else if (out->method == CLIENT_WAITERS && which == CLIENT_HAS_PREFIX &&
 		!out->core.limit) {
 		out->core.limit = CLIENT_LIST_DEFAULT;
