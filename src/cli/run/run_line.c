@@ -136,7 +136,7 @@ static void set_title(const struct cli_command_line *line, struct run_wanted *w)
 	w->guarding.title_size = (size_t)(end - program_invocation_name);
 }
 
-/* Cuts off what follows "--", which is CMD's and is not looked at. Returns whether there was a
+/* Cuts off "--" and what follows it, which is CMD and is not read here. Returns whether there was a
  * "--". */
 static bool cut_command(struct cli_command_line *line, struct run_wanted *w) {
 	int cut = 1;

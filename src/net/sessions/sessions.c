@@ -22,7 +22,7 @@
 /* A connection that is closed ends at once if its weight is at most this, and all that have ended
  * in this turn weigh no more than SESSIONS_LEAVES_A_TURN. Otherwise it has to wait for a turn. */
 #define LEAVES_AT_ONCE 33
-/* To give back that many bytes weighs as much as to forget a request or a watch. */
+/* How many bytes that are given back weigh as much as a request or a watch that is forgotten. */
 #define MEMORY_AS_ONE (64u << 10)
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1

@@ -20,7 +20,7 @@
  * one byte, the latter are 700 records, which take most of a millisecond. */
 #define SESSIONS_READ_BYTES (64u << 10)
 #define SESSIONS_READ_TLS_BYTES (16u << 10)
-/* What the connections that end in one turn may weigh together (session_weight). */
+/* What the connections that end in one turn may weigh together (session_end_weight). */
 #define SESSIONS_LEAVES_A_TURN 128
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */

@@ -25,8 +25,8 @@
 #define LOOK_EVERY 8
 /* How many locks of an `extend` are served in one piece. */
 #define PIECE 32
-/* What those weigh that end in any case in one turn, of the connections that wait for their end,
- * however many end at once. */
+/* The weight of the waiting connections that end in each turn in any case, even if others have used
+ * up SESSIONS_LEAVES_A_TURN by ending at once. */
 #define LEAVES_LATE (SESSIONS_LEAVES_A_TURN / 4)
 /* The cost of decoding one piece of an `extend`. */
 #define DECODE_COST 8
@@ -400,8 +400,8 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-/* Ends connections that wait for that. Of one that has many requests and watches, a part is
- * forgotten in each turn, and it ends when none are left. */
+/* Ends connections that wait for their end. If a connection has many requests and watches, some of
+ * them are forgotten in each turn, and it ends when none are left. */
 static void sessions_end_leaving(struct sessions *s) {
 	uint64_t left = SESSIONS_LEAVES_A_TURN - s->ended;
 	struct list *first;

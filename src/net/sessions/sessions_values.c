@@ -8,10 +8,11 @@
 /* How many bytes of values may be under way for all connections together. That is less than what
  * waits for a peer when its link is given up. */
 #define VALUES_MAX (16u << 20)
-/* A connection may have this part of what is left of that. So one connection gets a fifth of all,
- * many get as much each, and whoever has none under way may always begin. */
+/* A connection may begin another value while its own values take at most 1 / VALUES_PART of what is
+ * left of VALUES_MAX. So a connection that is alone gets about a fifth of VALUES_MAX, many
+ * connections get equal parts, and one that has no value under way may always begin. */
 #define VALUES_PART 4
-/* How many bytes take how long to send or to copy later. */
+/* To send or to copy VALUE_PIECE bytes later takes VALUE_PIECE_TIME. */
 #define VALUE_PIECE 4096u
 #define VALUE_PIECE_TIME (8 * SPAN_US)
 

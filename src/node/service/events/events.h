@@ -88,7 +88,7 @@ struct events_walk {
 	struct list *at;
 	/* Every client that was met at `subject` is behind. */
 	bool all_behind;
-	/* How many entries and watches may still be looked at in this turn. */
+	/* How many entries and watches may still be visited in this turn. */
 	int32_t steps;
 };
 
