@@ -104,7 +104,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 		return STATUS_DENIED;
 	}
 	if (own && !terms_again(own->of, m->terms.of)) {
-		/* Section 10: a lock_id keeps its kind. */
+		/* Section 10: a lock_id keeps its mode. */
 		return STATUS_TERMS;
 	}
 	s = rule_held(key, m->lock_id, &m->terms);
