@@ -35,7 +35,7 @@ static void a_replica_that_is_promoted_votes_and_knows_what_is_held(void **state
 	assert_int_equal(stage_do(s, 3, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
 }
 
-static void the_masters_copied_beforehand_what_is_held(void **state) {
+static void the_masters_copied_ahead_what_is_held(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 1, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
@@ -365,7 +365,7 @@ int main(void) {
 		MEMBERS(a_node_outside_waits_until_it_is_added),
 		MEMBERS(a_node_that_came_before_the_birth_keeps_its_link),
 		MEMBERS(a_replica_that_is_promoted_votes_and_knows_what_is_held),
-		MEMBERS(the_masters_copied_beforehand_what_is_held),
+		MEMBERS(the_masters_copied_ahead_what_is_held),
 		MEMBERS(a_master_that_is_demoted_follows),
 		MEMBERS(a_master_that_is_removed_is_outside),
 		MEMBERS(a_dead_master_is_replaced_by_a_replica),
