@@ -40,6 +40,8 @@ enum core_op {
 	 * value, label, terms.priority and terms.delay in common. */
 	CORE_ACQUIRE_ALL
 };
+/* One more than the last value of enum core_op. */
+#define CORE_OPS (CORE_ACQUIRE_ALL + 1)
 
 /* A key with its holder, as reads show it. */
 struct core_entry {

@@ -13,10 +13,18 @@ struct op;
 struct operation {
 	/* The operation is found by its key and lock_id (op_lock.c). */
 	bool by_lock;
+	/* The request must name a lock_id. */
+	bool needs_lock_id;
+	/* The request is one of a holder. Half of the room for operations is kept for these
+	 * (section 9). */
+	bool of_holder;
 
 	/* Takes what only this kind needs of the request when the operation is made. False: no
 	 * memory. */
 	bool (*make)(struct core *core, struct op *op, const struct core_request *r);
+
+	/* Begins the operation. NULL stands for restart_begin, which asks the masters. */
+	void (*begin)(struct core *core, struct op *op);
 
 	/* Asks the masters, for the first time or anew under another epoch. */
 	void (*start)(struct core *core, struct op *op);
@@ -69,9 +77,6 @@ struct operation {
 	/* Returns where the reply of one of the operation's parts is put. */
 	struct core_reply *(*part_reply)(struct core *core, struct op *op, uint32_t part);
 };
-
-/* One more than the last value of enum core_op. */
-#define CORE_OPS (CORE_ACQUIRE_ALL + 1)
 
 /* Lists the operations by their enum core_op. */
 extern const struct operation *const node_operations[CORE_OPS];

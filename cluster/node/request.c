@@ -94,10 +94,7 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (p.error != PAWL_OK) {
 		return p;
 	}
-	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE ||
-		r->op == CORE_RELEASE || r->op == CORE_BINDING || r->op == CORE_DOWNGRADE ||
-		r->op == CORE_TRANSFER;
-	if (by_lock && id128_zero(r->lock_id)) {
+	if (core->operations[r->op]->needs_lock_id && id128_zero(r->lock_id)) {
 		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
 	}
 	if (r->op == CORE_TRANSFER && r->to.size == 0) {
@@ -130,9 +127,8 @@ static struct problem check_state(struct core *core, const struct core_request *
 	}
 	/* Half of the room is for holders: requests that wait must not keep them from extending and
 	 * releasing (section 9). */
-	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE ||
-		r->op == CORE_BREAK || r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
-	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
+	const bool holder = core->operations[r->op]->of_holder;
+	const uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
 	if (core->coordinator.op_count >= room) {
 		COUNT(core, busy);
 		return (struct problem){ PAWL_EBUSY, "rounds", 0 };
@@ -151,16 +147,9 @@ static struct problem check_state(struct core *core, const struct core_request *
 }
 
 static void begin(struct core *core, struct op *op) {
-	if (op->kind == CORE_LIST) {
-		local_list(core, op);
-	} else if (op->kind == CORE_WAIT) {
-		local_wait(core, op);
-	} else if (op->kind == CORE_GET && !op_read(op)->quorum) {
-		local_get(core, op);
-	} else if (op->kind == CORE_BINDING) {
-		binding_start(core, op);
-	} else if (op->kind == CORE_ACQUIRE_ALL) {
-		group_start(core, op);
+	const struct operation *row = core->operations[op->kind];
+	if (row->begin) {
+		row->begin(core, op);
 	} else {
 		restart_begin(core, op);
 	}

@@ -180,7 +180,7 @@ static void ask(struct member *w, uint32_t node) {
 	static const span_ns spans[] = { 0, 100 * SPAN_MS, 200 * SPAN_MS, 400 * SPAN_MS,
 		500 * SPAN_MS, SPAN_S };
 	const uint8_t flags = member_next(w), op = member_next(w);
-	struct core_request r = { .op = (enum core_op)(op % (CORE_EXPLAIN + 1)), .admin = flags & 1,
+	struct core_request r = { .op = (enum core_op)(op % CORE_OPS), .admin = flags & 1,
 		.deadline_kept = flags & 2, .quorum = flags & 4, .now = flags & 8,
 		.for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64,
 		.binding = op >> 7, .client = 1 + (op >> 5 & 1) };

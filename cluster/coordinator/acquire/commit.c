@@ -309,7 +309,7 @@ static void acquire_clear(struct core *core, struct op *op) {
 	acquire->rival_waiting = acquire->contested_seen = false;
 }
 
-const struct operation acquire_operation = { .by_lock = true,
+const struct operation acquire_operation = { .by_lock = true, .needs_lock_id = true,
 	.make = acquire_make,
 	.start = attempt_start,
 	.answer = acquire_answer,

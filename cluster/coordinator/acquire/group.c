@@ -406,5 +406,6 @@ static bool group_forgotten(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation group_operation = { .by_lock = true, .make = group_new, .timer = group_timer,
+const struct operation group_operation = { .by_lock = true, .begin = group_start,
+	.make = group_new, .timer = group_timer,
 	.forget = group_forgotten, .release = group_free, .part_reply = group_reply };

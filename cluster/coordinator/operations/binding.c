@@ -442,7 +442,8 @@ static bool binding_forgotten(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation binding_operation = { .by_lock = true, .timer = binding_timer,
+const struct operation binding_operation = { .by_lock = true, .needs_lock_id = true,
+	.begin = binding_start, .timer = binding_timer,
 	.link_lost = binding_link_lost, .link_changed = binding_peer_changed,
 	.epoch = binding_restart, .forget = binding_forgotten, .lock_released = binding_released,
 	.release = binding_free };

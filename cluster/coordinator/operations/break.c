@@ -142,6 +142,7 @@ static bool break_make(struct core *core, struct op *op, const struct core_reque
 	return true;
 }
 
-const struct operation break_operation = { .make = break_make, .start = break_start,
+const struct operation break_operation = { .of_holder = true,
+	.make = break_make, .start = break_start,
 	.answer = break_answer, .evaluate = break_evaluate, .epoch = break_epoch,
 	.clear = op_replies_clear, .catch_up = catch_up_send_again, .release = reports_free };

@@ -76,5 +76,6 @@ static void downgrade_clear(struct core *core, struct op *op) {
 	op_downgrade(op)->best_token = 0;
 }
 
-const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer,
+const struct operation downgrade_operation = { .needs_lock_id = true, .of_holder = true,
+	.start = downgrade_start, .answer = downgrade_answer,
 	.evaluate = downgrade_evaluate, .clear = downgrade_clear, .catch_up = catch_up_send_again };

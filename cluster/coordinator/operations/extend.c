@@ -432,7 +432,8 @@ static void extend_clear(struct core *core, struct op *op) {
 	extend->best_token = 0;
 }
 
-const struct operation extend_operation = { .make = extend_make, .start = extend_start,
+const struct operation extend_operation = { .needs_lock_id = true, .of_holder = true,
+	.make = extend_make, .start = extend_start,
 	.answer = extend_answer, .evaluate = extend_evaluate, .timer = extend_timer,
 	.link_lost = extend_link_lost, .clear = extend_clear, .late_answer = extend_vote,
 	.release = extend_release };

@@ -479,7 +479,9 @@ static bool wait_make(struct core *core, struct op *op, const struct core_reques
 	return true;
 }
 
-const struct operation list_operation = { .make = list_make, .timer = local_timer,
+const struct operation list_operation = { .begin = local_list, .make = list_make,
+	.timer = local_timer,
 	.leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
-const struct operation wait_operation = { .make = wait_make, .timer = local_timer,
+const struct operation wait_operation = { .begin = local_wait, .make = wait_make,
+	.timer = local_timer,
 	.epoch = wait_epoch, .forget = local_forgotten };

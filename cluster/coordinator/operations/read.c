@@ -227,6 +227,16 @@ static bool read_make(struct core *core, struct op *op, const struct core_reques
 	return true;
 }
 
-const struct operation read_operation = { .make = read_make, .start = read_start,
+/* Only a quorum read asks the masters. */
+static void read_begin(struct core *core, struct op *op) {
+	if (op_read(op)->quorum) {
+		restart_begin(core, op);
+	} else {
+		local_get(core, op);
+	}
+}
+
+const struct operation read_operation = { .begin = read_begin, .make = read_make,
+	.start = read_start,
 	.answer = read_answer, .evaluate = read_evaluate, .forget = report_forget,
 	.clear = op_replies_clear, .release = reports_free };

@@ -58,5 +58,6 @@ static bool release_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation release_operation = { .start = release_start, .answer = release_answer,
+const struct operation release_operation = { .needs_lock_id = true, .of_holder = true,
+	.start = release_start, .answer = release_answer,
 	.evaluate = release_evaluate, .epoch = release_epoch, .catch_up = catch_up_send_again };

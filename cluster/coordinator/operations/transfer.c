@@ -97,5 +97,6 @@ static bool transfer_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer,
+const struct operation transfer_operation = { .needs_lock_id = true, .of_holder = true,
+	.start = transfer_start, .answer = transfer_answer,
 	.evaluate = transfer_evaluate, .epoch = transfer_epoch };

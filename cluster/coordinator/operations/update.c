@@ -334,6 +334,7 @@ static bool update_make(struct core *core, struct op *op, const struct core_requ
 	return true;
 }
 
-const struct operation update_operation = { .make = update_make, .start = update_start,
+const struct operation update_operation = { .needs_lock_id = true, .of_holder = true,
+	.make = update_make, .start = update_start,
 	.answer = update_answer, .evaluate = update_evaluate, .timer = update_timer,
 	.epoch = update_epoch, .clear = update_forget_values, .release = update_forget_values };
