@@ -29,7 +29,7 @@ enum core_op {
 	CORE_DOWNGRADE,
 	/* key, lock_id, to: releases the lock in favour of the waiter whose owner is `to`. With
 	 * PAWL_ENOTFOUND nobody of this name waits, and nothing was released (section 10,
-	 * Succession). */
+	 * Hand-over). */
 	CORE_TRANSFER,
 	/* key, owner, to, terms.priority: asks the holder to let go. Everybody who watches the key
 	 * at any node is told. */

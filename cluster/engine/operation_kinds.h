@@ -106,7 +106,7 @@ struct release_state {
 	bool lost_here;
 };
 
-/* The waiter that is to be next because the holder says so (section 10, Succession). */
+/* The waiter that is to be next because the holder says so (section 10, Hand-over). */
 struct successor {
 	/* The waiter's lock_id, and the identity of its coordinator. */
 	struct id128 lock_id, node;

@@ -1,5 +1,5 @@
 /* master_transfer.c: a master's part when the holder of a lock names its successor (section 10,
- * Succession). */
+ * Hand-over). */
 #include "master.h"
 #include "first.h"
 

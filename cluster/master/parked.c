@@ -177,7 +177,7 @@ static uint32_t peer_of(const struct core *core, struct id128 node) {
 	return i;
 }
 
-/* Section 10, Succession: promises to the request that the holder named, before any other request
+/* Section 10, Hand-over: promises to the request that the holder named, before any other request
  * is considered. The promise carries the name of the attempt that asked last, as far as this master
  * knows it. Where something else stands in the way, this was a release like any other. */
 void queue_hand_over(struct core *core, struct key *key, const struct successor *successor) {

@@ -1,4 +1,4 @@
-/* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Succession).
+/* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Hand-over).
  * First the masters are asked who waits under that name; the home of the waiter's coordinator
  * knows. Then the hand-over is a release that says who is next. */
 #include "operations.h"

@@ -272,7 +272,7 @@ static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
 /* Section 5: the request that came first to the home is served first. There are exceptions. A try
  * has no place in the queue: it may find the key free at q masters while the release is still on
  * its way to the home. A client that repeats what a master still has is no newcomer. A waiter whom
- * the holder names goes before all others (section 10, Succession). A waiter whose turn is taken by
+ * the holder names goes before all others (section 10, Hand-over). A waiter whose turn is taken by
  * a lease that comes back may lose it to the next. Those who share the key hold it at once: neither
  * waits for the other. */
 static void check_order(struct checker *c, const struct op_state *granted,

@@ -1,5 +1,5 @@
 /* These tests hand a lock over to the one that its holder names, and ask a holder to let go
- * (docs/protocol.md, section 10, Succession). */
+ * (docs/protocol.md, section 10, Hand-over). */
 #include "members.h"
 #include "replicas.h"
 
