@@ -24,10 +24,13 @@ struct drain {
 	/* The identity of this node, for the side file. */
 	struct id128 node_id;
 	enum drain_state state;
+	/* DRAIN_DONE: what the askers are told. */
 	int error;
+	/* DRAIN_WRITING: writes the side file in another thread. */
 	struct job *job;
 	/* Tells the askers on the next turn of the loop. */
 	struct event *told;
+	/* Those who are told the end (drain_ask). */
 	struct list askers;
 };
 

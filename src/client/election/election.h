@@ -33,9 +33,11 @@ enum election_state {
 struct observed_leader {
 	bool known;
 	uint64_t token;
+	/* The process that has the lock, as it says itself. */
 	int64_t pid;
 
-	/* The four texts, each followed by a NUL. */
+	/* Owner, value, label and host, each followed by a NUL, in one block of `size` bytes. The
+	 * sizes of the texts do not count the NUL. */
 	uint8_t *block;
 	size_t size, owner_size, value_size, label_size, host_size;
 };

@@ -20,6 +20,7 @@
 
 struct fence_record {
 	struct slice name;
+	/* The highest token of an exclusive lock, and the highest token of any lock. */
 	uint64_t exclusive, highest;
 };
 

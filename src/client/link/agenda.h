@@ -23,6 +23,7 @@ struct agenda {
 
 	/* The timerfd; -1 if the clocks are moved by hand. */
 	int fd;
+	/* The loop watches `fd`; `event` does that. */
 	bool watched;
 
 	/* When the timer goes off, in ns of CLOCK_BOOTTIME; INT64_MAX if it is not set. */

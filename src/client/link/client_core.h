@@ -89,6 +89,7 @@ enum client_core_state {
  * the locks that are bound to it. Nothing is read from it. */
 struct retained_connection {
 	int fd;
+	/* As in pawl.connection_number. */
 	unsigned number;
 };
 
@@ -96,6 +97,7 @@ struct pawl {
 	struct env env;
 	const struct client_core_handlers *handlers;
 	struct event_base *base;
+	/* The client has made `base` and frees it; otherwise it is the program's. */
 	bool own_base;
 
 	/* pawl_free was called. The client is destroyed as soon as nothing runs inside it any
@@ -139,10 +141,12 @@ struct pawl {
 
 	/* NULL if TLS is not configured. */
 	SSL_CTX *tls;
+	/* The name that the node's certificate must carry; empty means the host of the endpoint. */
 	char server_name[256];
 
 	/* Goes off when connecting takes too long, or when the pause is over. */
 	struct alarm dial_alarm;
+	/* Goes off when the node has been silent for so long that it is pinged or given up. */
 	struct alarm silence_alarm;
 
 	/* `pinged`: a ping was sent that has not been answered. `only_watching`: the silence alarm
@@ -171,12 +175,16 @@ struct pawl {
 
 	/* entering.c: the acquires among the calls whose lock_ids others may know. */
 	struct list named;
+	/* The calls in `flight`, by their msgid. */
 	struct map by_msgid;
+	/* How many calls there are in all, wherever they wait. */
 	size_t call_count;
+	/* The msgid that was used last. */
 	uint32_t msgid;
 
 	/* ---- lock.c, renew.c ---- */
 
+	/* The locks that are held. */
 	struct list locks;
 
 	/* The locks that are to be extended in this turn. */
@@ -185,6 +193,7 @@ struct pawl {
 	/* session_binding.c: the connections that were given up and are still open. */
 	struct retained_connection retained[RETAINED_MAX];
 	size_t retained_count;
+	/* Goes off at the deadline of a lock that is bound to the first of them. */
 	struct alarm retained_alarm;
 
 	/* Some lock has been bound to a connection. Until then there is no need to look for such

@@ -49,6 +49,7 @@ struct connection {
 	struct connection_owner owner;
 	enum connection_state state;
 	int fd;
+	/* The loop waits for input, or for room to write; and the connection is over TLS. */
 	bool read_armed, write_armed, encrypts;
 
 	/* The other side has ended the connection, in order or by a reset. */

@@ -17,7 +17,9 @@ struct leave;
 /* What the lock was acquired with, in one block; the value is the one that was written last. If
  * there are no bytes, it is not known. */
 struct lock_inputs {
+	/* Owner, label and value, one behind the other. */
 	uint8_t *bytes;
+	/* The size of the block, and of each of the three, in bytes. */
 	size_t size, owner, label, value;
 };
 
@@ -26,8 +28,10 @@ struct lock_grant {
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
+	/* The permit numbers, for permits of a semaphore; borrowed from the answer. */
 	const uint32_t *slots;
 	size_t slot_count;
+	/* Until when the lock may be trusted. */
 	struct instant deadline;
 	/* The request has waited for longer than the lease. */
 	bool waited_long;
@@ -56,6 +60,7 @@ struct pawl_lock {
 
 	/* The lease, and how long before the deadline on_lost comes. */
 	span_ns lease, warn;
+	/* The library does not extend the lock by itself. */
 	bool no_renewal;
 
 	/* A transfer is under way. The lock is not trusted meanwhile, but may be trusted again. */
@@ -72,6 +77,7 @@ struct pawl_lock {
 
 	/* How many extensions have failed since the last one that succeeded. */
 	unsigned failures;
+	/* They go off when the lock is to be extended, and when on_lost is due. */
 	struct alarm renew_alarm, warn_alarm;
 
 	/* When renew_alarm goes off, in ns of CLOCK_BOOTTIME, while it is set. */

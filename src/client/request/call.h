@@ -47,6 +47,7 @@ struct pawl_call {
 
 	/* When it was sent on this connection. */
 	struct instant sent_at;
+	/* The number of the request on this connection, while the call is in flight. */
 	uint32_t msgid;
 
 	/* How often it was sent; a refusal after which it rests does not count. */

@@ -33,13 +33,17 @@ struct pawl_watch {
 	pawl_event_fn *on_event;
 	pawl_watch_ended_fn *on_ended;
 	void *arg;
+	/* Why the watch has ended; 0 while it has not. */
 	int error;
 
+	/* The request under way: to watch, or to list the present state; or NULL. */
 	struct pawl_call *call;
 
 	/* The number of the watch at the node; 0 if it has none. */
 	uint64_t number;
+	/* Element of client->by_watch, while the watch has a number. */
 	struct map_node by_number;
+	/* The place in the node's events up to which the watch was told. */
 	uint8_t position[POSITION_BYTES];
 
 	/* The watch can go on from `position`: everything before it has been told. */

@@ -46,6 +46,7 @@ struct stream {
 	struct instant closing;
 	/* The number of reads since then. */
 	unsigned dropped;
+	/* Reading pauses while more bytes than this are unsent; 0 means that it never does. */
 	size_t pause_above;
 
 	/* `accepted`: the other side connected, so the handshake takes turns with others. `urgent`:
@@ -71,6 +72,7 @@ struct stream {
 	/* How many bytes the handshake has received. */
 	size_t shaken;
 
+	/* The place of the handshake among those that wait for their turn. */
 	struct handshake turn;
 };
 

@@ -20,11 +20,13 @@
 /* One peer. */
 struct peers_slot {
 	struct peers *peers;
+	/* The table has a peer in this place. */
 	bool used;
 	/* The peer's index in the owner's table. */
 	uint32_t index;
 
 	char name[NODE_NAME_MAX + 1];
+	/* As host:port. */
 	char address[ADDRESS_MAX + 1];
 	/* This node dials the peer. */
 	bool dial;
@@ -89,6 +91,7 @@ struct peers {
 	 * attempt. */
 	char last_stranger_trouble[PEER_LINK_WHY_BYTES];
 
+	/* How many peers `table` has. */
 	uint32_t count;
 	/* The peers by index; they point into `slots`. */
 	struct peers_slot *table[NODES_MAX];

@@ -61,8 +61,11 @@ struct memory_account {
 
 	/* How many bytes the connection takes, including the claims. */
 	uint64_t used;
+	/* The bytes of each claim. */
 	size_t claims[MEMORY_CLAIMS];
 
+	/* `admin`: the client is an administrator. `closed`: memory_close was called, and the
+	 * account goes with its last allocation. */
 	bool admin, closed;
 };
 

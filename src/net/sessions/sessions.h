@@ -44,6 +44,7 @@ struct session_who {
 	/* The other end is the program that the node is part of. It is trusted, whatever its name
 	 * is. */
 	bool inside;
+	/* Borrowed from the connection. */
 	const struct origin *from;
 	/* The shares that the connection counts for; the identity is NULL before it is known. */
 	const struct share_pair *share;
@@ -91,6 +92,7 @@ struct sessions_handlers {
 
 /* The limits of the connections of clients. */
 struct sessions_limits {
+	/* The number of connections, and of the requests of one of them that are under way. */
 	uint32_t clients, requests_per_client;
 	/* The number of further connections, for administrators alone. */
 	uint32_t admin_clients;

@@ -35,6 +35,8 @@ struct session_batch {
 /* The connection of one client. */
 struct session {
 	struct sessions *all;
+	/* Link in sessions.among; and in sessions.dirty, while the connection has answers that
+	 * sessions_flush has not written yet. */
 	struct list among, dirty;
 	/* Linked while the connection waits to read on, until somebody else has made room. */
 	struct list starved;
@@ -45,6 +47,7 @@ struct session {
 
 	/* Linked until the connection has shown a certificate or made a request. */
 	struct stranger stranger;
+	/* Element of sessions.by_id. */
 	struct map_node node;
 
 	/* The identity is NULL while it is not known yet who is at the other end. */
@@ -68,13 +71,19 @@ struct session {
 	/* A request that is served in parts, and whose bytes are still in the stream; or NULL. */
 	struct session_batch *batch;
 
+	/* The number by which the owner knows the connection. It is not used again. */
 	uint64_t id;
+	/* Owned. */
 	struct stream *stream;
 	/* What the connection takes, including this struct. */
 	struct memory_account *memory;
+	/* Finds the end of the request that is arriving. */
 	struct client_scanner scanner;
 
+	/* Whether the listener asks for certificates. */
 	enum tls_client_auth auth;
+	/* `local` and `inside` are as in struct session_who. `greeted`: the handshake is done.
+	 * `closing`: no more requests are taken. `tls`: the connection is over TLS. */
 	bool local, inside, greeted, closing, tls;
 
 	/* The owner's watches. A connection with watches is not closed for its silence. */
@@ -98,6 +107,7 @@ struct session {
 	 * since. */
 	size_t charged;
 
+	/* Empty while it is not known yet, or if there is none. */
 	char identity[TLS_NAME_MAX + 1];
 	struct origin from;
 };
@@ -108,11 +118,14 @@ struct sessions {
 	struct sessions_limits limits;
 	const struct sessions_handlers *handlers;
 	void *ctx;
+	/* Decodes one request after the other, of all connections. */
 	struct client_decoder decoder;
+	/* All connections, the oldest first; and those that have answers to be written. */
 	struct list among, dirty;
 	/* Ids count up, so they need no hash. */
 	struct map by_id;
 
+	/* The connections that have shown no certificate and made no request. */
 	struct strangers strangers;
 	/* Counts of strangers since the start; see struct strangers_counts. */
 	uint64_t evicted, refused;
@@ -148,6 +161,7 @@ struct sessions {
 	/* In this turn, a flow got all that it asked for, and has credit left. */
 	bool content;
 
+	/* The connections that wait to read on, until somebody else has made room. */
 	struct list starved;
 	/* Connections that are closed and wait for the turn in which they end. */
 	struct list leaving;
@@ -173,7 +187,9 @@ struct sessions {
 	} gone;
 	/* The cost of what was served since the clock was last read. */
 	int64_t unlooked;
+	/* The id that was given last. */
 	uint64_t last_id;
+	/* Goes off every second to close connections that are silent or do not read. */
 	struct event *sweep;
 };
 

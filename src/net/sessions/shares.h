@@ -43,11 +43,14 @@ struct shares {
 /* What one identity, or one address, takes. */
 struct share {
 	struct shares *all;
+	/* Element of shares.by_name. */
 	struct map_node node;
+	/* Link in shares.among; and in shares.idle, while nothing is in use. */
 	struct list among, idle;
 
 	/* Numbers count up and are never used again. */
 	uint64_t number;
+	/* How much of each kind is in use, in the unit of that kind. */
 	uint64_t used[SHARE_KINDS];
 	/* The sum of `used` over all kinds. */
 	uint64_t total;

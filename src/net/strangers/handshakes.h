@@ -26,6 +26,7 @@ struct event_base;
 
 /* The handshake of one connection, of which it is a part. While it is zeroed, it does not wait. */
 struct handshake {
+	/* Link in `urgent` or `others`, while the handshake waits for its turn. */
 	struct list in;
 	/* Makes the next step. It may free the connection. */
 	void (*step)(void *ctx);
@@ -34,9 +35,11 @@ struct handshake {
 
 /* The queue of the handshakes of one loop. */
 struct handshakes {
+	/* Goes off when the next handshake has its turn. */
 	struct event *turn;
 	/* The handshakes that wait, the oldest first. */
 	struct list urgent, others;
+	/* How many wait in both lists. */
 	uint32_t waiting;
 	/* How long the latest step took; 0 once it has been taken (handshakes_take_owed). */
 	span_ns owed;

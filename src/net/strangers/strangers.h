@@ -30,6 +30,7 @@ struct stranger_address {
 
 /* The part of a connection that counts it. While it is zeroed, the connection is no stranger. */
 struct stranger {
+	/* Link in strangers.all. */
 	struct list in;
 	struct stranger_address address;
 	/* How many bytes the connection may take; the owner sets this. */

@@ -18,6 +18,7 @@ struct address {
 	bool local;
 	/* "" and "*" stand for every interface. */
 	char host[256];
+	/* Digits. */
 	char port[6];
 };
 

@@ -56,6 +56,7 @@ enum client_auth {
 struct tls_config {
 	/* All three files are named. */
 	bool on;
+	/* The paths of PEM files; empty means that the file is not named. */
 	char ca[CONFIG_PATH_MAX], cert[CONFIG_PATH_MAX], key[CONFIG_PATH_MAX];
 	/* The files of tls_revoked.h; empty means that there is none. */
 	char revoked[CONFIG_PATH_MAX], crl[CONFIG_PATH_MAX];
@@ -109,6 +110,7 @@ struct node_config {
 	 * node that is to be added). */
 	char advertise[ADDRESS_MAX + 1];
 
+	/* Connections without TLS are allowed, even where other machines reach this node. */
 	bool insecure;
 
 	enum log_level log_level;
@@ -116,6 +118,7 @@ struct node_config {
 	/* The configuration with epoch 0: the cluster's name, its initial masters and its timing
 	 * constants. It is used only when the cluster is born. */
 	struct config birth;
+	/* How long a batch of the log may wait for further entries, in nanoseconds. */
 	span_ns replication_interval;
 	/* A master that comes back with a new identity gets its place without an operator. */
 	bool auto_replace;

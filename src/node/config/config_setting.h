@@ -115,7 +115,9 @@ struct config_reading {
 	const char *file;
 	/* The line at which each setting stands; 0 means that it is not given. */
 	unsigned setting_line[SETTING_COUNT];
+	/* The line at which each section begins; 0 means that the file does not have it. */
 	unsigned section_line[SECTION_COUNT];
+	/* The line of each initial master, in the order of config->birth. */
 	unsigned master_line[MASTERS_MAX];
 	/* Without listen_client, nobody listens for clients (a node inside a program). */
 	bool no_clients;

@@ -61,6 +61,8 @@ struct driver {
 	 * from a socket earlier may be handled later; the core's time does not go back for it. */
 	struct instant last, started;
 
+	/* A timer of CLOCK_BOOTTIME. `timer` goes off with it, for the core's timers; `flush` goes
+	 * off when the core's output is to be written. */
 	int timer_fd;
 	struct event *timer, *flush;
 	/* The instant of CLOCK_BOOTTIME at which the timer goes off; INT64_MAX means that it does
@@ -99,6 +101,7 @@ struct driver {
 	void (*on_changed)(void *ctx);
 	void *local_ctx;
 
+	/* on_changed is due. */
 	bool changed;
 	/* `in_turn`: requests are being served, and output leaves. `again`: this is to happen once
 	 * more, after the sockets have been polled again. */

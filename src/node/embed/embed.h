@@ -45,10 +45,13 @@ struct pawl_node {
 	/* The machine on which the node runs; empty if it is not known. */
 	char host[HOST_NAME_MAX + 1];
 
+	/* `started`: pawl_node_start has succeeded. `doomed`: the node is to be freed as soon as no
+	 * callback is under way. */
 	bool started, doomed;
 
 	/* The number of callbacks under way. */
 	unsigned busy;
+	/* Calls the callbacks that are due, on the next turn of the loop. */
 	struct event *deliver;
 
 	/* The calls under way, by id. */
@@ -56,12 +59,15 @@ struct pawl_node {
 	/* The calls under way, and the calls whose callback is due. */
 	struct list under_way, done;
 
+	/* The id of the last call. */
 	uint64_t last_id;
 
 	/* on_changed is due. */
 	bool changed;
 	struct embed_told told;
 
+	/* The callback of pawl_node_drain. `draining`: that was called. `drained_due`: the callback
+	 * is to be called, with `drained_error`. */
 	pawl_node_drained_fn *drained;
 	void *drained_arg;
 	bool draining, drained_due;
@@ -78,6 +84,7 @@ struct pawl_node_call {
 	struct list among;
 	struct pawl_node *node;
 	uint64_t id;
+	/* When the program made the call. */
 	struct instant asked;
 	pawl_node_done_fn *done;
 	void *arg;
@@ -94,6 +101,7 @@ struct pawl_node_call {
 	struct pawl_entry *entries;
 	size_t room;
 
+	/* The bytes that the key, the result and the entries point to. */
 	struct arena bytes;
 };
 

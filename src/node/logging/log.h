@@ -26,8 +26,11 @@ enum log_kind { LOG_KIND_END, LOG_KIND_NONE, LOG_KIND_TEXT, LOG_KIND_BYTES, LOG_
 struct log_field {
 	enum log_kind kind;
 	const char *name;
+	/* TEXT, BYTES. */
 	struct slice bytes;
+	/* NUMBER; SPAN, in nanoseconds. */
 	uint64_t number;
+	/* LOCK, NODE. */
 	const struct id128 *id;
 };
 

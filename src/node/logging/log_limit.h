@@ -18,8 +18,10 @@
 struct log_limit_row {
 	/* Borrowed; the names are literals. */
 	const char *event;
+	/* The second that is counted, and the lines that were written in it. */
 	int64_t second;
 	uint32_t lines;
+	/* How many lines were suppressed since the last one that was written. */
 	uint64_t suppressed;
 };
 

@@ -31,6 +31,7 @@ struct events_position {
 
 /* One event for one watch. */
 struct events_item {
+	/* The id of the watch. */
 	uint64_t watch;
 	struct events_position position;
 	/* NULL is an overflow: something was missed, and from `position` on nothing is. The kind
@@ -98,7 +99,10 @@ struct events {
 	const struct events_port *port;
 	void *ctx;
 	struct siphash_key hash_key;
+	/* The random number of this start's log; the id of the last watch; and how many items were
+	 * told since the start. */
 	uint64_t log, last_id, told;
+	/* How much memory the ring takes when somebody watches. */
 	size_t ring_bytes;
 	struct watch_event_ring ring;
 
@@ -128,6 +132,7 @@ struct events {
 	int64_t left;
 	/* Where `left` is at the end of the part of the client that is served. */
 	int64_t least;
+	/* The number of the present turn. */
 	uint64_t turn;
 
 	/* The clients with watches that the present rules have not judged yet. */

@@ -16,7 +16,9 @@
 struct holdings {
 	const struct allocator *alloc;
 	struct siphash_key hash_key;
+	/* struct holding, by the hash of its key and lock_id. */
 	struct map all;
+	/* When the locks may have ended, in CLOCK_BOOTTIME. */
 	struct wheel ends;
 };
 
@@ -25,6 +27,7 @@ struct holding {
 	struct map_node node;
 	struct wheel_timer end;
 	struct share_pair share;
+	/* The size of the lock's value, which counts for the share. */
 	uint32_t value_bytes;
 };
 

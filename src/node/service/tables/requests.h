@@ -89,6 +89,7 @@ struct requests_wait {
 struct requests_batch {
 	uint64_t client;
 	uint32_t msgid;
+	/* How many requests there are, and how many of them have no answer yet. */
 	uint32_t count, left;
 	struct client_extended *results;
 	struct request *requests;

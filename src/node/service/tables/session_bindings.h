@@ -38,6 +38,8 @@ struct session_binding {
 	uint64_t asked;
 	struct id128 lock_id;
 
+	/* The number of the holder's connection that ends the lock (docs/protocol.md, section 2,
+	 * Release on disconnect). */
 	uint32_t binding;
 	/* Another request asks for the lock, too, and may get it even if `asked` does not. */
 	bool again;
