@@ -7,7 +7,7 @@
 	X(promise_ok) X(promise_held_self) X(promise_parked) X(promise_refused_held) \
 	X(promise_refused_promised) X(promise_refused_queued) X(promise_refused_released) \
 	X(promise_refused_recovering) X(promise_refused_contested) X(promise_refused_denied) \
-	X(promise_refused_full) X(promise_displaced) X(promise_unlapsed) \
+	X(promise_refused_full) X(promise_together) X(promise_displaced) X(promise_unlapsed) \
 	X(commit_overtaken_first) \
 	X(commit_ok) X(commit_without_promise) X(commit_refused_held) \
 	X(commit_refused_stale_noted) X(commit_refused_stale_clock) X(commit_refused_released) \
@@ -58,7 +58,7 @@
 	X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) \
 	X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) \
 	X(downgraded) X(downgrade_learned) X(delay_closed) X(key_several) \
-	X(turn_overtaken) X(nominated) X(nominate_none) X(handed_over) X(hand_over_promised) \
+	X(turn_overtaken) X(turn_together) X(nominated) X(nominate_none) X(handed_over) X(hand_over_promised) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
 	X(link_reset) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) \

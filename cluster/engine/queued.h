@@ -56,7 +56,7 @@ enum { PART_WAITS = 1, PART_TURN = 2, QUEUE_PARTS = 4 };
 /* Sets of parts. */
 enum {
 	PARTS_ALL = 15, PARTS_TRIES = 1 << 0 | 1 << 2, PARTS_WAITS = 1 << 1 | 1 << 3,
-	PARTS_TURN = 1 << 2 | 1 << 3
+	PARTS_NO_TURN = 1 << 0 | 1 << 1, PARTS_TURN = 1 << 2 | 1 << 3
 };
 
 /* What a local wait is for: that the key is held, or that it is free. */
@@ -87,8 +87,8 @@ struct key_more {
 	bool taken;
 	/* The index over the records of a key that has many; or NULL. */
 	struct record_index *index;
-	/* How many entries the queue has. */
-	uint32_t waiters;
+	/* How many entries the queue has; and how many of these have a turn. */
+	uint32_t waiters, turns;
 	uint32_t parked_count;
 };
 

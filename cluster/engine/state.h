@@ -116,14 +116,17 @@ static inline span_ns record_age(const struct record *r, struct instant now) {
 
 /* A promise is an exclusive, short lease against other promises. */
 struct promise {
+	/* The key's next promise. */
+	struct promise *next;
 	/* The promise's link in peer.promises of its coordinator: promises end with the link to
 	 * that node. */
 	struct list by_peer;
 	struct key *key;
 	/* The acquisition that the key is promised to. */
 	struct id128 lock_id;
-	/* The attempt that asked last; and this master's clock when it first promised the
-	 * lock_id. */
+	/* The attempt that asked last; and this master's clock when it first promised the lock_id,
+	 * or the token of a record that its coordinator has made on the key since, if that is
+	 * higher. */
 	uint64_t attempt, noted;
 	/* The highest ballot of a first value that was named with the promise (first.c). */
 	struct ballot first;
@@ -134,7 +137,8 @@ struct promise {
 	/* The request has a turn; and its ticket, as the request named it. */
 	bool turn;
 	struct ticket ticket;
-	/* The lock terms that the request wants. */
+	/* The lock terms that the request wants. Permits: the set has numbers that are free here and
+	 * that no other promise of the key has. */
 	struct terms terms;
 };
 
@@ -189,12 +193,13 @@ enum staging_use {
 struct key {
 	/* The key's element in table.keys. */
 	struct map_node node;
-	/* Fires at or before the first end of a record or of the promise. */
+	/* Fires at or before the first end of a record or of a promise. */
 	struct timer timer;
 	/* The held records, linked by record.next. */
 	struct record *held;
-	/* A promise to a lock_id that has no record here and that no record excludes; or NULL. */
-	struct promise *promise;
+	/* Promises, linked by promise.next, to lock_ids that have no record here and that no record
+	 * excludes. Several of them do not exclude one another. */
+	struct promise *promises;
 	/* What few keys have; or NULL. */
 	struct key_more *more;
 	/* The next key of the same leaf, and the pointer that points at this key. */

@@ -12,9 +12,9 @@ void master_blocker(const struct core *core, const struct key *key, struct id128
 		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
 		answer->owner = record_owner(r);
 		answer->token = r->token;
-	} else if (key && key->promise) {
-		answer->by = key->promise->lock_id;
-		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+	} else if (key && key->promises) {
+		answer->by = key->promises->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, key->promises->end) / 1000;
 	}
 }
 
@@ -40,33 +40,35 @@ static void count_promise(struct core *core, enum status s) {
 
 /* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
  * is told which numbers others have here. */
-static void promise_say_taken(struct core *core, const struct key *key, struct message *answer) {
-	const struct promise *p = key->promise;
+static void promise_say_taken(struct core *core, const struct key *key, const struct promise *p,
+	struct message *answer) {
 	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
 	if (terms_semaphore(&p->terms)) {
 		bool room;
 		COUNT(core, promise_permits);
 		answer->terms = p->terms;
-		answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+		answer->terms.set = permits_or(key_taken(key, p->lock_id, p->terms.of, &room),
+			key_reserved(key, p->lock_id));
 	}
 }
 
-/* A record next to the promise has ended. The promise's coordinator may have been waiting for the
- * permit numbers of that record. */
+/* A record next to a promise has ended. The promise's coordinator may have been waiting for the
+ * permit numbers of that record. Of several promises one has its turn, so that a record that ends
+ * costs one message. */
 void master_promise_again(struct core *core, struct key *key) {
-	const struct promise *p = key->promise;
+	const struct promise *p = key_next_promise(key);
 	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
 			.status = STATUS_OK, .noted = p->noted, .ballot = p->first,
 			.age_us = first_lacked_us(core, p->lock_id) };
-		promise_say_taken(core, key, &answer);
+		promise_say_taken(core, key, p, &answer);
 		out_send(core, p->peer, &answer);
 	}
 }
 
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
 	struct message *answer) {
-	struct promise *p = key->promise;
+	struct promise *p = key_promise(key, m->lock_id);
 	if (p == NULL) {
 		if ((p = key_make_promise(core, key, m->lock_id)) == NULL) {
 			answer->status = STATUS_FULL;
@@ -81,12 +83,13 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->attempt = m->attempt;
 	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
 	p->terms = m->terms;
+	(void)promise_reserve(key, p);
 	p->turn = (m->flags & FLAG_TURN) != 0;
 	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
 	answer->noted = p->noted;
 	first_promised(core, p, m, answer);
-	promise_say_taken(core, key, answer);
+	promise_say_taken(core, key, p, answer);
 }
 
 void master_held_self(const struct key *key, const struct record *own, struct message *answer) {
@@ -104,7 +107,7 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
 	const uint64_t hash = table_hash(core, m->key);
 	struct key *key = table_find_hashed(core, m->key, hash);
-	answer.status = rule_promise(core, key, m);
+	answer.status = rule_promise(core, key, from, m);
 	if (answer.status == STATUS_OK) {
 		key = key ? key : table_add(core, table_live(core), m->key, hash);
 		if (key) {
@@ -132,23 +135,35 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* A held record displaces a promise of another lock_id, whether or not the two exclude each other.
- * The promise's coordinator is told. */
-static void displace(struct core *core, struct key *key, const struct record *r) {
-	struct promise *p = key->promise;
-	if (p == NULL) {
-		return;
+/* Section 5, Together: tells whether the promise stays, though its coordinator has made the
+ * record. The coordinator draws its tokens in their order, so that the promise's own one is
+ * higher. */
+static bool stays(struct key *key, struct promise *p, const struct record *r, uint32_t maker) {
+	return p->peer == maker && (!record_excludes(r, &p->terms) || promise_reserve(key, p));
+}
+
+/* A held record displaces the promises of other lock_ids, whether or not it excludes them, but for
+ * those of its maker, the coordinator whose commit this is (UINT32_MAX: it is no commit). The
+ * promises' coordinators are told. */
+static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker,
+	uint64_t token) {
+	for (struct promise *p = key->promises, *after; p; p = after) {
+		after = p->next;
+		if (id128_equal(p->lock_id, r->lock_id)) {
+			key_drop_promise(core, key, p);
+		} else if (stays(key, p, r, maker)) {
+			p->noted = token > p->noted ? token : p->noted;
+		} else {
+			struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
+				.lock_id = p->lock_id, .attempt = p->attempt, .by = r->lock_id,
+				.owner = record_owner(r),
+				.left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
+			COUNT(core, promise_displaced);
+			first_lost(core, p->lock_id, p->first);
+			out_send(core, p->peer, &told);
+			key_drop_promise(core, key, p);
+		}
 	}
-	if (!id128_equal(p->lock_id, r->lock_id)) {
-		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
-			.lock_id = p->lock_id, .attempt = p->attempt, .by = r->lock_id,
-			.owner = record_owner(r),
-			.left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
-		COUNT(core, promise_displaced);
-		first_lost(core, p->lock_id, p->first);
-		out_send(core, p->peer, &told);
-	}
-	key_drop_promise(core, key);
 }
 
 /* Takes over what a record that is already here learns from another copy of itself: its bar and its
@@ -161,7 +176,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 	if (m->token > r->token || widened) {
 		/* A promise of another lock_id was noted before this token, and for other permit
 		 * numbers. */
-		displace(core, key, r);
+		displace(core, key, r, UINT32_MAX, m->token);
 	}
 	/* For the permit numbers that it gains, the record is new here. The clock accounts for
 	 * every lease that came between. */
@@ -203,15 +218,15 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		if ((r = record_new(core, m)) == NULL) {
 			return false;
 		}
-		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id)
-			? key->promise->noted : core->clock;
+		const struct promise *p = key_promise(key, m->lock_id);
+		r->noted = p ? p->noted : core->clock;
 		r->rests_on = m->name;
 		/* The value that other masters report may be older than the one that was here. */
 		r->vouched = m->kind == MESSAGE_COMMIT &&
 			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
 		first_noted(key, r);
-		displace(core, key, r);
 		key_add_record(core, key, r);
+		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
 		if (brings_value(r, m)) {
 			struct record *moved = key_set_value(core, key, r, m->value);
@@ -247,9 +262,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 
 static void count_commit(struct core *core, const struct key *key, const struct message *m,
 	enum status s) {
-	bool known = key &&
-		(key_record(key, m->lock_id) ||
-			(key->promise && id128_equal(key->promise->lock_id, m->lock_id)));
+	bool known = key && (key_record(key, m->lock_id) || key_promise(key, m->lock_id));
 	switch (s) {
 	case STATUS_OK:
 		COUNT(core, commit_ok);
@@ -292,7 +305,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 			.ballot = m->ballot };
 	/* The request chooses its permit numbers anew. */
 	ask.terms.set = (struct permits){ { 0, 0 } };
-	enum status status = rule_promise(core, *at, &ask);
+	enum status status = rule_promise(core, *at, from, &ask);
 	*at = *at ? *at : table_make(core, m->key);
 	bool kept = false;
 	if (*at && status == STATUS_OK) {

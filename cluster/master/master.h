@@ -87,6 +87,9 @@ void queue_parked_again(struct core *core, struct key *key);
 /* Promises to the successor that the holder named. The record that was in its way is gone. */
 void queue_hand_over(struct core *core, struct key *key, const struct successor *successor);
 
+/* Tells whether a parked request comes before this place in the order. */
+bool queue_parked_before(const struct core *core, const struct key *key, const struct place *place);
+
 /* Tells whether the first parked request is one for another lock_id. */
 bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
 
@@ -312,7 +315,8 @@ void record_message(const struct core *core, const struct key *key, const struct
 /* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
  * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);
-enum status rule_promise(const struct core *core, const struct key *key, const struct message *m);
+enum status rule_promise(const struct core *core, const struct key *key, uint32_t from,
+	const struct message *m);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);

@@ -18,7 +18,7 @@ struct telling {
 
 /* Requests leave room for records, and records leave room for requests. */
 static struct telling telling_of(const struct key *key) {
-	const uint32_t requests = (key->promise ? 1 : 0) +
+	const uint32_t requests = (key->promises ? 1 : 0) +
 		(key->more ? key->more->parked_count : 0);
 	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX,
 		room = PARTS_MAX - told;
@@ -68,11 +68,12 @@ static void say_records(struct core *core, uint32_t from, const struct key *key,
 static void say_requests(struct core *core, uint32_t from, const struct key *key,
 	struct message *answer, const struct telling *t) {
 	const uint32_t common = answer->flags;
-	if (key->promise) {
+	const struct promise *p = key->promises;
+	if (p) {
 		*answer = part(answer, common | FLAG_PROMISE);
-		answer->lock_id = key->promise->lock_id;
-		answer->terms = key->promise->terms;
-		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+		answer->lock_id = p->lock_id;
+		answer->terms = p->terms;
+		answer->left_us = (uint64_t)instant_left_long(core->now, p->end) / 1000;
 		say(core, from, answer, t);
 	}
 	for (const struct parked *k = queue_parked_next(core, key, NULL);

@@ -26,8 +26,9 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 		record_changed(core, key, r, how);
 		key_drop_record(core, key, r);
 	}
-	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
-		key_drop_promise(core, key);
+	struct promise *p = key_promise(key, lock_id);
+	if (p) {
+		key_drop_promise(core, key, p);
 	}
 	if (r && successor) {
 		queue_hand_over(core, key, successor);

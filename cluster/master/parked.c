@@ -54,20 +54,29 @@ bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
 	return first && !id128_equal(first->lock_id, lock_id);
 }
 
+bool queue_parked_before(const struct core *core, const struct key *key,
+	const struct place *place) {
+	const struct queued *first = key->more ? queued_first(key->more->parked) : NULL;
+	const struct place ahead = first ? queued_place(first) : *place;
+	return first && queue_before(core, &ahead, place);
+}
+
 /* Section 5: a request may wait behind a held record, and behind the promise of a request that
  * comes before it in the order, or that has no turn. A request without a turn does not wait while
  * it has promises, and all that wait for one another do so in one order; so they never wait in a
  * circle. */
 bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
 	enum status refused) {
-	const struct promise *p = key->promise;
-	if (refused != STATUS_PROMISED || !p->turn) {
-		return refused == STATUS_PROMISED || refused == STATUS_HELD ||
-			refused == STATUS_CONTESTED;
+	if (refused != STATUS_PROMISED) {
+		return refused == STATUS_HELD || refused == STATUS_CONTESTED;
 	}
-	const struct place ahead = { p->terms.priority, p->ticket, p->peer };
-	/* The order is not known where there is no stamp, as after a hand-over. */
-	return p->ticket.clock && queue_before(core, &ahead, place);
+	bool may = true;
+	for (const struct promise *p = key->promises; p && may; p = p->next) {
+		const struct place ahead = { p->terms.priority, p->ticket, p->peer };
+		/* The order is not known where there is no stamp, as after a hand-over. */
+		may = !p->turn || (p->ticket.clock && queue_before(core, &ahead, place));
+	}
+	return may;
 }
 
 bool queue_park(struct core *core, struct key *key, uint32_t from, const struct message *m,
@@ -124,9 +133,7 @@ void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct
 
 /* A record has ended, or excludes less than before. */
 void queue_record_ended(struct core *core, struct key *key) {
-	if (key->promise) {
-		master_promise_again(core, key);
-	}
+	master_promise_again(core, key);
 	if (key->more) {
 		queue_parked_again(core, key);
 	}
@@ -149,7 +156,7 @@ void queue_parked_again(struct core *core, struct key *key) {
 		const struct record *own = key_record(key, ask.lock_id);
 		ask.identity = own ? record_identity(own) : ask.identity;
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = first->round,
-			.status = rule_promise(core, key, &ask) };
+			.status = rule_promise(core, key, first->peer, &ask) };
 		uint32_t peer = first->peer;
 		if (!own && queue_may_wait(core, key, &place, answer.status)) {
 			/* No other request may pass this one (section 10, Order). */
@@ -187,7 +194,8 @@ void queue_hand_over(struct core *core, struct key *key, const struct successor 
 	}
 	struct parked *k = find_parked(core, key, peer, successor->lock_id);
 	if (k == NULL && queue_turn_of(core, key, peer, successor->lock_id)) {
-		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
+		core->counts[COUNT_hand_over_promised] +=
+			key_promise(key, successor->lock_id) != NULL;
 		return;
 	}
 	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = successor->lock_id,
@@ -198,7 +206,7 @@ void queue_hand_over(struct core *core, struct key *key, const struct successor 
 		ask.ticket = k->q.ticket;
 	}
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt,
-		.status = rule_promise(core, key, &ask) };
+		.status = rule_promise(core, key, peer, &ask) };
 	if (answer.status != STATUS_OK) {
 		return;
 	}

@@ -57,6 +57,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	queued_owner_leave(core, w);
 	list_remove(&w->q.by_peer);
 	core->master.waiter_count--;
+	more->turns -= w->turn;
 	if (--more->waiters == 0) {
 		queued_key_leave(core, more);
 	}
@@ -67,6 +68,7 @@ static void mark_turn(struct core *core, struct waiter *w) {
 	if (!w->turn) {
 		struct tree_node **from = part_of(w);
 		w->turn = true;
+		w->q.key->more->turns++;
 		queued_move(core, from, part_of(w), &w->q);
 	}
 }
@@ -101,7 +103,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
 	mark_turn(core, w);
 	COUNT(core, turn_given);
-	turn.status = rule_promise(core, key, &ask);
+	turn.status = rule_promise(core, key, q->peer, &ask);
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);
@@ -134,21 +136,30 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	return true;
 }
 
-/* Gives the turn to the first entry, whether the key is free or not, unless an entry of the same
- * priority already has one (section 10, Order). */
+/* Section 5, Together: tells whether the first entry without a turn may have one while this
+ * entry has one. */
+static bool may_go_together(const struct key_more *more, const struct waiter *out,
+	const struct waiter *first) {
+	return out->q.peer == first->q.peer && !terms_exclude(&out->q.terms, &first->q.terms) &&
+		more->turns < PROMISES_A_KEY;
+}
+
+/* Gives turns to the first entries that have none, whether the key is free or not. While an entry
+ * has a turn, another of the same priority has one only next to it (section 10, Order). */
 void queue_give_turn(struct core *core, struct key *key) {
-	if (key->more == NULL || key->more->waiters == 0 || !core_votes(core) ||
-		!drop_lost(core, key->more)) {
-		return;
+	while (key->more && key->more->waiters > 0 && core_votes(core) &&
+		drop_lost(core, key->more)) {
+		struct waiter *first = queue_next(core, key->more, NULL, PARTS_NO_TURN);
+		/* Of the entries with a turn, this is the one with the highest priority. */
+		const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN);
+		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
+		if (first == NULL || (same && !may_go_together(key->more, out, first)) ||
+			(out && out->q.terms.priority > first->q.terms.priority)) {
+			return;
+		}
+		core->counts[same ? COUNT_turn_together : COUNT_turn_overtaken] += out != NULL;
+		turn_to(core, first);
 	}
-	struct waiter *first = queue_next(core, key->more, NULL, PARTS_ALL);
-	/* Of the entries with a turn, this is the one with the highest priority. */
-	const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN);
-	if (first == NULL || (out && out->q.terms.priority == first->q.terms.priority)) {
-		return;
-	}
-	core->counts[COUNT_turn_overtaken] += out != NULL;
-	turn_to(core, first);
 }
 
 /* ---- entering and leaving ---- */
@@ -281,8 +292,8 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	bool gone = false;
-	struct promise *p = key->promise;
-	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
+	struct promise *p = m->attempt ? key_promise(key, m->lock_id) : NULL;
+	if (p) {
 		if (p->peer == from && p->attempt == m->attempt) {
 			COUNT(core, withdraw_found);
 			/* The ballot that the promise noted is another attempt's, which has not
@@ -290,7 +301,7 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 			if (p->first.node != id128_word(core->peers[from].node.id)) {
 				first_lost(core, p->lock_id, p->first);
 			}
-			key_drop_promise(core, key);
+			key_drop_promise(core, key, p);
 			timer_stop(core, &key->timer);
 			gone = true;
 		} else {
@@ -376,9 +387,10 @@ static void drop_claims(struct core *core, struct peer *p) {
 		table_settle(core, key);
 	}
 	while ((n = list_first(&p->promises)) != NULL) {
-		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
-		first_lost(core, key->promise->lock_id, key->promise->first);
-		key_drop_promise(core, key);
+		struct promise *promise = CONTAINER_OF(n, struct promise, by_peer);
+		struct key *key = promise->key;
+		first_lost(core, promise->lock_id, promise->first);
+		key_drop_promise(core, key, promise);
 		timer_stop(core, &key->timer);
 		queue_parked_again(core, key);
 		table_settle(core, key);

@@ -90,7 +90,33 @@ bool rule_message_sound(const struct message *m) {
 		!permits_none(m->terms.set);
 }
 
-enum status rule_promise(const struct core *core, const struct key *key, const struct message *m) {
+/* Section 5, Together: a key may be promised to several lock_ids, if one coordinator asks for
+ * all of them and none of them excludes another. */
+static enum status rule_promised(const struct core *core, const struct key *key, uint32_t from,
+	const struct message *m) {
+	uint32_t others = 0;
+	for (const struct promise *p = key->promises; p; p = p->next) {
+		if (!id128_equal(p->lock_id, m->lock_id)) {
+			others++;
+			if (p->peer != from || terms_exclude(&p->terms, &m->terms)) {
+				return STATUS_PROMISED;
+			}
+		}
+	}
+	if (others == 0) {
+		return STATUS_OK;
+	}
+	const struct place place = { m->terms.priority, m->ticket, from };
+	/* What is asked for again passes nobody. */
+	const bool again = key_promise(key, m->lock_id) != NULL;
+	return key_permits_left(key, m->lock_id, &m->terms) &&
+			(again || (others < PROMISES_A_KEY &&
+				!queue_parked_before(core, key, &place)))
+		? STATUS_OK : STATUS_PROMISED;
+}
+
+enum status rule_promise(const struct core *core, const struct key *key, uint32_t from,
+	const struct message *m) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
 		s = rule_released(core, m->lock_id, 0);
@@ -119,8 +145,9 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	if (s != STATUS_OK) {
 		return s;
 	}
-	if (key->promise && !id128_equal(key->promise->lock_id, m->lock_id)) {
-		return STATUS_PROMISED;
+	s = rule_promised(core, key, from, m);
+	if (s != STATUS_OK) {
+		return s;
 	}
 	/* A request with a turn is parked here until it may have the key. Newcomers that could
 	 * share the key with the present holders must not slip in before it. */
@@ -138,9 +165,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
  * records, which came after the repeated lock_id noted its clock. */
 static enum status rule_order(const struct core *core, const struct key *key,
 	const struct record *own, const struct message *m) {
-	const struct promise *promise =
-		key && key->promise && id128_equal(key->promise->lock_id, m->lock_id)
-		? key->promise : NULL;
+	const struct promise *promise = key ? key_promise(key, m->lock_id) : NULL;
 	bool known = own && permits_within(m->terms.set, record_set(own));
 	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
 	const uint64_t others = own && m->token > own->token ? key_highest_token(key, own) : 0;

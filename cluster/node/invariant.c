@@ -85,7 +85,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 		const struct place place = queued_place(first);
 		CHECK((key->held && (key_contested(key) ||
 			key_other(key, first->lock_id, &first->terms))) ||
-			(key->promise && !id128_equal(key->promise->lock_id, first->lock_id) &&
+			(key_promised_other(key, first->lock_id) &&
 			queue_may_wait(core, key, &place, STATUS_PROMISED)));
 	}
 	s->waiters += waiters;
@@ -123,14 +123,24 @@ static void check_index(const struct key *key) {
 	}
 }
 
-static void check_key(const struct core *core, const struct key *key, struct sums *s) {
+static void check_promise(const struct core *core, const struct key *key, const struct promise *p) {
+	CHECK(p->key == key && list_linked(&p->by_peer));
+	CHECK(p->noted <= core->clock);
+	/* A node that does not vote promises nothing. */
+	CHECK(core_votes(core) || core->state == CORE_DRAINED);
 	/* A lock_id that is held has no promise. */
-	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id));
+	CHECK(!key_record(key, p->lock_id));
 	/* A held record displaces every promise that it excludes. */
-	CHECK(!key->promise || !key->held ||
-		!key_other(key, key->promise->lock_id, &key->promise->terms));
-	CHECK(key->held || key->promise || key->more);
-	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
+	CHECK(!key->held || !key_other(key, p->lock_id, &p->terms));
+	for (const struct promise *other = p->next; other; other = other->next) {
+		CHECK(!id128_equal(p->lock_id, other->lock_id));
+		CHECK(!terms_exclude(&p->terms, &other->terms));
+	}
+}
+
+static void check_key(const struct core *core, const struct key *key, struct sums *s) {
+	CHECK(key->held || key->promises || key->more);
+	CHECK(!(key->held || key->promises) || wheel_armed(&key->timer.wheel));
 	digest_check_key(core->store.live, key, s->digests);
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -147,11 +157,8 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	}
 	/* key_contested, which makes one pass, agrees with the definition. */
 	CHECK(exclude == key_contested(key));
-	if (key->promise) {
-		CHECK(key->promise->key == key && list_linked(&key->promise->by_peer));
-		CHECK(key->promise->noted <= core->clock);
-		/* A node that does not vote promises nothing. */
-		CHECK(core_votes(core) || core->state == CORE_DRAINED);
+	for (const struct promise *p = key->promises; p; p = p->next) {
+		check_promise(core, key, p);
 		s->promises++;
 	}
 	if (key->more) {
@@ -180,7 +187,7 @@ static void check_staging(const struct core *core) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n;
 			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			CHECK(&core->store.tables[key->table] == t && key->promise == NULL &&
+			CHECK(&core->store.tables[key->table] == t && key->promises == NULL &&
 				(key->more == NULL || key_index(key)) && key->held);
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {

@@ -320,8 +320,7 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
  * has given the record back here, and the other masters have not heard that yet. */
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
-	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) &&
-		!key_record(key, m->lock_id);
+	bool promised = key && key_promised_other(key, m->lock_id) && !key_record(key, m->lock_id);
 	return promised || rolled_back_has(core, m->lock_id, m->token, m->name);
 }
 

@@ -41,8 +41,8 @@ void first_promised(struct core *core, struct promise *p, const struct message *
 }
 
 void first_noted(const struct key *key, struct record *r) {
-	const struct promise *p = key->promise;
-	if (p && id128_equal(p->lock_id, r->lock_id)) {
+	const struct promise *p = key_promise(key, r->lock_id);
+	if (p) {
 		r->prepared = ballot_later(p->first, r->prepared);
 	}
 }
@@ -53,8 +53,7 @@ bool first_overtaken(const struct core *core, const struct key *key, const struc
 		return false;
 	}
 	const struct record *own = key ? key_record(key, commit->lock_id) : NULL;
-	const struct promise *p = key && key->promise &&
-		id128_equal(key->promise->lock_id, commit->lock_id) ? key->promise : NULL;
+	const struct promise *p = key ? key_promise(key, commit->lock_id) : NULL;
 	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 ||
 		(own && ballot_compare(commit->ballot, own->prepared) < 0) ||
 		(p && ballot_compare(commit->ballot, p->first) < 0);

@@ -324,10 +324,32 @@ void record_shorten(struct core *core, struct key *key, struct record *r, span_n
 void key_ends_earlier(struct core *core, struct key *key, const struct record *r);
 /* The records of the key have changed. `before` says whether it was contested before that. */
 void key_note_contested(struct core *core, const struct key *key, bool before);
-/* Makes a promise of the key to this lock_id, which notes the clock. The caller fills in the rest,
- * links it to its coordinator and settles the key. NULL: no memory. */
+
+/* ---- promises.c ---- */
+
+/* A key has at most so many promises. */
+#define PROMISES_A_KEY 32
+
+/* Returns the key's promise to this lock_id, or NULL. */
+struct promise *key_promise(const struct key *key, struct id128 lock_id);
+/* Tells whether the key is promised to another lock_id. */
+bool key_promised_other(const struct key *key, struct id128 lock_id);
+/* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
+ * caller fills in the rest, links it to its coordinator and settles the key. NULL: no memory. */
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
-void key_drop_promise(struct core *core, struct key *key);
+/* Drops the promise and frees it. The caller settles the key. */
+void key_drop_promise(struct core *core, struct key *key, struct promise *p);
+/* Returns the key's promises one after the other, a further one with each call. NULL: it has
+ * none. */
+struct promise *key_next_promise(struct key *key);
+/* Returns the permit numbers that promises to other lock_ids have. */
+struct permits key_reserved(const struct key *key, struct id128 lock_id);
+/* Tells whether as many permits as these terms want are free, and promised to no other lock_id.
+ * Terms that want none always have them. */
+bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
+/* Gives the promise the lowest permit numbers that are left. False: there are too few, or it wants
+ * none. */
+bool promise_reserve(const struct key *key, struct promise *p);
 
 /* ---- terms.c ---- */
 
@@ -357,5 +379,7 @@ bool record_excludes(const struct record *r, const struct terms *terms);
  * date. */
 void record_set_terms(struct core *core, struct key *key, struct record *r,
 	const struct terms *terms);
+/* Adds the lowest of these numbers to the set, as many as are wanted. Returns how many. */
+uint32_t permits_lowest(struct permits from, uint32_t wanted, struct permits *set);
 
 #endif

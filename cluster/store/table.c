@@ -111,12 +111,15 @@ static void free_more(struct core *core, struct key *key) {
 }
 
 void table_wake(struct core *core, struct key *key) {
-	if ((key->held == NULL && key->promise == NULL) || wheel_armed(&key->timer.wheel)) {
+	if ((key->held == NULL && key->promises == NULL) || wheel_armed(&key->timer.wheel)) {
 		/* Nothing ends here; or the timer fires at or before the first end, because ends
 		 * only become later. */
 		return;
 	}
-	struct instant first = key->promise ? key->promise->end : key->held->end;
+	struct instant first = key->promises ? key->promises->end : key->held->end;
+	for (const struct promise *p = key->promises; p; p = p->next) {
+		first = p->end.boot < first.boot ? p->end : first;
+	}
 	if (key_index(key) && key->held) {
 		const struct instant end = index_first_end(key_index(key));
 		timer_at(core, &key->timer, TIMER_KEY, end.boot < first.boot ? end : first);
@@ -132,7 +135,7 @@ void table_wake(struct core *core, struct key *key) {
 
 bool table_settle(struct core *core, struct key *key) {
 	free_more(core, key);
-	if (key->held || key->promise) {
+	if (key->held || key->promises) {
 		table_wake(core, key);
 		return true;
 	}
@@ -149,10 +152,13 @@ bool table_settle(struct core *core, struct key *key) {
 bool table_expire(struct core *core, struct key *key) {
 	struct record_index *x = key_index(key);
 	bool ended = false;
-	if (key->promise && instant_expired(core->now, key->promise->end)) {
-		first_lost(core, key->promise->lock_id, key->promise->first);
-		key_drop_promise(core, key);
-		ended = true;
+	for (struct promise *p = key->promises, *after; p; p = after) {
+		after = p->next;
+		if (instant_expired(core->now, p->end)) {
+			first_lost(core, p->lock_id, p->first);
+			key_drop_promise(core, key, p);
+			ended = true;
+		}
 	}
 	for (struct record *r = x ? index_due(core, x, NULL) : key->held, *next; r; r = next) {
 		next = x ? index_due(core, x, r) : r->next;
@@ -175,7 +181,7 @@ bool table_expire(struct core *core, struct key *key) {
 	if (ended && key_is_live(core, key)) {
 		core->observers->key_ended(core, key);
 	}
-	bool left = key->held || key->promise || awaited(key);
+	bool left = key->held || key->promises || awaited(key);
 	if (ended || !left) {
 		timer_stop(core, &key->timer);
 		table_settle(core, key);
@@ -195,8 +201,8 @@ void table_free_key(struct core *core, struct key *key) {
 		key_table(core, key)->held_count--;
 		record_free(core, r);
 	}
-	if (key->promise) {
-		key_drop_promise(core, key);
+	while (key->promises) {
+		key_drop_promise(core, key, key->promises);
 	}
 	if (key->more) {
 		core->observers->key_freed(core, key);
@@ -384,26 +390,4 @@ void key_ends_earlier(struct core *core, struct key *key, const struct record *r
 	if (key_index(key)) {
 		index_ends_earlier(key_index(key), r);
 	}
-}
-
-struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {
-	struct promise *p = alloc_new(&core->alloc, sizeof *p);
-	if (p == NULL) {
-		COUNT(core, no_memory);
-		return NULL;
-	}
-	p->key = key;
-	p->lock_id = lock_id;
-	p->noted = core->clock;
-	key->promise = p;
-	core->store.promise_count++;
-	timer_stop(core, &key->timer);
-	return p;
-}
-
-void key_drop_promise(struct core *core, struct key *key) {
-	list_remove(&key->promise->by_peer);
-	alloc_free(&core->alloc, key->promise, sizeof *key->promise);
-	key->promise = NULL;
-	core->store.promise_count--;
 }

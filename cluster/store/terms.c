@@ -133,3 +133,14 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 		key_note_contested(core, key, contested);
 	}
 }
+
+uint32_t permits_lowest(struct permits from, uint32_t wanted, struct permits *set) {
+	uint32_t taken = 0;
+	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
+		if (permits_has(from, n)) {
+			set->w[n / 64] |= (uint64_t)1 << (n % 64);
+			taken++;
+		}
+	}
+	return taken;
+}

@@ -1,17 +1,6 @@
 /* choose.c: chooses the numbers of the permits that an attempt asks for (section 10). */
 #include "acquire.h"
 
-static uint32_t take_lowest(struct permits from, uint32_t wanted, struct permits *set) {
-	uint32_t taken = 0;
-	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
-		if (permits_has(from, n)) {
-			set->w[n / 64] |= (uint64_t)1 << (n % 64);
-			taken++;
-		}
-	}
-	return taken;
-}
-
 /* Chooses among the numbers that are free at all of these masters: first those that the request's
  * own records have already, then the lowest. */
 static bool choose_at(const struct op *op, uint32_t masters, struct permits own,
@@ -26,8 +15,8 @@ static bool choose_at(const struct op *op, uint32_t masters, struct permits own,
 	}
 	struct permits mine = permits_but(free, permits_but(free, own));
 	*set = (struct permits){ { 0, 0 } };
-	uint32_t taken = take_lowest(mine, op->terms.count, set);
-	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) ==
+	uint32_t taken = permits_lowest(mine, op->terms.count, set);
+	return taken + permits_lowest(permits_but(free, mine), op->terms.count - taken, set) ==
 		op->terms.count;
 }
 

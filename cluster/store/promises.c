@@ -1,0 +1,93 @@
+/* promises.c: the promises of a key. Several of them stand together where one coordinator has
+ * asked for all of them and none of them excludes another (section 5, Together). Their number
+ * is bounded, so a walk over them is short. */
+#include "store.h"
+
+struct promise *key_promise(const struct key *key, struct id128 lock_id) {
+	struct promise *p = key->promises;
+	while (p && !id128_equal(p->lock_id, lock_id)) {
+		p = p->next;
+	}
+	return p;
+}
+
+bool key_promised_other(const struct key *key, struct id128 lock_id) {
+	const struct promise *p = key->promises;
+	while (p && id128_equal(p->lock_id, lock_id)) {
+		p = p->next;
+	}
+	return p != NULL;
+}
+
+struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {
+	struct promise *p = alloc_new(&core->alloc, sizeof *p);
+	if (p == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	core->counts[COUNT_promise_together] += key->promises != NULL;
+	p->key = key;
+	p->lock_id = lock_id;
+	p->noted = core->clock;
+	p->next = key->promises;
+	key->promises = p;
+	core->store.promise_count++;
+	timer_stop(core, &key->timer);
+	return p;
+}
+
+void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
+	struct promise **at = &key->promises;
+	while (*at != p) {
+		at = &(*at)->next;
+	}
+	*at = p->next;
+	list_remove(&p->by_peer);
+	alloc_free(&core->alloc, p, sizeof *p);
+	core->store.promise_count--;
+}
+
+struct promise *key_next_promise(struct key *key) {
+	struct promise *first = key->promises;
+	if (first && first->next) {
+		struct promise **end = &first->next;
+		while (*end) {
+			end = &(*end)->next;
+		}
+		key->promises = first->next;
+		first->next = NULL;
+		*end = first;
+	}
+	return first;
+}
+
+/* ---- permit numbers ---- */
+
+struct permits key_reserved(const struct key *key, struct id128 lock_id) {
+	struct permits reserved = { { 0, 0 } };
+	for (const struct promise *p = key->promises; p; p = p->next) {
+		if (!id128_equal(p->lock_id, lock_id)) {
+			reserved = permits_or(reserved, p->terms.set);
+		}
+	}
+	return reserved;
+}
+
+/* Returns the numbers of a semaphore of `of` that no record and no promise of another lock_id
+ * has. */
+static struct permits unreserved(const struct key *key, struct id128 lock_id, uint32_t of) {
+	bool room;
+	const struct permits taken = key_taken(key, lock_id, of, &room);
+	return permits_but(permits_but(permits_all(of), taken), key_reserved(key, lock_id));
+}
+
+bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	return !terms_semaphore(terms) ||
+		permits_count(unreserved(key, lock_id, terms->of)) >= terms->count;
+}
+
+bool promise_reserve(const struct key *key, struct promise *p) {
+	p->terms.set = (struct permits){ { 0, 0 } };
+	return terms_semaphore(&p->terms) && permits_lowest(unreserved(key, p->lock_id,
+		p->terms.of), p->terms.count, &p->terms.set) == p->terms.count;
+}
