@@ -97,16 +97,16 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 		hash_record(h, r);
 	}
 	mix(h, 2);
-	if (key->promise) {
-		mix_id(h, key->promise->lock_id);
-		mix(h, key->promise->attempt);
-		mix(h, key->promise->noted);
-		mix_ballot(h, key->promise->first);
-		mix_time(h, key->promise->end);
-		mix(h, key->promise->ticket.clock);
-		mix(h, key->promise->ticket.seq << 8 | key->promise->peer << 1 |
-			key->promise->turn);
-		mix_terms(h, &key->promise->terms);
+	for (const struct promise *p = key->promises; p; p = p->next) {
+		mix_id(h, p->lock_id);
+		mix(h, p->attempt);
+		mix(h, p->noted);
+		mix_ballot(h, p->first);
+		mix_time(h, p->end);
+		mix(h, p->ticket.clock);
+		mix(h, p->ticket.seq << 8 | p->peer << 1 |
+			p->turn);
+		mix_terms(h, &p->terms);
 	}
 	if (key->more) {
 		hash_more(h, core, key);
