@@ -107,7 +107,7 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
 	const uint64_t hash = table_hash(core, m->key);
 	struct key *key = table_find_hashed(core, m->key, hash);
-	answer.status = rule_promise(core, key, from, m);
+	answer.status = rule_promise_in_order(core, key, from, m);
 	if (answer.status == STATUS_OK) {
 		key = key ? key : table_add(core, table_live(core), m->key, hash);
 		if (key) {
@@ -305,7 +305,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 			.ballot = m->ballot };
 	/* The request chooses its permit numbers anew. */
 	ask.terms.set = (struct permits){ { 0, 0 } };
-	enum status status = rule_promise(core, *at, from, &ask);
+	enum status status = rule_promise_in_order(core, *at, from, &ask);
 	*at = *at ? *at : table_make(core, m->key);
 	bool kept = false;
 	if (*at && status == STATUS_OK) {

@@ -317,6 +317,10 @@ void record_message(const struct core *core, const struct key *key, const struct
 enum status rule_votes(const struct core *core);
 enum status rule_promise(const struct core *core, const struct key *key, uint32_t from,
 	const struct message *m);
+/* The same, but a request with a turn does not pass a parked one that comes before it (section 10,
+ * Order): STATUS_QUEUED. */
+enum status rule_promise_in_order(const struct core *core, const struct key *key, uint32_t from,
+	const struct message *m);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);

@@ -61,14 +61,15 @@ bool queue_parked_before(const struct core *core, const struct key *key,
 	return first && queue_before(core, &ahead, place);
 }
 
-/* Section 5: a request may wait behind a held record, and behind the promise of a request that
- * comes before it in the order, or that has no turn. A request without a turn does not wait while
- * it has promises, and all that wait for one another do so in one order; so they never wait in a
- * circle. */
+/* Section 5: a request may wait behind a held record, behind a parked request that comes before it
+ * in the order, and behind the promise of a request that comes before it, or has no turn. A request
+ * without a turn does not wait while it has promises, and all that wait for one another do so in one
+ * order; so they never wait in a circle. */
 bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
 	enum status refused) {
 	if (refused != STATUS_PROMISED) {
-		return refused == STATUS_HELD || refused == STATUS_CONTESTED;
+		return refused == STATUS_HELD || refused == STATUS_CONTESTED ||
+			refused == STATUS_QUEUED;
 	}
 	bool may = true;
 	for (const struct promise *p = key->promises; p && may; p = p->next) {

@@ -91,8 +91,9 @@ bool queue_ahead(const struct core *core, const struct key *key, struct id128 lo
 /* ---- turns ---- */
 
 /* Gives the turn. "Your turn" is at the same time the home's promise, if the key is free here;
- * otherwise the message says what stands in the way, and the request is parked. */
-static void turn_to(struct core *core, struct waiter *w) {
+ * otherwise the message says what stands in the way, and the request is parked. named: the holder
+ * has named this request, which passes those that are parked (section 10, Succession). */
+static void turn_to(struct core *core, struct waiter *w, bool named) {
 	const struct queued *q = &w->q;
 	struct key *key = q->key;
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key),
@@ -103,7 +104,8 @@ static void turn_to(struct core *core, struct waiter *w) {
 	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
 	mark_turn(core, w);
 	COUNT(core, turn_given);
-	turn.status = rule_promise(core, key, q->peer, &ask);
+	turn.status = named ? rule_promise(core, key, q->peer, &ask)
+		: rule_promise_in_order(core, key, q->peer, &ask);
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);
@@ -158,7 +160,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 			return;
 		}
 		core->counts[same ? COUNT_turn_together : COUNT_turn_overtaken] += out != NULL;
-		turn_to(core, first);
+		turn_to(core, first, false);
 	}
 }
 
@@ -188,7 +190,7 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 	if (w == NULL || w->turn || lost(core, w)) {
 		return false;
 	}
-	turn_to(core, w);
+	turn_to(core, w, true);
 	return true;
 }
 
@@ -276,7 +278,7 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	out_send(core, from, &answer);
 	if (w && key_record(key, w->q.lock_id)) {
 		/* The entry's own lock_id is held here, so it gets its turn at once. */
-		turn_to(core, w);
+		turn_to(core, w, false);
 	}
 	if (key) {
 		queue_give_turn(core, key);
@@ -356,7 +358,7 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 		q = queued_of_lock_next(q)) {
 		/* The coordinator that sent the commit has its entry dropped anyway. */
 		if (q->peer != by && !lost(core, waiter_of(q))) {
-			turn_to(core, waiter_of(q));
+			turn_to(core, waiter_of(q), false);
 		}
 	}
 	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w;

@@ -92,7 +92,7 @@ bool rule_message_sound(const struct message *m) {
 
 /* Section 5, Together: a key may be promised to several lock_ids, if one coordinator asks for
  * all of them and none of them excludes another. */
-static enum status rule_promised(const struct core *core, const struct key *key, uint32_t from,
+static enum status rule_promised(const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
 	for (const struct promise *p = key->promises; p; p = p->next) {
@@ -106,12 +106,8 @@ static enum status rule_promised(const struct core *core, const struct key *key,
 	if (others == 0) {
 		return STATUS_OK;
 	}
-	const struct place place = { m->terms.priority, m->ticket, from };
-	/* What is asked for again passes nobody. */
-	const bool again = key_promise(key, m->lock_id) != NULL;
 	return key_permits_left(key, m->lock_id, &m->terms) &&
-			(again || (others < PROMISES_A_KEY &&
-				!queue_parked_before(core, key, &place)))
+			(others < PROMISES_A_KEY || key_promise(key, m->lock_id))
 		? STATUS_OK : STATUS_PROMISED;
 }
 
@@ -145,7 +141,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 	if (s != STATUS_OK) {
 		return s;
 	}
-	s = rule_promised(core, key, from, m);
+	s = rule_promised(key, from, m);
 	if (s != STATUS_OK) {
 		return s;
 	}
@@ -157,6 +153,16 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;
+}
+
+enum status rule_promise_in_order(const struct core *core, const struct key *key, uint32_t from,
+	const struct message *m) {
+	const struct place place = { m->terms.priority, m->ticket, from };
+	const enum status s = rule_promise(core, key, from, m);
+	/* What is promised already passes nobody. */
+	return s == STATUS_OK && key && (m->flags & FLAG_TURN) &&
+			!key_promise(key, m->lock_id) && queue_parked_before(core, key, &place)
+		? STATUS_QUEUED : s;
 }
 
 /* R2: the token must be above what was noted for this lock_id; where nothing was noted, above the

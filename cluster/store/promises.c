@@ -77,8 +77,9 @@ struct permits key_reserved(const struct key *key, struct id128 lock_id) {
  * has. */
 static struct permits unreserved(const struct key *key, struct id128 lock_id, uint32_t of) {
 	bool room;
-	const struct permits taken = key_taken(key, lock_id, of, &room);
-	return permits_but(permits_but(permits_all(of), taken), key_reserved(key, lock_id));
+	const struct permits taken = key_taken(key, lock_id, of, &room),
+		free = permits_but(permits_all(of), taken);
+	return room ? permits_but(free, key_reserved(key, lock_id)) : (struct permits){ { 0, 0 } };
 }
 
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
