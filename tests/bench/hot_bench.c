@@ -2,11 +2,11 @@
  * trip. It runs three real cores on a stage, which moves all messages at once, so that the
  * figures do not depend on the machine.
  *
- *   hot_bench [--cycles N] [--outstanding N] [--counts]
+ *   hot_bench [--cycles N] [--outstanding N] [--from MODE] [--counts]
  *
  * For each mode and each place of the key's home, OUTSTANDING requests of one node acquire and
  * release the key again and again, N times in all; then as many that are spread over all nodes.
- * --counts prints each kind of message, and each counter of the cores.
+ * --from leaves out the first modes. --counts prints each kind of message, and each counter of the cores.
  */
 #include <inttypes.h>
 #include <stdio.h>
