@@ -120,6 +120,30 @@ static void turn_to(struct core *core, struct waiter *w, bool named) {
 	out_send(core, q->peer, &turn);
 }
 
+/* Returns an entry for the same lock_id that came through another coordinator: its client has sent
+ * the request again there. `behind`: the one that was returned before, or NULL. */
+static struct waiter *queue_twin(const struct core *core, const struct waiter *w,
+	const struct waiter *behind) {
+	struct queued *q = behind ? queued_of_lock_next(&behind->q)
+		: queued_of_lock(core, &core->master.queues.waiters, w->q.key, w->q.lock_id);
+	while (q && (q->peer == w->q.peer || lost(core, waiter_of(q)))) {
+		q = queued_of_lock_next(q);
+	}
+	return waiter_of(q);
+}
+
+/* Gives the turn to the entry, and to the others for its lock_id (section 5, Sent again). */
+static void turns_to(struct core *core, struct waiter *w) {
+	turn_to(core, w, false);
+	for (struct waiter *twin = queue_twin(core, w, NULL); twin;
+		twin = queue_twin(core, w, twin)) {
+		if (!twin->turn) {
+			COUNT(core, turn_again);
+			turn_to(core, twin, false);
+		}
+	}
+}
+
 /* Frees the lost entries that stand first in their part of the queue. False: there are more of them
  * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
  * turn again (queue_lost_go_on). */
@@ -160,7 +184,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 			return;
 		}
 		core->counts[same ? COUNT_turn_together : COUNT_turn_overtaken] += out != NULL;
-		turn_to(core, first, false);
+		turns_to(core, first);
 	}
 }
 
@@ -195,10 +219,20 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 }
 
 /* Section 5: the home stamps a request that arrives for the first time, above all stamps that the
- * home has seen. A request that comes from another home keeps its stamp. */
-static void stamp(struct core *core, struct waiter *w) {
-	clock_raise(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
-	w->q.ticket.clock = w->q.ticket.clock ? w->q.ticket.clock : core->clock;
+ * home has seen. A request that comes from another home keeps its stamp, and one that is sent again
+ * through another coordinator has the stamp that it has there. Returns whether the request has a
+ * turn there. */
+static bool stamp(struct core *core, struct waiter *w) {
+	bool turn = false;
+	uint64_t *clock = &w->q.ticket.clock;
+	for (struct waiter *twin = queue_twin(core, w, NULL); twin;
+		twin = queue_twin(core, w, twin)) {
+		*clock = *clock && *clock < twin->q.ticket.clock ? *clock : twin->q.ticket.clock;
+		turn = turn || twin->turn;
+	}
+	clock_raise(core, *clock ? *clock : core->clock + 1);
+	*clock = *clock ? *clock : core->clock;
+	return turn;
 }
 
 /* A try-lock is refused when an entry with a wait time is ahead of it, or when a record that
@@ -270,14 +304,17 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	} else {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
+	bool turn = false;
 	if (w) {
-		stamp(core, w);
+		turn = stamp(core, w);
 		answer.ticket = w->q.ticket;
 		enter(core, w);
 	}
 	out_send(core, from, &answer);
-	if (w && key_record(key, w->q.lock_id)) {
-		/* The entry's own lock_id is held here, so it gets its turn at once. */
+	if (w && (turn || key_record(key, w->q.lock_id))) {
+		/* The entry's own lock_id has a turn, or is held here, so it gets its turn at
+		 * once. */
+		core->counts[COUNT_turn_again] += turn;
 		turn_to(core, w, false);
 	}
 	if (key) {

@@ -36,7 +36,7 @@ static const enum core_count wanted[] = {
 	COUNT_non_member, COUNT_auto_replaced, COUNT_complete, COUNT_feed_missed,
 	COUNT_feed_watch_events_missed, COUNT_feed_overrun, COUNT_follow_moved, COUNT_sync_learned,
 	COUNT_sync_released, COUNT_promise_shared, COUNT_promise_permits, COUNT_permits_none_common,
-	COUNT_promise_together, COUNT_turn_together, COUNT_commit_shared, COUNT_commit_permits,
+	COUNT_promise_together, COUNT_turn_together, COUNT_turn_again, COUNT_commit_shared, COUNT_commit_permits,
 	COUNT_terms_refused, COUNT_downgraded,
 	COUNT_downgrade_learned, COUNT_delay_closed, COUNT_key_several, COUNT_turn_overtaken,
 	COUNT_nominated, COUNT_nominate_none, COUNT_handed_over, COUNT_hand_over_promised,

@@ -11,18 +11,23 @@ static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t pr
 	return id;
 }
 
-/* Checks that they get the key in this order; each one releases it at once. */
-static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids,
-	const uint8_t *locks, uint32_t count) {
+/* Checks that they get the key in this order; each one releases it at once, at this node. */
+static void served_at(struct stage *s, uint32_t node, const char *key, uint8_t holder,
+	const uint64_t *ids, const uint8_t *locks, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t j = i; j < count; j++) {
 			assert_false(answered(s, ids[j]));
 		}
-		assert_int_equal(release(s, 1, key, stage_lock(holder)), PAWL_OK);
+		assert_int_equal(release(s, node, key, stage_lock(holder)), PAWL_OK);
 		stage_wait(s, 20 * SPAN_MS);
 		token_of(s, ids[i]);
 		holder = locks[i];
 	}
+}
+
+static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids,
+	const uint8_t *locks, uint32_t count) {
+	served_at(s, 1, key, holder, ids, locks, count);
 }
 
 static void a_more_important_one_goes_before_those_who_came_earlier(void **state) {
@@ -125,6 +130,22 @@ static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) 
 	stage_stop(s, 0, 1, MESSAGE_TURN, false);
 	stage_settle(s);
 	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, second }, (uint8_t[]){ 1, 2 }, 2);
+}
+
+/* Section 5, Sent again: n2 stands still. Its client asks at n3 with the same lock_id, and still
+ * comes before the one who asked there meanwhile. */
+static void who_asks_again_elsewhere_keeps_its_place(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	(void)wait_for(s, 1, key, stage_lock(1));
+	(void)wait_for(s, 1, key, stage_lock(2));
+	uint64_t later = wait_for(s, 2, key, stage_lock(3));
+	stage_pause(s, 1);
+	uint64_t second = wait_for(s, 2, key, stage_lock(2));
+	uint64_t first = wait_for(s, 2, key, stage_lock(1));
+	served_at(s, 2, key, (uint8_t)key[0], (uint64_t[]){ first, second, later },
+		(uint8_t[]){ 1, 2, 3 }, 3);
+	assert_int_equal(stage_count(s, COUNT_turn_again), 2);
 }
 
 /* The first request has a turn that nobody but its home answers. */
@@ -344,6 +365,7 @@ int main(void) {
 		NAMED(the_first_waiter_at_the_home_goes_first_wherever_it_asked),
 		NAMED(a_new_home_keeps_the_order_of_the_previous_one),
 		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
+		NAMED(who_asks_again_elsewhere_keeps_its_place),
 		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
