@@ -58,8 +58,8 @@
 	X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) \
 	X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) \
 	X(downgraded) X(downgrade_learned) X(delay_closed) X(key_several) \
-	X(turn_overtaken) X(turn_together) X(turn_again) X(nominated) X(nominate_none) X(handed_over) \
-	X(hand_over_promised) \
+	X(turn_overtaken) X(turn_together) X(turn_again) X(nominated) X(nominate_none) \
+	X(handed_over) X(hand_over_promised) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
 	X(link_reset) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) \

@@ -137,8 +137,8 @@ struct promise {
 	/* The request has a turn; and its ticket, as the request named it. */
 	bool turn;
 	struct ticket ticket;
-	/* The lock terms that the request wants. Permits: the set has numbers that are free here and
-	 * that no other promise of the key has. */
+	/* The lock terms that the request wants. Permits: the set has numbers that are free here,
+	 * and that no other promise of the key has. */
 	struct terms terms;
 };
 

@@ -6,15 +6,16 @@
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
 	const struct terms *terms, struct message *answer) {
 	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
+	const struct promise *p = key ? key_promised_other(key, lock_id) : NULL;
 	if (r) {
 		answer->terms = record_terms(r);
 		answer->by = r->lock_id;
 		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
 		answer->owner = record_owner(r);
 		answer->token = r->token;
-	} else if (key && key->promises) {
-		answer->by = key->promises->lock_id;
-		answer->left_us = (uint64_t)instant_left_long(core->now, key->promises->end) / 1000;
+	} else if (p) {
+		answer->by = p->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, p->end) / 1000;
 	}
 }
 
@@ -38,17 +39,29 @@ static void count_promise(struct core *core, enum status s) {
 	}
 }
 
+/* Tells whether no other promise of the key comes before this one in the order. */
+static bool comes_first(const struct core *core, const struct key *key, const struct promise *p) {
+	const struct place own = { p->terms.priority, p->ticket, p->peer };
+	bool first = p->ticket.clock != 0;
+	for (const struct promise *other = key->promises; other && first; other = other->next) {
+		const struct place place = { other->terms.priority, other->ticket, other->peer };
+		first = !queue_before(core, &place, &own);
+	}
+	return first;
+}
+
 /* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
- * is told which numbers others have here. */
-static void promise_say_taken(struct core *core, const struct key *key, const struct promise *p,
+ * is told which numbers others have here. `again`: it asks for a promise that it has. If that is
+ * the first one in the order, only records have numbers (section 5, Together). */
+static void say_taken(struct core *core, const struct key *key, const struct promise *p, bool again,
 	struct message *answer) {
-	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
-	if (terms_semaphore(&p->terms)) {
-		bool room;
-		COUNT(core, promise_permits);
-		answer->terms = p->terms;
-		answer->terms.set = permits_or(key_taken(key, p->lock_id, p->terms.of, &room),
-			key_reserved(key, p->lock_id));
+	bool room;
+	COUNT(core, promise_permits);
+	answer->terms = p->terms;
+	answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+	if (!(again && comes_first(core, key, p))) {
+		answer->terms.set =
+			permits_or(answer->terms.set, key_reserved(key, p->lock_id));
 	}
 }
 
@@ -57,11 +70,11 @@ static void promise_say_taken(struct core *core, const struct key *key, const st
  * costs one message. */
 void master_promise_again(struct core *core, struct key *key) {
 	const struct promise *p = key_next_promise(key);
-	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
+	if (terms_semaphore(&p->terms) && core_votes(core)) {
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
 			.status = STATUS_OK, .noted = p->noted, .ballot = p->first,
 			.age_us = first_lacked_us(core, p->lock_id) };
-		promise_say_taken(core, key, p, &answer);
+		say_taken(core, key, p, false, &answer);
 		out_send(core, p->peer, &answer);
 	}
 }
@@ -69,6 +82,7 @@ void master_promise_again(struct core *core, struct key *key) {
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
 	struct message *answer) {
 	struct promise *p = key_promise(key, m->lock_id);
+	const bool again = p != NULL;
 	if (p == NULL) {
 		if ((p = key_make_promise(core, key, m->lock_id)) == NULL) {
 			answer->status = STATUS_FULL;
@@ -83,13 +97,16 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->attempt = m->attempt;
 	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
 	p->terms = m->terms;
-	(void)promise_reserve(key, p);
 	p->turn = (m->flags & FLAG_TURN) != 0;
 	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
 	answer->noted = p->noted;
 	first_promised(core, p, m, answer);
-	promise_say_taken(core, key, p, answer);
+	core->counts[COUNT_promise_shared] += p->terms.of == MODE_SHARED;
+	if (terms_semaphore(&p->terms)) {
+		(void)promise_reserve(key, p);
+		say_taken(core, key, p, again, answer);
+	}
 }
 
 void master_held_self(const struct key *key, const struct record *own, struct message *answer) {

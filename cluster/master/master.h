@@ -87,8 +87,10 @@ void queue_parked_again(struct core *core, struct key *key);
 /* Promises to the successor that the holder named. The record that was in its way is gone. */
 void queue_hand_over(struct core *core, struct key *key, const struct successor *successor);
 
-/* Tells whether a parked request comes before this place in the order. */
-bool queue_parked_before(const struct core *core, const struct key *key, const struct place *place);
+/* Tells whether the first parked request is one for another lock_id, and comes before this place in
+ * the order. */
+bool queue_parked_before(const struct core *core, const struct key *key, struct id128 lock_id,
+	const struct place *place);
 
 /* Tells whether the first parked request is one for another lock_id. */
 bool queue_parked_ahead(const struct key *key, struct id128 lock_id);

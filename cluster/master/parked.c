@@ -54,17 +54,19 @@ bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
 	return first && !id128_equal(first->lock_id, lock_id);
 }
 
-bool queue_parked_before(const struct core *core, const struct key *key,
+bool queue_parked_before(const struct core *core, const struct key *key, struct id128 lock_id,
 	const struct place *place) {
-	const struct queued *first = key->more ? queued_first(key->more->parked) : NULL;
-	const struct place ahead = first ? queued_place(first) : *place;
-	return first && queue_before(core, &ahead, place);
+	if (!queue_parked_ahead(key, lock_id)) {
+		return false;
+	}
+	const struct place ahead = queued_place(queued_first(key->more->parked));
+	return queue_before(core, &ahead, place);
 }
 
 /* Section 5: a request may wait behind a held record, behind a parked request that comes before it
  * in the order, and behind the promise of a request that comes before it, or has no turn. A request
- * without a turn does not wait while it has promises, and all that wait for one another do so in one
- * order; so they never wait in a circle. */
+ * without a turn does not wait while it has promises, and all that wait for one another do so in
+ * one order; so they never wait in a circle. */
 bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
 	enum status refused) {
 	if (refused != STATUS_PROMISED) {
@@ -134,7 +136,9 @@ void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct
 
 /* A record has ended, or excludes less than before. */
 void queue_record_ended(struct core *core, struct key *key) {
-	master_promise_again(core, key);
+	if (key->promises) {
+		master_promise_again(core, key);
+	}
 	if (key->more) {
 		queue_parked_again(core, key);
 	}

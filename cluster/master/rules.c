@@ -157,11 +157,14 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 
 enum status rule_promise_in_order(const struct core *core, const struct key *key, uint32_t from,
 	const struct message *m) {
+	if (key == NULL || key->more == NULL || !(m->flags & FLAG_TURN)) {
+		return rule_promise(core, key, from, m);
+	}
 	const struct place place = { m->terms.priority, m->ticket, from };
 	const enum status s = rule_promise(core, key, from, m);
 	/* What is promised already passes nobody. */
-	return s == STATUS_OK && key && (m->flags & FLAG_TURN) &&
-			!key_promise(key, m->lock_id) && queue_parked_before(core, key, &place)
+	return s == STATUS_OK && !key_promise(key, m->lock_id) &&
+			queue_parked_before(core, key, m->lock_id, &place)
 		? STATUS_QUEUED : s;
 }
 

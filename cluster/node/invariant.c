@@ -76,13 +76,20 @@ static void check_more(const struct core *core, const struct key *key, struct su
 			k->q.lock_id) == &k->q);
 		parked++;
 	}
-	CHECK(waiters == more->waiters && parked == more->parked_count);
+	CHECK(waiters == more->waiters && turns == more->turns && parked == more->parked_count);
 	/* Somebody has the turn, whether the key is free or not. */
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
 	const struct queued *first = queued_first(more->parked);
-	/* A parked request stands behind a record or a promise. */
+	/* A parked request stands behind a record or a promise, and is not promised what it may
+	 * have. */
 	if (first && core_votes(core)) {
 		const struct place place = queued_place(first);
+		const struct record *own = key_record(key, first->lock_id);
+		const struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id,
+			.attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
+			.ticket = first->ticket,
+			.identity = own ? record_identity(own) : slice_of(NULL, 0) };
+		CHECK(rule_promise(core, key, first->peer, &ask) != STATUS_OK);
 		CHECK((key->held && (key_contested(key) ||
 			key_other(key, first->lock_id, &first->terms))) ||
 			(key_promised_other(key, first->lock_id) &&

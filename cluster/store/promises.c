@@ -3,20 +3,12 @@
  * is bounded, so a walk over them is short. */
 #include "store.h"
 
-struct promise *key_promise(const struct key *key, struct id128 lock_id) {
+struct promise *key_promised_other(const struct key *key, struct id128 lock_id) {
 	struct promise *p = key->promises;
-	while (p && !id128_equal(p->lock_id, lock_id)) {
-		p = p->next;
-	}
-	return p;
-}
-
-bool key_promised_other(const struct key *key, struct id128 lock_id) {
-	const struct promise *p = key->promises;
 	while (p && id128_equal(p->lock_id, lock_id)) {
 		p = p->next;
 	}
-	return p != NULL;
+	return p;
 }
 
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {
@@ -49,7 +41,7 @@ void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
 
 struct promise *key_next_promise(struct key *key) {
 	struct promise *first = key->promises;
-	if (first && first->next) {
+	if (first->next) {
 		struct promise **end = &first->next;
 		while (*end) {
 			end = &(*end)->next;

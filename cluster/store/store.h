@@ -331,16 +331,22 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 #define PROMISES_A_KEY 32
 
 /* Returns the key's promise to this lock_id, or NULL. */
-struct promise *key_promise(const struct key *key, struct id128 lock_id);
-/* Tells whether the key is promised to another lock_id. */
-bool key_promised_other(const struct key *key, struct id128 lock_id);
+static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
+	struct promise *p = key->promises;
+	while (p && !id128_equal(p->lock_id, lock_id)) {
+		p = p->next;
+	}
+	return p;
+}
+/* Returns a promise of the key to another lock_id, or NULL. */
+struct promise *key_promised_other(const struct key *key, struct id128 lock_id);
 /* Makes a promise of the key to this lock_id, which has none yet. The promise notes the clock. The
  * caller fills in the rest, links it to its coordinator and settles the key. NULL: no memory. */
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id);
 /* Drops the promise and frees it. The caller settles the key. */
 void key_drop_promise(struct core *core, struct key *key, struct promise *p);
-/* Returns the key's promises one after the other, a further one with each call. NULL: it has
- * none. */
+/* Returns the promises of a key that has some one after the other, a further one with each
+ * call. */
 struct promise *key_next_promise(struct key *key);
 /* Returns the permit numbers that promises to other lock_ids have. */
 struct permits key_reserved(const struct key *key, struct id128 lock_id);

@@ -6,7 +6,8 @@
  *
  * For each mode and each place of the key's home, OUTSTANDING requests of one node acquire and
  * release the key again and again, N times in all; then as many that are spread over all nodes.
- * --from leaves out the first modes. --counts prints each kind of message, and each counter of the cores.
+ * --from leaves out the first modes. --counts prints each kind of message, and each counter of the
+ * cores.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,7 +120,8 @@ static void print_counts(const struct stage *s, const uint64_t *sent, const uint
 	for (int kind = 0; kind <= MESSAGE_KIND_MAX; kind++) {
 		uint64_t n = stage_sent(s, (enum message_kind)kind) - sent[kind];
 		if (n > cycles / 50) {
-			printf("    %s %.2f\n", message_name((enum message_kind)kind), (double)n / cycles);
+			printf("    %s %.2f\n", message_name((enum message_kind)kind),
+				(double)n / cycles);
 		}
 	}
 	for (int i = 0; i < COUNT_TOTAL; i++) {
@@ -190,7 +192,8 @@ int main(int argc, char **argv) {
 	CHECK(cycles > 0 && outstanding > 0 && outstanding <= 255);
 	printf("| mode | asked at | home | grants a round trip | messages a cycle |\n"
 		"|---|---|---|---|---|\n");
-	for (size_t i = (size_t)number(argc, argv, "--from", 0); i < sizeof modes / sizeof *modes; i++) {
+	const size_t from = (size_t)number(argc, argv, "--from", 0);
+	for (size_t i = from; i < sizeof modes / sizeof *modes; i++) {
 		for (uint32_t home = 0; home < (modes[i].own_keys ? 1 : NODES); home++) {
 			measure(&modes[i], home, false, outstanding, cycles, counts);
 		}

@@ -74,6 +74,34 @@ static void no_more_permits_are_promised_than_there_are(void **state) {
 	token_of(s, ids[4]);
 }
 
+/* n3 is down. Numbers 0 and 1 are free first at n1, and 2 and 3 at n2, so that each request of n1
+ * is promised other numbers there than here, and no number is free at both for any of them. */
+static void promises_of_different_numbers_do_not_stand_in_the_way_for_ever(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[4];
+	stage_kill(s, 2);
+	for (uint8_t i = 0; i < 4; i++) {
+		assert_int_equal(take_permits(s, i / 2, "k", stage_lock((uint8_t)(100 + i)), 1, 4),
+			PAWL_OK);
+	}
+	ask_all(s, 0, "k", 4, ids, 4);
+	stage_settle(s);
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_stop(s, 1, 0, MESSAGE_RELEASE, true);
+	for (uint8_t i = 0; i < 4; i++) {
+		(void)stage_ask(s, i / 2, stage_request(CORE_RELEASE, "k",
+			stage_lock((uint8_t)(100 + i))));
+		stage_settle(s);
+	}
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
+	stage_stop(s, 1, 0, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	stage_wait(s, 500 * SPAN_MS);
+	for (uint32_t i = 0; i < 4; i++) {
+		token_of(s, ids[i]);
+	}
+}
+
 /* Says how many of the promises that n1 asks n3 for, with these lock_ids, are made. */
 static uint64_t promised(struct stage *s, uint32_t from, uint8_t lock, uint16_t of) {
 	uint64_t made = stage_count(s, COUNT_promise_ok);
@@ -107,7 +135,7 @@ static void requests_of_two_nodes_are_not_promised_together(void **state) {
 static void a_key_has_so_many_promises_and_no_more(void **state) {
 	struct stage *s = *state;
 	uint8_t lock = 1;
-	while (promised(s, 0, lock, MODE_SHARED)) {
+	while (lock < 40 && promised(s, 0, lock, MODE_SHARED)) {
 		lock++;
 	}
 	assert_int_equal(lock, 33);
@@ -142,6 +170,14 @@ static void a_commit_of_another_node_displaces_all_promises(void **state) {
 	assert_int_equal(promised(s, 0, 2, MODE_SHARED), 1);
 	assert_int_equal(committed(s, 1, 3, 9), STATUS_OK);
 	assert_int_equal(stage_count(s, COUNT_promise_displaced), 2);
+}
+
+static void a_commit_of_the_same_node_displaces_what_it_excludes(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(promised(s, 0, 1, 8), 1);
+	assert_int_equal(committed(s, 0, 2, 9), STATUS_OK);
+	assert_int_equal(stage_count(s, COUNT_promise_displaced), 1);
+	assert_int_equal(stage_status(s, 2).promises, 0);
 }
 
 /* The turn of the writer is out, and nobody who came later passes it, at whatever master. */
@@ -201,6 +237,17 @@ static void readers_of_one_node_have_turns_together(void **state) {
 	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), asked);
 }
 
+static void so_many_have_turns_together_and_no_more(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[40];
+	take(s, 1, "k", stage_lock(100));
+	ask_all(s, 0, "k", MODE_SHARED, ids, 40);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 32);
+	assert_int_equal(release(s, 1, "k", stage_lock(100)), PAWL_OK);
+	all_have_it(s, ids, 40);
+}
+
 static void turns_are_not_given_together_to_two_nodes_or_to_writers(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "k", stage_lock(100));
@@ -258,14 +305,17 @@ int main(void) {
 		NAMED(readers_of_one_node_are_promised_together),
 		NAMED(permits_of_one_node_are_promised_together_and_all_have_their_own_numbers),
 		NAMED(no_more_permits_are_promised_than_there_are),
+		NAMED(promises_of_different_numbers_do_not_stand_in_the_way_for_ever),
 		NAMED(nothing_is_promised_together_that_excludes_one_another),
 		NAMED(requests_of_two_nodes_are_not_promised_together),
 		NAMED(a_key_has_so_many_promises_and_no_more),
 		NAMED(a_promise_notes_the_tokens_of_those_it_was_made_with),
 		NAMED(a_commit_of_another_node_displaces_all_promises),
+		NAMED(a_commit_of_the_same_node_displaces_what_it_excludes),
 		NAMED(a_writer_is_not_passed_by_readers_that_come_after_it),
 		NAMED(a_parked_request_is_not_passed_next_to_a_promise),
 		NAMED(readers_of_one_node_have_turns_together),
+		NAMED(so_many_have_turns_together_and_no_more),
 		NAMED(turns_are_not_given_together_to_two_nodes_or_to_writers),
 		NAMED(a_more_important_one_is_not_passed_by_turns_given_together),
 		NAMED(all_promises_end_with_the_link),
