@@ -40,9 +40,9 @@ struct waiter {
 	struct tree_node by_owner;
 	/* Since when the request has waited. */
 	struct instant since;
-	/* It has the turn; and it has a wait time, while an entry without one is a try-lock in a
-	 * tie. */
-	bool turn, waits;
+	/* It has the turn; it has a wait time, while an entry without one is a try-lock in a tie;
+	 * and another coordinator has withdrawn its entry for the request, which had a turn. */
+	bool turn, waits, returned;
 	/* The sizes in bytes of the parts of `bytes`. */
 	uint8_t identity_size;
 	uint16_t owner_size, label_size;

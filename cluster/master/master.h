@@ -248,6 +248,14 @@ void queue_forget_all(struct core *core);
 /* Frees the entries and parked requests of a key that is about to be freed. */
 void queue_free_all(struct core *core, struct key *key);
 
+/* Tells whether the link to the entry's coordinator is gone. Then the entry no longer counts, even
+ * though it has not been freed yet. */
+bool waiter_lost(const struct core *core, const struct waiter *w);
+
+static inline struct slice waiter_identity(const struct waiter *w) {
+	return slice_of(w->bytes + w->owner_size, w->identity_size);
+}
+
 /* ---- queued.c ---- */
 
 /* Returns the request's place in the order. */
@@ -304,6 +312,20 @@ bool queue_before(const struct core *core, const struct place *a, const struct p
 /* Returns the first key, in the order of names, that somebody waits for and that comes after this
  * name, or with `itself` has this name. NULL: there is none. */
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
+
+/* ---- sent_again.c ---- */
+
+/* Returns an entry for the same request that came through another coordinator; with `behind` the
+ * next one. There is at most one for each coordinator. NULL: there is none. */
+struct waiter *queue_twin(const struct core *core, const struct waiter *w,
+	const struct waiter *behind);
+
+/* Stamps an entry that is about to enter the queue of its key. Returns whether the request has a
+ * turn already. */
+bool queue_stamp(struct core *core, struct waiter *w);
+
+/* The entry is about to be freed, because its coordinator has withdrawn it or has the outcome. */
+void queue_note_returned(struct core *core, const struct waiter *w);
 
 /* ---- record_message.c ---- */
 

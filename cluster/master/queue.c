@@ -9,9 +9,7 @@ static struct waiter *waiter_of(struct queued *q) {
 	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
 }
 
-/* Tells whether the link to the entry's coordinator is gone. Then the entry no longer counts, even
- * though it has not been freed yet. */
-static bool lost(const struct core *core, const struct waiter *w) {
+bool waiter_lost(const struct core *core, const struct waiter *w) {
 	return w->q.lost != core->peers[w->q.peer].lost;
 }
 
@@ -30,7 +28,7 @@ struct waiter *queue_next(const struct core *core, const struct key_more *more,
 		struct queued *q = !(parts >> part & 1) ? NULL
 			: behind ? queued_after(core, more->queue[part], behind)
 			: queued_first(more->queue[part]);
-		for (int passed = 0; q && lost(core, waiter_of(q)) && passed < LOST_PASSED;
+		for (int passed = 0; q && waiter_lost(core, waiter_of(q)) && passed < LOST_PASSED;
 			passed++) {
 			q = queued_after(core, more->queue[part], q);
 		}
@@ -98,7 +96,7 @@ static void turn_to(struct core *core, struct waiter *w, bool named) {
 	struct key *key = q->key;
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key),
 		.lock_id = q->lock_id, .attempt = q->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size),
+		.identity = waiter_identity(w),
 		.flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket,
 		.ballot = first_of_waiter(core, w) };
 	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
@@ -120,26 +118,14 @@ static void turn_to(struct core *core, struct waiter *w, bool named) {
 	out_send(core, q->peer, &turn);
 }
 
-/* Returns an entry for the same lock_id that came through another coordinator: its client has sent
- * the request again there. `behind`: the one that was returned before, or NULL. */
-static struct waiter *queue_twin(const struct core *core, const struct waiter *w,
-	const struct waiter *behind) {
-	struct queued *q = behind ? queued_of_lock_next(&behind->q)
-		: queued_of_lock(core, &core->master.queues.waiters, w->q.key, w->q.lock_id);
-	while (q && (q->peer == w->q.peer || lost(core, waiter_of(q)))) {
-		q = queued_of_lock_next(q);
-	}
-	return waiter_of(q);
-}
-
-/* Gives the turn to the entry, and to the others for its lock_id (section 5, Sent again). */
-static void turns_to(struct core *core, struct waiter *w) {
-	turn_to(core, w, false);
+/* Gives the turn to the entry, and to the others for its request (section 5, Sent again). */
+static void turns_to(struct core *core, struct waiter *w, bool named) {
+	turn_to(core, w, named);
 	for (struct waiter *twin = queue_twin(core, w, NULL); twin;
 		twin = queue_twin(core, w, twin)) {
 		if (!twin->turn) {
 			COUNT(core, turn_again);
-			turn_to(core, twin, false);
+			turn_to(core, twin, named);
 		}
 	}
 }
@@ -150,7 +136,8 @@ static void turns_to(struct core *core, struct waiter *w) {
 static bool drop_lost(struct core *core, struct key_more *more) {
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		struct waiter *w;
-		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL && lost(core, w)) {
+		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL &&
+			waiter_lost(core, w)) {
 			if (turn_pieces(core)->lost == 0) {
 				return false;
 			}
@@ -184,7 +171,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 			return;
 		}
 		core->counts[same ? COUNT_turn_together : COUNT_turn_overtaken] += out != NULL;
-		turns_to(core, first);
+		turns_to(core, first, false);
 	}
 }
 
@@ -201,7 +188,7 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 	struct id128 but) {
 	struct waiter *w = key->more ? queued_owner_next(core, key->more, owner, NULL) : NULL;
 	for (int passed = 0; w && passed < LOST_PASSED; passed++) {
-		if (!lost(core, w) && !id128_equal(w->q.lock_id, but)) {
+		if (!waiter_lost(core, w) && !id128_equal(w->q.lock_id, but)) {
 			return w;
 		}
 		w = queued_owner_next(core, key->more, owner, w);
@@ -211,28 +198,11 @@ struct waiter *queue_named(const struct core *core, const struct key *key, struc
 
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
 	struct waiter *w = find_waiter(core, key, peer, lock_id);
-	if (w == NULL || w->turn || lost(core, w)) {
+	if (w == NULL || w->turn || waiter_lost(core, w)) {
 		return false;
 	}
-	turn_to(core, w, true);
+	turns_to(core, w, true);
 	return true;
-}
-
-/* Section 5: the home stamps a request that arrives for the first time, above all stamps that the
- * home has seen. A request that comes from another home keeps its stamp, and one that is sent again
- * through another coordinator has the stamp that it has there. Returns whether the request has a
- * turn there. */
-static bool stamp(struct core *core, struct waiter *w) {
-	bool turn = false;
-	uint64_t *clock = &w->q.ticket.clock;
-	for (struct waiter *twin = queue_twin(core, w, NULL); twin;
-		twin = queue_twin(core, w, twin)) {
-		*clock = *clock && *clock < twin->q.ticket.clock ? *clock : twin->q.ticket.clock;
-		turn = turn || twin->turn;
-	}
-	clock_raise(core, *clock ? *clock : core->clock + 1);
-	*clock = *clock ? *clock : core->clock;
-	return turn;
 }
 
 /* A try-lock is refused when an entry with a wait time is ahead of it, or when a record that
@@ -306,14 +276,13 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	}
 	bool turn = false;
 	if (w) {
-		turn = stamp(core, w);
+		turn = queue_stamp(core, w);
 		answer.ticket = w->q.ticket;
 		enter(core, w);
 	}
 	out_send(core, from, &answer);
 	if (w && (turn || key_record(key, w->q.lock_id))) {
-		/* The entry's own lock_id has a turn, or is held here, so it gets its turn at
-		 * once. */
+		/* The request has a turn already, or its lock_id is held here. */
 		core->counts[COUNT_turn_again] += turn;
 		turn_to(core, w, false);
 	}
@@ -360,6 +329,7 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m) {
 	struct waiter *w = find_waiter(core, key, from, m->lock_id);
 	if (w && w->q.ticket.seq == m->ticket.seq) {
+		queue_note_returned(core, w);
 		waiter_free(core, w);
 		queue_give_turn(core, key);
 	}
@@ -394,7 +364,7 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 	for (struct queued *q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id); q;
 		q = queued_of_lock_next(q)) {
 		/* The coordinator that sent the commit has its entry dropped anyway. */
-		if (q->peer != by && !lost(core, waiter_of(q))) {
+		if (q->peer != by && !waiter_lost(core, waiter_of(q))) {
 			turn_to(core, waiter_of(q), false);
 		}
 	}

@@ -2,6 +2,10 @@
  * came first (docs/protocol.md, section 10, Order). */
 #include "named.h"
 
+static int setup_five(void **state) {
+	return named_setup_of(state, 5, 0);
+}
+
 static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t priority) {
 	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, WAIT);
 	r.terms.priority = priority;
@@ -146,6 +150,78 @@ static void who_asks_again_elsewhere_keeps_its_place(void **state) {
 	served_at(s, 2, key, (uint8_t)key[0], (uint64_t[]){ first, second, later },
 		(uint8_t[]){ 1, 2, 3 }, 3);
 	assert_int_equal(stage_count(s, COUNT_turn_again), 2);
+}
+
+static void who_asked_again_elsewhere_keeps_its_place_when_the_first_node_dies(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	(void)wait_for(s, 1, key, stage_lock(1));
+	(void)wait_for(s, 1, key, stage_lock(2));
+	uint64_t later = wait_for(s, 2, key, stage_lock(3));
+	stage_pause(s, 1);
+	uint64_t second = wait_for(s, 2, key, stage_lock(2));
+	uint64_t first = wait_for(s, 2, key, stage_lock(1));
+	stage_kill(s, 1);
+	stage_settle(s);
+	served_at(s, 2, key, (uint8_t)key[0], (uint64_t[]){ first, second, later },
+		(uint8_t[]){ 1, 2, 3 }, 3);
+}
+
+/* Lock_ids are no secret: whoever waits is told who is ahead. */
+static void another_ones_lock_id_is_no_place_in_the_queue(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	struct core_request other = stage_acquire(key, stage_lock(2), LEASE, WAIT);
+	(void)wait_for(s, 1, key, stage_lock(1));
+	(void)wait_for(s, 1, key, stage_lock(2));
+	uint64_t first = wait_for(s, 2, key, stage_lock(3));
+	stage_pause(s, 1);
+	other.identity = slice_str("another");
+	uint64_t second = stage_ask(s, 2, other);
+	stage_settle(s);
+	/* n2 is given up. */
+	stage_wait(s, 3 * SPAN_S);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(stage_count(s, COUNT_turn_again), 0);
+}
+
+/* Who came first with a low priority has not come first with a high one. */
+static void who_asks_again_with_another_priority_keeps_no_place(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 1, 1, 0);
+	uint64_t first = wait_as(s, 2, 2, 5), second = wait_as(s, 2, 1, 5);
+	assert_int_equal(release(s, 0, "k", stage_lock(100)), PAWL_OK);
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, first);
+	assert_false(answered(s, second));
+	assert_int_equal(stage_count(s, COUNT_turn_again), 0);
+}
+
+/* Neither n2 nor n3 reaches more than its home and itself, two of five masters. So each of them
+ * returns the turn of the request that was sent to both. */
+static void who_asks_again_elsewhere_goes_behind_when_its_turn_is_returned(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t ids[3];
+	for (uint32_t from = 1; from <= 2; from++) {
+		for (uint32_t to = 1; to < 5; to++) {
+			if (to != from) {
+				stage_lose(s, from, to, MESSAGE_PROMISE, true);
+			}
+		}
+	}
+	ids[0] = wait_for(s, 1, key, stage_lock(1));
+	ids[1] = wait_for(s, 2, key, stage_lock(1));
+	ids[2] = wait_for(s, 3, key, stage_lock(2));
+	assert_int_equal(stage_count(s, COUNT_turn_again), 1);
+	stage_wait(s, 350 * SPAN_MS);
+	assert_true(stage_count(s, COUNT_turn_given_back) >= 2);
+	assert_int_equal(release(s, 3, key, stage_lock((uint8_t)key[0])), PAWL_OK);
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, ids[2]);
+	assert_false(answered(s, ids[0]) || answered(s, ids[1]));
 }
 
 /* The first request has a turn that nobody but its home answers. */
@@ -366,6 +442,12 @@ int main(void) {
 		NAMED(a_new_home_keeps_the_order_of_the_previous_one),
 		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
 		NAMED(who_asks_again_elsewhere_keeps_its_place),
+		NAMED(who_asked_again_elsewhere_keeps_its_place_when_the_first_node_dies),
+		NAMED(another_ones_lock_id_is_no_place_in_the_queue),
+		NAMED(who_asks_again_with_another_priority_keeps_no_place),
+		cmocka_unit_test_setup_teardown(
+			who_asks_again_elsewhere_goes_behind_when_its_turn_is_returned,
+			setup_five, named_teardown),
 		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
