@@ -156,7 +156,11 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
  * record. The coordinator draws its tokens in their order, so that the promise's own one is
  * higher. */
 static bool stays(struct key *key, struct promise *p, const struct record *r, uint32_t maker) {
-	return p->peer == maker && (!record_excludes(r, &p->terms) || promise_reserve(key, p));
+	if (p->peer == maker && record_excludes(r, &p->terms)) {
+		/* It may have other permit numbers. */
+		return promise_reserve(key, p) && !record_excludes(r, &p->terms);
+	}
+	return p->peer == maker;
 }
 
 /* A held record displaces the promises of other lock_ids, whether or not it excludes them, but for

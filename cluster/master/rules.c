@@ -103,11 +103,11 @@ static enum status rule_promised(const struct key *key, uint32_t from,
 			}
 		}
 	}
-	if (others == 0) {
-		return STATUS_OK;
+	if (terms_semaphore(&m->terms) && !key_permits_left(key, m->lock_id, &m->terms)) {
+		/* The master chooses the numbers, whatever numbers the request names. */
+		return others ? STATUS_PROMISED : STATUS_HELD;
 	}
-	return key_permits_left(key, m->lock_id, &m->terms) &&
-			(others < PROMISES_A_KEY || key_promise(key, m->lock_id))
+	return others < PROMISES_A_KEY || key_promise(key, m->lock_id)
 		? STATUS_OK : STATUS_PROMISED;
 }
 

@@ -75,8 +75,7 @@ static struct permits unreserved(const struct key *key, struct id128 lock_id, ui
 }
 
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms) {
-	return !terms_semaphore(terms) ||
-		permits_count(unreserved(key, lock_id, terms->of)) >= terms->count;
+	return permits_count(unreserved(key, lock_id, terms->of)) >= terms->count;
 }
 
 bool promise_reserve(const struct key *key, struct promise *p) {

@@ -350,8 +350,7 @@ void key_drop_promise(struct core *core, struct key *key, struct promise *p);
 struct promise *key_next_promise(struct key *key);
 /* Returns the permit numbers that promises to other lock_ids have. */
 struct permits key_reserved(const struct key *key, struct id128 lock_id);
-/* Tells whether as many permits as these terms want are free, and promised to no other lock_id.
- * Terms that want none always have them. */
+/* Tells whether as many permits as these terms want are free, and promised to no other lock_id. */
 bool key_permits_left(const struct key *key, struct id128 lock_id, const struct terms *terms);
 /* Gives the promise the lowest permit numbers that are left. False: there are too few, or it wants
  * none. */

@@ -102,14 +102,18 @@ static void promises_of_different_numbers_do_not_stand_in_the_way_for_ever(void 
 	}
 }
 
-/* Says how many of the promises that n1 asks n3 for, with these lock_ids, are made. */
-static uint64_t promised(struct stage *s, uint32_t from, uint8_t lock, uint16_t of) {
+/* Says how many promises are made to this node, which asks n3 under these terms. */
+static uint64_t promised_to(struct stage *s, uint32_t from, uint8_t lock, struct terms terms) {
 	uint64_t made = stage_count(s, COUNT_promise_ok);
 	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_PROMISE,
 		.round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
-		.lock_id = stage_lock(lock),
-		.terms = { .of = of, .count = terms_of_numbers(of) } });
+		.lock_id = stage_lock(lock), .terms = terms });
 	return stage_count(s, COUNT_promise_ok) - made;
+}
+
+static uint64_t promised(struct stage *s, uint32_t from, uint8_t lock, uint16_t of) {
+	return promised_to(s, from, lock,
+		(struct terms){ .of = of, .count = terms_of_numbers(of) });
 }
 
 static void nothing_is_promised_together_that_excludes_one_another(void **state) {
@@ -178,6 +182,22 @@ static void a_commit_of_the_same_node_displaces_what_it_excludes(void **state) {
 	assert_int_equal(committed(s, 0, 2, 9), STATUS_OK);
 	assert_int_equal(stage_count(s, COUNT_promise_displaced), 1);
 	assert_int_equal(stage_status(s, 2).promises, 0);
+}
+
+/* A node that lies asks for no permits. */
+static void a_promise_of_no_permits_is_displaced_by_what_excludes_it(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(promised_to(s, 0, 1, (struct terms){ .of = 8 }), 1);
+	assert_int_equal(committed(s, 0, 2, 9), STATUS_OK);
+	assert_int_equal(stage_count(s, COUNT_promise_displaced), 1);
+}
+
+/* A node that lies names a number that the semaphore does not have. */
+static void numbers_that_a_request_names_do_not_count(void **state) {
+	struct stage *s = *state;
+	const struct terms terms = { .of = 2, .count = 1, .set = { { 1 << 5, 0 } } };
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(100), 2, 2), PAWL_OK);
+	assert_int_equal(promised_to(s, 0, 1, terms), 0);
 }
 
 /* The turn of the writer is out, and nobody who came later passes it, at whatever master. */
@@ -312,6 +332,8 @@ int main(void) {
 		NAMED(a_promise_notes_the_tokens_of_those_it_was_made_with),
 		NAMED(a_commit_of_another_node_displaces_all_promises),
 		NAMED(a_commit_of_the_same_node_displaces_what_it_excludes),
+		NAMED(a_promise_of_no_permits_is_displaced_by_what_excludes_it),
+		NAMED(numbers_that_a_request_names_do_not_count),
 		NAMED(a_writer_is_not_passed_by_readers_that_come_after_it),
 		NAMED(a_parked_request_is_not_passed_next_to_a_promise),
 		NAMED(readers_of_one_node_have_turns_together),
