@@ -9,6 +9,8 @@
 
 #include "alloc.h"
 #include "config.h"
+#include "core_figures.h"
+#include "core_limits.h"
 #include "core_status.h"
 #include "counts.h"
 #include "message.h"
@@ -53,38 +55,6 @@ struct durable {
 	struct config decree_config;
 };
 
-/* In each field 0 stands for the default. */
-struct core_limits {
-	/* Keys in a table, and the memory that the core takes from its allocator, in bytes. */
-	uint64_t keys, memory_bytes;
-	/* Size of the transaction log (section 7), in bytes. */
-	uint64_t log_bytes;
-	/* Bytes of a value; waiters in all, of one key and of one client; tombstones; operations
-	 * under way; and operations that are catching up after their answer. */
-	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds,
-		catching_up;
-	/* Holders that share one key; and how many records a key has when it gets an index over
-	 * them (store/index.c). */
-	uint32_t holders_per_key, indexed;
-	/* The bounds of section 3, Reports: how many records a master reports at once, and in each
-	 * further piece; the size in bytes above which a value is left out; and how many operations
-	 * may ask for more than the first piece at one time. */
-	uint32_t report_first, report_piece, report_value, reports;
-	/* How many bytes of values quorum reads show in one turn of the loop. The read that reaches
-	 * this number is the last one. */
-	uint32_t shown_a_turn;
-	/* How many local waits are answered in one turn of the loop. An answer that shows large
-	 * values or many holders counts as several. */
-	uint32_t waits_a_turn;
-	/* Where an operation has more reports than this, it may have to wait until they are weighed
-	 * (section 3, Reports). */
-	uint32_t weighed_at_once;
-	/* Entries in one reply to a list. */
-	uint32_t list_piece;
-	/* The shortest lease, in nanoseconds. */
-	span_ns lease_min;
-};
-
 struct core_options {
 	/* The allocator is borrowed: it must outlive the core. */
 	const struct allocator *alloc;
@@ -106,6 +76,8 @@ struct core_options {
 	span_ns replication_interval;
 	/* A master that comes back with a new identity is given its place without an operator. */
 	bool auto_replace;
+	/* Keys that are counted apart (core_figures.h), or NULL. */
+	const struct key_groups *groups;
 	/* The durable state as it was loaded. When it is fresh, node_id is set and everything else
 	 * is zero. */
 	const struct durable *durable;

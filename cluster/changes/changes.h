@@ -115,6 +115,12 @@ static inline void sync_hurry_ends(struct core *core) {
 	core->changes.sync_hurry = false;
 }
 
+/* ---- figures_changed.c ---- */
+
+/* Counts the change of a record of the live table if the lease ends with it. */
+void figures_changed(struct core *core, const struct key *key, const struct record *r,
+	enum record_change what);
+
 /* ---- record_changed.c ---- */
 
 /* Does what follows from the change of a record. Of an end, to be called before the record is

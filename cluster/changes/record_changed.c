@@ -85,6 +85,9 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	if (follows[what].log && live) {
 		log_append(core, key_name(key), r->lock_id);
 	}
+	if (live) {
+		figures_changed(core, key, r, what);
+	}
 	if (follows[what].event != EVENT_NONE) {
 		watch_event_record(core, (enum core_watch_event_kind)follows[what].event, key, r);
 	}

@@ -69,6 +69,8 @@ struct store_state {
 	size_t empty_bucket;
 	/* How many promises the live table has. */
 	uint64_t promise_count;
+	/* Keys that are counted apart. */
+	struct key_groups groups;
 
 	/* A ring of `tombstones_size` places; tombstones_next is the place that is filled next. */
 	struct tombstone *tombstones;
@@ -146,6 +148,10 @@ struct changes_state {
 	struct instant missed_over;
 	/* The next comparison of the tables is due at once. */
 	bool sync_hurry;
+
+	/* The totals of core_figures.h, of the live table (figures_changed.c). */
+	uint64_t releases, lost[FIGURE_LOSSES], group_lost[KEY_GROUPS_MAX];
+	struct buckets holds;
 };
 
 /* master/: who waits, and what is bound to which node. */
@@ -153,6 +159,9 @@ struct master_state {
 	struct queues queues;
 	/* How many queue entries there are. */
 	uint64_t waiter_count;
+	/* The number of queues of each length, and the greatest length with a queue. Lengths from
+	 * `lengths_size` - 1 on count as this one. */
+	uint32_t *lengths, lengths_size, longest;
 	/* struct holder: nodes that have bound records of this master to themselves; and how many
 	 * there are. */
 	struct list holders;
@@ -277,6 +286,18 @@ struct membership_state {
 	struct change change;
 };
 
+/* The walk over the live table for the lease that was acquired first. */
+struct oldest {
+	/* Somebody wants to know. */
+	bool wanted;
+	/* The bucket at which the walk goes on, and when it does so. */
+	size_t bucket;
+	struct instant next;
+	/* record.since of the oldest record that this walk has met so far, and of the one that the
+	 * last walk found; INT64_MAX for none. */
+	int64_t found, known;
+};
+
 /* node/: steps, beats, and a planned stop. */
 struct node_state {
 	/* The time of the last step. */
@@ -288,6 +309,9 @@ struct node_state {
 	struct instant behind_at;
 	/* When the next piece of long work may be done. */
 	struct instant background_at;
+	struct oldest oldest;
+	/* For how long the loop stood still in all, in nanoseconds. */
+	uint64_t stood_still;
 	/* The timer of beats, a quarter of request_timeout apart. */
 	struct timer beat;
 	/* Memory for the messages of one frame of the side file. */

@@ -82,6 +82,8 @@ struct record {
 	/* The record came with a commit, so its value counts, whatever ballot the commit brought
 	 * (section 2, Update). */
 	bool vouched : 1;
+	/* The holder is gone, and only the lock delay runs. */
+	bool closed : 1;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, one behind the other. */
 	uint8_t bytes[];
@@ -176,8 +178,11 @@ struct table {
 	uint64_t group_digests[DIGEST_GROUPS];
 	/* DIGEST_GROUP leaves each. The array of a group is made with its first key. */
 	struct leaf *leaves[DIGEST_GROUPS];
-	/* How many held records the table has. */
-	uint64_t held_count;
+	/* How many held records the table has; and how many of each mode, and of each group of
+	 * keys. */
+	uint64_t held_count, held_modes[FIGURE_MODES], held_groups[KEY_GROUPS_MAX];
+	/* How many keys are contested. */
+	uint64_t contested_count;
 };
 
 enum staging_use {
@@ -208,6 +213,8 @@ struct key {
 	uint16_t size, leaf;
 	/* The index in core->store.tables of the table that has the key. */
 	uint8_t table;
+	/* The index of the group of keys that the key belongs to, or KEY_GROUPS_MAX. */
+	uint8_t group;
 	uint8_t name[];
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");

@@ -242,6 +242,11 @@ void queue_peer_lost(struct core *core, uint32_t peer);
 /* Frees as many lost entries as may be freed in this turn of the loop. */
 void queue_lost_go_on(struct core *core);
 
+/* Sets up the queues' lengths. Returns 0 or PAWL_ENOMEM. */
+int queue_init(struct core *core);
+/* Frees them. Accepts a core that queue_init was not called for. */
+void queue_done(struct core *core);
+
 /* Drops all promises, parked requests and entries at once, because this node stops voting. */
 void queue_forget_all(struct core *core);
 

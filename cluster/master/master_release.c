@@ -69,6 +69,7 @@ bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id
 void record_lose(struct core *core, struct key *key, struct record *r) {
 	if (record_delay(r) > 0) {
 		record_changed(core, key, r, RECORD_CLOSED);
+		r->closed = true;
 		record_shorten(core, key, r, record_delay(r));
 		core->observers->record_lost(core, key, r, record_delay(r));
 		table_settle(core, key);

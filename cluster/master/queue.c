@@ -3,6 +3,22 @@
 #include "master.h"
 #include "first.h"
 
+/* More queues of a greater length than this are not told apart. */
+#define LENGTHS_MAX 65536
+
+int queue_init(struct core *core) {
+	struct master_state *m = &core->master;
+	m->lengths_size = core->limits.waiters_per_key < LENGTHS_MAX
+		? core->limits.waiters_per_key + 1 : LENGTHS_MAX;
+	m->lengths = alloc_new(&core->alloc, m->lengths_size * sizeof *m->lengths);
+	return m->lengths ? 0 : PAWL_ENOMEM;
+}
+
+void queue_done(struct core *core) {
+	struct master_state *m = &core->master;
+	alloc_free(&core->alloc, m->lengths, m->lengths_size * sizeof *m->lengths);
+}
+
 /* ---- the order ---- */
 
 static struct waiter *waiter_of(struct queued *q) {
@@ -37,12 +53,26 @@ struct waiter *queue_next(const struct core *core, const struct key_more *more,
 	return waiter_of(first);
 }
 
+/* A queue that had `before` entries has `after` from now on, which is one more or one less. */
+static void length_changed(struct core *core, uint32_t before, uint32_t after) {
+	struct master_state *m = &core->master;
+	const uint32_t last = m->lengths_size - 1;
+	before = before < last ? before : last;
+	after = after < last ? after : last;
+	m->lengths[before]--;
+	m->lengths[after]++;
+	if (after > m->longest || (before == m->longest && m->lengths[before] == 0)) {
+		m->longest = after;
+	}
+}
+
 /* Puts the entry into the queue of its key. */
 static void enter(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
 	if (more->waiters++ == 0) {
 		queued_key_enter(core, more);
 	}
+	length_changed(core, more->waiters - 1, more->waiters);
 	core->master.waiter_count++;
 	queued_enter(core, &core->master.queues.waiters, part_of(w), &w->q);
 	queued_owner_enter(core, w);
@@ -59,6 +89,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	if (--more->waiters == 0) {
 		queued_key_leave(core, more);
 	}
+	length_changed(core, more->waiters + 1, more->waiters);
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
 

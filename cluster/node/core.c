@@ -117,6 +117,9 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->store.live = &core->store.tables[0];
 	core->store.staging = &core->store.tables[1];
 	set_limits(&core->limits, &o->limits);
+	if (o->groups) {
+		core->store.groups = *o->groups;
+	}
 	core->replication.replication_interval = o->replication_interval ? o->replication_interval
 		: REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
@@ -138,6 +141,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->engine.turn_over = true;
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
+	e = e == 0 ? queue_init(core) : e;
 	if (e != 0) {
 		core_free(core);
 		return e;
@@ -164,6 +168,7 @@ void core_free(struct core *core) {
 	tombstone_done(core);
 	unseen_done(core);
 	sync_free(core);
+	queue_done(core);
 	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
 		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
 		&core->coordinator.clients, &core->coordinator.granted_leases,
@@ -206,6 +211,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		follow_beat(core);
 		sync_beat(core);
 		granted_beat(core);
+		figures_beat(core);
 		unseen_beat(core);
 		counted_beat(core);
 		timer_at(core, &core->node.beat, TIMER_NODE,
@@ -336,6 +342,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	if (stale) {
 		COUNT(core, stood_still);
+		core->node.stood_still += (uint64_t)still;
 		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL,
 			slice_of(NULL, 0));
 		peers_reset_all(core);

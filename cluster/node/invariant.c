@@ -3,7 +3,8 @@
 #include "node.h"
 
 struct sums {
-	uint64_t held, promises, waiters;
+	uint64_t held, promises, waiters, contested, modes[FIGURE_MODES];
+	uint32_t longest;
 	uint64_t digests[DIGEST_GROUPS];
 };
 
@@ -96,6 +97,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 			queue_may_wait(core, key, &place, STATUS_PROMISED)));
 	}
 	s->waiters += waiters;
+	s->longest = waiters > s->longest ? waiters : s->longest;
 }
 
 /* What the index says of a lock_id is what a look at each record says. */
@@ -152,7 +154,9 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
+		const struct terms own = record_terms(r);
 		s->held++;
+		s->modes[figure_mode_of(&own)]++;
 		for (const struct record *other = r->next; other; other = other->next) {
 			CHECK(!id128_equal(r->lock_id, other->lock_id));
 			const struct terms terms = record_terms(other);
@@ -164,6 +168,7 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	}
 	/* key_contested, which makes one pass, agrees with the definition. */
 	CHECK(exclude == key_contested(key));
+	s->contested += exclude;
 	for (const struct promise *p = key->promises; p; p = p->next) {
 		check_promise(core, key, p);
 		s->promises++;
@@ -243,6 +248,9 @@ void core_check(const struct core *core) {
 	}
 	CHECK(s.held == core->store.live->held_count && s.promises == core->store.promise_count &&
 		s.waiters == core->master.waiter_count);
+	CHECK(s.contested == core->store.live->contested_count &&
+		s.longest == core->master.longest);
+	CHECK(memcmp(s.modes, core->store.live->held_modes, sizeof s.modes) == 0);
 	/* Whoever changed a record has said so. */
 	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0);
 	uint32_t ops = 0, catching_up = 0;

@@ -33,6 +33,11 @@ void drain_restore(struct core *core, const struct frame *frame);
 /* Frees what a planned stop needs. */
 void drain_done(struct core *core);
 
+/* ---- figures.c ---- */
+
+/* Goes on looking for the oldest holder. */
+void figures_beat(struct core *core);
+
 /* ---- frames.c ---- */
 
 /* Handles a frame of this peer. The frame is borrowed. */

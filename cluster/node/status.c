@@ -117,6 +117,10 @@ bool core_peek(const struct core *core, struct slice name, struct id128 lock_id,
 	return false;
 }
 
+const struct core_limits *core_limits_of(const struct core *core) {
+	return &core->limits;
+}
+
 const uint64_t *core_counts(const struct core *core) {
 	return core->counts;
 }

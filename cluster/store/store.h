@@ -265,6 +265,9 @@ static inline bool key_is_live(const struct core *core, const struct key *key) {
 	return &core->store.tables[key->table] == core->store.live;
 }
 struct slice key_name(const struct key *key);
+/* Counts a held record of the key in its table, whose terms.of is `of`. `by` is 1, or (uint64_t)-1
+ * for one less. */
+void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by);
 /* Returns the key of the live table, without what is past its end. NULL: nothing of it is left. */
 struct key *table_find(struct core *core, struct slice name);
 /* Returns the same key, and makes it if it is not there. NULL: a limit is reached, or no memory. */

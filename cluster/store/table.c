@@ -54,6 +54,7 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 	}
 	key->size = (uint16_t)name.size;
 	key->table = (uint8_t)(t - core->store.tables);
+	key->group = (uint8_t)key_groups_find(&core->store.groups, name);
 	memcpy(key->name, name.data, name.size);
 	if (!digest_add_key(core, t, key)) {
 		alloc_free(&core->alloc, key, sizeof *key + key->size);
@@ -189,8 +190,19 @@ bool table_expire(struct core *core, struct key *key) {
 	return left;
 }
 
+void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by) {
+	struct table *t = key_table(core, key);
+	const struct terms terms = { .of = of };
+	t->held_count += by;
+	t->held_modes[figure_mode_of(&terms)] += by;
+	if (key->group < KEY_GROUPS_MAX) {
+		t->held_groups[key->group] += by;
+	}
+}
+
 void table_free_key(struct core *core, struct key *key) {
 	timer_stop(core, &key->timer);
+	key_table(core, key)->contested_count -= key_contested(key);
 	if (key_index(key)) {
 		index_free(core, key);
 	}
@@ -198,7 +210,7 @@ void table_free_key(struct core *core, struct key *key) {
 		struct record *r = key->held;
 		key->held = r->next;
 		digest_drop_record(core, key, r);
-		key_table(core, key)->held_count--;
+		table_count(core, key, r->of, (uint64_t)-1);
 		record_free(core, r);
 	}
 	while (key->promises) {
@@ -334,9 +346,11 @@ void key_note_contested(struct core *core, const struct key *key, bool before) {
 	bool after = key_contested(key);
 	if (after && !before) {
 		COUNT(core, contested);
+		key_table(core, key)->contested_count++;
 		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
 	} else if (before && !after) {
 		COUNT(core, contested_ended);
+		key_table(core, key)->contested_count--;
 		out_note(core, NOTE_CONTESTED_ENDED, core->self, 0, NULL, key_name(key));
 	}
 }
@@ -346,7 +360,7 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	bool several = key->held != NULL, contested = several && key_contested(key);
 	r->next = key->held;
 	key->held = r;
-	key_table(core, key)->held_count++;
+	table_count(core, key, r->of, 1);
 	if (several) {
 		index_added(core, key);
 		key_note_contested(core, key, contested);
@@ -368,8 +382,8 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	}
 	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
 	digest_drop_record(core, key, r);
+	table_count(core, key, r->of, (uint64_t)-1);
 	record_free(core, r);
-	key_table(core, key)->held_count--;
 	/* What comes next may end earlier. */
 	timer_stop(core, &key->timer);
 	if (contested) {

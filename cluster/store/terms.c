@@ -125,7 +125,9 @@ void record_set_terms(struct core *core, struct key *key, struct record *r,
 	if (other && key_index(key)) {
 		index_count(key_index(key), r, false);
 	}
+	table_count(core, key, r->of, (uint64_t)-1);
 	record_put_terms(r, terms);
+	table_count(core, key, r->of, 1);
 	if (other && key_index(key)) {
 		index_count(key_index(key), r, true);
 	}
