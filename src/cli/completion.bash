@@ -22,7 +22,7 @@ _pawl_options() {
 	explain) echo "--owner" ;;
 	ask-release) echo "--to --priority --owner" ;;
 	fence) echo "--shared" ;;
-	status) echo "--all --watch --interval" ;;
+	status) echo "--all --watch --interval --check" ;;
 	clients) echo "--shares" ;;
 	cluster)
 		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \

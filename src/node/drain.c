@@ -145,6 +145,27 @@ static void drain_begin(struct drain *d) {
 	}
 }
 
+static void drain_on_announced(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	drain_begin(ctx);
+}
+
+/* Says that the node is not ready. Its vote ends after drain_wait, so that there is time to send
+ * clients elsewhere. */
+static void drain_announce(struct drain *d) {
+	span_ns wait = d->driver->config->admin.drain_wait;
+	const struct timeval left = { (time_t)(wait / SPAN_S),
+		(suseconds_t)(wait % SPAN_S / SPAN_US) };
+	if (d->on_begin) {
+		d->on_begin(d->ctx);
+	}
+	d->state = DRAIN_ANNOUNCED;
+	if (wait == 0 || event_add(d->announced, &left) != 0) {
+		drain_begin(d);
+	}
+}
+
 int drain_ask(struct drain *d, drain_done *done, void *ctx, uint64_t tag) {
 	struct drain_asker *asker = calloc(1, sizeof *asker);
 	if (!asker) {
@@ -154,8 +175,9 @@ int drain_ask(struct drain *d, drain_done *done, void *ctx, uint64_t tag) {
 	list_append(&d->askers, &asker->among);
 	switch (d->state) {
 	case DRAIN_NONE:
-		drain_begin(d);
+		drain_announce(d);
 		break;
+	case DRAIN_ANNOUNCED:
 	case DRAIN_WRITING:
 		break;
 	case DRAIN_DONE:
@@ -170,7 +192,8 @@ int drain_init(struct drain *d, struct driver *driver, const char *dir, struct i
 	snprintf(d->dir, sizeof d->dir, "%s", dir);
 	list_init(&d->askers);
 	d->told = event_new(driver->base, -1, 0, drain_on_told, d);
-	return d->told ? 0 : PAWL_ENOMEM;
+	d->announced = evtimer_new(driver->base, drain_on_announced, d);
+	return d->told && d->announced ? 0 : PAWL_ENOMEM;
 }
 
 void drain_stop(struct drain *d) {
@@ -181,6 +204,9 @@ void drain_stop(struct drain *d) {
 	job_wait(d->job);
 	if (d->told) {
 		event_free(d->told);
+	}
+	if (d->announced) {
+		event_free(d->announced);
 	}
 	while ((first = list_first(&d->askers)) != NULL) {
 		list_remove(first);

@@ -1,10 +1,10 @@
 /* drain.h: a planned stop (docs/protocol.md, section 4): the node stops voting, and then writes
  * what it knows to the side file.
  *
- *   RUNNING --drain_ask--> WRITING --> DONE
+ *   RUNNING --drain_ask--> ANNOUNCED --drain_wait--> WRITING --> DONE
  *
- * While WRITING, the core is drained and the file is being synced. When it is DONE, every asker is
- * told.
+ * While ANNOUNCED, the node says that it is not ready, and still votes. While WRITING, the core is
+ * drained and the file is being synced. When it is DONE, every asker is told.
  */
 #ifndef PAWL_NODE_DRAIN_H
 #define PAWL_NODE_DRAIN_H
@@ -16,7 +16,7 @@
 /* Tells an asker the end: `error` is 0 or PAWL_EIO. `tag` is that of drain_ask. */
 typedef void drain_done(void *ctx, uint64_t tag, int error);
 
-enum drain_state { DRAIN_NONE, DRAIN_WRITING, DRAIN_DONE };
+enum drain_state { DRAIN_NONE, DRAIN_ANNOUNCED, DRAIN_WRITING, DRAIN_DONE };
 
 struct drain {
 	struct driver *driver;
@@ -28,8 +28,11 @@ struct drain {
 	int error;
 	/* DRAIN_WRITING: writes the side file in another thread. */
 	struct job *job;
-	/* Tells the askers on the next turn of the loop. */
-	struct event *told;
+	/* Tells the askers on the next turn of the loop; and ends ANNOUNCED. */
+	struct event *told, *announced;
+	/* Called when the stop begins, before the node stops voting. May be NULL. */
+	void (*on_begin)(void *ctx);
+	void *ctx;
 	/* Those who are told the end (drain_ask). */
 	struct list askers;
 };

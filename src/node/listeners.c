@@ -104,6 +104,13 @@ static void listeners_end_revoked(struct listeners *l) {
 	}
 }
 
+/* Those who read the admin port show their certificates again, and the new rules judge them. */
+static void listeners_end_admin(const struct listeners *l) {
+	if (l->admin.tls && l->monitor->http) {
+		http_server_end_all(l->monitor->http);
+	}
+}
+
 int listeners_reload(struct listeners *l, const struct node_config *config,
 	char why[NODE_WHY_BYTES]) {
 	if (!config->tls.on) {
@@ -132,6 +139,7 @@ int listeners_reload(struct listeners *l, const struct node_config *config,
 	if (config->tls.revoked[0] || config->tls.crl[0]) {
 		listeners_end_revoked(l);
 	}
+	listeners_end_admin(l);
 	listeners_tell_ends(l);
 	return 0;
 }
@@ -148,8 +156,16 @@ static void listeners_on_peer(void *ctx, int take_fd, const struct origin *from)
 static void listeners_on_client(void *ctx, int take_fd, const struct origin *from) {
 	struct node_listener *one = ctx;
 	struct listeners *l = one->listeners;
+	struct origin numbered = *from;
+	numbered.listener = one->number;
 	sessions_accept(l->service->sessions, take_fd, one->tls ? l->tls.client : NULL,
-		l->client_auth, from->local && !one->tls, from);
+		l->client_auth, from->local && !one->tls, &numbered);
+}
+
+static void listeners_on_admin(void *ctx, int take_fd, const struct origin *from) {
+	struct node_listener *one = ctx;
+	struct listeners *l = one->listeners;
+	http_server_accept(l->monitor->http, take_fd, one->tls ? l->tls.client : NULL, from);
 }
 
 static void listeners_address(const struct listen_address *a, char out[LISTEN_TEXT_BYTES]) {
@@ -161,12 +177,12 @@ static void listeners_address(const struct listen_address *a, char out[LISTEN_TE
 	}
 }
 
-static int listeners_listen(struct listeners *l, struct node_listener *one,
+static int listeners_listen(struct listeners *l, struct net_loop *loop, struct node_listener *one,
 	const struct listen_address *a, listener_accepted *accepted, char why[NODE_WHY_BYTES]) {
 	char text[LISTEN_TEXT_BYTES];
 	listeners_address(a, text);
 	*one = (struct node_listener){ .listeners = l, .tls = a->kind == LISTEN_TLS };
-	return listener_new(l->loop, text, accepted, one, &one->listener, why);
+	return listener_new(loop, text, accepted, one, &one->listener, why);
 }
 
 int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
@@ -180,15 +196,39 @@ int listeners_open(struct listeners *l, struct net_loop *loop, struct service *s
 	}
 	int error = listeners_reload(l, config, why);
 	if (!error && config->listen_peer.kind != LISTEN_NONE && service->driver->peers) {
-		error = listeners_listen(l, &l->peer, &config->listen_peer, listeners_on_peer, why);
+		error = listeners_listen(l, loop, &l->peer, &config->listen_peer,
+			listeners_on_peer, why);
 	}
 	for (size_t i = 0; !error && i < config->listen_client_count; i++) {
-		error = listeners_listen(l, &l->clients[i], &config->listen_client[i],
+		error = listeners_listen(l, loop, &l->clients[i], &config->listen_client[i],
 			listeners_on_client, why);
+		l->clients[i].number = (uint8_t)i;
 		l->client_count = i + 1;
 		if (!error && l->clients[i].tls) {
 			listener_pace(l->clients[i].listener, &loop->handshakes);
 		}
+	}
+	return error;
+}
+
+int listeners_open_admin(struct listeners *l, struct net_loop *loop, struct monitor *monitor,
+	const struct node_config *config, char why[NODE_WHY_BYTES]) {
+	if (config->admin_listen.kind == LISTEN_NONE) {
+		return 0;
+	}
+	for (size_t i = 0; i < l->client_count; i++) {
+		monitor->listeners[i] = listener_address(l->clients[i].listener);
+	}
+	monitor->listener_count = (uint32_t)l->client_count;
+	if (monitor_start(monitor, loop) != 0) {
+		snprintf(why, NODE_WHY_BYTES, "out of memory");
+		return PAWL_ENOMEM;
+	}
+	l->monitor = monitor;
+	int error = listeners_listen(l, loop, &l->admin, &config->admin_listen, listeners_on_admin,
+		why);
+	if (!error && l->admin.tls) {
+		listener_pace(l->admin.listener, &loop->handshakes);
 	}
 	return error;
 }
@@ -198,6 +238,7 @@ void listeners_close(struct listeners *l) {
 		event_free(l->ends);
 	}
 	listener_free(l->peer.listener);
+	listener_free(l->admin.listener);
 	for (size_t i = 0; i < l->client_count; i++) {
 		listener_free(l->clients[i].listener);
 	}

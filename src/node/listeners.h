@@ -3,6 +3,7 @@
 #define PAWL_NODE_LISTENERS_H
 
 #include "config_file.h"
+#include "monitor.h"
 #include "node.h"
 #include "service.h"
 #include "tls_context.h"
@@ -12,6 +13,8 @@ struct node_listener {
 	struct listeners *listeners;
 	struct listener *listener;
 	bool tls;
+	/* The number of a listener for clients. */
+	uint8_t number;
 };
 
 struct listeners {
@@ -27,11 +30,18 @@ struct listeners {
 	struct node_listener peer;
 	struct node_listener clients[LISTEN_CLIENT_MAX];
 	size_t client_count;
+	/* The admin port. */
+	struct node_listener admin;
+	struct monitor *monitor;
 };
 
-/* Loads the certificates and listens. The driver's peers and the sessions must exist. Returns the
- * errors of node_start; listeners_close is needed after an error, too. */
+/* Loads the certificates and listens. The driver's peers and the sessions must exist. `loop` is for
+ * clients. Returns the errors of node_start; listeners_close is needed after an error, too. */
 int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
+	const struct node_config *config, char why[NODE_WHY_BYTES]);
+/* Opens the admin port, if there is one. Connections have their memory from `loop`, and not from
+ * that of clients. Returns the same errors. */
+int listeners_open_admin(struct listeners *l, struct net_loop *loop, struct monitor *monitor,
 	const struct node_config *config, char why[NODE_WHY_BYTES]);
 /* Loads new certificates for connections to come, and new lists of revoked ones; connections that
  * these forbid are closed. After an error everything is as it was. */

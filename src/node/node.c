@@ -16,6 +16,7 @@
 #include "listener.h"
 #include "log.h"
 #include "memory.h"
+#include "monitor.h"
 #include "pawl/error.h"
 #include "service.h"
 #include "side_file.h"
@@ -34,6 +35,7 @@ struct node {
 	struct driver driver;
 	struct service service;
 	struct drain drain;
+	struct monitor monitor;
 	struct listeners listeners;
 	/* What a drain has left behind; only while the node starts. */
 	struct side_file *side;
@@ -93,6 +95,12 @@ static void node_on_drain_request(void *ctx, uint64_t request_id) {
 	}
 }
 
+/* Whoever looks at the node is told first, and the vote ends afterwards. */
+static void node_on_drain_begin(void *ctx) {
+	struct node *node = ctx;
+	monitor_drain(&node->monitor);
+}
+
 static void node_on_drained(void *ctx, uint64_t tag, int error) {
 	struct node *node = ctx;
 	(void)tag;
@@ -120,7 +128,7 @@ static int node_make_core(struct node *node, struct core **out, char why[NODE_WH
 	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core,
 		.name = c->name, .address = c->advertise, .birth = &c->birth,
 		.durable = &node->durable, .replication_interval = c->replication_interval,
-		.auto_replace = c->auto_replace };
+		.auto_replace = c->auto_replace, .groups = &c->admin.groups };
 	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
 	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
 	int error = core_new(&options, out);
@@ -156,6 +164,9 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	d->log = node->log;
 	d->on_note = node_on_note;
 	d->ctx = node;
+	monitor_init(&node->monitor, d, s, &node->listeners.tls);
+	node->drain.on_begin = node_on_drain_begin;
+	node->drain.ctx = node;
 	s->on_drain_request = node_on_drain_request;
 	s->ctx = node;
 	return 0;
@@ -314,6 +325,8 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	 * fails leaves alone what a drain wrote. */
 	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
 		node->config, why);
+	error = error ? error : listeners_open_admin(&node->listeners, &node->loop, &node->monitor,
+		node->config, why);
 	error = error ? error : node_begin(node, why);
 	if (error) {
 		return error;
@@ -351,6 +364,7 @@ void node_free(struct node *node) {
 	drain_stop(&node->drain);
 	disk_free(d->disk);
 	listeners_close(&node->listeners);
+	monitor_done(&node->monitor);
 	service_done(&node->service);
 	peers_free(d->peers);
 	driver_done(d);
@@ -378,4 +392,9 @@ const char *node_client_address(const struct node *node, size_t n) {
 const char *node_peer_address(const struct node *node) {
 	return node->listeners.peer.listener
 		? listener_address(node->listeners.peer.listener) : NULL;
+}
+
+const char *node_admin_address(const struct node *node) {
+	return node->listeners.admin.listener
+		? listener_address(node->listeners.admin.listener) : NULL;
 }

@@ -65,7 +65,8 @@ struct sessions *node_sessions(struct node *node);
  * of port 0), for example "127.0.0.1:7117" or "unix:/run/pawl.sock"; NULL if there is no such
  * listener. It is valid until node_free. */
 const char *node_client_address(const struct node *node, size_t n);
-/* Returns the same for the listener for peers; NULL if there is none. */
+/* Return the same for the listener for peers, and for the admin port; NULL if there is none. */
 const char *node_peer_address(const struct node *node);
+const char *node_admin_address(const struct node *node);
 
 #endif

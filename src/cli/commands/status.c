@@ -11,7 +11,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const char status_help[] =
-	"usage: pawl status [--all] [--watch] [--interval DURATION]\n"
+	"usage: pawl status [--all] [--watch] [--interval DURATION] [--check]\n"
 	"\n"
 	"Shows the status of the first node that answers: whether it votes, whom it\n"
 	"follows or what it waits for, the nodes of the cluster as it sees them, how far\n"
@@ -21,11 +21,15 @@ static const char status_help[] =
 	"  --all                ask every node of --endpoints, and print a line for each\n"
 	"  --watch              repeat until interrupted (with --json: one object a line)\n"
 	"  --interval DURATION  time between repeats with --watch (default 1s)\n"
+	"  --check              for scripts: exit status 0 only if the node is ready for\n"
+	"                       clients, as /readyz of its admin port says, and a quorum\n"
+	"                       answers; otherwise 1, and a line that says why not\n"
 	"\n"
 	"The exit status is 3 if no node answers; with --all, if one of them does not.\n"
 	"\n"
 	"Example:\n"
-	"  pawl status --all --endpoints a:7117,b:7117,c:7117\n";
+	"  pawl status --all --endpoints a:7117,b:7117,c:7117\n"
+	"  pawl status --check --endpoints 127.0.0.1:7117 && echo ready\n";
 
 /* ---- one node at length ---- */
 
@@ -169,6 +173,56 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 	return object;
 }
 
+/* ---- for scripts ---- */
+
+#define CHECK_TIMEOUT_MS 5000
+/* The key that nodes read to find out whether a quorum answers; everybody may read it. */
+#define CHECK_KEY "pawl:probe"
+
+static int check_say(const struct cli_command_line *line, bool ready, const char *why) {
+	if (line->json) {
+		json_t *object = json_object();
+		output_json_set(object, "ready", json_boolean(ready));
+		output_json_bytes(object, "not_ready", pawl_str(why));
+		output_json(object);
+	} else if (ready) {
+		printf("ready\n");
+	} else {
+		printf("not ready: %s\n", why);
+	}
+	return ready ? CLI_DONE : CLI_REFUSED;
+}
+
+/* Without an admin port, a node does not ask the others whether they answer, so this does. */
+static int check_quorum(const struct cli_command_line *line, struct pawl *client) {
+	const struct pawl_request request = { .method = PAWL_GET, .key = pawl_str(CHECK_KEY),
+		.quorum = true, .timeout_ms = line->timeout_ms };
+	struct pawl_result *result = cli_call(client, &request);
+	bool ready = !result->error || result->error == PAWL_EINDETERMINATE;
+	int status = check_say(line, ready,
+		ready ? "" : *result->message ? result->message
+			: pawl_error_message(result->error));
+	return cli_finish(client, result, status);
+}
+
+static int status_check(const struct cli_command_line *line) {
+	const struct pawl_request request = { .method = PAWL_STATUS,
+		.timeout_ms = line->timeout_ms };
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return cli_finish(client, result, cli_fail(line, result, "status", NULL));
+	}
+	if (!field_bool(result->tree, "ready")) {
+		const char *why = field_text(result->tree, "not_ready");
+		int status = check_say(line, false,
+			*why ? why : "this node is of an older version, which does not say");
+		return cli_finish(client, result, status);
+	}
+	pawl_result_free(result);
+	return check_quorum(line, client);
+}
+
 /* ---- asking ---- */
 
 #define ASK_TIMEOUT_MS 2000
@@ -186,7 +240,7 @@ struct endpoint {
 
 struct status {
 	const struct cli_command_line *line;
-	bool all, watch;
+	bool all, watch, check;
 	uint32_t interval_ms;
 
 	/* The memory that the texts of the endpoints point into. */
@@ -298,10 +352,18 @@ static int status_run(struct cli_command_line *line) {
 		{ "all", CLI_FLAG, &s.all },
 		{ "watch", CLI_FLAG, &s.watch },
 		{ "interval", CLI_DURATION, &s.interval_ms },
+		{ "check", CLI_FLAG, &s.check },
 	};
 	cli_options(line, options, COUNT(options), 0, 0, NULL);
 	if (s.interval_ms == 0) {
 		cli_misuse(line, "--interval must be longer than 0");
+	}
+	if (s.check && (s.all || s.watch)) {
+		cli_misuse(line, "--check asks one node, once");
+	}
+	if (s.check) {
+		line->timeout_ms = line->timeout_ms ? line->timeout_ms : CHECK_TIMEOUT_MS;
+		return status_check(line);
 	}
 	s.list = strdup(line->endpoints);
 	s.base = s.all ? event_base_new() : NULL;

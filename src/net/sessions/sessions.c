@@ -49,6 +49,7 @@ void session_free(struct session *session) {
 	list_remove(&session->leaving);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
+	s->by_listener[session->from.listener]--;
 	session_give_back(session);
 	session_batch_free(session);
 	stream_free(session->stream);
@@ -237,6 +238,7 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		.bytes = tls ? STRANGER_TLS_BYTES : STRANGER_PLAIN_BYTES };
 	if (!sessions_make_room(s, &newcomer)) {
 		close(take_fd);
+		s->full++;
 		sessions_trouble(s, from, "too many clients");
 		return NULL;
 	}
@@ -264,6 +266,7 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
+	s->by_listener[from->listener]++;
 	return session;
 }
 

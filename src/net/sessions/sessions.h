@@ -206,8 +206,12 @@ bool sessions_costliest(struct sessions *s, struct session_cost *out);
  * gone(). */
 void sessions_flush(struct sessions *s);
 
-/* Returns the number of connections. */
+/* Returns the number of connections: of all, and of those that came by the listener with this
+ * number (origin.h). */
 uint32_t sessions_count(const struct sessions *s);
+uint32_t sessions_count_at(const struct sessions *s, unsigned listener);
+/* Returns how many connections were refused because there were too many, since the start. */
+uint64_t sessions_full(const struct sessions *s);
 /* Returns the numbers of the strangers on the ports of clients. */
 struct strangers_counts sessions_strangers(const struct sessions *s);
 

@@ -129,6 +129,10 @@ struct sessions {
 	struct strangers strangers;
 	/* Counts of strangers since the start; see struct strangers_counts. */
 	uint64_t evicted, refused;
+	/* Of `refused`: those that came when there were too many. */
+	uint64_t full;
+	/* How many connections each listener has brought that are still there. */
+	uint32_t by_listener[ORIGIN_LISTENERS];
 	struct shares shares;
 	struct memory_pool memory;
 

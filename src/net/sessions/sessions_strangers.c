@@ -40,6 +40,14 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
 	return s->by_id.count < most;
 }
 
+uint64_t sessions_full(const struct sessions *s) {
+	return s->full;
+}
+
+uint32_t sessions_count_at(const struct sessions *s, unsigned listener) {
+	return listener < ORIGIN_LISTENERS ? s->by_listener[listener] : 0;
+}
+
 struct strangers_counts sessions_strangers(const struct sessions *s) {
 	return (struct strangers_counts){ s->strangers.count, s->evicted, s->refused };
 }

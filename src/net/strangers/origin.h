@@ -11,6 +11,9 @@
 /* The value of a user or process id that is not known. */
 #define ORIGIN_UNKNOWN (-1)
 
+/* The largest number of listeners that are told apart. */
+#define ORIGIN_LISTENERS 16
+
 /* A process in more groups than this has more_gids. */
 #define ORIGIN_GIDS_MAX 64
 
@@ -34,6 +37,8 @@ struct origin {
 	uint32_t gids[ORIGIN_GIDS_MAX];
 	uint32_t gid_count;
 	bool more_gids;
+	/* The number of the listener, which its owner gives; below ORIGIN_LISTENERS. */
+	uint8_t listener;
 };
 
 /* Finds the origin of a connection that was accepted by the listener with the address

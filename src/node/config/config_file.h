@@ -7,6 +7,7 @@
 #ifndef PAWL_NODE_CONFIG_FILE_H
 #define PAWL_NODE_CONFIG_FILE_H
 
+#include "admin_config.h"
 #include "core.h"
 #include "log.h"
 #include "problem.h"
@@ -114,6 +115,7 @@ struct node_config {
 	bool insecure;
 
 	enum log_level log_level;
+	enum log_format log_format;
 
 	/* The configuration with epoch 0: the cluster's name, its initial masters and its timing
 	 * constants. It is used only when the cluster is born. */
@@ -131,9 +133,9 @@ struct node_config {
 	/* The rules in that file once it has been read, or NULL. */
 	struct rights *rights;
 
-	/* Accepted, but nothing serves it before a later version, and main warns of that.
-	 * LISTEN_NONE means that it is not configured. */
+	/* Where the node shows its metrics and its health by HTTP. LISTEN_NONE means nowhere. */
 	struct listen_address admin_listen;
+	struct admin_config admin;
 };
 
 /* Returns NULL if there is no memory. The struct is large, so it is on the heap. */
@@ -155,8 +157,19 @@ int node_config_read_rights(struct node_config *c, struct problem *problem);
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out,
 	struct problem *problem);
 
+/* One setting of [limits]. */
+struct node_limit {
+	const char *name;
+	uint64_t value;
+	/* The value is a duration in nanoseconds. */
+	bool seconds;
+};
+/* Gives the n-th setting of [limits]. Returns false if there is none. */
+bool node_config_limit(const struct node_limits *limits, unsigned n, struct node_limit *out);
+
 /* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
- * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level; and of [limits]
+ * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level and log_format;
+ * [admin] readers and drain_wait; and of [limits]
  * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running,

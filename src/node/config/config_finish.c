@@ -78,7 +78,7 @@ static int finish_listen(struct config_reading *r, enum setting setting, const c
 	struct listen_address *out) {
 	unsigned line = r->setting_line[setting];
 	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer"
-		: setting == SETTING_ADMIN_LISTEN ? "[admin] listen" : "[node] listen_client";
+		: "[node] listen_client";
 	const char *wrong = listen_address_parse(text, r->config->tls.on, out);
 	if (wrong) {
 		return config_wrong(r, line, "%s = %s: %s", key, text, wrong);
@@ -207,10 +207,7 @@ int config_finish(struct config_reading *r) {
 	error = error ? error : finish_advertise(r);
 	error = error ? error : finish_peer(r);
 	error = error ? error : finish_client(r);
-	if (!error && r->admin_listen[0]) {
-		error = finish_listen(r, SETTING_ADMIN_LISTEN, r->admin_listen,
-			&r->config->admin_listen);
-	}
+	error = error ? error : config_finish_admin(r);
 	return error ? error : finish_limits(r);
 }
 
@@ -223,6 +220,14 @@ static bool clients_same(const struct node_config *a, const struct node_config *
 	bool same = a->listen_client_count == b->listen_client_count;
 	for (uint32_t i = 0; same && i < a->listen_client_count; i++) {
 		same = listen_same(&a->listen_client[i], &b->listen_client[i]);
+	}
+	return same;
+}
+
+static bool groups_same(const struct key_groups *a, const struct key_groups *b) {
+	bool same = a->count == b->count;
+	for (uint32_t i = 0; same && i < a->count; i++) {
+		same = strcmp(a->prefixes[i], b->prefixes[i]) == 0;
 	}
 	return same;
 }
@@ -249,6 +254,10 @@ const char *node_config_reload_problem(const struct node_config *running,
 	}
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] can only be turned on or off by a restart";
+	}
+	if (!listen_same(&running->admin_listen, &wanted->admin_listen)
+		|| !groups_same(&running->admin.groups, &wanted->admin.groups)) {
+		return "[admin] listen and groups can only be changed by a restart";
 	}
 	if (running->auto_replace != wanted->auto_replace
 		|| running->replication_interval != wanted->replication_interval) {

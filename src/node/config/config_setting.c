@@ -27,6 +27,7 @@ enum setting_kind {
 	KIND_RAW,
 	KIND_BOOL,
 	KIND_LEVEL,
+	KIND_FORMAT,
 	KIND_AUTH,
 	KIND_SPAN,
 	KIND_SPAN_OR_0,
@@ -49,6 +50,7 @@ enum setting_kind {
 #define PLACE_ADDRESS PLACE_NAME
 #define PLACE_BOOL PLACE_NAME
 #define PLACE_LEVEL PLACE_NAME
+#define PLACE_FORMAT PLACE_NAME
 #define PLACE_AUTH PLACE_NAME
 #define PLACE_SPAN PLACE_NAME
 #define PLACE_SPAN_OR_0 PLACE_NAME
@@ -102,6 +104,24 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 			"; and clients_per_identity, clients_per_address, and the same for "
 			"requests, waits, watches, locks, value_bytes, client_memory and rate");
 	}
+}
+
+bool node_config_limit(const struct node_limits *limits, unsigned n, struct node_limit *out) {
+	const enum setting setting = (enum setting)(SETTING_LIMIT_KEYS + n);
+	if (setting > SETTING_LIMIT_IDLE) {
+		return false;
+	}
+	const size_t place = setting_row[setting].place - offsetof(struct node_config, limits);
+	const char *from = (const char *)limits + place;
+	const enum setting_kind kind = setting_row[setting].kind;
+	bool narrow = kind == KIND_COUNT32 || kind == KIND_COUNT32_OR_0 || kind == KIND_VALUE_BYTES;
+	uint32_t value = 0;
+	*out = (struct node_limit){ .name = setting_row[setting].key,
+		.seconds = kind == KIND_SPAN || kind == KIND_SPAN_OR_0 };
+	memcpy(narrow ? (void *)&value : (void *)&out->value, from,
+		narrow ? sizeof value : sizeof out->value);
+	out->value = narrow ? value : out->value;
+	return true;
 }
 
 static const char *set_text(char *out, size_t size, const char *value, const char *too_long) {
@@ -166,6 +186,17 @@ static const char *set_log_level(enum log_level *out, const char *value) {
 	return "write error, warning, notice, info or debug";
 }
 
+static const char *set_log_format(enum log_format *out, const char *value) {
+	if (strcmp(value, "text") == 0) {
+		*out = LOG_FORMAT_TEXT;
+	} else if (strcmp(value, "json") == 0) {
+		*out = LOG_FORMAT_JSON;
+	} else {
+		return "write text or json";
+	}
+	return NULL;
+}
+
 static const char *set_client_auth(enum client_auth *out, const char *value) {
 	if (strcmp(value, "required") == 0) {
 		*out = CLIENT_AUTH_REQUIRED;
@@ -197,6 +228,8 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 		return config_value_bool(value, to);
 	case KIND_LEVEL:
 		return set_log_level(to, value);
+	case KIND_FORMAT:
+		return set_log_format(to, value);
 	case KIND_AUTH:
 		return set_client_auth(to, value);
 	case KIND_SPAN:

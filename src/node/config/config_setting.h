@@ -17,6 +17,7 @@
 	X(ADVERTISE, "node", "advertise", ADDRESS, advertise) \
 	X(INSECURE, "node", "insecure", BOOL, insecure) \
 	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
+	X(LOG_FORMAT, "node", "log_format", FORMAT, log_format) \
 	X(CLUSTER_NAME, "cluster", "name", NAME, birth.cluster) \
 	X(MAX_LEASE, "cluster", "max_lease", SPAN, birth.max_lease) \
 	X(PROMISE_TIMEOUT, "cluster", "promise_timeout", SPAN, birth.promise_timeout) \
@@ -32,6 +33,9 @@
 	X(ANY_KEY_MODE, "tls", "any_key_mode", BOOL, tls.any_key_mode) \
 	X(CLIENT_AUTH, "tls", "client_auth", AUTH, tls.client_auth) \
 	X(ADMIN_LISTEN, "admin", "listen", RAW, admin_listen) \
+	X(ADMIN_READERS, "admin", "readers", RAW, admin_readers) \
+	X(ADMIN_GROUPS, "admin", "groups", RAW, admin_groups) \
+	X(ADMIN_DRAIN_WAIT, "admin", "drain_wait", SPAN_OR_0, admin.drain_wait) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \
@@ -124,6 +128,8 @@ struct config_reading {
 	/* These addresses are parsed when it is known whether there is a section [tls]. */
 	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1],
 		admin_listen[INI_VALUE_MAX + 1];
+	/* These lists are taken apart when all settings have been read. */
+	char admin_readers[INI_VALUE_MAX + 1], admin_groups[INI_VALUE_MAX + 1];
 };
 
 extern const char *const config_section_name[SECTION_COUNT];
@@ -142,6 +148,9 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 /* Reads one initial master. Returns 0 or PAWL_EINVAL. */
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
 	const char *value);
+
+/* Reads the section [admin] (config_admin.c). Returns 0 or PAWL_EINVAL. */
+int config_finish_admin(struct config_reading *r);
 
 /* Checks what must hold between the settings, and fills in the defaults that depend on other
  * settings. Returns 0 or PAWL_EINVAL. */

@@ -31,6 +31,7 @@ static void driver_reset_links(struct driver *d) {
 	while (resets && d->peers) {
 		uint32_t peer = (uint32_t)__builtin_ctzll(resets);
 		resets &= resets - 1;
+		d->link_losses[peer]++;
 		peers_reset(d->peers, peer);
 	}
 }
@@ -60,7 +61,7 @@ static void driver_read_context(struct driver *d, uint32_t count) {
 static void driver_read_table(struct driver *d) {
 	struct peers_node nodes[NODES_MAX];
 	uint32_t count = core_peer_count(d->core);
-	uint64_t lost = 0, closed = 0;
+	uint64_t lost = 0, closed = 0, losses[NODES_MAX] = { 0 };
 	/* A node that is in no configuration itself does not know who is in one. */
 	bool member = core_peer_is_member(d->core, core_self(d->core));
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
@@ -72,9 +73,11 @@ static void driver_read_table(struct driver *d) {
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;
+		losses[i] = before >= 0 ? d->link_losses[before] : 0;
 	}
 	d->lost_links = lost;
 	d->closed_links = closed;
+	memcpy(d->link_losses, losses, sizeof losses);
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
 	}
@@ -126,6 +129,7 @@ static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello 
 
 static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool closed) {
 	struct driver *d = ctx;
+	d->link_losses[peer]++;
 	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name),
 		LOG_TEXT("address", core_peer(d->core, peer)->address), LOG_TEXT("why", why));
 	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed };
@@ -302,7 +306,9 @@ static void driver_flush_peers(struct driver *d) {
 static void driver_flush_replies(struct driver *d) {
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(d->out)) != NULL) {
-		if (!(reply->id & DRIVER_LOCAL)) {
+		if (reply->id & DRIVER_PROBE) {
+			d->on_probe(d->probe_ctx, reply);
+		} else if (!(reply->id & DRIVER_LOCAL)) {
 			d->handlers->on_reply(d->handlers_ctx, reply);
 		} else if (d->on_reply) {
 			d->on_reply(d->local_ctx, reply);

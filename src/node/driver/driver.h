@@ -25,6 +25,8 @@ struct node_config;
 #define DRIVER_LOCAL ((uint64_t)1 << 63)
 /* Set in the ids of requests that the node makes for itself; nobody waits for the answer. */
 #define DRIVER_OWN ((uint64_t)1 << 62)
+/* Set in the ids of the reads by which the node finds out whether a quorum answers. */
+#define DRIVER_PROBE ((uint64_t)1 << 61)
 
 /* How clients are served and answered in a turn of the loop. The handlers are called in this
  * order. */
@@ -89,6 +91,8 @@ struct driver {
 	/* Two sets of peer indexes: all links that were lost, and those of them that the other side
 	 * closed. */
 	uint64_t lost_links, closed_links;
+	/* How many links of each peer were lost or reset since the start, by peer index. */
+	uint64_t link_losses[NODES_MAX];
 
 	void (*on_note)(void *ctx, const struct core_note *note);
 	void *ctx;
@@ -100,6 +104,10 @@ struct driver {
 	 * must not step the core. */
 	void (*on_changed)(void *ctx);
 	void *local_ctx;
+	/* Gets the replies whose ids have DRIVER_PROBE set. NULL as long as there are none. The
+	 * same holds as for on_reply. */
+	void (*on_probe)(void *ctx, const struct core_reply *reply);
+	void *probe_ctx;
 
 	/* on_changed is due. */
 	bool changed;

@@ -11,58 +11,14 @@
 #include <unistd.h>
 
 #include "log_limit.h"
+#include "log_text.h"
 #include "log_writer.h"
 
-/* The most bytes of a value in a line: LOG_BYTES_SHOWN of what others chose, and LOG_TEXT_SHOWN of
- * a sentence of our own, whose end has the remedy. */
-#define LOG_BYTES_SHOWN 256
-#define LOG_TEXT_SHOWN 512
-
 static _Atomic int log_level_now = LEVEL_INFO;
+static _Atomic int log_format_now = LOG_FORMAT_TEXT;
+/* How many events there were of each level. */
+static _Atomic uint64_t log_counts[LEVEL_DEBUG + 1];
 static atomic_bool log_priorities;
-
-struct log_text {
-	char *data;
-	/* `used` is always below `size`; what does not fit is cut off. */
-	size_t size, used;
-};
-
-static void log_char(struct log_text *t, char c) {
-	if (t->used + 1 < t->size) {
-		t->data[t->used++] = c;
-	}
-}
-
-static void log_chars(struct log_text *t, const char *s) {
-	while (*s) {
-		log_char(t, *s++);
-	}
-}
-
-static void log_hex(struct log_text *t, const uint8_t *b, size_t size) {
-	for (size_t i = 0; i < size; i++) {
-		log_char(t, "0123456789abcdef"[b[i] >> 4]);
-		log_char(t, "0123456789abcdef"[b[i] & 15]);
-	}
-}
-
-static void log_number(struct log_text *t, uint64_t v) {
-	char digits[24];
-	snprintf(digits, sizeof digits, "%" PRIu64, v);
-	log_chars(t, digits);
-}
-
-static void log_span(struct log_text *t, uint64_t ns) {
-	char text[32];
-	if (ns >= (uint64_t)SPAN_S) {
-		snprintf(text, sizeof text, "%.1fs", (double)ns / (double)SPAN_S);
-	} else if (ns >= (uint64_t)SPAN_MS) {
-		snprintf(text, sizeof text, "%" PRIu64 "ms", ns / (uint64_t)SPAN_MS);
-	} else {
-		snprintf(text, sizeof text, "%" PRIu64 "us", ns / (uint64_t)SPAN_US);
-	}
-	log_chars(t, text);
-}
 
 static bool log_plain_byte(uint8_t c) {
 	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
@@ -144,40 +100,25 @@ size_t log_format(char *out, size_t size, const char *event, const struct log_fi
 	return t.used;
 }
 
-static const char *log_level_name(enum log_level level) {
-	switch (level) {
-	case LEVEL_ERROR:
-		return "error";
-	case LEVEL_WARNING:
-		return "warning";
-	case LEVEL_NOTICE:
-		return "notice";
-	case LEVEL_INFO:
-		return "info";
-	case LEVEL_DEBUG:
-		return "debug";
+/* Writes a priority in front of a line if systemd reads it. Returns whether it does. */
+static bool log_priority(struct log_text *t, enum log_level level) {
+	if (!atomic_load(&log_priorities)) {
+		return false;
 	}
-	return "unknown";
+	log_char(t, '<');
+	log_char(t, (char)('0' + (int)level));
+	log_char(t, '>');
+	return true;
 }
 
-/* Writes the time, or a priority, in front of a line. This is the only use of the wall clock, and
- * it is for the reader. */
+/* Writes the time and the level, or a priority, in front of a line. */
 static void log_prefix(struct log_text *t, enum log_level level) {
-	if (atomic_load(&log_priorities)) {
-		log_char(t, '<');
-		log_char(t, (char)('0' + (int)level));
-		log_char(t, '>');
-		return;
+	if (!log_priority(t, level)) {
+		log_time(t);
+		log_char(t, ' ');
+		log_chars(t, log_level_name(level));
+		log_char(t, ' ');
 	}
-	struct timespec now = { .tv_sec = 0 };
-	struct tm tm = { .tm_year = 0 };
-	char text[64];
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + used, sizeof text - used, ".%03dZ %s ", (int)(now.tv_nsec / 1000000),
-		log_level_name(level));
-	log_chars(t, text);
 }
 
 static bool log_may_pass(struct log_limit *limit, const char *event, uint32_t lines,
@@ -205,6 +146,27 @@ static void log_body(struct log_text *t, const char *event, const struct log_fie
 	}
 }
 
+/* Writes a whole line of the log of the process, with its end. */
+static void log_own_line(struct log_text *t, enum log_level level, const char *event,
+	const struct log_field *fields, uint64_t suppressed) {
+	if (atomic_load(&log_format_now) == LOG_FORMAT_JSON) {
+		log_priority(t, level);
+		log_json(t, level, event, fields, suppressed);
+	} else {
+		log_prefix(t, level);
+		log_body(t, event, fields, suppressed);
+	}
+	t->data[t->used++] = '\n';
+}
+
+static void log_count(enum log_level level) {
+	atomic_fetch_add_explicit(&log_counts[level], 1, memory_order_relaxed);
+}
+
+uint64_t log_counted(enum log_level level) {
+	return atomic_load_explicit(&log_counts[level], memory_order_relaxed);
+}
+
 static void log_write_own(enum log_level level, uint32_t lines, const char *event,
 	const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
@@ -213,13 +175,12 @@ static void log_write_own(enum log_level level, uint32_t lines, const char *even
 	if (!log_wanted(level) || !log_may_write(event, lines, &suppressed)) {
 		return;
 	}
-	log_prefix(&t, level);
-	log_body(&t, event, fields, suppressed);
-	line[t.used++] = '\n';
+	log_own_line(&t, level, event, fields, suppressed);
 	log_writer_put(line, t.used);
 }
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields) {
+	log_count(level);
 	log_write_own(level, LOG_LIMIT_LINES, event, fields);
 }
 
@@ -229,9 +190,8 @@ static size_t log_lost_line(uint64_t lost, char out[LOG_LINE_MAX]) {
 		LOG_TEXT("why", "the reader of this log was too slow, or the log "
 			"could not be written"),
 		{ .kind = LOG_KIND_END } };
-	log_prefix(&t, LEVEL_WARNING);
-	log_fields(&t, "log_lines_lost", fields);
-	out[t.used++] = '\n';
+	log_count(LEVEL_WARNING);
+	log_own_line(&t, LEVEL_WARNING, "log_lines_lost", fields, 0);
 	return t.used;
 }
 
@@ -257,6 +217,7 @@ void log_write_limited(struct log *log, enum log_level level, uint32_t lines, co
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
 	uint64_t suppressed;
+	log_count(level);
 	if (!log) {
 		log_write_own(level, lines, event, fields);
 	} else if (level <= log->level && log_may_pass(&log->limit, event, lines, &suppressed)) {
@@ -276,6 +237,10 @@ struct slice log_slice(const char *text) {
 
 void log_level_set(enum log_level level) {
 	atomic_store(&log_level_now, (int)level);
+}
+
+void log_format_set(enum log_format format) {
+	atomic_store(&log_format_now, (int)format);
 }
 
 bool log_wanted(enum log_level level) {

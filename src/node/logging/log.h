@@ -1,5 +1,5 @@
-/* log.h: writes log lines to stderr. A line is the name of an event and key=value pairs; when
- * systemd reads the log, it begins with a priority <N>.
+/* log.h: writes log lines to stderr. A line is the name of an event and key=value pairs, or an
+ * object of JSON; when systemd reads the log, it begins with a priority <N>.
  *
  * Values are quoted where they need it, so that a line can always be taken apart again. Whoever
  * knows a lock_id may release the lock, so LOG_LOCK shows its first four bytes and no more. Several
@@ -17,6 +17,9 @@
 /* The levels, with the numbers of syslog: a lower number is more important. */
 enum log_level { LEVEL_ERROR = 3, LEVEL_WARNING = 4, LEVEL_NOTICE = 5, LEVEL_INFO = 6,
 	LEVEL_DEBUG = 7 };
+
+/* How lines are written: as an event with key=value pairs, or as one object of JSON. */
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
 /* The kinds of fields. END ends a list of fields, and NONE is left out. */
 enum log_kind { LOG_KIND_END, LOG_KIND_NONE, LOG_KIND_TEXT, LOG_KIND_BYTES, LOG_KIND_NUMBER,
@@ -60,6 +63,11 @@ struct slice log_slice(const char *text);
 /* Sets the level: less important events are not written. It is LEVEL_INFO at the start. Other
  * threads may log meanwhile. */
 void log_level_set(enum log_level level);
+/* Sets the format of the lines of the process. It is LOG_FORMAT_TEXT at the start. */
+void log_format_set(enum log_format format);
+/* Returns how many events of this level there were since the start of the process, those of all
+ * nodes together, also those that were not written. */
+uint64_t log_counted(enum log_level level);
 /* Returns whether a line of this level would be written. This is for fields that are costly to put
  * together. */
 bool log_wanted(enum log_level level);

@@ -121,6 +121,7 @@ static int daemon_take(struct daemon *d, struct daemon_reading *r, char why[NODE
 		d->config = r->config;
 		r->config = NULL;
 		log_level_set(d->config->log_level);
+		log_format_set(d->config->log_format);
 	}
 	return error;
 }
@@ -209,17 +210,16 @@ static void daemon_log_start(const struct daemon *d) {
 		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "clients"),
 			LOG_TEXT("address", node_client_address(d->node, i)));
 	}
+	if (node_admin_address(d->node)) {
+		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "admin"),
+			LOG_TEXT("address", node_admin_address(d->node)));
+	}
 	if (c->insecure) {
 		log_event(LEVEL_WARNING, "insecure",
 			LOG_TEXT("what",
 				"listeners without TLS can be reached from other machines"));
 	}
 	daemon_log_rights(c);
-	if (c->admin_listen.kind != LISTEN_NONE) {
-		log_event(LEVEL_WARNING, "admin_not_served",
-			LOG_TEXT("what",
-				"[admin] listen has no effect in this version"));
-	}
 }
 
 static int daemon_start(struct daemon *d, struct problem *problem) {
@@ -275,6 +275,7 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigaction(SIGPIPE, &ignore, NULL);
 	log_level_set(d.config->log_level);
+	log_format_set(d.config->log_format);
 	daemon_raise_files();
 	problem_set(problem,
 		"cannot start the thread that writes the log: out of memory, or "

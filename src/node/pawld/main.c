@@ -47,9 +47,6 @@ static enum pawld_exit pawld_check(const char *path) {
 		for (unsigned n = 0; c->rights && rights_warning(c->rights, n, &warning); n++) {
 			printf("warning: %s\n", warning.text);
 		}
-		if (c->admin_listen.kind != LISTEN_NONE) {
-			printf("%s: note: [admin] listen has no effect in this version\n", path);
-		}
 	}
 	node_config_free(c);
 	return error ? pawld_fail(&problem, EXIT_USAGE) : EXIT_DONE;

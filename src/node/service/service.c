@@ -32,6 +32,7 @@ void service_sever(struct service *s, uint64_t client) {
 static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid,
 	const struct client_refusal *refusal) {
 	struct buffer *to = sessions_answer(s->sessions, client);
+	s->refused = refusal->error;
 	if (to && client_refusal_encode(msgid, refusal, to) != 0) {
 		service_sever(s, client);
 	}
@@ -73,6 +74,7 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 	}
 	uint32_t msgid = request->msgid;
 	uint64_t client = request->client;
+	request_counts_answer(&s->requests.counts, &request->count, error, s->driver->last);
 	requests_close(&s->requests, request);
 	if (error) {
 		service_refuse(s, client, msgid, error, NULL,
@@ -88,6 +90,14 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 }
 
 /* ---- requests for the core ---- */
+
+void service_count(const struct service_call *call, struct request *open, struct slice key,
+	bool waits) {
+	struct service *s = call->service;
+	uint32_t group = key_groups_find(&s->driver->config->admin.groups, key);
+	request_counts_begin(&s->requests.counts, &open->count, call->request->method, group, waits,
+		call->now);
+}
 
 struct core_request service_core_request(const struct service_call *call) {
 	struct core_request request = call->request->core;
@@ -151,6 +161,8 @@ static void service_call_core(const struct service_call *call) {
 		return;
 	}
 	request.id = open->id;
+	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
+		request.wait > 0 && request.op != CORE_WAIT);
 	service_share_take(call, &request, open);
 	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
 	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0)
@@ -186,8 +198,9 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.token = lock->token;
 	request.binding = lock->binding;
 	request.terms.set = lock->numbers;
-	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings,
-		lock->key, lock->lock_id);
+	struct request *open = requests_find(&call->service->requests, id);
+	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
+	service_count(call, open, lock->key, false);
 	/* Without memory, the lock lasts as long as its lease. */
 	(void)service_binding_ask(call, &request);
 	service_step(call, &request);
@@ -213,52 +226,6 @@ static void service_call_batch(const struct service_call *call) {
 
 /* ---- what the node answers itself ---- */
 
-static void service_status_peers(const struct service *s, struct client_status *status) {
-	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(s->driver->core); i++) {
-		bool self = i == core_self(s->driver->core);
-		const struct tls_identity *c = self
-			? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
-		if (c && c->serial[0]) {
-			status->peers[i].serial = slice_str(c->serial);
-			status->peers[i].certificate_ends = (uint64_t)c->ends;
-			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
-		}
-		const struct peer_note *note = peers_note(s->driver->peers, i);
-		status->peers[i].rights =
-			slice_str(self ? s->driver->rights : note ? note->rights : "");
-	}
-}
-
-static void service_count_strangers(const struct service *s, struct client_status *out) {
-	const struct strangers_counts clients = sessions_strangers(s->sessions),
-		peers = peers_strangers(s->driver->peers);
-	out->handshakes = clients.now + peers.now;
-	out->handshakes_evicted = clients.evicted + peers.evicted;
-	out->handshakes_refused = clients.refused + peers.refused;
-}
-
-static void service_status(const struct service_call *call) {
-	struct service *s = call->service;
-	struct core_status core;
-	struct client_status status = { 0 };
-	core_status(s->driver->core, s->driver->last, &core);
-	client_status_of_core(&status, &core, core_config(s->driver->core), &s->driver->context);
-	status.version = slice_str(PAWL_VERSION);
-	status.rights = slice_str(s->driver->rights);
-	status.clients = sessions_count(s->sessions);
-	status.watches = events_count(&s->events);
-	status.quota_refused = sessions_refused(s->sessions);
-	service_count_strangers(s, &status);
-	status.events = s->events.told;
-	status.uptime = instant_elapsed_long(call->now, s->driver->started);
-	service_status_peers(s, &status);
-	struct buffer *to = sessions_answer(s->sessions, call->client);
-	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {
-		service_sever(s, call->client);
-	}
-	driver_flush_later(s->driver);
-}
-
 static void service_ping(const struct service_call *call) {
 	struct service *s = call->service;
 	struct buffer *to = sessions_answer(s->sessions, call->client);
@@ -276,6 +243,7 @@ static void service_drain(const struct service_call *call) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
+	service_count(call, open, slice_of(NULL, 0), false);
 	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
 	s->on_drain_request(s->ctx, open->id);
 }
@@ -349,10 +317,17 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	struct service *s = ctx;
 	const struct service_call call = { .service = s, .client = client, .who = who,
 		.request = request, .progress = progress, .now = now };
-	if (progress->done > 0 || service_may(&call)) {
+	uint64_t opened = s->requests.last_id;
+	bool begins = progress->done == 0;
+	s->refused = 0;
+	if (!begins || service_may(&call)) {
 		service_dispatch(&call);
 	} else {
 		progress->done = request->lock_count;
+	}
+	/* A request that stays open is counted when it is answered. */
+	if (begins && (s->refused || s->requests.last_id == opened)) {
+		request_counts_at_once(&s->requests.counts, request->method, s->refused);
 	}
 }
 

@@ -6,6 +6,7 @@
 #define PAWL_NODE_SERVICE_H
 
 #include "driver.h"
+#include "client_status_fields.h"
 #include "events.h"
 #include "full.h"
 #include "holdings.h"
@@ -19,6 +20,9 @@ struct service_event {
 	uint64_t number;
 	struct buffer bytes;
 };
+
+/* Room for a phrase that says why the node is not ready, in bytes. */
+#define SERVICE_WHY_BYTES 512
 
 /* The service of a node. */
 struct service {
@@ -43,8 +47,14 @@ struct service {
 	/* The processor time of this thread when it was last read, and when that was, by the
 	 * coarse clock (see service_turn.c). */
 	span_ns used, looked;
+	/* The error with which the request that is being served was refused; 0 for none. */
+	int refused;
 	/* The id that the node used last for a request of its own. */
 	uint64_t last_own;
+
+	/* Says whether the node is ready for clients, or else why not, as a phrase. */
+	bool (*ready)(void *ctx, char why[SERVICE_WHY_BYTES]);
+	void *ready_ctx;
 
 	void (*on_drain_request)(void *ctx, uint64_t request_id);
 	void *ctx;
@@ -60,6 +70,19 @@ void service_done(struct service *s);
 
 /* Their ctx is the service. */
 extern const struct sessions_handlers service_sessions_handlers;
+
+/* What a node says of itself. */
+struct service_status {
+	struct client_status status;
+	/* The memory of status.not_ready. */
+	char not_ready[SERVICE_WHY_BYTES];
+};
+/* Fills in what the node says of itself at `now`. It borrows from the service and from *out, and is
+ * valid until the loop goes on. */
+void service_status_at(const struct service *s, struct instant now, struct service_status *out);
+
+/* Returns whether a client with this name in its certificate may change the cluster. */
+bool service_is_admin(const struct service *s, struct slice name);
 
 /* Answers a `drain`. */
 void service_answer_done(struct service *s, uint64_t request_id, int error);

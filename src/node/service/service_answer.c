@@ -100,6 +100,19 @@ static void service_close(struct service *s, uint64_t id) {
 	}
 }
 
+/* Of a list that comes in pieces, the last one counts. */
+static void service_count_answer(struct service *s, struct request *request,
+	const struct core_reply *reply) {
+	struct request_counts *counts = &s->requests.counts;
+	bool acquired = reply->op == CORE_ACQUIRE || reply->op == CORE_ACQUIRE_ALL;
+	if (acquired && !reply->error && request->count.open) {
+		request_counts_granted(counts, request->count.group, reply);
+	}
+	if (!reply->goes_on) {
+		request_counts_answer(counts, &request->count, reply->error, s->driver->last);
+	}
+}
+
 void service_answer(struct service *s, const struct core_reply *reply) {
 	struct request *request = requests_find(&s->requests, reply->id);
 	if (!request) {
@@ -108,6 +121,7 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 	}
 	sessions_value_done(s->sessions, request->client, request->values);
 	request->values = 0;
+	service_count_answer(s, request, reply);
 	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request->client, reply);
 	service_share_answered(s, request, reply);

@@ -29,6 +29,9 @@ struct service_call {
 
 /* The functions below are in service.c. */
 struct core_request service_core_request(const struct service_call *call);
+/* Counts an open request from now on; `key` is the first that it asks for, or empty. */
+void service_count(const struct service_call *call, struct request *open, struct slice key,
+	bool waits);
 /* Steps the core with a request at the time of the call. If the core has no memory for the answer,
  * the client gets `busy`. */
 void service_step(const struct service_call *call, const struct core_request *request);
@@ -108,6 +111,9 @@ void service_share_take(const struct service_call *call, const struct core_reque
 /* Counts what the request got, and no longer what it did not get. */
 void service_share_answered(struct service *s, struct request *request,
 	const struct core_reply *reply);
+
+/* See service_status.c. */
+void service_status(const struct service_call *call);
 
 /* See service_can.c. */
 void service_can(const struct service_call *call);

@@ -7,6 +7,7 @@
 #include "job.h"
 #include "pawl/error.h"
 #include "state_file.h"
+#include "time_source.h"
 
 /* What the thread works on. The loop does not touch it while the thread runs. */
 struct disk_job {
@@ -14,6 +15,8 @@ struct disk_job {
 	struct durable state;
 	uint64_t seq;
 	bool ok;
+	/* How long the write and its sync took. */
+	span_ns took;
 };
 
 struct disk {
@@ -30,11 +33,14 @@ struct disk {
 	bool waiting;
 	struct durable next;
 	uint64_t next_seq;
+	struct disk_counts counts;
 };
 
 static void disk_run(void *data) {
 	struct disk_job *write = data;
+	struct instant begun = time_source_now();
 	write->ok = state_file_write(write->file, &write->state) == 0;
+	write->took = instant_elapsed_long(time_source_now(), begun);
 }
 
 static void disk_begin(struct disk *p);
@@ -43,6 +49,9 @@ static void disk_report(struct disk *p) {
 	uint64_t seq = p->now.seq;
 	bool ok = p->now.ok;
 	p->busy = false;
+	p->counts.writes++;
+	p->counts.failures += !ok;
+	buckets_add(&p->counts.took, p->now.took);
 	if (p->waiting) {
 		disk_begin(p);
 	}
@@ -76,6 +85,10 @@ static void disk_begin(struct disk *p) {
 		disk_run(&p->now);
 		event_active(p->written, EV_TIMEOUT, 0);
 	}
+}
+
+const struct disk_counts *disk_counts(const struct disk *p) {
+	return &p->counts;
 }
 
 void disk_write(struct disk *p, const struct durable *state, uint64_t seq) {

@@ -4,6 +4,7 @@
 #ifndef PAWL_NODE_DISK_H
 #define PAWL_NODE_DISK_H
 
+#include "buckets.h"
 #include "core.h"
 
 struct event_base;
@@ -19,6 +20,14 @@ int disk_new(struct event_base *base, struct state_file *file, disk_done *done, 
 	struct disk **out);
 /* Waits for the write that is under way. Accepts NULL. */
 void disk_free(struct disk *p);
+
+/* What was written since the start. */
+struct disk_counts {
+	uint64_t writes, failures;
+	/* How long each write and its sync took. */
+	struct buckets took;
+};
+const struct disk_counts *disk_counts(const struct disk *p);
 
 /* Copies the state. */
 void disk_write(struct disk *p, const struct durable *state, uint64_t seq);

@@ -62,6 +62,10 @@ bool client_method_changes(enum client_method method);
  * left at CORE_NONE. */
 bool client_method_op(enum client_method method, enum core_op *out);
 
+/* The key that a node reads to find out whether a quorum answers. Everybody may read it. Nobody
+ * needs to hold it, and whoever does disturbs nothing. */
+#define CLIENT_PROBE_KEY "pawl:probe"
+
 /* The most locks that one `extend` with `locks` may name. */
 #define CLIENT_LOCKS_MAX 4096
 

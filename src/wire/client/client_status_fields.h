@@ -76,6 +76,9 @@ struct client_status {
 	struct slice state;
 	/* What the node waits for before it takes part; empty for nothing. */
 	struct slice waits_for;
+	/* The node serves clients; or else why not, as a phrase. */
+	bool ready;
+	struct slice not_ready;
 	/* The time in nanoseconds after which the node votes at the latest, because it has waited
 	 * long enough; 0 for unknown. */
 	span_ns left;
@@ -125,8 +128,9 @@ struct client_status {
 };
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
- * (all three), quota_refused, watches, events, uptime, and of each peer the certificate and the
- * rights. The result borrows from the core, the configuration and the context. */
+ * (all three), quota_refused, watches, events, uptime, ready, not_ready, and of each peer the
+ * certificate and the rights. The result borrows from the core, the configuration and the
+ * context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);
 

@@ -99,9 +99,11 @@ struct events {
 	const struct events_port *port;
 	void *ctx;
 	struct siphash_key hash_key;
-	/* The random number of this start's log; the id of the last watch; and how many items were
-	 * told since the start. */
-	uint64_t log, last_id, told;
+	/* The random number of this start's log; and the id of the last watch. */
+	uint64_t log, last_id;
+	/* Since the start: events that were told, and how often somebody was told that some are
+	 * missed. */
+	uint64_t told, overflows;
 	/* How much memory the ring takes when somebody watches. */
 	size_t ring_bytes;
 	struct watch_event_ring ring;

@@ -185,6 +185,7 @@ static bool events_serve_overflow(struct events *e, struct events_client *c) {
 	if (on) {
 		c->next = c->lost + 1;
 		c->lost = 0;
+		e->overflows++;
 	}
 	return on;
 }

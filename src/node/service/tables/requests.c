@@ -193,6 +193,7 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	}
 	map_remove(&r->by_id, &request->node);
 	list_remove(&request->among);
+	request_counts_forget(&r->counts, &request->count);
 }
 
 int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log,
@@ -319,6 +320,7 @@ int requests_init(struct requests *r, const struct allocator *alloc,
 	*r = (struct requests){ .alloc = alloc, .client_alloc = client_alloc };
 	list_init(&r->waits);
 	list_init(&r->doubted);
+	request_counts_init(&r->counts);
 	int error = map_init(&r->by_id, alloc);
 	if (!error) {
 		error = map_init(&r->by_client, alloc);

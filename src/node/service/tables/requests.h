@@ -7,6 +7,7 @@
 #include "client_pieces.h"
 #include "list.h"
 #include "map.h"
+#include "request_counts.h"
 #include "shares.h"
 
 /* The largest number of requests under way in all. */
@@ -22,6 +23,7 @@ struct requests {
 	 * it, and otherwise in `doubted`. */
 	struct list waits;
 	struct list doubted;
+	struct request_counts counts;
 };
 
 /* An `extend` with `locks`. */
@@ -35,6 +37,9 @@ struct request {
 	struct list among;
 	uint64_t id, client;
 	uint32_t msgid;
+
+	/* What the counts know of the request. Its owner begins it and says how it was answered. */
+	struct request_count count;
 
 	/* NULL means that the request is not part of a batch. */
 	struct requests_batch *batch;

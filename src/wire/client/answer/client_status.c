@@ -13,6 +13,8 @@ static const struct client_field status_fields[] = {
 	FIELD(cluster, FIELD_TEXT),
 	FIELD(state, FIELD_TEXT),
 	FIELD(waits_for, FIELD_TEXT),
+	FIELD(ready, FIELD_BOOL),
+	FIELD(not_ready, FIELD_TEXT),
 	FIELD_NAMED("left_ms", left, FIELD_MS_UP),
 	FIELD(epoch, FIELD_U64),
 	FIELD(config_hash, FIELD_U64),

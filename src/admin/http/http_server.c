@@ -1,0 +1,371 @@
+/* http_server.c: connections, their turns and their deadlines. */
+#include "http_server.h"
+
+#include <event2/event.h>
+
+#include "check.h"
+#include "list.h"
+#include "pawl/error.h"
+#include "stream.h"
+#include "time_source.h"
+
+/* The room for the status line and the header fields of an answer, in bytes. */
+#define HTTP_ANSWER_HEAD_BYTES 1024
+/* How many bytes are read at a time. */
+#define HTTP_READ_BYTES 4096
+/* How long a connection may take, in seconds: for its handshake and a request, from the first byte
+ * on; without a request; and for reading an answer. */
+#define HTTP_REQUEST_S 10
+#define HTTP_IDLE_S 120
+#define HTTP_ANSWER_S 10
+/* All answers together take at most one part in this many of the time of the thread. */
+#define HTTP_SHARE 100
+/* How much of this time may be saved up for several answers at once. */
+#define HTTP_SAVED (2 * SPAN_S)
+/* How long the next answer waits at most. If an answer took longer than a hundredth of this, the
+ * thread did not run meanwhile, and clients need not pay for that. */
+#define HTTP_OWED SPAN_S
+
+struct http_connection {
+	/* In http_server.all: the one that has been silent for longest is the first. */
+	struct list among;
+	/* In http_server.ready while the request waits for its turn. */
+	struct list ready;
+	struct http_server *server;
+	struct stream *stream;
+	struct event *deadline;
+	struct origin from;
+	/* The client is known, and may read. */
+	bool welcome;
+	/* The answer is the last one. */
+	bool last;
+	/* The answer has not left yet. */
+	bool writing;
+};
+
+struct http_server {
+	struct net_loop *loop;
+	const struct http_handlers *handlers;
+	void *ctx;
+	struct list all, ready;
+	unsigned count;
+	/* Answers the next request that is ready. */
+	struct event *turn;
+	/* When the share of the thread is used up to, by CLOCK_BOOTTIME in nanoseconds. */
+	int64_t used_until;
+	struct buffer body;
+};
+
+/* ---- connections ---- */
+
+static void http_end(struct http_connection *c) {
+	struct http_server *s = c->server;
+	list_remove(&c->among);
+	list_remove(&c->ready);
+	s->count--;
+	stream_free(c->stream);
+	event_free(c->deadline);
+	alloc_free(s->loop->alloc, c, sizeof *c);
+}
+
+static void http_set_deadline(struct http_connection *c, int seconds) {
+	const struct timeval left = { seconds, 0 };
+	event_add(c->deadline, &left);
+}
+
+static void http_on_deadline(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	http_end(ctx);
+}
+
+/* The connection has done something, so that it is the last one to make room. */
+static void http_touch(struct http_connection *c) {
+	list_remove(&c->among);
+	list_append(&c->server->all, &c->among);
+}
+
+/* ---- turns ---- */
+
+static void http_next_turn(struct http_server *s) {
+	if (list_empty(&s->ready)) {
+		return;
+	}
+	int64_t wait = s->used_until - time_source_now().boot;
+	wait = wait > 0 ? wait : 0;
+	const struct timeval at = { (time_t)(wait / SPAN_S),
+		(suseconds_t)(wait % SPAN_S / SPAN_US) };
+	event_add(s->turn, &at);
+}
+
+static void http_wait_for_turn(struct http_connection *c) {
+	stream_hold(c->stream);
+	if (!list_linked(&c->ready)) {
+		list_append(&c->server->ready, &c->ready);
+	}
+	http_next_turn(c->server);
+}
+
+/* An answer uses up the share of the thread for a hundred times as long as it took. */
+static void http_charge(struct http_server *s, struct instant begun) {
+	struct instant now = time_source_now();
+	int64_t until = s->used_until > now.boot - HTTP_SAVED ? s->used_until
+		: now.boot - HTTP_SAVED;
+	until += HTTP_SHARE * instant_elapsed_short(now, begun);
+	s->used_until = until < now.boot + HTTP_OWED ? until : now.boot + HTTP_OWED;
+}
+
+/* ---- answers ---- */
+
+static void http_write(struct http_connection *c, const struct http_request *request,
+	const struct http_answer *answer) {
+	struct page p = { .to = stream_out(c->stream) };
+	page_text(&p, "HTTP/1.1 ");
+	page_number(&p, (uint64_t)answer->status);
+	page_text(&p, " ");
+	page_text(&p, http_status_text(answer->status));
+	page_text(&p, "\r\nContent-Type: ");
+	page_text(&p, answer->type);
+	page_text(&p, "\r\nContent-Length: ");
+	page_number(&p, answer->body.to->size);
+	page_text(&p, "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+	page_text(&p, answer->fields);
+	page_text(&p, c->last ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
+	if (!request->head) {
+		page_slice(&p, buffer_slice(answer->body.to));
+	}
+	c->last = c->last || p.bad;
+}
+
+static void http_say(struct http_answer *answer, enum http_status status) {
+	buffer_clear(answer->body.to);
+	answer->status = status;
+	answer->type = "text/plain; charset=utf-8";
+	answer->fields = status == HTTP_METHOD_NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "";
+	answer->body.bad = false;
+	page_text(&answer->body, http_status_text(status));
+	page_text(&answer->body, "\n");
+}
+
+/* `refused` is HTTP_OK, or why the request is refused. */
+static void http_answer(struct http_connection *c, const struct http_request *request,
+	enum http_status refused) {
+	struct http_server *s = c->server;
+	struct http_answer answer = { .body = { .to = &s->body } };
+	bool asked = refused == HTTP_OK && c->welcome;
+	http_say(&answer, asked ? HTTP_NOT_FOUND : c->welcome ? refused : HTTP_FORBIDDEN);
+	if (asked) {
+		s->handlers->answer(s->ctx, request, &answer);
+	}
+	if (answer.body.bad) {
+		http_say(&answer, HTTP_INTERNAL_ERROR);
+	}
+	c->last = !asked || !request->keep_alive;
+	http_write(c, request, &answer);
+	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
+}
+
+/* ---- requests ---- */
+
+/* Reads on, or waits for the turn if the next request is there already. */
+static void http_read_on(struct http_connection *c) {
+	struct http_request request;
+	enum http_status status;
+	size_t size;
+	struct slice input = stream_input(c->stream);
+	if (input.size > 0 && http_request_read(input, &request, &size, &status)
+			!= HTTP_READ_MORE) {
+		http_wait_for_turn(c);
+		return;
+	}
+	http_set_deadline(c, input.size > 0 ? HTTP_REQUEST_S : HTTP_IDLE_S);
+	stream_release(c->stream);
+}
+
+/* All of the answer has left. */
+static void http_on_written(struct http_connection *c) {
+	c->writing = false;
+	http_touch(c);
+	if (c->last) {
+		stream_close(c->stream);
+	} else {
+		http_read_on(c);
+	}
+}
+
+static void http_serve(struct http_connection *c) {
+	struct http_request request;
+	enum http_status refused;
+	size_t size = 0;
+	enum http_read read = http_request_read(stream_input(c->stream), &request, &size, &refused);
+	CHECK(read != HTTP_READ_MORE);
+	list_remove(&c->ready);
+	http_answer(c, &request, refused);
+	stream_take(c->stream, read == HTTP_READ_COMPLETE ? size : 0);
+	c->writing = true;
+	http_set_deadline(c, HTTP_ANSWER_S);
+	if (stream_flush(c->stream) != 0) {
+		http_end(c);
+	} else if (stream_backlog(c->stream) == 0) {
+		http_on_written(c);
+	}
+}
+
+static void http_on_turn(evutil_socket_t fd, short what, void *ctx) {
+	struct http_server *s = ctx;
+	struct list *first = list_first(&s->ready);
+	(void)fd;
+	(void)what;
+	if (first) {
+		struct instant begun = time_source_now();
+		http_serve(CONTAINER_OF(first, struct http_connection, ready));
+		http_charge(s, begun);
+	}
+	http_next_turn(s);
+}
+
+/* ---- the events of a stream ---- */
+
+static void http_on_ready(void *ctx) {
+	struct http_connection *c = ctx;
+	const struct http_server *s = c->server;
+	SSL *ssl = stream_ssl(c->stream);
+	char name[TLS_NAME_MAX + 1] = "";
+	if (!ssl) {
+		return;
+	}
+	if (tls_peer_has_certificate(ssl)) {
+		(void)tls_peer_name(ssl, TLS_NAME_CLIENT, name);
+	}
+	c->welcome = s->handlers->may(s->ctx, slice_str(name));
+	if (!c->welcome) {
+		s->handlers->trouble(s->ctx, &c->from,
+			"its certificate is neither an administrator's nor in [admin] readers");
+	}
+}
+
+static ssize_t http_on_data(void *ctx, struct slice bytes, struct instant now) {
+	struct http_connection *c = ctx;
+	struct http_request request;
+	enum http_status status;
+	size_t size;
+	(void)now;
+	if (http_request_read(bytes, &request, &size, &status) != HTTP_READ_MORE) {
+		http_touch(c);
+		http_wait_for_turn(c);
+	} else if (stream_input(c->stream).size == 0) {
+		/* This is the first piece of a request. */
+		http_set_deadline(c, HTTP_REQUEST_S);
+	}
+	return 0;
+}
+
+static void http_on_closed(void *ctx, int error, const char *why) {
+	struct http_connection *c = ctx;
+	const struct http_server *s = c->server;
+	if (error == PAWL_ETLS) {
+		s->handlers->trouble(s->ctx, &c->from, why ? why : pawl_error_message(error));
+	}
+	http_end(c);
+}
+
+static void http_on_drained(void *ctx) {
+	struct http_connection *c = ctx;
+	if (c->writing) {
+		http_on_written(c);
+	}
+}
+
+static const struct stream_handlers http_stream_handlers = { .ready = http_on_ready,
+	.data = http_on_data, .closed = http_on_closed, .drained = http_on_drained };
+
+/* ---- life ---- */
+
+/* Returns the connection that makes room for another one: the first whose client is not welcome, or
+ * not known yet; if there is none, the one that has been silent for longest. Those whose request
+ * waits for its turn stay as long as others can go. */
+static struct list *http_victim(const struct http_server *s) {
+	struct list *silent = NULL;
+	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
+		const struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
+		if (!list_linked(&c->ready) && !c->welcome) {
+			return at;
+		}
+		silent = silent || list_linked(&c->ready) ? silent : at;
+	}
+	return silent ? silent : list_first(&s->all);
+}
+
+static void http_make_room(struct http_server *s) {
+	if (s->count >= HTTP_CONNECTIONS_MAX) {
+		http_end(CONTAINER_OF(http_victim(s), struct http_connection, among));
+	}
+}
+
+void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
+	const struct origin *from) {
+	http_make_room(s);
+	struct http_connection *c = alloc_new(s->loop->alloc, sizeof *c);
+	struct event *deadline = c ? evtimer_new(s->loop->base, http_on_deadline, c) : NULL;
+	const struct stream_options options = { .loop = s->loop, .take_fd = take_fd, .tls = tls,
+		.role = TLS_SERVER, .in_max = HTTP_HEAD_BYTES_MAX,
+		.out_max = HTTP_BODY_BYTES_MAX + HTTP_ANSWER_HEAD_BYTES,
+		.read_max = HTTP_READ_BYTES, .handlers = &http_stream_handlers, .ctx = c };
+	struct stream *stream = NULL;
+	/* stream_new takes over the socket, whatever happens. */
+	int error = stream_new(&options, &stream);
+	if (!c || !deadline || error) {
+		stream_free(stream);
+		if (deadline) {
+			event_free(deadline);
+		}
+		if (c) {
+			alloc_free(s->loop->alloc, c, sizeof *c);
+		}
+		s->handlers->trouble(s->ctx, from, "out of memory");
+		return;
+	}
+	*c = (struct http_connection){ .server = s, .stream = stream, .deadline = deadline,
+		.from = *from, .welcome = !tls };
+	list_append(&s->all, &c->among);
+	s->count++;
+	http_set_deadline(c, HTTP_REQUEST_S);
+}
+
+int http_server_new(const struct http_options *options, struct http_server **out) {
+	struct http_server *s = alloc_new(options->loop->alloc, sizeof *s);
+	if (!s) {
+		return PAWL_ENOMEM;
+	}
+	*s = (struct http_server){ .loop = options->loop, .handlers = options->handlers,
+		.ctx = options->ctx };
+	list_init(&s->all);
+	list_init(&s->ready);
+	buffer_init(&s->body, s->loop->alloc, HTTP_BODY_BYTES_MAX);
+	s->turn = evtimer_new(s->loop->base, http_on_turn, s);
+	if (!s->turn) {
+		http_server_free(s);
+		return PAWL_ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void http_server_end_all(struct http_server *s) {
+	struct list *first;
+	while ((first = list_first(&s->all)) != NULL) {
+		http_end(CONTAINER_OF(first, struct http_connection, among));
+	}
+}
+
+void http_server_free(struct http_server *s) {
+	if (!s) {
+		return;
+	}
+	http_server_end_all(s);
+	if (s->turn) {
+		event_free(s->turn);
+	}
+	buffer_done(&s->body);
+	alloc_free(s->loop->alloc, s, sizeof *s);
+}

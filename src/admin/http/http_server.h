@@ -1,0 +1,64 @@
+/* http_server.h: the connections of the admin port. None of them can delay the node: requests are
+ * short, connections are few and have deadlines, an answer is made at once in one bounded buffer,
+ * and all answers together take a small share of the thread.
+ *
+ *   READING --request--> READY --its turn--> WRITING --all has left--> READING, or the end
+ *
+ * If a connection comes and there is no room, another one goes: one whose client may not read, or
+ * is not known yet; if there is none, the one that has been silent for longest. */
+#ifndef PAWL_ADMIN_HTTP_SERVER_H
+#define PAWL_ADMIN_HTTP_SERVER_H
+
+#include "http_request.h"
+#include "net_loop.h"
+#include "origin.h"
+#include "page.h"
+#include "tls_context.h"
+
+/* The largest answer in bytes, without its header. */
+#define HTTP_BODY_BYTES_MAX (1u << 20)
+/* The largest number of connections. */
+#define HTTP_CONNECTIONS_MAX 32
+
+struct http_server;
+
+/* An answer, which the owner fills in. At the beginning the status is 404 and the body is empty. */
+struct http_answer {
+	enum http_status status;
+	/* The type of the body, and more header fields with the ends of their lines. Both are in
+	 * static storage. */
+	const char *type, *fields;
+	struct page body;
+};
+
+/* What the owner is told, on the loop. */
+struct http_handlers {
+	/* Fills in the answer to a GET or HEAD. */
+	void (*answer)(void *ctx, const struct http_request *request, struct http_answer *out);
+	/* Returns whether a client whose certificate has this name may read. `name` is empty if it
+	 * has shown no certificate of a client. This is asked for connections over TLS only. */
+	bool (*may)(void *ctx, struct slice name);
+	/* A connection was refused. The owner logs it. */
+	void (*trouble)(void *ctx, const struct origin *from, const char *why);
+};
+
+struct http_options {
+	/* Borrowed. */
+	struct net_loop *loop;
+	/* Borrowed and static. */
+	const struct http_handlers *handlers;
+	void *ctx;
+};
+
+/* Returns 0 or PAWL_ENOMEM. */
+int http_server_new(const struct http_options *options, struct http_server **out);
+/* Closes all connections. Accepts NULL. */
+void http_server_free(struct http_server *s);
+
+/* Takes over a connection. A `tls` of NULL means a plain one. */
+void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
+	const struct origin *from);
+/* Closes all connections, because other certificates or rules count from now on. */
+void http_server_end_all(struct http_server *s);
+
+#endif

@@ -1,0 +1,56 @@
+/* service_status.c: what the node says of itself when it is asked for its status. */
+#include "service_impl.h"
+
+static void service_status_peers(const struct service *s, struct client_status *status) {
+	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(s->driver->core); i++) {
+		bool self = i == core_self(s->driver->core);
+		const struct tls_identity *c = self
+			? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
+		if (c && c->serial[0]) {
+			status->peers[i].serial = slice_str(c->serial);
+			status->peers[i].certificate_ends = (uint64_t)c->ends;
+			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
+		}
+		const struct peer_note *note = peers_note(s->driver->peers, i);
+		status->peers[i].rights =
+			slice_str(self ? s->driver->rights : note ? note->rights : "");
+	}
+}
+
+static void service_count_strangers(const struct service *s, struct client_status *out) {
+	const struct strangers_counts clients = sessions_strangers(s->sessions),
+		peers = peers_strangers(s->driver->peers);
+	out->handshakes = clients.now + peers.now;
+	out->handshakes_evicted = clients.evicted + peers.evicted;
+	out->handshakes_refused = clients.refused + peers.refused;
+}
+
+void service_status_at(const struct service *s, struct instant now, struct service_status *out) {
+	struct client_status *status = &out->status;
+	struct core_status core;
+	*out = (struct service_status){ .not_ready = "" };
+	core_status(s->driver->core, s->driver->last, &core);
+	client_status_of_core(status, &core, core_config(s->driver->core), &s->driver->context);
+	status->version = slice_str(PAWL_VERSION);
+	status->rights = slice_str(s->driver->rights);
+	status->clients = sessions_count(s->sessions);
+	status->watches = events_count(&s->events);
+	status->quota_refused = sessions_refused(s->sessions);
+	service_count_strangers(s, status);
+	status->events = s->events.told;
+	status->uptime = instant_elapsed_long(now, s->driver->started);
+	service_status_peers(s, status);
+	status->ready = s->ready(s->ready_ctx, out->not_ready);
+	status->not_ready = slice_str(out->not_ready);
+}
+
+void service_status(const struct service_call *call) {
+	struct service *s = call->service;
+	struct service_status answer;
+	service_status_at(s, call->now, &answer);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
+	if (to && client_status_encode(call->request->msgid, &answer.status, to) != 0) {
+		service_sever(s, call->client);
+	}
+	driver_flush_later(s->driver);
+}
