@@ -11,7 +11,7 @@ packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libe
 	libjansson-dev libmsgpack-dev libsystemd-dev)
 packages_run=(openssl procps)
 packages_test=(clang libclang-rt-dev llvm libcmocka-dev iproute2 nftables mypy postgresql-15
-	python3-venv python3-setuptools python3-wheel)
+	prometheus python3-venv python3-setuptools python3-wheel)
 packages_package=(debhelper dh-python dpkg-dev)
 # For a bare system in a directory.
 packages_root=(debootstrap iproute2)
@@ -54,6 +54,12 @@ no_database_of_its_own() {
 		as_root sh -c "mkdir -p ${file%/*} && echo 'create_main_cluster = false' >$file"
 }
 
+# Does the same for Prometheus, of which the tests use the programs.
+no_prometheus_of_its_own() {
+	local unit=/etc/systemd/system/prometheus.service
+	[ ! -d ${unit%/*} ] || [ -e $unit ] || [ -L $unit ] || as_root ln -s /dev/null $unit
+}
+
 # install_packages NAME...: installs those of the packages that are missing.
 install_packages() {
 	local name
@@ -74,6 +80,7 @@ install_packages() {
 	local log
 	log=$(mktemp)
 	case " ${missing[*]} " in *" postgresql-"*) no_database_of_its_own ;; esac
+	case " ${missing[*]} " in *" prometheus "*) no_prometheus_of_its_own ;; esac
 	if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold \
 		"${missing[@]}"; } >"$log" 2>&1; then

@@ -49,7 +49,7 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \n"
 		"state_dir = /s\nlisten_peer = 0.0.0.0:7\n"
 		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\n"
-		"log_level = debug\n[cluster]\nname = t\n"
+		"log_level = debug\nlog_format = json\n[cluster]\nname = t\n"
 		"max_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift "
 		"= 0.5 %\nreplication_interval = 20us\n[cluster.masters]\na = 10.0.0.1:1\n"
 		"[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\n"
@@ -58,7 +58,8 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 		"= 1s\nadmin_clients = 0\nlocks_per_identity = 9\nvalue_bytes_per_address "
 		"= 2m\nrate_per_address = 0\nwaits_per_identity = 0\nclient_memory "
 		"= 64m\nclient_memory_per_identity = 10m\n"
-		"[admin]\nlisten = 127.0.0.1:10\n");
+		"[admin]\nlisten = 127.0.0.1:10\nreaders = prometheus, alice\n"
+		"groups = billing/ cron/\ndrain_wait = 2s\n");
 	assert_string_equal(c->state_dir, "/s");
 	assert_string_equal(c->listen_peer.host, "0.0.0.0");
 	assert_int_equal(c->listen_peer.kind, LISTEN_TLS);
@@ -96,6 +97,15 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.identity.max[SHARE_CLIENTS], 5000);
 	assert_int_equal(c->limits.address.max[SHARE_CLIENTS], 7500);
 	assert_int_equal(c->admin_listen.port, 10);
+	/* On this machine nobody needs a certificate to read. */
+	assert_int_equal(c->admin_listen.kind, LISTEN_PLAIN);
+	assert_int_equal(c->admin.reader_count, 2);
+	assert_string_equal(c->admin.readers[1], "alice");
+	assert_int_equal(c->admin.groups.count, 2);
+	assert_int_equal(key_groups_find(&c->admin.groups, slice_str("cron/x")), 1);
+	assert_int_equal(key_groups_find(&c->admin.groups, slice_str("cron")), KEY_GROUPS_MAX);
+	assert_int_equal(c->admin.drain_wait, 2 * SPAN_S);
+	assert_int_equal(c->log_format, LOG_FORMAT_JSON);
 	node_config_free(c);
 }
 
@@ -158,6 +168,17 @@ static const struct {
 	{ BASE "[limits]\nlease_min = 2m\n", "f:10:", "lease_min is longer", "shorten" },
 	{ "[tls]\ncrl = ca.crl\n", "f:2:", "crl = ca.crl", "an absolute path" },
 	{ BASE "[tls]\nrevoked = /list\n", "f:9:", "ca is missing", "remove the section" },
+	{ BASE "[admin]\nlisten = 10.0.0.1:9\n", "f:10:", "outside loopback and needs TLS",
+		"write 127.0.0.1:7119" },
+	{ BASE TLS "[admin]\nlisten = plain:10.0.0.1:9\nreaders = p\n", "f:14:", "needs TLS",
+		"add [tls]" },
+	{ BASE TLS "client_auth = off\n[admin]\nlisten = 10.0.0.1:9\nreaders = p\n", "f:15:",
+		"shows a certificate", "client_auth = required" },
+	{ BASE TLS "[admin]\nlisten = 10.0.0.1:9\n", "f:14:", "nobody may read there",
+		"readers = NAME" },
+	{ BASE "[admin]\nlisten = 7119\n", "f:10:", "listen = 7119", "write host:port" },
+	{ BASE "[admin]\ngroups = a/ b/ a/\n", "f:10:", "a/ stands there twice", "groups" },
+	{ "[node]\nlog_format = xml\n", "f:2:", "xml", "text or json" },
 	{ "[tls]\nclient_auth = maybe\n", "f:2:", "maybe", "required, optional or off" },
 	{ BASE "[tls]\nca = /ca\nkey = /key\n", "f:9:", "cert is missing",
 		"remove the section" },

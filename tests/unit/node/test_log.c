@@ -8,6 +8,7 @@
 
 #include "log.h"
 #include "log_limit.h"
+#include "log_text.h"
 
 #define FORMAT(out, event, ...) \
 	log_format((out), sizeof(out), (event), \
@@ -63,6 +64,44 @@ static void a_lock_id_is_never_shown_whole(void **state) {
 	assert_string_equal(line, "e lock_id=deadbeef... node=deadbeef112200000000000000000000");
 }
 
+/* Returns a line behind its time. */
+static const char *json_of(char *out, size_t size, uint64_t suppressed,
+	const struct log_field *fields) {
+	static const char time[] = "{\"ts\":\"2026-11-23T12:00:00.000Z\",";
+	struct log_text t = { out, size, 0 };
+	log_json(&t, LEVEL_WARNING, "e", fields, suppressed);
+	out[t.used] = '\0';
+	assert_true(t.used > strlen(time) && t.used < size);
+	return out + strlen(time);
+}
+
+static void a_line_is_an_object_of_json(void **state) {
+	(void)state;
+	char line[512];
+	const struct id128 id = { { 0xde, 0xad, 0xbe, 0xef, 0x11 } };
+	const struct log_field fields[] = { LOG_TEXT("why", "a \"b\"\n"), LOG_NUMBER("boot", 7),
+		LOG_SPAN("after", 1500 * SPAN_MS), LOG_BYTES("key", slice_of("\xff\x00", 2)),
+		LOG_LOCK("lock_id", &id), LOG_KNOWN("uid", -1), { .kind = LOG_KIND_END } };
+	assert_string_equal(json_of(line, sizeof line, 3, fields),
+		"\"level\":\"warning\",\"event\":\"e\",\"suppressed\":3,"
+		"\"why\":\"a \\\"b\\\"\\u000a\",\"boot\":7,\"after\":\"1.5s\","
+		"\"key_hex\":\"ff00\",\"lock_id\":\"deadbeef...\"}");
+}
+
+static void an_object_that_is_cut_is_still_an_object(void **state) {
+	(void)state;
+	char line[512], key[600];
+	memset(key, 'k', sizeof key);
+	/* A character of two bytes stands where the value is cut. */
+	memcpy(key + 255, "\xc3\xa9", 2);
+	const struct log_field fields[] = { LOG_BYTES("key", slice_of(key, sizeof key)),
+		LOG_BYTES("more", slice_of(key, sizeof key)), LOG_NUMBER("n", 1),
+		{ .kind = LOG_KIND_END } };
+	const char *said = json_of(line, sizeof line, 0, fields);
+	assert_non_null(strstr(said, "kk...\",\"n\":1,\"truncated\":true}"));
+	assert_null(strstr(said, "more"));
+}
+
 static void levels_below_the_wanted_one_are_not_written(void **state) {
 	(void)state;
 	assert_true(log_wanted(LEVEL_INFO));
@@ -96,6 +135,8 @@ int main(void) {
 		cmocka_unit_test(long_values_are_cut_and_say_so),
 		cmocka_unit_test(a_sentence_keeps_its_end),
 		cmocka_unit_test(a_lock_id_is_never_shown_whole),
+		cmocka_unit_test(a_line_is_an_object_of_json),
+		cmocka_unit_test(an_object_that_is_cut_is_still_an_object),
 		cmocka_unit_test(a_flood_of_one_event_is_counted_not_written),
 		cmocka_unit_test(levels_below_the_wanted_one_are_not_written),
 	};

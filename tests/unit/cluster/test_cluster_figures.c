@@ -1,0 +1,113 @@
+/* What a core counts for those who watch over it (core_figures.h), on a whole cluster. core_check,
+ * which runs after every step, compares the gauges with the table. */
+#include "modes.h"
+
+static struct core_figures figures(struct stage *s, uint32_t node) {
+	struct core_figures f;
+	core_figures(s->nodes[node].core, stage_clock(s, node), &f);
+	return f;
+}
+
+static void leases_are_counted_by_mode(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "a", stage_lock(1));
+	assert_int_equal(share(s, 1, "b", stage_lock(2)), PAWL_OK);
+	assert_int_equal(share(s, 2, "b", stage_lock(3)), PAWL_OK);
+	assert_int_equal(take_permits(s, 0, "c", stage_lock(4), 2, 5), PAWL_OK);
+	stage_settle(s);
+	for (uint32_t node = 0; node < 3; node++) {
+		struct core_figures f = figures(s, node);
+		assert_int_equal(f.leases[FIGURE_EXCLUSIVE], 1);
+		assert_int_equal(f.leases[FIGURE_SHARED], 2);
+		assert_int_equal(f.leases[FIGURE_SEMAPHORE], 1);
+	}
+	assert_int_equal(stage_do(s, 1, stage_request(CORE_DOWNGRADE, "a", stage_lock(1))),
+		PAWL_OK);
+	stage_settle(s);
+	assert_int_equal(figures(s, 0).leases[FIGURE_EXCLUSIVE], 0);
+	assert_int_equal(figures(s, 0).leases[FIGURE_SHARED], 3);
+}
+
+static void an_end_is_counted_once_with_its_cause(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "released", stage_lock(1));
+	take(s, 0, "expired", stage_lock(2));
+	uint64_t token = take(s, 0, "broken", stage_lock(3));
+	stage_wait(s, SPAN_S / 2);
+	assert_int_equal(release(s, 1, "released", stage_lock(1)), PAWL_OK);
+	struct core_request r = stage_request(CORE_BREAK, "broken", stage_lock(3));
+	r.token = token;
+	r.now = r.admin = true;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	stage_settle(s);
+	assert_int_equal(figures(s, 0).releases + figures(s, 0).lost[FIGURE_TAKEN], 2);
+	stage_wait(s, 2 * LEASE);
+	for (uint32_t node = 0; node < 3; node++) {
+		struct core_figures f = figures(s, node);
+		uint64_t ends = 0;
+		assert_int_equal(f.releases + f.lost[FIGURE_TAKEN], 2);
+		assert_int_equal(f.lost[FIGURE_EXPIRED], 1);
+		for (unsigned i = 0; i <= BUCKETS_BOUNDS; i++) {
+			ends += f.holds.counts[i];
+		}
+		assert_int_equal(ends, 3);
+		assert_true(f.holds.sum >= (uint64_t)(SPAN_S + LEASE));
+		assert_int_equal(f.leases[FIGURE_EXCLUSIVE], 0);
+	}
+}
+
+static void the_longest_queue_grows_and_shrinks(void **state) {
+	struct stage *s = *state;
+	uint64_t longest = 0;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t a = wait_for(s, 1, "k", stage_lock(2));
+	wait_for(s, 2, "k", stage_lock(3));
+	for (uint32_t node = 0; node < 3; node++) {
+		uint64_t here = figures(s, node).longest_queue;
+		longest = here > longest ? here : longest;
+	}
+	assert_int_equal(longest, 2);
+	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
+	token_of(s, a);
+	stage_settle(s);
+	longest = 0;
+	for (uint32_t node = 0; node < 3; node++) {
+		uint64_t here = figures(s, node).longest_queue;
+		longest = here > longest ? here : longest;
+	}
+	assert_int_equal(longest, 1);
+}
+
+static void the_oldest_holder_is_found_for_who_wants_it(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "old", stage_lock(1));
+	stage_wait(s, SPAN_S / 2);
+	take(s, 0, "new", stage_lock(2));
+	assert_int_equal(figures(s, 1).oldest_holder, 0);
+	core_want_figures(s->nodes[1].core);
+	stage_wait(s, SPAN_S / 2);
+	assert_in_range(figures(s, 1).oldest_holder, SPAN_S, SPAN_S + SPAN_S / 4);
+	assert_int_equal(release(s, 0, "old", stage_lock(1)), PAWL_OK);
+	stage_wait(s, SPAN_S / 2);
+	assert_in_range(figures(s, 1).oldest_holder, SPAN_S, SPAN_S + SPAN_S / 4);
+}
+
+static void a_key_is_in_the_first_group_that_it_begins_with(void **state) {
+	(void)state;
+	const struct key_groups groups = { .count = 3, .prefixes = { "b/", "b/c/", "d" } };
+	assert_int_equal(key_groups_find(&groups, slice_str("b/c/x")), 0);
+	assert_int_equal(key_groups_find(&groups, slice_str("d")), 2);
+	assert_int_equal(key_groups_find(&groups, slice_str("b")), KEY_GROUPS_MAX);
+	assert_int_equal(key_groups_find(&groups, slice_of(NULL, 0)), KEY_GROUPS_MAX);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(leases_are_counted_by_mode),
+		NAMED(an_end_is_counted_once_with_its_cause),
+		NAMED(the_longest_queue_grows_and_shrinks),
+		NAMED(the_oldest_holder_is_found_for_who_wants_it),
+		cmocka_unit_test(a_key_is_in_the_first_group_that_it_begins_with),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* Whether a node is ready, and the counts of its requests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "health.h"
+#include "pawl/error.h"
+#include "request_counts.h"
+
+static const struct health_facts voting = { .state = CORE_VOTING, .loop = true, .quorum = 2,
+	.voting = 3, .probe = PROBE_OK };
+static const struct health_facts following = { .state = CORE_FOLLOWING, .loop = true, .quorum = 2,
+	.voting = 3, .follows = true, .age = 20 * SPAN_MS };
+
+/* Judges, and returns the check that fails, or NULL if the node is ready. */
+static const struct health_check *failing(const struct health_facts *facts) {
+	static struct health health;
+	const struct health_check *found = NULL;
+	health_judge(facts, &health);
+	for (uint32_t i = 0; i < health.count; i++) {
+		found = !found && !health.checks[i].ok ? &health.checks[i] : found;
+	}
+	assert_int_equal(health.ready, found == NULL);
+	return found;
+}
+
+static void assert_fails(const struct health_facts *facts, const char *name, const char *why) {
+	const struct health_check *check = failing(facts);
+	assert_non_null(check);
+	assert_string_equal(check->name, name);
+	assert_string_equal(check->why, why);
+}
+
+static void a_master_is_ready_when_it_votes_and_a_quorum_answers(void **state) {
+	(void)state;
+	struct health_facts f = voting;
+	assert_null(failing(&f));
+	f.probe = PROBE_NONE;
+	assert_fails(&f, "quorum", "no answer yet");
+	f.probe = PROBE_FAILED;
+	f.answered = 1;
+	assert_fails(&f, "quorum", "1 of 2");
+	f = voting;
+	f.voting = 1;
+	assert_fails(&f, "quorum", "1 of 2");
+	/* Nobody looks, so nothing is asked. */
+	f = voting;
+	f.probe = PROBE_OFF;
+	assert_null(failing(&f));
+	f.state = CORE_RECOVERING;
+	f.waits_for = "time";
+	assert_fails(&f, "vote", "recovering, waits for time");
+}
+
+static void a_drain_comes_before_all_else(void **state) {
+	(void)state;
+	struct health_facts f = voting;
+	f.draining = true;
+	assert_fails(&f, "drain", "a planned stop has begun");
+	f.loop = false;
+	assert_fails(&f, "loop", "it stood still for more than a second");
+}
+
+static void a_replica_is_ready_when_it_follows_closely(void **state) {
+	(void)state;
+	struct health_facts f = following;
+	assert_null(failing(&f));
+	f.age = HEALTH_AGE_MAX;
+	assert_fails(&f, "age", "5000 ms, at most 5000");
+	f.age = SPAN_MAX;
+	assert_fails(&f, "age", "unknown");
+	f.follows = false;
+	assert_fails(&f, "follow", "no master is linked with a quorum");
+	f = following;
+	f.catching_up = true;
+	assert_fails(&f, "follow", "a snapshot is still arriving");
+}
+
+static struct instant at(span_ns since) {
+	return (struct instant){ since, since };
+}
+
+static void a_request_is_counted_from_its_beginning_to_its_answer(void **state) {
+	(void)state;
+	static struct request_counts c;
+	struct request_count one = { .open = false }, two = { .open = false };
+	const struct core_reply granted = { .op = CORE_ACQUIRE, .waited = 3 * SPAN_MS };
+	request_counts_init(&c);
+	request_counts_begin(&c, &one, CLIENT_ACQUIRE, 2, true, at(0));
+	request_counts_begin(&c, &two, CLIENT_ACQUIRE, KEY_GROUPS_MAX, true, at(SPAN_MS));
+	assert_int_equal(c.groups[2].waiters, 1);
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_MS)), 5 * SPAN_MS);
+	request_counts_granted(&c, 2, &granted);
+	request_counts_answer(&c, &one, 0, at(3 * SPAN_MS));
+	/* A request that has been answered is not counted again. */
+	request_counts_answer(&c, &one, PAWL_EHELD, at(4 * SPAN_MS));
+	assert_int_equal(c.results[CLIENT_ACQUIRE][0], 1);
+	assert_int_equal(c.results[CLIENT_ACQUIRE][-PAWL_EHELD], 0);
+	assert_int_equal(c.durations[CLIENT_ACQUIRE].counts[buckets_of(3 * SPAN_MS)], 1);
+	assert_int_equal(c.grants[FIGURE_EXCLUSIVE], 1);
+	assert_int_equal(c.groups[2].grants, 1);
+	assert_int_equal(c.groups[2].waiters, 0);
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_MS)), 4 * SPAN_MS);
+	request_counts_forget(&c, &two);
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_MS)), 0);
+	assert_int_equal(c.waits.sum, 3 * SPAN_MS);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_master_is_ready_when_it_votes_and_a_quorum_answers),
+		cmocka_unit_test(a_drain_comes_before_all_else),
+		cmocka_unit_test(a_replica_is_ready_when_it_follows_closely),
+		cmocka_unit_test(a_request_is_counted_from_its_beginning_to_its_answer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
