@@ -18,14 +18,20 @@ struct key_groups {
 	char prefixes[KEY_GROUPS_MAX][KEY_GROUP_BYTES_MAX + 1];
 };
 
+uint32_t key_groups_search(const struct key_groups *groups, struct slice key);
 /* Returns the index of the group that the key belongs to, or KEY_GROUPS_MAX if there is none. */
-uint32_t key_groups_find(const struct key_groups *groups, struct slice key);
+static inline uint32_t key_groups_find(const struct key_groups *groups, struct slice key) {
+	return groups->count ? key_groups_search(groups, key) : KEY_GROUPS_MAX;
+}
 
 /* The modes of locks. */
 enum figure_mode { FIGURE_EXCLUSIVE, FIGURE_SHARED, FIGURE_SEMAPHORE, FIGURE_MODES };
 /* Returns the name of a mode, a constant. */
 const char *figure_mode_name(enum figure_mode mode);
-enum figure_mode figure_mode_of(const struct terms *terms);
+static inline enum figure_mode figure_mode_of(uint16_t of) {
+	return of == MODE_EXCLUSIVE ? FIGURE_EXCLUSIVE
+		: of == MODE_SHARED ? FIGURE_SHARED : FIGURE_SEMAPHORE;
+}
 
 /* Why a lease ended that its holder had not released. EXPIRED: it was not extended in time. TAKEN:
  * it was broken, or ended with the connection of its client or with its node. */

@@ -156,7 +156,7 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 		check_record(core, r);
 		const struct terms own = record_terms(r);
 		s->held++;
-		s->modes[figure_mode_of(&own)]++;
+		s->modes[figure_mode_of(own.of)]++;
 		for (const struct record *other = r->next; other; other = other->next) {
 			CHECK(!id128_equal(r->lock_id, other->lock_id));
 			const struct terms terms = record_terms(other);

@@ -192,9 +192,8 @@ bool table_expire(struct core *core, struct key *key) {
 
 void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by) {
 	struct table *t = key_table(core, key);
-	const struct terms terms = { .of = of };
 	t->held_count += by;
-	t->held_modes[figure_mode_of(&terms)] += by;
+	t->held_modes[figure_mode_of(of)] += by;
 	if (key->group < KEY_GROUPS_MAX) {
 		t->held_groups[key->group] += by;
 	}

@@ -10,18 +10,13 @@ static bool begins_with(struct slice key, const char *prefix) {
 	return !prefix[n];
 }
 
-uint32_t key_groups_find(const struct key_groups *groups, struct slice key) {
+uint32_t key_groups_search(const struct key_groups *groups, struct slice key) {
 	for (uint32_t i = 0; i < groups->count; i++) {
 		if (begins_with(key, groups->prefixes[i])) {
 			return i;
 		}
 	}
 	return KEY_GROUPS_MAX;
-}
-
-enum figure_mode figure_mode_of(const struct terms *terms) {
-	return terms_semaphore(terms) ? FIGURE_SEMAPHORE
-		: terms->of == SHARE_SHARED ? FIGURE_SHARED : FIGURE_EXCLUSIVE;
 }
 
 const char *figure_mode_name(enum figure_mode mode) {

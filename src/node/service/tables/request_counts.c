@@ -12,7 +12,7 @@ static struct request_group *counts_group(struct request_counts *c, uint32_t gro
 
 void request_counts_begin(struct request_counts *c, struct request_count *one,
 	enum client_method method, uint32_t group, bool waits, struct instant now) {
-	one->begun = now;
+	one->begun = now.boot;
 	one->method = (uint8_t)method;
 	one->group = (uint8_t)group;
 	one->open = true;
@@ -26,11 +26,13 @@ void request_counts_begin(struct request_counts *c, struct request_count *one,
 }
 
 void request_counts_forget(struct request_counts *c, struct request_count *one) {
-	struct request_group *of = counts_group(c, one->group);
-	if (list_linked(&one->waiting) && of) {
-		of->waiters--;
+	if (list_linked(&one->waiting)) {
+		struct request_group *of = counts_group(c, one->group);
+		list_remove(&one->waiting);
+		if (of) {
+			of->waiters--;
+		}
 	}
-	list_remove(&one->waiting);
 	one->open = false;
 }
 
@@ -47,7 +49,7 @@ void request_counts_answer(struct request_counts *c, struct request_count *one, 
 		return;
 	}
 	counts_result(c, one->method, error);
-	buckets_add(&c->durations[one->method], now.boot - one->begun.boot);
+	buckets_add(&c->durations[one->method], now.boot - one->begun);
 	request_counts_forget(c, one);
 }
 
@@ -59,11 +61,15 @@ void request_counts_at_once(struct request_counts *c, enum client_method method,
 void request_counts_granted(struct request_counts *c, uint32_t group,
 	const struct core_reply *reply) {
 	struct request_group *of = counts_group(c, group);
-	uint64_t locks = reply->op == CORE_ACQUIRE_ALL ? reply->count : 1;
+	uint64_t locks = 1;
 	buckets_add(&c->waits, reply->waited);
-	for (size_t i = 0; i < locks; i++) {
-		c->grants[figure_mode_of(reply->op == CORE_ACQUIRE_ALL
-			? &reply->got[i].terms : &reply->terms)]++;
+	if (reply->op == CORE_ACQUIRE_ALL) {
+		locks = reply->count;
+		for (size_t i = 0; i < locks; i++) {
+			c->grants[figure_mode_of(reply->got[i].terms.of)]++;
+		}
+	} else {
+		c->grants[figure_mode_of(reply->terms.of)]++;
 	}
 	if (of) {
 		buckets_add(&of->waits, reply->waited);
@@ -73,6 +79,6 @@ void request_counts_granted(struct request_counts *c, uint32_t group,
 
 span_ns request_counts_oldest(const struct request_counts *c, struct instant now) {
 	const struct list *first = list_first(&c->waiting);
-	return first ? instant_elapsed_long(now,
-		CONTAINER_OF(first, const struct request_count, waiting)->begun) : 0;
+	return first ? now.boot - CONTAINER_OF(first, const struct request_count, waiting)->begun
+		: 0;
 }

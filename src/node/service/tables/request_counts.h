@@ -36,7 +36,8 @@ struct request_counts {
 /* What is remembered of a request that is under way. While it is zeroed, it is not counted. */
 struct request_count {
 	struct list waiting;
-	struct instant begun;
+	/* The clock `boot` of that time. */
+	int64_t begun;
 	/* An enum client_method; and the index of the group, or KEY_GROUPS_MAX. */
 	uint8_t method, group;
 	/* The request is counted, and has not been answered. */
