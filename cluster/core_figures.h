@@ -20,8 +20,8 @@ struct key_groups {
 
 uint32_t key_groups_search(const struct key_groups *groups, struct slice key);
 /* Returns the index of the group that the key belongs to, or KEY_GROUPS_MAX if there is none. */
-static inline uint32_t key_groups_find(const struct key_groups *groups, struct slice key) {
-	return groups->count ? key_groups_search(groups, key) : KEY_GROUPS_MAX;
+static inline uint32_t key_groups_find(const struct key_groups *groups, struct slice name) {
+	return groups->count ? key_groups_search(groups, name) : KEY_GROUPS_MAX;
 }
 
 /* The modes of locks. */
