@@ -61,21 +61,40 @@ static void judge_rule(struct judgement *j, const struct rights_rule *rule) {
 	}
 }
 
+/* Returns the index of the first rule of the section whose prefix comes after the key. All prefixes
+ * that the key begins with come before that: the last rule before it has the longest of them, or
+ * begins with it. */
+static uint32_t rules_up_to(const struct rights *r, const struct rights_section *s,
+	struct slice key) {
+	uint32_t from = s->first, to = s->first + s->count;
+	while (from < to) {
+		const uint32_t middle = from + (to - from) / 2;
+		if (slice_compare(r->rules[middle].prefix, key) <= 0) {
+			from = middle + 1;
+		} else {
+			to = middle;
+		}
+	}
+	return from;
+}
+
 static void judge_section(struct judgement *j, const struct rights *r, uint32_t section,
 	bool denies_only) {
 	const struct rights_section *s = &r->sections[section];
 	const struct rights_question *q = j->question;
-	for (uint32_t i = s->first; i < s->first + s->count; i++) {
-		const struct rights_rule *rule = &r->rules[i];
-		if (!(rule->rights >> q->right & 1) || (denies_only && !rule->deny)) {
-			continue;
-		}
-		if (slice_has_prefix(q->key, rule->prefix)) {
+	const uint32_t behind = rules_up_to(r, s, q->key);
+	for (uint32_t i = behind > s->first ? behind : 0; i > 0; i = r->rules[i - 1].within) {
+		const struct rights_rule *rule = &r->rules[i - 1];
+		if ((rule->rights >> q->right & 1) && (rule->deny || !denies_only) &&
+			slice_has_prefix(q->key, rule->prefix)) {
 			judge_rule(j, rule);
-		} else if (q->prefix && rule->deny && !j->part &&
-			slice_has_prefix(rule->prefix, q->key)) {
-			j->part = rule->line;
 		}
+	}
+	/* Prefixes that begin with the key come right behind it. */
+	for (uint32_t i = behind; q->prefix && !j->part && i < s->first + s->count &&
+		slice_has_prefix(r->rules[i].prefix, q->key); i++) {
+		const struct rights_rule *rule = &r->rules[i];
+		j->part = rule->deny && (rule->rights >> q->right & 1) ? rule->line : 0;
 	}
 }
 

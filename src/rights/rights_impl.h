@@ -13,9 +13,14 @@ struct rights_rule {
 	/* RIGHT_PRIORITY: the greatest priority that is allowed. */
 	int32_t priority;
 	unsigned line;
+	/* 1 + the index of the rule whose prefix is the longest of those that this prefix begins
+	 * with; of several with the same prefix, they follow each other, and so in the order of the
+	 * lines. 0: there is none. */
+	uint32_t within;
 };
 
-/* A section. Its rules stand one behind the other. */
+/* A section. Its rules stand one behind the other, in the order of their prefixes; of several with
+ * the same prefix, the one on the last line is first. */
 struct rights_section {
 	/* The name, in the text. */
 	struct slice name;

@@ -93,6 +93,27 @@ static int subject_order(const void *a, const void *b) {
 	return rights_compare(a, b);
 }
 
+static int rule_order(const void *a, const void *b) {
+	const struct rights_rule *x = a, *y = b;
+	const int c = slice_compare(x->prefix, y->prefix);
+	return c != 0 ? c : (y->line > x->line) - (y->line < x->line);
+}
+
+/* Sorts the rules of a section, so that those about a key are found quickly. */
+static void read_order(struct rights *all, const struct rights_section *s) {
+	if (s->count > 0) {
+		qsort(all->rules + s->first, s->count, sizeof *all->rules, rule_order);
+	}
+	for (uint32_t i = s->first; i < s->first + s->count; i++) {
+		struct rights_rule *rule = &all->rules[i];
+		uint32_t within = i > s->first ? i : 0;
+		while (within && !slice_has_prefix(rule->prefix, all->rules[within - 1].prefix)) {
+			within = all->rules[within - 1].within;
+		}
+		rule->within = within;
+	}
+}
+
 /* Checks what can be seen only at the end, and sorts the subjects. */
 static int read_finish(struct rights_reading *r) {
 	struct rights *all = r->rights;
@@ -104,6 +125,9 @@ static int read_finish(struct rights_reading *r) {
 				"remove "
 				"the section", (int)s->name.size, (const char *)s->name.data);
 		}
+	}
+	for (uint32_t i = 0; i < all->section_count; i++) {
+		read_order(all, &all->sections[i]);
 	}
 	if (all->subject_count > 0) {
 		qsort(all->subjects, all->subject_count, sizeof *all->subjects, subject_order);

@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "client.h"
@@ -302,10 +304,97 @@ static void a_verdict_names_the_rule(void **state) {
 	rights_free(r);
 }
 
+/* ---- many rules ---- */
+
+#define MANY 600u
+
+static uint32_t next(uint32_t *seed) {
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 16;
+}
+
+/* Writes a prefix of up to five letters, of which there are two. */
+static size_t some_prefix(uint32_t *seed, char *out) {
+	size_t size = next(seed) % 6;
+	for (size_t i = 0; i < size; i++) {
+		out[i] = next(seed) % 2 ? 'a' : 'b';
+	}
+	out[size] = '\0';
+	return size;
+}
+
+struct some_rule {
+	char prefix[8];
+	size_t size;
+	bool deny;
+};
+
+/* As rights.h says it, rule by rule. Returns the line of the rule that decides; 0: none. */
+static unsigned judge_plainly(const struct some_rule *rules, const char *key, bool *allowed) {
+	unsigned line = 0;
+	for (unsigned i = 0; i < MANY; i++) {
+		const struct some_rule *r = &rules[i], *best = line ? &rules[line - 2] : NULL;
+		if (strncmp(key, r->prefix, r->size) == 0 && (!best || r->size > best->size ||
+			(r->size == best->size && r->deny && !best->deny))) {
+			line = i + 2;
+		}
+	}
+	*allowed = line && !rules[line - 2].deny;
+	return line;
+}
+
+static void of_many_rules_the_right_ones_are_found(void **state) {
+	(void)state;
+	static char text[MANY * 40];
+	static struct some_rule all[MANY];
+	uint32_t seed = 1;
+	size_t used = (size_t)snprintf(text, sizeof text, "[x]\n");
+	for (unsigned i = 0; i < MANY; i++) {
+		char prefix[8];
+		all[i].size = some_prefix(&seed, prefix);
+		all[i].deny = next(&seed) % 3 == 0;
+		memcpy(all[i].prefix, prefix, sizeof prefix);
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s = read on %s\n",
+			all[i].deny ? "deny" : "allow", all[i].size ? prefix : "*");
+	}
+	struct rights *r = rules(text);
+	for (unsigned i = 0; i < 2000; i++) {
+		char key[8];
+		bool allowed;
+		some_prefix(&seed, key);
+		const unsigned line = judge_plainly(all, key, &allowed);
+		const struct rights_verdict v = evaluate(r, "x", RIGHT_READ, key, false);
+		assert_int_equal(v.allowed, allowed);
+		assert_int_equal(v.line, line);
+	}
+	rights_free(r);
+}
+
+/* A client may ask for thousands of keys in one request. */
+static void many_rules_take_little_time(void **state) {
+	(void)state;
+	static char text[4000 * 40];
+	size_t used = (size_t)snprintf(text, sizeof text, "[x]\n");
+	for (unsigned i = 0; i < 4000; i++) {
+		used += (size_t)snprintf(text + used, sizeof text - used,
+			"allow = read on app/%u/\n", i);
+	}
+	struct rights *r = rules(text);
+	const clock_t begun = clock();
+	for (unsigned i = 0; i < 100000; i++) {
+		assert_true(may(r, "x", RIGHT_READ, "app/2000/key"));
+	}
+	/* Rule by rule it would be 800 ms and more. */
+	assert_true(clock() - begun < CLOCKS_PER_SEC / 4);
+	rights_free(r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_no_rule_gives_nobody_has),
 		cmocka_unit_test(the_longest_prefix_counts),
+		cmocka_unit_test(of_many_rules_the_right_ones_are_found),
+		cmocka_unit_test(many_rules_take_little_time),
 		cmocka_unit_test(of_rules_with_one_prefix_a_deny_counts),
 		cmocka_unit_test(rights_are_apart_from_each_other),
 		cmocka_unit_test(a_request_for_a_prefix_needs_a_right_to_all_of_it),
