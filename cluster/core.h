@@ -226,8 +226,7 @@ enum core_event_kind {
 	CORE_REQUEST,
 	/* The connection `client` is closed. */
 	CORE_CLIENT_GONE,
-	/* The state with the number `persist_seq` is on disk (persist_ok), or could not be
-	 * written. */
+	/* The state `persist_seq` is on disk (persist_ok), or could not be written. */
 	CORE_PERSISTED,
 	/* The node is to stop voting for a planned stop. Then the driver calls core_drain_frame
 	 * until that returns false. */
@@ -244,8 +243,7 @@ struct core_event {
 	/* PEER_UP: the identity and the boot that the other end has said. */
 	struct id128 peer_id;
 	uint64_t peer_boot;
-	/* PEER_UP: what the other end has proven does not let it be a master, so no change makes it
-	 * one. */
+	/* PEER_UP: what the other end has proven does not let it be, or become, a master. */
 	bool peer_no_master;
 	/* REQUEST: the request, borrowed for the step. */
 	const struct core_request *request;
@@ -256,8 +254,9 @@ struct core_event {
 	bool persist_ok;
 	/* PEER_DOWN: the other side has closed the link, in order or by a reset. */
 	bool closed;
-	/* START: a complete side file was restored, so that this start is only a pause (section
-	 * 4). */
+	/* PEER_DOWN: the link was not read since then, and may have ended before; zero: it was. */
+	struct instant since;
+	/* START: a complete side file was restored, so this start is only a pause (section 4). */
 	bool restored;
 };
 
@@ -301,11 +300,12 @@ enum core_note_kind {
 	NOTE_DRAINING,
 	/* The clock of `peer`, in `value`, is too far ahead and was refused. */
 	NOTE_CLOCK_REFUSED,
-	/* A lease that `peer` told, `value` nanoseconds long, is longer than any that was allowed,
-	 * and was refused. */
+	/* A lease that `peer` told, of `value` nanoseconds, is longer than any was allowed. */
 	NOTE_LEASE_REFUSED,
 	/* A quorum of masters has clocks far above this node's, so that it rejoins. */
 	NOTE_CLOCK_BEHIND,
+	/* `peer` changes its vote or epoch again and again, so that its link is reset. */
+	NOTE_UNSTEADY,
 	/* The link of `peer` was reset. */
 	NOTE_LINK_RESET,
 	/* The loop of this node stood still for `value` nanoseconds. */

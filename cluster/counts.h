@@ -62,7 +62,8 @@
 	X(handed_over) X(hand_over_promised) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
-	X(link_reset) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) \
+	X(link_reset) X(unsteady) X(self_lost) X(stood_still) X(expired) X(busy) X(full) \
+	X(no_memory) \
 	X(catching_up_lost) X(broken) X(binding_made) X(binding_ended) X(binding_lost)
 
 enum core_count {

@@ -262,6 +262,15 @@ enum message_kind {
 __extension__ typedef unsigned __int128 message_set;
 #define MESSAGE_BIT(kind) ((message_set)1 << (int)(kind))
 
+/* One message of these kinds may take a tenth of a millisecond or more: it may ask for a piece of a
+ * table, or begin or end a copy of one. */
+#define MESSAGES_LONG \
+	(MESSAGE_BIT(MESSAGE_SNAPSHOT) | MESSAGE_BIT(MESSAGE_SNAPSHOT_GO_ON) | \
+		MESSAGE_BIT(MESSAGE_FOLLOW) | MESSAGE_BIT(MESSAGE_FEED_ACK) | \
+		MESSAGE_BIT(MESSAGE_COPY_AHEAD) | MESSAGE_BIT(MESSAGE_COPY_AHEAD_END) | \
+		MESSAGE_BIT(MESSAGE_SYNC_ASK) | MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | \
+		MESSAGE_BIT(MESSAGE_SYNC_KEYS))
+
 /* Some bits mean something else in messages of another kind. */
 enum message_flag {
 	/* PROMISE: the asker takes this master for the home of the key. */
@@ -432,6 +441,9 @@ struct frame {
 	uint32_t flags;
 	const struct message *messages;
 	size_t count;
+	/* More messages of the frame follow in another event, with the same head. Not on the
+	 * wire. */
+	bool more;
 };
 
 /* Tells whether the messages of a kind mean the same under any epoch. */

@@ -40,6 +40,8 @@ struct peer {
 	bool in_epoch;
 	/* A frame has come over this link. */
 	bool frame_came;
+	/* How often its frames have changed their epoch or its vote lately (frames.c). */
+	uint32_t changes;
 	/* What the node has proven on this link does not let it be a master. */
 	bool no_master;
 	/* The operator was told that this node's place is not given to it for that reason. */

@@ -198,6 +198,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 	case TIMER_NODE:
 		peers_self_again(core);
 		peers_beat(core);
+		frames_beat(core);
 		peer_table_beat(core);
 		persist_beat(core);
 		if (core->state == CORE_UNBORN) {
@@ -308,6 +309,9 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
 	case CORE_PEER_UP: peer_up(core, e->peer, e); break;
 	case CORE_PEER_DOWN:
+		if (e->since.boot != 0 && e->since.boot < core->links_at.boot) {
+			core->links_at = e->since;
+		}
 		binding_master_peer_lost(core, e->peer, e->closed);
 		peer_down(core, e->peer, e->closed);
 		break;

@@ -2,6 +2,10 @@
  * 9), and who may say what. */
 #include "node.h"
 
+/* How often a master may change its epoch, and whether it votes, at once. With each beat it may
+ * once more. */
+#define CHANGES_MOST 16
+
 /* Tells whether this node may follow a quorum that says clocks above its limit. Rejoining gives the
  * whole margin again, to this node and above what its sources say. So it must not be repeated soon:
  * otherwise a member that lies would drive two others away from each other in turn. What is refused
@@ -101,6 +105,10 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 			}
 			peer = (uint32_t)at;
 		}
+		if (core->engine.failed >> peer & 1) {
+			/* The answers to the messages before were too many: the link is lost. */
+			return;
+		}
 		counted_came(core, peer, m);
 		if (!rule_message_sound(m)) {
 			COUNT(core, unsound);
@@ -118,14 +126,41 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 	}
 }
 
-/* Takes what the head of the frame says about the peer. */
-static void take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
+/* What follows from a change of a master's vote is work for each operation under way. So a master
+ * that changes it again and again loses its link. */
+static bool changes_too_often(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	if (peer >= core->masters || !p->frame_came) {
+		/* Few operations look at it, or this is the first frame over its link. */
+		return false;
+	}
+	if (p->changes < CHANGES_MOST) {
+		p->changes++;
+		return false;
+	}
+	COUNT(core, unsteady);
+	out_note(core, NOTE_UNSTEADY, peer, 0, NULL, slice_of(NULL, 0));
+	core->engine.failed |= (uint64_t)1 << peer;
+	return true;
+}
+
+void frames_beat(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers[i].changes -= core->peers[i].changes > 0;
+	}
+}
+
+/* Takes what the head of the frame says about the peer. False: the link is to be lost. */
+static bool take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
 	bool present = core_born(core) && frame->epoch == core->config.epoch &&
 		frame->config_hash == core->config_hash;
 	bool same = present && p->linked;
 	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
 	bool changed = voting != p->voting || same != p->in_epoch || present != p->epoch_frame;
+	if (changed && changes_too_often(core, peer)) {
+		return false;
+	}
 	p->epoch = frame->epoch;
 	p->epoch_frame = present;
 	p->in_epoch = same;
@@ -139,6 +174,7 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	if (changed) {
 		core->observers->link_changed(core, peer);
 	}
+	return true;
 }
 
 /* Tells whether another master says the clock, too (section 9). A replica begins at 0 and takes the
@@ -171,7 +207,9 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	}
 	bool was_heard = p->frame_came;
 	p->said_clock = frame->clock;
-	take_flags(core, peer, frame);
+	if (!take_flags(core, peer, frame)) {
+		return;
+	}
 	bool same = p->in_epoch;
 	epoch_heard(core, peer, !was_heard);
 	if (same && !clock_bound(core, peer, frame)) {
@@ -181,13 +219,13 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	}
 	struct id128 from = p->link_id;
 	handle_messages(core, peer, frame, same);
-	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->in_epoch) {
+	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->in_epoch || frame->more) {
 		return;
 	}
 	if (p->far_ahead) {
 		far_clock_heard(core, peer);
 	} else {
-		/* The clock is heard after the frame's messages have been handled. */
+		/* The clock is heard after all messages of the frame have been handled. */
 		p->clock = frame->clock;
 		clock_raise(core, frame->clock);
 	}

@@ -42,6 +42,8 @@ void figures_beat(struct core *core);
 
 /* Handles a frame of this peer. The frame is borrowed. */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
+/* Time passes, and peers may change their votes again. */
+void frames_beat(struct core *core);
 
 /* ---- request.c ---- */
 

@@ -33,18 +33,19 @@ static void send_list(struct core *core, uint32_t to, uint64_t round, size_t siz
 }
 
 /* Lists SYNC_LISTED_MAX records at most. If there are more, the list says so, so that nothing is
- * taken for absent. */
+ * taken for absent. Nobody asks for more than SYNC_LEAVES_MAX leaves. */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves) {
 	if (!sync_open(core)) {
 		return;
 	}
 	size_t size = 0;
 	uint32_t listed = 0;
-	for (size_t i = 0; i + 1 < leaves.size; i += 2) {
+	for (size_t i = 0; i + 1 < leaves.size && i < 2 * SYNC_LEAVES_MAX &&
+		listed <= SYNC_LISTED_MAX; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
 		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(table_live(core), leaf)
 			: NULL;
-		for (; key; key = key->leaf_next) {
+		for (; key && listed <= SYNC_LISTED_MAX; key = key->leaf_next) {
 			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;
 				r = r->next, listed++) {
 				if (listed == SYNC_LISTED_MAX) {

@@ -8,11 +8,14 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "time_source.h"
 #include "tls_context.h"
 
 /* If more bytes than this are unsent, the other side has not read for so long that it must be
  * stopped or very slow, and it is better to lose the link. */
 #define OUT_BYTES_MAX (8u * FRAME_BYTES_MAX)
+/* The frames of a link may take so much time in one turn of the loop. */
+#define FRAMES_A_TURN (SPAN_MS / 2)
 
 static void peer_link_destroy(struct peer_link *link) {
 	stream_free(link->stream);
@@ -99,35 +102,48 @@ static int peer_link_on_hello(struct peer_link *link, struct slice body) {
 	return link->doomed ? PAWL_ECLOSED : 0;
 }
 
+/* Handles a hello, or a piece of a frame. */
 static int peer_link_on_packet(struct peer_link *link, struct slice body, struct instant now) {
 	if (!link->up) {
 		return peer_link_on_hello(link, body);
 	}
-	int error = link->handlers->frame(link->ctx, link, body, now);
+	struct instant begun = time_source_now();
+	int error = link->handlers->frame(link->ctx, link, body, &link->progress, now);
 	if (error) {
 		peer_link_close(link, "it sent something that is not a frame");
 		return error;
 	}
+	link->used += instant_elapsed_short(time_source_now(), begun);
 	return link->doomed ? PAWL_ECLOSED : 0;
 }
 
-static ssize_t peer_link_take(struct peer_link *link, struct slice bytes, struct instant now) {
+/* Handles packets until there are no more, or their time in this turn is over. Returns how many
+ * bytes were dealt with. */
+static size_t peer_link_take(struct peer_link *link, struct slice bytes, struct instant now) {
 	size_t taken = 0;
+	link->waits = false;
 	for (;;) {
 		struct slice rest = slice_of(bytes.data + taken, bytes.size - taken), body;
 		size_t body_max = link->up ? PEER_BODY_BYTES_MAX : PEER_HELLO_BYTES_MAX;
 		switch (peer_scan(rest, body_max, &body, NULL)) {
 		case PEER_SCAN_MORE:
-			return (ssize_t)taken;
+			return taken;
 		case PEER_SCAN_COMPLETE:
-			taken += PEER_PREFIX_BYTES + body.size;
+			if (link->used >= FRAMES_A_TURN) {
+				link->waits = true;
+				return taken;
+			}
 			if (peer_link_on_packet(link, body, now) != 0) {
-				return (ssize_t)bytes.size;
+				return bytes.size;
+			}
+			if (link->progress.left == 0) {
+				link->progress.begun = false;
+				taken += PEER_PREFIX_BYTES + body.size;
 			}
 			break;
 		case PEER_SCAN_GARBAGE:
 			peer_link_close(link, "it sent something that is not a packet");
-			return (ssize_t)bytes.size;
+			return bytes.size;
 		}
 	}
 }
@@ -145,11 +161,39 @@ static void peer_link_on_ready(void *ctx) {
 static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant now) {
 	struct peer_link *link = ctx;
 	link->busy++;
-	ssize_t taken = peer_link_take(link, bytes, now);
+	ssize_t taken = (ssize_t)peer_link_take(link, bytes, now);
+	if (link->waits && !link->doomed) {
+		stream_hold(link->stream);
+		link->waits_newly = true;
+		link->unread_since = now;
+	}
 	if (--link->busy == 0 && link->doomed) {
 		peer_link_destroy(link);
 	}
 	return taken;
+}
+
+/* The socket is read again only in the turn after the one in which no frame waits any more. */
+bool peer_link_go_on(struct peer_link *link) {
+	bool newly = link->waits_newly;
+	link->waits_newly = false;
+	link->used = newly ? link->used : 0;
+	if (newly || !stream_is_held(link->stream)) {
+		link->unread_since = newly ? link->unread_since : (struct instant){ 0, 0 };
+		return newly;
+	}
+	link->busy++;
+	size_t taken = peer_link_take(link, stream_input(link->stream), time_source_now());
+	if (!link->doomed) {
+		stream_take(link->stream, taken);
+		if (!link->waits) {
+			stream_release(link->stream);
+		}
+	}
+	if (--link->busy == 0 && link->doomed) {
+		peer_link_destroy(link);
+	}
+	return true;
 }
 
 static void peer_link_on_closed(void *ctx, int error, const char *why) {

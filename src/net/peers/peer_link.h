@@ -28,9 +28,12 @@ struct peer_link_handlers {
 	const char *(*greeted)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
 	/* The link is up. */
 	void (*up)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
-	/* A frame has come. `now` was read after its last byte was received. If the result is not
-	 * 0, the link is closed for it. */
-	int (*frame)(void *ctx, struct peer_link *link, struct slice body, struct instant now);
+	/* A frame has come. `now` was read after its last byte was received. The owner handles a
+	 * piece of it and moves *progress; as long as something is left, it is called again with
+	 * the same frame, perhaps in a later turn of the loop. If the result is not 0, the link is
+	 * closed for it. */
+	int (*frame)(void *ctx, struct peer_link *link, struct slice body,
+		struct peer_progress *progress, struct instant now);
 	/* The link is over, and the owner frees it. `why` may lie inside the link. */
 	void (*closed)(void *ctx, struct peer_link *link, const char *why);
 };
@@ -78,6 +81,16 @@ struct peer_link {
 	struct peer_note note;
 	/* The other side has been told what this side has to tell about itself. */
 	bool told;
+
+	/* How far the frame is handled that stands first in what has arrived. */
+	struct peer_progress progress;
+	/* How much time the frames of this turn of the loop have taken. */
+	span_ns used;
+	/* Frames wait for the next turn; and they have waited since this turn only. */
+	bool waits, waits_newly;
+	/* Since then the socket has not been read, because frames waited; or zero. Whether the link
+	 * has ended is known as of then. */
+	struct instant unread_since;
 };
 
 /* What peer_link_new needs to know. */
@@ -101,6 +114,10 @@ struct peer_link_options {
 
 /* Returns 0 or PAWL_ENOMEM. */
 int peer_link_new(const struct peer_link_options *options, struct peer_link **out);
+/* A new turn of the loop has come: handles frames that have waited for it. Returns whether frames
+ * still wait, or have waited until now. The owner calls it in each turn. The link may be gone
+ * afterwards. */
+bool peer_link_go_on(struct peer_link *link);
 /* Closes at once; all bytes that are unread or unsent are dropped. Accepts NULL. */
 void peer_link_free(struct peer_link *link);
 

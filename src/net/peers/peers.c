@@ -9,6 +9,7 @@
 #include "check.h"
 #include "dialer.h"
 #include "pawl/error.h"
+#include "time_source.h"
 #include "tls_context.h"
 
 /* The longest time until a peer is dialled again, in milliseconds. */
@@ -154,6 +155,26 @@ static const char *peers_welcome(struct peers *p, const struct peer_hello *their
 	return NULL;
 }
 
+/* Two nodes that are well do not need more links than this. The owner is told once, under the name
+ * of the peer. */
+static const char peers_too_often[] = "it makes a link again and again: one a second must do. "
+	"Either the network breaks connections, or this node lies";
+
+/* Returns whether the peer may have another link now, and counts it. */
+static bool peers_may_link(struct peers_slot *slot) {
+	struct instant now = time_source_now();
+	int64_t less = instant_elapsed_long(now, slot->links_at) / PEERS_LINK_AFTER;
+	if (less > 0) {
+		slot->links -= less < slot->links ? (uint32_t)less : slot->links;
+		slot->links_at = now;
+	}
+	if (slot->links >= PEERS_LINKS_MOST) {
+		return false;
+	}
+	slot->links++;
+	return true;
+}
+
 /* If both sides have dialled, both decide in the same way, so that the same link stays. A node that
  * has restarted, or that dials again, has given up the older link. */
 static bool peers_older_stays(const struct peers_slot *slot, const struct peer_link *link,
@@ -211,9 +232,16 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link,
 		if (peers_older_stays(slot, link, theirs)) {
 			return peers_crossed;
 		}
+	}
+	if (slot && !peers_may_link(slot)) {
+		peers_tell(slot, link->from, peers_too_often);
+		return peers_too_often;
+	}
+	if (slot && slot->link) {
 		uint32_t peer = slot->index;
+		struct instant since = slot->link->unread_since;
 		peers_forget(p, slot->link);
-		p->handlers->down(p->ctx, peer, "a newer connection replaced it", false);
+		p->handlers->down(p->ctx, peer, "a newer connection replaced it", false, since);
 		/* A non-member leaves the table with its link. Then this link is gone, too, if it
 		 * was dialled. */
 		slot = peers_find(p, theirs->node);
@@ -247,13 +275,13 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 }
 
 static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body,
-	struct instant now) {
+	struct peer_progress *progress, struct instant now) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
 	/* The backoff is reset here and not at the hello, because a node that is sent away after
 	 * its hello should not come back at once. */
 	slot->backoff_ms = BACKOFF_MIN_MS;
-	return p->handlers->frame(p->ctx, slot->index, body, now);
+	return p->handlers->frame(p->ctx, slot->index, body, progress, now);
 }
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
@@ -261,15 +289,16 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 	struct peers_slot *slot = peers_slot_of(p, link), *proven = slot
 		? NULL : peers_proven(p, link);
 	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
-	bool crossed = why == peers_crossed || why == peers_namesake,
+	bool crossed = why == peers_crossed || why == peers_namesake || why == peers_too_often,
 		versions = link->why[0] != '\0';
 	char text[PEER_LINK_WHY_BYTES], from[ADDRESS_TEXT_BYTES];
+	struct instant since = link->unread_since;
 	/* `why` may lie inside the link. */
 	snprintf(text, sizeof text, "%s", why);
 	memcpy(from, link->from, sizeof from);
 	peers_forget(p, link);
 	if (up) {
-		p->handlers->down(p->ctx, slot->index, text, closed);
+		p->handlers->down(p->ctx, slot->index, text, closed, since);
 	} else if (slot && !slot->link && !crossed) {
 		peers_tell(slot, from, text);
 	} else if (!slot && !crossed) {
@@ -296,6 +325,21 @@ int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, 
 		.handlers = &peers_link_handlers, .ctx = p, .peer = slot ? peers_place(slot) : -1,
 		.from = from, .urgent = urgent };
 	return peer_link_new(&link, out);
+}
+
+struct instant peers_unread_since(const struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? p->table[peer]->link->unread_since : (struct instant){ 0, 0 };
+}
+
+bool peers_go_on(struct peers *p) {
+	bool more = false;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		/* A frame may change the table, but no slot moves. */
+		struct peer_link *link = p->slots[i].used ? p->slots[i].link : NULL;
+		more = (link && peer_link_go_on(link)) || more;
+	}
+	return more;
 }
 
 /* ---- out ---- */

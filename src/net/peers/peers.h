@@ -33,10 +33,16 @@ struct peers;
 struct peers_handlers {
 	/* A link to the peer is up. */
 	void (*up)(void *ctx, uint32_t peer, const struct peer_hello *theirs);
-	/* The link to the peer is gone. `closed`: the other side has closed it. */
-	void (*down)(void *ctx, uint32_t peer, const char *why, bool closed);
-	/* A frame has come. If the result is not 0, the link is dropped, and down() follows. */
-	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now);
+	/* The link to the peer is gone. `closed`: the other side has closed it. `since`: it may
+	 * have ended at any time since then, because it was not read meanwhile; zero if it
+	 * was. */
+	void (*down)(void *ctx, uint32_t peer, const char *why, bool closed,
+		struct instant since);
+	/* A frame has come. A piece of it is handled, and *progress moved; as long as something is
+	 * left, this is called again with the same frame. If the result is not 0, the link is
+	 * dropped, and down() follows. */
+	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct peer_progress *progress,
+		struct instant now);
 	/* A connection did not become a link. `peer` is the node of the table that was dialled, or
 	 * that has proven by its certificate to be at the other end; it is NULL if the connection
 	 * was accepted and no node has proven that. `from` is the address of the other end. The
@@ -133,6 +139,12 @@ struct buffer *peers_out(struct peers *p, uint32_t peer);
 /* Sends what peers_out holds. If the result is not 0, the link broke and is gone, and down() is not
  * called. PAWL_ECLOSED means that the other side closed it. */
 int peers_flush(struct peers *p, uint32_t peer);
+/* A new turn of the loop has come: handles frames that have waited for it, because those before
+ * them took long. Returns whether there is more to do in the next turn. The owner calls it in each
+ * turn in which something happens. */
+bool peers_go_on(struct peers *p);
+/* Returns since when the link has not been read, because frames wait; zero if it is read. */
+struct instant peers_unread_since(const struct peers *p, uint32_t peer);
 /* Drops the link with everything that is unread or unsent. down() is not called. */
 void peers_reset(struct peers *p, uint32_t peer);
 

@@ -12,6 +12,11 @@
 #include "prng.h"
 #include "types.h"
 
+/* How many links of a peer may come up at once, and after what time there may be one more. What
+ * follows from a new link, and from the end of the one before it, is work for each operation under
+ * way. */
+#define PEERS_LINKS_MOST 16
+#define PEERS_LINK_AFTER SPAN_S
 /* How long after the first failure a peer is dialled again, in milliseconds. */
 #define BACKOFF_MIN_MS 50
 /* The largest number of known addresses of one node. */
@@ -52,6 +57,9 @@ struct peers_slot {
 	struct id128 expected;
 	/* The boot of the node at the other end of the link. */
 	uint64_t boot;
+	/* How many links came up lately, and when this was last made one less. */
+	uint32_t links;
+	struct instant links_at;
 
 	/* Dials again. */
 	struct event *again;

@@ -127,12 +127,14 @@ static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello 
 	driver_step_now(d, &event);
 }
 
-static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool closed) {
+static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool closed,
+	struct instant since) {
 	struct driver *d = ctx;
 	d->link_losses[peer]++;
 	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name),
 		LOG_TEXT("address", core_peer(d->core, peer)->address), LOG_TEXT("why", why));
-	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed };
+	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed,
+		.since = since };
 	driver_step_now(d, &event);
 }
 
@@ -145,18 +147,23 @@ void driver_check_links(struct driver *d) {
 				LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
 			peers_reset(d->peers, peer);
 			driver_on_peer_down(d, peer, "its certificate does "
-				"not allow this link", false);
+				"not allow this link", false, (struct instant){ 0, 0 });
 		}
 	}
 }
 
-static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, struct instant now) {
+/* How many messages the core is handed at once. */
+#define PIECE_OF_FRAME 64
+
+/* A frame goes into the core in pieces, as if it had come as several frames. */
+static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body,
+	struct peer_progress *progress, struct instant now) {
 	struct driver *d = ctx;
 	struct frame frame;
-	if (peer_is_note(body)) {
+	if (!progress->begun && peer_is_note(body)) {
 		return driver_take_note(d, peer, body);
 	}
-	int error = peer_frame_decode(&d->decoder, body, &frame);
+	int error = peer_frame_decode_some(&d->decoder, body, PIECE_OF_FRAME, progress, &frame);
 	if (error) {
 		return error;
 	}
@@ -271,8 +278,12 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 static void driver_write_peers(struct driver *d) {
 	uint32_t count = core_peer_count(d->core);
 	for (uint32_t peer = 0; peer < count; peer++) {
-		int error = driver_fill_peer(d, peer) ? peers_flush(d->peers, peer) : 0;
+		bool filled = driver_fill_peer(d, peer);
+		struct instant since = d->peers ? peers_unread_since(d->peers, peer)
+			: (struct instant){ 0, 0 };
+		int error = filled ? peers_flush(d->peers, peer) : 0;
 		if (error) {
+			d->lost_since = d->lost_since.boot ? d->lost_since : since;
 			d->lost_links |= (uint64_t)1 << peer;
 			d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
 		}
@@ -289,8 +300,9 @@ static bool driver_tell_lost_links(struct driver *d) {
 		d->closed_links &= ~((uint64_t)1 << peer);
 		driver_on_peer_down(d, peer,
 			closed ? "it closed the connection" : "it stopped reading, or the "
-				"connection broke", closed);
+				"connection broke", closed, d->lost_since);
 	}
+	d->lost_since = (struct instant){ 0, 0 };
 	return any;
 }
 
@@ -351,9 +363,11 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 	struct driver *d = ctx;
 	(void)what;
 	d->in_turn = true;
-	/* Requests come after the frames of peers that arrived in this turn. */
+	/* Requests come after the frames of peers that arrived in this turn, or have waited for
+	 * it. */
+	bool unread = d->peers && peers_go_on(d->peers);
 	bool more = d->handlers->serve(d->handlers_ctx);
-	d->again = more;
+	d->again = more || unread;
 	driver_flush(d);
 	d->in_turn = false;
 	if (d->again) {

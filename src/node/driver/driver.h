@@ -93,6 +93,8 @@ struct driver {
 	uint64_t lost_links, closed_links;
 	/* How many links of each peer were lost or reset since the start, by peer index. */
 	uint64_t link_losses[NODES_MAX];
+	/* Since then one of those links was not read (struct peers_handlers); zero if all were. */
+	struct instant lost_since;
 
 	void (*on_note)(void *ctx, const struct core_note *note);
 	void *ctx;

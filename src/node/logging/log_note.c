@@ -104,6 +104,9 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		log_to(log, LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer),
 			LOG_NUMBER("clock", note->value));
 		return;
+	case NOTE_UNSTEADY:
+		log_to(log, LEVEL_ERROR, "peer_unsteady", LOG_TEXT("peer", peer));
+		return;
 	case NOTE_LINK_RESET:
 		log_to(log, LEVEL_WARNING, "link_reset", LOG_TEXT("peer", peer));
 		return;

@@ -107,36 +107,65 @@ static bool peer_decoder_room(struct peer_decoder *d, size_t count) {
 	return true;
 }
 
-int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out) {
+/* Reads what stands before the messages. */
+static int peer_head_decode(struct slice body, struct peer_progress *out) {
 	if (body.size == 0 || body.size > PEER_BODY_BYTES_MAX) {
 		return PAWL_EPROTOCOL;
 	}
 	struct unpack u = unpack_of(body);
-	struct frame frame = { 0 };
+	struct frame head = { 0 };
 	u.bad = unpack_array(&u) != FRAME_ELEMENTS;
-	frame.epoch = unpack_uint(&u, UINT64_MAX);
-	frame.config_hash = unpack_uint(&u, UINT64_MAX);
-	frame.sender = peer_take_id(&u);
-	frame.boot = unpack_uint(&u, UINT64_MAX);
-	frame.clock = unpack_uint(&u, UINT64_MAX);
-	frame.flags = (uint32_t)unpack_uint(&u, FRAME_FLAGS);
-	frame.count = unpack_array(&u);
-	if (u.bad || frame.count > PEER_MESSAGES_MAX) {
+	head.epoch = unpack_uint(&u, UINT64_MAX);
+	head.config_hash = unpack_uint(&u, UINT64_MAX);
+	head.sender = peer_take_id(&u);
+	head.boot = unpack_uint(&u, UINT64_MAX);
+	head.clock = unpack_uint(&u, UINT64_MAX);
+	head.flags = (uint32_t)unpack_uint(&u, FRAME_FLAGS);
+	const size_t count = unpack_array(&u);
+	if (u.bad || count > PEER_MESSAGES_MAX) {
 		return PAWL_EPROTOCOL;
 	}
-	for (size_t i = 0; i < frame.count; i++) {
-		if (!peer_decoder_room(d, i)) {
+	*out = (struct peer_progress){ .head = head, .begun = true, .left = count,
+		.at = body.size - unpack_left(&u) };
+	return 0;
+}
+
+static int peer_decode(struct peer_decoder *d, struct slice body, size_t most, message_set last,
+	struct peer_progress *progress, struct frame *out) {
+	int error = progress->begun ? 0 : peer_head_decode(body, progress);
+	if (error) {
+		return error;
+	}
+	struct unpack u = unpack_of(slice_of(body.data + progress->at, body.size - progress->at));
+	size_t n = 0;
+	for (bool goes_on = true; goes_on && n < progress->left && n < most; n++) {
+		if (!peer_decoder_room(d, n)) {
 			return PAWL_ENOMEM;
 		}
-		peer_message_take(&u, &d->messages[i]);
+		peer_message_take(&u, &d->messages[n]);
 		if (u.bad) {
 			return PAWL_EPROTOCOL;
 		}
+		goes_on = !(last & MESSAGE_BIT(d->messages[n].kind));
 	}
-	if (unpack_left(&u) != 0) {
+	if (n == progress->left && unpack_left(&u) != 0) {
 		return PAWL_EPROTOCOL;
 	}
-	frame.messages = d->messages;
-	*out = frame;
+	progress->left -= n;
+	progress->at = body.size - unpack_left(&u);
+	*out = progress->head;
+	out->messages = d->messages;
+	out->count = n;
+	out->more = progress->left > 0;
 	return 0;
+}
+
+int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out) {
+	struct peer_progress whole = { .begun = false };
+	return peer_decode(d, body, SIZE_MAX, 0, &whole, out);
+}
+
+int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t most,
+	struct peer_progress *progress, struct frame *out) {
+	return peer_decode(d, body, most, MESSAGES_LONG, progress, out);
 }

@@ -27,8 +27,8 @@
 #define PEER_BODY_BYTES_MAX (FRAME_BYTES_MAX + (2u << 20))
 /* The largest body of a hello, and of a note. */
 #define PEER_HELLO_BYTES_MAX 4096u
-/* The most messages in one frame. It bounds the memory that decoding a frame may take, to about
- * 32 MiB. */
+/* The most messages in one frame. It bounds the memory that decoding a whole frame may take, to
+ * about 50 MiB. */
 #define PEER_MESSAGES_MAX (1u << 17)
 
 /* ---- packets ---- */
@@ -75,6 +75,20 @@ void peer_decoder_done(struct peer_decoder *d);
  * nothing follows the frame. Returns 0, PAWL_EPROTOCOL (close the link) or PAWL_ENOMEM. *out is
  * written only on success. */
 int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *out);
+
+/* Says where the decoding of a frame goes on. Zeroed: at its beginning. */
+struct peer_progress {
+	/* What the frame says before its messages, if the decoding has begun. */
+	struct frame head;
+	bool begun;
+	/* How many messages are still to come, and where in the body the next one begins. */
+	size_t left, at;
+};
+/* Decodes the next messages of a frame: at most `most`, and none after one of MESSAGES_LONG. The
+ * frame is complete when nothing is left, and only then it is known that the whole body is good.
+ * Otherwise like peer_frame_decode. */
+int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t most,
+	struct peer_progress *progress, struct frame *out);
 
 /* ---- hello ---- */
 

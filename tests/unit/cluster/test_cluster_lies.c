@@ -1,5 +1,7 @@
 /* These tests show what a member that lies cannot do to the others (docs/guarantees.md, A node that
  * lies). The cases were found by tests/fuzz/fuzz_member.c. */
+#include <stdio.h>
+
 #include "members.h"
 
 /* The request_timeout on the stage. */
@@ -96,12 +98,143 @@ static void a_new_master_takes_a_lease_that_was_allowed_before(void **state) {
 	assert_true(s->nodes[3].disk.max_lease_seen > 2 * SPAN_S);
 }
 
+/* ---- floods ---- */
+
+/* n1 hears a frame of n3 that says whether it votes. */
+static void say(struct stage *s, bool votes, const struct message *messages, size_t count) {
+	const struct core_status status = stage_status(s, 0), liar = stage_status(s, 2);
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash,
+		.sender = s->nodes[2].disk.node_id, .boot = liar.boot, .clock = liar.clock,
+		.flags = votes ? FRAME_VOTING : 0, .messages = messages, .count = count };
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_peer(s, 0, 2),
+		.frame = &frame });
+}
+
+/* n3 puts a record on n1, if n1 accepts it. */
+static bool teaches(struct stage *s, uint8_t lock) {
+	const uint8_t key[] = { 't', lock };
+	const struct message learn = { .kind = MESSAGE_LEARN, .round = 1 << 16,
+		.key = slice_of(key, sizeof key), .lock_id = stage_lock(lock), .token = lock,
+		.lease_us = 1000000, .terms = { .of = 0 }, .ballot = { lock, 1, 1 } };
+	say(s, true, &learn, 1);
+	uint64_t token, noted;
+	return core_peek(s->nodes[0].core, slice_of(key, sizeof key), stage_lock(lock), &token,
+		&noted);
+}
+
+/* With each change, n1 goes through all operations that are under way. */
+static void a_master_that_changes_its_vote_again_and_again_loses_its_link(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_true(teaches(s, 50));
+	for (int i = 0; i < 15; i++) {
+		say(s, i % 2, NULL, 0);
+	}
+	/* It may do so a few times. */
+	assert_true(teaches(s, 51));
+	assert_false(stage_noted(s, 0, NOTE_UNSTEADY));
+	say(s, false, NULL, 0);
+	assert_true(stage_noted(s, 0, NOTE_UNSTEADY));
+	assert_false(teaches(s, 52));
+	assert_int_equal(count_of(s, 0, COUNT_unsteady), 1);
+	take(s, 0, "other", stage_lock(2));
+	stage_mend(s);
+	stage_settle(s);
+	assert_true(teaches(s, 53));
+	/* With its new link it may not do more. */
+	say(s, false, NULL, 0);
+	assert_int_equal(count_of(s, 0, COUNT_unsteady), 2);
+	stage_wait(s, REQUEST / 4 + 5 * SPAN_MS);
+	stage_mend(s);
+	stage_settle(s);
+	say(s, false, NULL, 0);
+	assert_int_equal(count_of(s, 0, COUNT_unsteady), 2);
+}
+
+/* n3 asks for the records of these leaves. Returns how many bytes n1 answers. */
+static size_t ask_leaves(struct stage *s, const uint8_t *leaves, size_t size) {
+	const struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = 1, .number = 1,
+		.blob = slice_of(leaves, size) };
+	size_t bytes = 0;
+	say(s, true, &ask, 1);
+	for (; s->links[0][2].count > 0; stage_drop(s, 0, 2)) {
+		bytes += s->links[0][2].head->size;
+	}
+	return bytes;
+}
+
+/* Each time n1 would go through all keys of the leaf. */
+static void a_leaf_that_is_asked_for_again_and_again_is_listed_a_few_times(void **state) {
+	struct stage *s = *state;
+	static uint8_t leaves[60000];
+	uint32_t leaf = 0;
+	take(s, 0, "k", stage_lock(1));
+	const size_t empty = ask_leaves(s, leaves, 0);
+	do {
+		leaves[0] = (uint8_t)leaf;
+		leaves[1] = (uint8_t)(leaf >> 8);
+	} while (ask_leaves(s, leaves, 2) == empty && ++leaf < 16384);
+	const size_t one = ask_leaves(s, leaves, 2) - empty;
+	assert_true(one > 60);
+	for (size_t i = 2; i < sizeof leaves; i++) {
+		leaves[i] = leaves[i - 2];
+	}
+	assert_in_range(ask_leaves(s, leaves, sizeof leaves), 200 * one, 300 * one);
+}
+
+/* What n1 cannot answer any more it does not do, either. */
+static void a_frame_is_handled_until_its_answers_have_broken_the_link(void **state) {
+	struct stage *s = *state;
+	static struct message asks[2000];
+	for (uint8_t i = 0; i < 250; i++) {
+		char key[8];
+		snprintf(key, sizeof key, "k%u", i);
+		take(s, 0, key, stage_lock(i));
+	}
+	for (size_t i = 0; i < 2000; i++) {
+		asks[i] = (struct message){ .kind = MESSAGE_FOLLOW, .round = i + 1, .log = 1,
+			.flags = FLAG_STAGING };
+	}
+	say(s, true, asks, 2000);
+	assert_in_range(count_of(s, 0, COUNT_feed_snapshot), 200, 800);
+	assert_true(stage_noted(s, 0, NOTE_LINK_RESET));
+	take(s, 0, "k", stage_lock(1));
+}
+
+/* A frame may be handled in pieces. The clock in its head is above the tokens of its commits. */
+static void the_clock_of_a_frame_is_heard_after_its_last_piece(void **state) {
+	struct stage *s = *state;
+	const struct core_status status = stage_status(s, 0), from = stage_status(s, 2);
+	const uint64_t clock = status.clock > from.clock ? status.clock : from.clock;
+	for (uint8_t i = 0; i < 2; i++) {
+		const uint8_t key[] = { 'c', i };
+		const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16,
+			.name = 1u + i, .key = slice_of(key, sizeof key),
+			.lock_id = stage_lock(60 + i), .token = clock + 10 + i,
+			.lease_us = 1000000, .ballot = { clock + 10, 1, 1 } };
+		const struct frame piece = { .epoch = status.epoch,
+			.config_hash = status.config_hash, .sender = s->nodes[2].disk.node_id,
+			.boot = from.boot, .clock = clock + 1000, .flags = FRAME_VOTING,
+			.messages = &commit, .count = 1, .more = i == 0 };
+		uint64_t token, noted;
+		stage_step(s, 0, &(struct core_event){ .kind = CORE_FRAME,
+			.peer = stage_peer(s, 0, 2), .frame = &piece });
+		assert_true(core_peek(s->nodes[0].core, slice_of(key, sizeof key),
+			stage_lock(60 + i), &token, &noted));
+	}
+	assert_true(stage_status(s, 0).clock >= clock + 1000);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_record_of_a_semaphore_without_numbers_is_nobodys_and_not_taken),
 		NAMED(a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_so_long),
 		MEMBERS(a_new_master_notes_no_lease_that_one_source_alone_has_for_so_long),
 		MEMBERS(a_new_master_takes_a_lease_that_was_allowed_before),
+		NAMED(a_master_that_changes_its_vote_again_and_again_loses_its_link),
+		NAMED(a_leaf_that_is_asked_for_again_and_again_is_listed_a_few_times),
+		NAMED(a_frame_is_handled_until_its_answers_have_broken_the_link),
+		NAMED(the_clock_of_a_frame_is_heard_after_its_last_piece),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "time_source.h"
+
 static void party_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct party *p = ctx;
 	p->last_up = peer;
@@ -11,20 +13,30 @@ static void party_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) 
 	snprintf(p->who, sizeof p->who, "%s", theirs->node);
 }
 
-static void party_down(void *ctx, uint32_t peer, const char *why, bool closed) {
+static void party_down(void *ctx, uint32_t peer, const char *why, bool closed,
+	struct instant since) {
 	struct party *p = ctx;
 	(void)peer;
 	p->downs++;
+	p->since = since;
 	p->closed += closed;
 	snprintf(p->why, sizeof p->why, "%s", why);
 }
 
-static int party_frame(void *ctx, uint32_t peer, struct slice body, struct instant now) {
+/* Each frame is handled in `pieces` pieces, and each of these takes `takes`. */
+static int party_frame(void *ctx, uint32_t peer, struct slice body, struct peer_progress *progress,
+	struct instant now) {
 	struct party *p = ctx;
 	(void)peer;
 	(void)now;
-	p->frames++;
-	p->bytes += body.size;
+	const struct instant begun = time_source_now();
+	while (instant_elapsed_short(time_source_now(), begun) < p->takes) {
+	}
+	progress->left = progress->begun ? progress->left - 1 : p->pieces;
+	progress->begun = true;
+	p->pieces_done++;
+	p->frames += progress->left == 0;
+	p->bytes += progress->left == 0 ? body.size : 0;
 	return p->refuse;
 }
 

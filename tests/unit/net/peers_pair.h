@@ -24,6 +24,12 @@ struct party {
 	struct listener *listener;
 	unsigned ups, downs, closed, frames, troubles, accepted;
 	size_t bytes;
+	/* Its handler of frames handles one frame in one piece more than `pieces`, each of which
+	 * takes `takes`, and counts them all. */
+	size_t pieces, pieces_done;
+	span_ns takes;
+	/* What it was told with the end of the last link. */
+	struct instant since;
 	/* What its handler of frames returns. */
 	int refuse;
 	/* How many nodes that are not in its table it welcomes. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "time_source.h"
 
 /* The name is looked up in a thread. An address of it at which the listener is not is passed over
  * by the next try. */
@@ -339,9 +340,140 @@ static void a_node_whose_address_cannot_be_reached_is_tried_again(void **state) 
 	pair_close(&p);
 }
 
+/* ---- frames that take long ---- */
+
+static bool b_got_one_frame(void *ctx) {
+	return ((struct pair *)ctx)->b.frames == 1;
+}
+
+static bool b_is_down(void *ctx) {
+	return ((struct pair *)ctx)->b.downs == 1;
+}
+
+static void count_turn(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	++*(unsigned *)ctx;
+}
+
+/* b's owner calls peers_go_on in each turn. */
+static void go_on(evutil_socket_t fd, short what, void *ctx) {
+	struct pair *p = ctx;
+	(void)fd;
+	(void)what;
+	peers_go_on(p->b.peers);
+}
+
+struct turns {
+	struct event *turn, *count;
+	unsigned counted;
+};
+
+static void turns_begin(struct turns *t, struct pair *p) {
+	static const struct timeval at_once = { 0, 1 };
+	t->counted = 0;
+	t->turn = event_new(p->f.base, -1, EV_PERSIST, go_on, p);
+	t->count = event_new(p->f.base, -1, EV_PERSIST, count_turn, &t->counted);
+	assert_int_equal(event_add(t->turn, &at_once) + event_add(t->count, &at_once), 0);
+}
+
+static void turns_end(struct turns *t) {
+	event_free(t->turn);
+	event_free(t->count);
+}
+
+/* Each piece takes a fifth of a millisecond, and a turn has time for three. */
+static void a_frame_that_takes_long_is_handled_in_several_turns(void **state) {
+	struct pair p;
+	struct turns t;
+	(void)state;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	p.b.pieces = 29;
+	p.b.takes = SPAN_MS / 5;
+	send_frames(&p.a, 1, 2);
+	turns_begin(&t, &p);
+	assert_true(net_fixture_until(&p.f, b_got_one_frame, &p));
+	assert_in_range(p.b.pieces_done, 30, 33);
+	assert_in_range(t.counted, 8, 40);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	assert_int_equal(p.b.pieces_done, 60);
+	/* More comes as ever. */
+	p.b.pieces = 0;
+	p.b.takes = 0;
+	p.b.frames = 0;
+	send_frames(&p.a, 1, 2);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	turns_end(&t);
+	pair_close(&p);
+}
+
+/* b cannot know when the link ended while it did not read it. */
+static void a_link_that_ends_while_frames_wait_may_have_ended_before(void **state) {
+	struct pair p;
+	struct turns t;
+	(void)state;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	p.b.pieces = 99;
+	p.b.takes = SPAN_MS / 5;
+	const struct instant begun = time_source_now();
+	send_frames(&p.a, 1, 1);
+	/* a ends the link, and does not dial again. */
+	const struct peers_node alone = { "a", listener_address(p.a.listener), false, { { 0 } },
+		false };
+	peers_set_nodes(p.a.peers, &alone, 1);
+	turns_begin(&t, &p);
+	assert_true(net_fixture_until(&p.f, b_is_down, &p));
+	assert_int_equal(p.b.frames, 1);
+	assert_true(p.b.since.boot >= begun.boot);
+	assert_true(instant_elapsed_short(time_source_now(), p.b.since) > 15 * SPAN_MS);
+	turns_end(&t);
+	pair_close(&p);
+}
+
+/* ---- links that come again and again ---- */
+
+/* a gives up each link when it has got a frame, and dials again at once for that reason. */
+static bool b_refuses(void *ctx) {
+	struct pair *p = ctx;
+	if (p->a.accepted < p->b.ups) {
+		send_frames(&p->b, 0, 1);
+		p->a.accepted = p->b.ups;
+	} else if (p->a.frames > 0) {
+		p->a.frames = 0;
+		peers_reset(p->a.peers, 1);
+	}
+	return p->b.troubles > 0;
+}
+
+static void a_node_may_not_make_links_without_end(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	assert_true(net_fixture_until(&p.f, b_refuses, &p));
+	assert_non_null(strstr(p.b.why, "again and again"));
+	assert_false(p.b.stranger);
+	assert_in_range(p.b.ups, 16, 40);
+	const unsigned ups = p.b.ups;
+	p.b.why[0] = 0;
+	/* After a second there may be one more. */
+	while (p.b.ups == ups) {
+		assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
+	}
+	pair_close(&p);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_link_joins_two_nodes_and_carries_frames),
+		cmocka_unit_test(a_frame_that_takes_long_is_handled_in_several_turns),
+		cmocka_unit_test(a_link_that_ends_while_frames_wait_may_have_ended_before),
+		cmocka_unit_test(a_node_may_not_make_links_without_end),
 		cmocka_unit_test(a_name_is_looked_up_and_dialled),
 		cmocka_unit_test(a_look_up_under_way_may_be_given_up),
 		cmocka_unit_test(a_link_that_was_reset_is_dialled_again),

@@ -175,6 +175,44 @@ static void frames_hold_any_number_of_messages(void **state) {
 	}
 }
 
+/* A message of a long kind ends its piece. */
+static void a_frame_may_be_decoded_in_pieces(void **state) {
+	struct peer_test *t = *state;
+	static struct message messages[1000];
+	struct frame whole, piece;
+	size_t n = 0, long_ones = 0, pieces = 0;
+	for (size_t i = 0; i < 1000; i++) {
+		messages[i] = random_message(&t->prng, i % 50 == 7 ? 0 : 33);
+		messages[i].kind = i % 50 == 7 ? MESSAGE_SNAPSHOT : messages[i].kind;
+	}
+	const struct frame frame = random_frame(t, messages, 1000);
+	const struct slice body = encode(t, &frame);
+	struct peer_progress progress = { .begun = false };
+	do {
+		assert_int_equal(peer_frame_decode_some(&t->decoder, body, 20, &progress, &piece),
+			0);
+		assert_in_range(piece.count, 1, 20);
+		assert_true(piece.epoch == frame.epoch && piece.flags == frame.flags);
+		for (size_t i = 0; i < piece.count; i++, n++) {
+			assert_int_equal(piece.messages[i].kind, messages[n].kind);
+			assert_true(piece.messages[i].round == messages[n].round);
+			const bool last = messages[n].kind == MESSAGE_SNAPSHOT;
+			long_ones += last;
+			assert_true(!last || i + 1 == piece.count);
+		}
+		pieces++;
+		assert_int_equal(progress.left, 1000 - n);
+	} while (progress.left > 0);
+	assert_int_equal(n, 1000);
+	assert_int_equal(long_ones, 20);
+	assert_int_equal(pieces, 20 * 3 + 1);
+	assert_int_equal(peer_frame_decode(&t->decoder, body, &whole), 0);
+	/* What follows the frame is found with the last piece. */
+	assert_int_equal(peer_frame_decode_some(&t->decoder, slice_of(body.data, body.size - 1),
+		1000, &(struct peer_progress){ .begun = true, .left = 1, .at = 30 }, &piece),
+		PAWL_EPROTOCOL);
+}
+
 static void what_is_written_is_messagepack(void **state) {
 	struct peer_test *t = *state;
 	for (size_t row = 0; row < KINDS; row++) {
@@ -394,6 +432,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(every_kind_comes_back_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(frames_hold_any_number_of_messages, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(a_frame_may_be_decoded_in_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_written_is_messagepack, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_truncation_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(trailing_bytes_are_refused, setup, teardown),
