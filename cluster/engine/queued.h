@@ -111,6 +111,8 @@ struct pieces {
 	uint32_t shown;
 	/* Answers to local waits that are due. */
 	uint32_t waits;
+	/* Locks that are bound to a node, of which some may have ended. */
+	uint32_t bound;
 	/* A piece of a list; and the next part of a report of this node to itself. */
 	bool list, asked;
 };

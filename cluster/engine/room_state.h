@@ -166,6 +166,8 @@ struct master_state {
 	 * there are. */
 	struct list holders;
 	uint32_t holder_count;
+	/* struct holder: those whose records are being examined, in pieces. */
+	struct list holders_due;
 	/* The bound lock_ids. */
 	struct map bound_locks;
 };

@@ -22,9 +22,8 @@ struct bound_lock {
 	struct instant until;
 	span_ns grace;
 
-	/* The holder has a new link, or there is a new epoch, and since then the holder has not
-	 * said that the lock is bound. */
-	bool stale;
+	/* The holder's `generation` when it last said that the lock is bound. */
+	uint32_t generation;
 	uint16_t size;
 	uint8_t key[];
 };
@@ -32,13 +31,24 @@ struct bound_lock {
 /* Describes one start of a node, to which locks are bound. */
 struct holder {
 	struct timer timer;
-	struct list link, records;
+	/* Among all holders; and among those whose records are being examined. */
+	struct list link, due;
+	struct list records;
+	/* How many records there are, and how many of them are still to be examined. */
+	uint32_t count, left;
 	struct id128 id;
 	uint64_t boot;
 	bool closed;
 
 	/* Says when the link was closed. */
 	struct instant since;
+
+	/* No record has a shorter grace time; and the same of those that have been examined. */
+	span_ns grace, grace_examined;
+
+	/* The number of its links and of the epochs. What was bound before the latest of them is
+	 * stale. */
+	uint32_t generation;
 };
 
 static struct holder *find_holder(struct core *core, struct id128 id, uint64_t boot) {
@@ -65,6 +75,7 @@ static struct bound_lock *find_record(const struct core *core, struct id128 lock
 
 static void free_record(struct core *core, struct bound_lock *b) {
 	list_remove(&b->of_holder);
+	b->holder->count--;
 	map_remove(&core->master.bound_locks, &b->node);
 	alloc_free(&core->alloc, b, sizeof *b + b->size);
 }
@@ -76,6 +87,7 @@ static void free_holder(struct core *core, struct holder *h) {
 	}
 	timer_stop(core, &h->timer);
 	list_remove(&h->link);
+	list_remove(&h->due);
 	core->master.holder_count--;
 	alloc_free(&core->alloc, h, sizeof *h);
 }
@@ -96,11 +108,8 @@ static void arm(struct core *core, struct holder *h) {
 			instant_add(core->now, core->config.max_lease));
 		return;
 	}
-	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
-	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		const struct bound_lock *b = CONTAINER_OF(n, struct bound_lock, of_holder);
-		first = b->grace < first ? b->grace : first;
-	}
+	const span_ns longest = span_grow(core->config.max_lease, 2 * core->config.drift_ppm),
+		first = h->grace < longest ? h->grace : longest;
 	struct instant at = instant_add(h->since, first);
 	bool waits = instant_expired(core->now, at);
 	timer_at(core, &h->timer, TIMER_HOLDER,
@@ -119,12 +128,24 @@ static struct holder *make_holder(struct core *core, uint32_t from) {
 	if (h) {
 		h->id = p->link_id;
 		h->boot = p->boot;
+		h->grace = h->grace_examined = INT64_MAX;
 		list_init(&h->records);
 		list_append(&core->master.holders, &h->link);
 		core->master.holder_count++;
 		arm(core, h);
 	}
 	return h;
+}
+
+/* The lock is bound to the node that said so last. */
+static void move_record(struct bound_lock *b, struct holder *h) {
+	if (b->holder) {
+		list_remove(&b->of_holder);
+		b->holder->count--;
+	}
+	list_append(&h->records, &b->of_holder);
+	h->count++;
+	b->holder = h;
 }
 
 static enum status bind(struct core *core, uint32_t from, const struct message *m,
@@ -153,13 +174,13 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 		COUNT(core, full);
 		return STATUS_FULL;
 	}
-	list_remove(&b->of_holder);
-	/* The lock is bound to the node that said so last. */
-	list_append(&h->records, &b->of_holder);
-	b->holder = h;
+	move_record(b, h);
 	b->grace = span_from_us(m->left_us);
+	h->grace = b->grace < h->grace ? b->grace : h->grace;
+	h->grace_examined = b->grace < h->grace_examined ? b->grace : h->grace_examined;
 	b->until = r->end;
-	b->stale = r->freed = false;
+	b->generation = h->generation;
+	r->freed = false;
 	COUNT(core, binding_made);
 	return STATUS_OK;
 }
@@ -236,7 +257,7 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
 void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
 	struct bound_lock *b = core->master.holder_count > 0
 		? find_record(core, r->lock_id) : NULL;
-	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
+	if (b && (b->generation != b->holder->generation || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
 	} else if (b) {
 		b->until = r->end;
@@ -251,9 +272,7 @@ bool binding_master_bound(const struct core *core, struct id128 lock_id) {
 }
 
 static void make_stale(struct holder *h) {
-	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		CONTAINER_OF(n, struct bound_lock, of_holder)->stale = true;
-	}
+	h->generation++;
 }
 
 /* `stays`: this node was a master of the previous epoch, too, and has missed none. Otherwise the
@@ -323,23 +342,50 @@ static bool over(struct core *core, struct bound_lock *b) {
 	return instant_expired(core->now, b->until) || (core_votes(core) && r == NULL);
 }
 
+/* Examines the first record, which goes behind the others if it stays. */
+static void examine(struct core *core, struct holder *h) {
+	struct bound_lock *b = CONTAINER_OF(list_first(&h->records), struct bound_lock, of_holder);
+	h->left--;
+	bool ends = h->closed && core_votes(core) &&
+		instant_expired(core->now, instant_add(h->since, b->grace));
+	if (ends) {
+		(void)end_record(core, slice_of(b->key, b->size), b->lock_id);
+	}
+	if (ends || over(core, b)) {
+		free_record(core, b);
+		return;
+	}
+	move_record(b, h);
+	h->grace_examined = b->grace < h->grace_examined ? b->grace : h->grace_examined;
+}
+
+void binding_master_go_on(struct core *core) {
+	struct list *n;
+	while (turn_pieces(core)->bound > 0 &&
+		(n = list_first(&core->master.holders_due)) != NULL) {
+		struct holder *h = CONTAINER_OF(n, struct holder, due);
+		while (turn_pieces(core)->bound > 0 && h->left > 0 && h->count > 0) {
+			turn_pieces(core)->bound--;
+			examine(core, h);
+		}
+		if (h->count == 0) {
+			free_holder(core, h);
+		} else if (h->left == 0) {
+			list_remove(&h->due);
+			h->grace = h->grace_examined;
+			arm(core, h);
+		}
+	}
+}
+
+/* All records are examined, in pieces, because there may be very many. Those that are bound
+ * meanwhile stand behind the others. */
 void binding_master_timer(struct core *core, struct timer *t) {
 	struct holder *h = CONTAINER_OF(t, struct holder, timer);
-	for (struct list *n = list_first(&h->records), *next; n; n = next) {
-		next = list_after(&h->records, n);
-		struct bound_lock *b = CONTAINER_OF(n, struct bound_lock, of_holder);
-		bool ends = h->closed && core_votes(core) &&
-			instant_expired(core->now, instant_add(h->since, b->grace));
-		if (ends) {
-			(void)end_record(core, slice_of(b->key, b->size), b->lock_id);
-		}
-		if (ends || over(core, b)) {
-			free_record(core, b);
-		}
+	h->left = h->count;
+	h->grace_examined = INT64_MAX;
+	if (!list_linked(&h->due)) {
+		list_append(&core->master.holders_due, &h->due);
 	}
-	if (list_empty(&h->records)) {
-		free_holder(core, h);
-	} else {
-		arm(core, h);
-	}
+	binding_master_go_on(core);
 }

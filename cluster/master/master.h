@@ -46,6 +46,9 @@ void binding_master_peer_up(struct core *core, uint32_t peer);
 /* The link to this peer is lost. `closed`: the other side closed it. */
 void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed);
 
+/* Goes on examining the locks that are bound to nodes, as far as this turn of the loop may. */
+void binding_master_go_on(struct core *core);
+
 /* Ends the records of a holder that is gone, and drops what has ended by itself. May free the
  * holder that the timer belongs to. */
 void binding_master_timer(struct core *core, struct timer *t);

@@ -7,6 +7,7 @@
 #define LOST_A_TURN 1024
 #define LEAVING_A_TURN 512
 #define HOMES_A_TURN 1024
+#define BOUND_A_TURN 512
 
 /* A piece of the work on whole tables is done every other millisecond, so that other processes have
  * their share of the machine. But no piece waits while the masters of an epoch wait for this
@@ -31,6 +32,7 @@ static bool left_over(const struct core *core) {
 		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
 		!list_empty(&core->coordinator.showing) ||
 		!list_empty(&core->coordinator.due_waits) ||
+		!list_empty(&core->master.holders_due) ||
 		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
 }
 
@@ -47,7 +49,7 @@ void background_turn(struct core *core) {
 		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
 			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
 			.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
-			.list = true, .asked = true };
+			.bound = BOUND_A_TURN, .list = true, .asked = true };
 	}
 }
 
@@ -83,6 +85,9 @@ void background(struct core *core) {
 	}
 	if (!list_empty(&core->coordinator.due_waits)) {
 		local_waits_go_on(core);
+	}
+	if (!list_empty(&core->master.holders_due)) {
+		binding_master_go_on(core);
 	}
 	if (core->engine.left.list && !list_empty(&core->coordinator.lists)) {
 		core->engine.left.list = false;

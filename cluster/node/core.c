@@ -129,6 +129,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->coordinator.lists);
 	list_init(&core->coordinator.op_pool);
 	list_init(&core->master.holders);
+	list_init(&core->master.holders_due);
 	list_init(&core->coordinator.suspended);
 	list_init(&core->coordinator.groups);
 	list_init(&core->coordinator.in_line);

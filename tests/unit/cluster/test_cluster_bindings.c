@@ -1,5 +1,7 @@
 /* These tests are about locks that end with the node that coordinates them (docs/protocol.md,
  * section 2, Release on disconnect). There are three masters; the holder is a replica. */
+#include <stdio.h>
+
 #include "members.h"
 
 #define P 3
@@ -337,6 +339,72 @@ static void a_node_that_stood_still_counts_from_its_last_step(void **state) {
 	must_end_first(s, id, waiter);
 }
 
+/* The masters gave the node's links up. The node goes on, but it did not read those links since
+ * then, because there was much to read. */
+static void a_link_that_was_not_read_counts_as_lost_from_before(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	const struct instant since = stage_clock(s, P);
+	for (uint32_t i = 0; i < 2; i++) {
+		s->cut[i][P] = s->cut[P][i] = true;
+		stage_link_down(s, i, P, true);
+		s->up[P][i] = false;
+	}
+	for (span_ns passed = 0; passed < GRACE - SPAN_MS; passed += SPAN_MS) {
+		stage_jump(s, SPAN_MS);
+		stage_step(s, P, &(struct core_event){ .kind = CORE_TICK });
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_step(s, P, &(struct core_event){ .kind = CORE_PEER_DOWN,
+			.peer = stage_peer(s, P, i), .since = since });
+	}
+	assert_false(trusts(s));
+	must_end_first(s, id, waiter);
+}
+
+/* core_limits does not say how many end in one turn of the loop; background.c does. */
+#define MANY 1500u
+#define A_TURN 512u
+
+static uint32_t most_ends_at_once(struct stage *s, uint32_t node, uint32_t turns) {
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < turns; i++) {
+		const uint64_t before = count_of(s, node, COUNT_binding_ended);
+		stage_tick(s);
+		const uint64_t ended = count_of(s, node, COUNT_binding_ended) - before;
+		most = ended > most ? ended : most;
+	}
+	return (uint32_t)most;
+}
+
+/* The node of a program that has taken very many locks dies. */
+static void many_bound_locks_end_in_pieces(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		char key[8];
+		struct id128 lock = stage_lock(7);
+		snprintf(key, sizeof key, "b%u", i);
+		memcpy(lock.b, &i, sizeof i);
+		const struct message learn = { .kind = MESSAGE_LEARN, .round = 1 << 16,
+			.key = slice_str(key), .lock_id = lock, .token = i + 1,
+			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { i + 1, 1, 1 } };
+		const struct message bind = { .kind = MESSAGE_BINDING, .round = 1,
+			.key = slice_str(key), .lock_id = lock,
+			.left_us = (uint64_t)(GRACE / SPAN_US) };
+		stage_inject(s, 1, 0, &learn);
+		stage_inject(s, P, 0, &bind);
+		if (i % 100 == 0) {
+			stage_settle(s);
+		}
+	}
+	stage_settle(s);
+	assert_int_equal(count_of(s, 0, COUNT_binding_made), MANY);
+	stage_kill(s, P);
+	stage_jump(s, GRACE + 5 * SPAN_MS);
+	assert_in_range(most_ends_at_once(s, 0, 10), 1, A_TURN);
+	assert_int_equal(count_of(s, 0, COUNT_binding_ended), MANY);
+}
+
 /* n5 becomes a master in the place of n1; n4 goes on being a replica. */
 static struct core_change n5_for_n1(void) {
 	static struct core_change_node nodes[4];
@@ -393,6 +461,8 @@ int main(void) {
 		BONDED(a_master_whose_answer_was_lost_may_let_go_as_well),
 		BONDED(a_master_that_missed_an_extension_keeps_the_lock_for_what_it_had),
 		BONDED(a_node_that_stood_still_counts_from_its_last_step),
+		BONDED(many_bound_locks_end_in_pieces),
+		BONDED(a_link_that_was_not_read_counts_as_lost_from_before),
 		BONDED(a_binding_goes_over_to_other_masters),
 		BONDED(new_masters_are_to_confirm_within_the_grace_time),
 	};
