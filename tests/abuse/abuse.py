@@ -99,7 +99,7 @@ def put_first(cluster):
     """Gives the nodes and the victim a processor as soon as they are ready to run, as if the
     attacker had a machine of its own. The node that is attacked comes last of them, because it may
     take all the time that there is."""
-    for name, node in cluster.nodes.items():
+    for name, node in running(cluster).items():
         os.sched_setscheduler(node.process.pid, os.SCHED_FIFO,
                               os.sched_param(1 if name == "a" else 2))
     # All threads of the victim: one that reads a log may hold the interpreter's lock.
@@ -119,10 +119,25 @@ def may_be_first():
         return False
 
 
+def running(cluster):
+    return {name: node for name, node in cluster.nodes.items() if node.process.poll() is None}
+
+
 def broken_links(cluster):
     """Counts the broken links between members, without those of other nodes that say hello."""
+    nodes = running(cluster)
     return sum(line is not None and " peer_down peer=%s " % name in line
-               for node in cluster.nodes.values() for line in node.lines for name in cluster.nodes)
+               for node in nodes.values() for line in node.lines for name in nodes)
+
+
+def what_it_needs(name, cluster, authority):
+    """Returns what the attack needs besides the address. Node c ends if the attacker speaks in its
+    place."""
+    if name in attacks.AS_MEMBER:
+        identity = attacks.member_attack.identity_of(cluster.peers["c"])
+        cluster.nodes["c"].kill()
+        return (identity,)
+    return (authority,) if name in attacks.WITH_CERTIFICATE else ()
 
 
 # With these settings shares stop nobody, so only the turns protect others: 64,000 waits are more
@@ -138,6 +153,7 @@ def try_attack(name, args, authority):
                           tls=tls[0]) as cluster, cluster.client("a", timeout=60,
                                                                  tls=tls[1]) as victim:
         ready, node = context.Event(), cluster.nodes["a"]
+        more = what_it_needs(name, cluster, authority)
         if args.first:
             put_first(cluster)
         measure(victim, SETTLE_S)
@@ -147,7 +163,7 @@ def try_attack(name, args, authority):
         forget_peak(node)
         ports = cluster.peers if name in attacks.AT_PEER_PORT else cluster.clients
         attacker = context.Process(target=attacks.attack, daemon=True,
-                                   args=(name, ports["a"], ready, authority))
+                                   args=(name, ports["a"], ready, *more))
         attacker.start()
         try:
             assert ready.wait(60), "the attack has not begun"

@@ -11,8 +11,10 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
+import member_attack  # noqa: E402, F401
 import pawltest  # noqa: E402
 import strangers_attack  # noqa: E402
+from member_attack import attack_member  # noqa: E402, F401
 from tls_attacks import attack_key_updates, attack_records  # noqa: E402, F401
 from sending import acquire_all, acquire_pieces, clients, connect, id_of, request  # noqa: E402
 from waits_attack import attack_closing, attack_shown  # noqa: E402,F401
@@ -398,7 +400,9 @@ def attack_holders_join(address):
 open_connections = []
 OVER_TLS = {"hellos", "records", "key_updates"}
 WITH_CERTIFICATE = {"records", "key_updates"}
-AT_PEER_PORT = {"removed"}
+AT_PEER_PORT = {"removed", "member"}
+# In these attacks node c does not run, and the attacker speaks in its place.
+AS_MEMBER = {"member"}
 # These attacks take the memory of connections, which the system must get back afterwards.
 OF_CONNECTIONS = {"halves", "memory", "unread"}
 ATTACKS = {name[7:]: function for name, function in list(globals().items())
@@ -413,9 +417,10 @@ def write(s, load, at):
         return at
 
 
-def attack(name, address, ready, authority):
-    """Sends as much as the node takes, and reads all that it answers, until it is killed."""
-    loads = ATTACKS[name](address, *([authority] if name in WITH_CERTIFICATE else []))
+def attack(name, address, ready, *more):
+    """Sends as much as the node takes, and reads all that it answers, until it is killed. `more`
+    is the authority for those WITH_CERTIFICATE, and the identity of c for those AS_MEMBER."""
+    loads = ATTACKS[name](address, *more)
     if not isinstance(loads, dict):
         for _ in loads:
             ready.set()
