@@ -3,6 +3,9 @@
 #include "operation.h"
 #include "coordinator.h"
 
+/* So many requests may share an operation, because all of them are answered at once. */
+#define CALLERS_MAX 32
+
 static struct client *client_find(struct core *core, uint64_t id) {
 	for (struct map_node *n = map_first(&core->coordinator.clients, op_hash_number(id)); n;
 		n = map_next(n)) {
@@ -112,6 +115,15 @@ void op_leave(struct core *core, struct caller *c) {
 	caller_free(core, c);
 }
 
+bool op_crowded(const struct op *op) {
+	uint32_t count = 0;
+	for (const struct list *n = list_first(&op->callers); n && count < CALLERS_MAX;
+		n = list_after(&op->callers, n)) {
+		count++;
+	}
+	return count == CALLERS_MAX;
+}
+
 uint32_t op_client_waiters(struct core *core, uint64_t client) {
 	const struct client *c = client_find(core, client);
 	return c ? c->waiters : 0;
@@ -131,6 +143,7 @@ static struct core_reply *unread(struct core *core) {
 
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
+	turn_pieces(core)->timers -= turn_pieces(core)->timers > 0;
 	struct core_reply *r = c->group
 		? core->operations[c->group->kind]->part_reply(core, c->group, c->member)
 		: has_left(c) ? unread(core)

@@ -83,6 +83,9 @@ struct core_reply *op_reply(struct core *core, struct caller *c, int error);
 /* Replies to all callers of the operation and frees the callers. */
 void op_reply_all(struct core *core, struct op *op, int error);
 
+/* Tells whether as many requests share the operation as may. */
+bool op_crowded(const struct op *op);
+
 /* Returns how many requests of the client wait for a lock. */
 uint32_t op_client_waiters(struct core *core, uint64_t client);
 

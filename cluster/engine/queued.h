@@ -113,6 +113,8 @@ struct pieces {
 	uint32_t waits;
 	/* Locks that are bound to a node, of which some may have ended. */
 	uint32_t bound;
+	/* Timers that fire, and answers. */
+	uint32_t timers;
 	/* A piece of a list; and the next part of a report of this node to itself. */
 	bool list, asked;
 };

@@ -8,6 +8,8 @@
 #define LEAVING_A_TURN 512
 #define HOMES_A_TURN 1024
 #define BOUND_A_TURN 512
+/* Many leases, or waits, may end together. */
+#define TIMERS_A_TURN 1024
 
 /* A piece of the work on whole tables is done every other millisecond, so that other processes have
  * their share of the machine. But no piece waits while the masters of an epoch wait for this
@@ -49,7 +51,8 @@ void background_turn(struct core *core) {
 		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
 			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
 			.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
-			.bound = BOUND_A_TURN, .list = true, .asked = true };
+			.bound = BOUND_A_TURN, .timers = TIMERS_A_TURN, .list = true,
+			.asked = true };
 	}
 }
 

@@ -231,15 +231,14 @@ static void timer_fired(struct core *core, struct timer *t) {
 	}
 }
 
-/* The largest number of timers that fire in a step, because a million leases that end together must
- * not stop the node. A step never meets a record that has ended: looking a key up first drops what
- * has ended there, and granted leases and operations read the clocks themselves. */
-#define EXPIRE_A_STEP 4096
-
+/* A million leases that end together must not stop the node, so only some timers fire in a turn of
+ * the loop, and fewer if many are answered. A step never meets a record that has ended: looking a
+ * key up first drops what has ended there, and granted leases and operations read the clocks
+ * themselves. */
 static void expire(struct core *core) {
+	uint32_t *left = &turn_pieces(core)->timers;
 	struct wheel_timer *t;
-	for (uint32_t budget = EXPIRE_A_STEP;
-		(t = wheel_expire_some(&core->engine.wheel, core->now.boot, &budget)) != NULL;) {
+	while ((t = wheel_expire_some(&core->engine.wheel, core->now.boot, left)) != NULL) {
 		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
 }

@@ -189,6 +189,9 @@ static bool join(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
 	} else if (op->state == OP_COMMITTING || !names_binding(op, r->terms.binding)) {
 		return false;
+	} else if (op_crowded(op)) {
+		COUNT(core, busy);
+		refuse(core, r, PAWL_EBUSY, "lock_id");
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 	} else {

@@ -38,6 +38,23 @@ static void a_repeat_while_the_attempt_is_under_way_joins_it(void **state) {
 	assert_int_equal(stage_count(s, COUNT_repeat_joined), 1);
 }
 
+/* All of them are answered at once. */
+static void few_repeats_join_an_attempt(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[34];
+	take(s, 0, "k", stage_lock(2));
+	for (int i = 0; i < 34; i++) {
+		ids[i] = wait_for(s, 0, "k", stage_lock(1));
+	}
+	for (int i = 0; i < 34; i++) {
+		assert_int_equal(answered(s, ids[i]), i >= 32);
+	}
+	assert_int_equal(stage_answer(s, ids[33])->r.error, PAWL_EBUSY);
+	assert_string_equal(stage_answer(s, ids[33])->r.field, "lock_id");
+	release(s, 0, "k", stage_lock(2));
+	assert_int_equal(token_of(s, ids[0]), token_of(s, ids[31]));
+}
+
 static void a_repeat_after_a_lost_answer_gets_the_same_token(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take(s, 0, "k", stage_lock(1));
@@ -320,6 +337,7 @@ int main(void) {
 		NAMED(an_uncontended_acquire_takes_two_phases),
 		NAMED(every_acquisition_has_a_higher_token_than_the_previous_one),
 		NAMED(a_repeat_while_the_attempt_is_under_way_joins_it),
+		NAMED(few_repeats_join_an_attempt),
 		NAMED(a_repeat_after_a_lost_answer_gets_the_same_token),
 		NAMED(a_try_lock_is_refused_with_the_holder_while_another_holds),
 		NAMED(waiters_of_all_nodes_are_served_first_come_first_served),
