@@ -423,7 +423,7 @@ static void a_link_that_ends_while_frames_wait_may_have_ended_before(void **stat
 	send_frames(&p.a, 1, 1);
 	/* a ends the link, and does not dial again. */
 	const struct peers_node alone = { "a", listener_address(p.a.listener), false, { { 0 } },
-		false };
+		false, false };
 	peers_set_nodes(p.a.peers, &alone, 1);
 	turns_begin(&t, &p);
 	assert_true(net_fixture_until(&p.f, b_is_down, &p));
