@@ -196,20 +196,63 @@ uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node) {
 
 /* ---- receiving ---- */
 
-static bool handle_frame(struct sim_end *end, struct slice body, message_set kinds,
-	struct peer_decoder *decoder) {
+/* How many messages of a frame are handled at once, if not all of them are. */
+#define PIECE_MAX 4
+/* One frame out of so many is handled in pieces. */
+#define PIECES_OF 8
+
+static void handle_piece(struct sim_end *end, const struct frame *frame) {
 	struct sim *sim = end->sim;
 	struct sim_node *node = &sim->nodes[end->node];
 	uint32_t from = other_node(end);
-	struct frame frame;
-	if (peer_frame_decode(decoder, body, &frame)) {
-		return false;
-	}
-	sim_look_frame(node, from, TRACE_HANDLED, &frame);
+	sim_look_frame(node, from, TRACE_HANDLED, frame);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_FRAME, .peer = node->peer_of[from],
-		.frame = &frame });
+		.frame = frame });
 	if (sim->observer.handled) {
-		sim->observer.handled(sim->observer.ctx, node->index, from, &frame);
+		sim->observer.handled(sim->observer.ctx, node->index, from, frame);
+	}
+}
+
+/* Tells whether the node goes on with what is left of a frame: the link may have been lost. */
+static bool goes_on(const struct sim_end *end) {
+	const struct sim_node *node = &end->sim->nodes[end->node];
+	uint32_t from = other_node(end);
+	return end->open && node->core && node->links[from] == end->link &&
+		node->peer_of[from] != TRACE_NONE;
+}
+
+/* The daemon handles a long frame in pieces, and other things in between (section 9). */
+static bool handle_pieces(struct sim_end *end, struct slice body) {
+	struct sim *sim = end->sim;
+	struct sim_node *node = &sim->nodes[end->node];
+	struct peer_progress progress = { .begun = false };
+	bool good = true;
+	node->in_pieces = true;
+	do {
+		struct frame frame;
+		size_t most = 1 + (size_t)prng_below(&sim->pieces_prng, PIECE_MAX);
+		good = peer_frame_decode_some(&sim->decoder, body, most, &progress, &frame) == 0;
+		if (good) {
+			handle_piece(end, &frame);
+			sim_turn_between(node, end->link);
+		}
+	} while (good && progress.left > 0 && goes_on(end));
+	node->in_pieces = false;
+	return good;
+}
+
+static bool handle_frame(struct sim_end *end, struct slice body, message_set kinds) {
+	struct sim *sim = end->sim;
+	struct sim_node *node = &sim->nodes[end->node];
+	struct frame frame;
+	if (!node->in_pieces && prng_below(&sim->pieces_prng, PIECES_OF) == 0) {
+		if (!handle_pieces(end, body)) {
+			return false;
+		}
+	} else if (peer_frame_decode(&sim->decoder, body, &frame)) {
+		return false;
+	} else {
+		handle_piece(end, &frame);
 	}
 	sim_adversary_handled(node, kinds);
 	return true;
@@ -240,7 +283,7 @@ bool sim_link_receive(struct sim_end *end, struct sim_item *item) {
 			return false;
 		}
 	}
-	bool good = handle_frame(end, body, item->kinds, &sim->decoder);
+	bool good = handle_frame(end, body, item->kinds);
 	/* Only the halves of two frames that the adversary has mixed up are no frame. */
 	CHECK(good || item->piece || !whole);
 	buffer_clear(&end->partial);

@@ -110,6 +110,8 @@ struct sim_node {
 	 * TRACE_NONE: there is none. */
 	uint32_t peer_of[SIM_NODES_MAX], node_of[NODES_MAX];
 	struct sim_fifo inbox;
+	/* It is in the middle of a frame. */
+	bool in_pieces;
 	bool woken;
 	/* The number of the timer that counts. */
 	uint64_t tick_number;
@@ -195,6 +197,8 @@ struct sim {
 	struct sim_adversary adversary;
 	struct sim_shortage shortage;
 	struct prng shortage_prng;
+	/* Which frames are handled in pieces. */
+	struct prng pieces_prng;
 	uint64_t shortages;
 	struct sim_observer observer;
 	/* `heard` is NULL: nobody lies. */
@@ -234,6 +238,8 @@ void sim_node_table(struct sim_node *node);
 
 /* ---- sim_turn.c: one turn of a node's loop ---- */
 void sim_turn_flush(struct sim_node *node);
+/* Between two pieces of a frame of that link: handles what comes next, if it is of no such link. */
+void sim_turn_between(struct sim_node *node, const struct sim_link *link);
 
 /* ---- sim_disk.c ---- */
 /* Makes an empty directory: the node has a new identity. */

@@ -150,6 +150,19 @@ static void reset_links(struct sim_node *node) {
 	}
 }
 
+void sim_turn_between(struct sim_node *node, const struct sim_link *link) {
+	reset_links(node);
+	const struct sim_item *next = node->inbox.head;
+	bool of_link = next && (next->kind == ITEM_FRAME || next->kind == ITEM_HELLO ||
+		next->kind == ITEM_END) && next->link == link;
+	if (next && !of_link && node->core) {
+		struct sim_item *item = sim_fifo_take(&node->inbox);
+		handle(node, item);
+		reset_links(node);
+		free(item);
+	}
+}
+
 static void handle_inbox(struct sim_node *node) {
 	for (struct sim_item *item; (item = sim_fifo_take(&node->inbox));) {
 		handle(node, item);

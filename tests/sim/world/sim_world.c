@@ -51,6 +51,7 @@ struct sim *sim_new(const struct sim_options *options) {
 	sim->now = SPAN_S;
 	prng_init(&sim->prng, options->seed ^ UINT64_C(0x51b0a7d));
 	prng_init(&sim->shortage_prng, options->seed ^ UINT64_C(0x5407));
+	prng_init(&sim->pieces_prng, options->seed ^ UINT64_C(0x91ece5));
 	sim->alloc = alloc_libc(NULL);
 	buffer_init(&sim->scratch, &sim->alloc, PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX);
 	peer_decoder_init(&sim->decoder, &sim->alloc);
