@@ -119,14 +119,14 @@ static void print_counts(const struct stage *s, const uint64_t *sent, const uint
 	double cycles) {
 	for (int kind = 0; kind <= MESSAGE_KIND_MAX; kind++) {
 		uint64_t n = stage_sent(s, (enum message_kind)kind) - sent[kind];
-		if (n > cycles / 50) {
+		if ((double)n > cycles / 50) {
 			printf("    %s %.2f\n", message_name((enum message_kind)kind),
 				(double)n / cycles);
 		}
 	}
 	for (int i = 0; i < COUNT_TOTAL; i++) {
 		uint64_t n = stage_count(s, (enum core_count)i) - counts[i];
-		if (n > cycles / 50) {
+		if ((double)n > cycles / 50) {
 			printf("    count %s %.2f\n", core_count_name((enum core_count)i),
 				(double)n / cycles);
 		}
