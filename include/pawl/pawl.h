@@ -70,10 +70,11 @@ const char *pawl_version(void);
  * base. */
 struct pawl_options {
 	/* At most 32 endpoints, separated by commas: "host:port", "tls://host:port" or
-	 * "unix:/path", with "[::1]:7000" for IPv6. The client tries them in this order, beginning
-	 * with the first, and goes to the next when one fails. It looks up names with getaddrinfo,
-	 * which may block, when it first uses an endpoint and again when none of its addresses
-	 * answers. */
+	 * "unix:/path", with "[::1]:7000" for IPv6. The client begins with one of them by chance,
+	 * so that clients spread over the nodes, and goes to the next when one fails; see
+	 * prefer_first. It looks up names when it first uses an endpoint, and again when none of
+	 * its addresses answers. getaddrinfo does that in a thread of its own, so that the loop
+	 * goes on. */
 	const char *endpoints;
 	/* The program's loop. It must outlive the client, and the client keeps it running. NULL
 	 * means the blocking style. */
@@ -101,11 +102,19 @@ struct pawl_options {
 	/* How long the client tries to connect to one endpoint before it tries the next, TLS
 	 * included, in ms; the default is 1000. */
 	uint32_t connect_timeout_ms;
-	/* How long a node that owes an answer may be silent before the client tries the next node,
-	 * in ms; the default is 2000. After half of this time the client pings the node, which
-	 * answers pings at once even while requests wait. While locks are held, the client uses at
-	 * most a sixth of the shortest lease for silence_ms and connect_timeout_ms. */
+	/* How long a node that owes an answer may be silent before the client gives it up, in ms;
+	 * the default is 2000. While locks are held, the client uses at most a sixth of the
+	 * shortest lease for silence_ms and connect_timeout_ms. With several endpoints the client
+	 * goes on sooner: after four times as long as the slowest recent answer took, at least 6 ms
+	 * and at most half of silence_ms, it pings the node, which answers pings at once even while
+	 * requests wait. If the node does not answer within as long again, the client goes on with
+	 * the next node. Updates and transfers under way are PAWL_EUNSURE only after silence_ms. */
 	uint32_t silence_ms;
+
+	/* The client begins with the first endpoint, and returns to it 10 s after it had to leave
+	 * it; if it then has to leave it again soon, it waits twice as long before it returns, and
+	 * so on. Without this option the client stays at the endpoint that it has come to. */
+	bool prefer_first;
 };
 
 /* Makes a client. It does not connect; the first request does. Returns 0, PAWL_EINVAL (an endpoint

@@ -18,16 +18,13 @@ static void client_core_turn(struct pawl *client) {
 		watches_turn(client);
 		calls_send(client);
 	}
-	if (client->state == CLIENT_CORE_READY && !client->dying) {
-		int error = connection_flush(&client->connection);
-		if (error) {
-			client->connection.owner.down(client, error);
-		} else if (!list_empty(&client->queue)
-			&& connection_backlog(&client->connection) == 0) {
-			/* There was no room for these calls, and now there is. If there is none,
-			 * the connection tells when there is. */
-			client_core_kick(client);
-		}
+	switch_settle(client);
+	if (failover_flush(client) == 0 && client->state == CLIENT_CORE_READY
+		&& !list_empty(&client->queue)
+		&& connection_backlog(&client->session->connection) == 0) {
+		/* There was no room for these calls, and now there is. If there is none, the
+		 * connection tells when there is. */
+		client_core_kick(client);
 	}
 	if (client->state == CLIENT_CORE_IDLE && !client->dying && wants_connection(client)) {
 		failover_connect(client);
@@ -36,10 +33,23 @@ static void client_core_turn(struct pawl *client) {
 
 /* ---- the connection ---- */
 
-static void connection_closed(struct pawl *client) {
-	watches_connection_lost(client);
-	calls_connection_lost(client);
-	session_binding_rebind(client);
+static void connection_closed(struct session *session) {
+	struct pawl *client = session->client;
+	bool present = session == client->session;
+	if (present) {
+		watches_connection_lost(client);
+	}
+	calls_connection_lost(session);
+	if (present) {
+		session_binding_rebind(client);
+	}
+}
+
+static size_t session_left(struct session *session, bool repeat) {
+	watches_connection_lost(session->client);
+	size_t repeated = calls_session_left(session, repeat);
+	session_binding_rebind(session->client);
+	return repeated;
 }
 
 static void unreachable(struct pawl *client, int error) {
@@ -58,6 +68,9 @@ const struct client_core_handlers client_handlers = {
 	.connection_up = session_binding_connection_up,
 	.connection_lost = session_binding_connection_lost,
 	.connection_closed = connection_closed,
+	.session_left = session_left,
+	.session_needed = session_binding_needs,
+	.may_return = calls_may_return,
 	.connection_needed = session_binding_full,
 	.unreachable = unreachable,
 	.on_answer = calls_answer,

@@ -23,7 +23,7 @@ void client_core_destroy(struct pawl *client) {
 		calls_release_on_close(client);
 		elections_release_on_close(client);
 		/* This writes as much as the socket takes. */
-		(void)connection_flush(&client->connection);
+		(void)connection_flush(&client->session->connection);
 	}
 	calls_fail_all(client, PAWL_ECANCELED);
 	elections_free_all(client);
@@ -33,8 +33,7 @@ void client_core_destroy(struct pawl *client) {
 	if (client->kicked) {
 		event_del(&client->kick);
 	}
-	connection_done(&client->connection);
-	client_decoder_done(&client->decoder);
+	failover_done(client);
 	map_done(&client->by_msgid);
 	map_done(&client->by_watch);
 	agenda_done(&client->agenda);
@@ -125,6 +124,9 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 	client->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
 	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints,
 		out_problem);
+	client->prefer_first = o->prefer_first;
+	client->endpoint_at = error || o->prefer_first ? 0
+		: (size_t)prng_below(&client->prng, client->endpoints.count);
 	error = error ? error : set_tls(client, o, out_problem);
 	error = error ? error : set_self(client, o);
 	return error ? error : set_up_loop(client, o, out_problem);
@@ -139,7 +141,9 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	}
 	client->env = *env;
 	client->handlers = &client_handlers;
-	client->connection.fd = -1;
+	for (size_t i = 0; i < SESSIONS; i++) {
+		client->sessions[i].connection.fd = -1;
+	}
 	list_init(&client->queue);
 	list_init(&client->flight);
 	list_init(&client->resting);

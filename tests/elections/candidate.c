@@ -269,7 +269,7 @@ static uint32_t number(char **argv, const char *name) {
 
 static bool begin(struct candidate *c, char **argv) {
 	struct pawl_options options = { .endpoints = argv[1], .base = c->base, .timeout_ms = 2000,
-		.connect_timeout_ms = 500, .silence_ms = 1000 };
+		.connect_timeout_ms = 500, .silence_ms = 1000, .prefer_first = true };
 	struct pawl_watch_options watch = { .prefix = true, .on_event = on_event, .arg = c };
 	char **settings = argv + 4;
 	snprintf(c->owner, sizeof c->owner, "%s", argv[2]);

@@ -112,7 +112,8 @@ int main(int argc, char **argv) {
 	r.lease_ms = (uint32_t)strtoul(argv[3], NULL, 10);
 	r.random = strtoull(argv[5], NULL, 10) * 2 + 1;
 	r.base = event_base_new();
-	struct pawl_options options = { .endpoints = argv[1], .base = r.base, .timeout_ms = 1000 };
+	struct pawl_options options = { .endpoints = argv[1], .base = r.base, .timeout_ms = 1000,
+		.prefer_first = true };
 	if (keys > KEYS_MAX || !r.base || pawl_new(&options, &r.client, NULL) != 0) {
 		return 2;
 	}

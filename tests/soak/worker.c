@@ -377,7 +377,7 @@ int main(int argc, char **argv) {
 	prng_init(&w.prng, strtoull(argv[6], NULL, 10));
 	w.base = event_base_new();
 	struct pawl_options options = { .endpoints = argv[1], .base = w.base, .timeout_ms = 2000,
-		.connect_timeout_ms = 300, .silence_ms = 500 };
+		.connect_timeout_ms = 300, .silence_ms = 500, .prefer_first = true };
 	if (!w.history || !w.base || pawl_new(&options, &w.client_handle, NULL) != 0 ||
 		!worker_connect(&w, argv[4])) {
 		return 2;

@@ -1,6 +1,8 @@
-/* client_core.h: the inside of struct pawl: one connection to one of the endpoints, the calls that
+/* client_core.h: the inside of struct pawl: one session with one of the endpoints, the calls that
  * wait to be sent or are under way on it, the locks, and the timers. Calls that are started go to
- * `queue`; the turn at the end of each round of the loop (client_core_kick) sends them.
+ * `queue`; the turn at the end of each round of the loop (client_core_kick) sends them. While the
+ * node of the present session is silent there may be a second session, the spare one, and after a
+ * switch a third one, the old one (switch.c).
  *
  *   idle --work--> dialing --up--> ready --connection lost--> idle (next endpoint) or,
  *   after a round of failures, pausing --> idle
@@ -12,13 +14,15 @@
 #include "client.h"
 #include "endpoint.h"
 #include "env.h"
-#include "connection.h"
+#include "session.h"
+#include "patience.h"
 #include "map.h"
 #include "pawl/lock.h"
 #include "pawl/pawl.h"
 #include "prng.h"
 
 #define CALLS_MAX 65536
+#define SESSIONS 3
 /* The largest number of connections that are retained for locks that depend on them. */
 #define RETAINED_MAX 64
 /* Once this many connections are retained, none is given up any more only because its node does not
@@ -42,18 +46,29 @@ struct client_core_handlers {
 
 	void (*connection_up)(struct pawl *client);
 
-	/* The connection was up, and is about to be closed. */
-	void (*connection_lost)(struct pawl *client);
+	/* The session was up, and is about to be closed. */
+	void (*connection_lost)(struct session *session);
 
-	/* The connection was closed, whether it had been up or not. */
-	void (*connection_closed)(struct pawl *client);
+	/* The present session or the old one was closed, whether it had been up or not. */
+	void (*connection_closed)(struct session *session);
+
+	/* The client has left the session, which is the old one now, for another one. `repeat`:
+	 * what is under way is to be sent again, as far as that is allowed. Returns how many
+	 * requests are. */
+	size_t (*session_left)(struct session *session, bool repeat);
+
+	/* Returns whether the client may leave a node that answers for the first endpoint. */
+	bool (*may_return)(const struct pawl *client);
+
+	/* Returns whether the old session must not be closed yet. */
+	bool (*session_needed)(const struct session *session);
 
 	/* Returns whether the connection must not be given up for another node. */
 	bool (*connection_needed)(const struct pawl *client);
 
 	/* No node can ever be reached. */
 	void (*unreachable)(struct pawl *client, int error);
-	void (*on_answer)(struct pawl *client, uint32_t msgid, struct slice message);
+	void (*on_answer)(struct session *session, uint32_t msgid, struct slice message);
 
 	/* Returns false if the message cannot be read. */
 	bool (*on_event)(struct pawl *client, struct slice message);
@@ -123,9 +138,13 @@ struct pawl {
 	/* ---- failover.c: the connection and the endpoint that it leads to ---- */
 
 	enum client_core_state state;
-	struct connection connection;
 
-	/* How many connections have come up so far; also the number of the last of them. */
+	/* The present session, the spare one and the old one are three of these. The last two are
+	 * closed most of the time. */
+	struct session sessions[SESSIONS];
+	struct session *session, *spare, *old;
+
+	/* How many connections have come into use so far; also the number of the last of them. */
 	unsigned connection_number;
 	struct endpoint_list endpoints;
 
@@ -144,30 +163,44 @@ struct pawl {
 	/* The name that the node's certificate must carry; empty means the host of the endpoint. */
 	char server_name[256];
 
-	/* Goes off when connecting takes too long, or when the pause is over. */
-	struct alarm dial_alarm;
-	/* Goes off when the node has been silent for so long that it is pinged or given up. */
-	struct alarm silence_alarm;
-
-	/* `pinged`: a ping was sent that has not been answered. `only_watching`: the silence alarm
-	 * was set for a connection on which nothing but events is awaited. */
-	bool pinged, only_watching;
-
-	/* When the node was last heard, and when the last ping was sent. */
-	struct instant heard, ping_at;
+	/* Goes off when the pause is over. */
+	struct alarm pause_alarm;
 
 	/* Why the last connection was lost, or could not be made. */
 	int last_error;
 	char last_problem[512];
-	struct client_scanner scanner;
 	struct client_decoder decoder;
+
+	/* ---- switch.c ---- */
+
+	struct patience patience;
+
+	/* The spare session has answered a ping. */
+	bool spare_ready;
+
+	/* How many endpoints the client may still dial for a spare session while this silence
+	 * lasts. */
+	size_t spare_tries;
+
+	/* Until when an answer on the old session says that the client has left it too early, in ns
+	 * of CLOCK_BOOTTIME; 0: it says nothing. */
+	int64_t left_early_until;
+
+	/* The client begins with the first endpoint, and returns to it. `returning`: the spare
+	 * session is for that. */
+	bool prefer_first, returning;
+	struct alarm return_alarm;
+
+	/* How long the client stays at another endpoint, and when it has returned last. */
+	span_ns return_pause;
+	int64_t returned_at;
 
 	/* ---- call.c ---- */
 
 	/* The calls that are to be sent. */
 	struct list queue;
 
-	/* The calls that were sent on this connection, in this order. */
+	/* The calls that were sent, in this order. */
 	struct list flight;
 
 	/* rest.c: the calls that are to be sent again later. */
@@ -256,15 +289,37 @@ int client_core_wait(struct pawl *client, const bool *over);
 /* ---- failover.c ---- */
 
 void failover_init(struct pawl *client);
+void failover_done(struct pawl *client);
 /* Connects to the present endpoint. The state must be idle; only the loop may call this. */
 void failover_connect(struct pawl *client);
-/* Closes the connection. The caller must clear `flight`. */
-void failover_stop(struct pawl *client);
-/* Call this when something was sent: silence is counted from now on. */
-void failover_watch_silence(struct pawl *client);
-/* Resets the silence alarm, because the limit may be shorter now. */
+/* Resets the alarm for silence, because the limit may be shorter now. */
 void failover_reset_silence_alarm(struct pawl *client);
 /* This node is of no use: goes on to the next one, if there is one. */
 void failover_move_on(struct pawl *client, int error);
+/* Returns `limit`, or what the shortest lease allows if that is less. */
+span_ns failover_lease_share(struct pawl *client, span_ns limit);
+/* Writes what is to be written on all sessions. Returns 0, or an error of the present session. */
+int failover_flush(struct pawl *client);
+/* Returns the endpoint of the session, as the options have it. */
+const char *session_endpoint_text(const struct session *session);
+
+/* ---- switch.c ---- */
+
+void switch_init(struct pawl *client);
+/* The present session is silent: dials the next endpoint, in case the node is gone. */
+void failover_probe(struct pawl *client);
+/* The node has not answered a ping in time: leaves it as soon as a spare session is ready. */
+void failover_overdue(struct pawl *client);
+/* Closes the spare session, if the present one is not silent any more. */
+void switch_spare_unneeded(struct pawl *client);
+/* The spare session has answered a ping; or it has failed, and is closed. */
+void switch_spare_ready(struct pawl *client);
+void switch_spare_failed(struct pawl *client);
+/* Something has come over the old session. */
+void switch_old_heard(struct pawl *client);
+/* Closes the old session if nothing depends on it any more. Call this once in each turn. */
+void switch_settle(struct pawl *client);
+/* A present session has come up. */
+void switch_arrived(struct pawl *client);
 
 #endif

@@ -159,6 +159,7 @@ void connection_read_now(struct connection *c) {
 		return;
 	}
 	int got = 0;
+	const unsigned opened = c->opened;
 	for (int i = 0; i < CONNECTION_READS_MAX; i++) {
 		got = connection_receive(c);
 		if (c->state == CONNECTION_CLOSED) {
@@ -174,7 +175,7 @@ void connection_read_now(struct connection *c) {
 	if (c->in.size) {
 		c->owner.data(c->owner.ctx);
 	}
-	if (got < 0 && c->state != CONNECTION_CLOSED) {
+	if (got < 0 && c->state != CONNECTION_CLOSED && c->opened == opened) {
 		connection_down(c, got);
 	}
 }
@@ -257,6 +258,7 @@ static int connection_connect(struct connection *c, const struct endpoint_addres
 int connection_open(struct connection *c, const struct endpoint_address *address, SSL_CTX *tls,
 	const char *host) {
 	CHECK(c->state == CONNECTION_CLOSED);
+	c->opened++;
 	c->problem[0] = '\0';
 	c->encrypts = tls != NULL;
 	c->ended = c->broken = false;

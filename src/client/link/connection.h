@@ -52,6 +52,10 @@ struct connection {
 	/* The loop waits for input, or for room to write; and the connection is over TLS. */
 	bool read_armed, write_armed, encrypts;
 
+	/* How often it was opened. The owner may close it and open it anew in one of its
+	 * functions. */
+	unsigned opened;
+
 	/* The other side has ended the connection, in order or by a reset. */
 	bool ended;
 

@@ -137,6 +137,9 @@ int endpoint_list_parse(struct endpoint_list *list, const struct allocator *allo
 }
 
 void endpoint_list_done(struct endpoint_list *list) {
+	for (size_t i = 0; i < list->count; i++) {
+		look_up_abandon(list->items[i].look_up);
+	}
 	if (list->items) {
 		alloc_free(list->alloc, list->items, list->count * sizeof(list->items[0]));
 	}
@@ -156,23 +159,20 @@ static void look_up_local(struct endpoint *e) {
 	e->address_count = 1;
 }
 
-static void look_up(struct endpoint *e) {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV },
-			*found = NULL;
-	e->address_at = 0;
-	e->address_count = 0;
-	if (e->by.dial) {
-		look_up_dialled(e);
-		return;
+/* An address needs no look-up. */
+static void look_up_numeric(struct endpoint *e) {
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST };
+	struct addrinfo *found = NULL;
+	if (getaddrinfo(e->host, e->port, &hints, &found) == 0) {
+		endpoint_found(e, found);
+		freeaddrinfo(found);
 	}
-	if (e->local) {
-		look_up_local(e);
-		return;
-	}
-	if (getaddrinfo(e->host, e->port, &hints, &found) != 0) {
-		return;
-	}
-	for (struct addrinfo *a = found; a && e->address_count < ENDPOINT_ADDRESSES_MAX;
+}
+
+void endpoint_found(struct endpoint *e, const struct addrinfo *found) {
+	endpoint_forget(e);
+	for (const struct addrinfo *a = found; a && e->address_count < ENDPOINT_ADDRESSES_MAX;
 		a = a->ai_next) {
 		struct endpoint_address *to = &e->addresses[e->address_count];
 		if (a->ai_addrlen <= sizeof(to->addr)) {
@@ -181,12 +181,15 @@ static void look_up(struct endpoint *e) {
 			e->address_count++;
 		}
 	}
-	freeaddrinfo(found);
 }
 
 const struct endpoint_address *endpoint_address(struct endpoint *e) {
-	if (e->address_count == 0) {
-		look_up(e);
+	if (e->address_count == 0 && e->by.dial) {
+		look_up_dialled(e);
+	} else if (e->address_count == 0 && e->local) {
+		look_up_local(e);
+	} else if (e->address_count == 0) {
+		look_up_numeric(e);
 	}
 	return e->address_count ? &e->addresses[e->address_at] : NULL;
 }

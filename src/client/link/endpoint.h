@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "alloc.h"
+#include "look_up.h"
 
 #define ENDPOINTS_MAX 32
 #define ENDPOINT_TEXT_MAX 320
@@ -45,6 +46,9 @@ struct endpoint {
 	/* How many addresses there are (0 means that the name must be looked up), and the one to
 	 * try. */
 	size_t address_count, address_at;
+
+	/* The look-up of the name, while it is under way. Its owner sets it. */
+	struct look_up *look_up;
 };
 
 struct endpoint_list {
@@ -59,13 +63,16 @@ int endpoint_list_parse(struct endpoint_list *list, const struct allocator *allo
 	const char **out_problem);
 void endpoint_list_done(struct endpoint_list *list);
 
-/* Returns the address to try, and looks the name up if no address is known. Returns NULL if the
- * name has no address. This may block in getaddrinfo unless the host is an address itself. */
+/* Returns the address to try; NULL if none is known. Then the name must be looked up, and
+ * endpoint_found takes what was found. */
 const struct endpoint_address *endpoint_address(struct endpoint *e);
+/* Takes the addresses that a look-up has found; NULL means none. */
+void endpoint_found(struct endpoint *e, const struct addrinfo *found);
 /* Notes that the present address failed. Returns whether there is another one to try; if there is
  * none, the name is looked up again next time. */
 bool endpoint_next_address(struct endpoint *e);
-/* Makes the next endpoint_address look the name up again and begin with the first address. */
+/* Makes the next endpoint_address begin with the first address, of a name that is looked up
+ * again. */
 void endpoint_forget(struct endpoint *e);
 
 #endif

@@ -182,7 +182,7 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
 	held->entered++;
-	const bool moved = session_binding_made(held, held->client->connection_number);
+	const bool moved = session_binding_made(held, grant->connection);
 	/* The node has granted other numbers than those that a part of the program already works
 	 * with. The handle keeps its own numbers, with the deadline for which they were granted
 	 * (docs/protocol.md, section 10: a record gives up none of its numbers while it lives). */

@@ -248,7 +248,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->deadline = grant->deadline;
 	list_append(&client->locks, &lock->link);
 	if (lock->binding) {
-		session_binding_begin(lock);
+		session_binding_begin(lock, grant->connection);
 	}
 	span_ns shortest = locks_shortest(client);
 	if (shortest == 0 || lock->lease < shortest) {
@@ -257,7 +257,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	}
 	/* docs/protocol.md, What the holder may count on: a client that has waited long extends at
 	 * once. */
-	lock_schedule(lock, grant->waited_long);
+	lock_schedule(lock, grant->waited_long || session_binding_wanted(lock));
 	*out = lock;
 	return true;
 }
@@ -277,6 +277,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 		.mode = take_result->mode, .slots = take_result->slots,
 		.slot_count = take_result->slot_count,
 		.deadline = result_box(take_result)->valid_until,
+		.connection = call->connection,
 		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease,
 		.crossed = call->crossed };
 	if (take_result->error) {

@@ -33,6 +33,8 @@ struct lock_grant {
 	size_t slot_count;
 	/* Until when the lock may be trusted. */
 	struct instant deadline;
+	/* The number of the connection over which the answer came. */
+	unsigned connection;
 	/* The request has waited for longer than the lease. */
 	bool waited_long;
 	/* Something else was requested under this lock_id meanwhile; see struct pawl_call. */

@@ -61,6 +61,7 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call,
 		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token,
 			.mode = got->mode, .slots = got->slots, .slot_count = got->slot_count,
 			.deadline = result_box(result)->valid_until,
+			.connection = call->connection,
 			.waited_long = result->waited_ms * SPAN_MS > locks->lease,
 			.crossed = crossed };
 		struct pawl_lock *lock = locks->items[i];

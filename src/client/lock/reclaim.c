@@ -111,7 +111,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 			.slots = { slots.w[0], slots.w[1] } };
 		lock->reclaim_failed = got.error != 0;
 		/* An acquire binds the lock as well. */
-		lock_extended(lock, call->sent_at, lock->client->connection_number, &got);
+		lock_extended(lock, call->sent_at, call->connection, &got);
 	}
 	pawl_result_free(take_result);
 }

@@ -80,7 +80,9 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 			lock_extended(lock, sent_at, b->connection_number, &outcome);
 		}
 	}
-	bool useless = !client->dying && node_useless(take_result);
+	/* The node that was left may answer late. */
+	bool useless = !client->dying && call->connection == client->connection_number
+		&& node_useless(take_result);
 	pawl_result_free(take_result);
 	batch_free(b);
 	if (useless) {

@@ -45,20 +45,21 @@ static void close_first(struct pawl *client) {
 	}
 }
 
-static void retain_connection(struct pawl *client) {
+static void retain_connection(struct session *session) {
+	struct pawl *client = session->client;
 	if (client->retained_count == RETAINED_MAX) {
 		lose_dependents(client, client->retained[0].number);
 		close_first(client);
 	}
 	client->retained[client->retained_count++] = (struct retained_connection){
-		.fd = connection_leave_open(&client->connection),
-		.number = client->connection_number
+		.fd = connection_leave_open(&session->connection),
+		.number = session->number
 	};
 }
 
 void session_binding_connection_up(struct pawl *client) {
 	if (client->on_connected) {
-		client->on_connected(client->connection.fd, client->connected_arg);
+		client->on_connected(client->session->connection.fd, client->connected_arg);
 	}
 }
 
@@ -69,11 +70,13 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 
 /* While a transfer is under way, the lock is not trusted. As the connection is lost, the lock must
  * not be trusted again, even if it turns out that the transfer had no effect. */
-static void lose_leaving(struct pawl *client) {
+static void lose_leaving(const struct session *session) {
+	const struct pawl *client = session->client;
 	for (struct list *at = list_first(&client->locks); at;
 		at = list_after(&client->locks, at)) {
-		if (lock_at(at)->binding && lock_at(at)->leaving) {
-			lock_lose(lock_at(at), PAWL_ELOST);
+		struct pawl_lock *lock = lock_at(at);
+		if (lock->binding && lock->leaving && lock->bound_connection <= session->number) {
+			lock_lose(lock, PAWL_ELOST);
 		}
 	}
 }
@@ -83,14 +86,19 @@ bool session_binding_full(const struct pawl *client) {
 		&& find_dependent(client, client->connection_number);
 }
 
-void session_binding_connection_lost(struct pawl *client) {
-	lose_leaving(client);
-	if (!client->connection.ended && find_dependent(client, client->connection_number)) {
-		if (client->connection.broken) {
+bool session_binding_needs(const struct session *session) {
+	return find_dependent(session->client, session->number) != NULL;
+}
+
+void session_binding_connection_lost(struct session *session) {
+	struct pawl *client = session->client;
+	lose_leaving(session);
+	if (!session->connection.ended && session_binding_needs(session)) {
+		if (session->connection.broken) {
 			/* No connection is left that could be kept open. */
-			lose_dependents(client, client->connection_number);
+			lose_dependents(client, session->number);
 		} else {
-			retain_connection(client);
+			retain_connection(session);
 		}
 	}
 }
@@ -137,9 +145,9 @@ void session_binding_done(struct pawl *client) {
 
 /* ---- one lock ---- */
 
-void session_binding_begin(struct pawl_lock *lock) {
+void session_binding_begin(struct pawl_lock *lock, unsigned connection_number) {
 	lock->client->bound_ever = true;
-	lock->first_connection = lock->bound_connection = lock->client->connection_number;
+	lock->first_connection = lock->bound_connection = connection_number;
 }
 
 bool session_binding_wanted(const struct pawl_lock *lock) {

@@ -16,14 +16,17 @@ void session_binding_connection_up(struct pawl *client);
 bool session_binding_full(const struct pawl *client);
 /* The first function is called when a connection that was up is about to be closed; the second one
  * when it has been closed. */
-void session_binding_connection_lost(struct pawl *client);
+void session_binding_connection_lost(struct session *session);
 void session_binding_rebind(struct pawl *client);
 /* Closes the connections that no lock depends on any more. Call this once in each turn of the
  * loop. */
 void session_binding_turn(struct pawl *client);
 
-/* The lock was acquired over the present connection. */
-void session_binding_begin(struct pawl_lock *lock);
+/* Returns whether closing this session could end a lock that somebody still trusts. */
+bool session_binding_needs(const struct session *session);
+
+/* The lock was acquired over the connection with that number. */
+void session_binding_begin(struct pawl_lock *lock, unsigned connection_number);
 /* Returns whether the lock is bound to another connection than the present one. */
 bool session_binding_wanted(const struct pawl_lock *lock);
 /* The lock was answered under the number of that connection. Returns true if it has moved there

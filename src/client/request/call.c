@@ -12,9 +12,8 @@ static void call_free(struct pawl_call *call) {
 	struct pawl *client = call->client;
 	list_remove(&call->link);
 	list_remove(&call->named);
-	if (call->flying) {
-		map_remove(&client->by_msgid, &call->by_msgid);
-	}
+	flight_end(&call->last);
+	flight_end(&call->before);
 	agenda_clear(&client->agenda, &call->alarm);
 	agenda_clear(&client->agenda, &call->rest);
 	request_copy_free(call->request);
@@ -56,7 +55,7 @@ static void call_end(struct pawl_call *call, bool answered) {
 	call_free(call);
 }
 
-static void call_fail(struct pawl_call *call, int error, const char *why) {
+void call_fail(struct pawl_call *call, int error, const char *why) {
 	result_fail(call->box, error, why);
 	call_end(call, false);
 }
@@ -121,6 +120,7 @@ static void call_schedule(struct pawl_call *call, const struct call_start *start
 		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : client->timeout;
 	}
 	call->wait_end = instant_add(now, wait_of(r));
+	call->waits = r->method == PAWL_WAIT || r->method == PAWL_DRAIN || wait_of(r) > 0;
 	call->deadline = instant_add(call->wait_end, timeout).boot;
 	agenda_set(&client->agenda, &call->alarm, call->deadline);
 }
@@ -173,23 +173,10 @@ void call_cancel(struct pawl_call *take_call) {
 
 /* ---- sending ---- */
 
-static struct pawl_call *find(struct pawl *client, uint32_t msgid) {
-	struct map_node *node = map_first(&client->by_msgid, msgid);
-	return node ? CONTAINER_OF(node, struct pawl_call, by_msgid) : NULL;
-}
-
-static uint32_t draw_msgid(struct pawl *client) {
-	do {
-		/* The msgid 0 belongs to the pings of the connection itself. */
-		client->msgid++;
-	} while (client->msgid == 0 || find(client, client->msgid));
-	return client->msgid;
-}
-
 static int call_send(struct pawl_call *call, struct instant now) {
 	struct pawl *client = call->client;
 	struct client_request *wire = &call->request->wire;
-	wire->msgid = draw_msgid(client);
+	wire->msgid = flight_draw_msgid(client);
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
@@ -199,26 +186,21 @@ static int call_send(struct pawl_call *call, struct instant now) {
 		wire->present |= CLIENT_HAS_BINDING;
 		wire->core.binding = client->connection_number;
 	}
-	int error = client_request_encode(wire, &client->connection.out);
+	int error = client_request_encode(wire, &client->session->connection.out);
 	if (error) {
 		return error;
 	}
-	call->msgid = wire->msgid;
 	call->sent_at = now;
 	call->sends++;
-	call->flying = true;
-	list_remove(&call->link);
-	list_append(&client->flight, &call->link);
-	map_insert(&client->by_msgid, &call->by_msgid, call->msgid);
+	flight_begin(call, wire->msgid, now);
 	return 0;
 }
 
 void calls_send(struct pawl *client) {
 	struct instant now = client_core_now(client);
-	bool sent = false;
 	struct list *at;
 	while ((at = list_first(&client->queue)) != NULL
-		&& connection_backlog(&client->connection) < OUT_BYTES_FULL) {
+		&& connection_backlog(&client->session->connection) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		int error = call->tied && call->connection != client->connection_number
 			? PAWL_ECLOSED
@@ -226,10 +208,6 @@ void calls_send(struct pawl *client) {
 		if (error) {
 			call_fail(call, error, NULL);
 		}
-		sent = sent || !error;
-	}
-	if (sent) {
-		failover_watch_silence(client);
 	}
 }
 
@@ -251,12 +229,15 @@ static bool redraw_lock_ids(struct pawl_call *call) {
 	if (!call->request->drawn) {
 		return false;
 	}
+	/* An answer on the session that was left would be about the previous lock_ids. */
+	flight_end(&call->before);
 	calls_release_quietly(call->client, call->request);
 	return request_copy_draw(call->request) == 0;
 }
 
 /* Asks the next node, and keeps the answer in case no other node does better. */
-static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
+static bool move_on(struct pawl_call *call, struct session *session,
+	const struct client_response *r, struct slice message) {
 	struct pawl *client = call->client;
 	struct result_box *next = result_new(&client->env, call->request->method);
 	if (!next) {
@@ -267,77 +248,78 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 		pawl_result_free(&next->result);
 		return false;
 	}
-	result_answer(call->box, r, message, pawl_endpoint(client), call->sent_at);
+	result_answer(call->box, r, message, session_endpoint_text(session), call->sent_at);
 	if (call->previous) {
 		pawl_result_free(&call->previous->result);
 	}
 	call->previous = call->box;
 	call->box = next;
 	call->moves++;
-	failover_move_on(client, r->error);
+	if (session == client->session) {
+		failover_move_on(client, r->error);
+	} else {
+		/* The client has left that node already. */
+		flight_end(&call->last);
+		list_remove(&call->link);
+		list_append(&client->queue, &call->link);
+		client_core_kick(client);
+	}
 	return true;
 }
 
-void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
-	struct pawl_call *call = find(client, msgid);
-	if (!call) {
-		/* This answers a ping, or a call that is over. */
-		return;
-	}
-	struct client_response r;
-	int error = client_response_decode(&client->decoder, call->request->wire.method, message,
-		&r);
-	if (error) {
-		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
-		return;
-	}
-	if (call_back_off(call, &r) || (can_move_on(call, r.error) && move_on(call, &r, message))) {
-		return;
-	}
-	result_answer(call->box, &r, message, pawl_endpoint(client), call->sent_at);
-	if (call->box->result.error != r.error && request_copy_unsure(call->request)) {
+/* Ends the call with the outcome that the node has answered over that session. */
+static void finish_with_answer(struct pawl_call *call, struct session *session,
+	const struct client_response *r, struct slice message) {
+	struct pawl *client = call->client;
+	call->connection = session->number;
+	result_answer(call->box, r, message, session_endpoint_text(session), call->sent_at);
+	if (call->box->result.error != r->error && request_copy_unsure(call->request)) {
 		result_fail(call->box, PAWL_EUNSURE,
 			"the answer could not be stored; the request may have taken effect");
 	}
-	if (call->request->method == PAWL_ACQUIRE && !r.error) {
+	if (call->request->method == PAWL_ACQUIRE && !r->error) {
 		call->box->result.lock_id = request_copy_lock_id(call->request, 0);
 	}
-	if (call->request->method == PAWL_UPDATE && !r.error) {
+	if (call->request->method == PAWL_UPDATE && !r->error) {
 		client->handlers->call_updated(client, call->request);
 	}
 	call_end(call, true);
 }
 
-/* Puts the calls that were sent back into the queue, in the order in which they were sent and
- * before the calls that have not been sent yet. */
-void calls_connection_lost(struct pawl *client) {
-	struct list back, lost, *at;
-	list_init(&back);
-	list_init(&lost);
-	/* If the queue is empty, this is its head. */
-	struct list *behind = client->queue.next;
-	while ((at = list_first(&client->flight)) != NULL) {
-		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		list_remove(at);
-		list_append(&back, at);
-		map_remove(&client->by_msgid, &call->by_msgid);
-		call->flying = false;
+void calls_answer(struct session *session, uint32_t msgid, struct slice message) {
+	struct pawl *client = session->client;
+	struct flight *flight = flight_find(client, msgid);
+	if (!flight || flight->session != session) {
+		/* This answers a call that is over. */
+		return;
 	}
-	while ((at = list_first(&back)) != NULL) {
-		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		list_remove(at);
-		if (!call->tied && request_copy_repeatable(call->request)) {
-			list_insert_before(behind, at);
-		} else {
-			list_append(&lost, at);
-		}
+	struct pawl_call *call = flight->call;
+	bool before = flight == &call->before;
+	struct client_response r;
+	int error = client_response_decode(&client->decoder, call->request->wire.method, message,
+		&r);
+	if (before && (error || r.error || call_binds(call))) {
+		/* The node that the client has left refuses, and the next one may do better; or it
+		 * has granted a lock that is to end with the present connection, and not with the
+		 * one that was left. */
+		flight_end(flight);
+		return;
 	}
-	/* A callback may cancel any of these calls, so always take the first one. */
-	while ((at = list_first(&lost)) != NULL) {
-		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED,
-			client->last_problem);
+	call->sent_at = flight->sent_at;
+	if (error) {
+		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
+		return;
 	}
+	if (session == client->session && !call->waits) {
+		struct instant now = client_core_now(client);
+		patience_answered(&client->patience, instant_elapsed_short(now, call->sent_at),
+			now.boot);
+	}
+	if (call_back_off(call, &r)
+		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
+		return;
+	}
+	finish_with_answer(call, session, &r, message);
 }
 
 void calls_fail_all(struct pawl *client, int error) {
@@ -360,12 +342,13 @@ void calls_fail_all(struct pawl *client, int error) {
 /* ---- what nobody waits for ---- */
 
 void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
-	struct client_request release = { .msgid = draw_msgid(client), .method = CLIENT_RELEASE,
+	struct client_request release = { .msgid = flight_draw_msgid(client),
+		.method = CLIENT_RELEASE,
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
 	/* If this does not fit, the lease runs out by itself. */
-	(void)client_request_encode(&release, &client->connection.out);
+	(void)client_request_encode(&release, &client->session->connection.out);
 }
 
 static void release_all_on_close(struct pawl *client, const struct pawl_call *call) {

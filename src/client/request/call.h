@@ -14,12 +14,25 @@
 #include "request_copy.h"
 #include "result.h"
 
+/* One sending of a call, until it is answered. */
+struct flight {
+	/* In client->by_msgid. */
+	struct map_node by_msgid;
+	struct pawl_call *call;
+
+	/* NULL: there is no such flight. */
+	struct session *session;
+	uint32_t msgid;
+	struct instant sent_at;
+};
+
 struct pawl_call {
 	/* In `queue`, `flight` or `resting` of the client. */
 	struct list link;
 
-	/* In client->by_msgid while the call is in flight. */
-	struct map_node by_msgid;
+	/* Its last sending; and the one before on a session that the client has left, whose answer
+	 * counts as well. */
+	struct flight last, before;
 
 	/* In client->named, for an acquire whose lock_ids others may know as well. */
 	struct list named;
@@ -45,10 +58,8 @@ struct pawl_call {
 	/* The end of the time that the node itself may take before it answers. */
 	struct instant wait_end;
 
-	/* When it was sent on this connection. */
+	/* When it was sent; after the answer, when the request that was answered was sent. */
 	struct instant sent_at;
-	/* The number of the request on this connection, while the call is in flight. */
-	uint32_t msgid;
 
 	/* How often it was sent; a refusal after which it rests does not count. */
 	unsigned sends;
@@ -56,12 +67,15 @@ struct pawl_call {
 	/* How many nodes were left because of their answers to this call. */
 	size_t moves;
 
-	/* If `tied` is set, the only connection that this call may go over, as a number like
-	 * client->connection_number. */
+	/* The connection over which it was answered, as a number like client->connection_number;
+	 * if `tied` is set, the only one that this call may go over. */
 	unsigned connection;
 
-	/* Whether it is in flight; see struct call_start for the other two. */
-	bool flying, internal, tied;
+	/* See struct call_start. */
+	bool internal, tied;
+
+	/* The node may let it wait for what others do. */
+	bool waits;
 
 	/* This is an acquire, and another request under its lock_id was under way at the same time.
 	 * So the answer to this call says nothing about the outcome of the other request. */
@@ -104,8 +118,16 @@ void call_cancel(struct pawl_call *take_call);
 
 /* Sends the calls that are queued, as far as there is room. */
 void calls_send(struct pawl *client);
-void calls_answer(struct pawl *client, uint32_t msgid, struct slice message);
-void calls_connection_lost(struct pawl *client);
+void calls_answer(struct session *session, uint32_t msgid, struct slice message);
+/* flight.c: the session is closed: what was under way there is sent again, or fails. */
+void calls_connection_lost(struct session *session);
+/* flight.c: returns whether no call is under way that asks for a lock which ends with the
+ * connection. */
+bool calls_may_return(const struct pawl *client);
+/* flight.c: the client has left the session, which is still open. If `repeat` is set, what was
+ * under way there is sent again, and otherwise it stays there. Returns how many calls are sent
+ * again. */
+size_t calls_session_left(struct session *session, bool repeat);
 void calls_fail_all(struct pawl *client, int error);
 /* Writes what must be sent before the connection is closed for good: releases of the locks that are
  * being acquired. */
@@ -117,6 +139,23 @@ void call_release_on_close(struct pawl *client, struct pawl_bytes key, struct pa
 void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
 /* Does the same for all locks that an acquire asks for. */
 void calls_release_quietly(struct pawl *client, const struct request_copy *request);
+
+/* ---- flight.c ---- */
+
+/* Draws a msgid that no flight has. */
+uint32_t flight_draw_msgid(struct pawl *client);
+struct flight *flight_find(const struct pawl *client, uint32_t msgid);
+/* Returns whether the call asks for a lock that ends with the connection. */
+static inline bool call_binds(const struct pawl_call *call) {
+	return call->request->wire.present & CLIENT_HAS_RELEASE_ON_DISCONNECT;
+}
+/* Notes that the call was sent over the present session. */
+void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now);
+/* Forgets a sending, if there was one. */
+void flight_end(struct flight *flight);
+
+/* Ends the call with an error that no node has answered. */
+void call_fail(struct pawl_call *call, int error, const char *why);
 
 /* rest.c: lets the call rest if the node says when it may be asked again. Returns false if the node
  * does not say so, or if that time is too late for this call. */

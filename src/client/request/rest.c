@@ -25,8 +25,7 @@ bool call_back_off(struct pawl_call *call, const struct client_response *r) {
 	if (again >= call->deadline) {
 		return false;
 	}
-	map_remove(&client->by_msgid, &call->by_msgid);
-	call->flying = false;
+	flight_end(&call->last);
 	/* The refusal had no effect, so this send does not count. */
 	call->sends--;
 	list_remove(&call->link);

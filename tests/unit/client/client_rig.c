@@ -22,7 +22,7 @@ static void *rig_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	return r->counted.resize(r->counted.ctx, p, old_size, new_size);
 }
 
-static int rig_begin(struct rig *r, const struct pawl_options *options) {
+static int rig_begin(struct rig *r, const struct pawl_options *options, size_t nodes) {
 	r->now = (struct instant){ 1000 * SPAN_S, 900 * SPAN_S };
 	r->counted = alloc_libc(&r->counter);
 	r->alloc = (struct allocator){ rig_resize, r };
@@ -34,23 +34,30 @@ static int rig_begin(struct rig *r, const struct pawl_options *options) {
 		fake_open(&r->nodes[i]);
 		fake_attach(&r->nodes[i], r->base);
 	}
-	(void)snprintf(endpoints, sizeof(endpoints), "%s,%s", r->nodes[0].endpoint,
-		r->nodes[1].endpoint);
+	(void)snprintf(endpoints, sizeof(endpoints), "%s,%s%s%s", r->nodes[0].endpoint,
+		r->nodes[1].endpoint, nodes > 2 ? "," : "", nodes > 2 ? r->nodes[2].endpoint : "");
 	struct pawl_options o = options ? *options : (struct pawl_options){ 0 };
-	o.endpoints = endpoints;
+	o.endpoints = o.endpoints ? r->nodes[0].endpoint : endpoints;
 	o.base = r->base;
+	/* The tests know which node is asked first. */
+	o.prefer_first = true;
 	const char *problem;
 	return client_core_new(&o, &r->env, &r->client, &problem);
 }
 
 void rig_open(struct rig *r, const struct pawl_options *options) {
 	*r = (struct rig){ 0 };
-	CHECK(rig_begin(r, options) == 0);
+	CHECK(rig_begin(r, options, RIG_ENDPOINTS) == 0);
+}
+
+void rig_open_all(struct rig *r) {
+	*r = (struct rig){ 0 };
+	CHECK(rig_begin(r, NULL, RIG_NODES) == 0);
 }
 
 int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count) {
 	*r = (struct rig){ .fail_from = fail_from, .fail_count = fail_count };
-	return rig_begin(r, NULL);
+	return rig_begin(r, NULL, RIG_ENDPOINTS);
 }
 
 void rig_close(struct rig *r) {
@@ -78,6 +85,14 @@ void rig_pass(struct rig *r, span_ns time) {
 		client_core_tick(r->client);
 		rig_settle(r);
 		time -= by;
+	}
+}
+
+void rig_creep(struct rig *r, span_ns time) {
+	for (; time > 0; time -= SPAN_MS) {
+		rig_jump(r, SPAN_MS, SPAN_MS);
+		client_core_tick(r->client);
+		rig_settle(r);
 	}
 }
 

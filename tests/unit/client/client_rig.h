@@ -1,12 +1,14 @@
-/* client_rig.h: a client with clocks that the test moves, two fake nodes, and one loop for all of
- * them. */
+/* client_rig.h: a client with clocks that the test moves, two fake nodes or three, and one loop for
+ * all of them. */
 #ifndef PAWL_TESTS_CLIENT_RIG_H
 #define PAWL_TESTS_CLIENT_RIG_H
 
 #include "fake_node.h"
 #include "top.h"
 
-#define RIG_NODES 2
+/* The number of endpoints that rig_open gives the client. */
+#define RIG_ENDPOINTS 2
+#define RIG_NODES (RIG_ENDPOINTS + 1)
 
 struct rig {
 	struct allocator alloc;
@@ -25,8 +27,11 @@ struct rig {
 	struct pawl *client;
 };
 
-/* Opens the client. `options` may be NULL; the endpoints and the base are set here. */
+/* Opens the client, which begins with the first node. `options` may be NULL; the endpoints and the
+ * base are set here. If `options` has any endpoints, the first node is the only one. */
 void rig_open(struct rig *r, const struct pawl_options *options);
+/* Opens a client that has all the nodes as its endpoints. */
+void rig_open_all(struct rig *r);
 /* Does the same as rig_open, but refuses allocations, so that there may be no client. Returns 0 or
  * PAWL_ENOMEM. */
 int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count);
@@ -37,6 +42,8 @@ void rig_close(struct rig *r);
 void rig_settle(struct rig *r);
 /* Moves both clocks on, in small steps, and lets everything happen that follows. */
 void rig_pass(struct rig *r, span_ns time);
+/* The same in steps of a millisecond: no alarm rings late. */
+void rig_creep(struct rig *r, span_ns time);
 /* Moves the clocks at once, as after a pause. Nothing has run yet when it returns. */
 void rig_jump(struct rig *r, span_ns boot, span_ns raw);
 

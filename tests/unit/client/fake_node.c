@@ -287,6 +287,12 @@ static bool serve(struct fake_conn *c, const struct client_request *r) {
 	case FAKE_HANGS_UP:
 		conn_close(c);
 		return false;
+	case FAKE_REFUSES:
+		CHECK(client_refusal_encode(0, &(struct client_refusal){ .error = PAWL_EDENIED },
+			&c->out) == 0);
+		conn_flush(c);
+		conn_close(c);
+		return false;
 	case FAKE_TALKS_ROT:
 		CHECK(buffer_append(&c->out, "HTTP/1.1 400 Bad Request\r\n\r\n", 28) == 0);
 		return true;

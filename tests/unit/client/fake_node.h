@@ -21,6 +21,8 @@ enum fake_mood {
 	FAKE_HOLDS_BACK,
 	/* It closes the connection instead of answering. */
 	FAKE_HANGS_UP,
+	/* It refuses the client as its last word, and closes the connection. */
+	FAKE_REFUSES,
 	/* It answers with what is no MessagePack-RPC. */
 	FAKE_TALKS_ROT,
 	/* It answers with some bits flipped. */

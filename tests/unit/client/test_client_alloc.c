@@ -8,24 +8,24 @@
 
 #include "client_rig.h"
 
-/* This is far above what the session needs, so that the loop ends by itself. */
+/* This is far above what the story needs, so that the loop ends by itself. */
 #define FAILURES_MAX 2000
 
-struct session {
+struct story {
 	struct rig rig;
 	unsigned outcomes;
 	struct pawl_lock *lock;
 };
 
 static void count(struct pawl_result *take_result, void *arg) {
-	struct session *s = arg;
+	struct story *s = arg;
 	s->outcomes++;
 	assert_non_null(take_result->message);
 	pawl_result_free(take_result);
 }
 
 static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
-	struct session *s = arg;
+	struct story *s = arg;
 	s->outcomes++;
 	s->lock = take_lock;
 	assert_true((take_lock != NULL) == (take_result->error == 0));
@@ -33,13 +33,13 @@ static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_resu
 }
 
 static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
-	struct session *s = arg;
+	struct story *s = arg;
 	(void)cause;
 	assert_ptr_equal(lock, s->lock);
 }
 
 /* Asks for everything, and returns how many of the requests were accepted, and owe an outcome. */
-static unsigned ask_everything(struct session *s) {
+static unsigned ask_everything(struct story *s) {
 	const struct pawl_bytes key = pawl_str("some key");
 	const struct pawl_id id = { { 7 } };
 	const struct pawl_extend_item items[] = { { .key = key, .lock_id = id },
@@ -70,7 +70,7 @@ static unsigned ask_everything(struct session *s) {
 
 /* Returns false when memory sufficed, so that this was the last run. */
 static bool session_runs_short(uint64_t fail_from, uint64_t fail_count) {
-	struct session s = { 0 };
+	struct story s = { 0 };
 	unsigned owed = 0;
 	if (rig_open_short(&s.rig, fail_from, fail_count) == 0) {
 		struct pawl_lock_options o = { .key = pawl_str("kept"), .lease_ms = 900,

@@ -1,7 +1,7 @@
 /* These tests are about locks of the client that end with its connection. */
 #include "holder.h"
 
-static unsigned open_lines(const struct fake_node *n) {
+static unsigned open_sessions(const struct fake_node *n) {
 	unsigned open = 0;
 	for (size_t i = 0; i < FAKE_CONNS; i++) {
 		open += n->conns[i].fd >= 0;
@@ -65,13 +65,13 @@ static void a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_
 	r.nodes[1].mood = FAKE_HOLDS_BACK;
 	rig_pass(&r, 4800 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
-	assert_int_equal(open_lines(&r.nodes[0]), 1);
+	assert_int_equal(open_sessions(&r.nodes[0]), 1);
 	r.nodes[1].mood = FAKE_ANSWERS;
 	fake_let_go(&r.nodes[1]);
 	rig_settle(&r);
 	assert_int_equal(h.lost, 0);
 	assert_true(pawl_lock_valid_ms(h.lock) > 8000);
-	assert_int_equal(open_lines(&r.nodes[0]), 0);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
 	rig_close(&r);
 }
 
@@ -87,7 +87,7 @@ static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connect
 	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
 	for (int i = 0; i < 2000; i++) {
 		rig_pass(&r, 5 * SPAN_MS);
-		assert_true(pawl_lock_valid_ms(lock) == 0 || open_lines(&r.nodes[0]) >= 1);
+		assert_true(pawl_lock_valid_ms(lock) == 0 || open_sessions(&r.nodes[0]) >= 1);
 	}
 	assert_int_equal(h.lost, 1);
 	assert_int_equal(pawl_lock_valid_ms(lock), 0);
@@ -281,7 +281,7 @@ static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_b
 		for (int i = 0; i < 2000; i++) {
 			rig_pass(&r, 5 * SPAN_MS);
 			assert_true(!bound || pawl_lock_valid_ms(lock) == 0 ||
-				open_lines(&r.nodes[0]) >= 1);
+				open_sessions(&r.nodes[0]) >= 1);
 		}
 		rig_close(&r);
 	}

@@ -158,8 +158,8 @@ static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	}
 	rig_settle(&r);
 	assert_int_equal(done, 0);
-	assert_true(connection_backlog(&r.client->connection) > 0 &&
-		connection_backlog(&r.client->connection) < 10u << 20);
+	assert_true(connection_backlog(&r.client->session->connection) > 0 &&
+		connection_backlog(&r.client->session->connection) < 10u << 20);
 	event_add(r.nodes[0].conns[0].event, NULL);
 	while (done < many) {
 		assert_int_equal(event_base_loop(r.base, EVLOOP_ONCE), 0);

@@ -13,7 +13,7 @@ static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k
 
 static void open_refusing(struct rig *r, span_ns retry_after) {
 	rig_open(r, NULL);
-	for (int i = 0; i < RIG_NODES; i++) {
+	for (int i = 0; i < RIG_ENDPOINTS; i++) {
 		r->nodes[i].error = PAWL_EQUOTA;
 		r->nodes[i].retry_after = retry_after;
 	}

@@ -1,0 +1,232 @@
+/* session.c: dials an endpoint, and takes the messages that come apart; see session.h. */
+#include "session.h"
+
+#include <stdio.h>
+
+#include "check.h"
+#include "client_core.h"
+
+static struct endpoint *session_endpoint(struct session *session) {
+	return &session->client->endpoints.items[session->endpoint];
+}
+
+/* ---- dialing ---- */
+
+static void dial(struct session *session);
+
+/* Goes on to the next address of the endpoint, if there is one. */
+static void address_failed(struct session *session, int error, const char *why) {
+	connection_close(&session->connection);
+	session->scanner = (struct client_scanner){ 0 };
+	if (endpoint_next_address(session_endpoint(session))) {
+		agenda_set(&session->client->agenda, &session->dial_alarm,
+			client_core_now(session->client).boot + session->dial_limit);
+		dial(session);
+	} else {
+		session_failed(session, error, why);
+	}
+}
+
+static void on_looked_up(void *ctx, size_t which, const struct addrinfo *found) {
+	struct pawl *client = ctx;
+	struct endpoint *e = &client->endpoints.items[which];
+	e->look_up = NULL;
+	endpoint_found(e, found);
+	client_core_enter(client);
+	for (size_t i = 0; i < SESSIONS && !client->dying; i++) {
+		struct session *session = &client->sessions[i];
+		bool waits = session->state == SESSION_DIALING && session->endpoint == which
+			&& session->connection.state == CONNECTION_CLOSED;
+		if (waits && e->address_count) {
+			dial(session);
+		} else if (waits) {
+			session_failed(session, PAWL_EUNREACHABLE,
+				"the host name cannot be resolved");
+		}
+	}
+	client_core_leave(client);
+}
+
+static void dial(struct session *session) {
+	struct pawl *client = session->client;
+	struct endpoint *e = session_endpoint(session);
+	const struct endpoint_address *address = endpoint_address(e);
+	if (!address && !e->look_up && !e->local) {
+		e->look_up = look_up_start(client->base, e->host, e->port, on_looked_up, client,
+			session->endpoint);
+	}
+	if (!address && e->look_up) {
+		return;
+	}
+	if (!address) {
+		session_failed(session, PAWL_EUNREACHABLE, "the host name cannot be looked up now");
+		return;
+	}
+	const char *host = client->server_name[0] ? client->server_name : e->host;
+	int error = connection_open(&session->connection, address, e->tls ? client->tls : NULL,
+		host);
+	if (error) {
+		address_failed(session, error, session->connection.problem);
+	}
+}
+
+void session_dial(struct session *session, size_t endpoint, span_ns limit) {
+	CHECK(session->state == SESSION_CLOSED && session->flights == 0);
+	session->state = SESSION_DIALING;
+	session->endpoint = endpoint;
+	session->dial_limit = limit;
+	agenda_set(&session->client->agenda, &session->dial_alarm,
+		client_core_now(session->client).boot + limit);
+	dial(session);
+}
+
+static void on_dial_alarm(struct alarm *alarm) {
+	struct session *session = CONTAINER_OF(alarm, struct session, dial_alarm);
+	if (session->state == SESSION_UP) {
+		session_failed(session, PAWL_ETIMEOUT, "the node does not answer");
+	} else if (session_endpoint(session)->look_up) {
+		session_failed(session, PAWL_EUNREACHABLE,
+			"looking up the host name took too long");
+	} else {
+		address_failed(session, PAWL_EUNREACHABLE, "connecting took too long");
+	}
+}
+
+void session_close(struct session *session) {
+	struct pawl *client = session->client;
+	connection_close(&session->connection);
+	session->scanner = (struct client_scanner){ 0 };
+	session->state = SESSION_CLOSED;
+	agenda_clear(&client->agenda, &session->dial_alarm);
+	silence_clear(session);
+}
+
+void session_ping(struct session *session) {
+	/* No call has this msgid, because any answer will do. */
+	struct client_request request = { .msgid = 0, .method = CLIENT_PING };
+	if (client_request_encode(&request, &session->connection.out) == 0) {
+		silence_pinged(session);
+		client_core_kick(session->client);
+	}
+}
+
+/* ---- the connection's side ---- */
+
+static void on_up(void *ctx) {
+	struct session *session = ctx;
+	session->state = SESSION_UP;
+	session_up(session);
+}
+
+static void on_room(void *ctx) {
+	/* Calls may wait for this room. */
+	client_core_kick(((struct session *)ctx)->client);
+}
+
+static void on_down(void *ctx, int error) {
+	struct session *session = ctx;
+	if (session->state == SESSION_DIALING) {
+		address_failed(session, error, session->connection.problem);
+	} else {
+		session_failed(session, error, session->connection.problem);
+	}
+}
+
+static void on_enter(void *ctx) {
+	client_core_enter(((struct session *)ctx)->client);
+}
+
+static void on_leave(void *ctx) {
+	client_core_leave(((struct session *)ctx)->client);
+}
+
+/* An error that answers no request is what the node says last before it closes the connection; for
+ * example that this client may not speak here. PAWL_EBUSY is not such an error: a busy node answers
+ * a ping with it. */
+static bool is_last_word(struct session *session, struct slice message) {
+	struct client_response r;
+	if (client_response_decode(&session->client->decoder, CLIENT_PING, message, &r) != 0
+		|| r.error == 0 || r.error == PAWL_EBUSY) {
+		return false;
+	}
+	char why[CONNECTION_PROBLEM_MAX];
+	(void)snprintf(why, sizeof(why), "%.*s",
+		(int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
+		r.message.size ? (const char *)r.message.data : "");
+	session_failed(session, r.error, why);
+	return true;
+}
+
+/* Handles the message at the front, which has arrived whole. Returns false if what follows cannot
+ * be read any more. */
+static bool take_message(struct session *session, struct slice message) {
+	struct pawl *client = session->client;
+	enum client_kind kind;
+	uint32_t msgid;
+	if (client_response_peek(message, &kind, &msgid) != 0) {
+		return false;
+	}
+	if (kind == CLIENT_RESPONSE && msgid == 0) {
+		if (!is_last_word(session, message)) {
+			silence_ponged(session);
+			session_spoke(session);
+			session_ponged(session);
+		}
+		return true;
+	}
+	session_spoke(session);
+	if (kind == CLIENT_RESPONSE) {
+		client->handlers->on_answer(session, msgid, message);
+		return true;
+	}
+	/* The numbers of watches are those of the present node. */
+	return session != client->session || client->handlers->on_event(client, message);
+}
+
+/* Handles the messages one after the other. A callback may end the connection or the client in
+ * between. */
+static void on_data(void *ctx) {
+	struct session *session = ctx;
+	struct connection *c = &session->connection;
+	size_t used = 0;
+	enum client_scan found = CLIENT_SCAN_COMPLETE;
+	silence_heard(session);
+	while (session->state == SESSION_UP && !session->client->dying
+		&& found == CLIENT_SCAN_COMPLETE) {
+		struct slice rest = slice_of(c->in.data + used, c->in.size - used);
+		size_t size;
+		found = rest.size
+			? client_scan(&session->scanner, &client_response_limits, rest, &size)
+			: CLIENT_SCAN_MORE;
+		if (found == CLIENT_SCAN_COMPLETE) {
+			used += size;
+			found = take_message(session, slice_of(rest.data, size)) ? found
+				: CLIENT_SCAN_GARBAGE;
+		}
+	}
+	if (session->state != SESSION_UP) {
+		return;
+	}
+	silence_settle(session);
+	buffer_consume(&c->in, used);
+	if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
+		session_failed(session, PAWL_EPROTOCOL,
+			"the answer does not follow Pawl's protocol: is this the client port of a "
+			"Pawl node?");
+	} else if (!session->client->dying) {
+		session_heard(session);
+	}
+}
+
+void session_init(struct session *session, struct pawl *client) {
+	session->client = client;
+	session->dial_alarm.ring = on_dial_alarm;
+	session->silence_alarm.ring = silence_ring;
+	connection_init(&session->connection, client->env.alloc, client->base,
+		(struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down,
+			session });
+}
+
+void session_done(struct session *session) {
+	connection_done(&session->connection);
+}
