@@ -52,7 +52,8 @@ _pawl_scan() {
 
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
-	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
+	local common="--endpoints --prefer-first --cacert --cert --key --server-name --timeout"
+	common+=" --json --help"
 	local commands="run elect leader acquire extend update release downgrade transfer"
 	commands+=" ask-release get ls wait waiters watch explain break fence status clients can"
 	commands+=" cluster drain cert bench help"

@@ -52,7 +52,7 @@ class Soak:
     def contend(self, number):
         endpoints = list(self.cluster.clients.values())
         endpoints = endpoints[number % 3:] + endpoints[:number % 3]
-        env = dict(os.environ, PAWL_ENDPOINTS=",".join(endpoints))
+        env = dict(os.environ, PAWL_ENDPOINTS=",".join(endpoints), PAWL_PREFER_FIRST="yes")
         while not self.over():
             lease = ("400ms", "800ms")[number % 2]
             process = subprocess.Popen([self.pawl, "run", "k", "--lease", lease, "--wait", "5s",

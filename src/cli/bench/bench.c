@@ -163,6 +163,9 @@ static void print_table(const struct bench *b) {
 			(double)b->longest_gap_ns / 1e6,
 			(double)(b->gap_at_ns - b->begin_ns) / 1e9);
 	}
+	if (b->moves) {
+		output_field("moves", "%" PRIu64 " to another node", b->moves);
+	}
 	if (b->errors) {
 		output_field("errors", "%" PRIu64 ", the first: %s", b->errors, b->first_error);
 	}
@@ -194,6 +197,7 @@ static void print_json(const struct bench *b) {
 		output_json_set(object, "gap_at_s",
 			json_real((double)(b->gap_at_ns - b->begin_ns) / 1e9));
 	}
+	output_json_set(object, "moves", json_integer((json_int_t)b->moves));
 	output_json_set(object, "errors", json_integer((json_int_t)b->errors));
 	if (b->errors) {
 		output_json_bytes(object, "first_error", pawl_str(b->first_error));
@@ -308,6 +312,7 @@ static struct pawl *connect_rotated(const struct bench *b, uint64_t number) {
 	if (at != all && asprintf(&rotated, "%s,%.*s", at, (int)(at - all - 1), all) > 0) {
 		line.endpoints = rotated;
 	}
+	line.prefer_first = line.prefer_first || b->connections > 1;
 	struct pawl *client = cli_connect_on(&line, b->base);
 	free(rotated);
 	return client;

@@ -34,6 +34,9 @@ struct bench {
 	 * release together. */
 	struct histogram latency, cycle;
 	uint64_t done, errors;
+
+	/* How often a connection has gone on to another node. */
+	uint64_t moves;
 	char first_error[512];
 	int64_t begin_ns, end_ns;
 	int64_t last_grant_ns, longest_gap_ns, gap_at_ns;

@@ -10,6 +10,10 @@
 struct slot {
 	struct bench *bench;
 	struct pawl *client;
+
+	/* For the first slot of each connection: the endpoint of the last grant. */
+	bool first;
+	const char *endpoint;
 	char key[BENCH_KEY_BYTES];
 	struct pawl_id lock_id;
 	/* When the acquire was sent, in ns. */
@@ -51,6 +55,14 @@ static void note_grant(struct bench *b, int64_t now) {
 	b->last_grant_ns = now;
 }
 
+static void note_endpoint(struct slot *s) {
+	const char *endpoint = pawl_endpoint(s->client);
+	if (s->first && *endpoint) {
+		s->bench->moves += s->endpoint && s->endpoint != endpoint;
+		s->endpoint = endpoint;
+	}
+}
+
 static void on_acquired(struct pawl_result *take_result, void *arg) {
 	struct slot *s = arg;
 	struct bench *b = s->bench;
@@ -61,6 +73,7 @@ static void on_acquired(struct pawl_result *take_result, void *arg) {
 		return;
 	}
 	note_grant(b, now);
+	note_endpoint(s);
 	if (!b->mode->one_key) {
 		histogram_add(&b->latency, now - s->acquire_ns);
 	} else if (b->released_ns > s->acquire_ns) {
@@ -105,6 +118,7 @@ void bench_cycle_start(struct bench *b) {
 		}
 		s->bench = b;
 		s->client = bench_client(b, i);
+		s->first = i < b->connections;
 		snprintf(s->key, sizeof s->key, "%s/%llu", b->prefix,
 			b->mode->one_key ? 0ULL : (unsigned long long)i);
 		b->running++;

@@ -41,6 +41,9 @@ struct cli_command_line {
 	char **argv;
 
 	bool json;
+
+	/* Begin with the first endpoint, and return to it. */
+	bool prefer_first;
 	const char *endpoints, *ca_file, *cert_file, *key_file, *server_name;
 
 	/* 0 means the library's default. */

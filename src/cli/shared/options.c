@@ -13,7 +13,9 @@ static const char common_help[] =
 	"Options of all commands:\n"
 	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port\n"
 	"                       or unix:/path, separated by commas (PAWL_ENDPOINTS;\n"
-	"                       default " CLI_ENDPOINT_DEFAULT ")\n"
+	"                       default " CLI_ENDPOINT_DEFAULT "); begins with one by chance\n"
+	"  --prefer-first       begin with the first node, and return to it\n"
+	"                       (PAWL_PREFER_FIRST)\n"
 	"  --cacert FILE        for tls://: the authorities that may sign node\n"
 	"                       certificates (PAWL_CACERT)\n"
 	"  --cert FILE          for tls://: this client's certificate (PAWL_CERT)\n"
@@ -48,6 +50,7 @@ void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 static size_t common_options(struct cli_command_line *line, struct cli_option *out) {
 	const struct cli_option common[] = {
 		{ "endpoints", CLI_TEXT, &line->endpoints },
+		{ "prefer-first", CLI_FLAG, &line->prefer_first },
 		{ "cacert", CLI_TEXT, &line->ca_file },
 		{ "cert", CLI_TEXT, &line->cert_file },
 		{ "key", CLI_TEXT, &line->key_file },
@@ -191,6 +194,8 @@ void cli_options_environment(struct cli_command_line *line) {
 			*settings[i].target = settings[i].text;
 		}
 	}
+	const char *prefer_first = getenv("PAWL_PREFER_FIRST");
+	line->prefer_first = line->prefer_first || (prefer_first && *prefer_first);
 	if (!line->endpoints) {
 		line->endpoints = CLI_ENDPOINT_DEFAULT;
 	}
