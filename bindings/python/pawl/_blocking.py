@@ -24,7 +24,10 @@ class Client:
     use one client.
 
     endpoints: one or more of "host:port", "tls://host:port" and "unix:/path" (IPv6 as
-    "[::1]:7000"), as a list or separated by commas. They are tried in this order.
+    "[::1]:7000"), as a list or separated by commas. The client begins with one of
+    them by chance, and tries them in this order.
+    prefer_first: the client begins with the first endpoint instead, and returns to it some time
+    after it had to leave it.
     ca_file, cert_file, key_file: PEM files for tls:// endpoints, which use TLS 1.3. ca_file has the
     authorities that may vouch for nodes; the other two are the client's own certificate and key.
     server_name: the name that a node's certificate must carry; by default the endpoint's host.
@@ -33,9 +36,10 @@ class Client:
     timeout: for how many seconds a request may take, over all nodes that are tried, in addition to
     the time that it may wait.
     connect_timeout: for how many seconds the client tries to connect to one endpoint.
-    silence: for how many seconds a node that owes an answer may be silent before the client tries
-    the next one. While locks are held, connect_timeout and silence are at most a sixth of the
-    shortest lease.
+    silence: for how many seconds a node that owes an answer may be silent before the client gives
+    it up. While locks are held, connect_timeout and silence are at most a sixth of the shortest
+    lease. If there are several endpoints, a node that answers neither a request nor a ping is left
+    much sooner: after a few times as long as its answers take.
 
     The client connects with its first request and not before. ValueError, TlsError: an endpoint or
     a certificate cannot be used.
@@ -56,6 +60,7 @@ class Client:
         timeout: float = 5.0,
         connect_timeout: float = 1.0,
         silence: float = 2.0,
+        prefer_first: bool = False,
     ) -> None:
         self._runner = Runner()
         try:
@@ -71,6 +76,7 @@ class Client:
                     timeout=timeout,
                     connect_timeout=connect_timeout,
                     silence=silence,
+                    prefer_first=prefer_first,
                 )
             )
         except BaseException:

@@ -15,6 +15,10 @@ from ._errors import (
 # Methods that are never repeated: a repeat could undo what others did since (an update), misread
 # the outcome of the first try (a transfer), or act on the next node as well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
+# Methods that a node answers when something has happened, and not at once.
+LONG = frozenset(("wait", "drain", "cluster_add_replica", "cluster_promote", "cluster_demote",
+                  "cluster_remove", "cluster_replace", "cluster_set_nodes", "cluster_set_timing",
+                  "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # Errors that a node returns before any commit: the acquire has taken nothing.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
@@ -42,6 +46,8 @@ class Call:
         # parameter is what is left of that time.
         self.wait_name = wait_name
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
+        # The node may let the call wait for what others do.
+        self.waits = wait_ms > 0 or method in LONG
         # The package itself makes the call. An error does not move it to another node.
         self.internal = False
         # The package has drawn the lock_ids, so it may draw others.
@@ -52,16 +58,24 @@ class Call:
         self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
+        # The msgid with which the call was sent last; and the one before on a connection that was
+        # left, where an answer counts as well. 0: none.
         self.msgid = 0
+        self.before = 0
         self.sends = 0
         self.moves = 0
         self.sent_at = _clock.NEVER
         # The refusal of a node that has too few masters or no memory yet.
-        self.before: Optional[PawlError] = None
+        self.refusal: Optional[PawlError] = None
 
     @property
     def repeatable(self) -> bool:
         return self.method not in NEVER_REPEATED and not self.connection
+
+    @property
+    def binds(self) -> bool:
+        """Returns whether the call asks for a lock that ends with the connection."""
+        return bool(self.params.get("release_on_disconnect"))
 
     def ids(self) -> List[Tuple[bytes, str]]:
         """Returns the keys and lock_ids of an acquire."""

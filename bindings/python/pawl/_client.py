@@ -15,7 +15,6 @@ from ._call import Call
 from ._election import Election, ElectionAskedFn
 from ._errors import TlsError
 from ._keeper import Keeper
-from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._failover import Failover
 from ._types import (
@@ -57,7 +56,10 @@ class Client:
     one event loop.
 
     endpoints: one or more of "host:port", "tls://host:port" and "unix:/path" (IPv6 as
-    "[::1]:7000"), as a list or separated by commas. They are tried in this order.
+    "[::1]:7000"), as a list or separated by commas. The client begins with one of
+    them by chance, and tries them in this order.
+    prefer_first: the client begins with the first endpoint instead, and returns to it some time
+    after it had to leave it.
     ca_file, cert_file, key_file: PEM files for tls:// endpoints, which use TLS 1.3. ca_file has the
     authorities that may vouch for nodes; the other two are the client's own certificate and key.
     server_name: the name that a node's certificate must carry; by default the endpoint's host.
@@ -66,9 +68,10 @@ class Client:
     timeout: for how many seconds a request may take, over all nodes that are tried, in addition to
     the time that it may wait.
     connect_timeout: for how many seconds the client tries to connect to one endpoint.
-    silence: for how many seconds a node that owes an answer may be silent before the client tries
-    the next one. While locks are held, connect_timeout and silence are at most a sixth of the
-    shortest lease.
+    silence: for how many seconds a node that owes an answer may be silent before the client gives
+    it up. While locks are held, connect_timeout and silence are at most a sixth of the shortest
+    lease. If there are several endpoints, a node that answers neither a request nor a ping is left
+    much sooner: after a few times as long as its answers take.
 
     The client connects with its first request and not before. ValueError, TlsError: an endpoint or
     a certificate cannot be used.
@@ -87,6 +90,7 @@ class Client:
         timeout: float = 5.0,
         connect_timeout: float = 1.0,
         silence: float = 2.0,
+        prefer_first: bool = False,
     ) -> None:
         found = _endpoint.parse(endpoints)
         tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
@@ -97,7 +101,8 @@ class Client:
                               (silence, "silence")):
             to_ms(seconds, what)
         self._loop = asyncio.get_running_loop()
-        self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence)
+        self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence,
+                                  prefer_first)
         self._keeper = Keeper(self._failover)
         self._watches = Watches()
         self._failover.lease_share = self._keeper.share
@@ -105,11 +110,9 @@ class Client:
         self._failover.listening = self._watches.listening
         self._failover.on_event = self._watches.deliver
         self._failover.on_up = self._keeper.connection_up
-        self._failover.on_break = self._broken
-
-    def _broken(self, link: Link) -> None:
-        self._keeper.connection_lost(link)
-        self._watches.broken()
+        self._failover.on_break = self._keeper.connection_lost
+        self._failover.on_left = self._watches.broken
+        self._failover.needed = self._keeper.needs
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
         """Calls a callback of the program from the loop: the loop reports what it raises, and

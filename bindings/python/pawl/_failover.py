@@ -1,35 +1,33 @@
-"""Decides which node a client talks to, and owns the requests that are under way there: it tries
-the endpoints in turn, repeats requests, and notices silent nodes."""
+"""Decides which node a client talks to: it tries the endpoints in turn, and leaves a silent node
+for another one, while the answers of the silent one still count."""
 
 from __future__ import annotations
 
 import asyncio
-import collections
 import ssl
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
-from . import _clock
-from ._call import UNSURE_AFTERWARDS, Answer, Call
+from ._calls import PING_MSGID, Calls
 from ._endpoint import Endpoint, addresses
-from ._errors import (
-    BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError,
-    UnreachableError, UnsureError,
-    WaitTimeoutError, from_wire,
-)
+from ._errors import ClosedError, PawlError, UnreachableError, WaitTimeoutError
 from ._link import Link, as_pawl_error
-from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
-from ._resting import Resting
+from ._msgpack import pack
 from ._rounds import Rounds
+from ._silence import Silence
+from ._spare import LEAST, TIMES, Spare
 
 SILENCE_LEAST = 0.1
-CALLS_MAX = 65536
-PING_MSGID = 0
+# How long the client stays at another endpoint before it returns to the first one. If it has to
+# leave the first one again soon, it stays longer.
+RETURN_FIRST, RETURN_LAST = 10.0, 640.0
 
 
-class Failover:
+class Failover(Calls):
     """The client sets these functions:
-    on_event: is called with the event of a notification.
-    on_up, on_break: are called when a connection is there, and when it is about to be closed.
+    on_up: is called when another connection is the present one.
+    on_left: is called when the present connection is not the present one any more.
+    on_break: is called when a connection is about to be closed.
+    needed: says whether a connection that was left must stay open.
     lease_share: says for how many seconds one step may take while locks are held.
     bound: says whether a lock needs a connection, even without a request.
     listening: says whether the node sends events without being asked."""
@@ -42,118 +40,45 @@ class Failover:
         timeout: float,
         connect_timeout: float,
         silence: float,
+        prefer_first: bool,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._rounds, self._tls, self._server_name = Rounds(endpoints), tls, server_name
-        self.timeout, self._connect_timeout, self._silence = timeout, connect_timeout, silence
-        self.on_event: Callable[[Dict[str, Any]], None] = lambda event: None
+        super().__init__(timeout, len(endpoints))
+        self._rounds = Rounds(endpoints, prefer_first)
+        self._tls, self._server_name = tls, server_name
+        self._connect_timeout, self._silence = connect_timeout, silence
         self.on_up: Callable[[], None] = lambda: None
+        self.on_left: Callable[[], None] = lambda: None
         self.on_break: Callable[[Link], None] = lambda link: None
+        self.needed: Callable[[Link], bool] = lambda link: False
         self.lease_share: Callable[[], float] = lambda: float("inf")
         self.bound: Callable[[], bool] = lambda: False
         self.listening: Callable[[], bool] = lambda: False
-        self._queue: Deque[Call] = collections.deque()
-        self._flight: Dict[int, Call] = {}
-        self._resting = Resting(self._loop, self._come_back)
-        self._msgid = PING_MSGID
-        self._link: Optional[Link] = None
+        # The connection that was left, and is still read.
+        self._old: Optional[Link] = None
+        # Why the present connection is gone.
+        self._gone: asyncio.Future[PawlError] = self._loop.create_future()
         # The number of the latest connection.
         self._connections = 0
+        self._spare = Spare(self._connect_to, self._on_spare)
+        # An answer on the old connection before this time says that it was left too early.
+        self._left_early_until = 0.0
+        self._prefer_first = prefer_first and len(endpoints) > 1
+        # The spare connection is for the return to the first endpoint.
+        self._returning = False
+        self._return_pause, self._returned_at = RETURN_FIRST, 0.0
+        self._return_timer: Optional[asyncio.TimerHandle] = None
         self._wanted = asyncio.Event()
         self._runner: Optional[asyncio.Task[None]] = None
-        self._pulse_timer: Optional[asyncio.TimerHandle] = None
-        self._last_error: Optional[PawlError] = None
-        self.closed = False
 
     @property
     def endpoint(self) -> str:
         """The endpoint that the client is connected to; empty if there is none."""
         return self._rounds.present.text if self._link is not None else ""
 
-    # ---- calls ----
-
-    async def run(self, call: Call, timeout: Optional[float] = None) -> Answer:
-        """Starts the call and waits for its outcome. If the outcome of an acquire stays unknown,
-        its lock_ids are released in the background."""
-        self.start(call, timeout)
-        try:
-            return await call.future
-        except asyncio.CancelledError:
-            self._forget(call)
-            raise
-
-    def start(self, call: Call, timeout: Optional[float] = None) -> None:
-        if self.closed:
-            raise ClosedError()
-        most = CALLS_MAX * (2 if call.internal else 1)
-        if len(self._queue) + len(self._flight) + len(self._resting) >= most:
-            raise BusyError("too many requests are in progress")
-        limit = self.timeout if timeout is None else timeout
-        wait = _clock.left(call.wait_end, _clock.now()) / _clock.SECOND
-        call.timer = self._loop.call_later(wait + limit, self._on_deadline, call)
-        if call.internal:
-            self._queue.appendleft(call)
-        else:
-            self._queue.append(call)
-        self._kick()
-
-    def _come_back(self, call: Call) -> None:
-        self._queue.append(call)
-        self._kick()
-
-    def _kick(self) -> None:
+    def _connection_wanted(self) -> None:
         if self._runner is None:
             self._runner = self._loop.create_task(self._main())
         self._wanted.set()
-        if self._link is not None:
-            self._flush()
-
-    def _drop(self, call: Call) -> None:
-        if self._flight.get(call.msgid) is call:
-            del self._flight[call.msgid]
-        elif call in self._queue:
-            self._queue.remove(call)
-        self._resting.drop(call)
-
-    def _forget(self, call: Call) -> None:
-        self._drop(call)
-        if call.in_doubt(None, False):
-            self.release_all(call)
-        if call.timer is not None:
-            call.timer.cancel()
-
-    def _end(self, call: Call, answer: Optional[Answer], error: Optional[PawlError],
-             answered: bool = False) -> None:
-        self._drop(call)
-        if error is not None and call.in_doubt(error, answered):
-            self.release_all(call)
-        call.finish(answer, error)
-
-    def release_all(self, call: Call) -> None:
-        for key, lock_id in call.ids():
-            self.release_quietly(key, lock_id)
-
-    def release_quietly(self, key: bytes, lock_id: str) -> None:
-        """Releases a lock in the background. The outcome is ignored: at worst the lease runs out by
-        itself."""
-        if self.closed:
-            return
-        release = Call("release", {"key": key, "lock_id": lock_id})
-        release.internal = True
-        release.future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self.start(release)
-
-    def _on_deadline(self, call: Call) -> None:
-        if call.method in UNSURE_AFTERWARDS and call.sends > 0:
-            error: PawlError = UnsureError("no answer came in time; the request may still take "
-                                           "effect")
-        elif call.before is not None:  # This says more than the silence of other nodes.
-            error = call.before
-        elif self._link is not None or self._last_error is None:
-            error = WaitTimeoutError("no answer came in time%s" % self._hint())
-        else:
-            error = self._last_error
-        self._end(call, None, error)
 
     def _hint(self) -> str:
         """Names the node that accepted the connection and never sent anything, and says what may be
@@ -161,112 +86,6 @@ class Failover:
         if self._link is None or self._link.talked:
             return ""
         return " from %s%s" % (self._rounds.present.text, self._rounds.present.silence_hint)
-
-    # ---- sending ----
-
-    def _flush(self) -> None:
-        link = self._link
-        if link is None or not self._queue:
-            return
-        idle = not self._flight
-        while self._queue and link.up and link.writable:
-            call = self._queue.popleft()
-            if call.connection not in (0, link.number):
-                self._end(call, None, self._last_error or UnreachableError())
-            else:
-                self._send(link, call)
-        if idle:
-            # The node may be silent while nobody waits for an answer.
-            link.heard = max(link.heard, self._loop.time())
-        self._pulse()
-
-    def _send(self, link: Link, call: Call) -> None:
-        self._msgid = self._msgid % 0xFFFFFFFF + 1
-        while self._msgid in self._flight:
-            self._msgid = self._msgid % 0xFFFFFFFF + 1
-        sent_at = _clock.now()
-        try:
-            data = pack([0, self._msgid, call.method, [call.body(sent_at, link.number)]])
-        except FormatError as error:
-            call.finish(None, ProtocolError("the request cannot be sent: %s" % error))
-            return
-        if len(data) > REQUEST_BYTES_MAX:
-            call.finish(None,
-                        TooLargeError("the request is larger than %d bytes" % REQUEST_BYTES_MAX))
-            return
-        call.msgid, call.sent_at = self._msgid, sent_at
-        call.sends += 1
-        self._flight[call.msgid] = call
-        link.send(data)
-
-    # ---- what comes ----
-
-    def _on_message(self, message: Any) -> None:
-        link = self._link
-        if link is None:
-            return
-        if isinstance(message, list) and len(message) == 3 and message[0] == 2:
-            link.talked = True
-            self._on_notification(message)
-        elif (isinstance(message, list) and len(message) == 4 and message[0] == 1
-              and isinstance(message[1], int)):
-            self._on_response(link, message[1], message[2], message[3])
-        else:
-            link.fail(ProtocolError("the answer does not follow Pawl's protocol"))
-
-    def _on_notification(self, message: List[Any]) -> None:
-        params = message[2]
-        if (message[1] == "event" and isinstance(params, list) and params
-            and isinstance(params[0], dict)):
-            self.on_event(params[0])
-
-    def _on_response(self, link: Link, msgid: int, error: Any, result: Any) -> None:
-        refused = None if error is None else from_wire(error)
-        # An error with this msgid is the node's last word about the connection. Only `busy` is an
-        # answer to the ping itself.
-        if msgid == PING_MSGID and refused is not None and refused.code != "busy":
-            link.fail(refused)
-            return
-        link.talked = True
-        call = self._flight.get(msgid)
-        if call is None:
-            return  # This answers a ping, or a call that is over.
-        if refused is not None:
-            self._on_refusal(link, call, refused)
-        elif not isinstance(result, dict) and result is not None:
-            self._end(call, None, ProtocolError("the result is not a map"), True)
-        else:
-            found = result or {}
-            try:
-                if call.on_answer is not None:
-                    call.on_answer(found)
-            except PawlError as problem:
-                self._end(call, None, problem, True)
-            else:
-                self._end(call, Answer(found, call.sent_at, link.number), None)
-
-    def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
-        """Handles an error that the node returned. A node without its memory, or without a quorum,
-        refuses for itself and not for the cluster, so the call moves on to another node. A call
-        that was refused for a quota is sent again later."""
-        if self._resting.take(call, error):
-            del self._flight[call.msgid]
-            return
-        useless = isinstance(error, (RecoveringError, NoQuorumError))
-        if (not useless or call.internal or not call.repeatable
-            or call.moves + 1 >= self._rounds.count):
-            self._end(call, None, error, True)
-            return
-        if call.method == "acquire" and isinstance(error, NoQuorumError):
-            # The lock_id is used up. If the caller chose it, only the caller can choose another.
-            if not call.drawn:
-                self._end(call, None, error, True)
-                return
-            self.release_all(call)
-            call.draw_anew()
-        call.before = error
-        call.moves += 1
-        link.fail(error)
 
     @property
     def connection(self) -> int:
@@ -318,8 +137,17 @@ class Failover:
             self._last_error = error
             return []
 
-    async def _connect(self, endpoint: Endpoint, address: Tuple[str, int]) -> Link:
-        link = Link(self._on_message, self._flush, self._on_down)
+    async def _connect(self, at: int, address: Tuple[str, int]) -> Link:
+        endpoint = self._rounds.endpoint(at)
+        silence = Silence(self._patience)
+        link = Link(at, silence, self._on_message, self._flush, self._on_heard, self._on_down)
+        silence.whole = self._whole
+        silence.may_leave = lambda: link is self._link and self._rounds.count > 1
+        silence.listening = lambda: link is self._link and self.listening()
+        silence.ping = lambda: link.send(pack([0, PING_MSGID, "ping", []]))
+        silence.quiet = self._on_quiet
+        silence.overdue = self._on_overdue
+        silence.lost = lambda: link.fail(WaitTimeoutError("the node does not answer"))
         if endpoint.path:
             await self._loop.create_unix_connection(lambda: link, endpoint.path)
         else:
@@ -330,12 +158,23 @@ class Failover:
             )
         return link
 
+    async def _connect_to(self, at: int) -> Link:
+        """Connects with the endpoint of that number for a spare connection: tries its addresses in
+        turn."""
+        last: BaseException = UnreachableError()
+        for address in await addresses(self._rounds.endpoint(at), self._connect_timeout):
+            try:
+                return await self._connect(at, address)
+            except (OSError, ssl.SSLError) as error:
+                last = error
+        raise last
+
     async def _visit(self, endpoint: Endpoint, address: Tuple[str, int]) -> Tuple[PawlError, bool]:
-        """Connects, and returns when the connection is gone. Returns the cause, and whether the
-        node has ever sent anything."""
+        """Connects, and returns when that connection is gone, or the one of another node that it
+        was left for. Returns the cause, and whether the node has ever sent anything."""
         limit = min(self._connect_timeout, self.lease_share())
         try:
-            link = await asyncio.wait_for(self._connect(endpoint, address), limit)
+            link = await asyncio.wait_for(self._connect(self._rounds.at, address), limit)
         except asyncio.TimeoutError:
             return UnreachableError("%s: connecting took too long" % endpoint.text), False
         except (OSError, ssl.SSLError) as error:
@@ -343,86 +182,182 @@ class Failover:
         if self.closed:
             link.close()
             return ClosedError(), False
+        self._gone = self._loop.create_future()
+        self._arrive(link)
+        if not link.up and not self._gone.done():
+            self._gone.set_result(link.down.result())
+        try:
+            gone = await self._gone
+        finally:
+            last, self._link = self._link or link, None
+            self._spare.drop()
+            self._returning = False
+            last.close()
+        endpoint = self._rounds.endpoint(last.endpoint)
+        reason = self._named(endpoint, gone, "" if last.talked else endpoint.silence_hint)
+        self._connection_lost(last, reason)
+        return reason, last.talked
+
+    def _arrive(self, link: Link) -> None:
+        """Makes this the present connection."""
         self._connections += 1
         self._link, link.number = link, self._connections
+        self._rounds.at = link.endpoint
+        self._plan_return()
         if link.up:
             self.on_up()
+        link.silence.reset()
         self._flush()
-        try:
-            reason = self._named(endpoint, await asyncio.shield(link.down),
-                                 "" if link.talked else endpoint.silence_hint)
-        finally:
-            self._link = None
-            link.close()
-        self._connection_lost(reason)
-        return reason, link.talked
 
     def _on_down(self, link: Link) -> None:
         if link is self._link:
             self.on_break(link)
+            self.on_left()
+            if not self._gone.done():
+                self._gone.set_result(link.down.result())
+        elif link is self._old:
+            self._old = None
+            self.on_break(link)
+            endpoint = self._rounds.endpoint(link.endpoint)
+            self._connection_lost(link, self._named(endpoint, link.down.result()))
+            self._flush()
 
     def _named(self, endpoint: Endpoint, error: PawlError, hint: str = "") -> PawlError:
         return type(error)("%s: %s%s" % (endpoint.text, error.message, hint), error.details)
 
-    def _connection_lost(self, error: PawlError) -> None:
-        """Puts the calls that were under way in front of those that were not sent yet, in the order
-        in which they were sent, so that the next node gets them in this order."""
-        calls = list(self._flight.values())
-        self._flight.clear()
-        self._queue.extendleft(reversed([call for call in calls if call.repeatable]))
-        for call in calls:
-            if call.method in UNSURE_AFTERWARDS:
-                self._end(call, None,
-                          UnsureError("%s; the request may have taken effect" % error.message))
-            elif not call.repeatable:
-                self._end(call, None, error if call.connection else ClosedError(error.message))
+    # ---- a silent node ----
 
-    # ---- silence ----
+    def _whole(self, owed: bool) -> float:
+        """Returns for how many seconds a node may be silent before the connection is given up. If
+        only events are awaited, the limit is longer, so that idle watchers do not send ping after
+        ping."""
+        if not owed:
+            return self._silence * 4
+        return max(SILENCE_LEAST, min(self._silence, self.lease_share()))
 
-    def _pulse(self) -> None:
-        """Notices a silent node. While an answer or an event is awaited, the node is pinged after
-        half of the time for which it may be silent; nodes answer pings at once."""
-        if self._pulse_timer is not None:
-            self._pulse_timer.cancel()
-            self._pulse_timer = None
-        link = self._link
-        if link is None or not (self._flight or self.listening()):
+    def _spare_limit(self) -> float:
+        limit = min(self._connect_timeout, self.lease_share())
+        return min(limit, max(LEAST, TIMES * self._patience.time(limit)))
+
+    def _dial_spare(self) -> None:
+        if self._patience.allows:
+            old = self._old.endpoint if self._old is not None else None
+            self._returning = False
+            self._spare.dial(self._rounds.others(old), self._spare_limit())
+
+    def _on_quiet(self, answer_due: bool) -> None:
+        if answer_due and self._link is not None and self._rounds.count > 1:
+            self._dial_spare()
+
+    def _on_overdue(self) -> None:
+        if self._spare.link is None or not self._spare.link.up:
+            self._dial_spare()
+        elif self._patience.allows:
+            self._switch(True)
+
+    def _on_spare(self, spare: Link) -> None:
+        if self._link is None or not self._link.up:
+            self._spare.drop()
+        elif self._link.silence.is_overdue:
+            self._switch(True)
+        elif self._returning and any(flight.call.binds for flight in self._flight.values()):
+            self._spare.drop()
+            self._return_later()
+        elif self._returning:
+            self._returned_at = self._loop.time()
+            self._switch(False)
+
+    def _on_heard(self, link: Link) -> None:
+        if link is self._link and not self._returning:
+            self._spare.drop()
+        elif link is self._old:
+            now = self._loop.time()
+            if now < self._left_early_until:
+                self._patience.too_short(now)
+            self._left_early_until = 0.0
+            self.settle()
+
+    def _switch(self, repeat: bool) -> None:
+        """Leaves the present connection for the spare one. repeat: the node is silent, and the
+        calls that may be repeated are sent again; otherwise they stay there."""
+        left, old = self._link, self._old
+        if old is not None:
+            old.fail(WaitTimeoutError("the node does not answer"))
+        self._returning = False
+        spare = self._spare.take()
+        if left is None or spare is None:
             return
-        limit = max(SILENCE_LEAST, min(self._silence, self.lease_share()))
         now = self._loop.time()
-        if link.pinged_at is None and now - link.heard >= limit / 2:
-            link.send(pack([0, PING_MSGID, "ping", []]))
-            link.pinged_at = now
-        elif link.pinged_at is not None and now - link.pinged_at >= limit / 2:
-            link.fail(WaitTimeoutError("the node does not answer"))
+        self._left_early_until = now + self._patience.time(self._silence / 2) if repeat else 0.0
+        self._old, self._link = left, None
+        self.on_left()
+        calls = self._under_way(left)
+        again = [call for call in calls if repeat and call.repeatable]
+        for call in again:
+            self._land(call.before)
+            call.before, call.msgid = call.msgid, 0
+        self._queue.extendleft(reversed(again))
+        if repeat:
+            self._patience.switched(len(again), now)
+        for call in calls:
+            if call.connection:
+                self._end_lost(call, UnreachableError("its node was left"))
+        self._arrive(spare)
+        left.silence.reset()
+        self.settle()
+
+    def settle(self) -> None:
+        """Closes the connection that was left once nothing depends on it any more."""
+        old = self._old
+        if (old is not None and not old.silence.flights and not old.silence.owed
+            and not old.silence.pong_due and not self.needed(old)):
+            self._old = None
+            old.close()
+
+    def _plan_return(self) -> None:
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+            self._return_timer = None
+        if self._prefer_first and self._rounds.at != 0:
+            soon = (self._returned_at
+                    and self._loop.time() - self._returned_at < 8 * self._return_pause)
+            self._return_pause = (min(RETURN_LAST, 2 * self._return_pause) if soon
+                                  else RETURN_FIRST)
+            self._return_later()
+
+    def _return_later(self) -> None:
+        self._returning = False
+        self._return_timer = self._loop.call_later(self._return_pause, self._return)
+
+    def _return(self) -> None:
+        self._return_timer = None
+        if self.closed or self._rounds.at == 0:
             return
-        since = link.heard if link.pinged_at is None else link.pinged_at
-        self._pulse_timer = self._loop.call_later(max(0.001, since + limit / 2 - now), self._pulse)
+        if self._link is None or not self._spare.idle or self._link.silence.pinged:
+            self._return_later()
+            return
+        self._returning = True
+        self._spare.dial([0], self._spare_limit(), self._return_later)
 
     # ---- the end ----
-
-    def end_acquires(self) -> None:
-        """Ends the acquires that are under way with ClosedError. Their lock_ids are released in the
-        background."""
-        for call in [*self._flight.values(), *self._queue, *self._resting]:
-            if call.method == "acquire":
-                self._end(call, None, ClosedError())
 
     async def close(self) -> None:
         """Ends all calls that are under way with ClosedError. The lock_ids of acquires are released
         as far as that can be done without waiting."""
         if self.closed:
             return
-        for call in [*self._flight.values(), *self._queue, *self._resting]:
+        for call in self._all():
             self._end(call, None, ClosedError())
         self._flush()  # the releases of acquires
         self.closed = True
-        for call in [*self._flight.values(), *self._queue, *self._resting]:
+        for call in self._all():
             call.finish(None, ClosedError())
-        if self._pulse_timer is not None:
-            self._pulse_timer.cancel()
-        if self._link is not None:
-            self._link.close()
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+        self._spare.drop()
+        for link in (self._link, self._old):
+            if link is not None:
+                link.close()
         if self._runner is not None:
             self._runner.cancel()
             await asyncio.gather(self._runner, return_exceptions=True)

@@ -122,7 +122,8 @@ class Keeper:
         if connection:
             self._bindings.begin(lock, connection)
         self._measure()
-        self._schedule(lock, at_once)
+        # The connection that was left may have answered first.
+        self._schedule(lock, at_once or connection not in (0, self._failover.connection))
         self._arm()
 
     def remove(self, lock: LeasedLock) -> None:
@@ -130,17 +131,27 @@ class Keeper:
             del self._locks[lock]
             lock._renew_at = None
             self._measure()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Closes the connections that no lock depends on any more."""
         self._bindings.settle()
+        self._failover.settle()
 
     def connection_lost(self, link: Link) -> None:
         """Is called when the connection is about to be closed, or is closed."""
         for lock in self.locks():
             # A transfer of this lock is under way. If the transfer fails, the lock must not be
-            # trusted again.
-            if lock._binding and lock._suspended:
+            # trusted again. (A lock that is bound to a later connection does not depend on this
+            # one.)
+            if lock._suspended and 0 < lock._binding <= link.number:
                 self._lose(lock, LostError("the connection that the lock ends with is gone"))
         self._bindings.connection_lost(link)
         self._arm()
+
+    def needs(self, link: Link) -> bool:
+        """Returns whether the connection must not be closed yet."""
+        return self._bindings.depends(link.number)
 
     def move_on(self, error: PawlError) -> None:
         if not self._bindings.full(self._failover.connection):
@@ -220,7 +231,7 @@ class Keeper:
         for lock in self.locks():
             if _clock.left(lock._deadline, now) <= lock._warn and not lock._suspended:
                 self._lose(lock, self._cause_of(lock, now))
-        self._bindings.settle()
+        self._settle()
         self._renew_due(now)
         self._arm()
 
@@ -370,4 +381,5 @@ class Keeper:
             lock._token = token
         lock._last_error = None
         lock._failures = 0
+        self._failover.settle()
         self._schedule(lock, lock._binding != (self._failover.connection if lock._binding else 0))

@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional, Set
 
 from ._errors import PawlError, ProtocolError, TlsError, UnreachableError
 from ._msgpack import Decoder, FormatError
+from ._silence import Silence
 
 _ENDS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 # The file descriptors of all connections.
@@ -61,13 +62,16 @@ class Link(asyncio.Protocol):
     """A link carries messages in both directions until it goes down, which it does once: the other
     side ends it (in order, or by a reset), the network breaks it, or this side gives it up."""
 
-    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None],
+    def __init__(self, endpoint: int, silence: Silence, on_message: Callable[[Link, Any], None],
+                 on_room: Callable[[], None], on_heard: Callable[[Link], None],
                  on_down: Callable[[Link], None]) -> None:
-        # The number of this connection among those of its client, counted from 1.
+        # The number of this connection among those that its client has used, counted from 1.
         self.number = 0
+        self.endpoint, self.silence = endpoint, silence
         self.ended = self.broken = False
         self._loop = asyncio.get_running_loop()
-        self._on_message, self._on_room, self._on_down = on_message, on_room, on_down
+        self._on_message, self._on_room = on_message, on_room
+        self._on_heard, self._on_down = on_heard, on_down
         self._decoder = Decoder()
         self._transport: Optional[asyncio.Transport] = None
         # The number of its file descriptor.
@@ -76,8 +80,8 @@ class Link(asyncio.Protocol):
         # A message has arrived. Until then this may not be a node of Pawl.
         self.talked = False
         self.writable = True
-        self.heard = self._loop.time()
-        self.pinged_at: Optional[float] = None
+        # Done once a ping has been answered.
+        self.pong: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def up(self) -> bool:
@@ -112,6 +116,7 @@ class Link(asyncio.Protocol):
         on the connection are handled first."""
         if not self.down.done():
             self.down.set_result(error)
+            self.silence.close()
             self._on_down(self)
 
     # ---- what asyncio calls ----
@@ -125,15 +130,17 @@ class Link(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self._loop.time()
-        self.pinged_at = None
+        self.silence.heard()
         try:
             for message in self._decoder.feed(data):
                 if self.down.done():
                     return
-                self._on_message(message)
+                self._on_message(self, message)
         except FormatError as error:
             self.fail(ProtocolError("the answer does not follow Pawl's protocol: %s" % error))
+        if not self.down.done():
+            self.silence.settle()
+            self._on_heard(self)
 
     def eof_received(self) -> None:
         self._ended_by(None)

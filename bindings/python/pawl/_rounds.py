@@ -13,9 +13,10 @@ PAUSE_FIRST, PAUSE_LAST = 0.05, 1.0
 
 
 class Rounds:
-    def __init__(self, endpoints: List[Endpoint]) -> None:
+    def __init__(self, endpoints: List[Endpoint], prefer_first: bool) -> None:
         self._endpoints = endpoints
-        self._at = 0
+        # The endpoint in use. The first one is drawn, so that clients spread over the nodes.
+        self.at = 0 if prefer_first else random.randrange(len(endpoints))
         # How many endpoints have failed in this round, and how many of them for reasons that do not
         # pass by themselves.
         self._failed = 0
@@ -26,7 +27,15 @@ class Rounds:
 
     @property
     def present(self) -> Endpoint:
-        return self._endpoints[self._at]
+        return self._endpoints[self.at]
+
+    def endpoint(self, at: int) -> Endpoint:
+        return self._endpoints[at]
+
+    def others(self, last: Optional[int] = None) -> List[int]:
+        """Returns all endpoints but the present one, in turn; `last` comes last."""
+        found = [(self.at + i) % self.count for i in range(1, self.count)]
+        return sorted(found, key=lambda at: at == last)
 
     @property
     def count(self) -> int:
@@ -41,7 +50,7 @@ class Rounds:
         round."""
         self._failed += 1
         self._failed_for_good += isinstance(error, (TlsError, DeniedError))
-        self._at = (self._at + 1) % len(self._endpoints)
+        self.at = (self.at + 1) % len(self._endpoints)
         if self._failed < len(self._endpoints):
             return False
         self.hopeless = self._failed_for_good >= len(self._endpoints)

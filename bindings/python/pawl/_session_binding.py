@@ -69,6 +69,9 @@ class SessionBindings:
             self._lose(lock, LostError("the connection that the lock ends with is gone"))
             lock = self._dependent(number)
 
+    def depends(self, number: int) -> bool:
+        return self._dependent(number) is not None
+
     def full(self, number: int) -> bool:
         """Returns whether too many connections are retained to give up the present one, which has
         that number, for another node."""

@@ -65,7 +65,9 @@ class Refuse:
 class ScriptedCase(unittest.IsolatedAsyncioTestCase):
     async def client(self, *scripts, **options):
         endpoints = [await script.start(self) for script in scripts]
-        client = pawl.aio.connect(endpoints, **dict({"timeout": 5}, **options))
+        # The tests know which node is asked first.
+        options = dict({"timeout": 5, "prefer_first": True}, **options)
+        client = pawl.aio.connect(endpoints, **options)
         self.addAsyncCleanup(client.close)
         return client
 
