@@ -124,6 +124,7 @@ bool caller_send(struct caller *c, const struct core_request *request, struct pe
 	pending.sent = sim_actor_clock(c->run->sim, &c->actor);
 	*free_one = pending;
 	checker_invoked(c->run->checker, pending.id, op);
+	caller_mind_silence(c, pending.id);
 	return true;
 }
 

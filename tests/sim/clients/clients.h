@@ -209,6 +209,10 @@ void caller_extend(struct caller *c, uint32_t lock, bool deadline_kept);
 void caller_update(struct caller *c, uint32_t lock);
 void caller_habit(struct caller *c, enum client_habit habit);
 
+/* ---- caller_switch.c: leaving a silent node ---- */
+/* The request with this id was sent: if it is not answered soon, the client leaves the node. */
+void caller_mind_silence(struct caller *c, uint64_t id);
+
 /* ---- caller_answers.c: what answers mean to it ---- */
 void caller_reply(void *ctx, const struct sim_reply *reply);
 void caller_closed(void *ctx);

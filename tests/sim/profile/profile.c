@@ -178,7 +178,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_replicas: case THEME_membership: case THEME_operators:
 	case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced: case THEME_bound:
 	case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies:
-	case THEME_lying_master:
+	case THEME_lying_master: case THEME_hangs:
 		/* Drawn by profile_members and profile_later. */
 		break;
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession:
@@ -252,7 +252,8 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced: case THEME_shared:
 	case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 	case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_shortage:
-	case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEMES:
+	case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEME_hangs:
+	case THEMES:
 		break;
 	}
 }

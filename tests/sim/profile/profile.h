@@ -46,7 +46,8 @@
 	X(shortage)  /* memory runs short, and backlogs are full (shortage.c) */ \
 	X(crowd)     /* many hold one key together, while masters are silent */ \
 	X(lies)      /* a node that is no master lies (liar.c) */ \
-	X(lying_master) /* one of the masters lies (liar_master.c) */
+	X(lying_master) /* one of the masters lies (liar_master.c) */ \
+	X(hangs)     /* nodes stand still, and clients leave them within a moment */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -153,6 +154,8 @@ struct profile {
 	 * binding. */
 	uint32_t priority_percent, delay_percent, binding_percent;
 	span_ns delay_max;
+	/* Clients leave a silent node after a moment, and repeat there what is under way. */
+	bool switches;
 	/* How many clients want several keys at once. */
 	uint32_t groupers;
 	/* The percentage of clients that do not release an acquire when they give it up. */

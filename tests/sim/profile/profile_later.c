@@ -20,6 +20,11 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 	if (prng_chance(&r, 1, 30)) {
 		return THEME_lying_master;
 	}
+	struct prng newest;
+	prng_init(&newest, seed ^ UINT64_C(0x4a965));
+	if (prng_chance(&newest, 1, 40)) {
+		return THEME_hangs;
+	}
 	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 
@@ -273,6 +278,36 @@ static void draw_lying_master(struct profile *p, struct prng *r) {
 	p->groupers = prng_chance(r, 1, 3) && p->keys > 1;
 }
 
+/* Nodes stand still and go on, and clients leave them within a moment for others, where they may
+ * have let go of the key before the first one works off what waits in its sockets. */
+static void draw_hangs(struct profile *p, struct prng *r) {
+	profile_dense(p, r);
+	p->switches = true;
+	p->sim.masters = prng_chance(r, 4, 5) ? 3 : 5;
+	p->sim.further = weight(r, 1);
+	p->keys = 1 + weight(r, 1);
+	p->clients = 3 + weight(r, 4);
+	p->sim.max_lease = p->lease_max = prng_between(r, 2, 20) * p->sim.request_timeout;
+	p->lease_min = p->lease_max / 4;
+	p->wait_percent = 30 + weight(r, 60);
+	p->wait_max = prng_between(r, 2, 10) * p->sim.request_timeout;
+	p->repeat_percent = weight(r, 20);
+	p->binding_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
+	p->shared_percent = prng_chance(r, 1, 4) ? weight(r, 60) : 0;
+	p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 60) : 0;
+	p->permits_of = 2 + weight(r, 4);
+	p->hold_on_percent = weight(r, 20);
+	p->hold_weight[HABIT_RELEASE] = 10 + weight(r, 10);
+	p->hold_weight[HABIT_EXTEND] = 5 + weight(r, 10);
+	p->hold_weight[HABIT_UPDATE] = weight(r, 5);
+	p->fault_weight[FAULT_PAUSE] = 10;
+	p->fault_weight[FAULT_SLOW_LINK] = weight(r, 3);
+	p->fault_weight[FAULT_KILL] = weight(r, 1);
+	p->fault_every = prng_between(r, 1, 12) * p->sim.request_timeout;
+	p->pause_max = prng_between(r, 1, 8) * p->sim.request_timeout;
+	p->down_max = p->sim.request_timeout;
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -293,6 +328,8 @@ void profile_later(struct profile *p) {
 		draw_lies(p, &r);
 	} else if (p->theme == THEME_lying_master) {
 		draw_lying_master(p, &r);
+	} else if (p->theme == THEME_hangs) {
+		draw_hangs(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
 	} else if (p->theme == THEME_quiet && prng_chance(&r, 1, 4)) {

@@ -98,6 +98,7 @@ bool sim_node_running(const struct sim *sim, uint32_t node);
 uint64_t sim_node_incarnation(const struct sim *sim, uint32_t node);
 /* The process stands still, while clocks and network go on. */
 void sim_node_pause(struct sim *sim, uint32_t node, span_ns span);
+bool sim_node_stands_still(const struct sim *sim, uint32_t node);
 /* Ends a pause before its time. */
 void sim_node_continue(struct sim *sim, uint32_t node);
 /* The machine sleeps: the raw clock stands still, too. */

@@ -176,6 +176,10 @@ bool sim_node_paused(const struct sim_node *node) {
 	return node->paused_until > node->sim->now;
 }
 
+bool sim_node_stands_still(const struct sim *sim, uint32_t node) {
+	return sim->nodes[node].core && sim_node_paused(&sim->nodes[node]);
+}
+
 static void pause_ends(void *ctx, uint64_t arg) {
 	struct sim_node *node = ctx;
 	if (node->pauses != arg || !node->core) {
