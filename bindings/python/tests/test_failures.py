@@ -24,7 +24,7 @@ class Failures(Case):
 
     def setUp(self):
         self.key = self.id()
-        self.client = pawl.connect(nodes.endpoints(self.cluster), silence=1)
+        self.client = pawl.connect(nodes.endpoints(self.cluster), silence=1, prefer_first=True)
         self.addCleanup(self.client.close)
 
     def node(self):

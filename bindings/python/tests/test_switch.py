@@ -135,6 +135,26 @@ class Switch(ScriptedCase):
         await self.until(lambda: one.ended)
         self.assertTrue(lock.held)
 
+    async def test_a_transfer_is_lost_with_its_own_connection_only(self):
+        one = node()
+        two = node(transfer=lambda p: Script.SILENT)
+        client = await self.begin(one, two, silence=0.5)
+        await client.get("k")
+        self.assertEqual((client.endpoint, one.ended), (two.endpoint, 0))
+        lock = await client.lock("k", wait=0, lease=60, release_on_disconnect=True)
+        transfer = asyncio.ensure_future(lock.transfer("b"))
+        await self.until(lambda: client._failover._old is None)
+        self.assertIsNone(lock.error)
+        transfer.cancel()
+        await asyncio.gather(transfer, return_exceptions=True)
+
+    async def test_requests_move_to_the_next_node_in_the_order_in_which_they_were_sent(self):
+        one = node(get=lambda p: Refuse("no_quorum") if p["key"] == b"a" else Script.SILENT)
+        two = node()
+        client = await self.client(one, two)
+        await asyncio.gather(*(client.get(key) for key in "abc"))
+        self.assertEqual([p["key"] for p in two.of("get")], [b"a", b"b", b"c"])
+
     async def test_the_silence_goes_on_while_requests_give_up(self):
         """Each request gives up before the alarm, and then nothing may be under way."""
         one = node()

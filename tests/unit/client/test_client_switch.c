@@ -394,6 +394,29 @@ static void a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one(
 	assert_null(h.lock);
 }
 
+static void a_transfer_is_lost_with_its_own_connection_only(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options options = options_of(&h, true);
+	struct outcome o;
+	begin(&r);
+	r.nodes[0].mood = FAKE_SILENT;
+	start(&r, &get, &o);
+	rig_creep(&r, 16 * SPAN_MS);
+	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
+	take(&r, &h, &options);
+	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
+	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
+	rig_creep(&r, 2100 * SPAN_MS);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
+	assert_int_equal(h.lock->cause, 0);
+	fake_hang_up(&r.nodes[1]);
+	rig_settle(&r);
+	assert_int_equal(h.lock->cause, PAWL_ELOST);
+	rig_close(&r);
+}
+
 /* ---- the endpoint to begin with ---- */
 
 static void the_client_returns_to_the_first_endpoint_if_it_prefers_it(void **state) {
@@ -451,6 +474,7 @@ int main(void) {
 		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
 		cmocka_unit_test(
 			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
+		cmocka_unit_test(a_transfer_is_lost_with_its_own_connection_only),
 		cmocka_unit_test(the_client_returns_to_the_first_endpoint_if_it_prefers_it),
 		cmocka_unit_test(clients_begin_with_an_endpoint_by_chance),
 	};
