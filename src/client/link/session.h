@@ -98,7 +98,7 @@ void silence_heard(struct session *session);
 void silence_settle(struct session *session);
 void silence_pinged(struct session *session);
 void silence_ponged(struct session *session);
-/* Sets the alarm anew, because what is awaited, or how long it may take, has changed. */
+/* Sets the alarm, because what is awaited, or how long it may take, has changed. */
 void silence_reset(struct session *session);
 void silence_clear(struct session *session);
 void silence_ring(struct alarm *alarm);

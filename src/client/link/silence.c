@@ -62,11 +62,17 @@ static int64_t next_at(const struct session *session) {
 	return may_leave(session) && !session->overdue && overdue < lost ? overdue : lost;
 }
 
+/* An alarm that is set for an earlier time stays there: it goes off with nothing to do, and is set
+ * again. So a busy connection sets its alarm once in a while, and not for each request. */
 void silence_reset(struct session *session) {
-	if (session->state == SESSION_UP && awaits_anything(session)) {
-		session->alarm_at = next_at(session);
+	if (session->state != SESSION_UP || !awaits_anything(session)) {
+		return;
+	}
+	int64_t at = next_at(session);
+	if (!wheel_armed(&session->silence_alarm.timer) || at < session->alarm_at) {
+		session->alarm_at = at;
 		session->alarm_set_at = client_core_now(session->client).boot;
-		agenda_set(&session->client->agenda, &session->silence_alarm, session->alarm_at);
+		agenda_set(&session->client->agenda, &session->silence_alarm, at);
 	}
 }
 
@@ -106,13 +112,10 @@ void silence_heard(struct session *session) {
 	session->pinged = session->overdue = false;
 }
 
-/* The alarm stays where it is: it goes off early, and is set again then. */
 void silence_settle(struct session *session) {
 	bool unread = session->waits && session->wait_sent_at.boot > session->read_until.boot;
 	session->owed = session->flights > session->waits || unread || session->pinged;
-	if (!awaits_anything(session)) {
-		agenda_clear(&session->client->agenda, &session->silence_alarm);
-	} else if (!wheel_armed(&session->silence_alarm.timer)) {
+	if (!wheel_armed(&session->silence_alarm.timer)) {
 		silence_reset(session);
 	}
 }

@@ -311,9 +311,10 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 		return;
 	}
 	if (session == client->session && !call->waits) {
-		struct instant now = client_core_now(client);
-		patience_answered(&client->patience, instant_elapsed_short(now, call->sent_at),
-			now.boot);
+		/* The answer came when the node was last heard. */
+		struct instant came = session->silent_since;
+		patience_answered(&client->patience, instant_elapsed_short(came, call->sent_at),
+			came.boot);
 	}
 	if (call_back_off(call, &r)
 		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {

@@ -14,7 +14,7 @@
 #include "request_copy.h"
 #include "result.h"
 
-/* One sending of a call, until it is answered. */
+/* A call that was sent once and is not answered yet. */
 struct flight {
 	/* In client->by_msgid. */
 	struct map_node by_msgid;
@@ -22,6 +22,8 @@ struct flight {
 
 	/* NULL: there is no such flight. */
 	struct session *session;
+
+	/* The number of the request; no two flights of a client have the same one. */
 	uint32_t msgid;
 	struct instant sent_at;
 };

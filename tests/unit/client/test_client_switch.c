@@ -1,50 +1,9 @@
 /* These tests are about a client that leaves a silent node within milliseconds, and about what
  * becomes of the requests under way. */
-#include "holder.h"
+#include "switch_part.h"
 
 static const struct pawl_bytes key = { "k", 1 };
-static const struct pawl_request get = { .method = PAWL_GET, .key = { "k", 1 } };
 static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k", 1 } };
-
-static unsigned open_sessions(const struct fake_node *n) {
-	unsigned open = 0;
-	for (size_t i = 0; i < FAKE_CONNS; i++) {
-		open += n->conns[i].fd >= 0;
-	}
-	return open;
-}
-
-/* Opens a client that knows how fast the first node answers. */
-static void begin(struct rig *r) {
-	rig_open(r, NULL);
-	for (int i = 0; i < 4; i++) {
-		pawl_result_free(rig_ask(r, &get));
-	}
-}
-
-/* What came of a request. */
-struct outcome {
-	bool over;
-	int error;
-	char endpoint[64];
-	struct pawl_id lock_id;
-	int64_t valid_ms;
-};
-
-static void on_outcome(struct pawl_result *take_result, void *arg) {
-	struct outcome *o = arg;
-	*o = (struct outcome){ .over = true, .error = take_result->error,
-		.lock_id = take_result->lock_id, .valid_ms = pawl_result_valid_ms(take_result) };
-	(void)snprintf(o->endpoint, sizeof(o->endpoint), "%s",
-		take_result->endpoint ? take_result->endpoint : "");
-	pawl_result_free(take_result);
-}
-
-static void start(struct rig *r, const struct pawl_request *request, struct outcome *o) {
-	*o = (struct outcome){ 0 };
-	assert_int_equal(pawl_start(r->client, request, on_outcome, o, NULL), 0);
-	rig_settle(r);
-}
 
 /* ---- leaving ---- */
 
@@ -347,76 +306,6 @@ static void a_request_that_waits_is_pinged_for_now_and_then(void **state) {
 	rig_close(&r);
 }
 
-/* ---- locks ---- */
-
-static void a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options options = options_of(&h, true);
-	begin(&r);
-	take(&r, &h, &options);
-	r.nodes[0].mood = FAKE_SILENT;
-	r.nodes[1].mood = FAKE_HOLDS_BACK;
-	struct outcome o;
-	start(&r, &get, &o);
-	rig_creep(&r, 8 * SPAN_MS);
-	fake_let_go(&r.nodes[1]);
-	rig_creep(&r, 8 * SPAN_MS);
-	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
-	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
-	assert_int_equal(r.nodes[1].bindings[0], 2);
-	/* The silence of the old session is over, and nobody has said that the lock is bound. */
-	rig_creep(&r, 1400 * SPAN_MS);
-	assert_int_equal(open_sessions(&r.nodes[0]), 1);
-	fake_let_go(&r.nodes[1]);
-	rig_creep(&r, 600 * SPAN_MS);
-	assert_int_equal(h.lost, 0);
-	rig_close(&r);
-}
-
-static void a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options options = options_of(&h, true);
-	begin(&r);
-	r.nodes[0].mood = FAKE_HOLDS_BACK;
-	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
-	assert_int_equal(pawl_lock_start(r.client, &options, on_locked, &h, NULL), 0);
-	rig_creep(&r, 16 * SPAN_MS);
-	assert_int_equal(r.nodes[1].last_binding, 2);
-	fake_let_go(&r.nodes[0]);
-	rig_settle(&r);
-	assert_null(h.lock);
-	assert_int_equal(h.error, 0);
-	rig_close(&r);
-	assert_null(h.lock);
-}
-
-static void a_transfer_is_lost_with_its_own_connection_only(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options options = options_of(&h, true);
-	struct outcome o;
-	begin(&r);
-	r.nodes[0].mood = FAKE_SILENT;
-	start(&r, &get, &o);
-	rig_creep(&r, 16 * SPAN_MS);
-	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
-	take(&r, &h, &options);
-	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
-	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
-	rig_creep(&r, 2100 * SPAN_MS);
-	assert_int_equal(open_sessions(&r.nodes[0]), 0);
-	assert_int_equal(h.lock->cause, 0);
-	fake_hang_up(&r.nodes[1]);
-	rig_settle(&r);
-	assert_int_equal(h.lock->cause, PAWL_ELOST);
-	rig_close(&r);
-}
-
 /* ---- the endpoint to begin with ---- */
 
 static void the_client_returns_to_the_first_endpoint_if_it_prefers_it(void **state) {
@@ -471,10 +360,6 @@ int main(void) {
 		cmocka_unit_test(an_update_is_not_repeated_and_unsure_only_after_the_whole_silence),
 		cmocka_unit_test(an_update_that_is_answered_late_is_not_unsure),
 		cmocka_unit_test(a_request_that_waits_is_pinged_for_now_and_then),
-		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
-		cmocka_unit_test(
-			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
-		cmocka_unit_test(a_transfer_is_lost_with_its_own_connection_only),
 		cmocka_unit_test(the_client_returns_to_the_first_endpoint_if_it_prefers_it),
 		cmocka_unit_test(clients_begin_with_an_endpoint_by_chance),
 	};

@@ -1,0 +1,106 @@
+/* These tests are about the locks of a client that leaves a silent node. */
+#include "switch_part.h"
+
+static void a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options options = options_of(&h, true);
+	begin(&r);
+	take(&r, &h, &options);
+	r.nodes[0].mood = FAKE_SILENT;
+	r.nodes[1].mood = FAKE_HOLDS_BACK;
+	struct outcome o;
+	start(&r, &get, &o);
+	rig_creep(&r, 8 * SPAN_MS);
+	fake_let_go(&r.nodes[1]);
+	rig_creep(&r, 8 * SPAN_MS);
+	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
+	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
+	assert_int_equal(r.nodes[1].bindings[0], 2);
+	/* The silence of the old session is over, and nobody has said that the lock is bound. */
+	rig_creep(&r, 1400 * SPAN_MS);
+	assert_int_equal(open_sessions(&r.nodes[0]), 1);
+	fake_let_go(&r.nodes[1]);
+	rig_creep(&r, 600 * SPAN_MS);
+	assert_int_equal(h.lost, 0);
+	rig_close(&r);
+}
+
+static void a_session_that_owes_nothing_stays_open_while_a_lock_ends_with_it(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options options = options_of(&h, true);
+	begin(&r);
+	take(&r, &h, &options);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_HOLDS_BACK;
+	struct outcome o;
+	start(&r, &get, &o);
+	rig_creep(&r, 8 * SPAN_MS);
+	fake_let_go(&r.nodes[1]);
+	rig_creep(&r, 8 * SPAN_MS);
+	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_true(o.over);
+	assert_int_equal(open_sessions(&r.nodes[0]), 1);
+	fake_let_go(&r.nodes[1]);
+	rig_settle(&r);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
+	assert_int_equal(h.lost, 0);
+	rig_close(&r);
+}
+
+static void a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options options = options_of(&h, true);
+	begin(&r);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
+	assert_int_equal(pawl_lock_start(r.client, &options, on_locked, &h, NULL), 0);
+	rig_creep(&r, 16 * SPAN_MS);
+	assert_int_equal(r.nodes[1].last_binding, 2);
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_null(h.lock);
+	assert_int_equal(h.error, 0);
+	rig_close(&r);
+	assert_null(h.lock);
+}
+
+static void a_transfer_is_lost_with_its_own_connection_only(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options options = options_of(&h, true);
+	struct outcome o;
+	begin(&r);
+	r.nodes[0].mood = FAKE_SILENT;
+	start(&r, &get, &o);
+	rig_creep(&r, 16 * SPAN_MS);
+	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
+	take(&r, &h, &options);
+	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
+	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
+	rig_creep(&r, 2100 * SPAN_MS);
+	assert_int_equal(open_sessions(&r.nodes[0]), 0);
+	assert_int_equal(h.lock->cause, 0);
+	fake_hang_up(&r.nodes[1]);
+	rig_settle(&r);
+	assert_int_equal(h.lock->cause, PAWL_ELOST);
+	rig_close(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
+		cmocka_unit_test(a_session_that_owes_nothing_stays_open_while_a_lock_ends_with_it),
+		cmocka_unit_test(
+			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
+		cmocka_unit_test(a_transfer_is_lost_with_its_own_connection_only),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
