@@ -1,5 +1,5 @@
 /* look_up.h: looks a host name up without making the client's loop wait. getaddrinfo runs in a
- * thread of its own, which lives for this one look-up (docs/decisions/0027). */
+ * thread of its own, which lives for this one look-up (docs/decisions/0028). */
 #ifndef PAWL_CLIENT_LOOK_UP_H
 #define PAWL_CLIENT_LOOK_UP_H
 

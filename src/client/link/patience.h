@@ -1,6 +1,6 @@
 /* patience.h: how long a client lets a node be silent before it asks whether the node is still
  * there, and whether the client may leave the node for that. These are decisions alone, without any
- * connection (docs/decisions/0026). */
+ * connection (docs/decisions/0027). */
 #ifndef PAWL_CLIENT_PATIENCE_H
 #define PAWL_CLIENT_PATIENCE_H
 

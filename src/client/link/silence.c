@@ -1,6 +1,6 @@
 /* silence.c: finds out whether a silent node is gone. A node answers pings at once, also while
  * requests wait in its queues or its quorum is slow. So a node that leaves a ping unanswered is
- * stopped, cut off, or its process is (docs/decisions/0026). */
+ * stopped, cut off, or its process is (docs/decisions/0027). */
 #include "client_core.h"
 
 #define SILENCE_LEAST (100 * SPAN_MS)
