@@ -121,7 +121,7 @@ bool queue_ahead(const struct core *core, const struct key *key, struct id128 lo
 
 /* Gives the turn. "Your turn" is at the same time the home's promise, if the key is free here;
  * otherwise the message says what stands in the way, and the request is parked. named: the holder
- * has named this request, which passes those that are parked (section 10, Succession). */
+ * has named this request, which passes those that are parked (section 10, Hand-over). */
 static void turn_to(struct core *core, struct waiter *w, bool named) {
 	const struct queued *q = &w->q;
 	struct key *key = q->key;

@@ -111,7 +111,7 @@ class Shown(unittest.TestCase):
         # Nothing that a client has named is a label.
         self.assertNotIn("billing/x", self.cluster.fetch("a", "/metrics")[2])
 
-    def test_who_waits_is_counted_while_it_waits(self):
+    def test_a_waiter_is_counted_while_it_waits(self):
         with self.cluster.client("a") as a, self.cluster.client("b") as b:
             held = a.call("acquire", key="cron/y", lease_ms=20000)
             waits = b.send("acquire", key="cron/y", lease_ms=20000, wait_ms=20000)

@@ -8,7 +8,8 @@
 #include "check.h"
 
 /* How many bytes are read in one turn from a node that is in no configuration. It only has to ask
- * for membership. There may be many such nodes, and each frame is handled at once. */
+ * for membership. There may be many such nodes, and the frames of each have their own time in a
+ * turn. */
 #define OUTSIDE_READ_BYTES 1024u
 
 void peers_drop(struct peers_slot *slot) {

@@ -4,6 +4,8 @@
 
 static const struct pawl_bytes key = { "k", 1 };
 static const struct pawl_request acquire = { .method = PAWL_ACQUIRE, .key = { "k", 1 } };
+static const struct pawl_request update = { .method = PAWL_UPDATE, .key = { "k", 1 },
+	.lock_id = { { 1 } }, .value = { "v", 1 } };
 
 /* ---- leaving ---- */
 
@@ -251,8 +253,6 @@ static void what_the_next_node_refuses_is_released_as_the_first_may_have_granted
 static void an_update_is_not_repeated_and_unsure_only_after_the_whole_silence(void **state) {
 	(void)state;
 	struct rig r;
-	const struct pawl_request update = { .method = PAWL_UPDATE, .key = key,
-		.lock_id = { { 1 } }, .value = { "v", 1 } };
 	struct outcome o;
 	leave_with(&r, &update, &o, FAKE_ANSWERS);
 	rig_creep(&r, 1900 * SPAN_MS);
@@ -267,8 +267,6 @@ static void an_update_is_not_repeated_and_unsure_only_after_the_whole_silence(vo
 static void an_update_that_is_answered_late_is_not_unsure(void **state) {
 	(void)state;
 	struct rig r;
-	const struct pawl_request update = { .method = PAWL_UPDATE, .key = key,
-		.lock_id = { { 1 } }, .value = { "v", 1 } };
 	struct outcome o;
 	leave_with(&r, &update, &o, FAKE_ANSWERS);
 	rig_creep(&r, 500 * SPAN_MS);

@@ -136,35 +136,35 @@ static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) 
 	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, second }, (uint8_t[]){ 1, 2 }, 2);
 }
 
-/* Section 5, Sent again: n2 stands still. Its client asks at n3 with the same lock_id, and still
- * comes before the one who asked there meanwhile. */
-static void who_asks_again_elsewhere_keeps_its_place(void **state) {
-	struct stage *s = *state;
-	const char *key = key_of(s, 0, 2);
+/* Section 5, Sent again: n2 stands still. Its client asks at n3 with the same lock_ids, 1 and 2,
+ * after 3 has asked there. Returns the requests at n3 in the order in which they are to be
+ * served. */
+static void send_again(struct stage *s, const char *key, uint64_t ids[3]) {
 	(void)wait_for(s, 1, key, stage_lock(1));
 	(void)wait_for(s, 1, key, stage_lock(2));
-	uint64_t later = wait_for(s, 2, key, stage_lock(3));
+	ids[2] = wait_for(s, 2, key, stage_lock(3));
 	stage_pause(s, 1);
-	uint64_t second = wait_for(s, 2, key, stage_lock(2));
-	uint64_t first = wait_for(s, 2, key, stage_lock(1));
-	served_at(s, 2, key, (uint8_t)key[0], (uint64_t[]){ first, second, later },
-		(uint8_t[]){ 1, 2, 3 }, 3);
+	ids[1] = wait_for(s, 2, key, stage_lock(2));
+	ids[0] = wait_for(s, 2, key, stage_lock(1));
+}
+
+static void a_request_that_is_sent_again_elsewhere_keeps_its_place(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t ids[3];
+	send_again(s, key, ids);
+	served_at(s, 2, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3 }, 3);
 	assert_int_equal(stage_count(s, COUNT_turn_again), 2);
 }
 
-static void who_asked_again_elsewhere_keeps_its_place_when_the_first_node_dies(void **state) {
+static void a_request_that_was_sent_again_keeps_its_place_when_the_first_node_dies(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
-	(void)wait_for(s, 1, key, stage_lock(1));
-	(void)wait_for(s, 1, key, stage_lock(2));
-	uint64_t later = wait_for(s, 2, key, stage_lock(3));
-	stage_pause(s, 1);
-	uint64_t second = wait_for(s, 2, key, stage_lock(2));
-	uint64_t first = wait_for(s, 2, key, stage_lock(1));
+	uint64_t ids[3];
+	send_again(s, key, ids);
 	stage_kill(s, 1);
 	stage_settle(s);
-	served_at(s, 2, key, (uint8_t)key[0], (uint64_t[]){ first, second, later },
-		(uint8_t[]){ 1, 2, 3 }, 3);
+	served_at(s, 2, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3 }, 3);
 }
 
 /* Lock_ids are no secret: whoever waits is told who is ahead. */
@@ -187,7 +187,7 @@ static void another_ones_lock_id_is_no_place_in_the_queue(void **state) {
 }
 
 /* Who came first with a low priority has not come first with a high one. */
-static void who_asks_again_with_another_priority_keeps_no_place(void **state) {
+static void a_request_with_another_priority_keeps_no_place(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	(void)wait_as(s, 1, 1, 0);
@@ -201,7 +201,7 @@ static void who_asks_again_with_another_priority_keeps_no_place(void **state) {
 
 /* Neither n2 nor n3 reaches more than its home and itself, two of five masters. So each of them
  * returns the turn of the request that was sent to both. */
-static void who_asks_again_elsewhere_goes_behind_when_its_turn_is_returned(void **state) {
+static void a_request_that_is_sent_again_goes_behind_when_its_turn_is_returned(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 0, 2);
 	uint64_t ids[3];
@@ -441,12 +441,12 @@ int main(void) {
 		NAMED(the_first_waiter_at_the_home_goes_first_wherever_it_asked),
 		NAMED(a_new_home_keeps_the_order_of_the_previous_one),
 		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
-		NAMED(who_asks_again_elsewhere_keeps_its_place),
-		NAMED(who_asked_again_elsewhere_keeps_its_place_when_the_first_node_dies),
+		NAMED(a_request_that_is_sent_again_elsewhere_keeps_its_place),
+		NAMED(a_request_that_was_sent_again_keeps_its_place_when_the_first_node_dies),
 		NAMED(another_ones_lock_id_is_no_place_in_the_queue),
-		NAMED(who_asks_again_with_another_priority_keeps_no_place),
+		NAMED(a_request_with_another_priority_keeps_no_place),
 		cmocka_unit_test_setup_teardown(
-			who_asks_again_elsewhere_goes_behind_when_its_turn_is_returned,
+			a_request_that_is_sent_again_goes_behind_when_its_turn_is_returned,
 			setup_five, named_teardown),
 		NAMED(a_turn_that_is_returned_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
