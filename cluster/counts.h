@@ -48,7 +48,7 @@
 	X(feed_refused) X(feed_batch) X(feed_missed) X(feed_stray) X(follow_moved) \
 	X(follow_stalled) X(follow_gone) X(feed_watch_events_missed) X(log_lost) \
 	X(watch_event_lost) \
-	X(counted_missed) X(unseen_told) X(unseen_missed) X(unwritten_missed) \
+	X(counted_missed) X(unseen_told) X(unseen_missed) X(unwritten_missed) X(value_missed) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(non_member) \
 	X(non_member_rolled_back) X(auto_replaced) X(role_refused) X(complete) \
 	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_rolled_back) \

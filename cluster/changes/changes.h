@@ -83,6 +83,9 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
 void watch_events_missed(struct core *core);
 /* Tells that events of this key may have been missed. */
 void watch_events_missed_of(struct core *core, struct slice name);
+/* Tells that events of this key may have been missed if the record, of which an acquisition is told
+ * next, has a value that was written after the first one. */
+void watch_event_first_value(struct core *core, struct slice name, const struct record *r);
 /* Tells whether somebody watches at this node. */
 static inline bool watch_event_wanted_here(const struct core *core) {
 	return core->changes.watch_event_wanted;

@@ -177,6 +177,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u,
 			 * events were missed. */
 			log_append(core, name, u->record->lock_id);
 		}
+		watch_event_first_value(core, name, u->record);
 		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, u->record);
 		watch_event_of(core, u->ended ? u->how : WATCH_EVENT_RELEASED, name, u->record);
 		told_record(core, u->node.hash, u->record);

@@ -116,6 +116,13 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
 	watch_event_tell(core, &n);
 }
 
+void watch_event_first_value(struct core *core, struct slice name, const struct record *r) {
+	if (r->wrote.clock > 0 && !(r->wrote.boot & BALLOT_FIRST)) {
+		COUNT(core, value_missed);
+		watch_events_missed_of(core, name);
+	}
+}
+
 /* This goes on even where nobody watches, because somebody may begin to watch before the lock has
  * ended. */
 void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key,
@@ -125,6 +132,7 @@ void watch_event_record(struct core *core, enum core_watch_event_kind kind, stru
 	}
 	if (kind == WATCH_EVENT_ACQUIRED) {
 		unseen_record_came(core, key, r);
+		watch_event_first_value(core, key_name(key), r);
 	}
 	if (r->unwritten) {
 		unwritten_told(core, kind, key, r);

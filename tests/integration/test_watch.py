@@ -336,9 +336,20 @@ class Replica(unittest.TestCase):
                 holder.call("release", key="k", lock_id=got["lock_id"])
                 wanted += [("acquired", got["token"], b"v%d" % i),
                            ("updated", got["token"], b"w%d" % i), ("released", got["token"], None)]
-            for one in wanted:
+            missed = 0
+            while wanted:
                 event = watcher.event()
-                self.assertEqual((event["type"], event.get("token"), event.get("value")), one)
+                one = (event["type"], event.get("token"), event.get("value"))
+                if event["type"] == "overflow":
+                    # A repair passed a commit on its way to the replica's master.
+                    missed += 1
+                    acquired = watcher.event()
+                    self.assertEqual((acquired["type"], acquired.get("token")), wanted[0][:2])
+                    self.assertEqual(acquired.get("value"), wanted[1][2])
+                    del wanted[:2]
+                else:
+                    self.assertEqual(one, wanted.pop(0))
+            self.assertLess(missed, 10)
             self.assertFalse(watcher.notes)
 
 

@@ -207,6 +207,7 @@ struct op_state {
 	/* Of an acquire that waits: the id + 1 of one that asked later and was answered before, and
 	 * its token. */
 	uint64_t passed_by, passed_token;
+	int64_t passed_at;
 	/* `answered`: the answer left the node. */
 	bool known, answered, returned;
 	/* Of an acquire: some master had the record of its lock_id when it was asked. */
@@ -278,6 +279,8 @@ struct watched_key {
 	int64_t missed_at, ran_out_at;
 	/* The highest tokens. */
 	uint64_t any, exclusive;
+	/* Something of the key has been told since it was last told that something is missing. */
+	bool sure;
 	uint32_t present_count;
 	struct watched_lock present[WATCHED_PRESENT];
 };

@@ -25,6 +25,7 @@ static struct watched_key *watched_key(struct checker *c, uint32_t node, uint32_
 static void key_again(struct watched_key *k) {
 	k->present_count = 0;
 	k->any = k->exclusive = 0;
+	k->sure = false;
 }
 
 static void all_again(struct watched *w) {
@@ -154,6 +155,11 @@ static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock,
 	const struct core_watch_event *n) {
 	struct watched_key *k = watched_key(c, node, key);
 	gone(k, lock);
+	if (k->sure && !(n->value_seq.boot & BALLOT_FIRST)) {
+		checker_violation(c, "watchers", key, "n%" PRIu32 " tells of L%" PRIu32
+			" with a value that was written later, and not that something is missing",
+			node + 1, lock);
+	}
 	for (uint32_t i = 0; i < k->present_count; i++) {
 		if (excludes(k->present[i].of, n->terms.of)) {
 			checker_violation(c, "watchers", key, "n%" PRIu32 " tells of L%" PRIu32
@@ -210,6 +216,7 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_watch_e
 	case WATCH_EVENT_UPDATED: case WATCH_EVENT_ASKED: case WATCH_EVENT_MISSED:
 		break;
 	}
+	watched_key(c, node, key)->sure |= n->kind != WATCH_EVENT_ASKED;
 }
 
 /* When a quorum had accepted it: a client that reads anew before that may find the key free. If its

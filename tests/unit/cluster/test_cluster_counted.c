@@ -253,6 +253,25 @@ static void a_refused_write_that_repair_brings_later_is_not_reported_missed(void
 	nothing_more(s);
 }
 
+/* A repair brings the record with its second value before the commit with the first one comes. */
+static void a_lock_learned_with_a_later_value_than_its_first_follows_missed_events(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 0, N3, MESSAGE_COMMIT, true);
+	const uint64_t token = take(s, 0, "k", stage_lock(1));
+	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .name = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(1), .token = token,
+		.lease_us = 500000, .value = slice_str("2"), .ballot = { token + 1, 1, 1 } };
+	stage_inject(s, 1, N3, &repaired);
+	stage_settle(s);
+	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	assert_true(text_is(&n->key, "k"));
+	n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	assert_int_equal(n->value.bytes[0], '2');
+	stage_stop(s, 0, N3, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	nothing_more(s);
+}
+
 static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
 	struct core_change gone = { .kind = CHANGE_REMOVE, .name = slice_str("n4") };
 	return stage_ask(s, node, (struct core_request){ .op = CORE_CHANGE, .change = &gone,
@@ -316,6 +335,7 @@ int main(void) {
 		WATCHED(a_node_that_restarts_after_the_other_means_no_missed_events),
 		WATCHED(a_write_that_came_after_a_later_ballot_is_told_or_reported_missed),
 		WATCHED(a_refused_write_that_repair_brings_later_is_not_reported_missed),
+		WATCHED(a_lock_learned_with_a_later_value_than_its_first_follows_missed_events),
 		WITH_A_REPLICA(what_a_removed_coordinator_granted_is_reported_missed),
 		WITH_A_REPLICA(
 			what_a_removed_node_granted_to_late_adopters_is_reported_missed),
