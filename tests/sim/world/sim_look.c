@@ -68,6 +68,9 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 		r.b = fields & F_LEASE ? m->lease_us : fields & F_EPOCH ? m->epoch : fields & F_BLOB
 			? epoch_of(m->blob) : m->left_us;
 		r.epoch = frame->epoch;
+		if (fields & F_TERMS) {
+			r.terms = m->terms;
+		}
 		name_subject(node->sim, m, &r);
 		sim_trace_add(&node->sim->trace, &r);
 	}

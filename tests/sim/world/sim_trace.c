@@ -49,6 +49,12 @@ static void print_message(const struct sim_trace_record *r, FILE *to) {
 	if ((fields & F_FLAGS) && r->flags) {
 		fprintf(to, " flags=%" PRIu32, r->flags);
 	}
+	if (terms_semaphore(&r->terms)) {
+		fprintf(to, " permits=%u of %u {%" PRIx64 "}", r->terms.count, r->terms.of,
+			r->terms.set.w[0]);
+	} else if (r->terms.of == MODE_SHARED) {
+		fprintf(to, " shared");
+	}
 }
 
 static void print_record(const struct sim_trace_record *r, FILE *to) {

@@ -41,6 +41,8 @@ struct sim_trace_record {
 	/* `epoch` is the one of the frame. */
 	uint64_t token, noted, a, b, epoch;
 	uint32_t flags;
+	/* Of SENT and HANDLED: the lock terms, or zeroes. */
+	struct terms terms;
 };
 
 struct sim_trace {
