@@ -62,7 +62,7 @@ static void a_later_connection_is_known_from_an_extension_that_was_refused(void 
 	is_not_lost(s, stage_lock(2));
 }
 
-static void what_was_refused_is_told_with_the_value_that_was_written_since(void **state) {
+static void what_was_refused_and_written_since_follows_missed_events(void **state) {
 	struct stage *s = *state;
 	stand_in_the_way(s, MODE_EXCLUSIVE);
 	take(s, 1, "k", stage_lock(2));
@@ -71,7 +71,9 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	hold_releases(s, false);
 	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
-	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	const struct stage_event *n = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
+	assert_true(text_is(&n->key, "k"));
+	n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	assert_true(text_is(&n->value, "w"));
 	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	assert_null(stage_next_event(s, N3));
@@ -216,7 +218,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_goes_on_under_a_later_connection_is_not_told_as_lost),
 		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
-		WATCHED(what_was_refused_is_told_with_the_value_that_was_written_since),
+		WATCHED(what_was_refused_and_written_since_follows_missed_events),
 		WATCHED(a_write_of_another_epoch_is_missed_events_of_the_key),
 		WATCHED(what_was_released_before_its_commit_and_its_write_came_is_told),
 		WATCHED(a_write_that_comes_after_the_release_is_not_reported_missed),
