@@ -218,7 +218,7 @@ class Revoking(Certified):
     def test_removing_a_node_tells_what_to_revoke(self):
         cluster = self.cluster(masters=3).start_all()
         serial = self.serial("c")
-        self.succeeds(self.ask("a", "cluster", "demote", "c"))
+        self.succeeds(self.ask("a", "cluster", "demote", "c", "--yes"))
         run = self.succeeds(self.ask("a", "cluster", "remove", "c"))
         self.assertIn("pawl cert revoke serial:" + serial, run.out)
         self.cert("revoke", "serial:" + serial)

@@ -263,7 +263,7 @@ class Refusals(ChangeCase):
     def test_a_change_that_would_lose_the_quorum_is_refused_unless_it_is_forced(self):
         self.cluster.nodes["c"].kill()
         self.until("a", lambda s: s["voting"] == 2)
-        run = self.change("remove", "b")
+        run = self.change("remove", "b", "--yes")
         self.assertIn(run.status, (1, 3), run.out)
         self.assertEqual(self.status("a")["epoch"], 1)
 
@@ -311,7 +311,7 @@ class Force(ChangeCase):
         with self.cluster.client("a") as a:
             token = a.call("acquire", key="k", lease_ms=1000)["token"]
         self.cluster.join("d")
-        self.changes("set-nodes", "--masters", "d=" + self.cluster.peers["d"])
+        self.changes("set-nodes", "--masters", "d=" + self.cluster.peers["d"], "--yes")
         self.until("c", lambda s: s["role"] == "guest")
         for name in "abcd":
             self.cluster.nodes[name].kill()

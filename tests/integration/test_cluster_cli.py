@@ -10,7 +10,7 @@ import signal
 import cli_fixture
 from cli_fixture import Case, finish, pawl
 from pawltest import PATIENCE
-from scripted_node import Fails, ScriptedNode, done, later, status
+from scripted_node import Fails, ScriptedNode, done, later, peer, status
 
 
 class NodesCase(Case):
@@ -36,12 +36,12 @@ class Requests(NodesCase):
         rows = [("add-replica e e.example:7118", "add_replica",
                  dict(name="e", address="e.example:7118")),
                 ("promote d", "promote", dict(name="d")),
-                ("demote b --anyway", "demote", dict(name="b", anyway=True)),
+                ("demote b --anyway --yes", "demote", dict(name="b", anyway=True)),
                 ("remove d", "remove", dict(name="d")),
                 ("replace b d", "replace", dict(old="b", new="d")),
-                ("set-nodes --masters a,e=e.example:1 --replicas d", "set_nodes",
+                ("set-nodes --masters a,e=e.example:1 --replicas d --yes", "set_nodes",
                  dict(masters=["a", "e=e.example:1"], replicas=["d"])),
-                ("set-nodes --masters a", "set_nodes", dict(masters=["a"], replicas=[])),
+                ("set-nodes --masters a --yes", "set_nodes", dict(masters=["a"], replicas=[])),
                 ("set-timing --max-lease 2m --clock-drift 0.5%", "set_timing",
                  dict(max_lease_ms=120000, clock_drift_ppm=5000)),
                 ("set-timing --request-timeout 2s --promise-timeout 4s", "set_timing",
@@ -62,10 +62,25 @@ class Requests(NodesCase):
         self.assertIn("nothing to do: epoch 4",
                       self.succeeds(self.pawl("cluster", "promote", "c")).out)
 
-    def test_removing_a_node_that_is_not_there_is_remarked(self):
+    def test_removing_a_node_that_has_left_and_still_runs_is_remarked(self):
+        self.a.status["peers"].append(peer("x", "guest", voting=False))
         for words in ("remove x", "replace x d"):
             self.assertIn("note: x is not in the cluster",
                           self.succeeds(self.pawl("cluster", *words.split())).out)
+
+    def test_a_replacement_that_is_made_already_is_asked_for_again(self):
+        self.assertIn("note: x is not in the cluster",
+                      self.succeeds(self.pawl("cluster", "replace", "x", "c")).out)
+
+    def test_a_name_that_no_node_has_is_an_error_and_not_nothing_to_do(self):
+        for words in ("remove x", "replace x d", "promote x", "demote x",
+                      "set-nodes --masters a,b,x"):
+            run = self.pawl("cluster", *words.split())
+            self.assertEqual((run.status, self.a.asked), (1, []), words)
+            self.assertIn("there is no node x in the cluster", run.err)
+            self.assertIn("Its masters are a, b, c; its replicas: d", run.err)
+            self.assertEqual(self.pawl("cluster", *words.split(), "--json").json["error"]["code"],
+                             "not_found")
 
     def test_missing_nodes_and_warnings_are_told(self):
         self.a.change = lambda method, params: done(complete=False, missing=["c"],
@@ -102,12 +117,87 @@ class Requests(NodesCase):
             def refuse(method, params, code=code, message=message):
                 raise Fails(code, message)
             self.a.change = refuse
-            run = self.pawl("cluster", "promote", "x")
+            run = self.pawl("cluster", "promote", "d")
             self.assertEqual(run.status, exit_status, code)
             self.assertIn(message, run.err)
             self.assertIn(remedy, run.err)
-            self.assertEqual(self.pawl("cluster", "promote", "x", "--json").json["error"]["code"],
+            self.assertEqual(self.pawl("cluster", "promote", "d", "--json").json["error"]["code"],
                              code)
+
+
+class Failures(NodesCase):
+    """Changes after which fewer masters may fail."""
+
+    LOWER = ("set-nodes --masters a", "demote b", "remove c")
+
+    def test_without_a_terminal_they_need_yes_and_say_how_many_may_fail(self):
+        for words in self.LOWER:
+            for more in ([], ["--json"], ["--anyway"] * (words != "remove c")):
+                run = self.pawl("cluster", *words.split(), *more)
+                self.assertEqual((run.status, self.a.asked), (2, []), words)
+                self.assertIn("after this change 0 masters may fail at the same time, and before "
+                              "it 1", run.err)
+            self.succeeds(self.pawl("cluster", *words.split(), "--yes"))
+            self.a.asked.clear()
+
+    def test_other_changes_ask_nothing(self):
+        for words in ("promote d", "remove d", "replace b d", "replace c c",
+                      "set-nodes --masters a,b,d", "add-replica e e.example:1"):
+            self.succeeds(self.pawl("cluster", *words.split()))
+        self.assertEqual(len(self.a.asked), 6)
+
+    def on_terminal(self, answer, *words):
+        """Returns the exit status, and what was written to the terminal."""
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = cli_fixture.subprocess.Popen([cli_fixture.PAWL, "cluster", *words, "--endpoints",
+                                                self.endpoints],
+                                               stdin=theirs, stdout=theirs, stderr=theirs,
+                                               env=cli_fixture.environment())
+        os.close(theirs)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        text = b""
+        while select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                text += os.read(ours, 4096)
+            except OSError:  # The other end is closed.
+                break
+            if answer and b"(yes/no)" in text:
+                os.write(ours, answer)
+                answer = b""
+        return process.wait(PATIENCE), text.decode()
+
+    def test_on_a_terminal_they_ask(self):
+        status, text = self.on_terminal(b"no\n", "demote", "b")
+        self.assertEqual((status, self.a.asked), (1, []))
+        self.assertIn("After this change the masters are a, c.", text)
+        self.assertIn("Of them 0 may fail; before, 1 masters could fail.", text)
+        status, text = self.on_terminal(b"yes\n", "demote", "b")
+        self.assertEqual((status, self.a.asked), (0, [("cluster_demote", dict(name="b"))]))
+
+    def test_a_dry_run_shows_the_change_and_makes_none(self):
+        rows = [("set-nodes --masters a --replicas b", "a; replicas b", "1 before, 0 after"),
+                ("remove c", "a, b; replicas d", "1 before, 0 after"),
+                ("demote b", "a, c; replicas d, b", "1 before, 0 after"),
+                ("promote d", "a, b, c, d; replicas none", "1 before, 1 after"),
+                ("replace b d", "a, c, d; replicas none", "1 before, 1 after"),
+                ("add-replica e e.example:1", "a, b, c; replicas d, e", "1 before, 1 after"),
+                ("set-timing --max-lease 2m", "a, b, c; replicas d", "1 before, 1 after"),
+                ("force", "a; replicas none", "1 before, 0 after")]
+        for words, after, failures in rows:
+            run = self.succeeds(self.pawl("cluster", *words.split(), "--dry-run"))
+            self.assertIn("before: masters a, b, c; replicas d\nafter: masters %s\n" % after,
+                          run.out)
+            self.assertIn("may fail at the same time: " + failures, run.out)
+            self.assertIn("dry run: nothing was changed", run.out)
+        self.assertIn("max lease: 1m00s before, 2m00s after",
+                      self.pawl("cluster", "set-timing", "--max-lease", "2m", "--dry-run").out)
+        run = self.pawl("cluster", "demote", "b", "--dry-run", "--json")
+        self.assertEqual(run.json["before"]["failures_borne"], 1)
+        self.assertEqual(run.json["after"], dict(
+            masters=["a", "c"], replicas=["d", "b"], failures_borne=0, max_lease_ms=60000,
+            request_timeout_ms=1000, promise_timeout_ms=2000, clock_drift_ppm=5000))
+        self.assertEqual(self.a.asked, [])
 
 
 class Progress(NodesCase):
@@ -177,7 +267,7 @@ class Coordinators(NodesCase):
         def change(method, params):
             answer = answers.pop(0)
             if answer:
-                b.wait(lambda: b.statuses > 0)
+                b.wait(lambda: b.statuses > 1)
                 raise answer
             return done()
         b.change = change
@@ -187,6 +277,16 @@ class Coordinators(NodesCase):
         run = self.succeeds(finish(process))
         self.assertEqual(len(b.asked), 3)
         self.assertIn("done: epoch 5", run.out)
+
+    def test_the_node_that_knows_most_is_asked_and_named(self):
+        for stale in (dict(role="guest", state="unconfigured", epoch=9), dict(epoch=3)):
+            self.a.status = status("a", **stale)
+            b = self.node("b%d" % stale["epoch"])
+            b.status = status("b")
+            run = self.succeeds(pawl("cluster", "promote", "d",
+                                     endpoints=self.a.endpoint + "," + b.endpoint))
+            self.assertIn("asked b at %s: epoch 4, 3 of 3" % b.endpoint, run.out)
+            self.assertEqual((self.a.asked, len(b.asked)), ([], 1))
 
     def test_when_no_node_is_left_it_says_to_repeat_the_command(self):
         self.a.change = later
@@ -329,7 +429,8 @@ class Misuse(Case):
                 ("promote", "promote NAME"), ("promote a b", "too many"),
                 ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"),
                 ("show --anyway", "--anyway"),
-                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"),
+                ("show --yes", "--yes"), ("show --dry-run", "--dry-run"),
+                ("promote a --masters b", "--masters"),
                 ("promote a --max-lease 5s", "timing options"),
                 ("set-nodes", "--masters"), ("set-nodes --masters a,,b", "empty"),
                 ("set-nodes --masters a --replicas a", "twice"),

@@ -18,6 +18,9 @@ struct cluster_wanted {
 	char *masters, *replicas;
 	uint32_t wait_ms;
 	bool yes;
+
+	/* The change is only shown. */
+	bool dry_run;
 };
 
 extern const char cluster_help[];

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "cluster.h"
+#include "cluster_answers.h"
+#include "cluster_before.h"
 #include "field.h"
 #include "output.h"
 #include "progress.h"
@@ -310,60 +312,6 @@ static void watch_interrupts(void) {
 
 /* ---- before ---- */
 
-static void list_masters(FILE *to, const struct view *v) {
-	const char *between = "";
-	for (size_t i = 0; i < v->count; i++) {
-		const struct view_node *n = &v->nodes[i];
-		if (n->master && !n->self) {
-			fprintf(to, "%s%s%s", between, n->name,
-				n->linked ? " (WHICH ANSWERS)" : "");
-			between = ", ";
-		}
-	}
-	fputs(*between ? "" : "(none)", to);
-}
-
-static void explain_force(const struct view *v) {
-	FILE *to = stderr;
-	fprintf(to,
-		"pawl cluster force starts the cluster '%s' over, with %s as its only master.\n\n",
-		v->cluster, v->node);
-	fputs("  The other masters must be dead, now and for ever: ", to);
-	list_masters(to, v);
-	fputs(".\n  If one of them still runs, or comes back with its state, two holders of one "
-		"lock are possible.\n",
-		to);
-	fprintf(to,
-		"  Nothing is granted until every lease that somebody may still trust has "
-			"expired: about %s, or\n"
-		"  more if the longest lease was longer before. All locks and their values are "
-			"lost unless their\n"
-		"  holders acquire them again. Fencing tokens continue above all earlier ones.\n"
-		"  The other nodes have to be added again, with empty state directories.\n\n",
-		output_duration(v->max_lease_ms));
-}
-
-/* A node that is to leave and is not in the cluster may have left already, or its name may be
- * mistyped. */
-static void note_missing_nodes(struct changing *c, const struct view *v) {
-	const struct pawl_change *change = &c->wanted->change;
-	bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
-	if (leaves && !view_find(v, change->name)) {
-		progress_say(&c->progress, "note: %s is not in the cluster (any more)",
-			change->name);
-		const struct view_node *successor = change->kind == PAWL_REPLACE
-			? view_find(v, change->other)
-			: NULL;
-		if (successor && successor->replica) {
-			/* It may have replaced a replica, or the name may be mistyped. */
-			progress_say(&c->progress,
-				"note: %s stays a replica. To make it a master, give the master "
-				"that it is to replace",
-				change->other);
-		}
-	}
-}
-
 /* Notes whose certificate must be revoked afterwards. Its serial number is known only while the
  * node is linked. */
 static void note_certificate(struct changing *c, const struct view *v) {
@@ -376,40 +324,54 @@ static void note_certificate(struct changing *c, const struct view *v) {
 	snprintf(c->serial, sizeof c->serial, "%s", leaves ? leaves->serial : "");
 }
 
+/* Makes the client that asks for the change. It begins at the endpoint that knows most, because a
+ * node that is not in the cluster would refuse the change, or tell old news. */
+static void connect_to(struct changing *c, const struct cluster_answers *answers,
+	const struct cluster_asked *best) {
+	char list[2 * 1024];
+	size_t used = (size_t)snprintf(list, sizeof list, "%s", best->endpoint);
+	for (size_t i = 0; i < answers->count && used < sizeof list; i++) {
+		if (&answers->asked[i] != best) {
+			used += (size_t)snprintf(list + used, sizeof list - used, ",%s",
+				answers->asked[i].endpoint);
+		}
+	}
+	struct cli_command_line line = *c->line;
+	line.endpoints = used < sizeof list ? list : c->line->endpoints;
+	line.prefer_first = true;
+	c->client = cli_connect(&line);
+}
+
 /* Shows the present state. Returns whether to go on. */
-static bool prepare(struct changing *c, int *out_status) {
-	const struct pawl_request request = { .method = PAWL_STATUS };
-	struct pawl_result *status = cli_call(c->client, &request);
-	bool force = c->wanted->change.kind == PAWL_FORCE, good = !status->error;
+static bool prepare(struct changing *c, const struct cluster_answers *answers, int *out_status) {
+	const struct cluster_asked *best = cluster_answers_best(answers);
 	struct view v;
-	view_read(&v, status->tree);
-	if (!good) {
-		*out_status = cli_fail(c->line, status, "cluster", c->wanted->verb);
-	} else {
-		c->epoch_before = v.epoch;
-		note_endpoint(c, status->endpoint);
-		progress_say(&c->progress,
-			"asked %s at %s: epoch %" PRId64 ", %" PRId64 " of %zu masters vote",
-			v.node, status->endpoint, v.epoch, v.voting, view_masters(&v));
+	if (!best) {
+		*out_status = cluster_answers_fail(answers, c->wanted->verb);
+		return false;
 	}
-	if (good && force) {
-		explain_force(&v);
-	} else if (good) {
-		note_missing_nodes(c, &v);
-		note_certificate(c, &v);
+	view_read(&v, cluster_answer(best));
+	c->epoch_before = v.epoch;
+	note_endpoint(c, best->endpoint);
+	progress_say(&c->progress,
+		"asked %s at %s: epoch %" PRId64 ", %" PRId64 " of %zu masters vote", v.node,
+		best->endpoint, v.epoch, v.voting, view_masters(&v));
+	note_certificate(c, &v);
+	if (!cluster_before(c->line, c->wanted, &v, &c->progress, out_status)) {
+		return false;
 	}
-	pawl_result_free(status);
-	if (good && force && !c->wanted->yes) {
-		cli_misuse(c->line, "nothing was done: repeat with --yes if all of this is true");
-	}
-	return good;
+	connect_to(c, answers, best);
+	return true;
 }
 
 int cluster_change(const struct cli_command_line *line, const struct cluster_wanted *wanted) {
-	struct changing c = { .line = line, .wanted = wanted, .client = cli_connect(line) };
-	int status;
+	struct changing c = { .line = line, .wanted = wanted };
+	struct cluster_answers answers = { .line = line };
+	int status = CLI_REFUSED;
 	progress_init(&c.progress, line->json ? NULL : stdout);
-	if (prepare(&c, &status)) {
+	bool goes_on = cluster_answers_ask(&answers) && prepare(&c, &answers, &status);
+	cluster_answers_done(&answers);
+	if (goes_on) {
 		watch_interrupts();
 		run(&c, wanted->wait_ms);
 		follow_wait(&c, wanted->wait_ms);

@@ -52,6 +52,10 @@ const char cluster_help[] =
 	"  --anyway     for promote, demote, remove, replace and set-nodes: proceed even\n"
 	"               if too few of the new masters answer now. A majority of the\n"
 	"               present masters must still agree\n"
+	"  --yes        do not ask. A change after which fewer masters may fail asks first,\n"
+	"               and without a terminal it needs --yes\n"
+	"  --dry-run    show the nodes and the timing before and after the change, and how\n"
+	"               many masters may fail, and change nothing\n"
 	"  --wait D     how long to wait for the change (default 10m); the change may\n"
 	"               still continue afterwards\n"
 	"\n"
@@ -65,7 +69,8 @@ const char cluster_help[] =
 	"    --replicas a\n"
 	"  pawl cluster set-timing --max-lease 2m\n";
 
-enum { MAY_ANYWAY = 1, MAY_YES = 2, MAY_NODES = 4, MAY_TIMING = 8 };
+/* MAY_CHANGE: --yes and --dry-run. */
+enum { MAY_ANYWAY = 1, MAY_CHANGE = 2, MAY_NODES = 4, MAY_TIMING = 8 };
 
 static const struct verb {
 	const char *name;
@@ -77,23 +82,24 @@ static const struct verb {
 	int may;
 } verbs[] = {
 	{ "show", 0, 0, "show", 0 },
-	{ "add-replica", PAWL_ADD_REPLICA, 2, "add-replica NAME HOST:PORT", 0 },
-	{ "promote", PAWL_PROMOTE, 1, "promote NAME", MAY_ANYWAY },
-	{ "demote", PAWL_DEMOTE, 1, "demote NAME", MAY_ANYWAY },
-	{ "remove", PAWL_REMOVE, 1, "remove NAME", MAY_ANYWAY },
-	{ "replace", PAWL_REPLACE, 2, "replace OLD NEW", MAY_ANYWAY },
+	{ "add-replica", PAWL_ADD_REPLICA, 2, "add-replica NAME HOST:PORT",
+		MAY_CHANGE },
+	{ "promote", PAWL_PROMOTE, 1, "promote NAME", MAY_CHANGE | MAY_ANYWAY },
+	{ "demote", PAWL_DEMOTE, 1, "demote NAME", MAY_CHANGE | MAY_ANYWAY },
+	{ "remove", PAWL_REMOVE, 1, "remove NAME", MAY_CHANGE | MAY_ANYWAY },
+	{ "replace", PAWL_REPLACE, 2, "replace OLD NEW", MAY_CHANGE | MAY_ANYWAY },
 	{ "set-nodes", PAWL_SET_NODES, 0, "set-nodes --masters A,B,C [--replicas D,E]",
-		MAY_ANYWAY | MAY_NODES },
+		MAY_CHANGE | MAY_ANYWAY | MAY_NODES },
 	{ "set-timing", PAWL_SET_TIMING, 0, "set-timing --max-lease 2m (or another timing option)",
-		MAY_TIMING },
-	{ "force", PAWL_FORCE, 0, "force --yes", MAY_YES },
+		MAY_CHANGE | MAY_TIMING },
+	{ "force", PAWL_FORCE, 0, "force --yes", MAY_CHANGE },
 };
 
 /* The options as they are on the command line. */
 struct named {
 	const char *masters, *replicas, *drift;
 	uint32_t max_lease_ms, request_timeout_ms, promise_timeout_ms;
-	bool anyway, yes;
+	bool anyway, yes, dry_run;
 };
 
 static const struct verb *verb_find(const struct cli_command_line *line, const char *name) {
@@ -115,7 +121,8 @@ static void refuse_strange(const struct cli_command_line *line, const struct ver
 		const char *what;
 	} rows[] = {
 		{ n->anyway, MAY_ANYWAY, "--anyway" },
-		{ n->yes, MAY_YES, "--yes" },
+		{ n->yes, MAY_CHANGE, "--yes" },
+		{ n->dry_run, MAY_CHANGE, "--dry-run" },
 		{ n->masters || n->replicas, MAY_NODES, "--masters and --replicas" },
 		{ timing, MAY_TIMING, "timing options" },
 	};
@@ -233,6 +240,7 @@ void cluster_read_line(struct cli_command_line *line, struct cluster_wanted *w) 
 	const struct cli_option options[] = {
 		{ "anyway", CLI_FLAG, &n.anyway },
 		{ "yes", CLI_FLAG, &n.yes },
+		{ "dry-run", CLI_FLAG, &n.dry_run },
 		{ "wait", CLI_DURATION, &w->wait_ms },
 		{ "masters", CLI_TEXT, &n.masters },
 		{ "replicas", CLI_TEXT, &n.replicas },
@@ -258,5 +266,7 @@ void cluster_read_line(struct cli_command_line *line, struct cluster_wanted *w) 
 		check_force(line);
 	}
 	w->yes = n.yes;
-	w->change.anyway = n.anyway || n.yes;
+	w->dry_run = n.dry_run;
+	/* A forced start is confirmed by `anyway`. */
+	w->change.anyway = n.anyway || (verb->kind == PAWL_FORCE && n.yes);
 }

@@ -1,130 +1,12 @@
-/* cluster_show.c: pawl cluster show: asks every node of --endpoints at the same time, and puts
- * together what they say. */
-#include <event2/event.h>
+/* cluster_show.c: pawl cluster show: puts together what the nodes say. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cluster.h"
+#include "cluster_answers.h"
 #include "field.h"
 #include "output.h"
-
-#define ASKED_MAX 32
-#define ASK_TIMEOUT_MS 2000
-
-struct asked {
-	char *endpoint;
-
-	/* This client talks to this endpoint only. */
-	struct pawl *client;
-	struct pawl_result *result;
-	struct show *show;
-};
-
-struct show {
-	const struct cli_command_line *line;
-
-	/* The memory that the texts of the endpoints point into. */
-	char *list;
-	struct event_base *base;
-	struct asked asked[ASKED_MAX];
-	size_t count, waiting;
-};
-
-/* ---- asking ---- */
-
-static void on_status(struct pawl_result *take_result, void *arg) {
-	struct asked *a = arg;
-	a->result = take_result;
-	a->show->waiting--;
-	if (a->show->waiting == 0) {
-		event_base_loopbreak(a->show->base);
-	}
-}
-
-static void ask(struct show *s, char *endpoint) {
-	struct cli_command_line one = *s->line;
-	one.endpoints = endpoint;
-	struct asked *a = &s->asked[s->count];
-	*a = (struct asked){ .endpoint = endpoint, .client = cli_connect_on(&one, s->base),
-		.show = s };
-	const struct pawl_request request = { .method = PAWL_STATUS,
-		.timeout_ms = s->line->timeout_ms ? s->line->timeout_ms : ASK_TIMEOUT_MS };
-	if (pawl_start(a->client, &request, on_status, a, NULL) == 0) {
-		s->waiting++;
-	}
-	s->count++;
-}
-
-static bool ask_all(struct show *s) {
-	s->list = strdup(s->line->endpoints);
-	s->base = event_base_new();
-	if (!s->list || !s->base) {
-		fputs("pawl: out of memory\n", stderr);
-		return false;
-	}
-	char *rest = s->list;
-	while (rest && s->count < ASKED_MAX) {
-		ask(s, strsep(&rest, ","));
-	}
-	while (s->waiting > 0 && event_base_dispatch(s->base) == 0) {
-	}
-	return true;
-}
-
-static void show_done(struct show *s) {
-	for (size_t i = 0; i < s->count; i++) {
-		pawl_free(s->asked[i].client);
-		pawl_result_free(s->asked[i].result);
-	}
-	if (s->base) {
-		event_base_free(s->base);
-	}
-	free(s->list);
-}
-
-/* ---- putting together ---- */
-
-static const struct pawl_value *answer(const struct asked *a) {
-	return a->result && !a->result->error ? a->result->tree : NULL;
-}
-
-static bool is_member(const struct pawl_value *status) {
-	const char *role = field_text(status, "role");
-	return strcmp(role, "master") == 0 || strcmp(role, "replica") == 0;
-}
-
-/* Returns whether status `a` knows more than status `b`. A member knows more than a node that is
- * not in the cluster. Among equals the newest epoch counts, then who sees more votes, then who
- * coordinates a change. */
-static bool knows_more(const struct pawl_value *a, const struct pawl_value *b) {
-	const struct {
-		int64_t left, right;
-	} rows[] = {
-		{ is_member(a), is_member(b) },
-		{ field_int(a, "epoch", 0), field_int(b, "epoch", 0) },
-		{ field_int(a, "voting", 0), field_int(b, "voting", 0) },
-		{ *field_text(pawl_value_get(a, "change"), "step") != '\0',
-			*field_text(pawl_value_get(b, "change"), "step") != '\0' },
-	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (rows[i].left != rows[i].right) {
-			return rows[i].left > rows[i].right;
-		}
-	}
-	return false;
-}
-
-static const struct asked *best(const struct show *s) {
-	const struct asked *found = NULL;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct pawl_value *tree = answer(&s->asked[i]);
-		if (tree && (!found || knows_more(tree, answer(found)))) {
-			found = &s->asked[i];
-		}
-	}
-	return found;
-}
 
 /* ---- telling ---- */
 
@@ -185,7 +67,7 @@ static void print_timing(const struct pawl_value *tree) {
 }
 
 /* Returns why there is no answer, without the endpoint if the sentence begins with it. */
-static const char *why_silent(const struct asked *a) {
+static const char *why_silent(const struct cluster_asked *a) {
 	const char *why = a->result ? a->result->message : pawl_error_message(PAWL_ENOMEM);
 	size_t size = strlen(a->endpoint);
 	return strncmp(why, a->endpoint, size) == 0 && strncmp(why + size, ": ", 2) == 0
@@ -193,7 +75,8 @@ static const char *why_silent(const struct asked *a) {
 		: why;
 }
 
-static void print_view(const struct show *s, const struct asked *from, const struct view *v) {
+static void print_view(const struct cluster_answers *s, const struct cluster_asked *from,
+	const struct view *v) {
 	output_field("cluster", "%s, epoch %" PRId64 ", %s", *v->cluster ? v->cluster : "-",
 		v->epoch,
 		v->complete ? "complete"
@@ -202,7 +85,7 @@ static void print_view(const struct show *s, const struct asked *from, const str
 	output_field("as seen by", "%s at %s", v->node, from->endpoint);
 	output_field("votes", "%" PRId64 " of %zu masters vote, %" PRId64 " are needed", v->voting,
 		view_masters(v), v->quorum);
-	print_timing(answer(from));
+	print_timing(cluster_answer(from));
 	if (*v->change.step) {
 		output_field("change", "to epoch %" PRId64 ": %s", v->change.epoch, v->change.step);
 	}
@@ -210,7 +93,7 @@ static void print_view(const struct show *s, const struct asked *from, const str
 	bool any = false;
 	advice_give(v, say_line, &any);
 	for (size_t i = 0; i < s->count; i++) {
-		if (!answer(&s->asked[i])) {
+		if (!cluster_answer(&s->asked[i])) {
 			char text[512];
 			snprintf(text, sizeof text, "no node answers at %s: %s",
 				s->asked[i].endpoint, why_silent(&s->asked[i]));
@@ -223,14 +106,15 @@ static void add_sentence(void *ctx, const char *sentence) {
 	json_array_append_new(ctx, json_string(sentence));
 }
 
-static void print_json(const struct show *s, const struct asked *from, const struct view *v) {
-	json_t *object = output_json_tree(answer(from)), *advice = json_array(),
+static void print_json(const struct cluster_answers *s, const struct cluster_asked *from,
+	const struct view *v) {
+	json_t *object = output_json_tree(cluster_answer(from)), *advice = json_array(),
 	       *nodes = json_array();
 	for (size_t i = 0; i < s->count; i++) {
-		const struct asked *a = &s->asked[i];
-		json_t *node = output_json_tree(answer(a));
+		const struct cluster_asked *a = &s->asked[i];
+		json_t *node = output_json_tree(cluster_answer(a));
 		output_json_bytes(node, "endpoint", pawl_str(a->endpoint));
-		if (!answer(a)) {
+		if (!cluster_answer(a)) {
 			output_json_bytes(node, "error",
 				pawl_str(pawl_error_code(
 					a->result ? a->result->error : PAWL_ENOMEM)));
@@ -243,19 +127,16 @@ static void print_json(const struct show *s, const struct asked *from, const str
 	output_json(object);
 }
 
-static int tell(const struct show *s) {
-	const struct asked *from = best(s);
+static int tell(const struct cluster_answers *s) {
+	const struct cluster_asked *from = cluster_answers_best(s);
 	if (!from) {
-		const struct pawl_result *last = s->count ? s->asked[s->count - 1].result : NULL;
-		const struct pawl_result none = { .error = PAWL_EUNREACHABLE,
-			.message = last ? last->message : "", .endpoint = "", .field = "" };
-		return cli_fail(s->line, &none, "cluster", "show");
+		return cluster_answers_fail(s, "show");
 	}
 	struct view v;
-	view_read(&v, answer(from));
+	view_read(&v, cluster_answer(from));
 	for (size_t i = 0; i < s->count; i++) {
-		if (answer(&s->asked[i])) {
-			view_add(&v, answer(&s->asked[i]));
+		if (cluster_answer(&s->asked[i])) {
+			view_add(&v, cluster_answer(&s->asked[i]));
 		}
 	}
 	if (s->line->json) {
@@ -267,8 +148,8 @@ static int tell(const struct show *s) {
 }
 
 int cluster_show(const struct cli_command_line *line) {
-	struct show s = { .line = line };
-	int status = ask_all(&s) ? tell(&s) : CLI_REFUSED;
-	show_done(&s);
+	struct cluster_answers s = { .line = line };
+	int status = cluster_answers_ask(&s) ? tell(&s) : CLI_REFUSED;
+	cluster_answers_done(&s);
 	return status;
 }

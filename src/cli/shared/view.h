@@ -57,7 +57,8 @@ struct view_change {
 /* The texts are borrowed from the answers. */
 struct view {
 	const char *node, *role, *cluster, *state;
-	int64_t epoch, quorum, voting, max_lease_ms;
+	int64_t epoch, quorum, voting;
+	int64_t max_lease_ms, request_timeout_ms, promise_timeout_ms, clock_drift_ppm;
 	bool settled, complete;
 	struct view_change change;
 	struct view_node nodes[VIEW_NODES_MAX];
