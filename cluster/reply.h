@@ -143,8 +143,12 @@ struct core_reply {
 	bool settled, complete;
 	/* CHANGE: a bit set of peers: the masters that do not vote in that epoch yet. */
 	uint64_t missing;
-	/* CHANGE with an error or a warning: a sentence that names the culprit and the remedy. */
+	/* With an error, or for a CHANGE with a warning: a sentence that names the culprit and the
+	 * remedy. It may be empty. */
 	struct slice why;
+	/* PAWL_EHELD, PAWL_ETIMEOUT: the key is held as a semaphore with another number of
+	 * permits. */
+	bool other_size;
 	/* Reads: somebody holds the key, and the key is contested. PAWL_EHELD: with `held`, `entry`
 	 * says who holds it. */
 	bool held, contested;
@@ -186,8 +190,9 @@ struct core_reply {
 	/* The work for the operation that nobody has paid for yet (for a list: the work since the
 	 * previous reply), as the number of simple requests that would cost as much. */
 	uint32_t cost;
-	/* PAWL_ENOQUORUM: a bit set of peers (core_peer) that were silent. */
-	uint64_t silent;
+	/* PAWL_ENOQUORUM: bit sets of peers (core_peer): the masters that were silent, and those
+	 * that are linked with this node and do not vote. */
+	uint64_t silent, not_voting;
 	/* PAWL_ETOOLONG: the longest lease in nanoseconds. PAWL_EBADREQUEST: the shortest one. */
 	span_ns limit;
 	/* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: the field or limit that the error is about;

@@ -141,6 +141,12 @@ static struct core_reply *unread(struct core *core) {
 	return &core->coordinator.nobody;
 }
 
+/* Returns why this node takes no part, as a sentence that may be empty. */
+static struct slice absence(const struct core *core) {
+	const char *why = engine_absence(core);
+	return why ? slice_str(why) : slice_of(NULL, 0);
+}
+
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
 	turn_pieces(core)->timers -= turn_pieces(core)->timers > 0;
@@ -159,6 +165,9 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 	r->age = r->replica ? follow_age(core, core->now) : 0;
 	if (error == PAWL_ENOQUORUM) {
 		r->silent = op_silent(core, op);
+		r->not_voting = op_not_voting(core, op);
+	} else if (error == PAWL_ERECOVERING) {
+		r->why = absence(core);
 	}
 	return r;
 }

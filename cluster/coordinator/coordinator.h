@@ -382,8 +382,10 @@ bool op_epoch_stands(const struct core *core, const struct op *op);
 /* Tells whether request_timeout has passed since the round was sent. */
 bool op_late(const struct core *core, const struct op *op);
 
-/* Returns the bit set of masters that have not answered. */
+/* Returns the bit set of the masters that have not answered, without those of the next function. */
 uint64_t op_silent(const struct core *core, const struct op *op);
+/* Returns the bit set of the masters that are there, but do not vote. */
+uint64_t op_not_voting(const struct core *core, const struct op *op);
 
 /* Returns a message of the present round with what the request says. The bytes are the
  * operation's own. */

@@ -60,18 +60,33 @@ bool op_late(const struct core *core, const struct op *op) {
 	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
 }
 
+/* Tells whether the operation has no answer of this master. This node's own vote may not be in yet,
+ * but it is not missing; nor is that of a master that votes and was not asked. */
+static bool missing(const struct core *core, const struct op *op, uint32_t index) {
+	const enum vote_state s = op->votes[index].state;
+	const bool asked = s == VOTE_ASKED || s == VOTE_GONE;
+	return peer_votes(core, index) ? asked && index != core->self : asked || s == VOTE_NONE;
+}
+
+/* Tells whether the master is there, but does not vote. */
+static bool there(const struct core *core, uint32_t index) {
+	return !peer_votes(core, index) && (index == core->self || peer_reachable(core, index));
+}
+
 uint64_t op_silent(const struct core *core, const struct op *op) {
 	uint64_t silent = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		enum vote_state s = op->votes[i].state;
-		/* This node's own vote may not be in yet, but that does not make this node
-		 * silent. */
-		if (i != core->self || !core_votes(core)) {
-			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE)
-				<< i;
-		}
+		silent |= (uint64_t)(missing(core, op, i) && !there(core, i)) << i;
 	}
 	return silent;
+}
+
+uint64_t op_not_voting(const struct core *core, const struct op *op) {
+	uint64_t there_only = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		there_only |= (uint64_t)(missing(core, op, i) && there(core, i)) << i;
+	}
+	return there_only;
 }
 
 struct message op_message(const struct op *op, enum message_kind kind) {

@@ -59,6 +59,9 @@ struct event_box *out_box(struct core_out *out);
 /* Adds a note for the operator's log. `text` has static storage. */
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
 	const char *text, struct slice key);
+/* Returns why this node takes no part in the cluster, and what helps, as constant text; NULL if it
+ * does take part. */
+const char *engine_absence(const struct core *core);
 /* Has the driver reset the link of the peer. */
 void out_reset(struct core *core, uint32_t peer);
 /* Forgets everything about an index whose node is gone, or whose link is a new one. */

@@ -229,6 +229,8 @@ enum change_state {
 #define DECREE_LEAST (5 * SPAN_S)
 #define DECREE_MOST (60 * SPAN_S)
 #define CHANGE_STEP_BYTES 160
+/* The most bytes of a text about pledges that differ. */
+#define BIRTH_DIFFERS_BYTES 640
 
 /* How far a master of the next epoch has copied ahead. */
 struct ahead {

@@ -260,6 +260,7 @@ static uint64_t permute_set(uint64_t set, const int from[NODES_MAX]) {
 static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
 	for (size_t i = out->replies_read; i < out->replies_count; i++) {
 		out->replies[i].silent = permute_set(out->replies[i].silent, from);
+		out->replies[i].not_voting = permute_set(out->replies[i].not_voting, from);
 		out->replies[i].missing = permute_set(out->replies[i].missing, from);
 	}
 	for (size_t i = out->notes_read; i < out->notes_count; i++) {

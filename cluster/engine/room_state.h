@@ -273,6 +273,11 @@ struct membership_state {
 	bool forced;
 	/* core_options.auto_replace; and the birth was stopped, because pledges differ. */
 	bool auto_replace, birth_stopped;
+	/* Which values of another initial master differ from this node's, for the operator: "the
+	 * initial masters to agree: max_lease is 30000ms at b, and 60000ms here". Empty: none. And
+	 * the peer index of that master. */
+	char birth_differs[BIRTH_DIFFERS_BYTES];
+	uint32_t birth_differs_from;
 	/* When a quorum was last known to vote. */
 	struct instant voters_at;
 	/* This node is told of a later configuration that it has too little proof for (proof.c);

@@ -62,6 +62,7 @@ static void pledge(struct core *core) {
 /* Writes epoch 1, marked `voted`. A birth that had stopped at another's pledge goes on with it. */
 static void write_epoch(struct core *core) {
 	core->membership.birth_stopped = false;
+	core->membership.birth_differs[0] = '\0';
 	core->durable.pledged = false;
 	core->durable.voted = true;
 	core->durable.max_lease_seen = core->config.max_lease;
@@ -134,28 +135,162 @@ void birth_peer_up(struct core *core, uint32_t peer) {
 	tell(core, peer);
 }
 
-/* Returns which part of two pledges differs, for the operator. */
-static const char *difference(const struct config *a, const struct config *b) {
-	if (strcmp(a->cluster, b->cluster) != 0) {
-		return "cluster name";
+/* ---- differences ---- */
+
+/* A status says "waits for" before the text. */
+static const char differs_prefix[] = "the initial masters to agree: ";
+enum { BIRTH_DIFFERS_PREFIX = sizeof differs_prefix - 1 };
+
+/* A text that is cut off where the room ends. */
+struct difference {
+	char *text;
+	size_t size, room;
+};
+
+static void put(struct difference *d, const char *text) {
+	const size_t left = d->room - d->size, size = strlen(text);
+	(void)slice_put((uint8_t *)d->text + d->size, slice_of(text, size < left ? size : left));
+	d->size += size < left ? size : left;
+}
+
+static void put_number(struct difference *d, uint64_t number, const char *unit) {
+	char digits[24];
+	size_t at = sizeof digits - 1;
+	digits[at] = '\0';
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	put(d, digits + at);
+	put(d, unit);
+}
+
+static void put_what(struct difference *d, const char *what, const char *of) {
+	put(d, d->size > BIRTH_DIFFERS_PREFIX ? "; " : "");
+	put(d, what);
+	put(d, of);
+	put(d, " is ");
+}
+
+static void put_where(struct difference *d, const char *peer) {
+	put(d, " at ");
+	put(d, peer);
+	put(d, ", and ");
+}
+
+static void differ_text(struct difference *d, const char *peer, const char *what, const char *of,
+	const char *theirs, const char *ours) {
+	if (strcmp(theirs, ours) != 0) {
+		put_what(d, what, of);
+		put(d, theirs);
+		put_where(d, peer);
+		put(d, ours);
+		put(d, " here");
 	}
-	if (a->max_lease != b->max_lease || a->request_timeout != b->request_timeout ||
-		a->promise_timeout != b->promise_timeout || a->drift_ppm != b->drift_ppm) {
-		return "max_lease, request_timeout, promise_timeout or clock_drift";
+}
+
+static void differ_number(struct difference *d, const char *peer, const char *what,
+	uint64_t theirs, uint64_t ours, const char *unit) {
+	if (theirs != ours) {
+		put_what(d, what, "");
+		put_number(d, theirs, unit);
+		put_where(d, peer);
+		put_number(d, ours, unit);
+		put(d, " here");
 	}
-	for (uint32_t i = 0; i < CONFIG_NODES_MAX; i++) {
-		if (i < a->node_count && i < b->node_count &&
-			strcmp(a->nodes[i].name, b->nodes[i].name) == 0) {
-			if (strcmp(a->nodes[i].address, b->nodes[i].address) != 0) {
-				return "address of a master";
-			}
-			if (!id128_equal(a->nodes[i].id, b->nodes[i].id)) {
-				return "identity of a master: its state directory is not the one "
-					"it had when the others heard of it";
-			}
+}
+
+static void put_names(struct difference *d, const struct config *c) {
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		put(d, i ? " " : "");
+		put(d, c->nodes[i].name);
+	}
+}
+
+static bool same_names(const struct config *a, const struct config *b) {
+	bool same = a->node_count == b->node_count;
+	for (uint32_t i = 0; same && i < a->node_count; i++) {
+		same = strcmp(a->nodes[i].name, b->nodes[i].name) == 0;
+	}
+	return same;
+}
+
+static void differ_nodes(struct difference *d, const char *peer, const struct config *theirs,
+	const struct config *ours) {
+	if (!same_names(theirs, ours)) {
+		put_what(d, "the list of masters", "");
+		put_names(d, theirs);
+		put_where(d, peer);
+		put_names(d, ours);
+		put(d, " here");
+		return;
+	}
+	for (uint32_t i = 0; i < ours->node_count; i++) {
+		const struct config_node *a = &theirs->nodes[i], *b = &ours->nodes[i];
+		differ_text(d, peer, "the address of ", b->name, a->address, b->address);
+		if (!id128_zero(b->id) && !id128_equal(a->id, b->id)) {
+			put(d, d->size > BIRTH_DIFFERS_PREFIX ? "; " : "");
+			put(d, peer);
+			put(d, " has heard of another identity of ");
+			put(d, b->name);
+			put(d, " than this node: that state directory is not the one that it was");
 		}
 	}
-	return "names or order of the masters";
+}
+
+/* Writes which values of the two configurations differ. Returns whether any do. */
+static bool differences(const char *peer, const struct config *theirs, const struct config *ours,
+	char text[BIRTH_DIFFERS_BYTES]) {
+	struct difference d = { .text = text, .room = BIRTH_DIFFERS_BYTES - 1 };
+	put(&d, differs_prefix);
+	differ_text(&d, peer, "the name of the cluster", "", theirs->cluster, ours->cluster);
+	differ_number(&d, peer, "max_lease", (uint64_t)(theirs->max_lease / SPAN_MS),
+		(uint64_t)(ours->max_lease / SPAN_MS), "ms");
+	differ_number(&d, peer, "request_timeout", (uint64_t)(theirs->request_timeout / SPAN_MS),
+		(uint64_t)(ours->request_timeout / SPAN_MS), "ms");
+	differ_number(&d, peer, "promise_timeout", (uint64_t)(theirs->promise_timeout / SPAN_MS),
+		(uint64_t)(ours->promise_timeout / SPAN_MS), "ms");
+	differ_number(&d, peer, "clock_drift", theirs->drift_ppm, ours->drift_ppm, "ppm");
+	differ_nodes(&d, peer, theirs, ours);
+	text[d.size] = '\0';
+	return d.size > BIRTH_DIFFERS_PREFIX;
+}
+
+/* Tells a peer that has pledged something else what this node's file says, so that the other side
+ * can name the differences as well. It is no pledge: it cannot equal the peer's, which is for
+ * ever. */
+static void tell_file(struct core *core, uint32_t peer) {
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct config c = core->config;
+	c.epoch = 1;
+	struct message m = { .kind = MESSAGE_PLEDGE };
+	m.blob = slice_of(bytes, config_encode(&c, bytes));
+	out_send(core, peer, &m);
+}
+
+/* Tells the operator once which values of a peer differ from this node's. Returns whether any
+ * do. */
+static bool report(struct core *core, uint32_t from, bool born, const struct config *theirs,
+	const struct config *ours) {
+	char text[BIRTH_DIFFERS_BYTES] = "";
+	if (!differences(core->peers[from].node.name, theirs, ours, text)) {
+		return false;
+	}
+	if (!core->membership.birth_differs[0]) {
+		memcpy(core->membership.birth_differs, text, sizeof text);
+		core->membership.birth_differs_from = from;
+		COUNT(core, birth_refused);
+		out_note(core, NOTE_BIRTH_DIFFERS, from, born,
+			core->membership.birth_differs + BIRTH_DIFFERS_PREFIX, slice_of(NULL, 0));
+	}
+	return true;
+}
+
+/* The values of the peer are this node's by now. */
+static void agrees(struct core *core, uint32_t from) {
+	if (core->membership.birth_differs_from == from) {
+		core->membership.birth_differs[0] = '\0';
+	}
 }
 
 void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
@@ -172,24 +307,26 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (from >= core->masters || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
-	if (!core->durable.pledged || (born && !same_config(&theirs, &core->durable.config))) {
-		/* Either this node has not pledged yet, and will be told the other pledge again. Or
-		 * the others were born without this node's identity, and will tell their
+	if (!core->durable.pledged) {
+		/* This node has not heard all identities yet, and will be told the other pledge
+		 * again. If its own pledge would differ, it may never hear them. */
+		if (report(core, from, born, &theirs, &core->config)) {
+			tell_file(core, from);
+		}
+		return;
+	}
+	if (born && !same_config(&theirs, &core->durable.config)) {
+		/* The others were born without this node's identity, and will tell their
 		 * configuration (epoch.c). */
 		return;
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
-		if (core->membership.birth_stopped) {
-			/* The difference has been reported already. */
-			return;
-		}
 		core->membership.birth_stopped = true;
-		COUNT(core, birth_refused);
-		out_note(core, NOTE_BIRTH_DIFFERS, from, born,
-			difference(&theirs, &core->durable.config), slice_of(NULL, 0));
+		(void)report(core, from, born, &theirs, &core->durable.config);
 		return;
 	}
 	core->peers[from].pledge_equal = true;
+	agrees(core, from);
 	if (persist_has_pledged(core) && !core->durable.voted && (born || all_equal(core))) {
 		write_epoch(core);
 	}

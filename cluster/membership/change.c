@@ -387,10 +387,8 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		why = "a name has at most 63 bytes, an address 255, a configuration 48 nodes";
 	} else if (!inside && !(w->kind == CHANGE_FORCE && force_possible(core))) {
 		error = PAWL_ERECOVERING;
-		why = core->durable.config.epoch && !core->durable.pledged
-			? "the last configuration that this node knows is one without it: ask a "
-				"node that is in it"
-			: "this node belongs to no cluster: ask one that does";
+		why = engine_absence(core);
+		why = why ? why : "this node belongs to no cluster: ask one that does";
 	} else if (core->self >= core->masters && w->kind != CHANGE_FORCE) {
 		error = PAWL_ERECOVERING;
 		why = "ask this node, which is a master: only masters can propose a change";

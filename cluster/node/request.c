@@ -3,6 +3,19 @@
 #include "operation.h"
 #include "node.h"
 
+/* Says why this node takes no part. If values of the initial masters differ, it says which. */
+static struct slice absence(struct core *core) {
+	const char *why = engine_absence(core), *differs = core->membership.birth_differs;
+	const struct slice lead = slice_str("the cluster is not born: this node waits for ");
+	uint8_t *to = core->state == CORE_UNBORN && differs[0]
+		? out_room(core, lead.size + BIRTH_DIFFERS_BYTES) : NULL;
+	if (to) {
+		const uint8_t *end = slice_put(slice_put(to, lead), slice_str(differs));
+		return slice_of(to, (size_t)(end - to));
+	}
+	return slice_str(why ? why : "");
+}
+
 static struct core_reply *refuse(struct core *core, const struct core_request *r, int error,
 	const char *field) {
 	struct core_reply *reply = out_reply(core);
@@ -14,6 +27,9 @@ static struct core_reply *refuse(struct core *core, const struct core_request *r
 	reply->lock_id = r->lock_id;
 	reply->quorum = core->quorum;
 	reply->limit = error == PAWL_ETOOLONG ? core->config.max_lease : core->limits.lease_min;
+	if (error == PAWL_ERECOVERING) {
+		reply->why = absence(core);
+	}
 	return reply;
 }
 

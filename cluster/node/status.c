@@ -2,6 +2,22 @@
  * nothing. */
 #include "node.h"
 
+/* Returns what a node outside waits for. */
+static const char *outside_for(const struct core *core) {
+	if (core->durable.config.epoch != 0 && !core->durable.pledged) {
+		return "an administrator: it was removed from the cluster. Stop it, or add it "
+			"again (pawl cluster add-replica)";
+	}
+	for (uint32_t i = 0; i < core->config.node_count; i++) {
+		if (strcmp(core->config.nodes[i].name, core->name) == 0) {
+			return "an administrator: it has the name of a member, but not its state "
+				"directory. pawl cluster replace NAME NAME gives it that place";
+		}
+	}
+	return "an administrator: it was never added to the cluster. pawl cluster add-replica adds "
+		"it";
+}
+
 /* Returns what a node waits for that does not vote, for its operator, as constant text. */
 static const char *waits_for(const struct core *core) {
 	if (proof_lacking(core) && core->durable.config.epoch == 0) {
@@ -16,9 +32,12 @@ static const char *waits_for(const struct core *core) {
 	}
 	switch (core->state) {
 	case CORE_UNBORN:
+		if (core->membership.birth_differs[0]) {
+			return core->membership.birth_differs;
+		}
 		if (core->membership.birth_stopped) {
-			return "the birth was stopped: the initial masters do not agree, see the "
-				"log";
+			return "the birth was stopped: this node's own configuration is not valid, "
+				"see the log";
 		}
 		return core->durable.pledged
 			? "the other initial masters to pledge the same configuration"
@@ -32,8 +51,7 @@ static const char *waits_for(const struct core *core) {
 			? "enough voting masters to rejoin from, or the longest lease to be over"
 			: "the longest lease to be over";
 	case CORE_OUTSIDE:
-		return "an administrator: pawl cluster add-replica adds it, pawl cluster replace "
-			"NAME NAME gives it its place back";
+		return outside_for(core);
 	case CORE_HANDOVER:
 		if (core->recovery.transfer.full) {
 			return "room for what the others know: see [limits] memory and keys";
@@ -88,13 +106,14 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		s->peers[i] = (struct core_peer_status){
-			.linked = peer_reachable(core, i) ||
-				(p->up && p->standing == PEER_NON_MEMBER),
+			.linked = peer_reachable(core, i) || (p->up &&
+				(p->standing == PEER_NON_MEMBER || !core_born(core))),
 			.voting = peer_votes(core, i), .round_trip = p->round_trip,
 			.boot = p->boot };
 		s->peers[i].master = i < core->masters;
 		s->peers[i].member = p->standing == PEER_MEMBER;
-		s->peers[i].stranger = p->up && p->standing == PEER_MEMBER && !p->linked;
+		s->peers[i].stranger = core_born(core) && p->up && p->standing == PEER_MEMBER &&
+			!p->linked;
 		s->peers[i].other_epoch = p->up && p->frame_came && !p->in_epoch;
 		s->voting_linked += i < core->masters && peer_votes(core, i);
 	}

@@ -16,7 +16,7 @@ extern "C" {
 		"the lock may have been lost in between: acquire it again with the same lock_id") \
 	X(PAWL_ENOTFOUND, 6, "not_found", "no such key or lock") \
 	X(PAWL_EMISMATCH, 7, "mismatch", "the value is not the expected one") \
-	X(PAWL_ERECOVERING, 8, "recovering", "the node is recovering and does not vote yet") \
+	X(PAWL_ERECOVERING, 8, "recovering", "the node takes no part in the cluster now") \
 	X(PAWL_ETOOLONG, 9, "too_long", "the lease is longer than the cluster allows") \
 	X(PAWL_ETOOLARGE, 10, "too_large", \
 		"a key, owner, value or message is larger than allowed") \

@@ -26,7 +26,7 @@ _pawl_options() {
 	clients) echo "--shares" ;;
 	cluster)
 		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \
-			"--promise-timeout --clock-drift --yes" ;;
+			"--promise-timeout --clock-drift --yes --dry-run" ;;
 	can) echo "--prefix --priority --file" ;;
 	cert) echo "--host --role --dir --ca --ca-key --crl --list --days --type --name --force" ;;
 	bench)

@@ -25,6 +25,10 @@ struct changing {
 	struct progress progress;
 	struct pawl_call *call;
 
+	/* Why the node that is asked has no link with a node of the change; "" if it has one, or
+	 * has not said so yet. */
+	char trouble[768];
+
 	/* The result of the change; NULL while the change is under way. */
 	struct pawl_result *result;
 
@@ -67,6 +71,26 @@ static void note_endpoint(struct changing *c, const char *endpoint) {
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 }
 
+static bool is_named(const struct pawl_change *change, const char *name) {
+	bool named = (change->name && strcmp(change->name, name) == 0)
+		|| (change->other && strcmp(change->other, name) == 0);
+	for (size_t i = 0; i < change->node_count; i++) {
+		named = named || strcmp(change->nodes[i].name, name) == 0;
+	}
+	return named;
+}
+
+/* A node that is to come in is dialled while the change waits for it. */
+static void note_trouble(struct changing *c, const struct view *v) {
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		if (*n->trouble && is_named(&c->wanted->change, n->name)) {
+			snprintf(c->trouble, sizeof c->trouble, "%s at %s: %s", n->name,
+				n->address, n->trouble);
+		}
+	}
+}
+
 static void on_status(struct pawl_result *take_result, void *arg) {
 	struct changing *c = arg;
 	c->asking = false;
@@ -75,6 +99,7 @@ static void on_status(struct pawl_result *take_result, void *arg) {
 		struct view v;
 		view_read(&v, take_result->tree);
 		note_endpoint(c, take_result->endpoint);
+		note_trouble(c, &v);
 		if (*v.change.step) {
 			progress_step(&c->progress, v.change.step, v.change.done, v.change.total);
 		}
@@ -286,12 +311,22 @@ static int tell_success(struct changing *c) {
 	return r->settled ? CLI_DONE : CLI_UNREACHABLE;
 }
 
+/* The node says that another one does not answer; why it has no link with that one is better to
+ * know. */
+static int tell_failure(struct changing *c) {
+	char text[1536];
+	if (c->result->error == PAWL_ENOTFOUND && *c->trouble) {
+		snprintf(text, sizeof text, "%s (%s)", c->result->message, c->trouble);
+		c->result->message = text;
+	}
+	return cli_fail(c->line, c->result, "cluster", c->wanted->verb);
+}
+
 static int tell(struct changing *c) {
 	if (!c->result) {
 		return tell_silence(c);
 	}
-	return c->result->error ? cli_fail(c->line, c->result, "cluster", c->wanted->verb)
-		: tell_success(c);
+	return c->result->error ? tell_failure(c) : tell_success(c);
 }
 
 /* ---- when the user has enough ---- */

@@ -7,7 +7,7 @@
 
 #include "view.h"
 
-#define SENTENCE_MAX 512
+#define SENTENCE_MAX 1024
 /* The number of log entries that a busy cluster makes in several seconds. */
 #define LAG_MANY 100000
 /* An echo comes every few milliseconds, so a view of this age is very old. */
@@ -117,32 +117,45 @@ static void advise_stranger(const struct adviser *a, const struct view_node *n) 
 		n->name, n->name, n->name, n->name);
 }
 
+/* Returns " (why)" for a node that is not linked, or "". */
+static const char *trouble(const struct view_node *n, char text[SENTENCE_MAX]) {
+	text[0] = '\0';
+	if (*n->trouble) {
+		snprintf(text, SENTENCE_MAX, " (%s)", n->trouble);
+	}
+	return text;
+}
+
 static void advise_absent_master(const struct adviser *a, const struct view_node *n) {
 	const struct view_node *candidate = view_candidate(a->v);
+	char why[SENTENCE_MAX];
+	trouble(n, why);
 	if (!has_majority(a->v)) {
 		/* Without a majority the cluster can agree on nothing, not even on who takes the
 		 * place of the master. */
-		advise(a, "%s does not answer: restart it", n->name);
+		advise(a, "%s does not answer%s: restart it", n->name, why);
 	} else if (candidate) {
 		advise(a,
-			"%s does not answer: restart it, or replace it: pawl cluster replace %s %s",
-			n->name, n->name, candidate->name);
+			"%s does not answer%s: restart it, or replace it: pawl cluster replace %s "
+			"%s",
+			n->name, why, n->name, candidate->name);
 	} else {
 		advise(a,
-			"%s does not answer: restart it, or replace it: pawl cluster add-replica "
+			"%s does not answer%s: restart it, or replace it: pawl cluster add-replica "
 			"NEW HOST:PORT, then pawl cluster replace %s NEW",
-			n->name, n->name);
+			n->name, why, n->name);
 	}
 }
 
 static void advise_absent(const struct adviser *a, const struct view_node *n) {
+	char why[SENTENCE_MAX];
 	if (n->master) {
 		advise_absent_master(a, n);
 	} else {
 		advise(a,
-			"replica %s does not answer: restart it, or remove it: pawl cluster remove "
-			"%s",
-			n->name, n->name);
+			"replica %s does not answer%s: restart it, or remove it: pawl cluster "
+			"remove %s",
+			n->name, trouble(n, why), n->name);
 	}
 }
 
@@ -218,6 +231,36 @@ static bool lost_its_place(const struct view *v) {
 	return namesake && (namesake->master || namesake->replica);
 }
 
+/* Gives advice before the birth of the cluster: what each node waits for, and who is not there. */
+static void advise_unborn(const struct adviser *a) {
+	const struct view *v = a->v;
+	bool any = v->count == 0;
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		if (*n->waits_for) {
+			advise(a, "%s: %s waits for %s",
+				n->master ? "the cluster is not born yet" : "not in a cluster yet",
+				n->name, n->waits_for);
+		}
+	}
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		if (n->master && !present(n) && *n->trouble) {
+			any = true;
+			advise(a, "%s has no link with %s: %s", v->node, n->name, n->trouble);
+		} else if (n->master && !present(n)) {
+			any = true;
+			advise(a, "%s does not answer: start it", n->name);
+		}
+	}
+	if (any) {
+		advise(a,
+			"start all initial masters. To join a running cluster instead, ask a node "
+			"of it: pawl cluster add-replica %s HOST:PORT",
+			v->node);
+	}
+}
+
 static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
 	if (v->epoch > 0 && !inside(v) && lost_its_place(v)) {
@@ -232,10 +275,7 @@ static void advise_outsider(const struct adviser *a) {
 			"cluster add-replica %s HOST:PORT. If it was removed, stop it",
 			v->node, v->node);
 	} else if (v->epoch == 0) {
-		advise(a,
-			"%s is not in a cluster yet: start all initial masters. To join a running "
-			"cluster, ask a node of it: pawl cluster add-replica %s HOST:PORT",
-			v->node, v->node);
+		advise_unborn(a);
 	}
 }
 

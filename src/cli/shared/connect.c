@@ -1,5 +1,6 @@
 /* connect.c: talks to a cluster, and reports the outcome. */
 #include <event2/event.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,8 @@ const char *cli_remedy(enum pawl_method method, int error) {
 			"write tls://host:port for nodes with TLS",
 			0 },
 		{ PAWL_ERECOVERING,
-			"try again, or ask another node; pawl status says what the node waits for",
+			"pawl status --all shows which nodes serve; --endpoints says which are "
+			"asked",
 			0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
@@ -250,12 +252,16 @@ static void print_what_failed(const struct pawl_result *result, const char *what
 
 static void print_in_the_way(const struct pawl_result *result) {
 	const struct pawl_entry *e = &result->entry;
-	if (result->error != PAWL_EHELD || !(e->held || e->closing)) {
+	bool others = result->error == PAWL_EHELD || result->error == PAWL_ETIMEOUT;
+	if (!others || !(e->held || e->closing)) {
 		return;
 	}
 	fputs(e->held ? "; held by " : "; last held by ", stderr);
 	output_bytes(stderr, e->owner, 0);
 	fprintf(stderr, ", token %llu, ", (unsigned long long)e->token);
+	if (e->mode == PAWL_PERMITS) {
+		fprintf(stderr, "%" PRIu32 " of %" PRIu32 " permits, ", e->permits, e->of);
+	}
 	if (e->held) {
 		fprintf(stderr, "%s left", output_duration(e->remaining_ms));
 	} else {
@@ -271,11 +277,11 @@ static void print_limit(const struct pawl_result *result) {
 	}
 }
 
-static void print_silent(const struct pawl_result *result) {
-	const struct pawl_value *silent = pawl_value_get(result->tree, "silent");
-	for (size_t i = 0; silent && silent->kind == PAWL_ARRAY && i < silent->count; i++) {
-		fputs(i ? ", " : "; silent: ", stderr);
-		output_bytes(stderr, silent->items[i].bytes, 0);
+static void print_names(const struct pawl_result *result, const char *field, const char *what) {
+	const struct pawl_value *names = pawl_value_get(result->tree, field);
+	for (size_t i = 0; names && names->kind == PAWL_ARRAY && i < names->count; i++) {
+		fprintf(stderr, "%s", i ? ", " : what);
+		output_bytes(stderr, names->items[i].bytes, 0);
 	}
 }
 
@@ -289,7 +295,8 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	print_what_failed(result, what, subject);
 	print_in_the_way(result);
 	print_limit(result);
-	print_silent(result);
+	print_names(result, "silent", "; silent: ");
+	print_names(result, "not_voting", "; answering, but not voting: ");
 	if (result->error == PAWL_EMISMATCH && result->method == PAWL_UPDATE) {
 		fputs("; the present value is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
@@ -298,7 +305,9 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
 	const char *help = cli_remedy(result->method, result->error);
-	if (result->error == PAWL_ETIMEOUT && result->tree) {
+	if (result->error == PAWL_ETIMEOUT && result->tree && result->method == PAWL_ACQUIRE) {
+		help = "pawl explain shows who holds the key, who waits, and what would free it";
+	} else if (result->error == PAWL_ETIMEOUT && result->tree) {
 		/* A node has said this, and why. */
 		help = NULL;
 	} else if (result->error == PAWL_ETIMEOUT && result->method != PAWL_CHANGE) {

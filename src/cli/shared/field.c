@@ -47,6 +47,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.following = "",
 		.version = "",
 		.age_ms = VIEW_UNKNOWN,
+		.trouble = field_text(peer, "trouble"),
 		.rights = field_text(peer, "rights"),
 		.serial = field_text(peer, "serial"),
 		.certificate_days = days_left(field_int(peer, "certificate_ends", 0)),

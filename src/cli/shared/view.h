@@ -38,6 +38,9 @@ struct view_node {
 	int64_t left_ms, age_ms, snapshot_done;
 	bool catching_up;
 
+	/* Why the node that was asked has no link with it; "" if it has one, or does not know. */
+	const char *trouble;
+
 	/* The digest of the node's access rules; "none" if it has none, "" if that is not known. */
 	const char *rights;
 

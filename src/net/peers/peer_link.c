@@ -5,6 +5,7 @@
 
 #include <event2/event.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "check.h"
 #include "pawl/error.h"
@@ -46,6 +47,25 @@ static const char *peer_link_versions(struct peer_link *link, const struct peer_
 	return link->why;
 }
 
+/* Returns what the first bytes of the other side are, if they are no packet. A port for clients
+ * answers a hello with an error in the protocol of clients, which is an array. */
+static const char *peer_link_garbage(const struct peer_link *link, struct slice bytes) {
+	bool array = bytes.data[0] == 0x94;
+	return link->dialled && !link->up && array
+		? "this is a port for clients: give the address at which that node listens for "
+			"other nodes ([node] listen_peer, usually port 7118)"
+		: "it sent something that is not a packet";
+}
+
+/* Writes the sentence for a node that has another [cluster] name in its file. */
+static const char *peer_link_clusters(struct peer_link *link, const struct peer_hello *theirs) {
+	snprintf(link->why, sizeof link->why,
+		"the two nodes belong to different clusters: [cluster] name is %s at %s, and %s at "
+		"this node",
+		theirs->cluster, theirs->node, link->hello->cluster);
+	return link->why;
+}
+
 /* Returns whether the certificate of the other side is that of the node that it says it is. */
 static bool peer_link_certified(struct peer_link *link, const struct peer_hello *theirs) {
 	SSL *ssl = stream_ssl(link->stream);
@@ -73,6 +93,9 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body,
 	}
 	if (!peer_versions_meet(link->hello, theirs)) {
 		return peer_link_versions(link, theirs);
+	}
+	if (strcmp(link->hello->cluster, theirs->cluster) != 0) {
+		return peer_link_clusters(link, theirs);
 	}
 	const char *problem = peer_hello_problem(link->hello, theirs, &agreement);
 	if (problem) {
@@ -142,7 +165,7 @@ static size_t peer_link_take(struct peer_link *link, struct slice bytes, struct 
 			}
 			break;
 		case PEER_SCAN_GARBAGE:
-			peer_link_close(link, "it sent something that is not a packet");
+			peer_link_close(link, peer_link_garbage(link, rest));
 			return bytes.size;
 		}
 	}

@@ -349,6 +349,11 @@ const char *peers_from(const struct peers *p, uint32_t peer) {
 	return p->table[peer]->link ? p->table[peer]->link->from : "";
 }
 
+const char *peers_trouble(const struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? "" : p->table[peer]->last_trouble;
+}
+
 struct buffer *peers_out(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);
 	return p->table[peer]->link ? stream_out(p->table[peer]->link->stream) : NULL;

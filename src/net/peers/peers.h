@@ -131,6 +131,9 @@ bool peers_note_due(struct peers *p, uint32_t peer);
 /* Marks this node's note as not sent to any peer, because it has changed. */
 void peers_note_changed(struct peers *p);
 
+/* Returns why there is no link, as far as is known; "" if there is one, or if nothing has failed
+ * yet. It is valid until the loop goes on. */
+const char *peers_trouble(const struct peers *p, uint32_t peer);
 /* Returns the address of the other end of the link, or "" if there is no link. It is valid until
  * the link is gone. */
 const char *peers_from(const struct peers *p, uint32_t peer);

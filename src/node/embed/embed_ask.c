@@ -208,7 +208,7 @@ static int result_bytes(struct pawl_node_call *call, const struct core_reply *re
 	if (reply->op == CORE_WAITERS && !reply->error) {
 		return result_waiters(call, reply);
 	}
-	if (reply->op == CORE_CHANGE && reply->why.size > 0) {
+	if (reply->why.size > 0) {
 		struct pawl_bytes why;
 		error = embed_bytes(&call->bytes, reply->why, &why);
 		r->why = error ? "" : why.data;

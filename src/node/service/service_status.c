@@ -14,6 +14,8 @@ static void service_status_peers(const struct service *s, struct client_status *
 		const struct peer_note *note = peers_note(s->driver->peers, i);
 		status->peers[i].rights =
 			slice_str(self ? s->driver->rights : note ? note->rights : "");
+		status->peers[i].trouble =
+			slice_str(self ? "" : peers_trouble(s->driver->peers, i));
 	}
 }
 

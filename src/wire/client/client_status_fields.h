@@ -38,6 +38,9 @@ struct client_status_peer {
 	struct slice rights;
 	/* What the certificate lets the peer be: "master", "replica" or "embedded". */
 	struct slice certificate_role;
+	/* Why the node that answers has no link with the peer; empty if it has one, or if that is
+	 * not known. */
+	struct slice trouble;
 };
 
 /* How a replica follows its master. */
@@ -129,7 +132,7 @@ struct client_status {
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
  * (all three), quota_refused, watches, events, uptime, ready, not_ready, and of each peer the
- * certificate and the rights. The result borrows from the core, the configuration and the
+ * certificate, the rights and the trouble. The result borrows from the core, the configuration and the
  * context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);

@@ -150,7 +150,7 @@ static struct view_node healthy(const char *name, bool master) {
 	return (struct view_node){ .name = name, .address = "",
 		.role = master ? "master" : "replica", .master = master, .replica = !master,
 		.linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "",
-		.waits_for = "", .following = "", .version = "", .age_ms = VIEW_UNKNOWN,
+		.waits_for = "", .trouble = "", .following = "", .version = "", .age_ms = VIEW_UNKNOWN,
 		.rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
 }
 
@@ -283,6 +283,32 @@ static void an_outsider_is_told_how_it_gets_in(void **state) {
 	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
 }
 
+static void before_the_birth_each_node_says_what_it_waits_for(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.epoch = 0;
+	v.nodes[0].waits_for = "the other initial masters to be heard";
+	v.nodes[1].linked = v.nodes[2].linked = false;
+	v.nodes[1].trouble = "it speaks another language";
+	struct advised a = advised(&v);
+	assert_non_null(strstr(a.text,
+		"the cluster is not born yet: a waits for the other initial masters to be heard"));
+	assert_non_null(strstr(a.text, "a has no link with b: it speaks another language\n"));
+	assert_non_null(strstr(a.text, "c does not answer: start it\n"));
+	assert_int_equal(a.count, 4);
+}
+
+static void why_there_is_no_link_is_said(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[1].linked = v.nodes[1].voting = v.nodes[3].linked = false;
+	v.voting = 2;
+	v.nodes[1].trouble = v.nodes[3].trouble = "it cannot be reached";
+	struct advised a = advised(&v);
+	assert_non_null(strstr(a.text, "b does not answer (it cannot be reached): restart it"));
+	assert_non_null(strstr(a.text, "replica d does not answer (it cannot be reached)"));
+}
+
 static void a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -324,6 +350,8 @@ int main(void) {
 		cmocka_unit_test(a_certificate_near_its_end_is_to_be_renewed),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
+		cmocka_unit_test(before_the_birth_each_node_says_what_it_waits_for),
+		cmocka_unit_test(why_there_is_no_link_is_said),
 		cmocka_unit_test(a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added),
 		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};

@@ -248,9 +248,32 @@ static void a_birth_with_different_timings_stops_and_says_so(void **state) {
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).state, CORE_UNBORN);
 		assert_true(stage_noted(s, i, NOTE_BIRTH_DIFFERS));
+		assert_false(stage_status(s, i).peers[0].stranger);
 	}
+	assert_non_null(strstr(stage_status(s, 0).waits_for, "max_lease is 20000ms at n3, and "));
 	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)),
 		PAWL_ERECOVERING);
+	stage_free(s);
+	assert_int_equal(named_memory.used, 0);
+}
+
+/* n3 waits for n4, which nobody else knows, so it never pledges. It tells the others what its file
+ * says, which they have pledged otherwise. */
+static void masters_with_different_lists_say_so_on_both_sides(void **state) {
+	(void)state;
+	struct stage_options o = named_options();
+	struct stage *s = stage_new(&o);
+	assert_true(stage_start(s, 0) && stage_start(s, 1));
+	struct config_node *fourth = &s->birth.nodes[s->birth.node_count++];
+	*fourth = (struct config_node){ .name = "n4", .address = "n4:1", .master = true };
+	assert_true(stage_start(s, 2));
+	stage_wait(s, 5 * SPAN_S);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).state, CORE_UNBORN);
+		assert_true(stage_noted(s, i, NOTE_BIRTH_DIFFERS));
+	}
+	assert_non_null(strstr(stage_status(s, 0).waits_for,
+		"the list of masters is n1 n2 n3 n4 at n3, and n1 n2 n3 here"));
 	stage_free(s);
 	assert_int_equal(named_memory.used, 0);
 }
@@ -426,6 +449,7 @@ int main(void) {
 		NAMED(a_master_that_slept_drops_its_links_unread),
 		cmocka_unit_test(a_master_that_is_stopped_before_its_birth_does_not_claim_it),
 		cmocka_unit_test(a_birth_with_different_timings_stops_and_says_so),
+		cmocka_unit_test(masters_with_different_lists_say_so_on_both_sides),
 		cmocka_unit_test(a_birth_waits_for_the_last_master),
 		cmocka_unit_test(
 		a_birth_that_one_master_has_finished_is_joined_although_another_pledges_otherwise),

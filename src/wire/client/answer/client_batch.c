@@ -25,6 +25,7 @@ struct client_extended client_extended_of(const struct core_reply *reply) {
 		.votes = reply->votes,
 		.limit = reply->limit,
 		.silent = reply->silent,
+		.not_voting = reply->not_voting,
 		.field = reply->field,
 		.mode = client_mode_of(&reply->terms)
 	};
@@ -44,6 +45,7 @@ static void batch_put_item(struct pack *k, const struct client_extended *item,
 			.votes = item->votes,
 			.acks = item->acks,
 			.silent = item->silent,
+			.not_voting = item->not_voting,
 			.limit = item->limit,
 			.field = item->field
 		};

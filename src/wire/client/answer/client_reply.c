@@ -129,6 +129,12 @@ static void reply_put_holder(struct pack *k, struct pack_open *map,
 	client_reply_put_holders(k, map, reply, without, HOLDERS_IN_ERROR_MAX);
 }
 
+/* Returns whether the holder is told: the key is held, or was held to the end of the wait. */
+static bool reply_has_holder(const struct core_reply *reply) {
+	bool acquires = reply->op == CORE_ACQUIRE || reply->op == CORE_ACQUIRE_ALL;
+	return reply->error == PAWL_EHELD || (reply->error == PAWL_ETIMEOUT && acquires);
+}
+
 static bool reply_is_about(const struct core_reply *reply, int error, const char *field) {
 	return reply->error == error && reply->field && strcmp(reply->field, field) == 0;
 }
@@ -159,6 +165,20 @@ static const char *reply_sentence(const struct core_reply *reply) {
 	if (reply->error == PAWL_ENOTFOUND && reply->op == CORE_TRANSFER) {
 		return "nobody of this name waits for the key: nothing was released";
 	}
+	if (reply->error == PAWL_ENOTFOUND && reply->op == CORE_BREAK) {
+		return reply->token ? "no holder of this key has that token" : "nobody holds this key";
+	}
+	if (reply_has_holder(reply) && reply->other_size) {
+		return reply->error == PAWL_ETIMEOUT
+			? "the wait has timed out: the key is held as a semaphore with another "
+				"number of permits, and all must name the same"
+			: "the key is held as a semaphore with another number of permits: all must "
+				"name the same";
+	}
+	if (reply->error == PAWL_EFULL && !reply->field) {
+		return "a master has no room for this: it has reached keys, memory, waiters or "
+			"waiters_per_key of its [limits], and its log names which (full)";
+	}
 	return "";
 }
 
@@ -188,7 +208,8 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 	}
 	if (reply->error == PAWL_ENOQUORUM) {
 		reply_put_names(k, &map, "silent", reply->silent, context);
-	} else if (reply->error == PAWL_EHELD) {
+		reply_put_names(k, &map, "not_voting", reply->not_voting, context);
+	} else if (reply_has_holder(reply)) {
 		reply_put_holder(k, &map, reply);
 	} else if (reply->error == PAWL_EMISMATCH && reply->op == CORE_UPDATE) {
 		struct client_entry entry = client_reply_entry(&reply->entry,
