@@ -69,12 +69,16 @@ struct group {
 	 * about. */
 	int error;
 	uint32_t failed;
-	/* PAWL_EHELD: the holder of that key, with its bytes in `owner` and `label`, and when its
-	 * lease ends. */
+	/* PAWL_EFULL: the limit that was reached, as static text; NULL: not known. */
+	const char *full;
+	/* PAWL_EHELD, PAWL_ETIMEOUT: the holder of that key, with its bytes in `owner` and `label`,
+	 * and when its lease ends. */
 	struct core_entry holder;
 	struct instant holder_end;
 	/* `holder` is known; and that key is contested. */
 	bool holder_known, contested;
+	/* core_reply.other_size of that key. */
+	bool other_size;
 	uint8_t owner[OWNER_MAX], label[LABEL_MAX];
 	/* The size of the whole block of memory in bytes. */
 	size_t size;

@@ -155,6 +155,65 @@ class Locks(DevCase):
         self.assertEqual((error["code"], error["holder"]["token"]), ("held", lock["token"]))
         self.assertTrue(error["message"])
 
+    def test_a_wait_that_ends_names_the_holder(self):
+        lock = self.acquire("a", "--owner", "anna")
+        run = self.pawl("acquire", "a", "--wait", "50ms")
+        self.assertEqual(run.status, 1)
+        self.assertIn("the wait has timed out; held by anna, token %d, " % lock["token"], run.err)
+        error = self.pawl("acquire", "a", "--wait", "50ms", "--json").json["error"]
+        self.assertEqual((error["code"], error["holder"]["owner"]), ("timeout", "anna"))
+        error = self.pawl("acquire", "z", "a", "--wait", "50ms", "--json").json["error"]
+        self.assertEqual((error["code"], error["key"], error["holder"]["owner"]),
+                         ("timeout", "a", "anna"))
+
+    def test_a_semaphore_of_another_size_is_named(self):
+        self.acquire("s", "--permits", "1", "--of", "3", "--owner", "anna")
+        for more in ([], ["--wait", "50ms"]):
+            run = self.pawl("acquire", "s", "--permits", "1", "--of", "4", *more)
+            self.assertEqual(run.status, 1)
+            self.assertIn("held as a semaphore with another number of permits", run.err)
+            self.assertIn("held by anna", run.err)
+            self.assertIn("1 of 3 permits", run.err)
+        run = self.pawl("acquire", "s", "--permits", "3", "--of", "3")
+        self.assertNotIn("another number", run.err)
+
+    def test_a_release_with_the_lock_id_of_nobody_says_who_holds_the_key(self):
+        lock = self.acquire("a", "--owner", "anna")
+        other = "00" * 15 + "01"
+        run = self.succeeds(self.pawl("release", "a", other))
+        self.assertRegex(run.out, r"(?m)^released +no: this lock_id does not hold it \(any more\); "
+                                  r"held by anna, token %d, " % lock["token"])
+        said = self.pawl("release", "a", other, "--json").json
+        self.assertEqual((said["released"], said["holder"]["owner"]), (False, "anna"))
+        self.assertRegex(self.pawl("release", "a", lock["lock_id"]).out, r"(?m)^released +yes$")
+        self.assertRegex(self.pawl("release", "a", lock["lock_id"]).out,
+                         r"(?m)^released +it was no longer held$")
+
+    def test_an_ask_in_favour_of_nobody_is_refused(self):
+        self.acquire("a", "--owner", "anna")
+        watch = self.begin("watch", "a", "--json")
+        watch.stdout.readline()
+        run = self.pawl("ask-release", "a", "--to", "bob")
+        self.assertEqual(run.status, 1)
+        self.assertIn("nobody of the name that --to gives waits for the key", run.err)
+        self.assertEqual(self.pawl("ask-release", "a", "--to", "bob", "--json").json["error"]
+                         ["code"], "not_found")
+        waiter = self.begin("acquire", "a", "--wait", "20s", "--owner", "bob")
+        while not self.pawl("waiters", "a", "--json").json["waiters"]:
+            pass
+        self.succeeds(self.pawl("ask-release", "a", "--to", "bob"))
+        waiter.kill()
+
+    def test_a_break_with_the_token_of_nobody_names_the_holders_token(self):
+        lock = self.acquire("a")
+        run = self.pawl("break", "a", "--token", "7")
+        self.assertEqual(run.status, 1)
+        self.assertIn("no holder of this key has token 7; its holder has token %d"
+                      % lock["token"], run.err)
+        run = self.pawl("break", "nothing", "--token", "7")
+        self.assertEqual(run.status, 1)
+        self.assertIn("no holder of this key has that token", run.err)
+
     def test_a_repeated_acquire_gives_the_same_lock(self):
         lock = self.acquire("a")
         self.assertEqual(self.acquire("a", "--lock-id", lock["lock_id"])["token"], lock["token"])

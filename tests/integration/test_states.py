@@ -79,7 +79,8 @@ class Births(Case):
         self.shows("a has no link with c: ", why)
 
     def test_a_master_that_is_not_there_is_named(self):
-        cluster = self.unborn(lambda text: text.replace("[node]\n", "[node]\nno_such_setting = 1\n"))
+        cluster = self.unborn(
+            lambda text: text.replace("[node]\n", "[node]\nno_such_setting = 1\n"))
         cluster.nodes["c"].wait()
         self.endpoints = cluster.clients["a"]
         self.shows("a waits for the other initial masters to be heard", "a has no link with c: ")
@@ -135,6 +136,15 @@ class Outside(ChangeCase):
         error = pawl("acquire", "k", "--lease", "2s", "--json",
                      endpoints=self.cluster.clients["c"]).json["error"]
         self.assertEqual((error["silent"], error["not_voting"]), (["a", "b"], ["c"]))
+
+    def test_a_lock_that_silent_masters_may_know_is_not_called_a_rest(self):
+        self.succeeds(pawl("acquire", "k", "--lease", "3s", endpoints=self.endpoints("a")))
+        for name in "bc":
+            self.cluster.nodes[name].kill()
+        out = pawl("explain", "k", endpoints=self.endpoints("a")).out
+        self.assertIn("1 of 3 reported it (a), and 2 do not answer or do not vote: it may be held, "
+                      "and its holder may rely on it", out)
+        self.assertNotIn("left over", out)
 
     def test_a_port_for_clients_is_refused_as_the_address_of_a_node(self):
         run = self.change("add-replica", "e", self.cluster.clients["b"])

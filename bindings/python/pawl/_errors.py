@@ -26,6 +26,13 @@ class PawlError(Exception):
         """The parameter or limit at fault; empty if the node names none."""
         return str(self.details.get("field", ""))
 
+    @property
+    def holder(self) -> Optional[Dict[str, Any]]:
+        """What the node said of the holder who stands in the way (HeldError, WaitTimeoutError):
+        owner, token, remaining_ms, ...; None if none is known."""
+        holder = self.details.get("holder")
+        return holder if isinstance(holder, dict) else None
+
     def __str__(self) -> str:
         field = self.field
         return "%s%s" % (self.message, " (%s)" % field
@@ -37,13 +44,6 @@ class HeldError(PawlError):
 
     code = "held"
     default_message = "somebody else holds the key or waits ahead for it"
-
-    @property
-    def holder(self) -> Optional[Dict[str, Any]]:
-        """What the node said of the holder: owner, token, remaining_ms, ...; None if the holder is
-        not known."""
-        holder = self.details.get("holder")
-        return holder if isinstance(holder, dict) else None
 
 
 class WaitTimeoutError(PawlError):
@@ -95,10 +95,10 @@ class MismatchError(PawlError):
 
 
 class RecoveringError(PawlError):
-    """The nodes have restarted and do not vote yet."""
+    """The node takes no part in the cluster; the message says why, and what helps."""
 
     code = "recovering"
-    default_message = "the node is recovering and does not vote yet"
+    default_message = "the node takes no part in the cluster now"
 
 
 class TooLongError(PawlError):

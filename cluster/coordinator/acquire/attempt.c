@@ -14,6 +14,8 @@
 
 #define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
 #define OPEN VOTE_BIT(VOTE_ASKED)
+/* A node with less memory left than this may have no room for another key. */
+#define FULL_MEMORY_SLACK 65536
 
 /* ---- giving up ---- */
 
@@ -55,7 +57,8 @@ void attempt_give_up(struct core *core, struct op *op) { attempt_withdraw(core, 
 
 static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
 	const struct acquire_state *acquire = op_acquire(op);
-	if (acquire->holder == NULL || r->error != PAWL_EHELD) {
+	if (acquire->holder == NULL || (r->error == PAWL_ETIMEOUT &&
+		instant_expired(core->now, acquire->holder->end))) {
 		return;
 	}
 	const struct core_entry known = entry_of(acquire->holder, core->now);
@@ -69,12 +72,42 @@ static void fill_holder(struct core *core, const struct op *op, struct core_repl
 		out_copy(core, op->key, &r->entry.key) && !known.closing;
 }
 
-/* Shows all holders if this node itself knows several. */
-static bool show_several(struct core *core, const struct caller *c, const struct op *op,
+/* Shows all holders if this node itself knows several. What masters told of the holder at the
+ * beginning of a wait may be over at its end, so after that also the only one that this node
+ * knows. */
+static bool show_known(struct core *core, const struct caller *c, const struct op *op, int error,
 	struct shown *shown) {
 	const struct key *key = table_find(core, op->key);
-	return key && key->held && key->held->next && entry_show(core, c, op, key, shown) &&
-		shown->holder_count > 0;
+	const bool late = error == PAWL_ETIMEOUT;
+	return key && key->held && (late || key->held->next) &&
+		entry_show(core, c, op, key, shown) &&
+		(shown->holder_count > 0 || (late && (shown->held || shown->entry.closing)));
+}
+
+/* Says who holds the key that the attempt could not get. */
+static void say_holder(struct core *core, const struct op *op, const struct shown *shown,
+	struct core_reply *r) {
+	if (shown) {
+		entry_reply(r, shown);
+	} else {
+		fill_holder(core, op, r);
+	}
+	r->other_size = r->held && terms_semaphore(&r->entry.terms) &&
+		terms_semaphore(&op->terms) && r->entry.terms.of != op->terms.of;
+}
+
+/* Returns which limit was reached at the masters, as far as this node can tell by its own table,
+ * which has nearly the same in it; NULL if it cannot. */
+static const char *full_limit(struct core *core, const struct op *op) {
+	const struct key *key = table_find(core, op->key);
+	const uint32_t holders = core->limits.holders_per_key;
+	if (key && key_count(key, holders) >= holders) {
+		return "holders_per_key";
+	}
+	if (table_live(core)->keys.count >= core->limits.keys) {
+		return "keys";
+	}
+	return core->memory_used + FULL_MEMORY_SLACK > core->limits.memory_bytes ? "memory" : NULL;
 }
 
 void attempt_fail(struct core *core, struct op *op, int error) {
@@ -91,10 +124,12 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
 		struct shown shown = { .held = false };
-		bool several = error == PAWL_EHELD && show_several(core, c, op, &shown);
+		bool others = error == PAWL_EHELD || error == PAWL_ETIMEOUT;
+		bool known = others && show_known(core, c, op, error, &shown);
 		struct core_reply *r = op_reply(core, c, error);
 		r->field = error == PAWL_EMISMATCH ? "mode"
 			: error == PAWL_ETOOLONG ? "lease_ms"
+			: error == PAWL_EFULL ? full_limit(core, op)
 			: NULL;
 		/* The limit covers the lease and the lock delay. */
 		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0;
@@ -103,10 +138,8 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		/* This tells a group what it may have committed. */
 		r->token = acquire->token;
 		r->waited = waited;
-		if (several) {
-			entry_reply(r, &shown);
-		} else {
-			fill_holder(core, op, r);
+		if (others) {
+			say_holder(core, op, known ? &shown : NULL, r);
 		}
 	}
 	commit_roll_back(core, op);

@@ -4,6 +4,8 @@
 /* Notes who stood in the way, for the answer that follows when everything has been rolled back. */
 void group_keep_holder(struct group *group, const struct core_reply *r) {
 	const struct core_entry *e = &r->entry;
+	group->full = r->field;
+	group->other_size = r->other_size;
 	group->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
 	if (!group->holder_known) {
 		return;
@@ -88,8 +90,10 @@ void group_answer_error(struct core *core, struct op *op) {
 			: group->error == PAWL_ETOOLONG ? "lease_ms"
 			: NULL;
 		r->limit = group->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
-		if (out_copy(core, m->key, &r->failed_key) && group->error == PAWL_EHELD &&
-			group->holder_known) {
+		r->field = group->error == PAWL_EFULL ? group->full : r->field;
+		if (out_copy(core, m->key, &r->failed_key) && group->holder_known &&
+			(group->error == PAWL_EHELD || group->error == PAWL_ETIMEOUT)) {
+			r->other_size = group->other_size;
 			r->entry.key = r->failed_key;
 			r->entry.token = group->holder.token;
 			r->entry.terms = group->holder.terms;

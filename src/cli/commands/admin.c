@@ -53,6 +53,34 @@ static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 		&& (strcmp(answer, "yes\n") == 0 || strcmp(answer, "y\n") == 0);
 }
 
+/* Says which tokens the holders have, if the one that was named is none of them. */
+static int no_such_token(const struct cli_command_line *line, const struct pawl_result *get,
+	const char *key, uint64_t token) {
+	char text[256];
+	const struct pawl_entry *e = &get->entry;
+	if (get->holder_count > 1) {
+		snprintf(text, sizeof text,
+			"no holder of this key has token %" PRIu64 "; it has %zu holders, and pawl "
+			"get shows their tokens",
+			token, get->holder_count);
+	} else {
+		snprintf(text, sizeof text,
+			"no holder of this key has token %" PRIu64 "; its %s has token %" PRIu64,
+			token, e->held ? "holder" : "last holder", e->token);
+	}
+	const struct pawl_result none = { .error = PAWL_ENOTFOUND, .message = text,
+		.endpoint = "", .field = "" };
+	return cli_fail(line, &none, "break", key);
+}
+
+static bool has_token(const struct pawl_result *get, uint64_t token) {
+	bool found = token == 0 || get->entry.token == token;
+	for (size_t i = 0; i < get->holder_count; i++) {
+		found = found || get->holders[i].token == token;
+	}
+	return found;
+}
+
 /* Finds the token of the present holder of the key. If the request names a token already, only the
  * holder with that token counts. Returns true, or false with *out_status set. */
 static bool find_holder(const struct cli_command_line *line, struct pawl *client,
@@ -69,6 +97,9 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 		result->error = PAWL_ENOTFOUND;
 		result->message = "nobody holds this key";
 		*out_status = cli_fail(line, result, "break", key);
+	} else if (!has_token(result, request->token)) {
+		*out_status = no_such_token(line, result, key, request->token);
+		found = false;
 	} else if (result->holder_count > 1 && !request->token) {
 		cli_misuse(line,
 			"'%s' has %zu holders: choose one by its token with --token (pawl get "
@@ -95,6 +126,19 @@ static int break_show(const struct cli_answer *answer) {
 	return CLI_DONE;
 }
 
+/* Nothing was broken: says who holds the key instead, if anybody does. */
+static int tell_not_found(const struct cli_command_line *line, struct pawl *client,
+	const struct pawl_result *result, const struct pawl_request *request, const char *key) {
+	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
+	struct pawl_result *now = cli_call(client, &get);
+	bool known = !now->error && (now->entry.held || now->entry.closing);
+	int status = known && !has_token(now, request->token)
+		? no_such_token(line, now, key, request->token)
+		: cli_fail(line, result, "break", key);
+	pawl_result_free(now);
+	return status;
+}
+
 static int break_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_BREAK };
 	bool yes = false;
@@ -116,8 +160,17 @@ static int break_run(struct cli_command_line *line) {
 		&& !find_holder(line, client, &request, operands[0], yes, &status)) {
 		return cli_finish(client, NULL, status);
 	}
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
-		.people = break_show, .take_client = client });
+	struct pawl_result *result = cli_call(client, &request);
+	const struct cli_answer answer = { line, &request, result, operands[0] };
+	if (result->error == PAWL_ENOTFOUND) {
+		status = tell_not_found(line, client, result, &request, operands[0]);
+	} else if (result->error) {
+		status = cli_fail(line, result, "break", operands[0]);
+	} else {
+		status = line->json ? output_json(output_json_tree(result->tree))
+			: break_show(&answer);
+	}
+	return cli_finish(client, result, status);
 }
 
 const struct cli_command cli_break = { "break",

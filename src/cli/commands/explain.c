@@ -50,6 +50,17 @@ struct explained {
 	bool more;
 };
 
+/* Returns how many masters may have a record without saying so: they do not answer, or do not
+ * vote. */
+static size_t unheard(const struct explained *x) {
+	return x->masters - x->voting;
+}
+
+/* Returns whether a quorum of the masters may have the record. Then its holder may rely on it. */
+static bool may_be_held(const struct explained *x, const struct seen *s) {
+	return s->masters + unheard(x) >= x->quorum;
+}
+
 static const char *record_owner(const struct pawl_value *record, char *room, size_t size) {
 	const struct pawl_value *owner = pawl_value_get(record, "owner");
 	FILE *to = fmemopen(room, size, "w");
@@ -153,6 +164,10 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 		printf("    few masters  %zu of %zu reported it (%s), and some left records out: "
 			"it may be held\n",
 			s->masters, x->masters, s->first);
+	} else if (!held && may_be_held(x, s)) {
+		printf("    few masters  %zu of %zu reported it (%s), and %zu do not answer or do "
+			"not vote: it may be held, and its holder may rely on it\n",
+			s->masters, x->masters, s->first, unheard(x));
 	} else if (!held) {
 		printf("    few masters  %zu of %zu know it (%s), too few for a grant: it is left "
 			"over from a failed request, or the request is just starting\n",

@@ -1,5 +1,6 @@
 /* give.c: pawl transfer, downgrade and ask-release: ways of letting go other than releasing. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "commands.h"
 #include "output.h"
@@ -79,7 +80,8 @@ static const char ask_help[] =
 	"names, or yields to a candidate that asks with a higher priority than its own;\n"
 	"otherwise it stays. pawl run does what its --on-ask says. Nothing is taken from\n"
 	"anybody; pawl break does that. The exit status is 0 if anybody was told (this\n"
-	"includes others who watch KEY), and 1 if nobody watches KEY.\n"
+	"includes others who watch KEY), and 1 if nobody watches KEY, or nobody named OWNER waits\n"
+	"for it.\n"
 	"\n"
 	"  --to OWNER           the waiter that should get it next, as pawl waiters shows\n"
 	"                       it\n"
@@ -113,6 +115,21 @@ static int ask_json(const struct cli_answer *answer) {
 	return ask_status(answer);
 }
 
+/* Returns whether somebody of that name waits for the key. If that cannot be known, the holder is
+ * asked all the same. */
+static bool waits(struct pawl *client, const struct pawl_request *asking) {
+	const struct pawl_request list = { .method = PAWL_WAITERS, .key = asking->key };
+	struct pawl_result *result = cli_call(client, &list);
+	bool found = result->error != 0 || result->more;
+	for (size_t i = 0; i < result->waiter_count; i++) {
+		const struct pawl_bytes owner = result->waiters[i].owner;
+		found = found || (owner.size == asking->to.size
+			&& memcmp(owner.data, asking->to.data, owner.size) == 0);
+	}
+	pawl_result_free(result);
+	return found;
+}
+
 static int ask_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_ASK_RELEASE };
 	const char *to = NULL, *owner = NULL;
@@ -123,8 +140,17 @@ static int ask_run(struct cli_command_line *line) {
 	request.key = cli_key(line, operands[0]);
 	request.to = pawl_str(to);
 	request.owner = pawl_str(owner);
+	struct pawl *client = cli_connect(line);
+	if (to && !waits(client, &request)) {
+		const struct pawl_result nobody = { .error = PAWL_ENOTFOUND, .message =
+				"nobody of the name that --to gives waits for the key: nobody was "
+				"asked (pawl waiters shows the names)",
+			.endpoint = "", .field = "" };
+		return cli_finish(client, NULL,
+			cli_fail(line, &nobody, "ask-release", operands[0]));
+	}
 	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
-		.people = ask_show, .json = ask_json });
+		.people = ask_show, .json = ask_json, .take_client = client });
 }
 
 const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to release it",

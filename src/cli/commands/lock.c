@@ -275,16 +275,36 @@ static const char release_help[] =
 	"usage: pawl release KEY LOCK_ID\n"
 	"\n"
 	"Releases a lock; the next waiter gets it at once. Releasing a lock that is no\n"
-	"longer held is not an error.\n"
+	"longer held is not an error; if somebody else holds KEY by now, or LOCK_ID is\n"
+	"another lock's, this says who holds it.\n"
 	"\n"
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
 
-static int release_show(const struct cli_answer *answer) {
+/* Says who holds the key if it was not released. `now`: what a quorum says of the key after
+ * that. */
+static int release_show(const struct cli_answer *answer, const struct pawl_result *now) {
+	const struct pawl_entry *e = &now->entry;
 	output_field_bytes("key", answer->request->key);
-	output_field("released", "%s",
-		answer->result->released ? "yes" : "it was no longer held");
+	if (answer->result->released) {
+		output_field("released", "yes");
+	} else if (!now->error && e->held) {
+		printf("%-11s no: this lock_id does not hold it (any more); held by ", "released");
+		output_bytes(stdout, e->owner, 0);
+		printf(", token %" PRIu64 ", for another %s at most\n", e->token,
+			output_duration(e->remaining_ms));
+	} else {
+		output_field("released", "it was no longer held");
+	}
 	return CLI_DONE;
+}
+
+static int release_json(const struct cli_answer *answer, const struct pawl_result *now) {
+	json_t *object = output_json_tree(answer->result->tree);
+	if (!answer->result->released && !now->error && now->entry.held) {
+		output_json_set(object, "holder", output_json_tree(now->tree));
+	}
+	return output_json(object);
 }
 
 static int release_run(struct cli_command_line *line) {
@@ -292,8 +312,20 @@ static int release_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],
-		.people = release_show });
+	const struct pawl_request get = { .method = PAWL_GET, .key = request.key, .quorum = true };
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request), *now = NULL;
+	const struct cli_answer answer = { line, &request, result, operands[0] };
+	int status;
+	if (result->error) {
+		status = cli_fail(line, result, "release", operands[0]);
+	} else {
+		now = result->released ? NULL : cli_call(client, &get);
+		const struct pawl_result *known = now ? now : result;
+		status = line->json ? release_json(&answer, known) : release_show(&answer, known);
+	}
+	pawl_result_free(now);
+	return cli_finish(client, result, status);
 }
 
 const struct cli_command cli_release = { "release", "release a lock", release_help, release_run };

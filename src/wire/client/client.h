@@ -144,8 +144,8 @@ struct client_extended {
 	uint32_t votes;
 	/* PAWL_ETOOLONG: the longest lease that is allowed, in nanoseconds. */
 	span_ns limit;
-	/* PAWL_ENOQUORUM: the bit sets of the peers that were silent, and of those that do not vote.
-	 * Only the encoder reads them. */
+	/* PAWL_ENOQUORUM: the bit sets of the peers that were silent, and of those that do not
+	 * vote. Only the encoder reads them. */
 	uint64_t silent, not_voting;
 	/* The field that was refused, as static text or NULL. Only the encoder reads it. */
 	const char *field;

@@ -132,8 +132,8 @@ struct client_status {
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
  * (all three), quota_refused, watches, events, uptime, ready, not_ready, and of each peer the
- * certificate, the rights and the trouble. The result borrows from the core, the configuration and the
- * context. */
+ * certificate, the rights and the trouble. The result borrows from the core, the configuration and
+ * the context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);
 

@@ -124,6 +124,7 @@ static void at_the_limit_of_keys_the_answer_is_full_and_nothing_granted_suffers(
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_do(s, i,
 			stage_acquire("c", stage_lock(3), LEASE, i ? WAIT : 0)), PAWL_EFULL);
+		assert_string_equal(stage_last(s)->r.field, "keys");
 	}
 	assert_int_equal(extend(s, 0, "a", stage_lock(1), LEASE, false), PAWL_OK);
 	assert_int_equal(extend(s, 2, "b", stage_lock(2), LEASE, true), PAWL_OK);
@@ -162,6 +163,8 @@ static void at_the_limits_of_waiters_the_answer_is_full(void **state) {
 	wait_for(s, 1, "k", stage_lock(6));
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(7), LEASE, WAIT)),
 		PAWL_EFULL);
+	/* Only the home knows which of its limits was reached. */
+	assert_null(stage_last(s)->r.field);
 	release(s, 0, "k", stage_lock(1));
 	token_of(s, first);
 	release(s, 0, "k", stage_lock(2));

@@ -190,6 +190,7 @@ static void a_change_that_has_no_room_for_two_tables_is_refused(void **state) {
 		r.value = slice_of(value, sizeof value);
 		error = stage_do(s, 0, r);
 	}
+	assert_string_equal(stage_last(s)->r.field, "memory");
 	const struct stage_reply *reply = await(s, ask_change(s, 0, set_of("124")));
 	assert_int_equal(reply->r.error, PAWL_EFULL);
 	assert_int_equal(epoch_of(s, 0), 1);

@@ -189,6 +189,7 @@ static void only_so_many_may_share_a_key(void **state) {
 		assert_int_equal(share(s, 0, "k", stage_lock(i)), PAWL_OK);
 	}
 	assert_int_equal(share(s, 1, "k", stage_lock(4)), PAWL_EFULL);
+	assert_string_equal(stage_last(s)->r.field, "holders_per_key");
 	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_OK);
 	release(s, 0, "k", stage_lock(1));
 	assert_int_equal(share(s, 1, "k", stage_lock(5)), PAWL_OK);

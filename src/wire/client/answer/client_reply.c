@@ -166,7 +166,8 @@ static const char *reply_sentence(const struct core_reply *reply) {
 		return "nobody of this name waits for the key: nothing was released";
 	}
 	if (reply->error == PAWL_ENOTFOUND && reply->op == CORE_BREAK) {
-		return reply->token ? "no holder of this key has that token" : "nobody holds this key";
+		return reply->token ? "no holder of this key has that token"
+			: "nobody holds this key";
 	}
 	if (reply_has_holder(reply) && reply->other_size) {
 		return reply->error == PAWL_ETIMEOUT
