@@ -36,6 +36,8 @@ struct core_peer_status {
 	bool stranger;
 	/* It is in another epoch, or has not adopted this one yet. */
 	bool other_epoch;
+	/* The epoch that it is in, as it said last over this link; 0 for unknown, or for none. */
+	uint64_t epoch;
 	/* It follows this node. */
 	bool follows;
 	/* The place in this node's log up to which a follower has acknowledged (section 7). It is

@@ -210,6 +210,22 @@ static bool gives_part_behind(const struct core *core, const struct config *c) {
 	return gives;
 }
 
+/* Tells whether the change gives a part to a node that has the state of the cluster as it was
+ * before, or after, a forced start. Such a node never adopts a configuration of this cluster. */
+static bool gives_part_apart(const struct core *core, const struct config *c, struct slice *who) {
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		const int index = peer_table_find_id(core, c->nodes[i].id);
+		const struct peer *p = index >= 0 ? &core->peers[index] : NULL;
+		if (p && index != (int)core->self && p->frame_came && p->epoch > 0 &&
+			p->epoch >> 32 != core->config.epoch >> 32 &&
+			is_given_part(core, &c->nodes[i])) {
+			*who = slice_str(p->node.name);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void too_old(struct core *core) {
 	const struct config *c = &core->membership.change.target;
 	struct names names = { .size = 0 };
@@ -318,6 +334,11 @@ void change_check(struct core *core) {
 		incomplete(core);
 	} else if (!reaches_present(core)) {
 		undecidable(core);
+	} else if (gives_part_apart(core, &g->target, &p.who)) {
+		change_finish(core, PAWL_EBADREQUEST,
+			"has the state of the cluster as it was before it was started over, and "
+			"will never come: stop it, empty its state directory, name present masters "
+			"in its file, start it, and repeat this", p.who);
 	} else if (gives_part_behind(core, &g->target)) {
 		too_old(core);
 	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {

@@ -115,6 +115,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		s->peers[i].stranger = core_born(core) && p->up && p->standing == PEER_MEMBER &&
 			!p->linked;
 		s->peers[i].other_epoch = p->up && p->frame_came && !p->in_epoch;
+		s->peers[i].epoch = p->up && p->frame_came ? p->epoch : 0;
 		s->voting_linked += i < core->masters && peer_votes(core, i);
 	}
 	status_replication(core, now, s);

@@ -307,6 +307,32 @@ class Force(ChangeCase):
         self.assertTrue(re.search("vote: a, b\n", self.changes("promote", "b").out))
 
 
+    def test_a_node_with_the_state_from_before_is_to_be_emptied_and_not_added(self):
+        for name in "bc":
+            self.cluster.nodes[name].kill()
+        told = self.changes("force", "--yes").out
+        self.assertIn("next: every other node has the state from before. If it is to come back: "
+                      "stop it, empty its state directory", told)
+        self.cluster.start("b")
+        self.until("a", lambda s: any(p["node"] == "b" and p["epoch"] == 1 for p in s["peers"]))
+        said = ("has the state of the cluster as it was before it was started over, so it will "
+                "never come: stop it, empty its state directory")
+        self.assertIn("b " + said, self.changes("show", at="ba").out)
+        self.assertNotIn("To add it", self.changes("show", at="ab").out)
+        self.until("b", lambda s: any(p["node"] == "a" and p["epoch"] > 1 for p in s["peers"]))
+        self.assertIn("the cluster was started over with a, and b has the state from before",
+                      self.changes("show", at="b").out)
+        refused = self.change("add-replica", "b", self.cluster.peers["b"], at="ba")
+        self.assertEqual(refused.status, 1)
+        self.assertRegex(refused.out, r"^asked a at ")
+        self.assertIn("b: has the state of the cluster as it was before it was started over",
+                      refused.err)
+        self.assertIn("empty its state directory", refused.err)
+        self.cluster.nodes["b"].kill()
+        self.cluster.lose_state("b")
+        self.cluster.start("b")
+        self.changes("add-replica", "b", self.cluster.peers["b"], at="a")
+
     def test_a_node_that_a_change_has_left_out_by_mistake_starts_over(self):
         with self.cluster.client("a") as a:
             token = a.call("acquire", key="k", lease_ms=1000)["token"]

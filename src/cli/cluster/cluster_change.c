@@ -307,6 +307,13 @@ static int tell_success(struct changing *c) {
 		}
 		tell_view(c);
 		tell_certificate(c);
+		if (c->wanted->change.kind == PAWL_FORCE) {
+			progress_say(&c->progress,
+				"next: every other node has the state from before. If it is to "
+				"come back: stop it, empty its state directory, name this master "
+				"in [cluster.masters] of its file, start it, and add it: pawl "
+				"cluster add-replica NAME HOST:PORT");
+		}
 	}
 	return r->settled ? CLI_DONE : CLI_UNREACHABLE;
 }

@@ -205,8 +205,33 @@ static void advise_replica(const struct adviser *a, const struct view_node *n) {
 	}
 }
 
+/* A forced start begins a new count of epochs, in the upper half of the number. */
+static int64_t starts(int64_t epoch) {
+	return epoch >> 32;
+}
+
+static bool is_of_earlier_cluster(const struct view *v, const struct view_node *n) {
+	return !n->self && present(n) && n->epoch > 0 && starts(n->epoch) < starts(v->epoch);
+}
+
+static bool is_of_later_cluster(const struct view *v, const struct view_node *n) {
+	return !n->self && present(n) && starts(n->epoch) > starts(v->epoch);
+}
+
 static void advise_node(const struct adviser *a, const struct view_node *n) {
-	if (!n->master && !n->replica) {
+	if (is_of_earlier_cluster(a->v, n)) {
+		advise(a,
+			"%s has the state of the cluster as it was before it was started over, so "
+			"it will never come: stop it, empty its state directory, name %s in "
+			"[cluster.masters] of its file, and start it. Then pawl cluster "
+			"add-replica %s HOST:PORT",
+			n->name, a->v->node, n->name);
+	} else if (is_of_later_cluster(a->v, n)) {
+		advise(a,
+			"the cluster was started over with %s, and %s has the state from before: "
+			"stop %s and empty its state directory; then it can be added again",
+			n->name, a->v->node, a->v->node);
+	} else if (!n->master && !n->replica) {
 		if (!n->self && inside(a->v) && present(n)) {
 			advise(a,
 				"%s is running but is not in the cluster. To add it: pawl cluster "

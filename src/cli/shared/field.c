@@ -39,6 +39,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.voting = field_bool(peer, "voting"),
 		.stranger = field_bool(peer, "stranger"),
 		.other_epoch = field_bool(peer, "other_epoch"),
+		.epoch = field_int(peer, "epoch", 0),
 		.round_trip_us = field_int(peer, "round_trip_us", 0),
 		.lag = field_bool(peer, "follows") ? field_int(peer, "lag", VIEW_UNKNOWN)
 			: VIEW_UNKNOWN,

@@ -24,6 +24,9 @@ struct view_node {
 	bool stranger;
 	bool other_epoch;
 
+	/* The epoch that it is in; 0 for unknown. */
+	int64_t epoch;
+
 	/* 0 means that it was not measured. */
 	int64_t round_trip_us;
 

@@ -20,6 +20,8 @@ struct client_status_peer {
 	/* The peer has not adopted the epoch of the node that answers, or has adopted a later
 	 * one. */
 	bool other_epoch;
+	/* The epoch that the linked peer is in; 0 for unknown, or for none. */
+	uint64_t epoch;
 	/* The round trip of a ping in nanoseconds; 0 if none was measured. */
 	span_ns round_trip;
 

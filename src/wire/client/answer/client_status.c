@@ -76,6 +76,7 @@ static const struct client_field peer_fields[] = {
 	PEER_FIELD(voting, FIELD_BOOL),
 	PEER_FIELD(stranger, FIELD_BOOL),
 	PEER_FIELD(other_epoch, FIELD_BOOL),
+	PEER_FIELD(epoch, FIELD_U64),
 	{ "round_trip_us", FIELD_US, offsetof(struct client_status_peer, round_trip), 0 },
 	PEER_FIELD(follows, FIELD_BOOL),
 };
@@ -132,6 +133,7 @@ static void status_of_peer(struct client_status_peer *out, const struct core_sta
 		.voting = peer->voting,
 		.stranger = peer->stranger,
 		.other_epoch = peer->other_epoch,
+		.epoch = peer->epoch,
 		.round_trip = peer->round_trip
 	};
 	out->role = slice_str(!peer->member ? "guest" : peer->master ? "master" : "replica");
