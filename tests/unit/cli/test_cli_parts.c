@@ -151,7 +151,8 @@ static struct view_node healthy(const char *name, bool master) {
 		.role = master ? "master" : "replica", .master = master, .replica = !master,
 		.linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "",
 		.waits_for = "", .trouble = "", .following = "", .version = "",
-		.age_ms = VIEW_UNKNOWN, .rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
+		.age_ms = VIEW_UNKNOWN, .rights = "", .serial = "",
+		.certificate_days = VIEW_UNKNOWN };
 }
 
 /* Returns a view of three masters a (which is asked), b and c, and a replica d. */
