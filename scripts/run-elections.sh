@@ -67,7 +67,7 @@ show_election() {
 	write_application
 	"$pawl" leader scheduler --watch >"$dir/leaders" 2>>"$dir/elect.err" &
 	observers=($!)
-	"$pawl" watch --key scheduler >"$dir/events" 2>>"$dir/elect.err" &
+	"$pawl" watch --exact scheduler >"$dir/events" 2>>"$dir/elect.err" &
 	observers+=($!)
 	jobs_started+=("${observers[@]}")
 	await 5 "pawl leader --watch" grep -q nobody "$dir/leaders"

@@ -18,7 +18,7 @@ _pawl_options() {
 		echo "--value --as --priority --takeover --once --lease --lock-delay" \
 			"--release-on-disconnect --label --grace" ;;
 	leader) echo "--watch" ;;
-	watch) echo "--key --from --count" ;;
+	watch) echo "--exact --from --count" ;;
 	explain) echo "--owner" ;;
 	ask-release) echo "--to --priority --owner" ;;
 	fence) echo "--shared" ;;

@@ -338,13 +338,13 @@ class Force(ChangeCase):
             token = a.call("acquire", key="k", lease_ms=1000)["token"]
         self.cluster.join("d")
         self.changes("set-nodes", "--masters", "d=" + self.cluster.peers["d"], "--yes")
-        self.until("c", lambda s: s["role"] == "guest")
+        self.until("c", lambda s: s["role"] == "outside")
         for name in "abcd":
             self.cluster.nodes[name].kill()
         for name in "abd":
             self.cluster.lose_state(name)
         self.cluster.start("c")
-        self.until("c", lambda s: s["role"] == "guest")
+        self.until("c", lambda s: s["role"] == "outside")
         refused = self.change("remove", "d", at="c")
         self.assertNotEqual(refused.status, 0)
         self.assertIn("must be dead", self.change("force", at="c").err)

@@ -155,6 +155,11 @@ class Locks(DevCase):
         self.assertEqual((error["code"], error["holder"]["token"]), ("held", lock["token"]))
         self.assertTrue(error["message"])
 
+    def test_a_hash_in_json_is_a_string_that_loses_no_digit(self):
+        with pawltest.Client(self.endpoints) as client:
+            number = client.call("status")["config_hash"]
+        self.assertEqual(self.pawl("status", "--json").json["config_hash"], "%016x" % number)
+
     def test_a_wait_that_ends_names_the_holder(self):
         lock = self.acquire("a", "--owner", "anna")
         run = self.pawl("acquire", "a", "--wait", "50ms")

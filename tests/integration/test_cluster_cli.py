@@ -63,7 +63,7 @@ class Requests(NodesCase):
                       self.succeeds(self.pawl("cluster", "promote", "c")).out)
 
     def test_removing_a_node_that_has_left_and_still_runs_is_remarked(self):
-        self.a.status["peers"].append(peer("x", "guest", voting=False))
+        self.a.status["peers"].append(peer("x", "outside", voting=False))
         for words in ("remove x", "replace x d"):
             self.assertIn("note: x is not in the cluster",
                           self.succeeds(self.pawl("cluster", *words.split())).out)
@@ -279,7 +279,7 @@ class Coordinators(NodesCase):
         self.assertIn("done: epoch 5", run.out)
 
     def test_the_node_that_knows_most_is_asked_and_named(self):
-        for stale in (dict(role="guest", state="unconfigured", epoch=9), dict(epoch=3)):
+        for stale in (dict(role="outside", state="outside", epoch=9), dict(epoch=3)):
             self.a.status = status("a", **stale)
             b = self.node("b%d" % stale["epoch"])
             b.status = status("b")
@@ -382,7 +382,17 @@ class Show(NodesCase):
         self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +a$")
         self.assertNotIn("What to do", run.out)
         shown = self.pawl("cluster", "show", "--json").json
-        self.assertEqual((shown["epoch"], shown["advice"], len(shown["nodes"])), (4, [], 3))
+        self.assertEqual((shown["epoch"], shown["advice"]), (4, []))
+        self.assertEqual((shown["seen_by"], shown["endpoint"], shown["cluster"], shown["complete"]),
+                         ("a", self.a.endpoint, "prod", True))
+        self.assertEqual((shown["voting"], shown["masters"], shown["quorum"], shown["change"]),
+                         (3, 3, 2, None))
+        self.assertEqual((shown["max_lease_ms"], shown["clock_drift_ppm"]), (60000, 5000))
+        self.assertEqual([n["node"] for n in shown["nodes"]], ["a", "b", "c", "d"])
+        self.assertEqual(shown["nodes"][3], dict(
+            node="d", role="replica", address="d.example:7118", state="following", waits_for="",
+            left_ms=0, voting=False, copied=None, lag=3, age_ms=12, rights="", follows="a",
+            trouble=""))
 
     def test_show_says_what_to_do(self):
         self.a.status["peers"][1].update(linked=False, voting=False)
@@ -395,7 +405,7 @@ class Show(NodesCase):
 
     def test_members_are_asked_rather_than_nodes_outside(self):
         outsider = self.node("c")
-        outsider.status = status("x", role="guest", state="unconfigured", voting=9, epoch=4)
+        outsider.status = status("x", role="outside", state="outside", voting=9, epoch=4)
         self.endpoints = outsider.endpoint + "," + self.a.endpoint
         self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
         run = self.succeeds(pawl("status", endpoints=outsider.endpoint))
@@ -407,6 +417,8 @@ class Show(NodesCase):
         self.endpoints += "," + nobody
         run = self.succeeds(self.pawl("cluster", "show", "--timeout", "300ms"))
         self.assertIn("no node answers at " + nobody, run.out)
+        shown = self.pawl("cluster", "show", "--json", "--timeout", "300ms").json
+        self.assertTrue(any("no node answers at " + nobody in s for s in shown["advice"]))
 
     def test_an_unreachable_cluster_is_status_3(self):
         self.a.die()

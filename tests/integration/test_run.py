@@ -111,14 +111,18 @@ class Ordinary(RunCase):
         self.assertEqual(words, "the key|%s|%d" % (got["lock_id"], got["token"]))
         self.assertEqual((got["owner"], got["value"]), ("anna", "v"))
 
-    def test_the_tls_key_of_the_environment_gets_out_of_the_keys_way(self):
+    def test_pawl_key_is_the_key_of_the_lock_and_never_a_file(self):
         for arguments in (["ca"], ["client", "me"]):
             self.succeeds(pawl("cert", *arguments, "--dir", self.folder))
         files = {"PAWL_" + n: os.path.join(self.folder, f)
-                 for n, f in (("CACERT", "ca.crt"), ("CERT", "me.crt"), ("KEY", "me.key"))}
+                 for n, f in (("CACERT", "ca.crt"), ("CERT", "me.crt"), ("CERT_KEY", "me.key"))}
         run = self.pawl("run", "k", "--", "sh", "-c", 'echo "$PAWL_KEY $PAWL_CERT_KEY"; exec "$0" '
                                                       'get k', cli_fixture.PAWL, **files)
-        self.assertEqual(self.succeeds(run).out.split("\n")[0], "k " + files["PAWL_KEY"])
+        self.assertEqual(self.succeeds(run).out.split("\n")[0], "k " + files["PAWL_CERT_KEY"])
+        files["PAWL_KEY"] = files.pop("PAWL_CERT_KEY")
+        run = pawl("get", "k", endpoints="tls://127.0.0.1:1", **files)
+        self.assertEqual(run.status, 2)
+        self.assertIn("key", run.err)
 
     def test_json_comes_last_and_tells_the_exit_status(self):
         run = self.pawl("run", "k", "--json", "--", "sh", "-c", "exit 3")

@@ -110,7 +110,7 @@ class Outside(ChangeCase):
         self.waits_for("d", "it was never added to the cluster")
         self.changes("add-replica", "d", self.cluster.peers["d"])
         self.changes("remove", "d")
-        self.until("d", lambda s: s["role"] == "guest")
+        self.until("d", lambda s: s["role"] == "outside")
         self.refused("d", "this node was removed from the cluster", "Stop this one, or add it")
         self.waits_for("d", "it was removed from the cluster")
 

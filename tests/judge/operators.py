@@ -85,15 +85,15 @@ class Operator(clients.Client):
             if not answer.ok:
                 return "%s does not answer (%s)" % (node.name, answer.result)
             state = answer.data["state"]
-            if state not in ("voting", "following") and answer.data["role"] != "guest":
+            if state not in ("voting", "following") and answer.data["role"] != "outside":
                 return "%s is %s" % (node.name, state)
-            if answer.data["role"] != "guest" and not answer.data["complete"]:
+            if answer.data["role"] != "outside" and not answer.data["complete"]:
                 return "%s misses %s" % (node.name, answer.data["missing"])
-            if (answer.data["role"] != "guest" and answer.data["voting"]
+            if (answer.data["role"] != "outside" and answer.data["voting"]
                 < len(answer.data["masters"])):
                 return "%s is linked with %d masters that vote, of %d" % (
                     node.name, answer.data["voting"], len(answer.data["masters"]))
-            epochs |= {answer.data["epoch"]} if answer.data["role"] != "guest" else set()
+            epochs |= {answer.data["epoch"]} if answer.data["role"] != "outside" else set()
         return None if len(epochs) == 1 else "several epochs: %s" % sorted(epochs)
 
     async def all_well(self, seconds):

@@ -32,13 +32,17 @@ static const char *state_of(const struct view_node *n) {
 		: "DOWN";
 }
 
+/* A node that was in the cluster once, and is gone, is not shown. */
+static bool is_shown(const struct view_node *n) {
+	return n->master || n->replica || n->self || n->linked || *n->state;
+}
+
 static void print_nodes(const struct view *v) {
 	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8s %s\n", "NODE", "ROLE", "ADDRESS",
 		"STATE", "VOTES", "BEHIND", "AGE", "RIGHTS", "FOLLOWS");
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
-		if (!n->master && !n->replica && !n->self && !n->linked && !*n->state) {
-			/* The node was in the cluster once, and is gone. */
+		if (!is_shown(n)) {
 			continue;
 		}
 		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8.8s %s\n", n->name,
@@ -57,13 +61,11 @@ static void say_line(void *ctx, const char *sentence) {
 	*any = true;
 }
 
-static void print_timing(const struct pawl_value *tree) {
+static void print_timing(const struct view *v) {
 	output_field("timing",
 		"leases up to %s, request timeout %s, promise timeout %s, clock drift %g%%",
-		output_duration(field_int(tree, "max_lease_ms", 0)),
-		output_duration(field_int(tree, "request_timeout_ms", 0)),
-		output_duration(field_int(tree, "promise_timeout_ms", 0)),
-		(double)field_int(tree, "clock_drift_ppm", 0) / 10000);
+		output_duration(v->max_lease_ms), output_duration(v->request_timeout_ms),
+		output_duration(v->promise_timeout_ms), (double)v->clock_drift_ppm / 10000);
 }
 
 /* Returns why there is no answer, without the endpoint if the sentence begins with it. */
@@ -73,6 +75,20 @@ static const char *why_silent(const struct cluster_asked *a) {
 	return strncmp(why, a->endpoint, size) == 0 && strncmp(why + size, ": ", 2) == 0
 		? why + size + 2
 		: why;
+}
+
+/* Gives the advice, and names the endpoints where no node answers. */
+static void advise_all(const struct cluster_answers *s, const struct view *v, advice_say *say,
+	void *ctx) {
+	advice_give(v, say, ctx);
+	for (size_t i = 0; i < s->count; i++) {
+		if (!cluster_answer(&s->asked[i])) {
+			char text[512];
+			snprintf(text, sizeof text, "no node answers at %s: %s",
+				s->asked[i].endpoint, why_silent(&s->asked[i]));
+			say(ctx, text);
+		}
+	}
 }
 
 static void print_view(const struct cluster_answers *s, const struct cluster_asked *from,
@@ -85,43 +101,85 @@ static void print_view(const struct cluster_answers *s, const struct cluster_ask
 	output_field("as seen by", "%s at %s", v->node, from->endpoint);
 	output_field("votes", "%" PRId64 " of %zu masters vote, %" PRId64 " are needed", v->voting,
 		view_masters(v), v->quorum);
-	print_timing(cluster_answer(from));
+	print_timing(v);
 	if (*v->change.step) {
 		output_field("change", "to epoch %" PRId64 ": %s", v->change.epoch, v->change.step);
 	}
 	print_nodes(v);
 	bool any = false;
-	advice_give(v, say_line, &any);
-	for (size_t i = 0; i < s->count; i++) {
-		if (!cluster_answer(&s->asked[i])) {
-			char text[512];
-			snprintf(text, sizeof text, "no node answers at %s: %s",
-				s->asked[i].endpoint, why_silent(&s->asked[i]));
-			say_line(&any, text);
-		}
-	}
+	advise_all(s, v, say_line, &any);
 }
 
 static void add_sentence(void *ctx, const char *sentence) {
 	json_array_append_new(ctx, json_string(sentence));
 }
 
+/* Returns the number, or null if it is not known. */
+static json_t *known(int64_t number) {
+	return number == VIEW_UNKNOWN ? json_null() : json_integer(number);
+}
+
+static json_t *node_json(const struct view_node *n) {
+	json_t *object = json_object();
+	output_json_bytes(object, "node", pawl_str(n->name));
+	output_json_bytes(object, "role", pawl_str(n->role));
+	output_json_bytes(object, "address", pawl_str(n->address));
+	output_json_bytes(object, "state", pawl_str(state_of(n)));
+	output_json_bytes(object, "waits_for", pawl_str(n->waits_for));
+	output_json_set(object, "left_ms", json_integer(n->left_ms));
+	output_json_set(object, "voting", json_boolean(n->voting));
+	output_json_set(object, "copied", n->catching_up ? json_integer(n->snapshot_done)
+		: json_null());
+	output_json_set(object, "lag", n->catching_up ? json_null() : known(n->lag));
+	output_json_set(object, "age_ms", known(n->age_ms));
+	output_json_bytes(object, "rights", pawl_str(n->rights));
+	output_json_bytes(object, "follows", pawl_str(n->following));
+	output_json_bytes(object, "trouble", pawl_str(n->trouble));
+	return object;
+}
+
+static json_t *change_json(const struct view_change *change) {
+	if (!*change->step) {
+		return json_null();
+	}
+	json_t *object = json_object();
+	output_json_set(object, "epoch", json_integer(change->epoch));
+	output_json_bytes(object, "step", pawl_str(change->step));
+	return object;
+}
+
+/* Prints what print_view shows. */
 static void print_json(const struct cluster_answers *s, const struct cluster_asked *from,
 	const struct view *v) {
-	json_t *object = output_json_tree(cluster_answer(from)), *advice = json_array(),
-	       *nodes = json_array();
-	for (size_t i = 0; i < s->count; i++) {
-		const struct cluster_asked *a = &s->asked[i];
-		json_t *node = output_json_tree(cluster_answer(a));
-		output_json_bytes(node, "endpoint", pawl_str(a->endpoint));
-		if (!cluster_answer(a)) {
-			output_json_bytes(node, "error",
-				pawl_str(pawl_error_code(
-					a->result ? a->result->error : PAWL_ENOMEM)));
+	json_t *object = json_object(), *advice = json_array(), *nodes = json_array();
+	const struct {
+		const char *name;
+		int64_t number;
+	} numbers[] = {
+		{ "epoch", v->epoch },
+		{ "voting", v->voting },
+		{ "masters", (int64_t)view_masters(v) },
+		{ "quorum", v->quorum },
+		{ "max_lease_ms", v->max_lease_ms },
+		{ "request_timeout_ms", v->request_timeout_ms },
+		{ "promise_timeout_ms", v->promise_timeout_ms },
+		{ "clock_drift_ppm", v->clock_drift_ppm },
+	};
+	for (size_t i = 0; i < v->count; i++) {
+		if (is_shown(&v->nodes[i])) {
+			json_array_append_new(nodes, node_json(&v->nodes[i]));
 		}
-		json_array_append_new(nodes, node);
 	}
-	advice_give(v, add_sentence, advice);
+	advise_all(s, v, add_sentence, advice);
+	output_json_bytes(object, "cluster", pawl_str(v->cluster));
+	output_json_bytes(object, "seen_by", pawl_str(v->node));
+	output_json_bytes(object, "endpoint", pawl_str(from->endpoint));
+	output_json_set(object, "settled", json_boolean(v->settled));
+	output_json_set(object, "complete", json_boolean(v->complete));
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		output_json_set(object, numbers[i].name, json_integer(numbers[i].number));
+	}
+	output_json_set(object, "change", change_json(&v->change));
 	output_json_set(object, "nodes", nodes);
 	output_json_set(object, "advice", advice);
 	output_json(object);

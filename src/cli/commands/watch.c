@@ -12,7 +12,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const char watch_help[] =
-	"usage: pawl watch [PREFIX] [--key KEY] [--from POSITION] [--count N]\n"
+	"usage: pawl watch [PREFIX] [--exact KEY] [--from POSITION] [--count N]\n"
 	"\n"
 	"Shows what happens to all keys that begin with PREFIX (default: all keys), or to\n"
 	"KEY alone: first who holds them now (`present`), then each change as it happens,\n"
@@ -23,9 +23,7 @@ static const char watch_help[] =
 	"What it shows is one node's view, a moment after the masters have decided. It\n"
 	"tells you when to look, not that it is safe to act.\n"
 	"\n"
-	"  --key KEY            watch this key alone (the file of a client's private key\n"
-	"                       is then given by PAWL_CERT_KEY, or by --key before\n"
-	"                       `watch`)\n"
+	"  --exact KEY          watch this key alone\n"
 	"  --from POSITION      continue after an earlier event: its `resume`, as --json\n"
 	"                       prints it\n"
 	"  --count N            end after N events (those of the present state count)\n"
@@ -179,11 +177,11 @@ static int watch_run(struct cli_command_line *line) {
 	const char *key = NULL, *from = NULL;
 	unsigned char position[64];
 	int count;
-	const struct cli_option table[] = { { "key", CLI_TEXT, &key }, { "from", CLI_TEXT, &from },
-		{ "count", CLI_NUMBER, &w.left } };
+	const struct cli_option table[] = { { "exact", CLI_TEXT, &key },
+		{ "from", CLI_TEXT, &from }, { "count", CLI_NUMBER, &w.left } };
 	char **operands = cli_options(line, table, COUNT(table), 0, 1, &count);
 	if (key && count) {
-		cli_misuse(line, "PREFIX and --key exclude each other");
+		cli_misuse(line, "PREFIX and --exact exclude each other");
 	}
 	if (w.left == 0) {
 		cli_misuse(line, "--count must be at least 1");

@@ -30,9 +30,6 @@
  * is set before GUARDIAN_START. */
 struct guardian_shared {
 	struct trust trust;
-	/* The file of a TLS key that the environment named with PAWL_KEY, because CMD finds the key
-	 * of the lock there; or "". */
-	char key_file[4096];
 	/* `slots` has the permit numbers of a semaphore, such as "0,3"; otherwise "". */
 	char lock_id[33], token[24], slots[512];
 };

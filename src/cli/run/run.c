@@ -306,17 +306,6 @@ static bool watch_signals(struct run *r) {
 
 /* ---- the command ---- */
 
-/* PAWL_KEY is about to mean the key of the lock. A pawl that CMD runs finds the key file under
- * another name. */
-static void keep_key_file(const struct run *r) {
-	const char *named = getenv("PAWL_KEY"), *used = r->line->key_file;
-	char *to = r->guardian.shared->key_file;
-	if (named && used && strcmp(named, used) == 0
-		&& strlen(used) < sizeof r->guardian.shared->key_file) {
-		memcpy(to, used, strlen(used) + 1);
-	}
-}
-
 static bool set_up(struct run *r) {
 	r->base = event_base_new();
 	if (!r->base) {
@@ -356,7 +345,6 @@ static int run_wanted(struct run *r) {
 			strerror(error));
 		return CLI_REFUSED;
 	}
-	keep_key_file(r);
 	if (!set_up(r)) {
 		fprintf(stderr, "pawl %s: out of memory\n", run_name(r));
 		tear_down(r);

@@ -1,4 +1,5 @@
 /* json.c: JSON for programs. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,13 @@ static bool is_opaque(const struct pawl_value *name, const struct pawl_value *v)
 			|| strcmp(name->bytes.data, "value_seq") == 0);
 }
 
+/* A hash is a name and no number, and JSON's readers would round it. */
+static void set_hash(json_t *object, const char *name, uint64_t hash) {
+	char text[17];
+	snprintf(text, sizeof text, "%016" PRIx64, hash);
+	output_json_set(object, name, json_string(text));
+}
+
 static json_t *from_map(const struct pawl_value *map) {
 	json_t *object = must(json_object());
 	for (size_t i = 0; i < map->count; i++) {
@@ -83,7 +91,9 @@ static json_t *from_map(const struct pawl_value *map) {
 		if (name->kind != PAWL_TEXT && name->kind != PAWL_BYTES) {
 			continue;
 		}
-		if (is_opaque(name, v)) {
+		if (v->kind == PAWL_INT && strcmp(name->bytes.data, "config_hash") == 0) {
+			set_hash(object, name->bytes.data, (uint64_t)v->integer);
+		} else if (is_opaque(name, v)) {
 			set_hex(object, name->bytes.data, v->bytes);
 		} else if (v->kind == PAWL_TEXT || v->kind == PAWL_BYTES) {
 			output_json_bytes(object, name->bytes.data, v->bytes);

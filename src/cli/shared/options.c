@@ -19,8 +19,7 @@ static const char common_help[] =
 	"  --cacert FILE        for tls://: the authorities that may sign node\n"
 	"                       certificates (PAWL_CACERT)\n"
 	"  --cert FILE          for tls://: this client's certificate (PAWL_CERT)\n"
-	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY, or PAWL_KEY\n"
-	"                       except inside pawl run)\n"
+	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY)\n"
 	"  --server-name NAME   the name that a node's certificate must contain (default:\n"
 	"                       the host in its endpoint)\n"
 	"  --timeout DURATION   how long to keep trying, over all nodes and in addition\n"
@@ -173,12 +172,6 @@ char **cli_options(struct cli_command_line *line, const struct cli_option *optio
 }
 
 void cli_options_environment(struct cli_command_line *line) {
-	/* pawl run sets PAWL_KEY, for the command that it runs, to the key of the lock, and also
-	 * sets PAWL_LOCK_ID. Then PAWL_KEY names no file. */
-	const char *key_file = getenv("PAWL_CERT_KEY");
-	if (!key_file && !getenv("PAWL_LOCK_ID")) {
-		key_file = getenv("PAWL_KEY");
-	}
 	const struct {
 		const char **target;
 		const char *text;
@@ -186,7 +179,7 @@ void cli_options_environment(struct cli_command_line *line) {
 		{ &line->endpoints, getenv("PAWL_ENDPOINTS") },
 		{ &line->ca_file, getenv("PAWL_CACERT") },
 		{ &line->cert_file, getenv("PAWL_CERT") },
-		{ &line->key_file, key_file },
+		{ &line->key_file, getenv("PAWL_CERT_KEY") },
 		{ &line->server_name, getenv("PAWL_SERVER_NAME") },
 	};
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -10,8 +10,8 @@ struct client_context;
 
 /* What the node says about one node that it knows, which may be itself. */
 struct client_status_peer {
-	/* The role is "master", "replica", or "guest" for a node that is not in the configuration:
-	 * not yet, or not any more. */
+	/* The role is "master", "replica", or "outside" for a node that is not in the
+	 * configuration: not yet, or not any more. */
 	struct slice node, address, role;
 	/* The peer is the node that answers; it is linked with it; and it votes. */
 	bool self, linked, voting;
@@ -77,7 +77,7 @@ struct client_status {
 	struct slice rights;
 	/* The name of the cluster. */
 	struct slice cluster;
-	/* "unconfigured", "following", "handover", "recovering", "voting" or "drained". */
+	/* "unborn", "outside", "following", "handover", "recovering", "voting" or "drained". */
 	struct slice state;
 	/* What the node waits for before it takes part; empty for nothing. */
 	struct slice waits_for;
@@ -127,7 +127,7 @@ struct client_status {
 	uint32_t drift_ppm;
 
 	/* The nodes that the node knows, itself included: first the masters, then the replicas,
-	 * then the nodes that are outside ("guest"). */
+	 * then the nodes that are "outside". */
 	uint32_t peer_count;
 	struct client_status_peer peers[NODES_MAX];
 };

@@ -105,9 +105,9 @@ static const struct client_field trouble_fields[] = {
 static const char *status_state_name(enum core_state state) {
 	switch (state) {
 	case CORE_UNBORN:
+		return "unborn";
 	case CORE_OUTSIDE:
-		/* waits_for tells which of the two it is. */
-		return "unconfigured";
+		return "outside";
 	case CORE_FOLLOWING:
 		return "following";
 	case CORE_HANDOVER:
@@ -136,7 +136,7 @@ static void status_of_peer(struct client_status_peer *out, const struct core_sta
 		.epoch = peer->epoch,
 		.round_trip = peer->round_trip
 	};
-	out->role = slice_str(!peer->member ? "guest" : peer->master ? "master" : "replica");
+	out->role = slice_str(!peer->member ? "outside" : peer->master ? "master" : "replica");
 	out->self = strcmp(node->name, context->node) == 0;
 	if (peer->follows) {
 		out->follows = true;
