@@ -137,6 +137,17 @@ class Outside(ChangeCase):
                      endpoints=self.cluster.clients["c"]).json["error"]
         self.assertEqual((error["silent"], error["not_voting"]), (["a", "b"], ["c"]))
 
+    def test_a_master_that_waits_says_how_long(self):
+        for name in "abc":
+            self.cluster.nodes[name].kill()
+        self.cluster.start("c").wait_log(" recovering ")
+        found = self.until("c", lambda s: s["state"] == "recovering" and s["left_ms"] > 0)
+        self.assertIn("recovering, waits ", found["not_ready"])
+        self.assertRegex(pawl("status", endpoints=self.cluster.clients["c"]).out,
+                         r"(?m)^state +recovering, waits \d+ s more at most, for enough voting ")
+        self.assertRegex(self.change("show", at="c").out,
+                         r"c does not vote yet \(recovering\): wait up to \d+ s")
+
     def test_a_lock_that_silent_masters_may_know_is_not_called_a_rest(self):
         self.succeeds(pawl("acquire", "k", "--lease", "3s", endpoints=self.endpoints("a")))
         for name in "bc":

@@ -37,8 +37,8 @@ static void print_state(const struct pawl_value *tree) {
 	const char *waits_for = field_text(tree, "waits_for");
 	int64_t left_ms = field_int(tree, "left_ms", 0);
 	if (*waits_for && left_ms > 0) {
-		output_field("state", "%s, waits for %s, %s left", field_text(tree, "state"),
-			waits_for, output_duration(left_ms));
+		output_field("state", "%s, waits %" PRId64 " s more at most, for %s",
+			field_text(tree, "state"), (left_ms + 999) / 1000, waits_for);
 	} else if (*waits_for) {
 		output_field("state", "%s, waits for %s", field_text(tree, "state"), waits_for);
 	} else {

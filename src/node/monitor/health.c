@@ -66,6 +66,7 @@ static void health_add_follows(struct health *h, const struct health_facts *f) {
 
 void health_judge(const struct health_facts *f, struct health *out) {
 	bool waits = f->waits_for && f->waits_for[0];
+	char more[48] = "";
 	*out = (struct health){ .ready = true };
 	health_add(out, "loop", f->loop, "it stood still for more than a second");
 	health_add(out, "drain", !f->draining, "a planned stop has begun");
@@ -73,7 +74,11 @@ void health_judge(const struct health_facts *f, struct health *out) {
 		health_add_follows(out, f);
 		return;
 	}
-	health_add(out, "vote", f->state == CORE_VOTING, "%s%s%s", health_state(f),
+	if (f->left > 0) {
+		snprintf(more, sizeof more, ", waits %" PRId64 " s more at most",
+			(f->left + SPAN_S - 1) / SPAN_S);
+	}
+	health_add(out, "vote", f->state == CORE_VOTING, "%s%s%s%s", health_state(f), more,
 		waits ? ", waits for " : "", waits ? f->waits_for : "");
 	health_add_quorum(out, f);
 }

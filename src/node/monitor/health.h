@@ -24,6 +24,8 @@ struct health_facts {
 	enum core_state state;
 	/* What the node waits for; NULL or "" for nothing. */
 	const char *waits_for;
+	/* The time in nanoseconds after which it has waited long enough; 0 for unknown. */
+	span_ns left;
 	/* A planned stop has begun. */
 	bool draining;
 	/* The loop has turned within the last second, and had done so before. */
@@ -39,7 +41,7 @@ struct health_facts {
 	span_ns age;
 };
 
-#define HEALTH_WHY_BYTES 384
+#define HEALTH_WHY_BYTES 1024
 struct health_check {
 	/* A word, in static storage. */
 	const char *name;

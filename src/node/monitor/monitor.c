@@ -31,6 +31,7 @@ void monitor_health(const struct monitor *m, struct instant now, struct health *
 	struct core_status core;
 	core_status(m->driver->core, now, &core);
 	struct health_facts facts = { .state = core.state, .waits_for = core.waits_for,
+		.left = core.left,
 		.draining = m->draining, .loop = monitor_loop_turns(m, now),
 		.quorum = core.quorum, .voting = core.voting_linked,
 		.follows = core.following >= 0, .catching_up = core.catching_up,

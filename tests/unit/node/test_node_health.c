@@ -53,6 +53,8 @@ static void a_master_is_ready_when_it_votes_and_a_quorum_answers(void **state) {
 	f.state = CORE_RECOVERING;
 	f.waits_for = "time";
 	assert_fails(&f, "vote", "recovering, waits for time");
+	f.left = 40 * SPAN_S + 1;
+	assert_fails(&f, "vote", "recovering, waits 41 s more at most, waits for time");
 }
 
 static void a_drain_comes_before_all_else(void **state) {
