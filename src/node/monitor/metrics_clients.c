@@ -50,7 +50,7 @@ static void metrics_requests(const struct metrics *m) {
 	exposition_gauge(p, "pawl_waiters", "Requests of this node's clients that wait.",
 		m->core.waiters);
 	exposition_gauge_seconds(p, "pawl_oldest_waiter_seconds",
-		"How long the oldest of these requests has waited.",
+		"How long the oldest of those has waited that may wait for less than a day.",
 		(uint64_t)request_counts_oldest(counts, m->now));
 }
 

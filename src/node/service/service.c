@@ -92,10 +92,10 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 /* ---- requests for the core ---- */
 
 void service_count(const struct service_call *call, struct request *open, struct slice key,
-	bool waits) {
+	span_ns wait) {
 	struct service *s = call->service;
 	uint32_t group = key_groups_find(&s->driver->config->admin.groups, key);
-	request_counts_begin(&s->requests.counts, &open->count, call->request->method, group, waits,
+	request_counts_begin(&s->requests.counts, &open->count, call->request->method, group, wait,
 		call->now);
 }
 
@@ -162,7 +162,7 @@ static void service_call_core(const struct service_call *call) {
 	}
 	request.id = open->id;
 	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
-		request.wait > 0 && request.op != CORE_WAIT);
+		request.op == CORE_WAIT ? 0 : request.wait);
 	service_share_take(call, &request, open);
 	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
 	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0)
@@ -200,7 +200,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.terms.set = lock->numbers;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	service_count(call, open, lock->key, false);
+	service_count(call, open, lock->key, 0);
 	/* Without memory, the lock lasts as long as its lease. */
 	(void)service_binding_ask(call, &request);
 	service_step(call, &request);
@@ -243,7 +243,7 @@ static void service_drain(const struct service_call *call) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	service_count(call, open, slice_of(NULL, 0), false);
+	service_count(call, open, slice_of(NULL, 0), 0);
 	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
 	s->on_drain_request(s->ctx, open->id);
 }

@@ -29,9 +29,10 @@ struct service_call {
 
 /* The functions below are in service.c. */
 struct core_request service_core_request(const struct service_call *call);
-/* Counts an open request from now on; `key` is the first that it asks for, or empty. */
+/* Counts an open request from now on; `key` is the first that it asks for, or empty. The request
+ * may wait for others for as long as `wait`, in nanoseconds. */
 void service_count(const struct service_call *call, struct request *open, struct slice key,
-	bool waits);
+	span_ns wait);
 /* Steps the core with a request at the time of the call. If the core has no memory for the answer,
  * the client gets `busy`. */
 void service_step(const struct service_call *call, const struct core_request *request);

@@ -180,7 +180,7 @@ static void watch_look(const struct service_call *call, const struct events_posi
 	}
 	request.op = CORE_GET;
 	request.id = open->id;
-	service_count(call, open, request.key, false);
+	service_count(call, open, request.key, 0);
 	service_step(call, &request);
 }
 

@@ -91,8 +91,8 @@ static void a_request_is_counted_from_its_beginning_to_its_answer(void **state) 
 	struct request_count one = { .open = false }, two = { .open = false };
 	const struct core_reply granted = { .op = CORE_ACQUIRE, .waited = 3 * SPAN_MS };
 	request_counts_init(&c);
-	request_counts_begin(&c, &one, CLIENT_ACQUIRE, 2, true, at(0));
-	request_counts_begin(&c, &two, CLIENT_ACQUIRE, KEY_GROUPS_MAX, true, at(SPAN_MS));
+	request_counts_begin(&c, &one, CLIENT_ACQUIRE, 2, SPAN_S, at(0));
+	request_counts_begin(&c, &two, CLIENT_ACQUIRE, KEY_GROUPS_MAX, SPAN_S, at(SPAN_MS));
 	assert_int_equal(c.groups[2].waiters, 1);
 	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_MS)), 5 * SPAN_MS);
 	request_counts_granted(&c, 2, &granted);
@@ -111,12 +111,28 @@ static void a_request_is_counted_from_its_beginning_to_its_answer(void **state) 
 	assert_int_equal(c.waits.sum, 3 * SPAN_MS);
 }
 
+static void a_wait_without_an_end_is_not_the_oldest(void **state) {
+	(void)state;
+	static struct request_counts c;
+	struct request_count candidate = { .open = false }, other = { .open = false };
+	request_counts_init(&c);
+	request_counts_begin(&c, &candidate, CLIENT_ACQUIRE, 0, REQUEST_ENDLESS, at(0));
+	assert_int_equal(c.groups[0].waiters, 1);
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_S)), 0);
+	request_counts_begin(&c, &other, CLIENT_ACQUIRE, 0, REQUEST_ENDLESS - 1, at(SPAN_S));
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_S)), 4 * SPAN_S);
+	request_counts_forget(&c, &candidate);
+	assert_int_equal(c.groups[0].waiters, 1);
+	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_S)), 4 * SPAN_S);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_master_is_ready_when_it_votes_and_a_quorum_answers),
 		cmocka_unit_test(a_drain_comes_before_all_else),
 		cmocka_unit_test(a_replica_is_ready_when_it_follows_closely),
 		cmocka_unit_test(a_request_is_counted_from_its_beginning_to_its_answer),
+		cmocka_unit_test(a_wait_without_an_end_is_not_the_oldest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

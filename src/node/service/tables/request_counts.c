@@ -4,6 +4,7 @@
 void request_counts_init(struct request_counts *c) {
 	*c = (struct request_counts){ .waits = { .sum = 0 } };
 	list_init(&c->waiting);
+	list_init(&c->endless);
 }
 
 static struct request_group *counts_group(struct request_counts *c, uint32_t group) {
@@ -11,14 +12,14 @@ static struct request_group *counts_group(struct request_counts *c, uint32_t gro
 }
 
 void request_counts_begin(struct request_counts *c, struct request_count *one,
-	enum client_method method, uint32_t group, bool waits, struct instant now) {
+	enum client_method method, uint32_t group, span_ns wait, struct instant now) {
 	one->begun = now.boot;
 	one->method = (uint8_t)method;
 	one->group = (uint8_t)group;
 	one->open = true;
-	if (waits) {
+	if (wait > 0) {
 		struct request_group *of = counts_group(c, group);
-		list_append(&c->waiting, &one->waiting);
+		list_append(wait < REQUEST_ENDLESS ? &c->waiting : &c->endless, &one->waiting);
 		if (of) {
 			of->waiters++;
 		}

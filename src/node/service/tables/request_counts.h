@@ -10,6 +10,9 @@
 
 /* The results that are told apart, by their negative numbers; 0 stands for "ok". */
 #define REQUEST_RESULTS 40
+/* A request that may wait for this long is one of those that wait until they get what they want,
+ * such as the candidates of an election. In nanoseconds. */
+#define REQUEST_ENDLESS (24 * 3600 * SPAN_S)
 
 /* Of the keys of one group. */
 struct request_group {
@@ -29,8 +32,8 @@ struct request_counts {
 	struct buckets waits;
 	uint64_t grants[FIGURE_MODES];
 	struct request_group groups[KEY_GROUPS_MAX];
-	/* The requests that may wait, the oldest first. */
-	struct list waiting;
+	/* The requests that may wait, the oldest first; those whose wait is endless are apart. */
+	struct list waiting, endless;
 };
 
 /* What is remembered of a request that is under way. While it is zeroed, it is not counted. */
@@ -45,9 +48,10 @@ struct request_count {
 };
 
 void request_counts_init(struct request_counts *c);
-/* A request begins to be served at `now`. `waits`: it may wait for others. */
+/* A request begins to be served at `now`. It may wait for others for as long as `wait`, in
+ * nanoseconds; 0 if it does not wait. */
 void request_counts_begin(struct request_counts *c, struct request_count *one,
-	enum client_method method, uint32_t group, bool waits, struct instant now);
+	enum client_method method, uint32_t group, span_ns wait, struct instant now);
 /* It is answered with a PAWL_E... or 0. A request that is not open is not counted again. */
 void request_counts_answer(struct request_counts *c, struct request_count *one, int error,
 	struct instant now);
@@ -58,7 +62,8 @@ void request_counts_at_once(struct request_counts *c, enum client_method method,
 /* Counts what was granted by the reply, which has no error, to an acquire of a key of the group. */
 void request_counts_granted(struct request_counts *c, uint32_t group,
 	const struct core_reply *reply);
-/* Returns how long the oldest request has waited, in nanoseconds; 0 if none waits. */
+/* Returns how long the oldest request has waited whose wait is not endless, in nanoseconds; 0 if
+ * none waits. */
 span_ns request_counts_oldest(const struct request_counts *c, struct instant now);
 
 #endif
