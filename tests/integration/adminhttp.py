@@ -53,6 +53,10 @@ class AdminCluster(Cluster):
             with open(self.config(n), "a") as f:
                 f.write("[admin]\nlisten = %s\n%s\n" % (self.admin[n], self.more))
 
+    def joining(self, name, text):
+        self.admin[name] = "127.0.0.1:%d" % free_port()
+        return text.replace(self.admin[self.names[0]], self.admin[name])
+
     def fetch(self, name, path, **options):
         return fetch(self.admin[name], path, **options)
 
