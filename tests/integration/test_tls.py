@@ -21,10 +21,10 @@ REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
 class Certificates:
     """An authority in a directory, with the certificates that it has signed."""
 
-    def __init__(self, directory):
-        self.dir = directory
+    def __init__(self, directory, days=2):
+        self.dir, self.days = directory, days
         self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt",
-                 "-days", "2")
+                 "-days", str(days))
 
     def run(self, *arguments, **options):
         subprocess.run(("openssl",) + arguments + (("-newkey", "ec", "-pkeyopt",
@@ -35,13 +35,13 @@ class Certificates:
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def make(self, name, uri, serial=None):
+    def make(self, name, uri, serial=None, days=None):
         self.run("req", "-subj", "/CN=%s" % name, "-keyout", name + ".key", "-out", name + ".csr")
         with open(self.path(name + ".ext"), "w") as f:
             f.write("subjectAltName = URI:%s, IP:127.0.0.1\n" % uri)
         self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
                  "-set_serial", str(serial or 7),
-                 "-days", "2", "-extfile", name + ".ext", "-out", name + ".crt")
+                 "-days", str(days or self.days), "-extfile", name + ".ext", "-out", name + ".crt")
 
     def context(self, name=None):
         return pawltest.tls_context(self.path("ca.crt"), *([self.path(name + ".crt"),

@@ -1,0 +1,440 @@
+"""A real Prometheus scrapes a real cluster, and each alert fires in its fault and ends after it.
+See scripts/test-alerts."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import pawltest  # noqa: E402
+from adminhttp import AdminCluster  # noqa: E402
+from pawltest import ALL, Client, Closed, Refused, free_port, lock_id, rights  # noqa: E402
+from test_tls import Certificates  # noqa: E402
+from test_rules import expression, rules  # noqa: E402
+
+# How long an alert may take to fire or to end.
+PATIENCE = 45.0
+# What is shorter here than in the rules, so that a run takes minutes: the time for which an
+# expression must be true, the ranges, and the threshold of WaiterStuck.
+FOR = "2s"
+SHORTER = (("[5m]", "[8s]"), ("[10m]", "[8s]"), ("> 900", "> 8"))
+TIMING = "max_lease = 10s\nrequest_timeout = 300ms\npromise_timeout = 600ms\n"
+
+
+def short_rules():
+    """The rules with their expressions, in less time."""
+    text = "groups:\n  - name: pawl\n    rules:\n"
+    for name, rule in rules().items():
+        expr = expression(rule)
+        for long, short in SHORTER:
+            expr = expr.replace(long, short)
+        wait = "        for: %s\n" % FOR if re.search("^ +for: ", rule, re.M) else ""
+        text += "      - alert: %s\n        expr: %s\n%s" % (name, json.dumps(expr), wait)
+    return text
+
+
+class Prometheus:
+    """A Prometheus in a directory of its own that scrapes the nodes of a cluster each second."""
+
+    def __init__(self, cluster):
+        self.dir = tempfile.mkdtemp(prefix="pawl-prometheus-")
+        self.address = "127.0.0.1:%d" % free_port()
+        config = {"global": {"scrape_interval": "1s", "scrape_timeout": "500ms",
+                             "evaluation_interval": "1s"},
+                  "rule_files": ["rules.yml"],
+                  "scrape_configs": [{"job_name": "pawl", "static_configs": [
+                      {"targets": sorted(cluster.admin.values())}]}]}
+        self.write("rules.yml", short_rules())
+        self.write("prometheus.yml", json.dumps(config))
+        with open(os.path.join(self.dir, "log"), "w") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", "--config.file", os.path.join(self.dir, "prometheus.yml"),
+                 "--storage.tsdb.path", os.path.join(self.dir, "data"),
+                 "--web.listen-address", self.address],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def write(self, name, text):
+        with open(os.path.join(self.dir, name), "w") as f:
+            f.write(text)
+
+    def firing(self):
+        """The names of the alerts that fire, and their labels; None until it answers."""
+        try:
+            with urllib.request.urlopen("http://%s/api/v1/alerts" % self.address) as answer:
+                alerts = json.load(answer)["data"]["alerts"]
+        except OSError:
+            assert self.process.poll() is None, self.log()
+            return None
+        return {a["labels"]["alertname"]: a["labels"] for a in alerts if a["state"] == "firing"}
+
+    def log(self):
+        with open(os.path.join(self.dir, "log")) as f:
+            return f.read()
+
+    def wait(self, what, condition, meanwhile=lambda: None):
+        end = time.monotonic() + PATIENCE
+        while True:
+            firing = self.firing()
+            if firing is not None and condition(set(firing)):
+                return firing
+            assert time.monotonic() < end, "%s; now fire: %s" % (what, sorted(firing or ()))
+            meanwhile()
+            time.sleep(0.1)
+
+    def scraped(self):
+        """Returns how often nodes were scraped."""
+        url = "http://%s/api/v1/query?query=sum(count_over_time(up[1h]))" % self.address
+        with urllib.request.urlopen(url) as answer:
+            found = json.load(answer)["data"]["result"]
+        return int(found[0]["value"][1]) if found else 0
+
+    def wait_fires(self, *names, meanwhile=lambda: None):
+        firing = self.wait("%s should fire" % ", ".join(names), lambda now: set(names) <= now,
+                           meanwhile)
+        print("  fire: %s" % ", ".join(sorted(firing)), flush=True)
+
+    def wait_ends(self, meanwhile=lambda: None):
+        """All alerts end after the fault."""
+        self.wait("all should end", lambda now: not now, meanwhile)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class World:
+    """A cluster, and a Prometheus that scrapes it, for a with statement."""
+
+    def __init__(self, pawld, replica=False, **options):
+        options.setdefault("cluster", TIMING)
+        self.cluster, self.replica, self.prometheus = AdminCluster(pawld, **options), replica, None
+
+    def __enter__(self):
+        self.cluster.__enter__()
+        try:
+            if self.replica:
+                self.cluster.join("r")
+                with self.cluster.client("a") as client:
+                    client.call("cluster_add_replica", name="r", address=self.cluster.peers["r"])
+                self.cluster.wait_ready("r")
+            self.prometheus = Prometheus(self.cluster)
+            many = 3 * len(self.cluster.admin)
+            self.prometheus.wait("the nodes should be scraped and nothing should fire",
+                                 lambda now: not now and self.prometheus.scraped() >= many)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self.cluster, self.prometheus
+
+    def __exit__(self, *exception):
+        if self.prometheus:
+            self.prometheus.close()
+        self.cluster.__exit__(*exception)
+
+
+def try_to_acquire(client):
+    try:
+        got = client.call("acquire", key="tried", lease_ms=2000)
+        client.call("release", key="tried", lock_id=got["lock_id"])
+    except Refused:
+        pass
+
+
+# ---- the faults ----
+
+def quiet(pawld):
+    """Nothing fires while all is well. Candidates of an election may wait for long."""
+    with World(pawld, replica=True) as (cluster, prometheus), cluster.client("a") as client:
+        client.call("acquire", key="leader", lease_ms=10000, release_on_disconnect=True)
+        client.send("acquire", key="leader", lease_ms=10000, wait_ms=2**32 - 1)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try_to_acquire(client)
+            assert not prometheus.firing(), prometheus.firing()
+
+
+def node_is_down(pawld):
+    with World(pawld) as (cluster, prometheus):
+        cluster.nodes["c"].kill()
+        prometheus.wait_fires("NodeDown", "OneFailureFromNoQuorum")
+        cluster.start("c")
+        prometheus.wait_ends()
+
+
+def no_quorum(pawld):
+    """Two of three masters are killed. When one of them is back, it waits before it votes."""
+    with World(pawld, replica=True) as (cluster, prometheus), cluster.client("a") as client:
+        for name in "bc":
+            cluster.nodes[name].kill()
+        prometheus.wait_fires("NoQuorum", "NoQuorumAnswers", "ReplicaBehind",
+                              meanwhile=lambda: try_to_acquire(client))
+        cluster.start("b")
+        prometheus.wait_fires("MasterNotVoting")
+        cluster.start("c")
+        prometheus.wait_ends()
+
+
+def all_are_down(pawld):
+    with World(pawld) as (cluster, prometheus):
+        for name in "abc":
+            cluster.nodes[name].signal(signal.SIGSTOP)
+        prometheus.wait_fires("NoQuorum", "NodeDown")
+        for name in "abc":
+            cluster.nodes[name].signal(signal.SIGCONT)
+        prometheus.wait_ends()
+
+
+def epoch_is_incomplete(pawld):
+    """A change comes into force while a master is down."""
+    with World(pawld) as (cluster, prometheus), cluster.client("a") as client:
+        cluster.nodes["c"].kill()
+        asked = client.send("cluster_set_timing", max_lease_ms=9000)
+        prometheus.wait_fires("EpochIncomplete")
+        cluster.start("c")
+        client.answer(asked)
+        prometheus.wait_ends()
+
+
+def leases_expire(pawld):
+    with World(pawld) as (cluster, prometheus), cluster.client("a") as client:
+        for i in range(50):
+            client.call("acquire", key="x%d" % i, lease_ms=500)
+        prometheus.wait_fires("LeasesExpire")
+        prometheus.wait_ends()
+
+
+def waiters(pawld):
+    """More and more requests wait for a key whose holder keeps it."""
+    with World(pawld) as (cluster, prometheus), cluster.client("a") as client:
+        mine = lock_id()
+        waiting = {}
+
+        def more():
+            client.call("acquire", key="k", lease_ms=9000, lock_id=mine)
+            for _ in range(2):
+                other = lock_id()
+                waiting[client.send("acquire", key="k", lease_ms=9000, wait_ms=120000,
+                                    lock_id=other)] = other
+
+        more()
+        prometheus.wait_fires("WaitersGrow", "WaiterStuck", meanwhile=more)
+        client.call("release", key="k", lock_id=mine)
+        for asked, other in waiting.items():
+            client.answer(asked)
+            client.call("release", key="k", lock_id=other)
+        prometheus.wait_fires("AcquireSlow")
+        prometheus.wait_ends()
+
+
+def node_pauses(pawld):
+    with World(pawld) as (cluster, prometheus):
+        cluster.nodes["a"].signal(signal.SIGSTOP)
+        time.sleep(1)  # A pause is time.
+        cluster.nodes["a"].signal(signal.SIGCONT)
+        prometheus.wait_fires("NodePaused")
+        prometheus.wait_ends()
+
+
+def siphash(k0, k1, data):
+    """SipHash-2-4, with which a state file is checked (src/base/siphash.h)."""
+    mask = 2**64 - 1
+    v = [k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261,
+         k1 ^ 0x7465646279746573]
+
+    def turn(x, bits):
+        return (x << bits | x >> 64 - bits) & mask
+
+    def rounds(count):
+        for _ in range(count):
+            v[0], v[2] = (v[0] + v[1]) & mask, (v[2] + v[3]) & mask
+            v[1], v[3] = turn(v[1], 13) ^ v[0], turn(v[3], 16) ^ v[2]
+            v[0] = turn(v[0], 32)
+            v[2], v[0] = (v[2] + v[1]) & mask, (v[0] + v[3]) & mask
+            v[1], v[3] = turn(v[1], 17) ^ v[2], turn(v[3], 21) ^ v[0]
+            v[2] = turn(v[2], 32)
+
+    size = len(data)
+    data += b"\0" * (7 - size % 8) + bytes([size & 255])
+    for (m,) in struct.iter_unpack("<Q", data):
+        v[3] ^= m
+        rounds(2)
+        v[0] ^= m
+    v[2] ^= 255
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def far_ahead(path):
+    """Writes a clock into a state file that is far ahead of all others."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    magic = b"PAWLSTA2"
+    at = data.find(magic)
+    assert at >= 0
+    while at >= 0:
+        sequence, size, checksum = struct.unpack_from("<QIQ", data, at + 8)
+        payload = data[at + 28:at + 28 + size]
+        key = (0x7061776c73746174, sequence)
+        assert siphash(*key, bytes(payload)) == checksum
+        # The clock stands behind the names of the cluster and the node, the identity, and `boot`.
+        clock = 1 + payload[0]
+        clock += 1 + payload[clock] + 16 + 8
+        struct.pack_into("<Q", payload, clock, 1 << 50)
+        data[at + 28:at + 28 + size] = payload
+        struct.pack_into("<Q", data, at + 20, siphash(*key, bytes(payload)))
+        at = data.find(magic, at + 28 + size)
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def clock_is_refused(pawld):
+    """A master comes back with a clock in its state file that is far ahead."""
+    with World(pawld) as (cluster, prometheus):
+        path = os.path.join(cluster.dir, "state-c", "state")
+        cluster.nodes["c"].kill()
+        with open(path, "rb") as f:
+            before = f.read()
+        far_ahead(path)
+        cluster.start("c")
+        prometheus.wait_fires("ClockRefused")
+        cluster.nodes["c"].kill()
+        with open(path, "wb") as f:
+            f.write(before)
+        cluster.start("c")
+        prometheus.wait_ends()
+
+
+def key_is_contested(pawld):
+    """The clock of a master is much too slow, so it keeps a lease that the others have let end and
+    granted again. A master that restarts learns of both holders."""
+    rate = os.path.join(os.path.dirname(pawld), "..", "..", "tests", "rates", "librate.so")
+    with World(pawld) as (cluster, prometheus):
+        cluster.nodes["b"].terminate()
+        os.environ.update(LD_PRELOAD=os.path.abspath(rate), PAWL_TEST_RATE="0.1")
+        try:
+            cluster.start("b").wait_log(" voting ")
+        finally:
+            del os.environ["LD_PRELOAD"], os.environ["PAWL_TEST_RATE"]
+        with cluster.client("c") as client:
+            client.call("acquire", key="k", lease_ms=9000)
+            client.call("acquire", key="k", lease_ms=10000, wait_ms=20000)
+        cluster.nodes["a"].kill()
+        cluster.start("a")
+        prometheus.wait_fires("ContestedKey")
+        prometheus.wait_ends()
+
+
+def state_file_fails(pawld):
+    """A master may not write to files any more, while a change wants to be written."""
+    with tempfile.TemporaryDirectory() as folder:
+        wrapped = os.path.join(folder, "pawld")
+        with open(wrapped, "w") as f:
+            f.write("#!/bin/sh\ntrap '' XFSZ\nexec %s \"$@\"\n" % pawld)
+        os.chmod(wrapped, 0o755)
+        with World(wrapped) as (cluster, prometheus), cluster.client("a") as client:
+            process = cluster.nodes["c"].process.pid
+            before = resource.prlimit(process, resource.RLIMIT_FSIZE)
+            resource.prlimit(process, resource.RLIMIT_FSIZE, (0, before[1]))
+            asked = client.send("cluster_set_timing", max_lease_ms=9000)
+            prometheus.wait_fires("StateFileFails")
+            resource.prlimit(process, resource.RLIMIT_FSIZE, before)
+            client.answer(asked)
+            prometheus.wait_ends()
+
+
+def connect(cluster, count):
+    """Makes connections that are clients, as far as the node lets them."""
+    made = []
+    for _ in range(count):
+        try:
+            made.append(cluster.client("a"))
+            made[-1].call("ping")
+        except (Refused, Closed, OSError):
+            pass
+    return made
+
+
+def limits(pawld):
+    with World(pawld, node="[limits]\nclients = 50\nadmin_clients = 0\n") as (cluster, prometheus):
+        made = connect(cluster, 100)
+        prometheus.wait_fires("LimitNear", "ClientsRefused")
+        for client in made:
+            client.close()
+        prometheus.wait_ends()
+
+
+def files(pawld):
+    with World(pawld) as (cluster, prometheus):
+        made = connect(cluster, 50)
+        process = cluster.nodes["a"].process.pid
+        before = resource.prlimit(process, resource.RLIMIT_NOFILE)
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (80, before[1]))
+        prometheus.wait_fires("FilesNear")
+        resource.prlimit(process, resource.RLIMIT_NOFILE, before)
+        prometheus.wait_ends()
+        for client in made:
+            client.close()
+
+
+def certificate_ends(pawld):
+    with tempfile.TemporaryDirectory() as folder:
+        c = Certificates(folder, days=90)
+        c.make("a", "pawl:node:a")
+
+        def section(_, name):
+            return "ca = %s\ncert = %s\nkey = %s\n%s" % (
+                c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
+                rights(c.dir, ("alice", ALL)))
+
+        with World(pawld, masters=1, tls=section) as (cluster, prometheus):
+            for days in (10, 60):
+                c.make("a", "pawl:node:a", days=days)
+                cluster.nodes["a"].signal(signal.SIGHUP)
+                if days == 10:
+                    prometheus.wait_fires("CertificateEnds")
+            prometheus.wait_ends()
+
+
+FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
+          node_pauses, clock_is_refused, key_is_contested, state_file_fails, limits, files,
+          certificate_ends]
+
+
+def untested():
+    """The alerts that no fault waits for."""
+    with open(os.path.abspath(__file__)) as f:
+        awaited = " ".join(re.findall(r"wait_fires\((.*?)[)=]", f.read(), re.S))
+    return [name for name in rules() if '"%s"' % name not in awaited]
+
+
+def main(pawld, words):
+    pawld = os.path.abspath(pawld)
+    chosen = [f for f in FAULTS if not words or any(w in f.__name__ for w in words)]
+    passed = failed = 0
+    for fault in chosen:
+        begun = time.monotonic()
+        print("%s" % fault.__name__, flush=True)
+        try:
+            fault(pawld)
+            passed += 1
+            print("  ok, %.0f s" % (time.monotonic() - begun), flush=True)
+        except (AssertionError, Closed, Refused, OSError) as problem:
+            failed += 1
+            print("  FAILED: %r" % problem, flush=True)
+    if untested():
+        failed += 1
+        print("no fault lets these fire: %s" % ", ".join(untested()))
+    print("passed=%d failed=%d skipped=0" % (passed, failed))
+    return failed == 0 and passed > 0
