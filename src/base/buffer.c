@@ -84,6 +84,19 @@ void buffer_clear(struct buffer *b) {
 	b->size = 0;
 }
 
+size_t buffer_shed(struct buffer *b, size_t most, size_t keep) {
+	const size_t before = b->capacity, spare = before > keep ? before - keep : 0,
+		shed = spare < most ? spare : most;
+	buffer_clear(b);
+	uint8_t *data = shed && shed < before
+		? alloc_resize(b->alloc, b->data, before, before - shed) : NULL;
+	if (data) {
+		b->data = data;
+		b->capacity = before - shed;
+	}
+	return before - b->capacity;
+}
+
 void buffer_trim(struct buffer *b, size_t keep) {
 	if (b->size == 0 && b->capacity > keep) {
 		const struct allocator *alloc = b->alloc;

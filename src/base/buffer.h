@@ -42,6 +42,9 @@ void buffer_clear(struct buffer *b);
 
 /* If the buffer is empty and has more than `keep` bytes of memory, gives that back. */
 void buffer_trim(struct buffer *b, size_t keep);
+/* Empties the buffer and gives at most `most` bytes of its memory back, but not the first `keep`.
+ * Returns how many bytes it gave back. */
+size_t buffer_shed(struct buffer *b, size_t most, size_t keep);
 static inline struct slice buffer_slice(const struct buffer *b) {
 	return slice_of(b->data, b->size);
 }

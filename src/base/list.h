@@ -39,6 +39,10 @@ static inline void list_append(struct list *head, struct list *node) {
 	list_insert_before(head, node);
 }
 
+static inline void list_prepend(struct list *head, struct list *node) {
+	list_insert_before(head->next, node);
+}
+
 /* Unlinks the node. A node that is not linked stays so. */
 static inline void list_remove(struct list *node) {
 	if (node->next) {

@@ -124,6 +124,10 @@ void stream_leave(struct stream *s);
 
 /* Gives back the memory that the buffers of an idle connection keep for the next large message. */
 void stream_tidy(struct stream *s);
+/* Nothing more is read or written, what has not left is dropped, and no handler is called any more.
+ * Gives back at most `most` bytes of the memory of large buffers, and returns how many; 0 means
+ * that there are no more of them. The owner calls it until then, and frees the stream. */
+size_t stream_shed(struct stream *s, size_t most);
 /* Returns how many bytes the buffers of TLS take above what every connection needs. The allocator
  * does not see them. */
 size_t stream_tls_bytes(const struct stream *s);

@@ -8,7 +8,10 @@
 #include "time_source.h"
 
 /* How many bytes are encrypted at a time; more would hold a long backlog in memory twice. */
-#define ENCRYPT_BYTES (256u * 1024)
+#define ENCRYPT_BYTES (64u * 1024)
+/* How many bytes a stream writes in one turn of the loop. To write a megabyte takes the system up
+ * to half a millisecond. */
+#define PUSH_BYTES (128u * 1024)
 /* How long a stream that closes waits for its last bytes to leave, in milliseconds. */
 #define CLOSING_MS 1000
 /* What the output buffer of an idle connection keeps, in bytes. */
@@ -74,24 +77,35 @@ static void stream_balance(struct stream *s) {
 	}
 }
 
+/* The rest is written when the loop has looked at the sockets again. */
+static int stream_push_later(struct stream *s) {
+	event_add(s->writable, NULL);
+	stream_balance(s);
+	return 0;
+}
+
 int stream_push(struct stream *s) {
 	struct slice bytes;
+	size_t left = PUSH_BYTES;
 	int error;
 	while ((error = stream_next_bytes(s, &bytes)) == 0 && bytes.size > 0) {
-		ssize_t n = send(s->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
+		if (left == 0) {
+			return stream_push_later(s);
+		}
+		ssize_t n = send(s->fd, bytes.data, bytes.size < left ? bytes.size : left,
+			MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			event_add(s->writable, NULL);
-			stream_balance(s);
-			return 0;
+			return stream_push_later(s);
 		}
 		if (n < 0) {
 			s->closed_there = errno == EPIPE || errno == ECONNRESET;
 			return PAWL_ECLOSED;
 		}
 		s->sent += (uint64_t)n;
+		left -= (size_t)n;
 		if (s->tls) {
 			tls_engine_sent(s->tls, (size_t)n);
 		} else {
@@ -117,6 +131,16 @@ size_t stream_backlog(const struct stream *s) {
 
 int stream_flush(struct stream *s) {
 	return s->state == STREAM_OPEN ? stream_push(s) : 0;
+}
+
+size_t stream_shed(struct stream *s, size_t most) {
+	s->state = STREAM_OVER;
+	handshakes_leave(&s->loop->handshakes, &s->turn);
+	event_del(s->readable);
+	event_del(s->writable);
+	s->in_done = s->out_done = 0;
+	size_t shed = buffer_shed(&s->in, most, STREAM_KEEP_BYTES);
+	return shed + buffer_shed(&s->out, most - shed, STREAM_KEEP_BYTES);
 }
 
 void stream_tidy(struct stream *s) {

@@ -22,10 +22,15 @@
 /* A connection that is closed ends at once if its weight is at most this, and all that have ended
  * in this turn weigh no more than SESSIONS_LEAVES_A_TURN. Otherwise it has to wait for a turn. */
 #define LEAVES_AT_ONCE 33
-/* How many bytes that are given back weigh as much as a request or a watch that is forgotten. */
-#define MEMORY_AS_ONE (64u << 10)
+/* The weight of closing the socket. */
+#define END_WEIGHT 8
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
+/* How many small writes come before the clock is read, and how many bytes take as long as one. */
+#define WRITES_A_LOOK 4
+#define BYTES_A_WRITE (8u << 10)
+/* For how long answers are written to connections in one turn. */
+#define FLUSH_MAX (SPAN_MS / 8)
 /* How many locks of an `extend` are decoded in one piece. */
 #define DECODE_PIECE 128
 
@@ -71,7 +76,7 @@ void session_end(struct session *session, const char *why) {
 }
 
 uint64_t session_end_weight(const struct session *session) {
-	return 1 + session->memory->used / MEMORY_AS_ONE;
+	return END_WEIGHT + session->memory->used / SESSIONS_MEMORY_AS_ONE;
 }
 
 uint64_t session_weight(const struct session *session) {
@@ -351,22 +356,43 @@ void sessions_drop(struct sessions *s, uint64_t client) {
 	}
 }
 
+static void session_flush(struct session *session) {
+	list_remove(&session->dirty);
+	session_charge_written(session);
+	int broken = stream_flush(session->stream);
+	session_claim_tls(session);
+	if (broken) {
+		session_leave(session, NULL);
+		return;
+	}
+	session->charged = stream_backlog(session->stream);
+	if (session->charged == 0) {
+		session_on_drained(session);
+	}
+}
+
+/* Most often there is little to write, and the clock is not read. Otherwise the time that writing
+ * takes is taken off the next turns (sessions_serve.c), and some of it is done in these. */
 void sessions_flush(struct sessions *s) {
+	struct instant begun = { 0, 0 };
+	span_ns took = 0;
+	uint64_t unlooked = 0;
 	struct list *first;
-	while ((first = list_first(&s->dirty)) != NULL) {
+	while ((first = list_first(&s->dirty)) != NULL && took < FLUSH_MAX) {
 		struct session *session = CONTAINER_OF(first, struct session, dirty);
-		list_remove(&session->dirty);
-		session_charge_written(session);
-		int broken = stream_flush(session->stream);
-		session_claim_tls(session);
-		if (broken) {
-			session_leave(session, NULL);
-			continue;
+		unlooked += 1 + stream_backlog(session->stream) / BYTES_A_WRITE;
+		if (unlooked >= WRITES_A_LOOK && begun.boot == 0) {
+			begun = time_source_now();
 		}
-		session->charged = stream_backlog(session->stream);
-		if (session->charged == 0) {
-			session_on_drained(session);
+		session_flush(session);
+		if (unlooked >= WRITES_A_LOOK) {
+			took = instant_elapsed_short(time_source_now(), begun);
+			unlooked = 0;
 		}
+	}
+	s->expected += took;
+	if (first) {
+		s->handlers->ready(s->ctx);
 	}
 }
 
@@ -439,7 +465,10 @@ void sessions_free(struct sessions *s) {
 	}
 	struct list *first;
 	while ((first = list_first(&s->among)) != NULL) {
-		session_free(CONTAINER_OF(first, struct session, among));
+		struct session *session = CONTAINER_OF(first, struct session, among);
+		/* Some answers may have waited for their turn. */
+		(void)stream_flush(session->stream);
+		session_free(session);
 	}
 	if (s->sweep) {
 		event_free(s->sweep);

@@ -22,6 +22,8 @@
 #define SESSIONS_READ_TLS_BYTES (16u << 10)
 /* What the connections that end in one turn may weigh together (session_end_weight). */
 #define SESSIONS_LEAVES_A_TURN 128
+/* How many bytes that are given back weigh as much as a request or a watch that is forgotten. */
+#define SESSIONS_MEMORY_AS_ONE (8u << 10)
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */
 struct session_batch {
@@ -61,6 +63,8 @@ struct session {
 	struct fair_flow flow;
 	/* More has arrived on the socket, and is read when the turn of the connection comes. */
 	bool unread;
+	/* The last turn (sessions.turn) in which something of the connection was served. */
+	uint64_t served_in;
 	/* The bytes and records that the connection was charged for. */
 	uint64_t charged_bytes, charged_records;
 	/* What the connection has cost in the turn of the loop with this number, and the method
@@ -156,6 +160,8 @@ struct sessions {
 	 * has cost. */
 	uint32_t read_at_once;
 	int64_t read_cost;
+	/* How many connections were served in this turn. */
+	uint32_t served_now;
 	/* The connection whose request was handed over last. */
 	uint64_t served;
 	/* When a request of another connection than `served` was last handed over. */

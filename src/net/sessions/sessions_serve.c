@@ -21,6 +21,9 @@
  * gets more time. */
 #define TURN_ALONE (2 * SPAN_MS)
 #define ALONE_AFTER SPAN_S
+/* How long it will take to write the answers of a turn to one connection, however few they are. It
+ * is taken off the turn for each connection that is served. */
+#define WRITE_TIME (4 * SPAN_US)
 /* How many simple requests are served before the clock is read again. */
 #define LOOK_EVERY 8
 /* How many locks of an `extend` are served in one piece. */
@@ -364,6 +367,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 		s->served = id;
 		s->shared = now;
 	}
+	s->served_now += session->served_in != s->turn;
+	session->served_in = s->turn;
 	/* The bytes of the request belong to the stream. */
 	stream_enter(stream);
 	if (session->unread && !stream_is_paused(stream)) {
@@ -400,20 +405,30 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-/* Ends connections that wait for their end. If a connection has many requests and watches, some of
- * them are forgotten in each turn, and it ends when none are left. */
+/* Forgets some of the requests and watches of a connection that waits for its end, or gives back
+ * some of its memory, or ends it if little is left of these. Returns how much that weighs, at most
+ * `most`. */
+static uint64_t session_leave_some(struct session *session, uint64_t most) {
+	struct sessions *s = session->all;
+	uint64_t weight = s->handlers->forget(s->ctx, session->id, (uint32_t)most);
+	if (weight < most) {
+		weight += stream_shed(session->stream, (most - weight) * SESSIONS_MEMORY_AS_ONE)
+			/ SESSIONS_MEMORY_AS_ONE;
+	}
+	if (weight < most) {
+		weight += session_end_weight(session);
+		session_end(session, NULL);
+	}
+	return weight < most ? weight : most;
+}
+
+/* Ends connections that wait for their end, over some turns if they have much. */
 static void sessions_end_leaving(struct sessions *s) {
 	uint64_t left = SESSIONS_LEAVES_A_TURN - s->ended;
 	struct list *first;
 	left = left < LEAVES_LATE ? LEAVES_LATE : left;
 	while (left > 0 && (first = list_first(&s->leaving)) != NULL) {
-		struct session *session = CONTAINER_OF(first, struct session, leaving);
-		left -= s->handlers->forget(s->ctx, session->id, (uint32_t)left);
-		if (left > 0) {
-			uint64_t memory = session_end_weight(session);
-			left -= memory < left ? memory : left;
-			session_end(session, NULL);
-		}
+		left -= session_leave_some(CONTAINER_OF(first, struct session, leaving), left);
 	}
 	s->ended = 0;
 }
@@ -437,10 +452,11 @@ bool sessions_serve(struct sessions *s) {
 	}
 	struct instant now = time_source_now(), begun = now;
 	s->turn++;
-	s->read_at_once = 0;
+	s->read_at_once = s->served_now = 0;
 	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
 	s->expected -= s->expected < most ? s->expected : most;
-	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun))) {
+	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun)
+		- s->served_now * WRITE_TIME)) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
 			s->unlooked = 0;

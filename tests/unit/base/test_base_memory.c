@@ -93,6 +93,26 @@ static void a_buffer_without_memory_stays_as_it_was(void **state) {
 	buffer_done(&zeroed);
 }
 
+static void a_buffer_gives_its_memory_back_in_pieces(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator a = alloc_libc(&counter);
+	struct buffer b;
+	buffer_init(&b, &a, 1000);
+	assert_non_null(buffer_reserve(&b, 1000));
+	buffer_commit(&b, 1000);
+	assert_int_equal(buffer_shed(&b, 300, 256), 300);
+	assert_int_equal(counter.used, 700);
+	assert_int_equal(b.size, 0);
+	assert_int_equal(buffer_shed(&b, 1000, 256), 444);
+	assert_int_equal(counter.used, 256);
+	assert_int_equal(buffer_shed(&b, 1000, 256), 0);
+	assert_int_equal(buffer_append(&b, "0123456789", 10), 0);
+	assert_int_equal(counter.used, 256);
+	buffer_done(&b);
+	assert_int_equal(buffer_shed(&b, 1000, 256), 0);
+}
+
 static void an_arena_gives_aligned_bytes_that_do_not_overlap(void **state) {
 	(void)state;
 	struct alloc_counter counter = { 0 };
@@ -214,6 +234,7 @@ int main(void) {
 		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),
 		cmocka_unit_test(a_buffer_whose_limit_was_lowered_takes_no_more),
 		cmocka_unit_test(a_buffer_without_memory_stays_as_it_was),
+		cmocka_unit_test(a_buffer_gives_its_memory_back_in_pieces),
 		cmocka_unit_test(an_arena_gives_aligned_bytes_that_do_not_overlap),
 		cmocka_unit_test(an_arena_refuses_above_its_limit_until_it_is_reset),
 		cmocka_unit_test(an_arena_needs_no_memory_once_it_is_warm),

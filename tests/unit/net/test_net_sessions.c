@@ -269,7 +269,7 @@ static void the_client_that_cost_most_in_a_turn_is_named(void **state) {
 	assert_true(sessions_costliest(h.sessions, &most));
 	assert_string_equal(most.who.from->address, "much");
 	assert_null(most.method);
-	assert_int_equal(most.cost, 1001 / 8);
+	assert_int_equal(most.cost, 1008 / 8);
 	close(fds[0]);
 	host_run(&h);
 	host_done(&h);

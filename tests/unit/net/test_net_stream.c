@@ -118,6 +118,27 @@ static void bytes_arrive_whole_when_the_kernel_takes_them_in_pieces(void **state
 	net_fixture_done(&f);
 }
 
+static void a_stream_writes_a_part_of_much_in_a_turn(void **state) {
+	static uint8_t bytes[150000];
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = 1 } };
+	uint64_t received, sent;
+	(void)state;
+	net_fixture_init(&f);
+	open_both(&f, e, NULL, NULL);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
+	assert_int_equal(stream_flush(e[0].stream), 0);
+	stream_bytes(e[0].stream, &received, &sent);
+	assert_int_equal(sent, 128 * 1024);
+	net_fixture_settle(&f);
+	stream_bytes(e[0].stream, &received, &sent);
+	assert_int_equal(sent, sizeof bytes);
+	stream_free(e[0].stream);
+	stream_free(e[1].stream);
+	net_fixture_done(&f);
+}
+
 static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
 	struct net_fixture f;
 	struct end e[2] = { { .unit = 1 }, { .unit = 1000 } };
@@ -372,6 +393,7 @@ static void input_that_is_held_stays_and_so_does_the_end_behind_it(void **state)
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
+		cmocka_unit_test(a_stream_writes_a_part_of_much_in_a_turn),
 		cmocka_unit_test(tls_carries_the_same_bytes_and_names_the_other_side),
 		cmocka_unit_test(the_side_that_ends_a_connection_is_told_apart_also_under_tls),
 		cmocka_unit_test(a_certificate_of_another_authority_is_refused),
