@@ -213,6 +213,37 @@ void op_leaving_go_on(struct core *core) {
 	}
 }
 
+/* Moves a caller to the front of those that leave. */
+static void leave_first(struct core *core, struct caller *c) {
+	list_remove(&c->by_client);
+	list_prepend(&c->client->callers, &c->by_client);
+	list_remove(&c->client->leaving);
+	list_prepend(&core->coordinator.leaving, &c->client->leaving);
+}
+
+/* To give up one acquire may bring the next one its turn in the same step, and that one may be of
+ * the same connection. So this, too, is done in pieces. */
+bool op_leaves_later(struct core *core, struct op *op) {
+	struct list *n;
+	if (op->kind != CORE_ACQUIRE || op->state == OP_COMMITTING) {
+		return false;
+	}
+	for (n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
+		if (!has_left(CONTAINER_OF(n, struct caller, link))) {
+			return false;
+		}
+	}
+	if (turn_pieces(core)->leaving > 0) {
+		turn_pieces(core)->leaving--;
+		return false;
+	}
+	COUNT(core, leaves_later);
+	for (n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
+		leave_first(core, CONTAINER_OF(n, struct caller, link));
+	}
+	return true;
+}
+
 bool op_left(struct core *core, struct op *op) {
 	bool any = false;
 	for (struct list *n = list_empty(&core->coordinator.leaving) ? NULL

@@ -92,6 +92,10 @@ uint32_t op_client_waiters(struct core *core, uint64_t client);
 /* Gives up as much for clients that are gone as may be done in this turn of the loop. */
 void op_leaving_go_on(struct core *core);
 
+/* Tells whether nobody asks for the operation any more, and yet it cannot be given up in this turn
+ * of the loop. Then it comes first in the next turn, and what has been answered has no effect. */
+bool op_leaves_later(struct core *core, struct op *op);
+
 /* Takes from the operation the callers whose clients are gone. True: nobody asks for it any more,
  * and it was freed. */
 bool op_left(struct core *core, struct op *op);

@@ -345,7 +345,8 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		catch_up_answer(core, op, from, m);
 		return;
 	}
-	if (!list_empty(&core->coordinator.leaving) && op_left(core, op)) {
+	if (!list_empty(&core->coordinator.leaving) &&
+		(op_leaves_later(core, op) || op_left(core, op))) {
 		return;
 	}
 	if (row(core, op)->answer) {

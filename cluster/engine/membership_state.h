@@ -10,6 +10,8 @@ struct snapshot_out {
 	bool active;
 	/* The walk over the table is over. What changes from then on is still sent. */
 	bool walked;
+	/* A piece was asked for and is to be sent. */
+	bool due;
 	/* The snapshot is for a handover to `epoch`; else for a master that rejoins it. */
 	bool handover;
 	uint64_t epoch;

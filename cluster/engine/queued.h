@@ -115,6 +115,8 @@ struct pieces {
 	uint32_t bound;
 	/* Timers that fire, and answers. */
 	uint32_t timers;
+	/* Sets of peers that may be sent a piece of a snapshot, and a batch of a feed. */
+	uint64_t snapshots, feeds;
 	/* A piece of a list; and the next part of a report of this node to itself. */
 	bool list, asked;
 };

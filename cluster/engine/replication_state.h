@@ -58,6 +58,9 @@ struct log_entry {
 struct feed {
 	/* The feed is on; and it is sending a snapshot. */
 	bool active, walking;
+	/* The follower has said something upon which batches are to be sent; and even one that is
+	 * not full. */
+	bool due, due_any;
 	/* The follower's number of the feed, which everything in it carries. */
 	uint64_t round;
 	/* Everything in the log before this place has been sent. */

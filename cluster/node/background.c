@@ -3,13 +3,13 @@
  * served. */
 #include "node.h"
 
-/* How many pieces of each kind one turn may do. That takes about a millisecond. */
-#define LOST_A_TURN 1024
-#define LEAVING_A_TURN 512
-#define HOMES_A_TURN 1024
-#define BOUND_A_TURN 512
+/* How many pieces of each kind one turn may do. That takes about a quarter of a millisecond. */
+#define LOST_A_TURN 256
+#define LEAVING_A_TURN 128
+#define HOMES_A_TURN 256
+#define BOUND_A_TURN 256
 /* Many leases, or waits, may end together. */
-#define TIMERS_A_TURN 1024
+#define TIMERS_A_TURN 256
 
 /* A piece of the work on whole tables is done every other millisecond, so that other processes have
  * their share of the machine. But no piece waits while the masters of an epoch wait for this
@@ -34,7 +34,7 @@ static bool left_over(const struct core *core) {
 		!list_empty(&core->coordinator.asking) || queue_lost_left(core) ||
 		!list_empty(&core->coordinator.showing) ||
 		!list_empty(&core->coordinator.due_waits) ||
-		!list_empty(&core->master.holders_due) ||
+		!list_empty(&core->master.holders_due) || snapshot_due(core) || feed_due(core) ||
 		attempt_rehome_left(core) || report_due(core) || follow_step_due(core);
 }
 
@@ -51,7 +51,8 @@ void background_turn(struct core *core) {
 		core->engine.left = (struct pieces){ .lost = LOST_A_TURN,
 			.leaving = LEAVING_A_TURN, .homes = HOMES_A_TURN,
 			.shown = core->limits.shown_a_turn, .waits = core->limits.waits_a_turn,
-			.bound = BOUND_A_TURN, .timers = TIMERS_A_TURN, .list = true,
+			.bound = BOUND_A_TURN, .timers = TIMERS_A_TURN,
+			.snapshots = UINT64_MAX, .feeds = UINT64_MAX, .list = true,
 			.asked = true };
 	}
 }
@@ -101,5 +102,7 @@ void background(struct core *core) {
 		waiters_go_on(core);
 	}
 	report_weigh_go_on(core);
+	snapshot_send_due(core);
+	feed_send_due(core);
 	go_on_with_tables(core);
 }

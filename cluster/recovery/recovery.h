@@ -142,6 +142,12 @@ void recovery_vote(struct core *core, const char *how);
 /* Handles SNAPSHOT: begins to send this peer a snapshot, or refuses. */
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m);
 
+/* Tells whether a peer is to be sent a piece. */
+bool snapshot_due(const struct core *core);
+
+/* Sends the pieces that are due, to each peer one in a turn of the loop. */
+void snapshot_send_due(struct core *core);
+
 /* Handles SNAPSHOT_GO_ON: sends the next piece, or stops. */
 void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
 

@@ -5,6 +5,7 @@
 #include "recovery.h"
 
 #define CHUNK_RECORDS 256
+#define CHUNK_TOMBSTONES 1024
 #define CHUNK_BYTES ((size_t)256 << 10)
 
 void snapshot_stop(struct core *core, uint32_t peer) {
@@ -92,7 +93,7 @@ static bool walk_tombstones(struct core *core, uint32_t peer, struct snapshot_ou
 	for (uint32_t sent = 0; s->tombstones_at < tombstone_places(core); s->tombstones_at++) {
 		const struct tombstone *r =
 			tombstone_at(core, s->tombstones_next, s->tombstones_at);
-		if (sent >= 8 * CHUNK_RECORDS) {
+		if (sent >= CHUNK_TOMBSTONES) {
 			return false;
 		}
 		if (r->used) {
@@ -108,6 +109,7 @@ static bool walk_tombstones(struct core *core, uint32_t peer, struct snapshot_ou
 
 static void send_chunk(struct core *core, uint32_t peer) {
 	struct snapshot_out *s = &core->peers[peer].send;
+	s->due = false;
 	if (!(walk_table(core, peer, s) && walk_tombstones(core, peer, s))) {
 		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round,
 			.part = s->part, .parts = s->part + 1 };
@@ -166,7 +168,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 		/* This node has nothing to tell but what it is. */
 		end(core, from, &core->peers[from].send);
 	} else {
-		send_chunk(core, from);
+		core->peers[from].send.due = true;
 	}
 }
 
@@ -180,9 +182,35 @@ void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
 		snapshot_stop(core, from);
 	} else if (!may_serve(core, s)) {
 		refuse(core, from, m->round, STATUS_RECOVERING);
-	} else if (s->part == m->part && !s->walked) {
+	} else if (s->part == m->part && !s->walked && !s->due) {
 		s->part++;
-		send_chunk(core, from);
+		s->due = true;
+	}
+}
+
+bool snapshot_due(const struct core *core) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		if (core->peers[i].send.active && core->peers[i].send.due) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A master that asks for one snapshot after the other gets the first piece of the last one. */
+void snapshot_send_due(struct core *core) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		const struct snapshot_out *s = &core->peers[i].send;
+		const uint64_t bit = (uint64_t)1 << i;
+		if (!s->active || !s->due || !(turn_pieces(core)->snapshots & bit)) {
+			continue;
+		}
+		turn_pieces(core)->snapshots &= ~bit;
+		if (may_serve(core, s)) {
+			send_chunk(core, i);
+		} else {
+			refuse(core, i, s->round, STATUS_RECOVERING);
+		}
 	}
 }
 

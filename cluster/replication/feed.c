@@ -222,11 +222,15 @@ static void send_batch(struct core *core, uint32_t peer) {
 	out_send(core, peer, &m);
 }
 
-/* Sends as many batches as the window takes. `due`: also sends one that is not full. */
-static void go_on(struct core *core, uint32_t peer, bool due) {
+/* Sends as many batches as the window takes, and at most `most`. `due`: also sends one that is not
+ * full. Returns whether there may be more to send at once. */
+static bool go_on(struct core *core, uint32_t peer, bool due, unsigned most) {
 	struct feed *f = &core->peers[peer].feed;
-	while (f->active && f->in_flight < FEED_WINDOW) {
+	for (; f->active && f->in_flight < FEED_WINDOW; most--) {
 		uint64_t waiting = log_next(core) - f->place.number;
+		if (most == 0) {
+			return true;
+		}
 		if (f->place.number < log_oldest(core)) {
 			/* The log no longer reaches back to the follower's place: it needs a
 			 * snapshot. */
@@ -239,14 +243,43 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 			if (waiting > 0) {
 				feed_logged(core);
 			}
-			return;
+			return false;
+		}
+	}
+	return false;
+}
+
+/* Batches are to be sent. One message of a few bytes must not be enough for many of them in one
+ * step, so the follower may ask again and again before they are. */
+static void send_soon(struct feed *f, bool any) {
+	f->due = true;
+	f->due_any = f->due_any || any;
+}
+
+bool feed_due(const struct core *core) {
+	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
+		if (core->peers[i].feed.active && core->peers[i].feed.due) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void feed_send_due(struct core *core) {
+	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
+		struct feed *f = &core->peers[i].feed;
+		const uint64_t bit = (uint64_t)1 << i;
+		if (f->active && f->due && (turn_pieces(core)->feeds & bit)) {
+			turn_pieces(core)->feeds &= ~bit;
+			f->due = go_on(core, i, f->due_any, f->walking ? 1 : FEED_WINDOW);
+			f->due_any = f->due_any && f->due;
 		}
 	}
 }
 
 void feed_timer(struct core *core) {
 	for (uint32_t i = 0; log_followed(core) && i < core->peer_count; i++) {
-		go_on(core, i, true);
+		send_soon(&core->peers[i].feed, true);
 	}
 }
 
@@ -265,7 +298,9 @@ void feed_step(struct core *core) {
 	}
 	core->replication.feed_full_at = log_next(core) + BATCH_ENTRIES;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		go_on(core, i, false);
+		if (!core->peers[i].feed.walking) {
+			go_on(core, i, false, FEED_WINDOW);
+		}
 	}
 }
 
@@ -322,7 +357,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
 	core->replication.feed_full_at = log_next(core);
-	go_on(core, from, true);
+	send_soon(f, true);
 }
 
 /* The follower's watchers began at a place in this log. If that is still the end of the log,
@@ -357,7 +392,7 @@ void feed_message(struct core *core, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_FEED_ACK && f->in_flight > 0 && m->number <= f->place.number) {
 		f->in_flight--;
 		f->acked = m->number;
-		go_on(core, from, false);
+		send_soon(f, false);
 	}
 }
 

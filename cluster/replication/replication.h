@@ -30,6 +30,13 @@ void feed_timer(struct core *core);
 /* At the end of a step: sends the batches that are full. */
 void feed_step(struct core *core);
 
+/* Tells whether a follower has said something upon which batches are to be sent. */
+bool feed_due(const struct core *core);
+
+/* Sends these batches, to each follower once in a turn of the loop: one of a snapshot, or as many
+ * of the log as the window takes. */
+void feed_send_due(struct core *core);
+
 /* Ends the feed of this peer, if it has one, without telling the peer. */
 void feed_stop(struct core *core, uint32_t peer);
 

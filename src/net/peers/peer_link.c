@@ -16,7 +16,7 @@
  * stopped or very slow, and it is better to lose the link. */
 #define OUT_BYTES_MAX (8u * FRAME_BYTES_MAX)
 /* The frames of a link may take so much time in one turn of the loop. */
-#define FRAMES_A_TURN (SPAN_MS / 2)
+#define FRAMES_A_TURN (SPAN_MS / 8)
 
 static void peer_link_destroy(struct peer_link *link) {
 	stream_free(link->stream);

@@ -155,6 +155,27 @@ static void what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_no
 	check(s);
 }
 
+/* The home is the node of the connection. Each request that is given up brings the next one its
+ * turn, and that one has left, too. */
+static void turns_of_those_that_have_left_pass_on_in_pieces(void **state) {
+	struct stage *s = *state;
+	const char *key = key_at(s, 1);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		(void)stage_ask(s, 1, stage_acquire(key, one_of(i), LEASE, WAIT));
+	}
+	stage_settle(s);
+	uint64_t other = wait_for(s, 2, key, stage_lock(202)), before = dropped(s);
+	stage_client_gone(s, 1, 2);
+	assert_in_range(dropped(s) - before, 1, CROWD / 10);
+	check(s);
+	(void)stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
+	stage_wait(s, 50 * SPAN_MS);
+	token_of(s, other);
+	assert_int_equal(dropped(s) - before, CROWD);
+	assert_true(stage_count(s, COUNT_leaves_later) > 0);
+	check(s);
+}
+
 static void a_repeat_over_another_connection_goes_on_when_the_first_has_left(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
@@ -319,6 +340,7 @@ int main(void) {
 		CROWDED(a_release_while_they_are_freed_goes_to_who_is_there_still),
 		CROWDED(a_try_is_not_refused_for_those_that_are_lost),
 		CROWDED(what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody),
+		CROWDED(turns_of_those_that_have_left_pass_on_in_pieces),
 		CROWDED(a_repeat_over_another_connection_goes_on_when_the_first_has_left),
 		CROWDED(all_are_entered_again_though_their_home_is_back_before_they_have_looked),
 		CROWDED(waiters_move_to_another_home_in_pieces),

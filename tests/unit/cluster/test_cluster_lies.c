@@ -186,19 +186,79 @@ static void a_leaf_that_is_asked_for_again_and_again_is_listed_a_few_times(void 
 static void a_frame_is_handled_until_its_answers_have_broken_the_link(void **state) {
 	struct stage *s = *state;
 	static struct message asks[2000];
-	for (uint8_t i = 0; i < 250; i++) {
-		char key[8];
-		snprintf(key, sizeof key, "k%u", i);
-		take(s, 0, key, stage_lock(i));
+	static const uint8_t value[60000];
+	struct core_request r = stage_acquire("value", stage_lock(1), LEASE, 0);
+	r.value = slice_of(value, sizeof value);
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	for (size_t i = 0; i < 1999; i++) {
+		asks[i] = (struct message){ .kind = MESSAGE_FETCH, .round = i + 1,
+			.key = slice_str("value"), .lock_id = stage_lock(1) };
 	}
-	for (size_t i = 0; i < 2000; i++) {
-		asks[i] = (struct message){ .kind = MESSAGE_FOLLOW, .round = i + 1, .log = 1,
-			.flags = FLAG_STAGING };
-	}
+	asks[1999] = (struct message){ .kind = MESSAGE_FOLLOW, .round = 1, .log = 1,
+		.flags = FLAG_STAGING };
 	say(s, true, asks, 2000);
-	assert_in_range(count_of(s, 0, COUNT_feed_snapshot), 200, 800);
+	assert_int_equal(count_of(s, 0, COUNT_feed_snapshot), 0);
 	assert_true(stage_noted(s, 0, NOTE_LINK_RESET));
 	take(s, 0, "k", stage_lock(1));
+}
+
+/* Counts what n1 has sent to n3, and drops it. */
+static size_t drop_all(struct stage *s) {
+	size_t count = 0;
+	for (; s->links[0][2].count > 0; stage_drop(s, 0, 2)) {
+		count++;
+	}
+	return count;
+}
+
+/* n1 has more records than a batch and a piece of a snapshot have. */
+static void with_many_records(struct stage *s) {
+	for (uint32_t i = 0; i < 800; i++) {
+		char key[8];
+		snprintf(key, sizeof key, "k%u", i);
+		take(s, 0, key, stage_lock((uint8_t)(i % 250)));
+	}
+	stage_settle(s);
+	(void)drop_all(s);
+}
+
+/* n1 hears many of these messages, whose answers would be many records each. */
+static uint64_t sent_upon(struct stage *s, const struct message *one, enum message_kind kind) {
+	static struct message many[200];
+	const uint64_t before = stage_sent(s, kind);
+	for (size_t i = 0; i < 200; i++) {
+		many[i] = *one;
+		many[i].round = i + 1;
+	}
+	say(s, true, many, 200);
+	return stage_sent(s, kind) - before;
+}
+
+static void a_master_that_asks_for_snapshots_is_sent_one_piece_a_turn(void **state) {
+	struct stage *s = *state;
+	with_many_records(s);
+	const struct message ask = { .kind = MESSAGE_SNAPSHOT, .epoch = stage_status(s, 0).epoch };
+	assert_in_range(sent_upon(s, &ask, MESSAGE_SNAPSHOT_RECORD), 256, 300);
+	/* It cannot have the pieces before they were sent, and yet it says so. */
+	static struct message acks[3];
+	for (uint32_t i = 0; i < 3; i++) {
+		acks[i] = (struct message){ .kind = MESSAGE_SNAPSHOT_GO_ON, .round = 200, .part = i,
+			.parts = i + 1 };
+	}
+	const uint64_t before = stage_sent(s, MESSAGE_SNAPSHOT_RECORD);
+	say(s, true, acks, 3);
+	assert_in_range(stage_sent(s, MESSAGE_SNAPSHOT_RECORD) - before, 256, 300);
+}
+
+static void a_follower_is_sent_one_batch_a_turn_however_often_it_asks(void **state) {
+	struct stage *s = *state;
+	with_many_records(s);
+	const struct message follow = { .kind = MESSAGE_FOLLOW, .log = 1, .flags = FLAG_STAGING };
+	assert_in_range(sent_upon(s, &follow, MESSAGE_FEED_RECORD), 256, 300);
+	/* The rest of the window follows in the next turns. */
+	stage_settle(s);
+	stage_wait(s, 5 * SPAN_MS);
+	assert_in_range(stage_sent(s, MESSAGE_FEED_RECORD), 800, 1000);
 }
 
 /* A frame may be handled in pieces. The clock in its head is above the tokens of its commits. */
@@ -234,6 +294,8 @@ int main(void) {
 		NAMED(a_master_that_changes_its_vote_again_and_again_loses_its_link),
 		NAMED(a_leaf_that_is_asked_for_again_and_again_is_listed_a_few_times),
 		NAMED(a_frame_is_handled_until_its_answers_have_broken_the_link),
+		NAMED(a_master_that_asks_for_snapshots_is_sent_one_piece_a_turn),
+		NAMED(a_follower_is_sent_one_batch_a_turn_however_often_it_asks),
 		NAMED(the_clock_of_a_frame_is_heard_after_its_last_piece),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
