@@ -98,8 +98,9 @@ struct pawl_election_options {
 	struct pawl_bytes value;
 	/* The default is the label in the client's options. */
 	struct pawl_bytes label;
-	/* The lease in ms; the default is 30000. A leader that died is replaced after this time,
-	 * unless release_on_disconnect replaces it sooner. */
+	/* The lease in ms; the default is 30000, or the cluster's max_lease if that is less. A
+	 * leader that died is replaced after this time, unless release_on_disconnect replaces it
+	 * sooner. */
 	uint32_t lease_ms;
 	/* How long before the deadline the leader steps down, in ms; the default is a sixth of the
 	 * lease, and at most half of the lease is allowed. */

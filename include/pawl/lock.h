@@ -39,8 +39,8 @@ typedef void pawl_asked_fn(struct pawl_lock *lock, const struct pawl_asked *aske
 /* The options of a lock. A zero field means the default. Everything is copied. */
 struct pawl_lock_options {
 	struct pawl_bytes key;
-	/* The lease in ms; the default is 30000. The library renews it whenever a third of it has
-	 * passed. */
+	/* The lease in ms; the default is 30000, or the cluster's max_lease if that is less. The
+	 * library renews it whenever a third of it has passed. */
 	uint32_t lease_ms;
 	/* How long to wait for the lock, in ms; 0 tries once. */
 	uint32_t wait_ms;

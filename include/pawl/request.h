@@ -144,7 +144,9 @@ struct pawl_extend_item {
 };
 
 /* One request. A zero field is not given, or means the default. A method ignores the fields that it
- * does not read. The library copies the request, so everything is borrowed for the call only. */
+ * does not read. The library copies the request, so everything is borrowed for the call only. If
+ * the lease is not given, and the cluster's max_lease is below 30000 ms, the lease is max_lease,
+ * less the lock delay, if there is one. */
 struct pawl_request {
 	enum pawl_method method;
 	/* The key; a prefix for PAWL_LIST, and where `prefix` is set. 1 to 512 bytes. */

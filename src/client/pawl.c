@@ -120,6 +120,7 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 	}
 	prng_init(&client->prng, seed);
 	client->timeout = span_of(o->timeout_ms, TIMEOUT_MS_DEFAULT);
+	client->lease_most = SPAN_MAX;
 	client->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
 	client->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
 	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints,

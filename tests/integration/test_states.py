@@ -157,6 +157,17 @@ class Outside(ChangeCase):
                       "and its holder may rely on it", out)
         self.assertNotIn("left over", out)
 
+    def test_a_lease_that_is_not_given_is_what_the_cluster_allows(self):
+        at = self.endpoints("a")
+        lock = self.succeeds(pawl("acquire", "k", "--json", endpoints=at)).json
+        self.assertGreater(lock["valid_ms"], 2000)
+        self.assertLessEqual(lock["valid_ms"], 3000)
+        self.succeeds(pawl("acquire", "d", "--lock-delay", "1s", endpoints=at))
+        self.succeeds(pawl("acquire", "x", "y", endpoints=at))
+        self.succeeds(pawl("extend", "k", lock["lock_id"], endpoints=at))
+        self.assertEqual(pawl("acquire", "l", "--lease", "30s", "--json",
+                              endpoints=at).json["error"]["code"], "too_long")
+
     def test_a_port_for_clients_is_refused_as_the_address_of_a_node(self):
         run = self.change("add-replica", "e", self.cluster.clients["b"])
         self.assertEqual(run.status, 1)

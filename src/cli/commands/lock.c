@@ -30,7 +30,8 @@ static const char acquire_help[] =
 	"takes all of them or none in one request; each has its own lock id and token. To\n"
 	"hold a lock while a program runs, pawl run is simpler and safer.\n"
 	"\n"
-	"  --lease DURATION     how long the lock lasts (default 30s)\n"
+	"  --lease DURATION     how long the lock lasts (default 30s, or the\n"
+	"                       cluster's max_lease if that is less)\n"
 	"  --wait DURATION      wait up to DURATION for the lock, first come, first\n"
 	"                       served (default: try once)\n"
 	"  --value V            bytes that others can read under KEY while it is held\n"
@@ -93,8 +94,17 @@ static int acquire_show(const struct cli_answer *answer) {
 	return CLI_DONE;
 }
 
+/* Stands for a lease that is not given. */
+#define LEASE_OPEN UINT32_MAX
+
+/* Leaves the lease open if it is not given: then the cluster may allow less than the default. */
+static void read_lease(const struct cli_command_line *line, struct pawl_request *request) {
+	cli_lease_check(line, request->lease_ms);
+	request->lease_ms = request->lease_ms == LEASE_OPEN ? 0 : request->lease_ms;
+}
+
 static int acquire_run(struct cli_command_line *line) {
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = CLI_LEASE_DEFAULT_MS };
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = LEASE_OPEN };
 	const char *value = NULL, *owner = NULL, *id = NULL;
 	struct terms_wanted terms = { .shared = false };
 	struct pawl_key_item *keys = NULL;
@@ -108,7 +118,7 @@ static int acquire_run(struct cli_command_line *line) {
 	};
 	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX,
 		&count);
-	cli_lease_check(line, request.lease_ms);
+	read_lease(line, &request);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
 	request.owner = pawl_str(owner);
@@ -147,7 +157,8 @@ static const char extend_help[] =
 	"Extends the lease of a lock to DURATION from now, and prints the time that is\n"
 	"left. Once its time has passed, a lock is lost, whatever a later extend says.\n"
 	"\n"
-	"  --lease DURATION     how long the lock lasts from now on (default 30s)\n"
+	"  --lease DURATION     how long the lock lasts from now on (default 30s, or\n"
+	"                       the cluster's max_lease if that is less)\n"
 	"  --token T            the token that acquire printed; masters that have seen\n"
 	"                       another holder since then do not count\n"
 	"  --slots N,...        the permit numbers that acquire or the last extend\n"
@@ -194,7 +205,7 @@ static int extend_show(const struct cli_answer *answer) {
 }
 
 static int extend_run(struct cli_command_line *line) {
-	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = CLI_LEASE_DEFAULT_MS };
+	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = LEASE_OPEN };
 	const char *slots = NULL;
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
@@ -203,7 +214,7 @@ static int extend_run(struct cli_command_line *line) {
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
 	read_slots(line, slots, request.slots);
-	cli_lease_check(line, request.lease_ms);
+	read_lease(line, &request);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
 	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0],

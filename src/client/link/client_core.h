@@ -244,6 +244,10 @@ struct pawl {
 	/* A lock that had the shortest lease is gone, so lease_shortest must be recomputed. */
 	bool lease_stale;
 
+	/* The longest lease that the cluster allows, as it has said to this client; SPAN_MAX: it
+	 * has not. */
+	span_ns lease_most;
+
 	/* ---- watch.c, election.c ---- */
 
 	struct list watches;

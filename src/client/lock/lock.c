@@ -268,8 +268,18 @@ const char *lock_lost_why(const struct lock_grant *grant) {
 		: "the answer arrived after the lease had expired";
 }
 
+void lock_take_lease(struct pawl_lock *lock, const struct pawl_call *call) {
+	const span_ns lease = call->request->wire.core.lease;
+	if (lease < lock->lease) {
+		const bool usual = lock->warn == lock->lease / 6;
+		lock->lease = lease;
+		lock->warn = usual ? lease / 6 : lock->warn < lease / 2 ? lock->warn : lease / 2;
+	}
+}
+
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct pawl_lock *lock = ctx, *got = NULL;
+	lock_take_lease(lock, call);
 	struct pawl *client = lock->client;
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;

@@ -60,7 +60,8 @@ struct pawl_lock {
 	/* How often the lock is entered; at least 1. */
 	int entered;
 
-	/* The lease, and how long before the deadline on_lost comes. */
+	/* The lease, and how long before the deadline on_lost comes. If the program has left the
+	 * lease open, the cluster may allow less than the default (lock_take_lease). */
 	span_ns lease, warn;
 	/* The library does not extend the lock by itself. */
 	bool no_renewal;
@@ -151,6 +152,8 @@ void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct per
 int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key,
 	struct pawl_lock **out);
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out);
+/* Notes the lease that the request asked for in the end. */
+void lock_take_lease(struct pawl_lock *lock, const struct pawl_call *call);
 const char *lock_lost_why(const struct lock_grant *grant);
 /* Returns 0 or PAWL_EINVAL. */
 int lock_options_check(const struct pawl *client, const struct pawl_lock_options *options);

@@ -56,6 +56,7 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call,
 	struct pawl_result *result) {
 	const bool crossed = call->crossed;
 	const char *why = NULL;
+	locks->lease = call->request->wire.core.lease;
 	for (size_t i = 0; i < locks->count; i++) {
 		const struct pawl_got *got = &result->got[i];
 		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token,
@@ -66,6 +67,7 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call,
 			.crossed = crossed };
 		struct pawl_lock *lock = locks->items[i];
 		locks->items[i] = NULL;
+		lock_take_lease(lock, call);
 		if (!lock_begin(lock, &grant, &locks->items[i])) {
 			why = lock_lost_why(&grant);
 		}

@@ -173,10 +173,22 @@ void call_cancel(struct pawl_call *take_call) {
 
 /* ---- sending ---- */
 
+/* Returns the lease of a request that leaves it open: the default, or what the cluster allows if
+ * that is less. What it allows covers the lock delay, too. */
+static span_ns default_lease(const struct pawl_call *call) {
+	const span_ns delay = call->request->wire.core.terms.delay, most = call->client->lease_most,
+		room = most > delay ? most - delay : most,
+		usual = (span_ns)LEASE_MS_DEFAULT * SPAN_MS;
+	return room < usual ? room : usual;
+}
+
 static int call_send(struct pawl_call *call, struct instant now) {
 	struct pawl *client = call->client;
 	struct client_request *wire = &call->request->wire;
 	wire->msgid = flight_draw_msgid(client);
+	if (call->request->default_lease) {
+		wire->core.lease = default_lease(call);
+	}
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
@@ -267,6 +279,29 @@ static bool move_on(struct pawl_call *call, struct session *session,
 	return true;
 }
 
+/* Sends the request again if its lease was left open, and the default is longer than the cluster
+ * allows. Returns whether it did. */
+static bool lower_lease(struct pawl_call *call, const struct client_response *r) {
+	struct pawl *client = call->client;
+	if (r->error != PAWL_ETOOLONG || !call->request->default_lease || call->lease_lowered
+		|| !(r->present & CLIENT_RESULT_LIMIT) || r->limit <= 0) {
+		return false;
+	}
+	client->lease_most = r->limit;
+	if (default_lease(call) >= call->request->wire.core.lease) {
+		return false;
+	}
+	call->lease_lowered = true;
+	flight_end(&call->last);
+	flight_end(&call->before);
+	/* The refusal had no effect, so this send does not count. */
+	call->sends--;
+	list_remove(&call->link);
+	list_append(&client->queue, &call->link);
+	client_core_kick(client);
+	return true;
+}
+
 /* Ends the call with the outcome that the node has answered over that session. */
 static void finish_with_answer(struct pawl_call *call, struct session *session,
 	const struct client_response *r, struct slice message) {
@@ -316,7 +351,7 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 		patience_answered(&client->patience, instant_elapsed_short(came, call->sent_at),
 			came.boot);
 	}
-	if (call_back_off(call, &r)
+	if (call_back_off(call, &r) || lower_lease(call, &r)
 		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
 		return;
 	}

@@ -66,6 +66,9 @@ struct pawl_call {
 	/* How often it was sent; a refusal after which it rests does not count. */
 	unsigned sends;
 
+	/* It was sent again with a shorter lease, because the cluster allows no longer one. */
+	bool lease_lowered;
+
 	/* How many nodes were left because of their answers to this call. */
 	size_t moves;
 

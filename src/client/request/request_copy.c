@@ -239,6 +239,7 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	fill_terms(copy, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
+	copy->default_lease = r->lease_ms == 0;
 	core->wait = (span_ns)r->wait_ms * SPAN_MS;
 	core->token = r->token;
 	memcpy(core->terms.set.w, r->slots, sizeof(core->terms.set.w));

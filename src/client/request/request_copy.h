@@ -21,6 +21,9 @@ struct request_copy {
 	/* The library has drawn the lock_ids; otherwise they are the caller's. */
 	bool drawn;
 
+	/* The caller has left the lease open. */
+	bool default_lease;
+
 	/* The locks if the request has several keys, the same as wire.core.locks but writable;
 	 * otherwise NULL. */
 	struct core_lock *group;

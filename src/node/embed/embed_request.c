@@ -100,6 +100,15 @@ static struct slice ask_label(const struct pawl_node *node, const struct pawl_re
 	return slice_of(room, client_label_pack(&label, room));
 }
 
+/* Returns the lease in nanoseconds. If it is left open, it is the default, or what the cluster
+ * allows beside the lock delay, if that is less. */
+static span_ns ask_lease(const struct pawl_node *node, uint32_t lease_ms, span_ns delay) {
+	const span_ns most = core_config(node_driver(node->node)->core)->max_lease,
+		room = most > delay ? most - delay : most,
+		usual = (span_ns)LEASE_MS_DEFAULT * SPAN_MS;
+	return lease_ms ? (span_ns)lease_ms * SPAN_MS : room < usual ? room : usual;
+}
+
 int embed_request_read(const struct pawl_node *node, const struct pawl_request *r,
 	struct embed_request *room, struct core_request *out) {
 	enum core_op op;
@@ -111,7 +120,7 @@ int embed_request_read(const struct pawl_node *node, const struct pawl_request *
 	*out = (struct core_request){ .op = op, .key = ask_slice(r->key),
 		.owner = ask_slice(r->owner), .value = ask_slice(r->value),
 		.identity = slice_str(node->identity), .admin = true,
-		.lease = (span_ns)(r->lease_ms ? r->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS,
+		.lease = ask_lease(node, r->lease_ms, terms.delay),
 		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token,
 		.deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
 		.for_free = r->for_free, .expect_value = r->expect.data,

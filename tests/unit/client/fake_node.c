@@ -59,6 +59,7 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	n->locks_last = r->lock_count;
 	n->locks_max = r->lock_count > n->locks_max ? r->lock_count : n->locks_max;
 	n->last_deadline_kept = r->core.deadline_kept;
+	n->last_lease = r->lock_count ? r->locks[0].lease : 0;
 	for (size_t i = 0; i < r->lock_count; i++) {
 		if (n->binding_count < sizeof(n->bindings) / sizeof(n->bindings[0])) {
 			n->bindings[n->binding_count++] = r->locks[i].binding;
@@ -233,6 +234,13 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		answer_group(c, r);
 	} else {
 		struct core_reply reply = reply_of(n, r);
+		n->last_lease = r->method == CLIENT_ACQUIRE ? r->core.lease : n->last_lease;
+		if (r->method == CLIENT_ACQUIRE && n->lease_most &&
+			r->core.lease + r->core.terms.delay > n->lease_most) {
+			reply.error = PAWL_ETOOLONG;
+			reply.field = "lease_ms";
+			reply.limit = n->lease_most;
+		}
 		error = client_reply_encode(r->msgid, &reply, &context, &c->out);
 	}
 	CHECK(error == 0);

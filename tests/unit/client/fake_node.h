@@ -96,6 +96,9 @@ struct fake_node {
 	uint32_t last_binding;
 	/* The error that answers acquires alone. */
 	int acquire_error;
+	/* The longest lease that is granted, in nanoseconds; 0: any. And the lease of the last
+	 * acquire, and of the first lock of the last batch of extensions. */
+	span_ns lease_most, last_lease;
 	/* The error that answers pings. */
 	int ping_error;
 	/* The deadline_kept of the last extension. */

@@ -137,6 +137,56 @@ static void locks_that_are_due_together_share_a_request(void **state) {
 	rig_close(&r);
 }
 
+static void a_lease_that_is_left_open_is_what_the_cluster_allows(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h;
+	rig_open(&r, NULL);
+	r.nodes[0].lease_most = r.nodes[1].lease_most = 6 * SPAN_S;
+	take(&r, &h, "k", 0);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
+	assert_true(r.nodes[0].last_lease == 6 * SPAN_S);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
+	/* It is renewed at a third of that, for as long again. */
+	rig_pass(&r, 2500 * SPAN_MS);
+	assert_int_equal(h.renewed, 1);
+	assert_true(r.nodes[0].last_lease == 6 * SPAN_S);
+	/* Without extensions, the holder is told a sixth before the end. */
+	r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
+	rig_pass(&r, 5 * SPAN_S);
+	assert_int_equal(h.lost, 1);
+	assert_in_range(h.left_when_lost, 900, 1000);
+	drop(&h);
+	r.nodes[0].error = r.nodes[1].error = 0;
+	/* The client knows it now; and the limit is for the lease and the lock delay together. */
+	struct pawl_lock_options o = { .key = pawl_str("l"), .terms.lock_delay_ms = 1000,
+		.arg = &h };
+	r.nodes[0].asked[CLIENT_ACQUIRE] = r.nodes[1].asked[CLIENT_ACQUIRE] = 0;
+	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
+	rig_pass(&r, 3 * SPAN_S);
+	assert_int_equal(h.result->error, 0);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE] + r.nodes[1].asked[CLIENT_ACQUIRE], 1);
+	assert_true(r.nodes[0].asked[CLIENT_ACQUIRE] ? r.nodes[0].last_lease == 5 * SPAN_S
+		: r.nodes[1].last_lease == 5 * SPAN_S);
+	drop(&h);
+	rig_close(&r);
+}
+
+static void a_lease_that_is_named_is_not_shortened(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h;
+	rig_open(&r, NULL);
+	r.nodes[0].lease_most = 6 * SPAN_S;
+	start(&r, &h, "k", 30000);
+	rig_settle(&r);
+	assert_int_equal(h.result->error, PAWL_ETOOLONG);
+	assert_null(h.lock);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
+	pawl_result_free(h.result);
+	rig_close(&r);
+}
+
 static void a_refusal_of_one_lock_leaves_the_others_alone(void **state) {
 	(void)state;
 	struct rig r;
@@ -393,6 +443,8 @@ int main(void) {
 		cmocka_unit_test(a_lock_may_be_freed_when_it_is_lost),
 		cmocka_unit_test(a_canceled_acquisition_leaves_nothing),
 		cmocka_unit_test(without_renewal_the_lease_runs_out),
+		cmocka_unit_test(a_lease_that_is_left_open_is_what_the_cluster_allows),
+		cmocka_unit_test(a_lease_that_is_named_is_not_shortened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
