@@ -135,8 +135,8 @@ class Failures(NodesCase):
             for more in ([], ["--json"], ["--anyway"] * (words != "remove c")):
                 run = self.pawl("cluster", *words.split(), *more)
                 self.assertEqual((run.status, self.a.asked), (2, []), words)
-                self.assertIn("after this change 0 masters may fail at the same time, and before "
-                              "it 1", run.err)
+                self.assertIn("masters that may fail at the same time: 1 before this change, 0 "
+                              "after it", run.err)
             self.succeeds(self.pawl("cluster", *words.split(), "--yes"))
             self.a.asked.clear()
 
@@ -171,7 +171,7 @@ class Failures(NodesCase):
         status, text = self.on_terminal(b"no\n", "demote", "b")
         self.assertEqual((status, self.a.asked), (1, []))
         self.assertIn("After this change the masters are a, c.", text)
-        self.assertIn("Of them 0 may fail; before, 1 masters could fail.", text)
+        self.assertIn("How many of them may fail: 0; before the change: 1.", text)
         status, text = self.on_terminal(b"yes\n", "demote", "b")
         self.assertEqual((status, self.a.asked), (0, [("cluster_demote", dict(name="b"))]))
 

@@ -129,8 +129,8 @@ static bool lowers(const struct before *b) {
 static bool confirmed(const struct before *b) {
 	char answer[16] = "", masters[NAMES_BYTES];
 	fprintf(stderr,
-		"After this change the masters are %s.\nOf them %zu may fail; before, %zu masters "
-		"could fail. If more fail, nothing is granted.\nChange the cluster? (yes/no) ",
+		"After this change the masters are %s.\nHow many of them may fail: %zu; before the "
+		"change: %zu. If more fail, nothing is granted.\nChange the cluster? (yes/no) ",
 		list(&b->plan.after.masters, masters), cluster_failures_borne(&b->plan.after),
 		cluster_failures_borne(&b->plan.before));
 	fflush(stderr);
@@ -145,11 +145,11 @@ static bool agreed(const struct before *b) {
 	}
 	if (b->line->json || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
 		cli_misuse(b->line,
-			"nothing was done: after this change %zu masters may fail at the same "
-			"time, and before it %zu. If that is meant, repeat with --yes; --dry-run "
+			"nothing was done: masters that may fail at the same time: %zu before this "
+			"change, %zu after it. If that is meant, repeat with --yes; --dry-run "
 			"shows what would change",
-			cluster_failures_borne(&b->plan.after),
-			cluster_failures_borne(&b->plan.before));
+			cluster_failures_borne(&b->plan.before),
+			cluster_failures_borne(&b->plan.after));
 	}
 	return confirmed(b);
 }
