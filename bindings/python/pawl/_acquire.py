@@ -13,7 +13,7 @@ from . import _clock
 from ._call import Call
 from ._errors import (
     BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError,
-    UnreachableError, WaitTimeoutError,
+    TooLongError, UnreachableError, WaitTimeoutError,
 )
 from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # the holder may count on). So no request waits for longer than this many leases; the next request
 # goes on waiting.
 WAIT_LEASES = 20
+# The lease if none is given, in seconds.
+LEASE = 30.0
 PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError,
            QuotaError)
 PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
@@ -33,7 +35,7 @@ PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 class Options:
     """The options of a lock; see Client.lock."""
 
-    lease: float = 30.0
+    lease: Optional[float] = None
     wait: Optional[float] = None
     owner: Optional[Bytes] = None
     value: Bytes = b""
@@ -64,7 +66,7 @@ class Options:
 
     @property
     def lease_ms(self) -> int:
-        lease = to_ms(self.lease, "lease")
+        lease = to_ms(LEASE if self.lease is None else self.lease, "lease")
         if lease < 1:
             raise ValueError("lease: it must be at least a millisecond")
         return lease
@@ -77,6 +79,16 @@ class Options:
         if warn > self.lease_ms // 2:
             raise ValueError("warn: it must be at most half of the lease")
         return warn
+
+    def within(self, most_ms: Optional[int]) -> Options:
+        """Returns these options with a lease that the cluster allows, if the lease was left open.
+        What it allows covers the lock delay, too."""
+        if self.lease is not None or most_ms is None:
+            return self
+        delay_ms = to_ms(self.lock_delay, "lock_delay")
+        lease_ms = min(self.lease_ms, most_ms - delay_ms if most_ms > delay_ms else most_ms)
+        warn = None if self.warn is None else min(self.warn, lease_ms // 2 / 1000)
+        return dataclasses.replace(self, lease=lease_ms / 1000, warn=warn)
 
     def params(self, client: Client) -> Dict[str, Any]:
         """Returns the parameters of an acquire, except for the keys and their modes."""
@@ -104,6 +116,8 @@ class Grant(NamedTuple):
     ids: Dict[bytes, str]
     # The number of the connection on which the answer came.
     connection: int
+    # The options, with the lease that was asked for in the end.
+    options: Options
 
     @property
     def waited_ms(self) -> int:
@@ -112,6 +126,21 @@ class Grant(NamedTuple):
 
 
 async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
+    """Acquires. If the lease was left open, and the default is longer than the cluster allows, it
+    asks again with a lease that is allowed."""
+    used = options.within(client._lease_most)
+    try:
+        return await _acquire(client, used, which)
+    except TooLongError as error:
+        limit = error.details.get("limit_ms")
+        shorter = options.within(limit if isinstance(limit, int) and limit > 0 else None)
+        if shorter.lease_ms >= used.lease_ms:
+            raise
+        client._lease_most = limit
+    return await _acquire(client, shorter, which)
+
+
+async def _acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
     """Repeats the request until the wait is over; a wait of None never is."""
     params = dict(options.params(client), **which)
     longest = WAIT_LEASES * options.lease_ms
@@ -148,4 +177,4 @@ async def _acquire_once(client: Client, options: Options, params: Dict[str, Any]
     if _clock.distrusted(deadline, _clock.now()):
         failover.release_all(call)
         raise LostError("the answer arrived after the lease had expired")
-    return Grant(answer.result, deadline, dict(call.ids()), answer.connection)
+    return Grant(answer.result, deadline, dict(call.ids()), answer.connection, options)

@@ -184,7 +184,7 @@ class Client:
         self,
         key: Bytes,
         *,
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         wait: Optional[float] = None,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
@@ -203,7 +203,8 @@ class Client:
         """Returns a lock that is not acquired yet: `with client.lock("key") as lock:`, or `lock =
         client.lock("key").acquire()`.
 
-        lease: in seconds. The client extends it whenever a third of it has passed.
+        lease: in seconds. The client extends it whenever a third of it has passed. The default is
+        30, or the cluster's max_lease if that is less.
         wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
         owner, label: others see them, and they see the host and the process id in any case.
         value: the value of the key, which others can read.
@@ -233,7 +234,7 @@ class Client:
         self,
         keys: Sequence[Union[Bytes, Want]],
         *,
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         wait: Optional[float] = None,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
@@ -276,7 +277,7 @@ class Client:
         *,
         candidate: Optional[Bytes] = None,
         value: Bytes = b"",
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         warn: Optional[float] = None,
         priority: int = 0,
         lock_delay: float = 0.0,

@@ -104,6 +104,8 @@ class Client:
         self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence,
                                   prefer_first)
         self._keeper = Keeper(self._failover)
+        # The longest lease that the cluster allows, in milliseconds, if it has said so.
+        self._lease_most: Optional[int] = None
         self._watches = Watches()
         self._failover.lease_share = self._keeper.share
         self._failover.bound = self._keeper.bound
@@ -268,7 +270,7 @@ class Client:
         self,
         key: Bytes,
         *,
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         wait: Optional[float] = None,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
@@ -287,7 +289,8 @@ class Client:
         """Returns a lock that is not acquired yet: `async with client.lock("key") as lock:`, or
         `lock = await client.lock("key")`.
 
-        lease: in seconds. The client extends it whenever a third of it has passed.
+        lease: in seconds. The client extends it whenever a third of it has passed. The default is
+        30, or the cluster's max_lease if that is less.
         wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
         owner, label: others see them, and they see the host and the process id in any case.
         value: the value of the key, which others can read.
@@ -313,7 +316,7 @@ class Client:
         self,
         keys: Sequence[Union[Bytes, Want]],
         *,
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         wait: Optional[float] = None,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
@@ -344,7 +347,7 @@ class Client:
         *,
         candidate: Optional[Bytes] = None,
         value: Bytes = b"",
-        lease: float = 30.0,
+        lease: Optional[float] = None,
         warn: Optional[float] = None,
         priority: int = 0,
         lock_delay: float = 0.0,

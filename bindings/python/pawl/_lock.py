@@ -150,6 +150,8 @@ class Lock(LeasedLock, Holding):
         token = said.get("token")
         self._lock_id, self._deadline = grant.ids[self._key], grant.deadline
         self._token = token if isinstance(token, int) else 0
+        self._lease = grant.options.lease_ms * _clock.MS
+        self._warn = grant.options.warn_ms * _clock.MS
         self._mode = str(said.get("mode") or ("permits"
                                               if self._options.permits else self._options.mode))
         self._value = to_bytes(self._options.value)
@@ -169,7 +171,8 @@ class Lock(LeasedLock, Holding):
     def _claim(self) -> Dict[str, Any]:
         which = {"mode": SHARED} if self._mode == SHARED else self._mode_params
         return {**self._options.params(self._client), **which, "key": self._key,
-                "lock_id": self._lock_id, "value": self._value}
+                "lock_id": self._lock_id, "value": self._value,
+                "lease_ms": self._lease // _clock.MS}
 
     # ---- what comes ----
 

@@ -6,7 +6,8 @@ import time
 import unittest
 
 import pawl
-from nodes import Case, InBackground
+import pawltest
+from nodes import Case, InBackground, endpoints
 
 
 class BlockingCase(Case):
@@ -205,6 +206,38 @@ class Locks(BlockingCase):
         with self.assertRaises(pawl.TooLongError) as caught:
             self.client.lock(self.key, lease=3600).acquire()
         self.assertEqual(caught.exception.details["limit_ms"], 60000)
+
+
+    def test_a_wait_that_ends_names_the_holder(self):
+        with self.connect(owner="anna").lock(self.key) as lock:
+            with self.assertRaises(pawl.WaitTimeoutError) as caught:
+                self.client.lock(self.key, wait=0.1).acquire()
+        self.assertEqual((caught.exception.holder["owner"], caught.exception.holder["token"]),
+                         (b"anna", lock.token))
+
+
+class ShortLeases(Case):
+    def setUp(self):
+        super().setUp()
+        cluster = pawltest.Cluster(os.environ["PAWLD"], masters=1, cluster="max_lease = 3s\n")
+        cluster.__enter__()
+        self.addCleanup(cluster.__exit__)
+        self.client = pawl.connect(endpoints(cluster))
+        self.addCleanup(self.client.close)
+
+    def test_a_lease_that_is_not_given_is_what_the_cluster_allows(self):
+        with self.client.lock("k") as lock:
+            self.assertLessEqual(lock.valid, 3)
+            self.until(lambda: lock.valid < 2.2)
+            self.until(lambda: lock.valid > 2.5, "an extension")
+        with self.client.lock("d", lock_delay=1) as lock:
+            self.assertLessEqual(lock.valid, 2)
+        with self.client.locks(["x", "y"]) as locks:
+            self.assertLessEqual(max(lock.valid for lock in locks), 3)
+
+    def test_a_lease_that_is_given_is_not_shortened(self):
+        with self.assertRaises(pawl.TooLongError):
+            self.client.lock("k", lease=30).acquire()
 
 
 class Terms(BlockingCase):
