@@ -173,6 +173,22 @@ static void a_change_that_cannot_be_is_refused_with_its_reason(void **state) {
 	embed_rig_close(&r);
 }
 
+static void a_lease_that_is_left_open_is_what_the_cluster_allows(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	const struct pawl_change shorter = { .kind = PAWL_SET_TIMING, .max_lease_ms = 5000 };
+	assert_int_equal(change(&r, A, shorter).error, 0);
+	struct embed_rig_answer lock = embed_rig_ask(&r, A,
+		&(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(lock.error, 0);
+	assert_in_range(pawl_node_left_ms(lock.deadline), 3000, 5000);
+	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE,
+		.key = key, .lease_ms = 30000 }).error, PAWL_ETOOLONG);
+	embed_rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself),
@@ -181,6 +197,7 @@ int main(void) {
 		cmocka_unit_test(a_lock_that_shall_end_with_its_node_does),
 		cmocka_unit_test(a_release_ends_what_would_have_ended_the_lock),
 		cmocka_unit_test(nodes_of_one_process_speak_tls),
+		cmocka_unit_test(a_lease_that_is_left_open_is_what_the_cluster_allows),
 		cmocka_unit_test(a_bound_lock_goes_on_over_a_change_of_the_masters),
 		cmocka_unit_test(a_change_that_cannot_be_is_refused_with_its_reason),
 	};
