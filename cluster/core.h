@@ -10,6 +10,7 @@
 #include "alloc.h"
 #include "config.h"
 #include "core_figures.h"
+#include "core_hot.h"
 #include "core_limits.h"
 #include "core_status.h"
 #include "counts.h"

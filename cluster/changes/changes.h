@@ -120,7 +120,7 @@ static inline void sync_hurry_ends(struct core *core) {
 
 /* ---- figures_changed.c ---- */
 
-/* Counts the change of a record of the live table if the lease ends with it. */
+/* Counts the change of a record of the live table if the lease begins or ends with it. */
 void figures_changed(struct core *core, const struct key *key, const struct record *r,
 	enum record_change what);
 

@@ -1,5 +1,6 @@
-/* figures_changed.c: counts the leases that end, for the metrics of the node. */
+/* figures_changed.c: counts the leases that begin and end, for the metrics of the node. */
 #include "changes.h"
+#include "sketch.h"
 
 static void lost(struct core *core, const struct key *key, enum figure_lost cause) {
 	core->changes.lost[cause]++;
@@ -10,6 +11,9 @@ static void lost(struct core *core, const struct key *key, enum figure_lost caus
 
 void figures_changed(struct core *core, const struct key *key, const struct record *r,
 	enum record_change what) {
+	if (what == RECORD_GRANTED && core->changes.granted) {
+		sketch_add(core->changes.granted, key->node.hash, key_name(key));
+	}
 	const bool ends = what == RECORD_EXPIRED || what == RECORD_RELEASED ||
 		what == RECORD_CLOSED || what == RECORD_LOST;
 	/* A record whose lock delay runs was counted when that began. */

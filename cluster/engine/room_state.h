@@ -152,6 +152,8 @@ struct changes_state {
 	/* The totals of core_figures.h, of the live table (figures_changed.c). */
 	uint64_t releases, lost[FIGURE_LOSSES], group_lost[KEY_GROUPS_MAX];
 	struct buckets holds;
+	/* Which keys of the live table are granted most often; NULL if nobody wants to know. */
+	struct sketch *granted;
 };
 
 /* master/: who waits, and what is bound to which node. */
@@ -293,10 +295,34 @@ struct membership_state {
 	struct change change;
 };
 
-/* The walk over the live table for the lease that was acquired first. */
+/* Keys that stand out, by a number. */
+struct hot_list {
+	uint32_t count;
+	/* The places, the greatest number first. */
+	uint8_t order[HOT_KEYS_MAX];
+	struct hot_place {
+		int64_t number;
+		uint16_t key_size, owner_size;
+		uint8_t key[KEY_MAX], owner[OWNER_MAX];
+	} places[HOT_KEYS_MAX];
+};
+
+/* What a walk over the live table has found of HOT_QUEUES and HOT_HELD. The number of HOT_HELD is
+ * record.since, negated. */
+struct hot_found {
+	struct hot_list lists[2];
+};
+
+/* The walk over the live table for the keys that stand out, and for the lease that was acquired
+ * first. */
 struct oldest {
 	/* Somebody wants to know. */
 	bool wanted;
+	/* What this walk has found so far, and what the last one found; NULL if nobody wants to
+	 * know, or if there was no memory. */
+	struct hot_found *finding, *hot;
+	/* When the next slot of changes.granted begins. */
+	struct instant turn;
 	/* The bucket at which the walk goes on, and when it does so. */
 	size_t bucket;
 	struct instant next;

@@ -161,6 +161,7 @@ void core_free(struct core *core) {
 	digest_done(core, &core->store.tables[0]);
 	digest_done(core, &core->store.tables[1]);
 	drain_done(core);
+	hot_done(core);
 	change_free(core);
 	peer_table_done(core);
 	log_done(core);

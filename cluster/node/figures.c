@@ -1,5 +1,5 @@
 /* figures.c: what the node counts for its metrics, and the walk over its table that finds the
- * oldest holder. */
+ * oldest holder, and the keys that stand out (hot.c). */
 #include "node.h"
 
 /* The walk goes through this many buckets at a time, so that no beat takes long. It goes on with a
@@ -8,7 +8,8 @@
 #define WALK_EVERY (SPAN_S / 5)
 
 /* Begins the walk again, and makes known what the last one found. */
-static void begin_again(struct oldest *o) {
+static void begin_again(struct core *core, struct oldest *o) {
+	hot_walked(core);
 	o->known = o->found;
 	o->found = INT64_MAX;
 	o->bucket = 0;
@@ -21,24 +22,29 @@ void figures_beat(struct core *core) {
 		return;
 	}
 	o->next = instant_add(core->now, WALK_EVERY);
+	hot_beat(core);
 	for (uint32_t i = 0; i < WALK_BUCKETS && o->bucket < keys->bucket_count; i++) {
 		for (struct map_node *n = map_bucket(keys, o->bucket); n;
 			n = map_next_in_bucket(n)) {
-			for (const struct record *r = CONTAINER_OF(n, struct key, node)->held; r;
-				r = r->next) {
+			const struct key *key = CONTAINER_OF(n, struct key, node);
+			hot_met(core, key);
+			for (const struct record *r = key->held; r; r = r->next) {
 				o->found = r->since < o->found ? r->since : o->found;
 			}
 		}
 		o->bucket++;
 	}
 	if (o->bucket >= keys->bucket_count) {
-		begin_again(o);
+		begin_again(core, o);
 	}
 }
 
 void core_want_figures(struct core *core) {
-	core->node.oldest = (struct oldest){ .wanted = true, .known = INT64_MAX,
-		.found = INT64_MAX };
+	struct oldest *o = &core->node.oldest;
+	if (!o->wanted) {
+		*o = (struct oldest){ .wanted = true, .known = INT64_MAX, .found = INT64_MAX };
+		hot_want(core);
+	}
 }
 
 void core_figures(const struct core *core, struct instant now, struct core_figures *out) {

@@ -35,8 +35,20 @@ void drain_done(struct core *core);
 
 /* ---- figures.c ---- */
 
-/* Goes on looking for the oldest holder. */
+/* Goes on looking for the oldest holder, and for the keys that stand out. */
 void figures_beat(struct core *core);
+
+/* ---- hot.c ---- */
+
+/* From now on the keys that stand out are looked for, if there is memory for that. */
+void hot_want(struct core *core);
+/* A beat: time passes. */
+void hot_beat(struct core *core);
+/* The walk has met a key. */
+void hot_met(struct core *core, const struct key *key);
+/* The walk is over, and begins again. */
+void hot_walked(struct core *core);
+void hot_done(struct core *core);
 
 /* ---- frames.c ---- */
 

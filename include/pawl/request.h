@@ -110,8 +110,12 @@ enum pawl_method {
 	 * with `prefix`, a prefix), terms.priority, `owner` (the identity in question; 0 bytes mean
 	 * the caller's own) and the identity's group ids in `value`. The answer is in `tree`. */
 	PAWL_CAN,
+	/* What the node has counted, and the keys that stand out. It reads `key`: only keys that
+	 * begin with it are listed. It sets node; `tree` has the rest, as docs/client-protocol.md
+	 * describes it. */
+	PAWL_TOP,
 	/* The last method has this number, too. */
-	PAWL_METHOD_LAST = PAWL_CAN
+	PAWL_METHOD_LAST = PAWL_TOP
 };
 
 /* One of the keys that are acquired together. */

@@ -7,7 +7,7 @@ bool rights_of_method(struct slice method, enum right *out_right, bool *out_pref
 	for (unsigned i = 0; i < CLIENT_METHODS; i++) {
 		if (slice_equal(method, slice_str(client_method_name((enum client_method)i)))) {
 			*out_right = client_method_right((enum client_method)i);
-			*out_prefix = i == CLIENT_LIST;
+			*out_prefix = i == CLIENT_LIST || i == CLIENT_TOP;
 			return true;
 		}
 	}

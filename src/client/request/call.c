@@ -106,6 +106,7 @@ static span_ns wait_of(const struct pawl_request *r) {
 	case PAWL_CLIENTS:
 	case PAWL_KICK:
 	case PAWL_CAN:
+	case PAWL_TOP:
 		return 0;
 	}
 	return 0;

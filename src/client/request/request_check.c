@@ -81,6 +81,7 @@ static bool ids_valid(const struct pawl_request *r) {
 	case PAWL_UNWATCH:
 	case PAWL_CLIENTS:
 	case PAWL_CAN:
+	case PAWL_TOP:
 		return true;
 	}
 	return false;

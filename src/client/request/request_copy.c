@@ -44,6 +44,7 @@ static const struct row rows[] = {
 	[PAWL_CLIENTS] = { CLIENT_CLIENTS, CORE_GET, 0 },
 	[PAWL_KICK] = { CLIENT_KICK, CORE_GET, CLIENT_HAS_CLIENT },
 	[PAWL_CAN] = { CLIENT_CAN, CORE_GET, CLIENT_HAS_TO },
+	[PAWL_TOP] = { CLIENT_TOP, CORE_GET, CLIENT_HAS_PREFIX },
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) == PAWL_METHOD_LAST + 1, "one row for each method");
@@ -129,6 +130,7 @@ static uint64_t present_named(const struct pawl_request *r, const struct request
 	case PAWL_TRANSFER:
 	case PAWL_EXPLAIN:
 	case PAWL_UNWATCH:
+	case PAWL_TOP:
 		return 0;
 	}
 	return 0;

@@ -51,6 +51,7 @@ static const uint8_t serve_costs[CLIENT_METHODS] = {
 	[CLIENT_LIST] = 16,
 	[CLIENT_WAITERS] = 16,
 	[CLIENT_STATUS] = 8,
+	[CLIENT_TOP] = 16,
 	[CLIENT_WATCH] = 4,
 	[CLIENT_UNWATCH] = 4,
 };

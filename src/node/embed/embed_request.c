@@ -59,6 +59,7 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_CLIENTS:
 	case PAWL_KICK:
 	case PAWL_CAN:
+	case PAWL_TOP:
 		return false;
 	}
 	return false;

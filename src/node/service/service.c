@@ -292,6 +292,7 @@ static void (*const service_methods[CLIENT_METHODS])(const struct service_call *
 	[CLIENT_CLIENTS] = service_clients,
 	[CLIENT_KICK] = service_kick,
 	[CLIENT_CAN] = service_can,
+	[CLIENT_TOP] = service_top,
 };
 
 static void service_dispatch(const struct service_call *call) {

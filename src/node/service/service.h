@@ -81,6 +81,14 @@ struct service_status {
  * valid until the loop goes on. */
 void service_status_at(const struct service *s, struct instant now, struct service_status *out);
 
+/* Appends the answer to a `top` with this prefix and msgid. Returns 0, PAWL_ENOMEM or
+ * PAWL_ETOOLARGE. */
+int service_top_encode(struct service *s, struct instant now, struct slice prefix, uint32_t msgid,
+	struct buffer *out);
+
+/* Returns whether the caller may read the key, or all keys that begin with it. */
+bool service_may_read(const struct service *s, const struct session_who *who, struct slice key,
+	bool prefix);
 /* Returns whether a client with this name in its certificate may change the cluster. */
 bool service_is_admin(const struct service *s, struct slice name);
 

@@ -118,6 +118,8 @@ void service_status(const struct service_call *call);
 
 /* See service_can.c. */
 void service_can(const struct service_call *call);
+/* See service_top.c. */
+void service_top(const struct service_call *call);
 
 /* The functions below are in service_clients.c. */
 void service_clients(const struct service_call *call);

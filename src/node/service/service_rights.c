@@ -44,6 +44,14 @@ bool service_is_admin(const struct service *s, struct slice name) {
 	return service_has(s, &who, RIGHT_CLUSTER);
 }
 
+bool service_may_read(const struct service *s, const struct session_who *who, struct slice key,
+	bool prefix) {
+	const struct rights_question question = { .right = RIGHT_READ, .key = key,
+		.prefix = prefix };
+	struct rights_verdict verdict;
+	return service_judge(s, who, &question, &verdict);
+}
+
 bool service_may_watch(const struct service *s, const struct session_who *who, struct slice subject,
 	bool prefix) {
 	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject,
@@ -87,7 +95,8 @@ static bool rights_lack_key(const struct service_call *call, struct slice key, b
  * there is none. */
 static bool rights_lack(const struct service_call *call, struct rights_denial *out) {
 	const struct client_request *r = call->request;
-	bool prefix = r->method == CLIENT_LIST || (r->present & CLIENT_HAS_PREFIX);
+	bool prefix = r->method == CLIENT_LIST || r->method == CLIENT_TOP
+		|| (r->present & CLIENT_HAS_PREFIX);
 	if (!(r->present & CLIENT_HAS_LOCKS)) {
 		return rights_lack_key(call, r->core.key, prefix, out);
 	}

@@ -127,8 +127,8 @@ struct client_can {
 };
 int client_can_encode(uint32_t msgid, const struct client_can *can, struct buffer *out);
 
-/* client_entry.h has the notifications, client_connections.h the answer to `clients`, and
- * client_pieces.h the answers that are put together piece by piece. */
+/* client_entry.h has the notifications, client_connections.h the answer to `clients`, client_top.h
+ * the answer to `top`, and client_pieces.h the answers that are put together piece by piece. */
 
 /* One result of an `extend` with `locks`. It is a copy, because the core's reply is gone before all
  * results are there. */

@@ -30,6 +30,7 @@
 	X(CLIENTS, "clients", STATUS) \
 	X(KICK, "kick", CLUSTER) \
 	X(CAN, "can", NONE) \
+	X(TOP, "top", READ) \
 	X(CLUSTER_ADD_REPLICA, "cluster_add_replica", CLUSTER) \
 	X(CLUSTER_PROMOTE, "cluster_promote", CLUSTER) \
 	X(CLUSTER_DEMOTE, "cluster_demote", CLUSTER) \
@@ -45,7 +46,7 @@ enum client_method {
 #undef CLIENT_METHOD_ENUM
 };
 /* How many methods there are. */
-#define CLIENT_METHODS 29
+#define CLIENT_METHODS 30
 
 /* Returns the name of a method on the wire, as static text. */
 const char *client_method_name(enum client_method method);

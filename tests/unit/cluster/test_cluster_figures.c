@@ -1,5 +1,7 @@
 /* What a core counts for those who watch over it (core_figures.h), on a whole cluster. core_check,
  * which runs after every step, compares the gauges with the table. */
+#include <stdio.h>
+
 #include "modes.h"
 
 static struct core_figures figures(struct stage *s, uint32_t node) {
@@ -92,6 +94,91 @@ static void the_oldest_holder_is_found_for_who_wants_it(void **state) {
 	assert_in_range(figures(s, 1).oldest_holder, SPAN_S, SPAN_S + SPAN_S / 4);
 }
 
+/* Returns the place of the key in a list of what stands out, and its number; -1 if it is not
+ * there. */
+static int place_of(struct stage *s, uint32_t node, enum hot_kind kind, const char *key,
+	uint64_t *out_number) {
+	struct hot_key keys[HOT_KEYS_MAX];
+	const uint32_t count = core_hot(s->nodes[node].core, stage_clock(s, node), kind,
+		slice_of(NULL, 0), keys);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(i == 0 || keys[i - 1].number >= keys[i].number);
+		if (slice_equal(keys[i].key, slice_str(key))) {
+			*out_number = keys[i].number;
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static void the_oldest_holders_are_listed(void **state) {
+	struct stage *s = *state;
+	uint64_t number;
+	char key[16];
+	take(s, 0, "old", stage_lock(1));
+	stage_wait(s, SPAN_S / 8);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "old", &number), -1);
+	core_want_figures(s->nodes[1].core);
+	for (uint8_t i = 0; i < HOT_KEYS_MAX + 5; i++) {
+		snprintf(key, sizeof key, "k%u", i);
+		take(s, 0, key, stage_lock((uint8_t)(2 + i)));
+		stage_wait(s, SPAN_MS);
+	}
+	stage_wait(s, SPAN_S / 2);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "old", &number), 0);
+	assert_in_range(number, SPAN_S / 2, SPAN_S);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "k0", &number), 1);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "k18", &number), HOT_KEYS_MAX - 1);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "k19", &number), -1);
+	assert_int_equal(release(s, 0, "old", stage_lock(1)), PAWL_OK);
+	stage_wait(s, SPAN_S / 2);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "old", &number), -1);
+	assert_int_equal(place_of(s, 1, HOT_HELD, "k0", &number), 0);
+	struct hot_key keys[HOT_KEYS_MAX];
+	assert_int_equal(core_hot(s->nodes[1].core, stage_clock(s, 1), HOT_HELD, slice_str("k0"),
+		keys), 1);
+}
+
+static void the_longest_queues_are_listed_at_the_home(void **state) {
+	struct stage *s = *state;
+	uint64_t number, longest = 0;
+	for (uint32_t node = 0; node < 3; node++) {
+		core_want_figures(s->nodes[node].core);
+	}
+	take(s, 0, "k", stage_lock(1));
+	wait_for(s, 1, "k", stage_lock(2));
+	wait_for(s, 2, "k", stage_lock(3));
+	stage_wait(s, SPAN_S / 2);
+	for (uint32_t node = 0; node < 3; node++) {
+		if (place_of(s, node, HOT_QUEUES, "k", &number) == 0) {
+			assert_int_equal(longest, 0);
+			longest = number;
+		}
+	}
+	assert_int_equal(longest, 2);
+}
+
+static void grants_are_counted_for_a_minute(void **state) {
+	struct stage *s = *state;
+	uint64_t number;
+	core_want_figures(s->nodes[2].core);
+	take(s, 0, "once", stage_lock(1));
+	for (uint8_t i = 0; i < 3; i++) {
+		take(s, 1, "often", stage_lock((uint8_t)(2 + i)));
+		assert_int_equal(release(s, 1, "often", stage_lock((uint8_t)(2 + i))), PAWL_OK);
+	}
+	stage_settle(s);
+	assert_int_equal(place_of(s, 2, HOT_GRANTED, "often", &number), 0);
+	assert_int_equal(number, 3);
+	assert_int_equal(place_of(s, 2, HOT_GRANTED, "once", &number), 1);
+	stage_wait(s, 45 * SPAN_S);
+	assert_int_equal(place_of(s, 2, HOT_GRANTED, "often", &number), 0);
+	stage_wait(s, 20 * SPAN_S);
+	assert_int_equal(place_of(s, 2, HOT_GRANTED, "often", &number), -1);
+	/* Nobody has asked this node to look. */
+	assert_int_equal(place_of(s, 1, HOT_GRANTED, "often", &number), -1);
+}
+
 static void a_key_is_in_the_first_group_that_it_begins_with(void **state) {
 	(void)state;
 	const struct key_groups groups = { .count = 3, .prefixes = { "b/", "b/c/", "d" } };
@@ -107,6 +194,9 @@ int main(void) {
 		NAMED(an_end_is_counted_once_with_its_cause),
 		NAMED(the_longest_queue_grows_and_shrinks),
 		NAMED(the_oldest_holder_is_found_for_who_wants_it),
+		NAMED(the_oldest_holders_are_listed),
+		NAMED(the_longest_queues_are_listed_at_the_home),
+		NAMED(grants_are_counted_for_a_minute),
 		cmocka_unit_test(a_key_is_in_the_first_group_that_it_begins_with),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,7 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 		[CLIENT_WATCH] = CLIENT_RESULT_WATCH | CLIENT_RESULT_POSITION,
 		[CLIENT_CLIENTS] = CLIENT_RESULT_MORE | CLIENT_RESULT_NODE,
 		[CLIENT_CAN] = CLIENT_RESULT_NODE,
+		[CLIENT_TOP] = CLIENT_RESULT_NODE,
 	};
 	if (present & CLIENT_RESULT_LIST) {
 		return method == CLIENT_ACQUIRE ? CLIENT_RESULT_VALID

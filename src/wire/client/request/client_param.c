@@ -84,7 +84,7 @@ static const struct client_param_rule param_rules[] = {
 		client_take_consistency },
 	{ NAME("prefix"), CLIENT_HAS_PREFIX,
 		METHOD_BIT(CLIENT_LIST) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_WATCH) |
-			METHOD_BIT(CLIENT_CAN),
+			METHOD_BIT(CLIENT_CAN) | METHOD_BIT(CLIENT_TOP),
 		client_take_prefix },
 	{ NAME("limit"), CLIENT_HAS_LIMIT,
 		METHOD_BIT(CLIENT_LIST) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_CLIENTS),
@@ -160,6 +160,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_KICK] = { CLIENT_HAS_CLIENT, "unknown parameter: kick takes client" },
 	[CLIENT_CAN] = { CLIENT_HAS_TO,
 		"unknown parameter: can takes method, key or prefix, identity, gids, priority" },
+	[CLIENT_TOP] = { 0, "unknown parameter: top takes prefix" },
 	[CLIENT_CLUSTER_ADD_REPLICA] = { CLIENT_HAS_NAME,
 		"unknown parameter: cluster_add_replica takes name, address" },
 	[CLIENT_CLUSTER_PROMOTE] = { CLIENT_HAS_NAME,

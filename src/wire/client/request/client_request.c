@@ -407,7 +407,7 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	request_refuse(r, PAWL_EBADREQUEST, name,
 		"unknown method: there are acquire, extend, update, release, get, list, wait, "
 		"waiters, break, status, ping, drain, downgrade, transfer, ask_release, explain, "
-		"watch, unwatch, clients, kick, can, cluster_add_replica, cluster_promote, "
+		"watch, unwatch, clients, kick, can, top, cluster_add_replica, cluster_promote, "
 		"cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
 		"cluster_set_timing, cluster_force");
 }
