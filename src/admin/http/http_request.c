@@ -219,18 +219,53 @@ enum http_read http_request_read(struct slice in, struct http_request *out, size
 	return *out_status == HTTP_OK ? HTTP_READ_COMPLETE : HTTP_READ_REFUSED;
 }
 
-bool http_query_has(struct slice query, const char *name) {
+/* Finds the name in the query. *out is what stands behind it: empty, or a '=' and the value. */
+static bool http_query_find(struct slice query, const char *name, struct slice *out) {
 	size_t wanted = strlen(name);
 	while (query.size > 0) {
 		const uint8_t *and = memchr(query.data, '&', query.size);
 		size_t n = and ? (size_t)(and - query.data) : query.size;
 		if (n >= wanted && memcmp(query.data, name, wanted) == 0
 			&& (n == wanted || query.data[wanted] == '=')) {
+			*out = slice_of(query.data + wanted, n - wanted);
 			return true;
 		}
 		query = http_behind(query, and ? n + 1 : n);
 	}
 	return false;
+}
+
+bool http_query_has(struct slice query, const char *name) {
+	struct slice behind;
+	return http_query_find(query, name, &behind);
+}
+
+static int http_hex(uint8_t c) {
+	return c >= '0' && c <= '9' ? c - '0'
+		: c >= 'a' && c <= 'f' ? c - 'a' + 10
+		: c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+ssize_t http_query_value(struct slice query, const char *name, uint8_t *out, size_t room) {
+	struct slice text;
+	size_t size = 0;
+	if (!http_query_find(query, name, &text)) {
+		return -1;
+	}
+	for (size_t i = 1; i < text.size; i++, size++) {
+		int value = text.data[i];
+		if (value == '%') {
+			int high = i + 2 < text.size ? http_hex(text.data[i + 1]) : -1;
+			int low = i + 2 < text.size ? http_hex(text.data[i + 2]) : -1;
+			value = high < 0 || low < 0 ? -1 : high << 4 | low;
+			i += 2;
+		}
+		if (value < 0 || size == room) {
+			return -1;
+		}
+		out[size] = (uint8_t)value;
+	}
+	return (ssize_t)size;
 }
 
 const char *http_status_text(enum http_status status) {

@@ -5,6 +5,8 @@
 #ifndef PAWL_ADMIN_HTTP_REQUEST_H
 #define PAWL_ADMIN_HTTP_REQUEST_H
 
+#include <sys/types.h>
+
 #include "slice.h"
 
 /* The limits for a request: the bytes of the line and all header fields together, the bytes of the
@@ -49,6 +51,11 @@ enum http_read http_request_read(struct slice in, struct http_request *out, size
 
 /* Returns whether the query has the name, as `name`, `name=` or among several with '&'. */
 bool http_query_has(struct slice query, const char *name);
+
+/* Finds the value of a name in the query, as in `name=a%2Fb`, and writes it without its %XX. A plus
+ * stands for itself. Returns its size, or -1 if there is no such name, if the value is longer than
+ * `room`, or if it is badly written. */
+ssize_t http_query_value(struct slice query, const char *name, uint8_t *out, size_t room);
 
 /* Returns the words for a status, such as "Not Found". */
 const char *http_status_text(enum http_status status);

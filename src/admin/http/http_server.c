@@ -1,12 +1,10 @@
 /* http_server.c: connections, their turns and their deadlines. */
-#include "http_server.h"
+#include "http_impl.h"
 
 #include <event2/event.h>
 
 #include "check.h"
-#include "list.h"
 #include "pawl/error.h"
-#include "stream.h"
 #include "time_source.h"
 
 /* The room for the status line and the header fields of an answer, in bytes. */
@@ -25,36 +23,6 @@
 /* How long the next answer waits at most. If an answer took longer than a hundredth of this, the
  * thread did not run meanwhile, and clients need not pay for that. */
 #define HTTP_OWED SPAN_S
-
-struct http_connection {
-	/* In http_server.all: the one that has been silent for longest is the first. */
-	struct list among;
-	/* In http_server.ready while the request waits for its turn. */
-	struct list ready;
-	struct http_server *server;
-	struct stream *stream;
-	struct event *deadline;
-	struct origin from;
-	/* The client is known, and may read. */
-	bool welcome;
-	/* The answer is the last one. */
-	bool last;
-	/* The answer has not left yet. */
-	bool writing;
-};
-
-struct http_server {
-	struct net_loop *loop;
-	const struct http_handlers *handlers;
-	void *ctx;
-	struct list all, ready;
-	unsigned count;
-	/* Answers the next request that is ready. */
-	struct event *turn;
-	/* When the share of the thread is used up to, by CLOCK_BOOTTIME in nanoseconds. */
-	int64_t used_until;
-	struct buffer body;
-};
 
 /* ---- connections ---- */
 
@@ -115,37 +83,7 @@ static void http_charge(struct http_server *s, struct instant begun) {
 	s->used_until = until < now.boot + HTTP_OWED ? until : now.boot + HTTP_OWED;
 }
 
-/* ---- answers ---- */
-
-static void http_write(struct http_connection *c, const struct http_request *request,
-	const struct http_answer *answer) {
-	struct page p = { .to = stream_out(c->stream) };
-	page_text(&p, "HTTP/1.1 ");
-	page_number(&p, (uint64_t)answer->status);
-	page_text(&p, " ");
-	page_text(&p, http_status_text(answer->status));
-	page_text(&p, "\r\nContent-Type: ");
-	page_text(&p, answer->type);
-	page_text(&p, "\r\nContent-Length: ");
-	page_number(&p, answer->body.to->size);
-	page_text(&p, "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
-	page_text(&p, answer->fields);
-	page_text(&p, c->last ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
-	if (!request->head) {
-		page_slice(&p, buffer_slice(answer->body.to));
-	}
-	c->last = c->last || p.bad;
-}
-
-static void http_say(struct http_answer *answer, enum http_status status) {
-	buffer_clear(answer->body.to);
-	answer->status = status;
-	answer->type = "text/plain; charset=utf-8";
-	answer->fields = status == HTTP_METHOD_NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "";
-	answer->body.bad = false;
-	page_text(&answer->body, http_status_text(status));
-	page_text(&answer->body, "\n");
-}
+/* ---- requests ---- */
 
 /* `refused` is HTTP_OK, or why the request is refused. */
 static void http_answer(struct http_connection *c, const struct http_request *request,
@@ -155,17 +93,19 @@ static void http_answer(struct http_connection *c, const struct http_request *re
 	bool asked = refused == HTTP_OK && c->welcome;
 	http_say(&answer, asked ? HTTP_NOT_FOUND : c->welcome ? refused : HTTP_FORBIDDEN);
 	if (asked) {
-		s->handlers->answer(s->ctx, request, &answer);
-	}
-	if (answer.body.bad) {
-		http_say(&answer, HTTP_INTERNAL_ERROR);
+		http_ask(c, request, &answer);
 	}
 	c->last = !asked || !request->keep_alive;
-	http_write(c, request, &answer);
+	c->later = answer.later;
+	c->later_head = request->head;
+	if (answer.live && !request->head) {
+		http_begin_live(c, request, &answer);
+	}
+	if (!answer.later) {
+		http_write(c, request->head, &answer);
+	}
 	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
 }
-
-/* ---- requests ---- */
 
 /* Reads on, or waits for the turn if the next request is there already. */
 static void http_read_on(struct http_connection *c) {
@@ -188,9 +128,43 @@ static void http_on_written(struct http_connection *c) {
 	http_touch(c);
 	if (c->last) {
 		stream_close(c->stream);
+	} else if (c->live_size) {
+		/* What a reader of events sends is not read. */
+		stream_hold(c->stream);
 	} else {
 		http_read_on(c);
 	}
+}
+
+/* Sends what was written. */
+static void http_send(struct http_connection *c) {
+	c->writing = true;
+	http_set_deadline(c, HTTP_ANSWER_S);
+	if (stream_flush(c->stream) != 0) {
+		http_end(c);
+	} else if (stream_backlog(c->stream) == 0) {
+		http_on_written(c);
+	}
+}
+
+/* Makes the next event of a stream. */
+static void http_serve_live(struct http_connection *c) {
+	struct http_server *s = c->server;
+	struct http_answer answer = { .body = { .to = &s->body } };
+	const uint8_t *mark = memchr(c->live, '?', c->live_size);
+	const size_t path = (size_t)(mark - (const uint8_t *)c->live);
+	const struct http_request request = { .path = slice_of(c->live, path),
+		.query = slice_of(mark + 1, c->live_size - path - 1) };
+	list_remove(&c->ready);
+	http_say(&answer, HTTP_NOT_FOUND);
+	http_ask(c, &request, &answer);
+	if (answer.live) {
+		http_write_event(c, &answer);
+	} else {
+		c->last = true;
+	}
+	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
+	http_send(c);
 }
 
 static void http_serve(struct http_connection *c) {
@@ -202,13 +176,33 @@ static void http_serve(struct http_connection *c) {
 	list_remove(&c->ready);
 	http_answer(c, &request, refused);
 	stream_take(c->stream, read == HTTP_READ_COMPLETE ? size : 0);
-	c->writing = true;
-	http_set_deadline(c, HTTP_ANSWER_S);
-	if (stream_flush(c->stream) != 0) {
-		http_end(c);
-	} else if (stream_backlog(c->stream) == 0) {
-		http_on_written(c);
+	if (c->later) {
+		http_set_deadline(c, HTTP_ANSWER_S);
+	} else {
+		http_send(c);
 	}
+}
+
+void http_server_finish(struct http_server *s, uint64_t later,
+	void (*fill)(void *ctx, struct http_answer *out), void *ctx) {
+	struct http_answer answer = { .body = { .to = &s->body } };
+	struct list *at = list_first(&s->all);
+	while (at && CONTAINER_OF(at, struct http_connection, among)->later != later) {
+		at = list_after(&s->all, at);
+	}
+	if (!at) {
+		return;
+	}
+	struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
+	c->later = 0;
+	http_say(&answer, HTTP_INTERNAL_ERROR);
+	fill(ctx, &answer);
+	if (answer.body.bad) {
+		http_say(&answer, HTTP_INTERNAL_ERROR);
+	}
+	http_write(c, c->later_head, &answer);
+	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
+	http_send(c);
 }
 
 static void http_on_turn(evutil_socket_t fd, short what, void *ctx) {
@@ -218,8 +212,27 @@ static void http_on_turn(evutil_socket_t fd, short what, void *ctx) {
 	(void)what;
 	if (first) {
 		struct instant begun = time_source_now();
-		http_serve(CONTAINER_OF(first, struct http_connection, ready));
+		struct http_connection *c = CONTAINER_OF(first, struct http_connection, ready);
+		if (c->live_size) {
+			http_serve_live(c);
+		} else {
+			http_serve(c);
+		}
 		http_charge(s, begun);
+	}
+	http_next_turn(s);
+}
+
+/* A second is over: every stream gets its next event, unless its reader is slow. */
+static void http_on_second(evutil_socket_t fd, short what, void *ctx) {
+	struct http_server *s = ctx;
+	(void)fd;
+	(void)what;
+	for (struct list *at = list_first(&s->all); at; at = list_after(&s->all, at)) {
+		struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
+		if (c->live_size && !c->writing && !list_linked(&c->ready)) {
+			list_append(&s->ready, &c->ready);
+		}
 	}
 	http_next_turn(s);
 }
@@ -230,14 +243,13 @@ static void http_on_ready(void *ctx) {
 	struct http_connection *c = ctx;
 	const struct http_server *s = c->server;
 	SSL *ssl = stream_ssl(c->stream);
-	char name[TLS_NAME_MAX + 1] = "";
 	if (!ssl) {
 		return;
 	}
 	if (tls_peer_has_certificate(ssl)) {
-		(void)tls_peer_name(ssl, TLS_NAME_CLIENT, name);
+		(void)tls_peer_name(ssl, TLS_NAME_CLIENT, c->name);
 	}
-	c->welcome = s->handlers->may(s->ctx, slice_str(name));
+	c->welcome = s->handlers->may(s->ctx, slice_str(c->name));
 	if (!c->welcome) {
 		s->handlers->trouble(s->ctx, &c->from,
 			"its certificate is neither an administrator's nor in [admin] readers");
@@ -326,7 +338,7 @@ void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
 		return;
 	}
 	*c = (struct http_connection){ .server = s, .stream = stream, .deadline = deadline,
-		.from = *from, .welcome = !tls };
+		.from = *from, .tls = tls, .welcome = !tls };
 	list_append(&s->all, &c->among);
 	s->count++;
 	http_set_deadline(c, HTTP_REQUEST_S);
@@ -342,8 +354,10 @@ int http_server_new(const struct http_options *options, struct http_server **out
 	list_init(&s->all);
 	list_init(&s->ready);
 	buffer_init(&s->body, s->loop->alloc, HTTP_BODY_BYTES_MAX);
+	static const struct timeval second = { 1, 0 };
 	s->turn = evtimer_new(s->loop->base, http_on_turn, s);
-	if (!s->turn) {
+	s->second = event_new(s->loop->base, -1, EV_PERSIST, http_on_second, s);
+	if (!s->turn || !s->second || event_add(s->second, &second) != 0) {
 		http_server_free(s);
 		return PAWL_ENOMEM;
 	}
@@ -365,6 +379,9 @@ void http_server_free(struct http_server *s) {
 	http_server_end_all(s);
 	if (s->turn) {
 		event_free(s->turn);
+	}
+	if (s->second) {
+		event_free(s->second);
 	}
 	buffer_done(&s->body);
 	alloc_free(s->loop->alloc, s, sizeof *s);

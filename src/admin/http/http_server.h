@@ -4,6 +4,9 @@
  *
  *   READING --request--> READY --its turn--> WRITING --all has left--> READING, or the end
  *
+ * An answer that the owner does not know yet comes later, and meanwhile nothing is read. A stream
+ * of events becomes READY again each second, if all before it has left.
+ *
  * If a connection comes and there is no room, another one goes: one whose client may not read, or
  * is not known yet; if there is none, the one that has been silent for longest. */
 #ifndef PAWL_ADMIN_HTTP_SERVER_H
@@ -17,8 +20,11 @@
 
 /* The largest answer in bytes, without its header. */
 #define HTTP_BODY_BYTES_MAX (1u << 20)
-/* The largest number of connections. */
+/* The largest number of connections, and of those that get a stream of events. */
 #define HTTP_CONNECTIONS_MAX 32
+#define HTTP_LIVE_MAX 8
+/* The largest path with its query of a stream of events, in bytes. */
+#define HTTP_LIVE_TARGET_BYTES 256
 
 struct http_server;
 
@@ -29,12 +35,27 @@ struct http_answer {
 	 * static storage. */
 	const char *type, *fields;
 	struct page body;
+	/* Not 0: the answer is not known yet, and the owner gives it under this number by
+	 * http_server_finish. */
+	uint64_t later;
+	/* The answer is one line, and the first of a stream of events: the owner is asked for the
+	 * next one after a second, and so on. */
+	bool live;
+};
+
+/* Who asks. */
+struct http_caller {
+	const struct origin *from;
+	/* The connection has TLS; and the name in the certificate of the client, or "". */
+	bool tls;
+	const char *name;
 };
 
 /* What the owner is told, on the loop. */
 struct http_handlers {
 	/* Fills in the answer to a GET or HEAD. */
-	void (*answer)(void *ctx, const struct http_request *request, struct http_answer *out);
+	void (*answer)(void *ctx, const struct http_caller *caller,
+		const struct http_request *request, struct http_answer *out);
 	/* Returns whether a client whose certificate has this name may read. `name` is empty if it
 	 * has shown no certificate of a client. This is asked for connections over TLS only. */
 	bool (*may)(void *ctx, struct slice name);
@@ -58,6 +79,9 @@ void http_server_free(struct http_server *s);
 /* Takes over a connection. A `tls` of NULL means a plain one. */
 void http_server_accept(struct http_server *s, int take_fd, SSL_CTX *tls,
 	const struct origin *from);
+/* Gives an answer that was to come later, unless its connection is gone. */
+void http_server_finish(struct http_server *s, uint64_t later,
+	void (*fill)(void *ctx, struct http_answer *out), void *ctx);
 /* Closes all connections, because other certificates or rules count from now on. */
 void http_server_end_all(struct http_server *s);
 

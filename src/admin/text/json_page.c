@@ -1,6 +1,8 @@
 /* json_page.c: from MessagePack to JSON. */
 #include "json_page.h"
 
+#include "json_text.h"
+
 static void json_page_value(struct page *p, struct unpack *u, unsigned depth);
 
 static void json_page_bytes(struct page *p, struct slice bytes) {
@@ -17,12 +19,35 @@ static void json_page_hash(struct page *p, uint64_t hash) {
 	json_page_bytes(p, slice_of(bytes, sizeof bytes));
 }
 
+/* Returns whether bytes of this name never stand for a text. */
+static bool json_page_opaque(struct slice name) {
+	return slice_equal(name, slice_str("value_seq"))
+		|| slice_equal(name, slice_str("position"));
+}
+
+/* Writes a name and bytes that usually are a text. If they are not, the name ends with "_hex". */
+static void json_page_text(struct page *p, struct slice name, struct slice bytes) {
+	const bool text = json_text_valid(bytes);
+	page_text(p, "\"");
+	page_slice(p, name);
+	page_text(p, text ? "\":" : "_hex\":");
+	if (text) {
+		page_json(p, bytes);
+	} else {
+		json_page_bytes(p, bytes);
+	}
+}
+
 static void json_page_map(struct page *p, struct unpack *u, unsigned depth) {
 	uint32_t pairs = unpack_map(u);
 	page_text(p, "{");
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
 		page_text(p, i ? "," : "");
+		if (unpack_peek(u) == UNPACK_BIN && !json_page_opaque(name)) {
+			json_page_text(p, name, unpack_bin(u, SIZE_MAX));
+			continue;
+		}
 		page_json(p, name);
 		page_text(p, ":");
 		if (slice_equal(name, slice_str("config_hash"))) {

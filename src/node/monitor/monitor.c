@@ -7,7 +7,6 @@
 
 #include "config_file.h"
 #include "exposition.h"
-#include "json_page.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "time_source.h"
@@ -92,31 +91,8 @@ static void monitor_answer_metrics(struct monitor *m, struct instant now,
 	metrics_write(m, now, &answer->body);
 }
 
-/* The answer has the bytes of the client protocol first, and these become JSON. */
-static void monitor_answer_status(const struct monitor *m, struct instant now,
-	struct http_answer *answer) {
-	struct service_status status;
-	struct allocator libc = alloc_libc(NULL);
-	struct buffer packed;
-	buffer_init(&packed, &libc, HTTP_BODY_BYTES_MAX);
-	service_status_at(m->service, now, &status);
-	monitor_say(answer, true);
-	answer->type = "application/json";
-	int error = client_status_encode(0, &status.status, &packed);
-	struct unpack u = unpack_of(buffer_slice(&packed));
-	/* An answer is an array of its kind, its number, no error, and the result. */
-	unpack_array(&u);
-	unpack_uint(&u, UINT64_MAX);
-	unpack_uint(&u, UINT64_MAX);
-	unpack_skip(&u);
-	answer->body.bad = answer->body.bad || error;
-	json_page_object(&answer->body, &u);
-	page_text(&answer->body, "\n");
-	buffer_done(&packed);
-}
-
-static void monitor_answer(void *ctx, const struct http_request *request,
-	struct http_answer *answer) {
+static void monitor_answer(void *ctx, const struct http_caller *caller,
+	const struct http_request *request, struct http_answer *answer) {
 	struct monitor *m = ctx;
 	struct instant now = time_source_now();
 	if (slice_equal(request->path, slice_str("/metrics"))) {
@@ -127,7 +103,9 @@ static void monitor_answer(void *ctx, const struct http_request *request,
 	} else if (slice_equal(request->path, slice_str("/readyz"))) {
 		monitor_answer_ready(m, request, now, answer);
 	} else if (slice_equal(request->path, slice_str("/status"))) {
-		monitor_answer_status(m, now, answer);
+		show_status(m, now, answer);
+	} else {
+		show_answer(m, caller, request, now, answer);
 	}
 }
 
@@ -159,6 +137,12 @@ static const struct http_handlers monitor_http_handlers = { monitor_answer, moni
 
 /* ---- life ---- */
 
+static void monitor_on_reply(void *ctx, const struct core_reply *reply) {
+	struct monitor *m = ctx;
+	probe_heard(&m->probe, reply);
+	show_heard(m, reply);
+}
+
 static void monitor_on_beat(evutil_socket_t fd, short what, void *ctx) {
 	struct monitor *m = ctx;
 	struct instant now = time_source_now();
@@ -178,7 +162,7 @@ void monitor_init(struct monitor *m, struct driver *driver, struct service *serv
 	struct timespec now = { .tv_sec = 0 };
 	clock_gettime(CLOCK_REALTIME, &now);
 	*m = (struct monitor){ .driver = driver, .service = service, .tls = tls,
-		.started = now.tv_sec };
+		.started = now.tv_sec, .alloc = alloc_libc(NULL) };
 	probe_init(&m->probe, driver);
 	service->ready = monitor_ready;
 	service->ready_ctx = m;
@@ -194,6 +178,8 @@ int monitor_start(struct monitor *m, struct net_loop *loop) {
 		|| http_server_new(&options, &m->http) != 0) {
 		return PAWL_ENOMEM;
 	}
+	m->driver->on_probe = monitor_on_reply;
+	m->driver->probe_ctx = m;
 	core_want_figures(m->driver->core);
 	m->probe.found = PROBE_NONE;
 	return 0;
@@ -208,5 +194,6 @@ void monitor_done(struct monitor *m) {
 		event_free(m->beat);
 	}
 	http_server_free(m->http);
+	show_done(m);
 	*m = (struct monitor){ 0 };
 }

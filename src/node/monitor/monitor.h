@@ -3,11 +3,20 @@
 #ifndef PAWL_NODE_MONITOR_H
 #define PAWL_NODE_MONITOR_H
 
+#include "client_pieces.h"
 #include "config_file.h"
 #include "http_server.h"
 #include "probe.h"
 #include "service.h"
 #include "tls_context.h"
+
+/* A request of somebody who reads the admin port, whose reply has not come. */
+struct monitor_ask {
+	/* The id of the request, which is also the number of the answer; 0 for none. */
+	uint64_t id;
+	/* The entries of a list that have come. */
+	struct client_list list;
+};
 
 struct monitor {
 	struct driver *driver;
@@ -31,6 +40,10 @@ struct monitor {
 	/* How many files are open, as counted at an instant. */
 	uint64_t open_files;
 	struct instant files_at;
+	/* What was asked for over the admin port, and the last number. */
+	struct allocator alloc;
+	struct monitor_ask asks[HTTP_CONNECTIONS_MAX];
+	uint64_t last_ask;
 };
 
 /* Everything is borrowed. Sets service->ready. */
@@ -47,6 +60,17 @@ void monitor_drain(struct monitor *m);
 
 /* Judges the node as it is at `now`. */
 void monitor_health(const struct monitor *m, struct instant now, struct health *out);
+
+/* ---- show.c: for monitor.c only ---- */
+
+/* Fills in the answer to a path that begins with /v1/, or does nothing. */
+void show_answer(struct monitor *m, const struct http_caller *caller,
+	const struct http_request *request, struct instant now, struct http_answer *answer);
+/* Takes a reply of the core to a request of show_answer. */
+void show_heard(struct monitor *m, const struct core_reply *reply);
+void show_done(struct monitor *m);
+/* Writes the fields of a status as JSON. */
+void show_status(const struct monitor *m, struct instant now, struct http_answer *answer);
 
 /* ---- metrics.c and its neighbours: for monitor.c only ---- */
 

@@ -5,8 +5,7 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-static void probe_on_reply(void *ctx, const struct core_reply *reply) {
-	struct probe *p = ctx;
+void probe_heard(struct probe *p, const struct core_reply *reply) {
 	if (!p->under_way || reply->id != p->id) {
 		return;
 	}
@@ -40,8 +39,6 @@ void probe_start(struct probe *p) {
 	if (p->under_way) {
 		return;
 	}
-	d->on_probe = probe_on_reply;
-	d->probe_ctx = p;
 	p->under_way = true;
 	p->begun = time_source_now();
 	p->id = (p->id + 1) | DRIVER_PROBE;

@@ -23,6 +23,8 @@ struct probe {
 /* The driver is borrowed. Nothing is asked before probe_start. The state is PROBE_OFF; a caller
  * that is going to ask sets it to PROBE_NONE. */
 void probe_init(struct probe *p, struct driver *driver);
+/* Takes a reply of the core to the probe. */
+void probe_heard(struct probe *p, const struct core_reply *reply);
 /* Asks, unless one is under way. */
 void probe_start(struct probe *p);
 /* Returns what is known at `now`: a probe that has been under way for longer than request_timeout

@@ -161,6 +161,21 @@ static void a_query_has_names(void **state) {
 	assert_false(http_query_has(slice_of(NULL, 0), "verbose"));
 }
 
+static void a_query_has_values(void **state) {
+	(void)state;
+	struct slice q = slice_str("key=a%2Fb%00+&empty=&none&cut=%2&bad=%zz");
+	uint8_t value[8];
+	assert_int_equal(http_query_value(q, "key", value, sizeof value), 5);
+	assert_memory_equal(value, "a/b\0+", 5);
+	assert_int_equal(http_query_value(q, "key", value, 5), 5);
+	assert_int_equal(http_query_value(q, "key", value, 4), -1);
+	assert_int_equal(http_query_value(q, "empty", value, sizeof value), 0);
+	assert_int_equal(http_query_value(q, "none", value, sizeof value), 0);
+	assert_int_equal(http_query_value(q, "cut", value, sizeof value), -1);
+	assert_int_equal(http_query_value(q, "bad", value, sizeof value), -1);
+	assert_int_equal(http_query_value(q, "other", value, sizeof value), -1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_its_path_and_its_query),
@@ -172,6 +187,7 @@ int main(void) {
 		cmocka_unit_test(another_protocol_is_refused_at_its_first_byte),
 		cmocka_unit_test(a_request_is_bounded),
 		cmocka_unit_test(a_query_has_names),
+		cmocka_unit_test(a_query_has_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,10 @@ static void messagepack_becomes_json(void **state) {
 	pack_nil(&k);
 	pack_bool(&k, true);
 	pack_int(&k, -7);
+	pack_key(&k, &map, "f");
+	pack_bin(&k, slice_str("text"));
+	pack_key(&k, &map, "value_seq");
+	pack_bin(&k, slice_str("ab"));
 	pack_key(&k, &map, "config_hash");
 	pack_uint(&k, 0xabc);
 	pack_map_close(&k, &map);
@@ -112,8 +116,8 @@ static void messagepack_becomes_json(void **state) {
 	struct unpack u = unpack_of(buffer_slice(&packed));
 	json_page_object(&p, &u);
 	assert_text(&p, "{\"a\":18446744073709551615,\"b\":\"\\\"\\\\\\u000a\\u0001 é\","
-		"\"c\":\"00ff\",\"d\":\"ff\",\"e\":[null,true,-7],"
-		"\"config_hash\":\"0000000000000abc\"}");
+		"\"c_hex\":\"00ff\",\"d\":\"ff\",\"e\":[null,true,-7],"
+		"\"f\":\"text\",\"value_seq\":\"6162\",\"config_hash\":\"0000000000000abc\"}");
 	buffer_done(&packed);
 }
 
