@@ -24,6 +24,7 @@ _pawl_options() {
 	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval --check" ;;
 	clients) echo "--shares" ;;
+	top) echo "--count --prefix" ;;
 	cluster)
 		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \
 			"--promise-timeout --clock-drift --yes --dry-run" ;;
@@ -55,8 +56,8 @@ _pawl() {
 	local common="--endpoints --prefer-first --cacert --cert --key --server-name --timeout"
 	common+=" --json --help"
 	local commands="run elect leader acquire extend update release downgrade transfer"
-	commands+=" ask-release get ls wait waiters watch explain break fence status clients can"
-	commands+=" cluster drain cert bench help"
+	commands+=" ask-release get ls wait waiters watch explain break fence status top clients"
+	commands+=" can cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then

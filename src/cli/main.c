@@ -7,6 +7,7 @@
 #include "cluster.h"
 #include "commands.h"
 #include "run.h"
+#include "top.h"
 
 static const struct cli_topic topics[] = {
 	{ .command = &cli_run },
@@ -26,6 +27,7 @@ static const struct cli_topic topics[] = {
 	{ .command = &cli_explain },
 	{ .command = &cli_watch },
 	{ .command = &cli_status },
+	{ .command = &cli_top },
 	{ "Protect a resource:", .command = &cli_fence },
 	{ "Operate a cluster:", .command = &cli_cluster },
 	{ .command = &cli_break },
