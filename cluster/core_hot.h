@@ -2,7 +2,7 @@
 #ifndef PAWL_CLUSTER_CORE_HOT_H
 #define PAWL_CLUSTER_CORE_HOT_H
 
-#include "types.h"
+#include "core_figures.h"
 
 struct core;
 
@@ -20,6 +20,21 @@ struct hot_key {
 	struct slice key, owner;
 	uint64_t number;
 };
+
+/* A lease of the table that ended without a release. */
+#define LOST_LEASES_MAX 200
+struct lost_lease {
+	/* When it ended, in nanoseconds of CLOCK_BOOTTIME. */
+	int64_t at;
+	enum figure_lost cause;
+	uint64_t token;
+	/* Borrowed until the next step. */
+	struct slice key, owner;
+};
+
+/* Fills in the lease that was lost as number `back` before the last one. Returns false if there is
+ * none, or if it is forgotten. There are none before core_want_figures. */
+bool core_lost(const struct core *core, uint32_t back, struct lost_lease *out);
 
 /* Fills in the keys of this kind that begin with `prefix`, the greatest numbers first. Returns how
  * many there are. There are none before core_want_figures. */

@@ -2,8 +2,28 @@
 #include "changes.h"
 #include "sketch.h"
 
-static void lost(struct core *core, const struct key *key, enum figure_lost cause) {
+static void remember(struct core *core, const struct key *key, const struct record *r,
+	enum figure_lost cause) {
+	struct lost_ring *ring = core->changes.lost_last;
+	struct lost_place *p = &ring->places[ring->count++ % LOST_LEASES_MAX];
+	const struct slice owner = record_owner(r);
+	p->at = core->now.boot;
+	p->token = r->token;
+	p->cause = (uint8_t)cause;
+	p->key_size = key->size;
+	memcpy(p->key, key->name, key->size);
+	p->owner_size = (uint16_t)owner.size;
+	if (owner.size > 0) {
+		memcpy(p->owner, owner.data, owner.size);
+	}
+}
+
+static void lost(struct core *core, const struct key *key, const struct record *r,
+	enum figure_lost cause) {
 	core->changes.lost[cause]++;
+	if (core->changes.lost_last) {
+		remember(core, key, r, cause);
+	}
 	if (key->group < KEY_GROUPS_MAX) {
 		core->changes.group_lost[key->group]++;
 	}
@@ -24,6 +44,6 @@ void figures_changed(struct core *core, const struct key *key, const struct reco
 	if (what == RECORD_RELEASED) {
 		core->changes.releases++;
 	} else {
-		lost(core, key, what == RECORD_EXPIRED ? FIGURE_EXPIRED : FIGURE_TAKEN);
+		lost(core, key, r, what == RECORD_EXPIRED ? FIGURE_EXPIRED : FIGURE_TAKEN);
 	}
 }

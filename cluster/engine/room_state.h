@@ -154,6 +154,8 @@ struct changes_state {
 	struct buckets holds;
 	/* Which keys of the live table are granted most often; NULL if nobody wants to know. */
 	struct sketch *granted;
+	/* The leases of the live table that were lost last; NULL if nobody wants to know. */
+	struct lost_ring *lost_last;
 };
 
 /* master/: who waits, and what is bound to which node. */
@@ -293,6 +295,18 @@ struct membership_state {
 	struct instant finish_at;
 	/* The change that this node coordinates. */
 	struct change change;
+};
+
+/* A ring of the leases that were lost last; `count` counts all of them. */
+struct lost_ring {
+	uint64_t count;
+	struct lost_place {
+		int64_t at;
+		uint64_t token;
+		uint16_t key_size, owner_size;
+		uint8_t cause;
+		uint8_t key[KEY_MAX], owner[OWNER_MAX];
+	} places[LOST_LEASES_MAX];
 };
 
 /* Keys that stand out, by a number. */

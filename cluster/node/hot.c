@@ -13,7 +13,8 @@ void hot_want(struct core *core) {
 	o->finding = alloc_new(&core->alloc, sizeof *o->finding);
 	o->hot = alloc_new(&core->alloc, sizeof *o->hot);
 	c->granted = alloc_new(&core->alloc, sizeof *c->granted);
-	if (!o->finding || !o->hot || !c->granted) {
+	c->lost_last = alloc_new(&core->alloc, sizeof *c->lost_last);
+	if (!o->finding || !o->hot || !c->granted || !c->lost_last) {
 		hot_done(core);
 		return;
 	}
@@ -25,8 +26,10 @@ void hot_done(struct core *core) {
 	alloc_free(&core->alloc, o->finding, sizeof *o->finding);
 	alloc_free(&core->alloc, o->hot, sizeof *o->hot);
 	alloc_free(&core->alloc, core->changes.granted, sizeof *core->changes.granted);
+	alloc_free(&core->alloc, core->changes.lost_last, sizeof *core->changes.lost_last);
 	o->finding = o->hot = NULL;
 	core->changes.granted = NULL;
+	core->changes.lost_last = NULL;
 }
 
 void hot_beat(struct core *core) {
@@ -118,6 +121,18 @@ static uint32_t granted(const struct core *core, struct slice prefix,
 		}
 	}
 	return count;
+}
+
+bool core_lost(const struct core *core, uint32_t back, struct lost_lease *out) {
+	const struct lost_ring *ring = core->changes.lost_last;
+	if (!ring || back >= LOST_LEASES_MAX || back >= ring->count) {
+		return false;
+	}
+	const struct lost_place *p = &ring->places[(ring->count - 1 - back) % LOST_LEASES_MAX];
+	*out = (struct lost_lease){ .at = p->at, .cause = (enum figure_lost)p->cause,
+		.token = p->token, .key = slice_of(p->key, p->key_size),
+		.owner = slice_of(p->owner, p->owner_size) };
+	return true;
 }
 
 uint32_t core_hot(const struct core *core, struct instant now, enum hot_kind kind,

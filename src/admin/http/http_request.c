@@ -3,6 +3,7 @@
 
 /* What the header fields say. */
 struct http_fields {
+	struct slice host;
 	unsigned hosts, lengths;
 	bool close, keep_alive;
 };
@@ -157,6 +158,7 @@ static enum http_status http_read_field(struct slice line, struct http_fields *f
 	}
 	if (http_is(name, "host")) {
 		fields->hosts++;
+		fields->host = value;
 	} else if (http_is(name, "connection")) {
 		http_read_connection(value, fields);
 	}
@@ -199,6 +201,7 @@ static enum http_status http_read_head(struct slice head, struct http_request *o
 	if (fields.hosts > 1 || (fields.hosts == 0 && out->keep_alive)) {
 		return HTTP_BAD_REQUEST;
 	}
+	out->host = fields.host;
 	out->keep_alive = (out->keep_alive || fields.keep_alive) && !fields.close;
 	return said;
 }
@@ -244,6 +247,25 @@ static int http_hex(uint8_t c) {
 	return c >= '0' && c <= '9' ? c - '0'
 		: c >= 'a' && c <= 'f' ? c - 'a' + 10
 		: c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool http_host_is_address(struct slice host) {
+	const size_t word = strlen("localhost");
+	if (host.size >= word && http_is(slice_of(host.data, word), "localhost")
+		&& (host.size == word || host.data[word] == ':')) {
+		return true;
+	}
+	/* An address of IPv6 has brackets; one of IPv4 has digits. A name of digits and dots alone
+	 * is none that anybody can own. */
+	bool v6 = host.size > 0 && host.data[0] == '[';
+	for (size_t i = 0; i < host.size; i++) {
+		uint8_t c = host.data[i];
+		bool digit = (c >= '0' && c <= '9') || c == '.' || c == ':';
+		if (!digit && !(v6 && (c == '[' || c == ']' || http_hex(c) >= 0))) {
+			return false;
+		}
+	}
+	return host.size > 0;
 }
 
 ssize_t http_query_value(struct slice query, const char *name, uint8_t *out, size_t room) {

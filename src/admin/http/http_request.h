@@ -35,6 +35,8 @@ struct http_request {
 	/* The part of the target before the first '?', beginning with '/', and the part behind
 	 * it. */
 	struct slice path, query;
+	/* What the header field Host says; empty without one. */
+	struct slice host;
 	/* It is a HEAD, so the answer has no body. */
 	bool head;
 	/* The connection stays open after the answer. */
@@ -56,6 +58,10 @@ bool http_query_has(struct slice query, const char *name);
  * stands for itself. Returns its size, or -1 if there is no such name, if the value is longer than
  * `room`, or if it is badly written. */
 ssize_t http_query_value(struct slice query, const char *name, uint8_t *out, size_t room);
+
+/* Returns whether the host is `localhost` or an address, with or without a port, and so no name
+ * that somebody else could let stand for this machine. */
+bool http_host_is_address(struct slice host);
 
 /* Returns the words for a status, such as "Not Found". */
 const char *http_status_text(enum http_status status);

@@ -147,14 +147,15 @@ static void http_send(struct http_connection *c) {
 	}
 }
 
-/* Makes the next event of a stream. */
+/* Makes the next event of a stream. The host was judged at its beginning. */
 static void http_serve_live(struct http_connection *c) {
 	struct http_server *s = c->server;
 	struct http_answer answer = { .body = { .to = &s->body } };
 	const uint8_t *mark = memchr(c->live, '?', c->live_size);
 	const size_t path = (size_t)(mark - (const uint8_t *)c->live);
 	const struct http_request request = { .path = slice_of(c->live, path),
-		.query = slice_of(mark + 1, c->live_size - path - 1) };
+		.query = slice_of(mark + 1, c->live_size - path - 1),
+		.host = slice_str("localhost") };
 	list_remove(&c->ready);
 	http_say(&answer, HTTP_NOT_FOUND);
 	http_ask(c, &request, &answer);

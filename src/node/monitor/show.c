@@ -2,7 +2,9 @@
  * the names of its methods. Whoever may read the port sees keys only with the right to read
  * them. */
 #include "json_page.h"
+#include "json_text.h"
 #include "monitor.h"
+#include "page_files.h"
 #include "pawl/error.h"
 #include "time_source.h"
 
@@ -131,7 +133,7 @@ static void show_fill(void *ctx, struct http_answer *answer) {
 	const struct client_context *context = &r->monitor->driver->context;
 	struct buffer packed;
 	buffer_init(&packed, &r->monitor->alloc, HTTP_BODY_BYTES_MAX);
-	show_begin(answer, r->reply->error ? HTTP_UNAVAILABLE : HTTP_OK, "application/json");
+	show_begin_json(answer);
 	int error = r->reply->op == CORE_LIST && !r->reply->error
 		? client_list_encode(0, &r->ask->list, r->reply, context, &packed)
 		: client_reply_encode(0, r->reply, context, &packed);
@@ -153,6 +155,52 @@ void show_heard(struct monitor *m, const struct core_reply *reply) {
 		struct show_reply shown = { m, ask, reply };
 		http_server_finish(m->http, ask->id, show_fill, &shown);
 		ask_end(ask);
+	}
+}
+
+/* ---- what happened last ---- */
+
+/* An answer that is larger than this is not continued, in bytes. */
+#define SHOW_RECENT_BYTES (HTTP_BODY_BYTES_MAX / 2)
+/* An order takes less than this. */
+#define SHOW_ORDER_BYTES 8192
+
+static void put_bytes(struct page *p, const char *name, struct slice bytes) {
+	const bool text = json_text_valid(bytes);
+	page_text(p, ",\"");
+	page_text(p, name);
+	page_text(p, text ? "\":" : "_hex\":");
+	page_json(p, bytes);
+}
+
+static void put_ago(struct page *p, struct instant now, int64_t at, bool first) {
+	page_text(p, first ? "{\"ago_ms\":" : ",{\"ago_ms\":");
+	page_signed(p, (now.boot - at) / SPAN_MS);
+}
+
+static void put_losses(const struct monitor *m, struct instant now, struct page *p) {
+	struct lost_lease lost;
+	for (uint32_t i = 0; p->to->size < SHOW_RECENT_BYTES
+		&& core_lost(m->driver->core, i, &lost); i++) {
+		put_ago(p, now, lost.at, i == 0);
+		put_bytes(p, "cause", slice_str(figure_lost_name(lost.cause)));
+		put_bytes(p, "key", lost.key);
+		put_bytes(p, "owner", lost.owner);
+		page_text(p, ",\"token\":");
+		page_number(p, lost.token);
+		page_text(p, "}");
+	}
+}
+
+static void put_orders(const struct monitor *m, struct instant now, struct page *p) {
+	const struct order *o;
+	for (uint32_t i = 0; p->to->size < 2 * SHOW_RECENT_BYTES - SHOW_ORDER_BYTES
+		&& (o = orders_last(&m->service->orders, i)) != NULL; i++) {
+		put_ago(p, now, o->at, i == 0);
+		put_bytes(p, "method", slice_str(o->method));
+		put_bytes(p, "subject", slice_of(o->subject, o->subject_size));
+		put_bytes(p, "identity", slice_of(o->who, o->who_size));
+		page_text(p, "}");
 	}
 }
 
@@ -254,6 +302,43 @@ static void show_live(struct show *s, struct http_answer *answer) {
 	}
 }
 
+static void show_recent(struct show *s, struct http_answer *answer) {
+	if (show_allowed(s, slice_of(NULL, 0), true, answer)) {
+		show_begin_json(answer);
+		page_text(&answer->body, "{\"losses\":[");
+		put_losses(s->monitor, s->now, &answer->body);
+		page_text(&answer->body, "],\"orders\":[");
+		put_orders(s->monitor, s->now, &answer->body);
+		page_text(&answer->body, "]}\n");
+	}
+}
+
+/* ---- the page ---- */
+
+/* Nothing comes from elsewhere, and no other page may show this one or send anything from it. */
+static const char page_fields[] =
+	"Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; "
+	"frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n";
+
+static void show_page(const struct http_request *request, struct http_answer *answer) {
+	for (size_t i = 0; i < page_file_count; i++) {
+		const struct page_file *file = &page_files[i];
+		if (slice_equal(request->path, slice_str(file->path))) {
+			show_begin(answer, HTTP_OK, file->type);
+			answer->fields = page_fields;
+			page_slice(&answer->body, slice_of(file->data, file->size));
+		}
+	}
+}
+
+/* A page of somebody else may let its own name stand for this machine and then ask this port. The
+ * browser names the host that it believes to ask, so without TLS only addresses are answered. */
+static bool show_asked_by_address(const struct http_caller *caller,
+	const struct http_request *request) {
+	return caller->tls || caller->from->uid != ORIGIN_UNKNOWN
+		|| http_host_is_address(request->host);
+}
+
 void show_answer(struct monitor *m, const struct http_caller *caller,
 	const struct http_request *request, struct instant now, struct http_answer *answer) {
 	static const struct {
@@ -262,11 +347,17 @@ void show_answer(struct monitor *m, const struct http_caller *caller,
 	} paths[] = { { "/v1/status", show_own_status }, { "/v1/top", show_top },
 		{ "/v1/get", show_get }, { "/v1/list", show_list },
 		{ "/v1/waiters", show_waiters }, { "/v1/explain", show_explain },
-		{ "/v1/live", show_live } };
+		{ "/v1/live", show_live }, { "/v1/recent", show_recent } };
 	struct show show = { .monitor = m, .caller = caller, .request = request, .now = now };
+	show_page(request, answer);
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		if (slice_equal(request->path, slice_str(paths[i].path))) {
-			paths[i].answer(&show, answer);
+			if (show_asked_by_address(caller, request)) {
+				paths[i].answer(&show, answer);
+			} else {
+				show_refuse(answer, HTTP_FORBIDDEN,
+					"ask by an address or as localhost, not by a name\n");
+			}
 		}
 	}
 }

@@ -236,6 +236,12 @@ static void service_ping(const struct service_call *call) {
 	driver_flush_later(s->driver);
 }
 
+/* Remembers what an operator asks for. */
+static void service_order(const struct service_call *call, struct slice subject) {
+	orders_note(&call->service->orders, client_method_name(call->request->method), subject,
+		call->who->identity, call->now);
+}
+
 static void service_drain(const struct service_call *call) {
 	struct service *s = call->service;
 	struct request *open;
@@ -245,6 +251,7 @@ static void service_drain(const struct service_call *call) {
 	}
 	service_count(call, open, slice_of(NULL, 0), 0);
 	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
+	service_order(call, slice_of(NULL, 0));
 	s->on_drain_request(s->ctx, open->id);
 }
 
@@ -254,11 +261,13 @@ static void service_break(const struct service_call *call) {
 	log_to(call->service->driver->log, LEVEL_WARNING, "break_asked",
 		LOG_BYTES("key", core->key), LOG_WHO(call->who),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
+	service_order(call, core->key);
 	service_call_core(call);
 }
 
 static void service_change(const struct service_call *call) {
 	const char *method = client_method_name(call->request->method);
+	service_order(call, call->request->change.name);
 	log_to(call->service->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method),
 		LOG_BYTES("node", call->request->change.name), LOG_WHO(call->who));
 	char why[ROLES_WHY_BYTES];

@@ -10,6 +10,7 @@
 #include "events.h"
 #include "full.h"
 #include "holdings.h"
+#include "orders.h"
 #include "session_bindings.h"
 #include "requests.h"
 #include "sessions.h"
@@ -34,6 +35,8 @@ struct service {
 	struct session_bindings session_bindings;
 	struct holdings holdings;
 	struct full full;
+	/* What operators have asked this node for last. */
+	struct orders orders;
 
 	/* The last watch event without lock_id, and with it. */
 	struct service_event last_events[2];

@@ -176,6 +176,23 @@ static void a_query_has_values(void **state) {
 	assert_int_equal(http_query_value(q, "other", value, sizeof value), -1);
 }
 
+static void a_host_is_an_address_or_a_name(void **state) {
+	(void)state;
+	static const char *const addresses[] = { "127.0.0.1", "127.0.0.1:7119", "localhost",
+		"LocalHost:7119", "[::1]", "[::1]:7119", "[fe80::1]", "10.0.0.1" };
+	static const char *const names[] = { "", "evil.example", "localhost.evil.example",
+		"localhostx", "127.0.0.1.evil.example", "a:7119", "[::1].x", "fe80", "127.0.0.1x" };
+	for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+		assert_true(http_host_is_address(slice_str(addresses[i])));
+	}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_false(http_host_is_address(slice_str(names[i])));
+	}
+	struct http_request r = taken("GET / HTTP/1.1\r\nHost:  a.example:1 \r\n\r\n");
+	assert_true(slice_equal(r.host, slice_str("a.example:1")));
+	assert_int_equal(taken("GET / HTTP/1.0\r\n\r\n").host.size, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_its_path_and_its_query),
@@ -188,6 +205,7 @@ int main(void) {
 		cmocka_unit_test(a_request_is_bounded),
 		cmocka_unit_test(a_query_has_names),
 		cmocka_unit_test(a_query_has_values),
+		cmocka_unit_test(a_host_is_an_address_or_a_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

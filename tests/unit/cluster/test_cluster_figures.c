@@ -158,6 +158,40 @@ static void the_longest_queues_are_listed_at_the_home(void **state) {
 	assert_int_equal(longest, 2);
 }
 
+static void the_last_losses_are_remembered(void **state) {
+	struct stage *s = *state;
+	struct lost_lease lost;
+	char key[16];
+	take(s, 0, "before", stage_lock(1));
+	core_want_figures(s->nodes[1].core);
+	assert_false(core_lost(s->nodes[1].core, 0, &lost));
+	uint64_t token = take(s, 0, "expired", stage_lock(2));
+	take(s, 0, "released", stage_lock(3));
+	assert_int_equal(release(s, 0, "released", stage_lock(3)), PAWL_OK);
+	stage_wait(s, 2 * LEASE);
+	/* Both ended with their leases, and of those that end in one instant either is first. */
+	bool found = false;
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(core_lost(s->nodes[1].core, i, &lost));
+		assert_int_equal(lost.cause, FIGURE_EXPIRED);
+		found = found || (lost.token == token
+			&& slice_equal(lost.key, slice_str("expired")));
+	}
+	assert_true(found);
+	assert_false(core_lost(s->nodes[1].core, 2, &lost));
+	for (unsigned i = 0; i < LOST_LEASES_MAX; i++) {
+		snprintf(key, sizeof key, "k%u", i);
+		take(s, 0, key, stage_lock(4));
+		stage_wait(s, SPAN_MS);
+	}
+	stage_wait(s, 2 * LEASE);
+	assert_true(core_lost(s->nodes[1].core, 0, &lost));
+	assert_true(slice_equal(lost.key, slice_str(key)));
+	assert_true(core_lost(s->nodes[1].core, LOST_LEASES_MAX - 1, &lost));
+	assert_true(slice_equal(lost.key, slice_str("k0")));
+	assert_false(core_lost(s->nodes[1].core, LOST_LEASES_MAX, &lost));
+}
+
 static void grants_are_counted_for_a_minute(void **state) {
 	struct stage *s = *state;
 	uint64_t number;
@@ -197,6 +231,7 @@ int main(void) {
 		NAMED(the_oldest_holders_are_listed),
 		NAMED(the_longest_queues_are_listed_at_the_home),
 		NAMED(grants_are_counted_for_a_minute),
+		NAMED(the_last_losses_are_remembered),
 		cmocka_unit_test(a_key_is_in_the_first_group_that_it_begins_with),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "health.h"
+#include "orders.h"
 #include "pawl/error.h"
 #include "request_counts.h"
 
@@ -126,6 +128,31 @@ static void a_wait_without_an_end_is_not_the_oldest(void **state) {
 	assert_int_equal(request_counts_oldest(&c, at(5 * SPAN_S)), 4 * SPAN_S);
 }
 
+static void the_last_orders_are_remembered(void **state) {
+	(void)state;
+	static struct orders o;
+	char node[16], long_name[KEY_MAX + 9];
+	assert_null(orders_last(&o, 0));
+	orders_note(&o, "break", slice_str("key"), slice_str("ops"), at(SPAN_S));
+	const struct order *one = orders_last(&o, 0);
+	assert_int_equal(one->at, SPAN_S);
+	assert_true(slice_equal(slice_of(one->subject, one->subject_size), slice_str("key")));
+	assert_true(slice_equal(slice_of(one->who, one->who_size), slice_str("ops")));
+	assert_null(orders_last(&o, 1));
+	for (unsigned i = 0; i < ORDERS_MAX; i++) {
+		snprintf(node, sizeof node, "n%u", i);
+		orders_note(&o, "cluster_promote", slice_str(node), slice_of(NULL, 0), at(2));
+	}
+	one = orders_last(&o, ORDERS_MAX - 1);
+	assert_true(slice_equal(slice_of(one->subject, one->subject_size), slice_str("n0")));
+	assert_null(orders_last(&o, ORDERS_MAX));
+	memset(long_name, 'x', sizeof long_name);
+	orders_note(&o, "break", slice_of(long_name, sizeof long_name),
+		slice_of(long_name, sizeof long_name), at(3));
+	assert_int_equal(orders_last(&o, 0)->subject_size, KEY_MAX);
+	assert_int_equal(orders_last(&o, 0)->who_size, ORDER_NAME_BYTES);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_master_is_ready_when_it_votes_and_a_quorum_answers),
@@ -133,6 +160,7 @@ int main(void) {
 		cmocka_unit_test(a_replica_is_ready_when_it_follows_closely),
 		cmocka_unit_test(a_request_is_counted_from_its_beginning_to_its_answer),
 		cmocka_unit_test(a_wait_without_an_end_is_not_the_oldest),
+		cmocka_unit_test(the_last_orders_are_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""test_page.py PAWLD [--pictures DIR]: the page of the admin port in a real browser, a headless
+Chromium: every view with and without trouble, dark and light, at a phone's width, and with the
+keyboard alone. With --pictures it writes those of docs/operations."""
+
+import glob
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+
+import devtools  # noqa: E402
+import pawltest  # noqa: E402
+from adminhttp import AdminCluster, fetch  # noqa: E402
+
+PAWLD = None
+PICTURES = None
+HOSTILE = "<img src=x onerror=document.title='bad'>"
+# The contrast of a text with its background, by WCAG 2.2: 4.5 is level AA.
+CONTRAST = """(() => {
+  const light = (c) => { c = c.map((v) => { v /= 255;
+    return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+    return .2126 * c[0] + .7152 * c[1] + .0722 * c[2]; };
+  const rgb = (s) => s.match(/[\\d.]+/g).map(Number);
+  const under = (e) => { for (; e; e = e.parentElement) {
+    const c = rgb(getComputedStyle(e).backgroundColor);
+    if (c.length === 3 || c[3] > 0) return c; } return [255, 255, 255]; };
+  let least = 99, worst = "";
+  for (const e of document.querySelectorAll("body *")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.offsetParent)
+      continue;
+    const a = light(rgb(getComputedStyle(e).color)), b = light(under(e));
+    const c = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (c < least) { least = c; worst = e.outerHTML; }
+  }
+  return [least, worst];
+})()"""
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = devtools.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def start(self, **options):
+        options.setdefault("cluster", "request_timeout = 300ms\n")
+        self.cluster = AdminCluster(PAWLD, **options)
+        self.addCleanup(self.cluster.__exit__, BaseException)
+        self.cluster.__enter__()
+        for name in self.cluster.names:
+            self.cluster.wait_ready(name)
+        self.page = self.browser.page()
+        self.addCleanup(self.page.close)
+        self.page.size(1000, 900)
+        self.page.scheme("light")
+
+    def fill(self):
+        """Gives the page something to show."""
+        self.clients = [self.cluster.client(n) for n in "ab"]
+        for client in self.clients:
+            self.addCleanup(client.close)
+        a, b = self.clients
+        a.call("acquire", key="leader/web", lease_ms=60000, owner="web-1")
+        for i, client in enumerate((a, b, b)):
+            client.send("acquire", key="leader/web", lease_ms=60000, wait_ms=60000,
+                        owner="web-%d" % (2 + i))
+            while len(b.call("waiters", key="leader/web")["waiters"]) <= i:
+                pass
+        for i in range(30):
+            key = "orders/%d" % (i * i % 7)
+            got = a.call("acquire", key=key, lease_ms=60000, owner="worker")
+            a.call("release", key=key, lock_id=got["lock_id"])
+        a.call("acquire", key=HOSTILE, lease_ms=60000, owner=HOSTILE)
+        a.call("acquire", key=b"\xff", lease_ms=60000, owner="binary")
+        a.call("acquire", key="cron/nightly", lease_ms=200, owner="cron-7")
+        a.call("acquire", key="billing/run", lease_ms=60000, owner="billing-2")
+        a.call("break", key="billing/run", now=True)
+
+    def open(self, node="a"):
+        self.address = "http://%s/" % self.cluster.admin[node]
+        self.page.open(self.address)
+
+    def text(self, id_):
+        return self.page.run("document.getElementById('%s').innerText" % id_)
+
+    def wait_text(self, id_, *words):
+        for word in words:
+            self.page.wait("document.getElementById(%r).innerText.includes(%r)" % (id_, word))
+
+    def check_console(self, without=()):
+        """No error, warning or message; and nothing was asked for elsewhere."""
+        self.assertEqual([c for c in self.page.console if c[0] not in without], [])
+        self.assertEqual([u for u in self.page.asked if not u.startswith(self.address)], [])
+
+    def picture(self, name):
+        if PICTURES:
+            self.page.picture(os.path.join(PICTURES, name))
+
+
+class Views(PageTest):
+    def test_every_view_without_trouble(self):
+        self.start()
+        self.fill()
+        self.page.size(1000, 1080)
+        self.open()
+        self.wait_text("verdict", "A quorum votes: all 3 masters. 1 master may fail.")
+        self.assertEqual(self.page.run("document.getElementById('verdict').className"),
+                         "verdict good")
+        self.wait_text("who", "test as a sees it")
+        self.wait_text("nodes", "a\tmaster\tvoting\t", "b\tmaster\tvoting\t", " ms\t", "c\tmaster")
+        self.wait_text("facts", "Held leases", "Grants a second")
+        self.wait_text("oldest_holders", "leader/web", HOSTILE, "0xff")
+        self.wait_text("oldest_waiters", "leader/web")
+        self.wait_text("most_granted", "orders/")
+        self.wait_text("queues", "leader/web\tweb-1", "web-2\nweb-3\nweb-4")
+        self.wait_text("events", "Lease ended", "cron/nightly\tcron-7", "Broken, or lost",
+                       "billing/run", "break")
+        self.assertFalse(self.page.run("document.getElementById('calm').offsetParent"))
+        self.picture("page.png")
+        self.page.run("search('leader')")
+        self.wait_text("results", "leader/web\tweb-1\texclusive")
+        self.page.run("explain('leader/web')")
+        self.wait_text("why", "leader/web is held by web-1 since", "the lease ends in",
+                       "3 of 3 voting masters know a holder: a, b, c.", "3 requests wait for it")
+        self.page.run("explain('nothing')")
+        self.wait_text("why", "Nobody holds nothing.", "Nobody waits for it.")
+        self.page.run("search('none/')")
+        self.wait_text("found", "0 keys")
+        # What a client has named is a text.
+        self.page.run("search('<')")
+        self.wait_text("results", HOSTILE)
+        self.page.run("explain(%r)" % HOSTILE)
+        self.wait_text("why", "Why: " + HOSTILE)
+        self.assertEqual(self.page.run("document.images.length"), 0)
+        self.assertEqual(self.page.run("document.title"), "Pawl test")
+        self.check_console()
+
+    def test_it_is_live(self):
+        self.start()
+        self.open()
+        self.wait_text("verdict", "A quorum votes")
+        self.wait_text("calm", "Nothing was lost, broken or changed")
+        with self.cluster.client("b") as client:
+            client.call("acquire", key="new", lease_ms=60000)
+            self.wait_text("oldest_holders", "new")
+        self.wait_text("beat", "Last news")
+        self.check_console()
+
+    def test_a_master_is_down_and_comes_back(self):
+        self.start()
+        self.fill()
+        self.open()
+        self.cluster.nodes["c"].kill()
+        self.wait_text("verdict", "only 2 of 3 masters. No further master may fail.")
+        self.wait_text("nodes", "c\tmaster\tnot linked")
+        self.assertEqual(self.page.run("document.getElementById('verdict').className"),
+                         "verdict warn")
+        self.page.run("explain('leader/web')")
+        self.wait_text("why", "No word from c (silent).")
+        self.cluster.start("c")
+        self.wait_text("verdict", "all 3 masters")
+        self.check_console()
+
+    def test_no_quorum(self):
+        self.start()
+        self.fill()
+        self.page.size(1000, 700)
+        self.open()
+        self.wait_text("queues", "leader/web")
+        for name in "bc":
+            self.cluster.nodes[name].kill()
+        self.wait_text("verdict", "No quorum: 1 master votes, 2 are needed.")
+        self.wait_text("queues", "Not known: ")
+        self.page.run("explain('leader/web')")
+        self.wait_text("why", "No word from b (silent), c (silent).")
+        self.page.run("search('leader')")
+        self.wait_text("results", "web-1")
+        self.page.run("window.scrollTo(0, 0)")
+        self.picture("page-trouble.png")
+        self.assertIn("!", self.page.run("document.title"))
+        self.check_console()
+
+    def test_the_node_is_gone_and_comes_back(self):
+        self.start()
+        self.open("c")
+        self.wait_text("verdict", "A quorum votes")
+        self.cluster.nodes["c"].kill()
+        self.wait_text("trouble", "The node has said nothing for")
+        self.cluster.start("c")
+        self.page.wait("document.getElementById('trouble').hidden")
+        # The browser itself notes requests that reach nobody.
+        self.check_console(without=("network",))
+
+    def test_a_replica(self):
+        self.start()
+        self.cluster.join("r")
+        with self.cluster.client("a") as client:
+            client.call("cluster_add_replica", name="r", address=self.cluster.peers["r"])
+        self.open("r")
+        self.wait_text("nodes", "r\treplica\tfollowing")
+        self.wait_text("verdict", "A quorum votes: all 3 masters.")
+        self.page.open("http://%s/" % self.cluster.admin["a"])
+        self.wait_text("events", "cluster add replica\tr\t")
+        self.assertEqual(self.page.console, [])
+
+    def test_a_planned_stop(self):
+        self.start(admin="drain_wait = 5s")
+        self.open()
+        self.wait_text("verdict", "A quorum votes")
+        self.cluster.nodes["a"].process.terminate()
+        self.wait_text("verdict", "This node is not ready: drain: a planned stop has begun.")
+        self.assertEqual(self.cluster.nodes["a"].wait(), 0)
+        self.check_console(without=("network",))
+
+    def test_without_the_right_to_read_the_page_says_so(self):
+        folder = tempfile.mkdtemp(prefix="pawl-page-")
+        self.addCleanup(shutil.rmtree, folder)
+        rules = pawltest.rights(folder, ("plain", "allow = status\n"), local=False)
+        self.start(masters=1, node=rules)
+        self.open()
+        self.wait_text("trouble", "the access rules do not let you read these keys")
+        self.wait_text("queues", "the access rules do not let you read these keys")
+        self.check_console(without=("network",))
+
+
+class Looks(PageTest):
+    def setUp(self):
+        self.start()
+        self.fill()
+        self.open()
+        self.wait_text("queues", "leader/web")
+        self.page.run("search('leader')")
+        self.page.run("explain('leader/web')")
+        self.wait_text("why", "is held by")
+        self.wait_text("events", "Lease ended")
+
+    def test_dark_and_light_can_be_read(self):
+        papers = []
+        for scheme in ("light", "dark"):
+            self.page.scheme(scheme)
+            for trouble in (False, True):
+                if trouble:
+                    self.page.run("trouble('Something is wrong.')")
+                least, worst = self.page.run(CONTRAST)
+                self.assertGreaterEqual(least, 4.5, (scheme, worst))
+            papers.append(self.page.run("getComputedStyle(document.body).backgroundColor"))
+        self.assertNotEqual(*papers)
+
+    def test_a_phone(self):
+        self.page.scheme("dark")
+        self.page.size(360, 740, phone=True)
+        self.assertEqual(self.page.run("document.documentElement.scrollWidth"), 360)
+        # The font is not made smaller, and links can be hit.
+        self.assertGreaterEqual(self.page.run(
+            "Math.min(...[...document.querySelectorAll('nav a, button')]"
+            ".map((e) => e.getBoundingClientRect().height))"), 24)
+        self.page.run("window.scrollTo(0, 0)")
+        self.picture("page-phone.png")
+        self.check_console()
+
+    def test_the_keyboard_alone(self):
+        self.page.open(self.address)
+        self.wait_text("queues", "leader/web")
+
+        def focus():
+            return self.page.run("document.activeElement.id || document.activeElement.name"
+                                 " || document.activeElement.innerText"
+                                 " || document.activeElement.tagName")
+
+        def tab_to(name):
+            for _ in range(40):
+                if focus() == name:
+                    # What has the focus is seen to have it.
+                    self.assertNotEqual(self.page.run(
+                        "getComputedStyle(document.activeElement).outlineStyle"), "none")
+                    return
+                self.page.press("Tab")
+            self.fail("%s does not get the focus" % name)
+
+        tab_to("Skip to the content")
+        self.page.press("Enter")
+        self.page.wait("document.activeElement.id === 'main'")
+        self.page.open(self.address)
+        self.wait_text("verdict", "A quorum votes")
+        tab_to("Search")
+        self.page.press("Enter")
+        self.assertEqual(self.page.run("location.hash"), "#search")
+        tab_to("prefix")
+        for letter in "lead":
+            self.page.press(letter)
+        self.page.press("Enter")
+        self.wait_text("results", "leader/web")
+        tab_to("Explain")
+        self.page.press("Enter")
+        self.wait_text("why", "leader/web is held by web-1")
+        self.assertEqual(focus(), "why")
+        self.check_console()
+
+    def test_everything_has_a_name(self):
+        """For whoever does not see the page."""
+        self.assertEqual(self.page.run("document.documentElement.lang"), "en")
+        self.assertEqual(self.page.run(
+            "[...document.querySelectorAll('section')].filter((s) => !document.getElementById("
+            "s.getAttribute('aria-labelledby'))).length"), 0)
+        self.assertEqual(self.page.run("document.querySelector('#prefix').labels.length"), 1)
+        self.assertEqual(self.page.run(
+            "new Set([...document.querySelectorAll('[id]')].map((e) => e.id)).size"
+            " === document.querySelectorAll('[id]').length"), True)
+
+
+class Bytes(PageTest):
+    def test_it_is_small_and_takes_nothing_from_elsewhere(self):
+        self.start(masters=1)
+        size = 0
+        for path in ("/", "/page/page.css", "/page/page.js", "/page/icon.svg"):
+            status, fields, text = fetch(self.cluster.admin["a"], path)
+            self.assertEqual(status, 200)
+            self.assertTrue(fields["Content-Security-Policy"].startswith("default-src 'self';"))
+            size += len(text.encode())
+        self.assertLess(size, 60 << 10)
+        self.assertEqual(size, sum(os.path.getsize(f) for f in glob.glob(os.path.join(
+            ROOT, "src", "node", "monitor", "page", "*")) if not f.endswith(".py")))
+        self.open()
+        self.wait_text("verdict", "the only master")
+        # The policy holds.
+        self.assertEqual(self.page.run(
+            "new Promise((resolve) => { document.addEventListener('securitypolicyviolation',"
+            " () => resolve('refused')); const s = document.createElement('script');"
+            " s.textContent = 'document.title = \"bad\"'; document.body.append(s);"
+            " setTimeout(() => resolve('ran'), 2000); })"), "refused")
+
+
+def main():
+    global PICTURES
+    if "--pictures" in sys.argv:
+        at = sys.argv.index("--pictures")
+        PICTURES = os.path.abspath(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    pawltest.main(globals())
+
+
+if __name__ == "__main__":
+    main()
