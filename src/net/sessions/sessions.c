@@ -45,9 +45,22 @@ struct session_who session_who(const struct session *session) {
 		.share = &session->share };
 }
 
+/* Counts the session among those of its shares that are leaving, or with -1 no longer. */
+static void session_count_leaving(const struct session *session, int count) {
+	if (session->share.identity) {
+		session->share.identity->leaving += (uint32_t)count;
+	}
+	if (session->share.address) {
+		session->share.address->leaving += (uint32_t)count;
+	}
+}
+
 void session_free(struct session *session) {
 	struct sessions *s = session->all;
 	session_note_end(session);
+	if (list_linked(&session->leaving)) {
+		session_count_leaving(session, -1);
+	}
 	list_remove(&session->among);
 	list_remove(&session->dirty);
 	list_remove(&session->starved);
@@ -107,6 +120,7 @@ void session_leave(struct session *session, const char *why) {
 		session_stop_waiting(session);
 	}
 	list_append(&s->leaving, &session->leaving);
+	session_count_leaving(session, 1);
 	s->handlers->ready(s->ctx);
 }
 
@@ -160,6 +174,10 @@ static void session_on_ready(void *ctx) {
 			"certificate: make one with another name" };
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
+	if (session->closing) {
+		/* Its handshake took too long, and then came to its end in the same turn. */
+		return;
+	}
 	session->greeted = true;
 	bool shown = ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl);
 	if (shown) {

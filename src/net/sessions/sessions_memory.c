@@ -138,10 +138,8 @@ static struct memory_culprit memory_culprit_of_share(const struct share *share) 
 }
 
 static struct memory_culprit sessions_culprit(const struct sessions *s) {
-	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
-		const struct session *session = CONTAINER_OF(at, struct session, among);
-		const struct share *share = share_high(session->share.identity)
-			? session->share.identity : session->share.address;
+	for (const struct share *share = shares_after(&s->shares, 0); share;
+		share = shares_next(share)) {
 		if (share_high(share)) {
 			return memory_culprit_of_share(share);
 		}
@@ -158,16 +156,15 @@ static bool session_is_of(const struct session *session, const struct share *sha
 }
 
 /* Returns how many bytes the largest connection of the share has. Returns 0 if a connection of it
- * is leaving, because what that gives back may be enough. */
+ * is leaving, because what that gives back may be enough. This is asked in each turn until then, so
+ * the connections are not walked for that. */
 static uint64_t sessions_largest(const struct sessions *s, const struct share *share) {
 	uint64_t largest = 0;
-	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
+	for (struct list *at = share->leaving ? NULL : list_first(&s->among); at;
+		at = list_after(&s->among, at)) {
 		const struct session *session = CONTAINER_OF(at, struct session, among);
-		if (session_is_of(session, share)) {
-			if (list_linked(&session->leaving)) {
-				return 0;
-			}
-			largest = session->memory->used > largest ? session->memory->used : largest;
+		if (session_is_of(session, share) && session->memory->used > largest) {
+			largest = session->memory->used;
 		}
 	}
 	return largest;

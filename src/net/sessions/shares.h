@@ -59,6 +59,9 @@ struct share {
 	/* The requests so far use up the rate until this instant of CLOCK_BOOTTIME. */
 	int64_t paid;
 
+	/* How many of its connections are closed and wait for the turn in which they end. */
+	uint32_t leaving;
+
 	/* The place of this share among those that have requests waiting. */
 	struct fair_flow flow;
 	/* The connections of this share whose requests wait. */
