@@ -5,7 +5,7 @@
 
 /* A list is made in slices, one per turn of the loop, so that nobody waits for it. This limits the
  * work of a slice, counted in visited buckets. */
-#define LIST_WORK_A_TURN 2048u
+#define LIST_WORK_A_TURN 1024u
 /* Putting a name into its place, or telling an entry, counts as this much work. */
 #define LIST_NAME_WORK 32u
 /* This much work costs the client as much as a simple request. */

@@ -11,8 +11,8 @@
 #define PAGE_BYTES ((size_t)4096)
 /* What the timer gives back at a time, and how often. To unmap a megabyte takes up to half a
  * millisecond. */
-#define TIDY_BYTES ((size_t)1 << 20)
-#define TIDY_MS 50
+#define TIDY_BYTES ((size_t)256 << 10)
+#define TIDY_MS 12
 
 /* A block that is kept. This is written into its first bytes. */
 struct block_kept {
@@ -51,6 +51,12 @@ static void block_unmap(void *p, size_t bytes) {
 	CHECK(munmap(p, bytes) == 0);
 }
 
+static void block_keep(struct blocks *b, void *p, unsigned class) {
+	struct block_kept *kept = p;
+	kept->next = b->free[class];
+	b->free[class] = kept;
+}
+
 static void block_give(struct blocks *b, void *p, size_t size) {
 	static const struct timeval when = { 0, TIDY_MS * 1000 };
 	size_t bytes = block_bytes(size);
@@ -59,25 +65,36 @@ static void block_give(struct blocks *b, void *p, size_t size) {
 		block_unmap(p, bytes);
 		return;
 	}
-	struct block_kept *kept = p;
-	kept->next = b->free[class];
-	b->free[class] = kept;
+	block_keep(b, p, class);
 	if (b->kept == 0) {
 		event_add(b->tidy, &when);
 	}
 	b->kept += bytes;
 }
 
-/* Gives kept blocks back, until that many bytes have gone or none is left. */
+/* Returns the class of the largest block that is kept, or BLOCK_CLASSES if none is. */
+static unsigned blocks_largest(const struct blocks *b) {
+	unsigned class = BLOCK_CLASSES;
+	while (class > 0 && !b->free[class - 1]) {
+		class--;
+	}
+	return class > 0 ? class - 1 : BLOCK_CLASSES;
+}
+
+/* Gives kept blocks back, until that many bytes have gone or none is left. Of a block that is
+ * larger, the rest is kept. */
 static void blocks_give_back(struct blocks *b, size_t most) {
 	size_t gone = 0;
-	for (unsigned class = BLOCK_CLASSES; class-- > 0;) {
-		while (b->free[class] && gone < most) {
-			struct block_kept *kept = b->free[class];
-			b->free[class] = kept->next;
-			gone += BLOCK_LEAST << class;
-			block_unmap(kept, BLOCK_LEAST << class);
+	unsigned class;
+	while (gone < most && (class = blocks_largest(b)) < BLOCK_CLASSES) {
+		struct block_kept *kept = b->free[class];
+		b->free[class] = kept->next;
+		while (class > 0 && BLOCK_LEAST << class > most - gone) {
+			class--;
+			block_keep(b, (uint8_t *)kept + (BLOCK_LEAST << class), class);
 		}
+		gone += BLOCK_LEAST << class;
+		block_unmap(kept, BLOCK_LEAST << class);
 	}
 	b->kept -= gone;
 }

@@ -90,6 +90,27 @@ static void only_so_much_is_kept_and_not_for_long(void **state) {
 	world_done(&w);
 }
 
+/* The system takes long to unmap much. */
+static void a_large_block_that_is_kept_goes_back_in_parts(void **state) {
+	struct world w;
+	(void)state;
+	world_init(&w);
+	alloc_free(&w.alloc, alloc_new(&w.alloc, 32 * BLOCK), 32 * BLOCK);
+	for (size_t kept = 32 * BLOCK; kept > 0; kept -= 8 * BLOCK) {
+		assert_int_equal(w.blocks.kept, kept);
+		assert_int_equal(event_base_loop(w.base, EVLOOP_ONCE), 0);
+	}
+	assert_int_equal(w.blocks.kept, 0);
+	/* A part serves somebody else. */
+	alloc_free(&w.alloc, alloc_new(&w.alloc, 32 * BLOCK), 32 * BLOCK);
+	assert_int_equal(event_base_loop(w.base, EVLOOP_ONCE), 0);
+	uint8_t *part = alloc_new(&w.alloc, 16 * BLOCK);
+	assert_int_equal(w.blocks.kept, 8 * BLOCK);
+	memset(part, 1, 16 * BLOCK);
+	alloc_free(&w.alloc, part, 16 * BLOCK);
+	world_done(&w);
+}
+
 static void above_the_limit_a_block_is_refused_and_nothing_changes(void **state) {
 	struct world w;
 	(void)state;
@@ -115,6 +136,7 @@ int main(void) {
 		cmocka_unit_test(what_grows_and_shrinks_keeps_its_bytes),
 		cmocka_unit_test(a_block_that_was_given_back_is_used_again),
 		cmocka_unit_test(only_so_much_is_kept_and_not_for_long),
+		cmocka_unit_test(a_large_block_that_is_kept_goes_back_in_parts),
 		cmocka_unit_test(above_the_limit_a_block_is_refused_and_nothing_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
