@@ -26,11 +26,6 @@
 #define END_WEIGHT 8
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
-/* How many small writes come before the clock is read, and how many bytes take as long as one. */
-#define WRITES_A_LOOK 4
-#define BYTES_A_WRITE (8u << 10)
-/* For how long answers are written to connections in one turn. */
-#define FLUSH_MAX (SPAN_MS / 8)
 /* How many locks of an `extend` are decoded in one piece. */
 #define DECODE_PIECE 128
 
@@ -199,7 +194,7 @@ static void session_on_closed(void *ctx, int error, const char *why) {
 	session_leave(session, trouble);
 }
 
-static void session_on_drained(void *ctx) {
+void session_on_drained(void *ctx) {
 	struct session *session = ctx;
 	session_wait(session);
 	if (session->crowded) {
@@ -333,10 +328,11 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
 	const struct session *session = sessions_find(s, client);
-	if (session) {
+	const bool there = session && !list_linked(&session->leaving);
+	if (there) {
 		*out = session_who(session);
 	}
-	return session;
+	return there;
 }
 
 struct buffer *sessions_notify(struct sessions *s, uint64_t client) {
@@ -370,47 +366,9 @@ void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches, siz
 void sessions_drop(struct sessions *s, uint64_t client) {
 	struct session *session = sessions_find(s, client);
 	if (session) {
-		session_free(session);
-	}
-}
-
-static void session_flush(struct session *session) {
-	list_remove(&session->dirty);
-	session_charge_written(session);
-	int broken = stream_flush(session->stream);
-	session_claim_tls(session);
-	if (broken) {
+		/* It was not the other side that ended it. */
+		session->closing = true;
 		session_leave(session, NULL);
-		return;
-	}
-	session->charged = stream_backlog(session->stream);
-	if (session->charged == 0) {
-		session_on_drained(session);
-	}
-}
-
-/* Most often there is little to write, and the clock is not read. Otherwise the time that writing
- * takes is taken off the next turns (sessions_serve.c), and some of it is done in these. */
-void sessions_flush(struct sessions *s) {
-	struct instant begun = { 0, 0 };
-	span_ns took = 0;
-	uint64_t unlooked = 0;
-	struct list *first;
-	while ((first = list_first(&s->dirty)) != NULL && took < FLUSH_MAX) {
-		struct session *session = CONTAINER_OF(first, struct session, dirty);
-		unlooked += 1 + stream_backlog(session->stream) / BYTES_A_WRITE;
-		if (unlooked >= WRITES_A_LOOK && begun.boot == 0) {
-			begun = time_source_now();
-		}
-		session_flush(session);
-		if (unlooked >= WRITES_A_LOOK) {
-			took = instant_elapsed_short(time_source_now(), begun);
-			unlooked = 0;
-		}
-	}
-	s->expected += took;
-	if (first) {
-		s->handlers->ready(s->ctx);
 	}
 }
 

@@ -150,8 +150,8 @@ void sessions_value_done(struct sessions *s, uint64_t client, uint64_t bytes);
  * client is gone. Counts the request as answered. */
 struct buffer *sessions_answer(struct sessions *s, uint64_t client);
 
-/* Says who the client is. Returns false if the client is gone. The result is valid until the client
- * is gone. */
+/* Says who the client is. Returns false if the client is gone, or its connection is closed and
+ * waits for its end. The result is valid until the client is gone. */
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
 
 /* Returns the buffer to which to append what answers no request, or NULL if the client is gone. */
@@ -177,7 +177,8 @@ void sessions_say_full(const struct sessions *s, uint64_t client, struct share_q
 /* Returns the shares that the client counts for, or NULL if the client is gone. */
 const struct share_pair *sessions_share(const struct sessions *s, uint64_t client);
 
-/* Closes at once. gone() is not called. */
+/* Ends the connection, as if it was closed: at once, or over some turns if much ends with it. Calls
+ * gone(). */
 void sessions_drop(struct sessions *s, uint64_t client);
 
 /* Ends the connections whose certificate the context would refuse as revoked, and those over TLS

@@ -217,6 +217,8 @@ int session_refuse(struct session *session, uint32_t msgid, const struct client_
 void session_refuse_and_close(struct session *session, uint32_t msgid,
 	const struct client_refusal *refusal);
 struct session_who session_who(const struct session *session);
+/* Everything that was written has left. `ctx` is the session. */
+void session_on_drained(void *ctx);
 /* Returns how much is to be forgotten with the session: itself, the requests under way, and the
  * watches. */
 uint64_t session_weight(const struct session *session);

@@ -11,10 +11,14 @@
 
 /* ---- answers of the node itself, and connections that are gone ---- */
 
-/* The core hears of it first, so that it grants the client nothing more. */
-static uint32_t service_forget(struct service *s, uint64_t client, uint32_t most) {
+static void service_tell_gone(struct service *s, uint64_t client) {
 	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
 	driver_step_now(s->driver, &gone);
+}
+
+/* The core hears of it first, so that it grants the client nothing more. */
+static uint32_t service_forget(struct service *s, uint64_t client, uint32_t most) {
+	service_tell_gone(s, client);
 	uint32_t forgotten = requests_forget(&s->requests, client, most);
 	return forgotten + service_watch_forget(s, client, most - forgotten);
 }
@@ -25,8 +29,8 @@ static void service_gone(struct service *s, uint64_t client, bool closed_there) 
 }
 
 void service_sever(struct service *s, uint64_t client) {
+	service_tell_gone(s, client);
 	sessions_drop(s->sessions, client);
-	service_gone(s, client, false);
 }
 
 static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid,

@@ -79,6 +79,36 @@ static void many_watches_of_a_connection_are_forgotten_over_some_turns(void **st
 	host_done(&h);
 }
 
+/* It is as if the client had left, but that the node has ended it. */
+static void what_a_client_has_that_the_node_drops_is_forgotten_over_some_turns(void **state) {
+	struct host h;
+	struct session_who who;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fds[2] = { host_connect(&h), host_connect(&h) };
+	sessions_watches(h.sessions, 1, 1000, 0);
+	h.kept[1] = 1000;
+	assert_true(sessions_who(h.sessions, 1, &who));
+	sessions_drop(h.sessions, 1);
+	assert_false(sessions_who(h.sessions, 1, &who));
+	assert_int_equal(h.gone, 0);
+	assert_null(sessions_notify(h.sessions, 1));
+	for (unsigned turns = 0; turns < 1000 / 128; turns++) {
+		assert_true(sessions_serve(h.sessions));
+	}
+	assert_int_equal(h.gone, 0);
+	assert_false(sessions_serve(h.sessions));
+	assert_int_equal(h.gone, 1);
+	assert_false(h.closed_there);
+	/* With little, it ends at once. */
+	sessions_drop(h.sessions, 2);
+	assert_int_equal(h.gone, 2);
+	close(fds[0]);
+	close(fds[1]);
+	host_done(&h);
+}
+
 static void large_buffers_of_connections_that_end_are_given_back_over_some_turns(void **state) {
 	static char part[2 << 20];
 	struct host h;
@@ -236,6 +266,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_with_much_under_way_end_over_some_turns),
 		cmocka_unit_test(many_watches_of_a_connection_are_forgotten_over_some_turns),
+		cmocka_unit_test(
+			what_a_client_has_that_the_node_drops_is_forgotten_over_some_turns),
 		cmocka_unit_test(
 			large_buffers_of_connections_that_end_are_given_back_over_some_turns),
 		cmocka_unit_test(of_connections_with_a_few_watches_only_some_end_in_a_turn),

@@ -1,0 +1,50 @@
+/* sessions_flush.c: writes answers and events to connections, for a part of each turn. */
+#include "sessions_impl.h"
+
+#include "time_source.h"
+
+/* How many small writes come before the clock is read, and how many bytes take as long as one. */
+#define WRITES_A_LOOK 4
+#define BYTES_A_WRITE (8u << 10)
+/* For how long answers are written to connections in one turn. */
+#define FLUSH_MAX (SPAN_MS / 8)
+
+static void session_flush(struct session *session) {
+	list_remove(&session->dirty);
+	session_charge_written(session);
+	int broken = stream_flush(session->stream);
+	session_claim_tls(session);
+	if (broken) {
+		session_leave(session, NULL);
+		return;
+	}
+	session->charged = stream_backlog(session->stream);
+	if (session->charged == 0) {
+		session_on_drained(session);
+	}
+}
+
+/* Most often there is little to write, and the clock is not read. Otherwise the time that writing
+ * takes is taken off the next turns (sessions_serve.c), and some of it is done in these. */
+void sessions_flush(struct sessions *s) {
+	struct instant begun = { 0, 0 };
+	span_ns took = 0;
+	uint64_t unlooked = 0;
+	struct list *first;
+	while ((first = list_first(&s->dirty)) != NULL && took < FLUSH_MAX) {
+		struct session *session = CONTAINER_OF(first, struct session, dirty);
+		unlooked += 1 + stream_backlog(session->stream) / BYTES_A_WRITE;
+		if (unlooked >= WRITES_A_LOOK && begun.boot == 0) {
+			begun = time_source_now();
+		}
+		session_flush(session);
+		if (unlooked >= WRITES_A_LOOK) {
+			took = instant_elapsed_short(time_source_now(), begun);
+			unlooked = 0;
+		}
+	}
+	s->expected += took;
+	if (first) {
+		s->handlers->ready(s->ctx);
+	}
+}
