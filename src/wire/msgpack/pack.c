@@ -4,6 +4,11 @@
 #include "check.h"
 #include "pawl/error.h"
 
+uint8_t *pack_put_uint_long(uint8_t *p, uint64_t value) {
+	(void)pack_room_uint64(&p, value);
+	return p;
+}
+
 void pack_begin(struct pack *k, struct buffer *out) {
 	*k = (struct pack){ .out = out, .start = out->size };
 }

@@ -29,9 +29,17 @@ static inline int pack_put_bytes(uint8_t **at, const void *data, size_t size) {
 
 /* Each of these returns the end of what it wrote. */
 
+/* As pack_put_uint, for a number that takes more than one byte. */
+uint8_t *pack_put_uint_long(uint8_t *p, uint64_t value);
+
+/* Most numbers between nodes are small. The others are not worth a copy of the template at each
+ * place that writes a number. */
 static inline uint8_t *pack_put_uint(uint8_t *p, uint64_t value) {
-	(void)pack_room_uint64(&p, value);
-	return p;
+	if (value < 0x80) {
+		*p = (uint8_t)value;
+		return p + 1;
+	}
+	return pack_put_uint_long(p, value);
 }
 
 static inline uint8_t *pack_put_array(uint8_t *p, uint32_t count) {

@@ -141,9 +141,40 @@ static bool unpack_expect(struct unpack *u, enum unpack_type type, struct unpack
 	return !u->bad;
 }
 
-uint64_t unpack_uint_long(struct unpack *u) {
+/* Not inline, because the function below would then pay for what this one has on the stack. */
+static __attribute__((noinline)) uint64_t unpack_uint_parsed(struct unpack *u) {
 	struct unpack_head h;
 	return unpack_expect(u, UNPACK_UINT, &h) ? h.number : 0;
+}
+
+/* Times, tokens and round numbers take more than one byte, and are half of the numbers between
+ * nodes. Where the longest of them fits, they are read with msgpack-c's loads alone. The parser
+ * judges of everything else. */
+uint64_t unpack_uint_long(struct unpack *u) {
+	const uint8_t *p = u->p;
+	uint32_t n32;
+	uint64_t n64;
+	if (u->bad || unpack_left(u) < UNPACK_HEAD_MAX) {
+		return unpack_uint_parsed(u);
+	}
+	switch (*p) {
+	case 0xcc:
+		u->p += 2;
+		return p[1];
+	case 0xcd:
+		u->p += 3;
+		return unpack_be(p + 1, 2);
+	case 0xce:
+		u->p += 5;
+		_msgpack_load32(uint32_t, p + 1, &n32);
+		return n32;
+	case 0xcf:
+		u->p += 9;
+		_msgpack_load64(uint64_t, p + 1, &n64);
+		return n64;
+	default:
+		return unpack_uint_parsed(u);
+	}
 }
 
 int64_t unpack_int(struct unpack *u) {

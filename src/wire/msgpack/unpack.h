@@ -37,6 +37,9 @@ struct unpack_head {
 	uint64_t number;
 };
 
+/* Bytes of the largest head or number. */
+#define UNPACK_HEAD_MAX 9
+
 enum unpack_found {
 	UNPACK_FOUND,
 

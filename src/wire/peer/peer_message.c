@@ -10,26 +10,18 @@
  * fields add up to 358 bytes. */
 #define MESSAGE_FIXED_MAX 360
 
-struct peer_kind {
-	/* The bits F_... of the fields that a message of this kind has; 0 if there is no such
-	 * kind. */
-	uint32_t fields;
-	/* How many elements its array has. */
-	uint8_t elements;
-};
-
 /* How many elements the array of a message has: one for its kind and one for each field, and the
  * further ones of the fields that have several. */
 #define PEER_ELEMENTS(fields) \
-	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + \
-		2 * !!((fields) & F_PREPARED) + !!((fields) & F_PART) + \
+	(uint32_t)(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + \
+		2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
+		!!((fields) & F_PART) + \
 		6 * !!((fields) & F_TERMS) + !!((fields) & F_HAD))
-static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
-#define PEER_KIND(name, number, room, handler, epochs, fields) \
-	[number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
-	MESSAGE_TABLE(PEER_KIND)
-#undef PEER_KIND
-};
+
+/* The functions marked so are compiled once for each kind, whose fields are a constant there. What
+ * is left of them is the code for the fields that the kind has: a third of the instructions of one
+ * function that asks for each of 28 fields whether the message has it. */
+#define PEER_FOR_A_KIND static inline __attribute__((always_inline))
 
 /* ---- encoding ---- */
 
@@ -61,7 +53,7 @@ static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 }
 
 /* The first half of the fields, in the order of their bits. */
-static uint8_t *peer_put_low(uint8_t *p, uint32_t fields, const struct message *m) {
+PEER_FOR_A_KIND uint8_t *peer_put_low(uint8_t *p, uint32_t fields, const struct message *m) {
 	if (fields & F_ROUND) {
 		p = pack_put_uint(p, m->round);
 	}
@@ -99,7 +91,7 @@ static uint8_t *peer_put_low(uint8_t *p, uint32_t fields, const struct message *
 	return p;
 }
 
-static uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message *m) {
+PEER_FOR_A_KIND uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message *m) {
 	if (fields & F_VALUE) {
 		p = pack_put_bin(p, m->value);
 	}
@@ -166,7 +158,7 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 
 /* Checks that every field is in the range that cluster/message.h gives it. Fields that the kind
  * does not have do not count. */
-static bool peer_message_valid(uint32_t fields, const struct message *m) {
+PEER_FOR_A_KIND bool peer_message_valid(uint32_t fields, const struct message *m) {
 	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER ||
 		m->kind == MESSAGE_FEED_WATCH_EVENT;
 	return (!(fields & F_KEY) || (m->key.size >= (empty ? 0 : 1) && m->key.size <= KEY_MAX)) &&
@@ -186,7 +178,7 @@ static bool peer_message_valid(uint32_t fields, const struct message *m) {
 		(!(fields & F_LABEL) || m->label.size <= LABEL_MAX);
 }
 
-static size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
+PEER_FOR_A_KIND size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
 	size_t bytes = MESSAGE_FIXED_MAX;
 	bytes += fields & F_KEY ? m->key.size : 0;
 	bytes += fields & F_OWNER ? m->owner.size : 0;
@@ -197,11 +189,10 @@ static size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
 	return bytes;
 }
 
-int peer_message_encode(const struct message *m, struct buffer *out) {
-	CHECK((unsigned)m->kind <= MESSAGE_KIND_MAX && peer_kinds[m->kind].fields != 0);
-	struct peer_kind kind = peer_kinds[m->kind];
-	CHECK(peer_message_valid(kind.fields, m));
-	size_t room = peer_message_bytes_max(kind.fields, m);
+/* Appends a message of a kind that has these fields, and returns as peer_message_encode does. */
+PEER_FOR_A_KIND int peer_encode(const struct message *m, uint32_t fields, struct buffer *out) {
+	CHECK(peer_message_valid(fields, m));
+	size_t room = peer_message_bytes_max(fields, m);
 	if (room > out->max - out->size) {
 		return PAWL_ETOOLARGE;
 	}
@@ -209,10 +200,10 @@ int peer_message_encode(const struct message *m, struct buffer *out) {
 	if (!start) {
 		return PAWL_ENOMEM;
 	}
-	uint8_t *p = pack_put_array(start, kind.elements);
+	uint8_t *p = pack_put_array(start, PEER_ELEMENTS(fields));
 	p = pack_put_uint(p, (uint64_t)m->kind);
-	p = peer_put_low(p, kind.fields, m);
-	p = peer_put_high(p, kind.fields, m);
+	p = peer_put_low(p, fields, m);
+	p = peer_put_high(p, fields, m);
 	buffer_commit(out, (size_t)(p - start));
 	return 0;
 }
@@ -250,7 +241,8 @@ static void peer_take_terms(struct unpack *u, struct terms *t) {
 	t->binding = (uint32_t)unpack_uint(u, UINT32_MAX);
 }
 
-static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) {
+PEER_FOR_A_KIND void peer_take_low(struct unpack *u, uint32_t fields,
+	struct message *m) {
 	if (fields & F_ROUND) {
 		m->round = unpack_uint(u, UINT64_MAX);
 	}
@@ -287,7 +279,8 @@ static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) 
 	}
 }
 
-static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m) {
+PEER_FOR_A_KIND void peer_take_high(struct unpack *u, uint32_t fields,
+	struct message *m) {
 	if (fields & F_VALUE) {
 		m->value = unpack_bin(u, VALUE_MAX_HARD);
 	}
@@ -343,17 +336,54 @@ static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m)
 	}
 }
 
+/* Reads what follows the kind in a message of `elements`. */
+PEER_FOR_A_KIND void peer_take(struct unpack *u, uint32_t elements, uint32_t fields,
+	struct message *m) {
+	if (elements != PEER_ELEMENTS(fields)) {
+		u->bad = true;
+		return;
+	}
+	peer_take_low(u, fields, m);
+	peer_take_high(u, fields, m);
+	u->bad = u->bad || !peer_message_valid(fields, m);
+}
+
+/* ---- by kind ---- */
+
+#define PEER_FUNCTIONS(name, number, room, handler, epochs, fields) \
+	static int peer_encode_##name(const struct message *m, struct buffer *out) { \
+		return peer_encode(m, fields, out); \
+	} \
+	static void peer_take_##name(struct unpack *u, uint32_t elements, struct message *m) { \
+		peer_take(u, elements, fields, m); \
+	}
+MESSAGE_TABLE(PEER_FUNCTIONS)
+#undef PEER_FUNCTIONS
+
+/* The functions of each kind; NULL for a number that is no kind. */
+static const struct peer_kind {
+	int (*encode)(const struct message *m, struct buffer *out);
+	void (*take)(struct unpack *u, uint32_t elements, struct message *m);
+} peer_kinds[MESSAGE_KIND_MAX + 1] = {
+#define PEER_KIND(name, number, room, handler, epochs, fields) \
+	[number] = { peer_encode_##name, peer_take_##name },
+	MESSAGE_TABLE(PEER_KIND)
+#undef PEER_KIND
+};
+
+int peer_message_encode(const struct message *m, struct buffer *out) {
+	CHECK((unsigned)m->kind <= MESSAGE_KIND_MAX && peer_kinds[m->kind].encode);
+	return peer_kinds[m->kind].encode(m, out);
+}
+
 void peer_message_take(struct unpack *u, struct message *m) {
 	*m = (struct message){ 0 };
 	uint32_t elements = unpack_array(u);
 	uint64_t number = unpack_uint(u, MESSAGE_KIND_MAX);
-	struct peer_kind kind = peer_kinds[number];
-	if (u->bad || kind.fields == 0 || kind.elements != elements) {
+	if (u->bad || !peer_kinds[number].take) {
 		u->bad = true;
 		return;
 	}
 	m->kind = (enum message_kind)number;
-	peer_take_low(u, kind.fields, m);
-	peer_take_high(u, kind.fields, m);
-	u->bad = u->bad || !peer_message_valid(kind.fields, m);
+	peer_kinds[number].take(u, elements, m);
 }
