@@ -61,6 +61,18 @@ static bool request_handle(struct client_decoder *d, struct slice message,
 	return error != PAWL_EPROTOCOL;
 }
 
+/* What is read without looking for its end before is what is found by looking for it. */
+static size_t request_read_short(struct client_decoder *d, struct slice in,
+	const struct allocator *alloc) {
+	struct client_request request;
+	const size_t size = client_request_decode_short(d, in, &request);
+	CHECK(size <= in.size);
+	if (size > 0) {
+		request_again(&request, alloc);
+	}
+	return size;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct allocator alloc = alloc_libc(NULL);
 	struct client_scanner s = { 0 };
@@ -71,9 +83,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	size_t step = (size_t)data[0] + 1, start = 1, end = 1;
 	client_decoder_init(&d, &alloc);
 	while (start < size) {
+		const struct slice in = slice_of(data + start, end - start);
+		const size_t at_once = s.position == 0 ? request_read_short(&d, in, &alloc) : 0;
 		size_t found = 0;
-		enum client_scan result = client_scan(&s, &client_request_limits,
-			slice_of(data + start, end - start), &found);
+		enum client_scan result = client_scan(&s, &client_request_limits, in, &found);
+		CHECK(at_once == 0 || (result == CLIENT_SCAN_COMPLETE && found == at_once));
 		if (result == CLIENT_SCAN_COMPLETE) {
 			CHECK(found > 0 && found <= end - start);
 			if (!request_handle(&d, slice_of(data + start, found), &alloc)) {

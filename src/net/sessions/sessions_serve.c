@@ -305,7 +305,7 @@ static void session_on_request(struct session *session, struct slice message,
 
 /* The session may be gone afterwards, or may have refused and closed. */
 static void session_on_message(struct session *session, struct slice message, struct instant now) {
-	struct client_request request = { 0 };
+	struct client_request request;
 	struct client_refusal refusal = { 0 };
 	int error = client_request_decode(&session->all->decoder, message, &request, &refusal);
 	if (!error) {
@@ -314,6 +314,18 @@ static void session_on_message(struct session *session, struct slice message, st
 	}
 	session_charge(session, serve_cost(&request, message.size));
 	session_refuse_message(session, request.msgid, message.size, error, &refusal);
+}
+
+/* Serves a request that is short, right, and there with its first bytes. Returns false if the next
+ * one is not. The session may be gone afterwards. */
+static bool session_serve_short(struct session *session, struct slice input, struct instant now) {
+	struct client_request request;
+	size_t size = session->scanner.position == 0
+		? client_request_decode_short(&session->all->decoder, input, &request) : 0;
+	if (size) {
+		session_on_request(session, slice_of(input.data, size), &request, now);
+	}
+	return size > 0;
 }
 
 /* Returns false if no complete request is there. */
@@ -326,6 +338,9 @@ static bool session_serve_one(struct session *session, struct instant now) {
 	struct slice input = stream_input(session->stream);
 	if (session->batch) {
 		session_on_batch(session, now);
+		return true;
+	}
+	if (session_serve_short(session, input, now)) {
 		return true;
 	}
 	switch (client_scan(&session->scanner, &client_request_limits, input, &size)) {

@@ -211,6 +211,14 @@ struct client_refusal {
 int client_request_decode(struct client_decoder *d, struct slice message,
 	struct client_request *out, struct client_refusal *refusal);
 
+/* Decodes the request that `in` begins with, without looking for its end before. Returns the bytes
+ * of its message, and *out is as after client_request_decode. Returns 0 if the request is not all
+ * there, is long, is wrong, or there is no memory: call client_scan and client_request_decode then,
+ * which tell these apart. Most requests are short and right, and so are read once instead of
+ * twice. */
+size_t client_request_decode_short(struct client_decoder *d, struct slice in,
+	struct client_request *out);
+
 /* Decodes the next piece while decoder->rest.left is above 0. `out` is the request for which the
  * call before returned 0. Returns the same values as client_request_decode. */
 int client_request_go_on(struct client_decoder *d, struct slice message,

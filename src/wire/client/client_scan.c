@@ -1,6 +1,7 @@
-/* client_scan.c: finds where a message ends. This is the first look at bytes from a stranger. They
- * are given to msgpack-c's parser in pieces, as they come. Nothing is allocated, and no announced
- * size is trusted. */
+/* client_scan.c: finds where a message ends. Of a request that is not short and right
+ * (client_request_decode_short), this is the first look at bytes from a stranger. They are given to
+ * msgpack-c's parser in pieces, as they come. Nothing is allocated, and no announced size is
+ * trusted. */
 #include "client.h"
 #include "unpack.h"
 

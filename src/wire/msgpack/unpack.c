@@ -205,29 +205,56 @@ static struct slice unpack_body(struct unpack *u, const struct unpack_head *h, s
 	return s;
 }
 
-struct slice unpack_bin(struct unpack *u, size_t max) {
-	struct unpack_head h;
+/* Takes a byte string below 256 bytes: ids, keys and owners are short. Returns false, and takes
+ * nothing, if the next object is none, or is not all there. */
+static inline bool unpack_short_bin(struct unpack *u, size_t max, struct slice *out) {
 	const size_t left = unpack_left(u);
-	/* Ids, keys and owners are short. */
-	if (!u->bad && left >= 2 && u->p[0] == 0xc4 && u->p[1] <= left - 2 && u->p[1] <= max) {
-		const struct slice s = slice_of(u->p + 2, u->p[1]);
-		u->p += 2 + s.size;
-		return s;
+	if (u->bad || left < 2 || u->p[0] != 0xc4 || u->p[1] > left - 2 || u->p[1] > max) {
+		return false;
 	}
-	return unpack_expect(u, UNPACK_BIN, &h) ? unpack_body(u, &h, max) : slice_of(NULL, 0);
+	*out = slice_of(u->p + 2, u->p[1]);
+	u->p += 2 + out->size;
+	return true;
+}
+
+/* The same for a string below 32 bytes, as the names in maps are. */
+static inline bool unpack_short_str(struct unpack *u, size_t max, struct slice *out) {
+	const size_t left = unpack_left(u);
+	if (u->bad || left < 1 || (u->p[0] & 0xe0) != 0xa0 || (u->p[0] & 0x1fu) > left - 1 ||
+		(u->p[0] & 0x1fu) > max) {
+		return false;
+	}
+	*out = slice_of(u->p + 1, u->p[0] & 0x1f);
+	u->p += 1 + out->size;
+	return true;
+}
+
+/* Takes a string of whatever size by the parser. Not inline, because its callers would then pay for
+ * what it has on the stack. */
+static __attribute__((noinline)) struct slice unpack_string_parsed(struct unpack *u, size_t max,
+	bool bin, bool str) {
+	struct unpack_head h;
+	if (unpack_take(u, &h)) {
+		u->bad = !(bin && h.type == UNPACK_BIN) && !(str && h.type == UNPACK_STR);
+	}
+	return u->bad ? slice_of(NULL, 0) : unpack_body(u, &h, max);
+}
+
+struct slice unpack_bin(struct unpack *u, size_t max) {
+	struct slice s;
+	return unpack_short_bin(u, max, &s) ? s : unpack_string_parsed(u, max, true, false);
 }
 
 struct slice unpack_str(struct unpack *u, size_t max) {
-	struct unpack_head h;
-	return unpack_expect(u, UNPACK_STR, &h) ? unpack_body(u, &h, max) : slice_of(NULL, 0);
+	struct slice s;
+	return unpack_short_str(u, max, &s) ? s : unpack_string_parsed(u, max, false, true);
 }
 
 struct slice unpack_bytes(struct unpack *u, size_t max) {
-	struct unpack_head h;
-	if (unpack_take(u, &h)) {
-		u->bad = h.type != UNPACK_STR && h.type != UNPACK_BIN;
-	}
-	return u->bad ? slice_of(NULL, 0) : unpack_body(u, &h, max);
+	struct slice s;
+	return unpack_short_bin(u, max, &s) || unpack_short_str(u, max, &s)
+		? s
+		: unpack_string_parsed(u, max, true, true);
 }
 
 uint32_t unpack_array(struct unpack *u) {

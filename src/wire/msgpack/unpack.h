@@ -82,9 +82,18 @@ enum unpack_type unpack_peek_long(struct unpack *u);
 
 /* Returns the type of the next object. At the end the reader is bad, and the answer is NIL. */
 static inline enum unpack_type unpack_peek(struct unpack *u) {
-	if (!u->bad && u->p < u->end && *u->p < 0xc0) {
-		return *u->p < 0x80 ? UNPACK_UINT : *u->p >= 0xa0 ? UNPACK_STR :
-			*u->p < 0x90 ? UNPACK_MAP : UNPACK_ARRAY;
+	if (!u->bad && u->p < u->end) {
+		const uint8_t first = *u->p;
+		if (first < 0xc0) {
+			return first < 0x80 ? UNPACK_UINT : first >= 0xa0 ? UNPACK_STR :
+				first < 0x90 ? UNPACK_MAP : UNPACK_ARRAY;
+		}
+		if (first == 0xc4) {
+			return UNPACK_BIN;
+		}
+		if (first >= 0xcc && first <= 0xcf) {
+			return UNPACK_UINT;
+		}
 	}
 	return unpack_peek_long(u);
 }

@@ -31,7 +31,12 @@ static int decode(struct refusal_test *t, const void *data, size_t size) {
 	assert_int_equal(client_scan(&s, &client_request_limits, slice_of(data, size), &end),
 		CLIENT_SCAN_COMPLETE);
 	assert_int_equal(end, size);
-	return client_request_decode(&t->decoder, slice_of(data, size), &t->got, &t->refusal);
+	const size_t at_once = client_request_decode_short(&t->decoder, slice_of(data, size),
+		&t->got);
+	const int error = client_request_decode(&t->decoder, slice_of(data, size), &t->got,
+		&t->refusal);
+	assert_true(at_once == (error || size > 1024 ? 0 : size));
+	return error;
 }
 
 #define REQUEST(method, pairs) "\x94\x00\x07" method "\x91" pairs

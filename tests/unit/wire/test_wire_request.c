@@ -35,9 +35,15 @@ static int teardown(void **state) {
 	return 0;
 }
 
+/* Reads what the bytes begin with, without looking for its end before. */
+static size_t decode_short(struct request_test *t, struct slice in) {
+	return client_request_decode_short(&t->decoder, in, &t->got);
+}
+
 static int decode(struct request_test *t, const void *data, size_t size) {
 	struct client_scanner s = { 0 };
 	size_t end = 0;
+	assert_int_equal(decode_short(t, slice_of(data, size)), size <= 1024 ? size : 0);
 	assert_int_equal(client_scan(&s, &client_request_limits, slice_of(data, size), &end),
 		CLIENT_SCAN_COMPLETE);
 	assert_int_equal(end, size);
@@ -365,6 +371,7 @@ static void every_truncation_is_refused(void **state) {
 			uint8_t *cut = wire_exact(t->bytes.data, size);
 			struct client_scanner s = { 0 };
 			size_t end;
+			assert_int_equal(decode_short(t, slice_of(cut, size)), 0);
 			assert_int_equal(client_scan(&s, &client_request_limits,
 				slice_of(cut, size), &end), CLIENT_SCAN_MORE);
 			assert_int_not_equal(client_request_decode(&t->decoder, slice_of(cut, size),
@@ -372,6 +379,32 @@ static void every_truncation_is_refused(void **state) {
 			free(cut);
 		}
 	}
+}
+
+static void what_follows_a_short_request_stays_for_the_next(void **state) {
+	static const char two[] = "\x94\x00\x07\xa4ping\x91\x80\x94\x00\x08";
+	const size_t first = 10;
+	struct request_test *t = *state;
+	assert_int_equal(decode_short(t, slice_of(two, sizeof two - 1)), first);
+	assert_int_equal(t->got.msgid, 7);
+	assert_int_equal(t->got.method, CLIENT_PING);
+	assert_int_equal(client_request_decode(&t->decoder, slice_of(two, first + 1), &t->got,
+		&t->refusal), PAWL_EPROTOCOL);
+}
+
+static void a_list_in_pieces_is_not_read_as_a_short_request(void **state) {
+	struct request_test *t = *state;
+	struct client_lock locks[64];
+	struct client_request sent = { .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS,
+		.locks = locks, .lock_count = 2 };
+	for (size_t i = 0; i < sent.lock_count; i++) {
+		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S,
+			.lock_id = { { 1 } } };
+	}
+	assert_int_equal(client_request_encode(&sent, &t->bytes), 0);
+	assert_int_equal(decode_short(t, buffer_slice(&t->bytes)), t->bytes.size);
+	t->decoder.piece = 1;
+	assert_int_equal(decode_short(t, buffer_slice(&t->bytes)), 0);
 }
 
 static void flipped_bytes_never_crash(void **state) {
@@ -389,8 +422,9 @@ static void flipped_bytes_never_crash(void **state) {
 		}
 		struct slice bytes = slice_of(copy, t->bytes.size);
 		struct client_scanner s = { 0 };
-		size_t end;
+		size_t end = 0, short_end = decode_short(t, bytes);
 		client_scan(&s, &client_request_limits, bytes, &end);
+		assert_true(short_end == 0 || short_end == end);
 		int error = client_request_decode(&t->decoder, bytes, &t->got, &t->refusal);
 		assert_true(error == 0 || t->refusal.error != 0);
 		free(copy);
@@ -403,6 +437,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(what_is_written_is_messagepack_rpc, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(every_truncation_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_follows_a_short_request_stays_for_the_next,
+			setup, teardown),
+		cmocka_unit_test_setup_teardown(a_list_in_pieces_is_not_read_as_a_short_request,
+			setup, teardown),
 		cmocka_unit_test_setup_teardown(flipped_bytes_never_crash, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,9 +35,10 @@
 
 #define NAME(text) text, sizeof text - 1
 
+/* libpawl sends parameters in the order of their bits. The first ones stand here in that order, so
+ * that the search for the next one is short. */
 static const struct client_param_rule param_rules[] = {
 	{ NAME("key"), CLIENT_HAS_KEY, M_KEYED, client_take_key },
-	{ NAME("lock_id"), CLIENT_HAS_LOCK_ID, M_HELD, client_take_lock_id },
 	{ NAME("lease_ms"), CLIENT_HAS_LEASE, M_LEASED, client_take_lease },
 	{ NAME("to"), CLIENT_HAS_TO, METHOD_BIT(CLIENT_TRANSFER) | METHOD_BIT(CLIENT_ASK_RELEASE),
 		client_take_to },
@@ -47,6 +48,7 @@ static const struct client_param_rule param_rules[] = {
 		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_ASK_RELEASE), client_take_owner },
 	{ NAME("value"), CLIENT_HAS_VALUE, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_UPDATE),
 		client_take_value },
+	{ NAME("lock_id"), CLIENT_HAS_LOCK_ID, M_HELD, client_take_lock_id },
 	{ NAME("token"), CLIENT_HAS_TOKEN,
 		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_BREAK) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
@@ -184,11 +186,14 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 		"unknown parameter: each of locks takes key, lock_id, mode or permits and of" },
 };
 
-const struct client_param_rule *client_param_find(unsigned method, struct slice name) {
+const struct client_param_rule *client_param_find(unsigned method, struct slice name,
+	const struct client_param_rule *after) {
+	const struct client_param_rule *rule = after ? after : &param_rules[PARAM_RULES - 1];
 	for (size_t i = 0; i < PARAM_RULES; i++) {
-		if ((param_rules[i].methods & METHOD_BIT(method)) &&
-			slice_equal(name, slice_of(param_rules[i].name, param_rules[i].size))) {
-			return &param_rules[i];
+		rule = rule == &param_rules[PARAM_RULES - 1] ? param_rules : rule + 1;
+		if ((rule->methods & METHOD_BIT(method)) &&
+			slice_equal(name, slice_of(rule->name, rule->size))) {
+			return rule;
 		}
 	}
 	return NULL;

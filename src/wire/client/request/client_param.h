@@ -42,8 +42,10 @@ struct client_param_rule {
 	/* The reader; NULL for a list of locks or nodes. */
 	client_param_take *take;
 };
-/* Returns the parameter of that name that the method takes, or NULL. */
-const struct client_param_rule *client_param_find(unsigned method, struct slice name);
+/* Returns the parameter of that name that the method takes, or NULL. The search begins behind
+ * `after`, or at the first parameter if that is NULL. */
+const struct client_param_rule *client_param_find(unsigned method, struct slice name,
+	const struct client_param_rule *after);
 /* Returns the name by which the method takes that parameter, or NULL if it does not. */
 const char *client_param_name(unsigned method, uint64_t bit);
 

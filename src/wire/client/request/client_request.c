@@ -23,6 +23,8 @@ struct request_reader {
 	struct client_refusal *refusal;
 	/* 0, or the error that client_request_decode returns. */
 	int error;
+	/* The parameter that was read last; NULL for none. */
+	const struct client_param_rule *last;
 };
 
 /* Refuses the request. The first refusal counts. PAWL_EPROTOCOL has no code on the wire, so the
@@ -67,7 +69,7 @@ static void request_take_param(struct request_reader *r, unsigned method,
 	if (request_broken(r) || r->error) {
 		return;
 	}
-	const struct client_param_rule *rule = client_param_find(method, name);
+	const struct client_param_rule *rule = r->last = client_param_find(method, name, r->last);
 	if (!rule) {
 		name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 		request_refuse(r, PAWL_EBADREQUEST, name, client_param_unknown(method));
@@ -361,8 +363,8 @@ static void request_check_together(struct request_reader *r, struct client_reque
 		slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
 }
 
-static void request_finish(struct request_reader *r, struct client_request *out) {
-	request_check_together(r, out);
+/* The message ends where the request does. */
+static void request_check_end(struct request_reader *r) {
 	if (!r->error && unpack_left(&r->u) != 0) {
 		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "bytes follow the request");
 	}
@@ -384,7 +386,7 @@ static void request_take_params(struct request_reader *r, struct client_request 
 		request_take_map(r, out->method, out);
 	}
 	if (r->d->rest.left == 0) {
-		request_finish(r, out);
+		request_check_together(r, out);
 	}
 }
 
@@ -426,24 +428,47 @@ static void request_defaults(struct client_request *out) {
 	}
 }
 
+/* Reads a request, but for the end of its message. */
+static void request_take(struct request_reader *r, struct client_request *out) {
+	memset(out, 0, offsetof(struct client_request, label_bytes));
+	r->d->rest = (struct client_rest){ 0 };
+	r->u.bad = unpack_array(&r->u) != 4 || r->u.bad;
+	/* The type of a request is 0. */
+	unpack_uint(&r->u, 0);
+	out->msgid = (uint32_t)unpack_uint(&r->u, UINT32_MAX);
+	if (request_broken(r)) {
+		return;
+	}
+	request_take_method(r, out);
+	if (!r->error) {
+		request_defaults(out);
+		request_take_params(r, out);
+	}
+}
+
 int client_request_decode(struct client_decoder *d, struct slice message,
 	struct client_request *out, struct client_refusal *refusal) {
-	memset(out, 0, offsetof(struct client_request, label_bytes));
-	d->rest = (struct client_rest){ 0 };
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
-	r.u.bad = unpack_array(&r.u) != 4 || r.u.bad;
-	/* The type of a request is 0. */
-	unpack_uint(&r.u, 0);
-	out->msgid = (uint32_t)unpack_uint(&r.u, UINT32_MAX);
-	if (request_broken(&r)) {
-		return r.error;
-	}
-	request_take_method(&r, out);
-	if (!r.error) {
-		request_defaults(out);
-		request_take_params(&r, out);
+	request_take(&r, out);
+	if (d->rest.left == 0) {
+		request_check_end(&r);
 	}
 	return r.error;
+}
+
+/* A message of so few bytes can have no more objects than client_request_limits allow, and a
+ * request that is understood has no more containers in one another than CLIENT_DEPTH_MAX. So
+ * client_scan would find the same end. */
+#define REQUEST_SHORT_MAX ((size_t)1024)
+
+size_t client_request_decode_short(struct client_decoder *d, struct slice in,
+	struct client_request *out) {
+	struct client_refusal refusal;
+	const size_t size = in.size < REQUEST_SHORT_MAX ? in.size : REQUEST_SHORT_MAX;
+	struct request_reader r = { .u = unpack_of(slice_of(in.data, size)), .d = d,
+		.refusal = &refusal };
+	request_take(&r, out);
+	return r.error || d->rest.left ? 0 : size - unpack_left(&r.u);
 }
 
 int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out,
@@ -457,7 +482,8 @@ int client_request_go_on(struct client_decoder *d, struct slice message, struct 
 	d->rest.pairs = before.pairs;
 	if (d->rest.left == 0) {
 		request_take_pairs(&r, out->method, before.pairs, out);
-		request_finish(&r, out);
+		request_check_together(&r, out);
+		request_check_end(&r);
 	}
 	return r.error;
 }
