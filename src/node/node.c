@@ -13,6 +13,7 @@
 #include "listeners.h"
 #include "drain.h"
 #include "driver.h"
+#include "free_lists.h"
 #include "listener.h"
 #include "log.h"
 #include "memory.h"
@@ -27,6 +28,8 @@ struct node {
 	const struct node_config *config;
 	struct log *log;
 	struct allocator alloc, client_alloc;
+	/* `alloc` takes from these lists. */
+	struct free_lists lists;
 	struct alloc_counter client_memory;
 	struct blocks blocks;
 	struct net_loop loop, client_loop;
@@ -187,7 +190,8 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 	node->base = options->base;
 	node->config = options->config;
 	node->log = options->log;
-	node->alloc = alloc_libc(NULL);
+	free_lists_init(&node->lists, alloc_libc(NULL), FREE_LISTS_KEPT);
+	node->alloc = free_lists_alloc(&node->lists);
 	node_limit_memory(node);
 	node->client_alloc = blocks_alloc(&node->blocks);
 	int error = 0;
@@ -373,6 +377,7 @@ void node_free(struct node *node) {
 	net_loop_done(&node->client_loop);
 	net_loop_done(&node->loop);
 	blocks_done(&node->blocks);
+	free_lists_done(&node->lists);
 	free(node);
 }
 

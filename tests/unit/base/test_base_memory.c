@@ -5,6 +5,7 @@
 
 #include "alloc.h"
 #include "buffer.h"
+#include "free_lists.h"
 #include "list.h"
 #include "pawl/error.h"
 
@@ -29,6 +30,74 @@ static void the_counter_counts_and_refuses_above_its_limit(void **state) {
 	assert_non_null(p);
 	alloc_free(&a, p, 80);
 	alloc_free(&a, NULL, 0);
+	assert_int_equal(counter.used, 0);
+}
+
+static void a_freed_block_serves_the_next_of_its_size(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct free_lists lists;
+	free_lists_init(&lists, alloc_libc(&counter), 2);
+	struct allocator a = free_lists_alloc(&lists);
+	void *first = alloc_new(&a, 25), *second = alloc_new(&a, 40), *third = alloc_new(&a, 33);
+	assert_int_equal(counter.used, 3 * 40);
+	alloc_free(&a, first, 25);
+	alloc_free(&a, second, 40);
+	assert_int_equal(counter.used, 3 * 40);
+	/* Two of a size are kept, and no more. */
+	alloc_free(&a, third, 33);
+	assert_int_equal(counter.used, 2 * 40);
+	assert_ptr_equal(alloc_new(&a, 32), second);
+	/* It is of another size, so it comes from behind. */
+	void *larger = alloc_new(&a, 41);
+	assert_int_equal(counter.used, 2 * 40 + 56);
+	assert_ptr_equal(alloc_new(&a, 26), first);
+	alloc_free(&a, first, 26);
+	alloc_free(&a, second, 32);
+	alloc_free(&a, larger, 41);
+	free_lists_done(&lists);
+	assert_int_equal(counter.used, 0);
+}
+
+static void a_block_moves_between_sizes_with_its_bytes(void **state) {
+	static const size_t sizes[] = { 1, 8, 9, 24, 25, FREE_LISTS_BYTES_MAX,
+		FREE_LISTS_BYTES_MAX + 1, 5000, 9000, FREE_LISTS_BYTES_MAX + 1,
+		FREE_LISTS_BYTES_MAX, 100, 8, 7 };
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct free_lists lists;
+	free_lists_init(&lists, alloc_libc(&counter), 2);
+	struct allocator a = free_lists_alloc(&lists);
+	size_t size = 5;
+	uint8_t *p = alloc_new(&a, size);
+	memcpy(p, "Pawl", size);
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		const size_t kept = size < sizes[i] ? size : sizes[i];
+		uint8_t before[5] = { 0 };
+		memcpy(before, p, kept < 5 ? kept : 5);
+		p = alloc_resize(&a, p, size, sizes[i]);
+		assert_non_null(p);
+		size = sizes[i];
+		assert_memory_equal(p, before, kept < 5 ? kept : 5);
+		memset(p + kept, 0x55, size - kept);
+	}
+	alloc_free(&a, p, size);
+	free_lists_done(&lists);
+	assert_int_equal(counter.used, 0);
+}
+
+static void lists_without_memory_behind_them_refuse(void **state) {
+	(void)state;
+	struct alloc_counter counter = { .max = 100 };
+	struct free_lists lists;
+	free_lists_init(&lists, alloc_libc(&counter), 2);
+	struct allocator a = free_lists_alloc(&lists);
+	uint8_t *p = alloc_new(&a, 50);
+	assert_null(alloc_new(&a, 50));
+	assert_null(alloc_resize(&a, p, 50, 2000));
+	p[49] = 1;
+	alloc_free(&a, p, 50);
+	free_lists_done(&lists);
 	assert_int_equal(counter.used, 0);
 }
 
@@ -231,6 +300,9 @@ static void lists_keep_their_order_and_removing_twice_is_harmless(void **state) 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counter_counts_and_refuses_above_its_limit),
+		cmocka_unit_test(a_freed_block_serves_the_next_of_its_size),
+		cmocka_unit_test(a_block_moves_between_sizes_with_its_bytes),
+		cmocka_unit_test(lists_without_memory_behind_them_refuse),
 		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),
 		cmocka_unit_test(a_buffer_whose_limit_was_lowered_takes_no_more),
 		cmocka_unit_test(a_buffer_without_memory_stays_as_it_was),

@@ -1,0 +1,55 @@
+/* free_lists.h: an allocator in front of another one. It keeps small blocks that were freed, by
+ * their size, for the next allocations of that size. A node allocates and frees a dozen of them for
+ * each request; through malloc, without its fast bins, each pair costs ten times as much. What is
+ * kept is bounded. */
+#ifndef PAWL_BASE_FREE_LISTS_H
+#define PAWL_BASE_FREE_LISTS_H
+
+#include <stdint.h>
+
+#include "alloc.h"
+
+/* The sizes of blocks are 8, 24, 40 and so on, which are those that glibc's malloc has room for in
+ * its own blocks: so nothing is lost by rounding up to them. Greater blocks pass through. */
+#define FREE_LISTS_SIZES 40
+#define FREE_LISTS_BYTES_MAX ((size_t)16 * (FREE_LISTS_SIZES - 1) + 8)
+
+/* How many blocks of each size are kept at most; all together they have less than 4 MiB. The
+ * sanitizer of addresses sees the use of a freed block only if that is really freed. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FREE_LISTS_KEPT 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FREE_LISTS_KEPT 0
+#endif
+#endif
+#ifndef FREE_LISTS_KEPT
+#define FREE_LISTS_KEPT 300
+#endif
+
+struct free_block {
+	struct free_block *next;
+};
+
+struct free_lists {
+	/* The allocator behind it. */
+	struct allocator behind;
+	/* How many blocks of a size are kept at most. */
+	uint32_t kept;
+	struct {
+		struct free_block *first;
+		uint32_t count;
+	} sizes[FREE_LISTS_SIZES];
+};
+
+/* Takes no memory yet. `kept` is FREE_LISTS_KEPT, but for tests. */
+void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kept);
+
+/* Gives back what is kept. Blocks that are still in use must be freed before. A zeroed struct is
+ * allowed. */
+void free_lists_done(struct free_lists *f);
+
+/* Returns an allocator that borrows the lists. Only one thread may use it. */
+struct allocator free_lists_alloc(struct free_lists *f);
+
+#endif
