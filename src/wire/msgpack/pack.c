@@ -45,7 +45,7 @@ void pack_bool(struct pack *k, bool value) {
 	(void)(value ? pack_buffer_true(k) : pack_buffer_false(k));
 }
 
-void pack_uint(struct pack *k, uint64_t value) {
+void pack_uint_long(struct pack *k, uint64_t value) {
 	(void)pack_buffer_uint64(k, value);
 }
 
@@ -67,10 +67,6 @@ void pack_str(struct pack *k, struct slice s) {
 	(void)pack_bytes(k, s.data, s.size);
 }
 
-void pack_text(struct pack *k, const char *s) {
-	pack_str(k, slice_str(s));
-}
-
 void pack_bin(struct pack *k, struct slice s) {
 	CHECK(s.size <= UINT32_MAX);
 	(void)pack_buffer_bin(k, s.size);
@@ -87,11 +83,6 @@ struct pack_open pack_array_open(struct pack *k) {
 	struct pack_open array = { .at = k->out->size };
 	(void)pack_buffer_array(k, UINT32_MAX);
 	return array;
-}
-
-void pack_key(struct pack *k, struct pack_open *map, const char *key) {
-	map->count++;
-	pack_text(k, key);
 }
 
 void pack_map_close(struct pack *k, const struct pack_open *map) {

@@ -83,7 +83,18 @@ int pack_end(struct pack *k);
 
 void pack_nil(struct pack *k);
 void pack_bool(struct pack *k, bool value);
-void pack_uint(struct pack *k, uint64_t value);
+
+/* As pack_uint, for a number that takes more than one byte. */
+void pack_uint_long(struct pack *k, uint64_t value);
+
+static inline void pack_uint(struct pack *k, uint64_t value) {
+	struct buffer *out = k->out;
+	if (value < 0x80 && !k->error && out->size < out->capacity) {
+		out->data[out->size++] = (uint8_t)value;
+	} else {
+		pack_uint_long(k, value);
+	}
+}
 void pack_int(struct pack *k, int64_t value);
 void pack_array(struct pack *k, uint32_t count);
 void pack_map(struct pack *k, uint32_t pairs);
@@ -100,9 +111,6 @@ struct pack_open {
 struct pack_open pack_map_open(struct pack *k);
 struct pack_open pack_array_open(struct pack *k);
 
-/* Writes a key of the map. Exactly one value has to follow. */
-void pack_key(struct pack *k, struct pack_open *map, const char *key);
-
 /* Counts an item of the array. Call it before each item. */
 static inline void pack_item(struct pack_open *array) {
 	array->count++;
@@ -112,8 +120,28 @@ void pack_map_close(struct pack *k, const struct pack_open *map);
 void pack_array_close(struct pack *k, const struct pack_open *array);
 void pack_str(struct pack *k, struct slice s);
 
-/* Writes a C string as str. */
-void pack_text(struct pack *k, const char *s);
+
+/* Writes a C string as str. The names in answers are constants, so the compiler knows their sizes,
+ * and copies them with a few instructions where there is room. */
+static inline void pack_text(struct pack *k, const char *s) {
+	struct buffer *out = k->out;
+	const size_t size = strlen(s);
+	if (size < 0x20 && !k->error && out->capacity - out->size > size) {
+		uint8_t *p = out->data + out->size;
+		*p = (uint8_t)(0xa0 | size);
+		memcpy(p + 1, s, size);
+		out->size += 1 + size;
+	} else {
+		pack_str(k, slice_of(s, size));
+	}
+}
+
+/* Writes a key of the map. Exactly one value has to follow. */
+static inline void pack_key(struct pack *k, struct pack_open *map, const char *key) {
+	map->count++;
+	pack_text(k, key);
+}
+
 void pack_bin(struct pack *k, struct slice s);
 
 /* Appends bytes that are MessagePack already. */

@@ -14,22 +14,6 @@ void client_reply_begin(struct pack *k, uint32_t msgid, struct buffer *out) {
 	pack_uint(k, msgid);
 }
 
-void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key, uint64_t value) {
-	pack_key(k, map, key);
-	pack_uint(k, value);
-}
-
-void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *key, bool value) {
-	pack_key(k, map, key);
-	pack_bool(k, value);
-}
-
-void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
-	const char *value) {
-	pack_key(k, map, key);
-	pack_text(k, value);
-}
-
 void client_reply_put_lock_id(struct pack *k, struct pack_open *map, struct id128 id) {
 	char digits[CLIENT_LOCK_ID_DIGITS];
 	client_lock_id_format(id, digits);

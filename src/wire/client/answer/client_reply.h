@@ -10,11 +10,25 @@ void client_reply_begin(struct pack *k, uint32_t msgid, struct buffer *out);
 void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 	const struct client_context *context);
 
-/* Write one pair of a map. */
-void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key, uint64_t value);
-void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *key, bool value);
-void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
-	const char *value);
+/* Write one pair of a map. They are inline because the compiler then knows the size of the key. */
+static inline void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key,
+	uint64_t value) {
+	pack_key(k, map, key);
+	pack_uint(k, value);
+}
+
+static inline void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *key,
+	bool value) {
+	pack_key(k, map, key);
+	pack_bool(k, value);
+}
+
+static inline void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
+	const char *value) {
+	pack_key(k, map, key);
+	pack_text(k, value);
+}
+
 void client_reply_put_lock_id(struct pack *k, struct pack_open *map, struct id128 id);
 
 /* Makes the entry that clients are told of a holder. `without` has the bits of enum
