@@ -39,8 +39,9 @@ void clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slic
 /* Queues a message and copies its bytes. A message to the node itself is handled later in the
  * step. */
 void out_send(struct core *core, uint32_t peer, const struct message *m);
-/* Takes the next message to the node itself. False: there is none. */
-bool out_take_local(struct core *core, struct message *m);
+/* Takes the next message to the node itself, which stays where it is until the next call. NULL:
+ * there is none. */
+const struct message *out_take_local(struct core *core);
 /* Makes room for one more reply than there are callers. False: no memory. */
 bool out_reserve_reply(struct core *core);
 /* A step begins. */

@@ -26,6 +26,9 @@ struct core_out {
 	struct core *core;
 	/* By peer index. The messages of the node to itself are handled within the step. */
 	struct queue peers[NODES_MAX];
+	/* The messages of the node to itself that are being handled. They stay where they are
+	 * meanwhile, because what it says now is queued in its place among the peers. */
+	struct queue own;
 	/* There are `replies_count` replies, of which the driver has read the first `replies_read`.
 	 * The notes are kept in the same way. */
 	struct core_reply *replies;
@@ -50,9 +53,15 @@ struct core_out *core_out_new(struct core *core) {
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
 	}
+	arena_init(&out->own.bytes, &core->alloc, OUT_PEER_BYTES_MAX);
 	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
 	event_box_init(&out->watch_event, &core->alloc);
 	return out;
+}
+
+static void queue_free(const struct allocator *a, struct queue *q) {
+	alloc_free(a, q->messages, q->capacity * sizeof *q->messages);
+	arena_done(&q->bytes);
 }
 
 void core_out_free(struct core_out *out) {
@@ -61,10 +70,9 @@ void core_out_free(struct core_out *out) {
 	}
 	const struct allocator *a = &out->core->alloc;
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		alloc_free(a, out->peers[i].messages,
-			out->peers[i].capacity * sizeof *out->peers[i].messages);
-		arena_done(&out->peers[i].bytes);
+		queue_free(a, &out->peers[i]);
 	}
+	queue_free(a, &out->own);
 	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
 	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
 	arena_done(&out->bytes);
@@ -93,12 +101,26 @@ static void queue_clear(struct queue *q) {
 	arena_reset(&q->bytes);
 }
 
-/* Copies bytes into the queue's own memory, if the message's kind carries them. False: no
- * memory. */
-static bool keep(struct queue *q, uint32_t carried, struct slice *bytes) {
-	return carried == 0 || bytes->size == 0 || arena_copy(&q->bytes, *bytes, bytes) == 0;
+/* Moves the slice to a copy of its bytes at `at`, if the message's kind carries them. Returns the
+ * place behind the copy. */
+static uint8_t *keep(uint8_t *at, uint32_t carried, struct slice *bytes) {
+	if (carried == 0 || bytes->size == 0) {
+		return at;
+	}
+	uint8_t *end = slice_put(at, *bytes);
+	*bytes = slice_of(at, bytes->size);
+	return end;
 }
 
+/* Returns how many bytes of byte strings the message has, of those that its kind carries. */
+static size_t carried_bytes(uint32_t fields, const struct message *m) {
+	return (fields & F_KEY ? m->key.size : 0) + (fields & F_OWNER ? m->owner.size : 0) +
+		(fields & F_IDENTITY ? m->identity.size : 0) +
+		(fields & F_VALUE ? m->value.size : 0) + (fields & F_BLOB ? m->blob.size : 0) +
+		(fields & F_LABEL ? m->label.size : 0);
+}
+
+/* Copies the message, and its bytes into the queue's own memory. False: no memory. */
 static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
 	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
 		sizeof *q->messages)) {
@@ -106,14 +128,19 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 	}
 	struct message *copy = &q->messages[q->count];
 	const uint32_t fields = message_fields(m->kind);
+	const size_t bytes = fields & MESSAGE_BYTES ? carried_bytes(fields, m) : 0;
 	*copy = *m;
-	if ((fields & MESSAGE_BYTES) && !(keep(q, fields & F_KEY, &copy->key) &&
-		keep(q, fields & F_OWNER, &copy->owner) &&
-		keep(q, fields & F_IDENTITY, &copy->identity) &&
-		keep(q, fields & F_VALUE, &copy->value) &&
-		keep(q, fields & F_BLOB, &copy->blob) &&
-		keep(q, fields & F_LABEL, &copy->label))) {
-		return false;
+	if (bytes > 0) {
+		uint8_t *at = arena_take(&q->bytes, bytes, 1);
+		if (at == NULL) {
+			return false;
+		}
+		at = keep(at, fields & F_KEY, &copy->key);
+		at = keep(at, fields & F_OWNER, &copy->owner);
+		at = keep(at, fields & F_IDENTITY, &copy->identity);
+		at = keep(at, fields & F_VALUE, &copy->value);
+		at = keep(at, fields & F_BLOB, &copy->blob);
+		keep(at, fields & F_LABEL, &copy->label);
 	}
 	q->count++;
 	return true;
@@ -146,17 +173,18 @@ enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 		? BACKLOG_SOME : BACKLOG_SMALL;
 }
 
-bool out_take_local(struct core *core, struct message *m) {
-	struct queue *q = &core->out->peers[core->self];
-	if (q->count == 0) {
-		return false;
+const struct message *out_take_local(struct core *core) {
+	struct queue *own = &core->out->own, *said = &core->out->peers[core->self];
+	if (own->sent == own->count) {
+		if (said->count == 0) {
+			return NULL;
+		}
+		queue_clear(own);
+		const struct queue emptied = *own;
+		*own = *said;
+		*said = emptied;
 	}
-	if (q->sent == q->count) {
-		queue_clear(q);
-		return false;
-	}
-	*m = q->messages[q->sent++];
-	return true;
+	return &own->messages[own->sent++];
 }
 
 void out_drop_peer(struct core *core, uint32_t peer) {
@@ -302,17 +330,21 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 	permute_told(out, from);
 }
 
+static void queue_drop_epoch(struct queue *q) {
+	size_t kept = q->sent;
+	for (size_t n = q->sent; n < q->count; n++) {
+		if (message_of_any_epoch(q->messages[n].kind)) {
+			q->messages[kept++] = q->messages[n];
+		}
+	}
+	q->count = kept;
+}
+
 void out_drop_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		struct queue *q = &core->out->peers[i];
-		size_t kept = q->sent;
-		for (size_t n = q->sent; n < q->count; n++) {
-			if (message_of_any_epoch(q->messages[n].kind)) {
-				q->messages[kept++] = q->messages[n];
-			}
-		}
-		q->count = kept;
+		queue_drop_epoch(&core->out->peers[i]);
 	}
+	queue_drop_epoch(&core->out->own);
 }
 
 /* ---- the driver's side ---- */

@@ -255,10 +255,10 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 }
 
 static void say_to_self(struct core *core) {
-	struct message m;
+	const struct message *m;
 	do {
-		while (out_take_local(core, &m)) {
-			step_message(core, core->self, &m);
+		while ((m = out_take_local(core)) != NULL) {
+			step_message(core, core->self, m);
 		}
 	} while (group_run(core) || report_run(core));
 }
