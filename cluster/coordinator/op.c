@@ -44,7 +44,7 @@ static struct op *take_from_pool(struct core *core) {
 	struct op *op = CONTAINER_OF(n, struct op, link);
 	list_remove(n);
 	core->coordinator.pool_count--;
-	memset(op, 0, sizeof *op);
+	memset(op, 0, offsetof(struct op, votes) + core->masters_most * sizeof *op->votes);
 	return op;
 }
 

@@ -4,7 +4,7 @@
 uint64_t op_next_round(struct core *core, struct op *op) {
 	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
 	op->sent = core->now;
-	memset(op->votes, 0, sizeof op->votes);
+	memset(op->votes, 0, core->masters_most * sizeof *op->votes);
 	return op->round;
 }
 

@@ -180,8 +180,6 @@ struct op {
 	 * that this node has answered. After it: when the operation stops catching up, which is at
 	 * the end of the granted lease or, for a release, when the lease would be over. */
 	struct instant until;
-	/* The masters' votes, by peer index. */
-	struct vote votes[MASTERS_MAX];
 	struct id128 lock_id;
 	/* Acquire, extend, several keys: the lease that was asked for, in nanoseconds. */
 	span_ns lease;
@@ -225,6 +223,10 @@ struct op {
 		/* The members. */
 		struct group *group;
 	} as;
+
+	/* The masters' votes, by peer index. They come last, because those from
+	 * core->masters_most on are zero in every operation, and so need not be zeroed. */
+	struct vote votes[MASTERS_MAX];
 };
 
 #define OP_KIND(name) (UINT32_C(1) << CORE_##name)

@@ -289,6 +289,8 @@ struct core {
 	/* The peer index of this node; how many peers the table has; n, the number of masters; and
 	 * q, the quorum. */
 	uint32_t self, peer_count, masters, quorum;
+	/* The greatest number of masters that this node has known. */
+	uint32_t masters_most;
 	/* What this node is: it votes, follows, recovers, and so on. */
 	enum core_state state;
 	/* The Lamport clock over tokens (section 1). */

@@ -177,6 +177,8 @@ static const char *enter_role(struct core *core, bool voted) {
 static void set_masters(struct core *core) {
 	core->config_hash = config_hash(&core->config);
 	core->masters = config_masters(&core->config);
+	core->masters_most = core->masters > core->masters_most
+		? core->masters : core->masters_most;
 	core->quorum = config_quorum(&core->config);
 	core->complete = core->durable.config.epoch == core->config.epoch && core->durable.complete;
 	core->conflict = false;

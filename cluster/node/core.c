@@ -96,7 +96,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->durable = *o->durable;
 	core->membership.auto_replace = o->auto_replace;
 	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
-	core->masters = config_masters(config);
+	core->masters = core->masters_most = config_masters(config);
 	core->quorum = config_quorum(config);
 	core->config_hash = born ? config_hash(config) : 0;
 	core->complete = born && core->durable.complete;

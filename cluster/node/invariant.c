@@ -188,7 +188,10 @@ static void check_op(const struct core *core, const struct op *op) {
 		op->state == OP_IN_LINE || op->state == OP_WEIGHING ||
 		op->state == OP_SHOWING);
 	CHECK(op->state != OP_COMMITTING || op_acquire(op)->token <= core->clock);
-	(void)core;
+	/* Nothing zeroes the votes of masters that never were. */
+	for (uint32_t i = core->masters_most; i < MASTERS_MAX; i++) {
+		CHECK(op->votes[i].state == VOTE_NONE && op->votes[i].token == 0);
+	}
 }
 
 /* The staging table holds records and nothing else. */

@@ -30,6 +30,9 @@
 #define DECODE_PIECE 128
 
 struct session *sessions_find(const struct sessions *s, uint64_t client) {
+	if (s->latest && s->latest->id == client) {
+		return s->latest;
+	}
 	struct map_node *node = map_first(&s->by_id, client);
 	return node ? CONTAINER_OF(node, struct session, node) : NULL;
 }
@@ -62,6 +65,7 @@ void session_free(struct session *session) {
 	list_remove(&session->leaving);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
+	s->latest = s->latest == session ? NULL : s->latest;
 	s->by_listener[session->from.listener]--;
 	session_give_back(session);
 	session_batch_free(session);

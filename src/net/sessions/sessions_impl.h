@@ -128,6 +128,9 @@ struct sessions {
 	struct list among, dirty;
 	/* Ids count up, so they need no hash. */
 	struct map by_id;
+	/* The connection that is served, or was served last, which most searches are for; NULL:
+	 * there is none, or it is gone. */
+	struct session *latest;
 
 	/* The connections that have shown no certificate and made no request. */
 	struct strangers strangers;

@@ -379,6 +379,7 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	struct session *session = CONTAINER_OF(flow, struct session, flow);
 	struct stream *stream = session->stream;
 	uint64_t id = session->id;
+	s->latest = session;
 	if (s->served != id) {
 		s->served = id;
 		s->shared = now;

@@ -7,8 +7,11 @@
 
 #define CLIENT_LIST_MIN 16
 
-static const char *const client_method_names[CLIENT_METHODS] = {
-#define CLIENT_METHOD_NAME(name, text, right) [CLIENT_##name] = text,
+static const struct {
+	const char *text;
+	size_t size;
+} client_method_names[CLIENT_METHODS] = {
+#define CLIENT_METHOD_NAME(name, text, right) [CLIENT_##name] = { text, sizeof text - 1 },
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_NAME)
 #undef CLIENT_METHOD_NAME
 };
@@ -23,7 +26,18 @@ const struct client_limits client_response_limits = { .bytes = 16u << 20, .items
 
 const char *client_method_name(enum client_method method) {
 	CHECK((unsigned)method < CLIENT_METHODS);
-	return client_method_names[method];
+	return client_method_names[method].text;
+}
+
+bool client_method_find(struct slice name, enum client_method *out) {
+	for (unsigned i = 0; i < CLIENT_METHODS; i++) {
+		if (slice_equal(name, slice_of(client_method_names[i].text,
+			client_method_names[i].size))) {
+			*out = (enum client_method)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 enum right client_method_right(enum client_method method) {

@@ -51,6 +51,9 @@ enum client_method {
 /* Returns the name of a method on the wire, as static text. */
 const char *client_method_name(enum client_method method);
 
+/* Returns false if no method has that name. */
+bool client_method_find(struct slice name, enum client_method *out);
+
 /* Returns the right that a caller needs for the method. */
 enum right client_method_right(enum client_method method);
 

@@ -268,6 +268,12 @@ uint32_t unpack_array(struct unpack *u) {
 
 uint32_t unpack_map(struct unpack *u) {
 	struct unpack_head h;
+	const size_t left = unpack_left(u);
+	/* The head that libpawl writes in front of the parameters of a request. */
+	if (!u->bad && left >= 3 && *u->p == 0xde && 2 * unpack_be(u->p + 1, 2) <= left - 3) {
+		u->p += 3;
+		return (uint32_t)unpack_be(u->p - 2, 2);
+	}
 	return unpack_expect(u, UNPACK_MAP, &h) ? h.size : 0;
 }
 

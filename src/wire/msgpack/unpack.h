@@ -94,6 +94,9 @@ static inline enum unpack_type unpack_peek(struct unpack *u) {
 		if (first >= 0xcc && first <= 0xcf) {
 			return UNPACK_UINT;
 		}
+		if (first == 0xde) {
+			return UNPACK_MAP;
+		}
 	}
 	return unpack_peek_long(u);
 }

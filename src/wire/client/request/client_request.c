@@ -399,11 +399,8 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	if (request_broken(r)) {
 		return;
 	}
-	for (unsigned i = 0; i < CLIENT_METHODS; i++) {
-		if (slice_equal(name, slice_str(client_method_name((enum client_method)i)))) {
-			out->method = (enum client_method)i;
-			return;
-		}
+	if (client_method_find(name, &out->method)) {
+		return;
 	}
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
