@@ -75,8 +75,12 @@ struct store_state {
 	/* A ring of `tombstones_size` places; tombstones_next is the place that is filled next. */
 	struct tombstone *tombstones;
 	uint32_t tombstones_size, tombstones_next;
-	/* struct tombstone, by lock_id. */
-	struct map tombstones_map;
+	/* Their index, by lock_id: a flat table with open addressing, of tombstones_slots slots, a
+	 * power of two (tombstones.c). */
+	uint32_t *tombstones_index;
+	size_t tombstones_slots;
+	/* How many bits of a slot are the number of a place. */
+	uint32_t tombstones_bits;
 	/* When a record ended here last, by lacked_place of its lock_id (lacked.c). */
 	struct instant lacked[LACKED_PLACES];
 	/* What this master has noted and lost, by the same places: the highest ballot, and when a

@@ -2,12 +2,10 @@
 #ifndef PAWL_CLUSTER_TOMBSTONES_H
 #define PAWL_CLUSTER_TOMBSTONES_H
 
-#include "map.h"
 #include "message.h"
 
 /* What a master remembers of a lock_id that has ended. */
 struct tombstone {
-	struct map_node node;
 	struct id128 lock_id;
 	/* A record up to this token was rolled back by a request that failed (section 11); 0: none
 	 * was. */

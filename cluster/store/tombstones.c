@@ -5,31 +5,93 @@
  * not safety. */
 #include "store.h"
 
-int tombstone_init(struct core *core) {
-	core->store.tombstones_size = core->limits.released;
-	core->store.tombstones = alloc_new(&core->alloc,
-		core->store.tombstones_size * sizeof *core->store.tombstones);
-	if (core->store.tombstones == NULL) {
-		return PAWL_ENOMEM;
+/* ---- the index ---- */
+
+/* Each message looks up lock_ids that mostly have no tombstone, and the ring is larger than the
+ * caches. So the index is one flat table: a lookup begins at the slot of the lock_id's hash, and
+ * goes on to the next one until it meets an empty slot, which is there soon, because at least half
+ * of the slots are empty. A slot has the number of a place in the ring, from 1, and in its other
+ * bits a part of the hash: nearly always they tell without a look at the ring that it is another
+ * lock_id. */
+
+static uint32_t *slot_at(const struct core *core, size_t i) {
+	return &core->store.tombstones_index[i & (core->store.tombstones_slots - 1)];
+}
+
+static uint32_t slot_place(const struct core *core, uint32_t slot) {
+	return slot & (uint32_t)(((uint64_t)1 << core->store.tombstones_bits) - 1);
+}
+
+/* Returns what stands in the slot of a place. */
+static uint32_t slot_of(const struct core *core, uint64_t hash, uint32_t place) {
+	return (uint32_t)(hash >> 32 << core->store.tombstones_bits) | place;
+}
+
+static struct tombstone *in_place(const struct core *core, uint32_t place) {
+	return &core->store.tombstones[place - 1];
+}
+
+static void index_add(struct core *core, uint64_t hash, uint32_t place) {
+	size_t i = (size_t)hash;
+	while (*slot_at(core, i) != 0) {
+		i++;
 	}
-	return map_init(&core->store.tombstones_map, &core->alloc);
+	*slot_at(core, i) = slot_of(core, hash, place);
+}
+
+/* Empties the slot of a place. A lookup ends at the first empty slot, so those behind it, up to the
+ * next empty one, move into the gap if their lookups begin at or before it. */
+static void index_remove(struct core *core, uint64_t hash, uint32_t place) {
+	const size_t mask = core->store.tombstones_slots - 1;
+	size_t gap = (size_t)hash & mask;
+	while (slot_place(core, *slot_at(core, gap)) != place) {
+		CHECK(*slot_at(core, gap) != 0);
+		gap++;
+	}
+	for (size_t i = gap + 1; *slot_at(core, i) != 0; i++) {
+		const uint32_t slot = *slot_at(core, i);
+		const size_t begin = (size_t)hash_lock_id(core,
+			in_place(core, slot_place(core, slot))->lock_id);
+		if (((i - begin) & mask) >= ((i - gap) & mask)) {
+			*slot_at(core, gap) = slot;
+			gap = i;
+		}
+	}
+	*slot_at(core, gap) = 0;
+}
+
+/* ---- the ring ---- */
+
+int tombstone_init(struct core *core) {
+	const uint32_t size = core->store.tombstones_size = core->limits.released;
+	size_t slots = 2;
+	core->store.tombstones_bits = 1;
+	while (slots < 2 * (size_t)size) {
+		slots *= 2;
+		core->store.tombstones_bits++;
+	}
+	core->store.tombstones_slots = slots;
+	core->store.tombstones = alloc_new(&core->alloc, size * sizeof *core->store.tombstones);
+	core->store.tombstones_index =
+		alloc_new(&core->alloc, slots * sizeof *core->store.tombstones_index);
+	return core->store.tombstones && core->store.tombstones_index ? 0 : PAWL_ENOMEM;
 }
 
 void tombstone_done(struct core *core) {
-	if (core->store.tombstones) {
-		map_done(&core->store.tombstones_map);
-		alloc_free(&core->alloc, core->store.tombstones,
-			core->store.tombstones_size * sizeof *core->store.tombstones);
-	}
+	alloc_free(&core->alloc, core->store.tombstones,
+		core->store.tombstones_size * sizeof *core->store.tombstones);
+	alloc_free(&core->alloc, core->store.tombstones_index,
+		core->store.tombstones_slots * sizeof *core->store.tombstones_index);
 }
 
 struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n =
-			map_first(&core->store.tombstones_map, hash_lock_id(core, lock_id));
-		n; n = map_next(n)) {
-		struct tombstone *r = CONTAINER_OF(n, struct tombstone, node);
-		if (id128_equal(r->lock_id, lock_id)) {
-			return r;
+	const uint64_t hash = hash_lock_id(core, lock_id);
+	const uint32_t part = slot_of(core, hash, 0);
+	uint32_t slot;
+	for (size_t i = (size_t)hash; (slot = *slot_at(core, i)) != 0; i++) {
+		const uint32_t place = slot_place(core, slot);
+		if (slot - place == part && id128_equal(in_place(core, place)->lock_id, lock_id)) {
+			return in_place(core, place);
 		}
 	}
 	return NULL;
@@ -40,14 +102,14 @@ static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
 	if (r) {
 		return r;
 	}
-	r = &core->store.tombstones[core->store.tombstones_next];
-	core->store.tombstones_next =
-		(core->store.tombstones_next + 1) % core->store.tombstones_size;
+	const uint32_t place = core->store.tombstones_next + 1;
+	core->store.tombstones_next = place % core->store.tombstones_size;
+	r = in_place(core, place);
 	if (r->used) {
-		map_remove(&core->store.tombstones_map, &r->node);
+		index_remove(core, hash_lock_id(core, r->lock_id), place);
 	}
 	*r = (struct tombstone){ .used = true, .lock_id = lock_id };
-	map_insert(&core->store.tombstones_map, &r->node, hash_lock_id(core, lock_id));
+	index_add(core, hash_lock_id(core, lock_id), place);
 	return r;
 }
 
