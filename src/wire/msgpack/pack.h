@@ -10,6 +10,10 @@
 
 #include "buffer.h"
 
+/* What is so small and so frequent that it must be inline. The compiler has other measures when it
+ * sees the whole program. */
+#define PACK_INLINE static inline __attribute__((always_inline))
+
 /* ---- into room that is there ---- */
 
 /* Bytes of the largest head or number. */
@@ -34,7 +38,7 @@ uint8_t *pack_put_uint_long(uint8_t *p, uint64_t value);
 
 /* Most numbers between nodes are small. The others are not worth a copy of the template at each
  * place that writes a number. */
-static inline uint8_t *pack_put_uint(uint8_t *p, uint64_t value) {
+PACK_INLINE uint8_t *pack_put_uint(uint8_t *p, uint64_t value) {
 	if (value < 0x80) {
 		*p = (uint8_t)value;
 		return p + 1;
@@ -87,7 +91,7 @@ void pack_bool(struct pack *k, bool value);
 /* As pack_uint, for a number that takes more than one byte. */
 void pack_uint_long(struct pack *k, uint64_t value);
 
-static inline void pack_uint(struct pack *k, uint64_t value) {
+PACK_INLINE void pack_uint(struct pack *k, uint64_t value) {
 	struct buffer *out = k->out;
 	if (value < 0x80 && !k->error && out->size < out->capacity) {
 		out->data[out->size++] = (uint8_t)value;
@@ -123,7 +127,7 @@ void pack_str(struct pack *k, struct slice s);
 
 /* Writes a C string as str. The names in answers are constants, so the compiler knows their sizes,
  * and copies them with a few instructions where there is room. */
-static inline void pack_text(struct pack *k, const char *s) {
+PACK_INLINE void pack_text(struct pack *k, const char *s) {
 	struct buffer *out = k->out;
 	const size_t size = strlen(s);
 	if (size < 0x20 && !k->error && out->capacity - out->size > size) {
@@ -137,7 +141,7 @@ static inline void pack_text(struct pack *k, const char *s) {
 }
 
 /* Writes a key of the map. Exactly one value has to follow. */
-static inline void pack_key(struct pack *k, struct pack_open *map, const char *key) {
+PACK_INLINE void pack_key(struct pack *k, struct pack_open *map, const char *key) {
 	map->count++;
 	pack_text(k, key);
 }

@@ -8,6 +8,10 @@
 
 #include "slice.h"
 
+/* What is so small and so frequent that it must be inline. The compiler has other measures when it
+ * sees the whole program. */
+#define UNPACK_INLINE static inline __attribute__((always_inline))
+
 enum unpack_type {
 	UNPACK_NIL,
 	UNPACK_BOOL,
@@ -81,7 +85,7 @@ static inline size_t unpack_left(const struct unpack *u) {
 enum unpack_type unpack_peek_long(struct unpack *u);
 
 /* Returns the type of the next object. At the end the reader is bad, and the answer is NIL. */
-static inline enum unpack_type unpack_peek(struct unpack *u) {
+UNPACK_INLINE enum unpack_type unpack_peek(struct unpack *u) {
 	if (!u->bad && u->p < u->end) {
 		const uint8_t first = *u->p;
 		if (first < 0xc0) {
@@ -104,7 +108,7 @@ static inline enum unpack_type unpack_peek(struct unpack *u) {
 uint64_t unpack_uint_long(struct unpack *u);
 
 /* Takes a whole number in 0 .. max. */
-static inline uint64_t unpack_uint(struct unpack *u, uint64_t max) {
+UNPACK_INLINE uint64_t unpack_uint(struct unpack *u, uint64_t max) {
 	uint64_t value = 0;
 	if (u->p < u->end && *u->p <= 0x7f && !u->bad) {
 		value = *u->p++;

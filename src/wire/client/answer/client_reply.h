@@ -11,19 +11,19 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply,
 	const struct client_context *context);
 
 /* Write one pair of a map. They are inline because the compiler then knows the size of the key. */
-static inline void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key,
+PACK_INLINE void client_reply_put_uint(struct pack *k, struct pack_open *map, const char *key,
 	uint64_t value) {
 	pack_key(k, map, key);
 	pack_uint(k, value);
 }
 
-static inline void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *key,
+PACK_INLINE void client_reply_put_bool(struct pack *k, struct pack_open *map, const char *key,
 	bool value) {
 	pack_key(k, map, key);
 	pack_bool(k, value);
 }
 
-static inline void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
+PACK_INLINE void client_reply_put_text(struct pack *k, struct pack_open *map, const char *key,
 	const char *value) {
 	pack_key(k, map, key);
 	pack_text(k, value);
