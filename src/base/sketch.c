@@ -1,5 +1,5 @@
-/* sketch.c: see sketch.h. The loops over the places have no branch, so that the compiler takes
- * several places at a time. */
+/* sketch.c: see sketch.h. The loop over the tags has no branch, so that the compiler takes several
+ * places at a time. */
 #include "sketch.h"
 
 #include <string.h>
@@ -15,16 +15,23 @@ static uint32_t find(const struct sketch *s, uint32_t tag) {
 	return found;
 }
 
-/* Returns the place with the lowest rank. */
-static uint32_t lowest(const struct sketch *s) {
-	uint32_t least = UINT32_MAX, place = 0;
-	for (uint32_t i = 0; i < SKETCH_KEYS; i++) {
-		least = s->ranks[i] < least ? s->ranks[i] : least;
+/* Returns a place with the lowest rank. */
+static uint32_t lowest(struct sketch *s) {
+	while (s->at < SKETCH_KEYS && s->ranks[s->at] != s->least) {
+		s->at++;
 	}
-	while (s->ranks[place] != least) {
-		place++;
+	if (s->at < SKETCH_KEYS) {
+		return s->at;
 	}
-	return place;
+	s->least = s->ranks[0];
+	s->at = 0;
+	for (uint32_t i = 1; i < SKETCH_KEYS; i++) {
+		if (s->ranks[i] < s->least) {
+			s->least = s->ranks[i];
+			s->at = i;
+		}
+	}
+	return s->at;
 }
 
 void sketch_add(struct sketch *s, uint64_t hash, struct slice key) {
@@ -44,6 +51,7 @@ void sketch_add(struct sketch *s, uint64_t hash, struct slice key) {
 
 void sketch_turn(struct sketch *s) {
 	s->slot = (s->slot + 1) % SKETCH_SLOTS;
+	s->at = SKETCH_KEYS;
 	for (uint32_t i = 0; i < SKETCH_KEYS; i++) {
 		s->ranks[i] -= s->by_slot[i][s->slot];
 		s->by_slot[i][s->slot] = s->seen[i][s->slot] = 0;

@@ -23,6 +23,9 @@ struct sketch {
 	/* How often it has happened to this key, by slots. */
 	uint32_t seen[SKETCH_KEYS][SKETCH_SLOTS];
 	uint32_t slot;
+	/* No rank is below `least`, and no place before `at` has it. So a place with the lowest
+	 * rank is found by going on from there. */
+	uint32_t least, at;
 	uint16_t sizes[SKETCH_KEYS];
 	uint8_t keys[SKETCH_KEYS][SKETCH_KEY_BYTES];
 };
