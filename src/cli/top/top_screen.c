@@ -151,7 +151,7 @@ static void draw_node(const struct top_node *n) {
 
 /* A node that is silent or slow is always shown. */
 static void draw_nodes(const struct top *t) {
-	size_t shown = 0, fine = 0;
+	size_t shown = 0;
 	draw(BOLD, "NODE             ROLE     STATE      ANSWER        MS    REQ/S GRANTS/S "
 		"WAITING");
 	for (unsigned pass = 0; pass < 2; pass++) {
@@ -160,7 +160,6 @@ static void draw_nodes(const struct top *t) {
 			if (ok == (pass > 0)) {
 				draw_node(&t->nodes[i]);
 				shown++;
-				fine += ok;
 			}
 		}
 	}
