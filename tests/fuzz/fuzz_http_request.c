@@ -22,6 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	}
 	CHECK(taken <= size && taken <= HTTP_HEAD_BYTES_MAX && request.path.data[0] == '/');
 	(void)http_query_has(request.query, "verbose");
+	uint8_t key[16];
+	CHECK(http_query_value(request.query, "key", key, sizeof key) <= (ssize_t)sizeof key);
+	CHECK(!http_host_is_address(request.host) || request.host.size > 0);
 	for (size_t n = 0; n < taken; n += 1 + taken / 32) {
 		CHECK(http_request_read(slice_of(data, n), &again, &same, &other)
 			== HTTP_READ_MORE);
