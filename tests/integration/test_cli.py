@@ -162,18 +162,18 @@ class Locks(DevCase):
 
     def test_a_wait_that_ends_names_the_holder(self):
         lock = self.acquire("a", "--owner", "anna")
-        run = self.pawl("acquire", "a", "--wait", "50ms")
+        run = self.pawl("acquire", "a", "--wait", "1s")
         self.assertEqual(run.status, 1)
         self.assertIn("the wait has timed out; held by anna, token %d, " % lock["token"], run.err)
-        error = self.pawl("acquire", "a", "--wait", "50ms", "--json").json["error"]
+        error = self.pawl("acquire", "a", "--wait", "1s", "--json").json["error"]
         self.assertEqual((error["code"], error["holder"]["owner"]), ("timeout", "anna"))
-        error = self.pawl("acquire", "z", "a", "--wait", "50ms", "--json").json["error"]
+        error = self.pawl("acquire", "z", "a", "--wait", "1s", "--json").json["error"]
         self.assertEqual((error["code"], error["key"], error["holder"]["owner"]),
                          ("timeout", "a", "anna"))
 
     def test_a_semaphore_of_another_size_is_named(self):
         self.acquire("s", "--permits", "1", "--of", "3", "--owner", "anna")
-        for more in ([], ["--wait", "50ms"]):
+        for more in ([], ["--wait", "1s"]):
             run = self.pawl("acquire", "s", "--permits", "1", "--of", "4", *more)
             self.assertEqual(run.status, 1)
             self.assertIn("held as a semaphore with another number of permits", run.err)
@@ -248,7 +248,7 @@ class Locks(DevCase):
 
     def test_a_wait_ends_in_time_or_is_served_in_order(self):
         lock = self.acquire("a", "--owner", "anna")
-        self.assertEqual(self.pawl("acquire", "a", "--wait", "50ms",
+        self.assertEqual(self.pawl("acquire", "a", "--wait", "1s",
                                    "--json").json["error"]["code"], "timeout")
         waiting = []
         for name in ("first", "second"):
