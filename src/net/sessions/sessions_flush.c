@@ -25,7 +25,7 @@ static void session_flush(struct session *session) {
 }
 
 /* Most often there is little to write, and the clock is not read. Otherwise the time that writing
- * takes is taken off the next turns (sessions_serve.c), and some of it is done in these. */
+ * takes is taken off the next turn (sessions_serve.c), and the rest is written in the next ones. */
 void sessions_flush(struct sessions *s) {
 	struct instant begun = { 0, 0 };
 	span_ns took = 0;
@@ -43,7 +43,7 @@ void sessions_flush(struct sessions *s) {
 			unlooked = 0;
 		}
 	}
-	s->expected += took;
+	s->wrote += took;
 	if (first) {
 		s->handlers->ready(s->ctx);
 	}

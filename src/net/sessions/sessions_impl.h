@@ -186,6 +186,9 @@ struct sessions {
 	/* How long the later work on values will take, in nanoseconds, as far as it has not been
 	 * taken off a turn. */
 	span_ns expected;
+	/* How long answers have been written since the last turn, if that was more than a
+	 * moment. */
+	span_ns wrote;
 	/* The number of the present turn of the loop, the connection that has cost most in it, and
 	 * what that was. */
 	uint64_t loop_turn;

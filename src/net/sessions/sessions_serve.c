@@ -451,11 +451,21 @@ static void sessions_end_leaving(struct sessions *s) {
 }
 
 /* Returns whether the next request may be handed over in this turn, of which so much time is left.
- * The later work on values is taken off the turn, and what is over off the next turns; but not for
- * a connection that has asked for little. */
-static bool sessions_has_time(const struct sessions *s, struct fair_flow *share, span_ns left) {
+ * The later work on values is taken off the turn, and what is over off the next turns; and so is
+ * the time `wrote`, but not for a connection that has asked for little. */
+static bool sessions_has_time(const struct sessions *s, struct fair_flow *share, span_ns left,
+	span_ns wrote) {
 	struct fair_queue *ready = &CONTAINER_OF(share, struct share, flow)->ready;
-	return s->expected < left || (left > 0 && fair_next(ready) && !list_empty(&ready->fresh));
+	return s->expected + wrote < left
+		|| (left > 0 && fair_next(ready) && !list_empty(&ready->fresh));
+}
+
+/* Returns how much of a turn has already been used by writing. Not all of it: answers may come
+ * without end that no request of this turn has asked for, and everybody must be served. */
+static span_ns sessions_take_wrote(struct sessions *s, span_ns most) {
+	const span_ns wrote = s->wrote, some = most / 4 * 3;
+	s->wrote = 0;
+	return wrote < some ? wrote : some;
 }
 
 bool sessions_serve(struct sessions *s) {
@@ -471,9 +481,10 @@ bool sessions_serve(struct sessions *s) {
 	s->turn++;
 	s->read_at_once = s->served_now = 0;
 	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
+	const span_ns wrote = sessions_take_wrote(s, most);
 	s->expected -= s->expected < most ? s->expected : most;
 	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun)
-		- s->served_now * WRITE_TIME)) {
+		- s->served_now * WRITE_TIME, wrote)) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
 			s->unlooked = 0;

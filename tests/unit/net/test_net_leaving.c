@@ -248,6 +248,36 @@ static void what_cannot_be_written_in_a_turn_is_written_in_the_next_ones(void **
 	crowd_leaves(&h, fds);
 }
 
+/* Events, or answers that come by themselves, are written in each turn, while one client asks for
+ * much and another one for little. */
+static void who_asks_for_much_is_served_though_writing_never_ends(void **state) {
+	struct host h;
+	int fds[CROWD];
+	(void)state;
+	crowd_asks(&h, fds);
+	host_serve(&h);
+	sessions_flush(h.sessions);
+	for (int i = 0; i < 100; i++) {
+		send_status(fds[0]);
+	}
+	send_ping(fds[1]);
+	h.takes = 20 * SPAN_US;
+	net_fixture_settle(&h.f);
+	assert_true(sessions_serve(h.sessions));
+	for (int turn = 0; turn < 20; turn++) {
+		const unsigned before = h.requests;
+		for (uint64_t client = 1; client <= CROWD; client++) {
+			assert_int_equal(buffer_append(sessions_notify(h.sessions, client), "x", 1),
+				0);
+		}
+		sessions_flush(h.sessions);
+		assert_true(sessions_serve(h.sessions));
+		assert_true(h.requests > before);
+	}
+	h.takes = 0;
+	crowd_leaves(&h, fds);
+}
+
 static void answers_that_were_not_written_yet_leave_when_the_node_ends(void **state) {
 	struct host h;
 	int fds[CROWD];
@@ -274,6 +304,7 @@ int main(void) {
 		cmocka_unit_test(a_connection_that_breaks_in_writing_ends_once),
 		cmocka_unit_test(a_turn_serves_no_more_connections_than_it_can_write_to),
 		cmocka_unit_test(what_cannot_be_written_in_a_turn_is_written_in_the_next_ones),
+		cmocka_unit_test(who_asks_for_much_is_served_though_writing_never_ends),
 		cmocka_unit_test(answers_that_were_not_written_yet_leave_when_the_node_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
