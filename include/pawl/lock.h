@@ -42,7 +42,8 @@ struct pawl_lock_options {
 	/* The lease in ms; the default is 30000, or the cluster's max_lease if that is less. The
 	 * library renews it whenever a third of it has passed. */
 	uint32_t lease_ms;
-	/* How long to wait for the lock, in ms; 0 tries once. */
+	/* How long to wait for the lock, in ms; 0, the default, tries once, and PAWL_FOREVER waits
+	 * without an end. */
 	uint32_t wait_ms;
 	/* How long the request may take beyond wait_ms, in ms; the default is the time in the
 	 * client's options. */

@@ -156,7 +156,8 @@ struct pawl_request {
 	/* The key; a prefix for PAWL_LIST, and where `prefix` is set. 1 to 512 bytes. */
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
-	/* The lease in ms (0 means 30000), and how long the node may wait in ms. */
+	/* The lease in ms (0 means 30000), and how long the node may wait in ms (PAWL_FOREVER means
+	 * without an end). */
 	uint32_t lease_ms, wait_ms;
 	/* How long the request may take beyond wait_ms, in ms; 0 means the time in the client's
 	 * options. */

@@ -44,6 +44,11 @@ void pawl_id_format(const struct pawl_id *id, char out_text[PAWL_ID_TEXT]);
 /* Returns whether all bytes are zero, which means that there is no lock_id. */
 bool pawl_id_none(const struct pawl_id *id);
 
+/* ---- waiting ---- */
+
+/* A wait_ms without an end. */
+#define PAWL_FOREVER UINT32_MAX
+
 /* ---- lock terms ---- */
 
 enum pawl_mode {

@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
 	int status = line.command->run(&line);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("pawl: standard output");
-		return status ? status : CLI_REFUSED;
+		return status ? status : cli_own_status(&line, CLI_REFUSED);
 	}
 	return status;
 }

@@ -150,7 +150,7 @@ class Elections(ElectCase):
                 (["e", "--lock-delay", "9h"], "lock delay"))
         for arguments, words in rows:
             run = self.pawl("elect", *arguments, "--once", "--", "true")
-            self.assertEqual((run.status, run.err.count(words)), (1, 1), run.err)
+            self.assertEqual((run.status, run.err.count(words)), (111, 1), run.err)
         self.assertIn("prefix must be at most 512", self.pawl("watch", "k" * 600).err)
 
     def test_a_candidate_that_waits_for_ever_says_that_no_node_answers(self):
@@ -164,11 +164,11 @@ class Elections(ElectCase):
             process.terminate()
             finish(process)
 
-    def test_a_leader_that_is_cut_off_ends_its_command_with_status_4(self):
+    def test_a_leader_that_is_cut_off_ends_its_command_with_a_status_of_its_own(self):
         process, alive = self.candidate("anna", "--once", "--lease", "1s", script=STUBBORN)
         alive.line()
         self.node.terminate()
-        self.assertEqual(finish(process).status, 4)
+        self.assertEqual(finish(process).status, 114)
         alive.wait_end()
 
     def test_leader_watch_tells_every_change(self):

@@ -24,6 +24,8 @@ STUBBORN = "exec 9>$0; trap '' TERM INT HUP; echo ready >&9; while :; do sleep 0
 # This one does the same, and starts a part that leaves the process group and the session.
 SPREAD = ("exec 9>$0; trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & "
           "echo ready >&9; wait; wait")
+# What pawl run ends with if it fails itself.
+REFUSED, MISUSED, UNREACHABLE, LOST, HELD, TIMED_OUT, DENIED = range(111, 118)
 TIMING = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
 OBEDIENT = ("exec 9>$0; trap 'echo told >&9; exit 9' TERM; echo ready >&9; while :; do sleep 0.01; "
             "done")
@@ -138,13 +140,51 @@ class Ordinary(RunCase):
         process, _ = self.run_pawl(STUBBORN)
         marker = os.path.join(self.folder, "marker")
         run = self.pawl("run", "k", "--", "touch", marker)
-        self.assertEqual((run.status, os.path.exists(marker)), (1, False))
-        self.assertEqual(self.pawl("run", "k", "--wait", "50ms", "--", "touch", marker).status, 1)
+        self.assertEqual((run.status, os.path.exists(marker)), (HELD, False))
         process.kill()
 
-    def test_no_node_is_status_3(self):
+    def test_the_failures_of_pawl_have_statuses_that_few_commands_have(self):
+        holder, _ = self.run_pawl(OBEDIENT)
+        rows = (((), HELD), (("--wait", "50ms"), TIMED_OUT), (("-E", "0"), 0),
+                (("--conflict-exit-code", "75", "--wait", "50ms"), 75),
+                (("--lease", "1d", "--wait", "2d"), REFUSED), (("--wait", "x"), MISUSED),
+                (("-E", "256"), MISUSED), (("-E",), MISUSED))
+        for options, status in rows:
+            run = self.pawl("run", "k", *options, "--", "false")
+            self.assertEqual(run.status, status, "%s: %s" % (options, run.err))
         self.assertEqual(pawl("run", "k", "--timeout", "300ms", "--", "true",
-                              endpoints="unix:/does/not/exist").status, 3)
+                              endpoints="unix:/does/not/exist").status, UNREACHABLE)
+        holder.terminate()
+        # Whatever the command ends with comes through, also with -E.
+        for status in (1, 2, 3, 4):
+            run = self.pawl("run", "k", "-E", "0", "--wait", "forever", "--", "sh", "-c",
+                            "exit %d" % status)
+            self.assertEqual(run.status, status, run.err)
+
+    def test_who_has_no_right_to_the_key_is_told_by_the_status(self):
+        acl = pawltest.rights(self.folder, ("unix:uid:%d" % os.getuid(), "allow = read on *\n"),
+                              local=False)
+        with pawltest.Cluster(cli_fixture.PAWLD, masters=1, node=acl) as cluster:
+            run = pawl("run", "k", "--", "true", endpoints=cluster.unix("a"))
+            self.assertEqual((run.status, "access rules" in run.err), (DENIED, True), run.err)
+
+    def test_a_wait_without_end_goes_on_until_the_key_is_free(self):
+        holder, _ = self.run_pawl(OBEDIENT)
+        waiting = self.begin("run", "k", "--wait", "forever", "--", "sh", "-c", "exit 5")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        holder.terminate()
+        self.assertEqual(finish(waiting).status, 5)
+
+    def test_the_tokens_of_all_keys_reach_the_command_in_the_order_of_the_line(self):
+        for _ in range(3):  # One key has had more holders than the other.
+            self.succeeds(self.pawl("run", "b", "--", "true"))
+        show = 'echo "$PAWL_TOKENS"; exec "$0" ls --json'
+        for keys in (["b", "a"], ["a", "b"], ["a"]):
+            run = self.succeeds(self.pawl("run", *keys, "--", "sh", "-c", show, cli_fixture.PAWL))
+            tokens, entries = run.out.split("\n", 1)
+            held = {e["key"]: e["token"] for e in cli_fixture.json.loads(entries)["keys"]}
+            self.assertEqual([int(t) for t in tokens.split(",")], [held[key] for key in keys])
 
     def test_signals_are_forwarded_to_the_commands_group(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2,
@@ -236,7 +276,7 @@ class KeepsItsWord(RunCase):
         following = self.next_holder()
         self.node.signal(signal.SIGSTOP)
         self.addCleanup(self.node.signal, signal.SIGCONT)
-        self.assertEqual(finish(process).status, 4)
+        self.assertEqual(finish(process).status, LOST)
         self.assertTrue(alive.has_ended())
         self.node.signal(signal.SIGCONT)
         self.gone_before_the_next(alive, following)
@@ -249,7 +289,7 @@ class KeepsItsWord(RunCase):
         proxy.silent.set()
         self.gone_before_the_next(alive, following)
         run = finish(process)
-        self.assertEqual(run.status, 4)
+        self.assertEqual(run.status, LOST)
         self.assertIn("'k'", run.err)
 
     def test_when_the_node_dies_the_command_has_its_grace(self):
@@ -258,7 +298,7 @@ class KeepsItsWord(RunCase):
         self.assertEqual(alive.line(), "told")
         alive.wait_end()
         run = finish(process)
-        self.assertEqual((run.status, run.json["error"]["code"]), (4, "lost"))
+        self.assertEqual((run.status, run.json["error"]["code"]), (LOST, "lost"))
 
     def test_the_command_is_gone_in_time_when_pawl_is_killed(self):
         for script in (STUBBORN, SPREAD):
@@ -275,7 +315,7 @@ class KeepsItsWord(RunCase):
             process.send_signal(signal.SIGSTOP)
             self.gone_before_the_next(alive, following)
             process.send_signal(signal.SIGCONT)
-            self.assertEqual(finish(process).status, 4)
+            self.assertEqual(finish(process).status, LOST)
             # The next one holds it: pawl has not touched it.
             self.assertTrue(self.pawl("get", "k", "--json").json["held"])
             self.pawl("break", "k", "--now")
@@ -293,7 +333,7 @@ class KeepsItsWord(RunCase):
         os.killpg(job.pid, signal.SIGSTOP)
         self.gone_before_the_next(alive, following)
         os.killpg(job.pid, signal.SIGCONT)
-        self.assertEqual(job.wait(PATIENCE), 4)
+        self.assertEqual(job.wait(PATIENCE), LOST)
 
     @staticmethod
     def guardian(process):
@@ -327,7 +367,7 @@ class KeepsItsWord(RunCase):
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
         os.kill(self.guardian(waiting), signal.SIGKILL)
-        self.assertEqual(finish(waiting).status, 1)
+        self.assertEqual(finish(waiting).status, REFUSED)
         holder.kill()
 
     def test_a_guardian_that_somebody_stops_goes_on(self):
@@ -337,7 +377,7 @@ class KeepsItsWord(RunCase):
         process.terminate()
         self.node.signal(signal.SIGSTOP)
         self.addCleanup(self.node.signal, signal.SIGCONT)
-        self.assertEqual(finish(process).status, 4)
+        self.assertEqual(finish(process).status, LOST)
         self.assertTrue(alive.has_ended())
 
     def test_a_guardian_that_is_stopped_at_the_end_does_not_keep_pawl_from_ending(self):
@@ -369,7 +409,7 @@ class KeepsItsWord(RunCase):
         following = self.next_holder()
         self.succeeds(self.pawl("break", "k"))
         self.gone_before_the_next(alive, following)
-        self.assertEqual(finish(process).status, 4)
+        self.assertEqual(finish(process).status, LOST)
 
 
 class InACluster(Case):
@@ -409,7 +449,7 @@ class InACluster(Case):
             self.assertEqual(alive.line(), "ready")
             for name in ("a", "b"):
                 cluster.nodes[name].signal(signal.SIGSTOP)
-            self.assertEqual(finish(process).status, 4)
+            self.assertEqual(finish(process).status, LOST)
             self.assertTrue(alive.has_ended())
             cluster.nodes["a"].signal(signal.SIGCONT)
             cluster.nodes["b"].signal(signal.SIGCONT)
@@ -430,7 +470,7 @@ class InACluster(Case):
             # The last extension was at most a third of the lease ago, and the command was told one
             # grace before the end.
             self.assertGreater(time.monotonic() - killed, 2.5)
-            self.assertEqual(finish(process).status, 4)
+            self.assertEqual(finish(process).status, LOST)
 
 
 if __name__ == "__main__":

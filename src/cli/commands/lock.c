@@ -32,8 +32,8 @@ static const char acquire_help[] =
 	"\n"
 	"  --lease DURATION     how long the lock lasts (default 30s, or the\n"
 	"                       cluster's max_lease if that is less)\n"
-	"  --wait DURATION      wait up to DURATION for the lock, first come, first\n"
-	"                       served (default: try once)\n"
+	"  --wait DURATION      wait up to DURATION for the lock, or forever, first come,\n"
+	"                       first served (default: try once)\n"
 	"  --value V            bytes that others can read under KEY while it is held\n"
 	"  --owner NAME         the holder's name, shown to others (default: host and\n"
 	"                       process)\n"
@@ -111,7 +111,7 @@ static int acquire_run(struct cli_command_line *line) {
 	int count;
 	struct cli_option options[5 + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
-		{ "wait", CLI_DURATION, &request.wait_ms },
+		{ "wait", CLI_WAIT, &request.wait_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "owner", CLI_TEXT, &owner },
 		{ "lock-id", CLI_TEXT, &id },

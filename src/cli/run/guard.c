@@ -87,7 +87,9 @@ static void set_environment(const struct guard *g) {
 	const struct guardian_shared *s = g->link->shared;
 	if (setenv("PAWL_KEY", g->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1)
 		|| setenv("PAWL_TOKEN", s->token, 1)
-		|| (*s->slots ? setenv("PAWL_SLOTS", s->slots, 1) : unsetenv("PAWL_SLOTS"))) {
+		|| (*s->slots ? setenv("PAWL_SLOTS", s->slots, 1) : unsetenv("PAWL_SLOTS"))
+		|| (*s->tokens ? setenv("PAWL_TOKENS", s->tokens, 1)
+			: unsetenv("PAWL_TOKENS"))) {
 		perror("pawl: environment");
 		_exit(126);
 	}

@@ -24,14 +24,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "pawl/request.h"
 #include "trust.h"
 
-/* One page of memory that both processes see. Everything but `trust` is for CMD's environment, and
+/* The memory that both processes see. Everything but `trust` is for CMD's environment, and
  * is set before GUARDIAN_START. */
 struct guardian_shared {
 	struct trust trust;
-	/* `slots` has the permit numbers of a semaphore, such as "0,3"; otherwise "". */
-	char lock_id[33], token[24], slots[512];
+	/* `slots` has the permit numbers of a semaphore, such as "0,3"; otherwise "". `tokens` has
+	 * those of all locks, such as "17,5"; for an election "". */
+	char lock_id[33], token[24], slots[512], tokens[24 * PAWL_KEYS_MAX];
 };
 
 enum guardian_word {

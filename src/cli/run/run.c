@@ -71,7 +71,7 @@ static void report_json(const struct run *r, int exit_status) {
 
 static int command_exit_status(const struct run *r) {
 	if (r->cause) {
-		return CLI_LOST;
+		return cli_own_status(r->line, CLI_LOST);
 	}
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
@@ -115,7 +115,7 @@ static void replace_guardian(struct run *r, const char *why) {
 			run_name(r), why, r->wanted.guarding.command[0]);
 		event_del(r->guardian_event);
 		r->gone = true;
-		release_and_end(r, CLI_REFUSED);
+		release_and_end(r, cli_own_status(r->line, CLI_REFUSED));
 		return;
 	}
 	fprintf(stderr, "pawl %s: the guardian process %s: ending %s\n", run_name(r), why,
@@ -147,7 +147,7 @@ void run_lost(struct run *r, int cause) {
 		fprintf(stderr, "pawl %s: lost '%s' before %s was started: %s\n", run_name(r),
 			r->wanted.key, r->wanted.guarding.command[0], pawl_error_message(cause));
 		r->again = r->wanted.elect && !r->wanted.once;
-		run_end(r, CLI_REFUSED);
+		run_end(r, cli_own_status(r->line, CLI_REFUSED));
 		return;
 	}
 	if (!r->cause) {
@@ -241,6 +241,7 @@ static void start_when_ready(struct run *r) {
 	pawl_id_format(&r->lock_id, s->lock_id);
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
 	hold_slots(r, s->slots, sizeof s->slots);
+	hold_tokens(r, s->tokens, sizeof s->tokens);
 	if (r->connection >= 0) {
 		guardian_keep_connection(&r->guardian, r->connection);
 	}
@@ -343,12 +344,12 @@ static int run_wanted(struct run *r) {
 	if (error) {
 		fprintf(stderr, "pawl %s: cannot start a process: %s\n", run_name(r),
 			strerror(error));
-		return CLI_REFUSED;
+		return cli_own_status(r->line, CLI_REFUSED);
 	}
 	if (!set_up(r)) {
 		fprintf(stderr, "pawl %s: out of memory\n", run_name(r));
 		tear_down(r);
-		return CLI_REFUSED;
+		return cli_own_status(r->line, CLI_REFUSED);
 	}
 	/* The guardian may have been stopped before this process could hear of it. */
 	guardian_continue(&r->guardian);
@@ -360,7 +361,7 @@ static int run_wanted(struct run *r) {
 	if (error) {
 		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
 		tear_down(r);
-		return error == PAWL_EINVAL ? CLI_USAGE : CLI_REFUSED;
+		return cli_own_status(r->line, error == PAWL_EINVAL ? CLI_USAGE : CLI_REFUSED);
 	}
 	event_base_dispatch(r->base);
 	if (r->line->json && r->gone) {
@@ -375,7 +376,9 @@ const char *run_name(const struct run *r) {
 }
 
 static int run_run(struct cli_command_line *line) {
-	struct run r = { .line = line, .exit_status = CLI_REFUSED, .connection = -1 };
+	line->runner = true;
+	struct run r = { .line = line, .exit_status = cli_own_status(line, CLI_REFUSED),
+		.connection = -1 };
 	run_read_line(line, &r.wanted);
 	return run_wanted(&r);
 }
@@ -384,7 +387,7 @@ const struct cli_command cli_run = { "run", "hold a lock while a command runs", 
 
 /* Becomes a candidate again: executes this program from its beginning, with the arguments that it
  * was given. */
-static int start_over(void) {
+static int start_over(const struct cli_command_line *line) {
 	/* The kernel allows no argument that is longer than this. */
 	static char bytes[1 << 17];
 	static char *words[4096];
@@ -404,14 +407,16 @@ static int start_over(void) {
 	}
 	fprintf(stderr, "pawl elect: cannot start over as a candidate: %s\n",
 		whole ? strerror(errno) : "the command line is too long");
-	return CLI_LOST;
+	return cli_own_status(line, CLI_LOST);
 }
 
 static int elect_run(struct cli_command_line *line) {
-	struct run r = { .line = line, .exit_status = CLI_REFUSED, .connection = -1 };
+	line->runner = true;
+	struct run r = { .line = line, .exit_status = cli_own_status(line, CLI_REFUSED),
+		.connection = -1 };
 	elect_read_line(line, &r.wanted);
 	int status = run_wanted(&r);
-	return r.again && !r.ends ? start_over() : status;
+	return r.again && !r.ends ? start_over(line) : status;
 }
 
 const struct cli_command cli_elect = { "elect",

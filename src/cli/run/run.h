@@ -13,6 +13,9 @@
 
 extern const struct cli_command cli_run, cli_elect;
 
+/* No exit status: this is larger than any. */
+#define RUN_NO_STATUS UINT64_MAX
+
 /* What to do when somebody asks for the lock. */
 enum run_ask { RUN_ASK_IGNORE, RUN_ASK_TERM };
 
@@ -29,6 +32,9 @@ struct run_wanted {
 	size_t key_count;
 	struct guardian_options guarding;
 	enum run_ask on_ask;
+
+	/* The exit status if somebody else holds the lock, or RUN_NO_STATUS. */
+	uint64_t conflict_status;
 	bool elect, takeover, once;
 
 	/* For elect without CMD: say that this leads. */
@@ -123,6 +129,8 @@ uint64_t hold_token(const struct run *r);
 struct pawl_id hold_lock_id(const struct run *r);
 /* Writes the permit numbers of the semaphore that are held, such as "0,3"; "" for other locks. */
 void hold_slots(const struct run *r, char *out, size_t size);
+/* Writes the tokens of the locks in the order of their keys, such as "17,5"; for an election "". */
+void hold_tokens(const struct run *r, char *out, size_t size);
 /* Gives everything back, and calls run_end with the exit status once that is done. Returns false if
  * there was nothing to wait for. */
 bool hold_release(struct run *r, int exit_status);

@@ -30,12 +30,27 @@ static void on_lock_asked(struct pawl_lock *lock, const struct pawl_asked *asked
 	}
 }
 
+/* Tells that what was wanted cannot be had, and ends. */
+static void refused(struct run *r, const struct pawl_result *result, const char *subject) {
+	int status = cli_fail(r->line, result, run_name(r), subject);
+	bool conflict = result->error == PAWL_EHELD
+		|| (result->error == PAWL_ETIMEOUT && status == CLI_REFUSED);
+	if (conflict && r->wanted.conflict_status != RUN_NO_STATUS) {
+		run_end(r, (int)r->wanted.conflict_status);
+		return;
+	}
+	run_end(r,
+		cli_own_status(r->line,
+			result->error == PAWL_EHELD ? CLI_HELD
+				: conflict ? CLI_TIMED_OUT
+				: result->error == PAWL_EDENIED ? CLI_DENIED
+				: status));
+}
+
 static void locked(struct run *r, const struct pawl_result *result) {
 	r->held.call = NULL;
 	if (result->error) {
-		run_end(r,
-			cli_fail(r->line, result, run_name(r),
-				result->key.size ? result->key.data : r->wanted.key));
+		refused(r, result, result->key.size ? result->key.data : r->wanted.key);
 	} else {
 		run_granted(r);
 	}
@@ -96,7 +111,7 @@ static void on_failed(struct pawl_election *election, int error, const char *mes
 	r->held.failed = true;
 	struct pawl_result failed = { .method = PAWL_ACQUIRE, .error = error, .message = message,
 		.endpoint = "", .field = "" };
-	run_end(r, cli_fail(r->line, &failed, "elect", r->wanted.key));
+	refused(r, &failed, r->wanted.key);
 }
 
 static bool waits(const struct pawl_result *waiters, const char *name) {
@@ -221,6 +236,15 @@ void hold_slots(const struct run *r, char *out, size_t size) {
 	out[0] = '\0';
 	for (size_t i = 0; i < count && (size_t)n < size; i++) {
 		n += snprintf(out + n, size - (size_t)n, "%s%" PRIu32, i ? "," : "", slots[i]);
+	}
+}
+
+void hold_tokens(const struct run *r, char *out, size_t size) {
+	int n = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < r->held.count && (size_t)n < size; i++) {
+		n += snprintf(out + n, size - (size_t)n, "%s%" PRIu64, i ? "," : "",
+			pawl_lock_token(r->held.locks[i]));
 	}
 }
 

@@ -21,12 +21,23 @@ const char run_help[] =
 	"CMD has ended; processes that CMD has left running are ended first. With several\n"
 	"KEYs it holds all of them or none; their order does not matter. CMD runs in a\n"
 	"process group of its own, and its environment has PAWL_KEY (the first KEY),\n"
-	"PAWL_LOCK_ID, PAWL_TOKEN (the fencing token) and, for permits, PAWL_SLOTS (the\n"
-	"permit numbers, such as 0,3). Signals are passed on to CMD. The exit status is\n"
-	"CMD's (128 + N if signal N killed it).\n"
+	"PAWL_LOCK_ID, PAWL_TOKEN (the fencing token of the first KEY), PAWL_TOKENS (the\n"
+	"tokens of all KEYs in the order in which they are given, such as 17,5) and, for\n"
+	"permits, PAWL_SLOTS (the permit numbers, such as 0,3). Signals are passed on to\n"
+	"CMD.\n"
+	"\n"
+	"The exit status is CMD's: 128 + N if signal N killed it, 126 or 127 if it could\n"
+	"not be started. If pawl itself has failed, it is one of these:\n"
+	"  111  another failure: the node has refused, or a process could not be started\n"
+	"  112  wrong usage\n"
+	"  113  no quorum, or no node reachable\n"
+	"  114  the lock was lost while CMD ran\n"
+	"  115  KEY is held, and there was no --wait\n"
+	"  116  the time of --wait is over\n"
+	"  117  denied by the access rules\n"
 	"\n"
 	"If the lease cannot be renewed, CMD gets SIGTERM and then SIGKILL, so that it is\n"
-	"gone before anybody else can get KEY, and the exit status is 4. This holds even\n"
+	"gone before anybody else can get KEY. This holds even\n"
 	"if CMD ignores SIGTERM, and if pawl is killed, stopped or cut off from the\n"
 	"network, and it includes what CMD has put into the background. It does not reach\n"
 	"processes that have changed their user (sudo), that another program started on\n"
@@ -39,8 +50,10 @@ const char run_help[] =
 	"\n"
 	"  --lease DURATION     how long others must wait if this machine is lost\n"
 	"                       (default 30s)\n"
-	"  --wait DURATION      wait up to DURATION for the lock, first come, first\n"
-	"                       served (default: try once)\n"
+	"  --wait DURATION      wait up to DURATION for the lock, or forever, first come,\n"
+	"                       first served (default: try once)\n"
+	"  -E, --conflict-exit-code N\n"
+	"                       the exit status instead of 115 and 116, from 0 to 255\n"
 	"  --value V            bytes that others can read under KEY while it is held\n"
 	"  --owner NAME         the holder's name, shown to others (default: host and\n"
 	"                       process)\n"
@@ -67,7 +80,8 @@ const char elect_help[] =
 	"is ended before another candidate can be elected, in the same way and with the\n"
 	"same limits as with pawl run (see pawl run --help). CMD has PAWL_KEY (the\n"
 	"election's name), PAWL_LOCK_ID and PAWL_TOKEN in its environment. When CMD ends\n"
-	"by itself, pawl gives up leadership, and the exit status is CMD's.\n"
+	"by itself, pawl gives up leadership, and the exit status is CMD's; failures of\n"
+	"pawl itself have the statuses 111 to 117, as with pawl run.\n"
 	"\n"
 	"When leadership is lost, or when somebody asks for it (pawl ask-release --to, or\n"
 	"a candidate with a higher priority and --takeover), CMD gets SIGTERM, and after\n"
@@ -81,7 +95,7 @@ const char elect_help[] =
 	"  --priority N         candidates with a higher priority are elected first;\n"
 	"                       equal priorities first come, first served (default 0)\n"
 	"  --takeover           ask leaders with a lower priority to yield\n"
-	"  --once               end after one term: with exit status 4 if leadership was\n"
+	"  --once               end after one term: with exit status 114 if leadership was\n"
 	"                       lost, with 0 or CMD's status if it was handed over\n"
 	"  --lease DURATION     how long others must wait if this machine is lost\n"
 	"                       (default 30s)\n"
@@ -156,24 +170,30 @@ static void set_lock(struct run_wanted *w, const char *value, const char *owner,
 	w->lock.label = pawl_str(terms->label);
 }
 
+/* How many options pawl run has apart from the lock terms. */
+#define OWN_OPTIONS 8
+
 void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	const char *value = NULL, *owner = NULL, *ask = "ignore";
 	uint32_t grace_ms = 0;
 	struct terms_wanted terms = { .shared = false };
 	w->lock.lease_ms = CLI_LEASE_DEFAULT_MS;
-	struct cli_option options[6 + TERMS_OPTIONS] = {
+	w->conflict_status = RUN_NO_STATUS;
+	struct cli_option options[OWN_OPTIONS + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &w->lock.lease_ms },
-		{ "wait", CLI_DURATION, &w->lock.wait_ms },
+		{ "wait", CLI_WAIT, &w->lock.wait_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "owner", CLI_TEXT, &owner },
 		{ "grace", CLI_DURATION, &grace_ms },
 		{ "on-ask", CLI_TEXT, &ask },
+		{ "conflict-exit-code", CLI_NUMBER, &w->conflict_status },
+		{ "E", CLI_NUMBER, &w->conflict_status },
 	};
 	set_title(line, w);
 	bool found = cut_command(line, w);
 	int count;
-	char **operands = cli_options(line, options, terms_options(&terms, options, 6), 1, INT_MAX,
-		&count);
+	char **operands = cli_options(line, options, terms_options(&terms, options, OWN_OPTIONS), 1,
+		INT_MAX, &count);
 	if (!found || !w->guarding.command[0]) {
 		/* This comes first, so that a user who has forgotten the "--" is told so. */
 		cli_misuse(line,
@@ -189,6 +209,9 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	}
 	if (strcmp(ask, "ignore") != 0 && strcmp(ask, "term") != 0) {
 		cli_misuse(line, "--on-ask: '%s' is neither ignore nor term", ask);
+	}
+	if (w->conflict_status > 255 && w->conflict_status != RUN_NO_STATUS) {
+		cli_misuse(line, "-E: an exit status is at most 255");
 	}
 	w->on_ask = strcmp(ask, "term") == 0 ? RUN_ASK_TERM : RUN_ASK_IGNORE;
 	set_lock(w, value, owner, &terms);

@@ -9,7 +9,21 @@
 
 #include "pawl/pawl.h"
 
-enum cli_exit { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2, CLI_UNREACHABLE = 3, CLI_LOST = 4 };
+enum cli_exit {
+	CLI_DONE = 0,
+	CLI_REFUSED = 1,
+	CLI_USAGE = 2,
+	CLI_UNREACHABLE = 3,
+	CLI_LOST = 4,
+	/* Only commands that run a program tell these from CLI_REFUSED. */
+	CLI_HELD = 5,
+	CLI_TIMED_OUT = 6,
+	CLI_DENIED = 7
+};
+
+/* A command that runs a program ends with the status of that program. Its own statuses are this
+ * number and one of the above, which few programs use: 111 to 117. */
+#define CLI_RUNNER 110
 
 /* The endpoint where pawld --dev listens. */
 #define CLI_ENDPOINT_DEFAULT "127.0.0.1:7117"
@@ -42,6 +56,9 @@ struct cli_command_line {
 
 	bool json;
 
+	/* The command ends with the status of a program that it runs. Commands set this. */
+	bool runner;
+
 	/* Begin with the first endpoint, and return to it. */
 	bool prefer_first;
 	const char *endpoints, *ca_file, *cert_file, *key_file, *server_name;
@@ -73,6 +90,8 @@ enum cli_type {
 	CLI_TEXT,
 	/* The target is a uint32_t, in ms. */
 	CLI_DURATION,
+	/* The same, or "forever", which is PAWL_FOREVER. */
+	CLI_WAIT,
 	/* The target is a uint64_t. */
 	CLI_NUMBER,
 	/* The target is an int32_t of either sign. */
@@ -80,7 +99,7 @@ enum cli_type {
 };
 
 struct cli_option {
-	/* The name without the dashes. */
+	/* The name without the dashes. A name of one letter has one dash. */
 	const char *name;
 	enum cli_type type;
 	void *target;
@@ -98,9 +117,11 @@ int cli_options_global(struct cli_command_line *line, int argc, char **argv);
 /* Sets from the environment what no option has set. */
 void cli_options_environment(struct cli_command_line *line);
 
-/* Reads "300ms", "5s", "2m" or "1h" as ms. Returns false if the text is no duration or does not
- * fit. */
+/* Reads "300ms", "5s", "2m", "1h" or "3d" as ms. Returns false if the text is no duration or does
+ * not fit. */
 bool cli_duration_parse(const char *text, uint32_t *out_ms);
+/* Does the same, and reads "forever" as PAWL_FOREVER. */
+bool cli_wait_parse(const char *text, uint32_t *out_ms);
 /* Reads a decimal number without a sign. Returns false if the text is none. */
 bool cli_number_parse(const char *text, uint64_t *out_number);
 /* Does the same with an optional sign, within int32_t. */
@@ -110,6 +131,8 @@ bool cli_integer_parse(const char *text, int32_t *out_number);
  * for. */
 bool cli_hex_parse(const char *text, unsigned char *out, size_t room, size_t *out_size);
 
+/* Returns the exit status of a command for one of the statuses above. */
+int cli_own_status(const struct cli_command_line *line, int status);
 /* Says what is wrong with the command line and where to read more, and ends the program with
  * CLI_USAGE. */
 _Noreturn void cli_misuse(const struct cli_command_line *line, const char *format, ...)

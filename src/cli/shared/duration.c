@@ -24,7 +24,8 @@ bool cli_duration_parse(const char *text, uint32_t *out_ms) {
 	static const struct {
 		const char *name;
 		uint32_t ms;
-	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 },
+		{ "d", 86400000 } };
 
 	size_t digits = strspn(text, "0123456789");
 	if (digits == 0 || digits > 9) {
@@ -46,6 +47,14 @@ bool cli_duration_parse(const char *text, uint32_t *out_ms) {
 		}
 	}
 	return false;
+}
+
+bool cli_wait_parse(const char *text, uint32_t *out_ms) {
+	if (strcmp(text, "forever") == 0) {
+		*out_ms = PAWL_FOREVER;
+		return true;
+	}
+	return cli_duration_parse(text, out_ms);
 }
 
 bool cli_integer_parse(const char *text, int32_t *out_number) {

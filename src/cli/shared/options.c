@@ -26,7 +26,11 @@ static const char common_help[] =
 	"                       to --wait (default 5s)\n"
 	"  --json               print one JSON object\n"
 	"  --help               show this help\n"
-	"Durations: 300ms, 5s, 2m, 1h.\n";
+	"Durations: 300ms, 5s, 2m, 1h, 3d.\n";
+
+int cli_own_status(const struct cli_command_line *line, int status) {
+	return status != CLI_DONE && line->runner ? CLI_RUNNER + status : status;
+}
 
 void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 	char text[512];
@@ -42,7 +46,7 @@ void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 		json = strcmp(line->argv[i], "--json") == 0;
 	}
 	output_misuse(json, name, text);
-	exit(CLI_USAGE);
+	exit(cli_own_status(line, CLI_USAGE));
 }
 
 /* Adds the options that every command has; their targets are in `line`. */
@@ -73,8 +77,16 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 	case CLI_DURATION:
 		if (!cli_duration_parse(text, o->target)) {
 			cli_misuse(line,
-				"--%s: '%s' is not a duration: write 300ms, 5s or 2m, at most "
-				"1193h",
+				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h or 3d, at "
+				"most 49d",
+				o->name, text);
+		}
+		break;
+	case CLI_WAIT:
+		if (!cli_wait_parse(text, o->target)) {
+			cli_misuse(line,
+				"--%s: '%s' is not a duration: write 300ms, 5s, 2m, 1h or 3d, at "
+				"most 49d, or forever",
 				o->name, text);
 		}
 		break;
@@ -94,43 +106,85 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 	}
 }
 
-/* Takes options off argv for as long as `mode` lets getopt_long go on. The command's own options
- * come before the common ones, so that they win. */
-static void read_options(struct cli_command_line *line, const struct cli_option *options,
-	size_t count, const char *mode, int argc, char **argv) {
+/* getopt_long returns this number and the index of the option. It is above all letters. */
+#define LONG_OPTION 256
+
+struct option_set {
 	struct cli_option all[CLI_OPTIONS_MAX];
-	struct option table[CLI_OPTIONS_MAX + 3] = { { 0 } };
-	for (size_t i = 0; i < count; i++) {
-		all[i] = options[i];
+	size_t count;
+
+	/* The long options for getopt_long, and the short ones. */
+	struct option table[CLI_OPTIONS_MAX + 3];
+	char letters[2 * CLI_OPTIONS_MAX + 8];
+};
+
+static const struct cli_option *find_option(const struct option_set *set, const char *name) {
+	for (size_t i = 0; i < set->count; i++) {
+		if (strcmp(set->all[i].name, name) == 0) {
+			return &set->all[i];
+		}
 	}
-	size_t own = count;
+	return NULL;
+}
+
+/* The command's own options come before the common ones, so that they win. */
+static void collect_options(struct option_set *set, struct cli_command_line *line,
+	const struct cli_option *options, size_t count) {
 	struct cli_option common[CLI_OPTIONS_MAX];
 	size_t common_count = common_options(line, common);
-	for (size_t i = 0; i < common_count && count < CLI_OPTIONS_MAX; i++) {
-		bool shadowed = false;
-		for (size_t k = 0; k < own; k++) {
-			shadowed = shadowed || strcmp(common[i].name, options[k].name) == 0;
-		}
-		if (!shadowed) {
-			all[count++] = common[i];
+	for (set->count = 0; set->count < count; set->count++) {
+		set->all[set->count] = options[set->count];
+	}
+	for (size_t i = 0; i < common_count && set->count < CLI_OPTIONS_MAX; i++) {
+		if (!find_option(set, common[i].name)) {
+			set->all[set->count++] = common[i];
 		}
 	}
-	for (size_t i = 0; i < count; i++) {
-		table[i] = (struct option){ all[i].name,
-			all[i].type == CLI_FLAG ? no_argument : required_argument, NULL, 0 };
+}
+
+/* Writes the tables for getopt_long, whose options begin with `mode`. */
+static void describe_options(struct option_set *set, const char *mode) {
+	size_t rows = 0;
+	size_t letters = (size_t)snprintf(set->letters, sizeof set->letters, "%s", mode);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct cli_option *o = &set->all[i];
+		bool flag = o->type == CLI_FLAG;
+		if (o->name[1]) {
+			set->table[rows++] = (struct option){ o->name,
+				flag ? no_argument : required_argument, NULL,
+				LONG_OPTION + (int)i };
+		} else {
+			set->letters[letters++] = o->name[0];
+			set->letters[letters] = ':';
+			letters += !flag;
+		}
 	}
-	table[count] = (struct option){ "help", no_argument, NULL, 'h' };
-	table[count + 1] = (struct option){ "version", no_argument, NULL, 'V' };
+	set->table[rows++] = (struct option){ "help", no_argument, NULL, 'h' };
+	set->table[rows++] = (struct option){ "version", no_argument, NULL, 'V' };
+	set->table[rows] = (struct option){ 0 };
+	set->letters[letters] = '\0';
+}
+
+/* Takes options off argv for as long as `mode` lets getopt_long go on. */
+static void read_options(struct cli_command_line *line, const struct cli_option *options,
+	size_t count, const char *mode, int argc, char **argv) {
+	struct option_set set;
+	collect_options(&set, line, options, count);
+	describe_options(&set, mode);
 
 	/* This makes glibc's getopt start over. */
 	optind = 0;
 	opterr = 0;
-	int c, at;
-	while ((c = getopt_long(argc, argv, mode, table, &at)) != -1) {
+	int c;
+	while ((c = getopt_long(argc, argv, set.letters, set.table, NULL)) != -1) {
+		const char letter[] = { (char)c, '\0' };
+		const struct cli_option *o = c >= LONG_OPTION ? &set.all[c - LONG_OPTION]
+			: find_option(&set, letter);
+		if (o) {
+			set_option(line, o, optarg);
+			continue;
+		}
 		switch (c) {
-		case 0:
-			set_option(line, &all[at], optarg);
-			break;
 		case 'h':
 			output_help(line, common_help);
 			exit(CLI_DONE);
@@ -149,13 +203,13 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 }
 
 int cli_options_global(struct cli_command_line *line, int argc, char **argv) {
-	read_options(line, NULL, 0, "+:h", argc, argv);
+	read_options(line, NULL, 0, "+:hV", argc, argv);
 	return optind;
 }
 
 char **cli_options(struct cli_command_line *line, const struct cli_option *options, size_t count,
 	int least, int most, int *out_count) {
-	read_options(line, options, count, ":h", line->argc, line->argv);
+	read_options(line, options, count, ":hV", line->argc, line->argv);
 	cli_options_environment(line);
 	int operands = line->argc - optind;
 	if (operands < least) {

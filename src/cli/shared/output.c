@@ -17,8 +17,8 @@ static const char overview_end[] =
 	"\n"
 	"pawl COMMAND --help explains a command, with an example.\n"
 	"Exit status: 0 success; 1 refused (held, timeout, not found, mismatch, ...);\n"
-	"2 wrong usage; 3 no quorum, or no node reachable; 4 the lock was lost while CMD\n"
-	"ran (run, elect). Otherwise run and elect return CMD's status.\n";
+	"2 wrong usage; 3 no quorum, or no node reachable. run and elect return CMD's\n"
+	"status; their own are 111 to 117 (pawl run --help).\n";
 
 void output_help(const struct cli_command_line *line, const char *common) {
 	if (line->command) {

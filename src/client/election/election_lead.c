@@ -10,7 +10,7 @@
 #define REST_LAST (5 * SPAN_S)
 /* The request waits as long as it takes, because a candidate that asks again goes to the end of the
  * queue. */
-#define WAIT_MS UINT32_MAX
+#define WAIT_MS PAWL_FOREVER
 
 bool election_leads(const struct pawl_election *e) {
 	bool held = e->state == ELECTION_LEADING || e->state == ELECTION_ASKING_WAITERS;

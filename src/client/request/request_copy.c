@@ -230,6 +230,10 @@ static void fill_bytes(struct core_request *core, const struct pawl_request *r,
 	core->to = keep(at, r->to);
 }
 
+span_ns request_wait(uint32_t wait_ms) {
+	return (wait_ms == PAWL_FOREVER ? (span_ns)CLIENT_MS_MAX : (span_ns)wait_ms) * SPAN_MS;
+}
+
 static void fill(struct request_copy *copy, const struct pawl_request *r,
 	const struct request_self *self, uint8_t **at) {
 	struct core_request *core = &copy->wire.core;
@@ -242,7 +246,7 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
 	copy->default_lease = r->lease_ms == 0;
-	core->wait = (span_ns)r->wait_ms * SPAN_MS;
+	core->wait = request_wait(r->wait_ms);
 	core->token = r->token;
 	memcpy(core->terms.set.w, r->slots, sizeof(core->terms.set.w));
 	core->deadline_kept = r->deadline_kept;

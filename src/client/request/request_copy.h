@@ -63,6 +63,10 @@ struct pawl_id request_copy_lock_id(const struct request_copy *request, size_t n
 /* For an acquire: returns what lock n excludes. */
 struct terms request_copy_terms(const struct request_copy *request, size_t n);
 
+/* Returns a wait_ms as a time. PAWL_FOREVER is the longest wait of the protocol, of
+ * many years. */
+span_ns request_wait(uint32_t wait_ms);
+
 #define SEQ_BYTES CLIENT_VALUE_SEQ_BYTES
 #define POSITION_BYTES CLIENT_POSITION_BYTES
 void seq_write(struct ballot ballot, uint8_t out[SEQ_BYTES]);

@@ -13,19 +13,30 @@ static void durations_have_units_and_fit(void **state) {
 		const char *text;
 		uint32_t ms;
 	} good[] = { { "300ms", 300 }, { "5s", 5000 }, { "2m", 120000 }, { "1h", 3600000 },
-		{ "0", 0 }, { "0s", 0 } };
+		{ "2d", 172800000 }, { "49d", 4233600000 }, { "0", 0 }, { "0s", 0 } };
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		uint32_t ms = 7;
 		assert_true(cli_duration_parse(good[i].text, &ms));
 		assert_int_equal(ms, good[i].ms);
 	}
 	static const char *const bad[] = { "", "5", "s", "5 s", "-5s", "+5s", "5S", "1.5s", "5sm",
-		"9999h", "12345678901s" };
+		"50d", "forever", "9999h", "12345678901s" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		uint32_t ms = 7;
 		assert_false(cli_duration_parse(bad[i], &ms));
 		assert_int_equal(ms, 7);
 	}
+}
+
+static void a_wait_may_have_no_end(void **state) {
+	(void)state;
+	uint32_t ms = 7;
+	assert_true(cli_wait_parse("forever", &ms));
+	assert_true(ms == PAWL_FOREVER);
+	assert_true(cli_wait_parse("3d", &ms));
+	assert_int_equal(ms, 259200000);
+	assert_false(cli_wait_parse("for ever", &ms));
+	assert_int_equal(ms, 259200000);
 }
 
 static void numbers_are_decimal_without_sign(void **state) {
@@ -335,6 +346,7 @@ static void an_even_number_of_masters_is_remarked_once_the_change_is_complete(vo
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_have_units_and_fit),
+		cmocka_unit_test(a_wait_may_have_no_end),
 		cmocka_unit_test(numbers_are_decimal_without_sign),
 		cmocka_unit_test(quantiles_are_right_to_about_one_percent),
 		cmocka_unit_test(extreme_durations_have_a_bucket),

@@ -93,6 +93,34 @@ static void the_time_counts_from_the_sending(void **state) {
 	rig_close(&r);
 }
 
+/* After a wait of more than a hundred leases the drift of the clocks over the wait is longer than
+ * the lease, so the answer leaves no time. */
+static void a_lock_that_comes_after_a_long_wait_is_asked_for_again_and_held(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	const struct pawl_lock_options o = { .key = pawl_str("k"), .lease_ms = 10000,
+		.wait_ms = PAWL_FOREVER, .on_lost = on_lost, .arg = &h };
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	r.nodes[0].waited = 3000 * SPAN_S;
+	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), 0);
+	rig_settle(&r);
+	assert_true(r.nodes[0].last.core.wait == (span_ns)CLIENT_MS_MAX * SPAN_MS);
+	const struct id128 wanted = r.nodes[0].last_lock_id;
+	rig_jump(&r, 20 * SPAN_S, 20 * SPAN_S);
+	fake_let_go(&r.nodes[0]);
+	r.nodes[0].mood = FAKE_ANSWERS;
+	rig_settle(&r);
+	assert_non_null(h.lock);
+	assert_int_equal(h.result->error, 0);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
+	assert_memory_equal(&r.nodes[0].last_lock_id, &wanted, sizeof wanted);
+	assert_int_equal(pawl_lock_valid_ms(h.lock), 9900);
+	drop(&h);
+	rig_close(&r);
+}
+
 static void a_lock_is_renewed_at_a_third_of_its_lease(void **state) {
 	(void)state;
 	struct rig r;
@@ -428,6 +456,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trust_ends_when_either_clock_says_so),
 		cmocka_unit_test(the_time_counts_from_the_sending),
+		cmocka_unit_test(a_lock_that_comes_after_a_long_wait_is_asked_for_again_and_held),
 		cmocka_unit_test(a_lock_is_renewed_at_a_third_of_its_lease),
 		cmocka_unit_test(locks_that_are_due_together_share_a_request),
 		cmocka_unit_test(a_refusal_of_one_lock_leaves_the_others_alone),
