@@ -207,7 +207,7 @@ class Move(Recipe):
     def test_all_or_none(self):
         lock = self.call("acquire", key="account/ben", lease_ms=5000, owner="other")
         lines = self.finish("pawl", "run", "account/anna", "account/ben", "--lease", "5s", "--",
-                            "true", status=1)
+                            "true", status=115)
         self.assertTrue(any("account/ben" in line for line in lines), lines)
         self.assertFalse(self.call("get", key="account/anna", consistency="quorum")["held"])
         self.call("release", key="account/ben", lock_id=lock["lock_id"])

@@ -16,7 +16,7 @@ for job in "$directory"/*.job; do
 		echo "$job with token $PAWL_TOKEN"
 	' sh "$job" "$@" 2>"$errors"
 	case $? in
-	0 | 1) ;; # 1: another worker has it
+	0 | 115) ;; # 115: another worker has it
 	10)
 		cat "$errors" >&2
 		echo "$job: not done" >&2
