@@ -117,6 +117,12 @@ struct pawl_options {
 	bool prefer_first;
 };
 
+/* Sets the options that are not set yet from the environment, with the variables of the command
+ * pawl: PAWL_ENDPOINTS, PAWL_PREFER_FIRST, PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY and
+ * PAWL_SERVER_NAME. Without PAWL_ENDPOINTS, the endpoint is 127.0.0.1:7117, where pawld --dev
+ * listens. The texts are borrowed from the environment: make the client before it changes. */
+void pawl_options_from_env(struct pawl_options *options);
+
 /* Makes a client. It does not connect; the first request does. Returns 0, PAWL_EINVAL (an endpoint
  * or option is not valid), PAWL_ETLS (a certificate or key cannot be used), PAWL_EIO (there is no
  * loop or timer) or PAWL_ENOMEM. If out_message is not NULL, it is set to a sentence that says what

@@ -11,6 +11,7 @@ from ._blocking import Client
 from ._blocking_lock import Lock, LockSet
 from ._blocking_watch import Election, Leaders, Leadership, Watch
 from ._election import YieldError
+from ._env import options_from_env
 from ._errors import (
     BadRequestError,
     BusyError,
@@ -102,4 +103,5 @@ __all__ = [
     "aio",
     "connect",
     "fence_check",
+    "options_from_env",
 ]

@@ -36,7 +36,7 @@ class Options:
     """The options of a lock; see Client.lock."""
 
     lease: Optional[float] = None
-    wait: Optional[float] = None
+    wait: Optional[float] = 0.0
     owner: Optional[Bytes] = None
     value: Bytes = b""
     mode: str = EXCLUSIVE

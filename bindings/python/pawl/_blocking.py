@@ -185,7 +185,7 @@ class Client:
         key: Bytes,
         *,
         lease: Optional[float] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 0.0,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
         mode: str = EXCLUSIVE,
@@ -205,7 +205,8 @@ class Client:
 
         lease: in seconds. The client extends it whenever a third of it has passed. The default is
         30, or the cluster's max_lease if that is less.
-        wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
+        wait: for how many seconds to wait in the queue. 0, the default, tries once; None waits
+        without an end.
         owner, label: others see them, and they see the host and the process id in any case.
         value: the value of the key, which others can read.
         mode: `exclusive` or `shared` (for readers).
@@ -235,7 +236,7 @@ class Client:
         keys: Sequence[Union[Bytes, Want]],
         *,
         lease: Optional[float] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 0.0,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
         priority: int = 0,

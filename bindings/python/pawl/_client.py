@@ -32,6 +32,15 @@ WAIT_LONGEST = 366 * 86400.0
 CHANGES_TAKE = 600.0
 
 
+def _use_file(file: str, what: str, use: Callable[[], None]) -> None:
+    try:
+        use()
+    except OSError as error:
+        why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+        raise TlsError("%s: the %s cannot be used: %s" % (file, what, why or error),
+                       file=file) from error
+
+
 def _tls_context(ca_file: Optional[str], cert_file: Optional[str],
                  key_file: Optional[str]) -> ssl.SSLContext:
     if ca_file is None:
@@ -41,12 +50,12 @@ def _tls_context(ca_file: Optional[str], cert_file: Optional[str],
         raise TlsError("a certificate and its key must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and names
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    try:
-        context.load_verify_locations(ca_file)
-        if cert_file is not None:
-            context.load_cert_chain(cert_file, key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise TlsError("a certificate or key cannot be used: %s" % error) from error
+    _use_file(ca_file, "authorities", lambda: context.load_verify_locations(ca_file))
+    if cert_file is not None and key_file is not None:
+        cert, key = cert_file, key_file
+        _use_file(key, "private key", lambda: open(key, "rb").close())
+        _use_file(cert, "certificate, with the private key %s," % key,
+                  lambda: context.load_cert_chain(cert, key))
     return context
 
 
@@ -271,7 +280,7 @@ class Client:
         key: Bytes,
         *,
         lease: Optional[float] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 0.0,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
         mode: str = EXCLUSIVE,
@@ -291,7 +300,8 @@ class Client:
 
         lease: in seconds. The client extends it whenever a third of it has passed. The default is
         30, or the cluster's max_lease if that is less.
-        wait: for how many seconds to wait in the queue. 0 tries once, None waits for ever.
+        wait: for how many seconds to wait in the queue. 0, the default, tries once; None waits
+        without an end.
         owner, label: others see them, and they see the host and the process id in any case.
         value: the value of the key, which others can read.
         mode: `exclusive` or `shared` (for readers).
@@ -317,7 +327,7 @@ class Client:
         keys: Sequence[Union[Bytes, Want]],
         *,
         lease: Optional[float] = None,
-        wait: Optional[float] = None,
+        wait: Optional[float] = 0.0,
         owner: Optional[Bytes] = None,
         value: Bytes = b"",
         priority: int = 0,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, 
 from ._acquire import Options
 from ._errors import BusyError, ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
 from ._lock import Lock, LostFn
+from ._tasks import background
 from ._types import (
     CURRENT,
     ENDS,
@@ -73,7 +74,7 @@ class Leadership(Lock):
 
     async def _get(self) -> None:
         self._successor = None
-        asking = (asyncio.get_running_loop().create_task(self._ask_to_yield())
+        asking = (background(self._ask_to_yield())
                   if self._election.takeover else None)
         try:
             await super()._get()
@@ -124,8 +125,7 @@ class Leadership(Lock):
         if said is None:
             said = bool(asked.to) or asked.priority > self._options.priority
         if said and self._deciding is None:
-            self._deciding = asyncio.get_running_loop().create_task(
-                self._yield_to(asked.to or asked.by))
+            self._deciding = background(self._yield_to(asked.to or asked.by))
 
     async def _yield_to(self, successor: bytes) -> None:
         """Yields to that candidate. If the successor is not a candidate, nothing happens."""

@@ -11,15 +11,25 @@ class PawlError(Exception):
     code: the short name for programs, such as `held`.
     message: a sentence for people.
     details: everything that the node said.
+    file: the file that cannot be used, such as that of a certificate; empty if it is not about one.
     """
 
     code = "error"
     default_message = "something failed"
 
-    def __init__(self, message: str = "", details: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, message: str = "", details: Optional[Mapping[str, Any]] = None,
+                 file: str = "") -> None:
         self.message = message or self.default_message
         self.details: Dict[str, Any] = dict(details or {})
+        self.file = file
         super().__init__(self.message)
+
+    @property
+    def limit(self) -> Optional[float]:
+        """The longest lease in seconds that the cluster allows, or the shortest if the lease was
+        too short; None if the error is not about a lease."""
+        limit = self.details.get("limit_ms")
+        return limit / 1000 if isinstance(limit, int) else None
 
     @property
     def field(self) -> str:
@@ -102,7 +112,7 @@ class RecoveringError(PawlError):
 
 
 class TooLongError(PawlError):
-    """The lease is longer than the cluster allows (`limit_ms` in the details)."""
+    """The lease is longer than the cluster allows, which is `limit`."""
 
     code = "too_long"
     default_message = "the lease is longer than the cluster allows"

@@ -15,6 +15,7 @@ from ._msgpack import pack
 from ._rounds import Rounds
 from ._silence import Silence
 from ._spare import LEAST, TIMES, Spare
+from ._tasks import background
 
 SILENCE_LEAST = 0.1
 # How long the client stays at another endpoint before it returns to the first one. If it has to
@@ -77,7 +78,7 @@ class Failover(Calls):
 
     def _connection_wanted(self) -> None:
         if self._runner is None:
-            self._runner = self._loop.create_task(self._main())
+            self._runner = background(self._main())
         self._wanted.set()
 
     def _hint(self) -> str:

@@ -25,6 +25,7 @@ from ._errors import (
 )
 from ._link import Link
 from ._failover import Failover
+from ._tasks import background
 
 BATCH_MAX = 1000
 RETRY_LEAST = 10 * _clock.MS
@@ -269,7 +270,7 @@ class Keeper:
                 self._begin(self._extend(locks[begin : begin + BATCH_MAX], how))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
+        task = background(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

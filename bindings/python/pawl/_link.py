@@ -94,13 +94,13 @@ class Link(asyncio.Protocol):
     def close(self) -> None:
         """Ends the link; what was written before is still sent."""
         self._end(UnreachableError("the connection is closed"))
-        if self._transport is not None:
+        if self._transport is not None and not self._loop.is_closed():
             self._transport.close()
 
     def fail(self, error: PawlError) -> None:
         """Ends the link at once."""
         self._end(error)
-        if self._transport is not None:
+        if self._transport is not None and not self._loop.is_closed():
             self._transport.abort()
 
     def leave_open(self) -> Optional[Descriptor]:

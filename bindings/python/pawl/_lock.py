@@ -34,6 +34,7 @@ from ._errors import (
 )
 from ._guard import Holding
 from ._keeper import LeasedLock
+from ._tasks import background
 from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, check_callback, mode_params, to_bytes
 from ._watch import Watch
 
@@ -194,7 +195,7 @@ class Lock(LeasedLock, Holding):
 
     def _start_listening(self) -> None:
         if self._listens() and self._listener is None:
-            self._listener = asyncio.get_running_loop().create_task(self._listen())
+            self._listener = background(self._listen())
 
     def _stop_listening(self) -> None:
         if self._listener is not None:

@@ -9,6 +9,7 @@ from typing import Awaitable, Callable, Iterable, Optional
 
 from ._errors import PawlError
 from ._link import Link
+from ._tasks import background
 
 # The other node gets this many times as long to answer as the present one, but at least LEAST
 # seconds.
@@ -35,8 +36,7 @@ class Spare:
              failed: Callable[[], None] = lambda: None) -> None:
         """Tries these endpoints one after the other, each for `limit` seconds."""
         if self.idle:
-            self._task = asyncio.get_running_loop().create_task(
-                self._dial(list(endpoints), limit, failed))
+            self._task = background(self._dial(list(endpoints), limit, failed))
 
     async def _dial(self, endpoints: Iterable[int], limit: float,
                     failed: Callable[[], None]) -> None:

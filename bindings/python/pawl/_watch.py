@@ -20,6 +20,7 @@ from ._errors import (
     TooLargeError,
     WaitTimeoutError,
 )
+from ._tasks import background
 from ._types import (
     CURRENT,
     KNOWN_EVENTS,
@@ -132,7 +133,7 @@ class Watch:
         """Begins to watch, unless the watch has begun already."""
         if self._task is None and self._error is None:
             self._client._watches.add(self)
-            self._task = asyncio.get_running_loop().create_task(self._main())
+            self._task = background(self._main())
 
     async def get(self, timeout: Optional[float] = None) -> Event:
         """Returns the next event. WaitTimeoutError: none has come in time. If the watch has ended,

@@ -77,7 +77,7 @@ class Locks(AioCase):
 
     async def test_a_wait_that_is_canceled_leaves_the_queue(self):
         async with self.connect().lock(self.key):
-            task = asyncio.create_task(self.client.lock(self.key).acquire())
+            task = asyncio.create_task(self.client.lock(self.key, wait=None).acquire())
             await self.until_so(lambda: self.client.waiters(self.key))
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
@@ -118,7 +118,7 @@ class Locks(AioCase):
     async def test_a_wait_without_end_goes_on_beyond_many_leases(self):
         other = await self.connect().lock(self.key)
         with unittest.mock.patch("pawl._acquire.WAIT_LEASES", 1):
-            task = asyncio.create_task(self.client.lock(self.key, lease=0.2).acquire())
+            task = asyncio.create_task(self.client.lock(self.key, lease=0.2, wait=None).acquire())
             await asyncio.sleep(0.5)
             self.assertFalse(task.done())
             await other.release()

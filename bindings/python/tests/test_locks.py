@@ -49,6 +49,28 @@ class Locks(BlockingCase):
             self.assertEqual((caught.exception.holder["owner"], caught.exception.holder["token"]),
                              (b"somebody", lock.token))
 
+    def test_a_lock_tries_once_unless_it_is_told_to_wait(self):
+        with self.connect().lock(self.key, lease=2) as held:
+            began = time.monotonic()
+            for lock in (self.client.lock(self.key), self.client.locks([self.key])):
+                with self.assertRaises(pawl.HeldError):
+                    lock.acquire()
+            self.assertLess(time.monotonic() - began, 1)
+            # None waits without an end.
+            waiting = InBackground(self.client.lock(self.key, wait=None).acquire)
+            self.until_waiting(self.client, self.key)
+            held.release()
+            self.assertTrue(waiting.result().held)
+
+    def test_errors_have_what_they_are_about(self):
+        with self.assertRaises(pawl.TooLongError) as caught:
+            self.client.lock(self.key, lease=3600).acquire()
+        self.assertEqual((caught.exception.limit, caught.exception.holder, caught.exception.file),
+                         (60.0, None, ""))
+        with self.assertRaises(pawl.BadRequestError) as short:
+            self.client.lock(self.key, lease=0.001).acquire()
+        self.assertEqual(short.exception.limit, 0.1)
+
     def test_a_wait_ends_in_time(self):
         with self.connect().lock(self.key):
             began = time.monotonic()
@@ -144,7 +166,7 @@ class Locks(BlockingCase):
     def test_calls_that_wait_end_when_the_client_is_closed(self):
         with self.connect().lock(self.key):
             other = self.connect()
-            waiting = [InBackground(other.lock(self.key).acquire),
+            waiting = [InBackground(other.lock(self.key, wait=None).acquire),
                        InBackground(lambda: [other.ping() for _ in range(10**6)])]
             self.until_waiting(self.client, self.key)
             other.close()

@@ -77,8 +77,8 @@ int main(int argc, char **argv) {
 			"catalogue ENDPOINTS FILE write TEXT\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1] };
+	pawl_options_from_env(&options);
 	struct pawl_lock_options wanted = { .key = pawl_str("catalogue"), .lease_ms = 5000,
 		.wait_ms = 60000 };
 	const char *problem = NULL;

@@ -71,9 +71,8 @@ int main(int argc, char **argv) {
 	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]),
-		.ca_file = getenv("PAWL_CACERT"), .cert_file = getenv("PAWL_CERT"),
-		.key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]) };
+	pawl_options_from_env(&options);
 	struct pawl_election_options wanted = { .name = pawl_str("clock"),
 		.value = pawl_str(argv[2]), .lease_ms = 5000, .release_on_disconnect = true,
 		.again = true, .on_leading = on_leading, .on_stepped_down = on_stepped_down,

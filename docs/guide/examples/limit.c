@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: limit ENDPOINTS NAME PERMITS CALLS\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1] };
+	pawl_options_from_env(&options);
 	/* When this process dies, its permit is free after a period, which is neither at once nor
 	 * as late as the end of the lease. */
 	struct pawl_lock_options wanted = { .key = pawl_str(argv[2]), .lease_ms = 5000,

@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
 	char from[300], to[300];
 	snprintf(from, sizeof from, "account/%.200s", argv[3]);
 	snprintf(to, sizeof to, "account/%.200s", argv[4]);
-	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1] };
+	pawl_options_from_env(&options);
 	struct pawl_lock_options wanted = { .lease_ms = 5000, .wait_ms = 60000 };
 	struct pawl_key_item keys[] = { { .key = pawl_str(from) }, { .key = pawl_str(to) } };
 	struct pawl_lock *locks[2];

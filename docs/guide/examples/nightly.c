@@ -48,8 +48,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: nightly ENDPOINTS REPORT\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1] };
+	pawl_options_from_env(&options);
 	/* It waits: if the host that makes the report dies, the next one makes it. */
 	struct pawl_lock_options wanted = { .key = pawl_str("nightly-report"), .lease_ms = 5000,
 		.wait_ms = 600000, .terms.release_on_disconnect = true };

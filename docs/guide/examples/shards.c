@@ -149,9 +149,8 @@ int main(int argc, char **argv) {
 		return 2;
 	}
 	struct crawler c = { .me = argv[3] };
-	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[3]),
-		.ca_file = getenv("PAWL_CACERT"), .cert_file = getenv("PAWL_CERT"),
-		.key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[3]) };
+	pawl_options_from_env(&options);
 	const char *problem = "could not begin";
 	if (pawl_new(&options, &c.client, &problem) != 0 || !set_up(&c, argv[2])) {
 		fprintf(stderr, "%s\n", problem);

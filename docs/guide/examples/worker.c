@@ -73,8 +73,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: worker ENDPOINTS DIRECTORY\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
-		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
+	struct pawl_options options = { .endpoints = argv[1] };
+	pawl_options_from_env(&options);
 	const char *problem = NULL;
 	struct pawl *client;
 	if (pawl_new(&options, &client, &problem) != 0) {

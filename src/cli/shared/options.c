@@ -226,24 +226,13 @@ char **cli_options(struct cli_command_line *line, const struct cli_option *optio
 }
 
 void cli_options_environment(struct cli_command_line *line) {
-	const struct {
-		const char **target;
-		const char *text;
-	} settings[] = {
-		{ &line->endpoints, getenv("PAWL_ENDPOINTS") },
-		{ &line->ca_file, getenv("PAWL_CACERT") },
-		{ &line->cert_file, getenv("PAWL_CERT") },
-		{ &line->key_file, getenv("PAWL_CERT_KEY") },
-		{ &line->server_name, getenv("PAWL_SERVER_NAME") },
-	};
-	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-		if (!*settings[i].target && settings[i].text && *settings[i].text) {
-			*settings[i].target = settings[i].text;
-		}
-	}
-	const char *prefer_first = getenv("PAWL_PREFER_FIRST");
-	line->prefer_first = line->prefer_first || (prefer_first && *prefer_first);
-	if (!line->endpoints) {
-		line->endpoints = CLI_ENDPOINT_DEFAULT;
-	}
+	struct pawl_options options;
+	cli_client_options(line, &options);
+	pawl_options_from_env(&options);
+	line->endpoints = options.endpoints;
+	line->ca_file = options.ca_file;
+	line->cert_file = options.cert_file;
+	line->key_file = options.key_file;
+	line->server_name = options.server_name;
+	line->prefer_first = options.prefer_first;
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "endpoint.h"
@@ -196,6 +197,32 @@ static void a_fence_lets_nobody_pass_behind_a_newer_holder(void **state) {
 	assert_int_equal(highest, 9);
 }
 
+static void the_environment_sets_what_is_not_set(void **state) {
+	(void)state;
+	struct pawl_options o = { .ca_file = "given" };
+	static const char *const names[] = { "PAWL_ENDPOINTS", "PAWL_PREFER_FIRST", "PAWL_CACERT",
+		"PAWL_CERT", "PAWL_CERT_KEY", "PAWL_SERVER_NAME" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		unsetenv(names[i]);
+	}
+	pawl_options_from_env(&o);
+	assert_string_equal(o.endpoints, "127.0.0.1:7117");
+	assert_string_equal(o.ca_file, "given");
+	assert_null(o.cert_file);
+	assert_false(o.prefer_first);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		setenv(names[i], names[i], 1);
+	}
+	o = (struct pawl_options){ .cert_file = "given" };
+	pawl_options_from_env(&o);
+	assert_string_equal(o.endpoints, "PAWL_ENDPOINTS");
+	assert_string_equal(o.ca_file, "PAWL_CACERT");
+	assert_string_equal(o.cert_file, "given");
+	assert_string_equal(o.key_file, "PAWL_CERT_KEY");
+	assert_string_equal(o.server_name, "PAWL_SERVER_NAME");
+	assert_true(o.prefer_first);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoints_of_every_kind_are_understood),
@@ -208,6 +235,7 @@ int main(void) {
 		cmocka_unit_test(random_bytes_are_read_or_refused),
 		cmocka_unit_test(a_fence_lets_nobody_pass_behind_a_newer_holder),
 		cmocka_unit_test(options_that_cannot_be_are_refused_with_a_reason),
+		cmocka_unit_test(the_environment_sets_what_is_not_set),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
