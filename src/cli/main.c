@@ -7,6 +7,7 @@
 #include "cluster.h"
 #include "commands.h"
 #include "run.h"
+#include "suggest.h"
 #include "top.h"
 
 static const struct cli_topic topics[] = {
@@ -39,12 +40,42 @@ static const struct cli_topic topics[] = {
 };
 
 static const struct cli_command *command_find(const char *name) {
+	if (strcmp(name, "lock") == 0) {
+		return &cli_acquire;
+	}
 	for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
 		if (strcmp(topics[i].command->name, name) == 0) {
 			return topics[i].command;
 		}
 	}
 	return NULL;
+}
+
+/* The names that commands have elsewhere. */
+static const struct {
+	const char *elsewhere, *here;
+} others[] = {
+	{ "unlock", "release" },
+	{ "renew", "extend" },
+	{ "refresh", "extend" },
+	{ "list", "ls" },
+	{ "set", "update" },
+	{ "show", "get" },
+};
+
+_Noreturn static void unknown_command(const struct cli_command_line *line, const char *name) {
+	struct suggestion s = { .word = name };
+	for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+		suggest_try(&s, topics[i].command->name);
+	}
+	suggest_try(&s, "lock");
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (strcmp(others[i].elsewhere, name) == 0) {
+			s.best = others[i].here;
+		}
+	}
+	cli_misuse(line, "unknown command '%s'%s%s%s", name, s.best ? "; did you mean pawl " : "",
+		s.best ? s.best : "", s.best ? "?" : "");
 }
 
 int main(int argc, char **argv) {
@@ -62,7 +93,7 @@ int main(int argc, char **argv) {
 	}
 	line.command = command_find(argv[at + help]);
 	if (!line.command) {
-		cli_misuse(&line, "unknown command '%s'", argv[at + help]);
+		unknown_command(&line, argv[at + help]);
 	}
 	if (help) {
 		static char ask[] = "--help", *words[] = { ask, ask, NULL };

@@ -59,6 +59,26 @@ class CommandLine(Case):
                              arguments)
             self.assertIn(word, run.err, arguments)
 
+    def test_a_word_that_is_nearly_right_brings_the_right_one_to_mind(self):
+        rows = ((["aquire", "k"], "did you mean pawl acquire?"),
+                (["stauts"], "did you mean pawl status?"), (["unlock", "k"], "pawl release?"),
+                (["help", "explian"], "did you mean pawl explain?"),
+                (["acquire", "k", "--leese", "5s"], "did you mean --lease?"),
+                (["ls", "--wating"], "did you mean --waiting?"),
+                (["run", "k", "--wiat=5s", "--", "true"], "did you mean --wait?"),
+                (["--endpoint", "x", "--enpdoints", "get"], "did you mean --endpoints?"))
+        for arguments, words in rows:
+            self.assertIn(words, pawl(*arguments).err, arguments)
+        for arguments in (["nonsense"], ["get", "k", "--nonsense"], ["x"], ["get", "k", "--"+"x" * 99],
+                          ["y" * 999], ["get", "k", "--"+"é" * 9]):
+            self.assertNotIn("did you mean", pawl(*arguments).err, arguments)
+
+    def test_versions_and_other_names(self):
+        for arguments in (["-V"], ["--version"], ["get", "-V"]):
+            self.assertRegex(self.succeeds(pawl(*arguments)).out, r"^pawl \d+\.\d+")
+        self.assertTrue(pawl("lock", "--help").out.startswith("usage: pawl acquire KEY"))
+        self.assertEqual(pawl("help", "lock").out, pawl("lock", "--help").out)
+
     def test_misuse_is_told_as_json_too(self):
         run = pawl("get", "--json")
         self.assertEqual(run.status, 2)
@@ -140,7 +160,12 @@ class Locks(DevCase):
                                                 "--json")).json["released"])
         self.assertFalse(self.succeeds(self.pawl("release", "a", lock["lock_id"],
                                                  "--json")).json["released"])
-        self.assertFalse(self.succeeds(self.pawl("get", "a", "--json")).json["held"])
+        for options in ([], ["--quorum"]):
+            free = self.pawl("get", "a", "--json", *options)
+            self.assertEqual((free.json["held"], free.status), (False, 1))
+        # Nobody leads there either.
+        leader = self.pawl("leader", "a", "--json")
+        self.assertEqual((leader.json["held"], leader.status), (False, 1))
 
     def test_people_read_aligned_fields(self):
         run = self.succeeds(self.pawl("acquire", "a"))

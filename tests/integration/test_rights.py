@@ -182,7 +182,7 @@ class Rights(Case):
                                  capture_output=True, text=True)
             return run.returncode, json.loads(run.stdout or run.stderr)
 
-        self.assertEqual(ask(4711, [4711], "get", "public/1")[0], 0)
+        self.assertFalse(ask(4711, [4711], "get", "public/1")[1]["held"])
         status, answer = ask(4711, [4711], "acquire", "public/1")
         self.assertEqual((status, answer["error"]["code"]), (1, "denied"))
         # Another one of its groups has the right.

@@ -44,7 +44,9 @@ class Calls:
         self._queue: Deque[Call] = collections.deque()
         self._flight: Dict[int, _Flight] = {}
         self._resting = Resting(self._loop, self._come_back)
-        self._msgid = PING_MSGID
+        # A first request with the msgid 1 would look to OpenSSL like the begin of an old SSL, so
+        # that a port with TLS would wait for more instead of closing the connection.
+        self._msgid = 1
         self._link: Optional[Link] = None
         self._patience = Patience()
         self._last_error: Optional[PawlError] = None

@@ -10,8 +10,11 @@ from typing import Any, Callable, Optional, Set
 from ._errors import PawlError, ProtocolError, TlsError, UnreachableError
 from ._msgpack import Decoder, FormatError
 from ._silence import Silence
+from ._tls_text import tls_text
 
 _ENDS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+# The first byte that a port with TLS sends to a client that does not speak TLS.
+TLS_ALERT = b"\x15"
 # The file descriptors of all connections.
 _ours: Set[int] = set()
 
@@ -53,8 +56,7 @@ def as_pawl_error(error: Optional[BaseException]) -> PawlError:
     if error is None:
         return UnreachableError("the node closed the connection")
     if is_tls_problem(error):
-        return TlsError(str(getattr(error, "verify_message", "") or getattr(error, "reason", "")
-                            or error))
+        return TlsError(tls_text(error))
     return UnreachableError(str(error) or type(error).__name__)
 
 
@@ -79,6 +81,7 @@ class Link(asyncio.Protocol):
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
         # A message has arrived. Until then this may not be a node of Pawl.
         self.talked = False
+        self._tls = self._heard_any = False
         self.writable = True
         # Done once a ping has been answered.
         self.pong: asyncio.Future[None] = self._loop.create_future()
@@ -125,12 +128,17 @@ class Link(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._number = transport.get_extra_info("socket").fileno()
+        self._tls = transport.get_extra_info("ssl_object") is not None
         _ours.add(self._number)
         if self.down.done():
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self.silence.heard()
+        if not self._heard_any and not self._tls and data[:1] == TLS_ALERT:
+            self.fail(TlsError("this is a port with TLS: write tls:// before the host"))
+            return
+        self._heard_any = True
         try:
             for message in self._decoder.feed(data):
                 if self.down.done():

@@ -3,7 +3,9 @@
 import os
 import shutil
 import signal
+import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -149,13 +151,16 @@ class Tls(Case):
 
     def test_untrusted_certificates_are_refused_at_once_on_both_sides(self):
         began = time.monotonic()
-        for files in (dict(ca_file=self.others.path("ca.crt")),
-                      dict(ca_file=self.path("ca.crt"), server_name="other.example"),
-                      # This client has no certificate of its own.
-                      dict(ca_file=self.path("ca.crt"))):
+        for files, words in (
+                (dict(ca_file=self.others.path("ca.crt")), "not signed by an authority in ca_file"),
+                (dict(ca_file=self.path("ca.crt"), server_name="other.example"),
+                 "does not contain this host"),
+                # This client has no certificate of its own.
+                (dict(ca_file=self.path("ca.crt")), "the node requires a client certificate")):
             with pawl.connect(self.endpoints, timeout=20, **files) as client:
-                with self.assertRaises(pawl.TlsError, msg=files):
+                with self.assertRaises(pawl.TlsError, msg=files) as caught:
                     client.ping()
+                self.assertIn(words, str(caught.exception))
         self.assertLess(time.monotonic() - began, 10)
 
     def test_a_client_that_does_not_speak_tls_gets_no_answer(self):
@@ -163,6 +168,25 @@ class Tls(Case):
             with self.assertRaises(pawl.PawlError) as caught:
                 client.ping()
             self.assertIn("write tls://", str(caught.exception))
+
+    def test_a_port_that_speaks_the_other_way_is_recognized(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = "127.0.0.1:%d" % listener.getsockname()[1]
+
+            def serve(words):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(words)
+
+            for endpoint, words, said in (
+                    (address, b"\x15\x03\x01\x00\x02\x02\x46", "this is a port with TLS"),
+                    ("tls://" + address, b"\x94\x01\x00\x80\xc0", "does not speak TLS")):
+                threading.Thread(target=serve, args=(words,), daemon=True).start()
+                with pawl.connect(endpoint, ca_file=self.path("ca.crt"), timeout=5) as client:
+                    with self.assertRaises(pawl.TlsError) as caught:
+                        client.ping()
+                self.assertIn(said, str(caught.exception))
 
 
 if __name__ == "__main__":

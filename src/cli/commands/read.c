@@ -77,8 +77,9 @@ static const char get_help[] =
 	"usage: pawl get KEY [--quorum]\n"
 	"\n"
 	"Shows whether KEY is held, by whom, with which token and value, and for how much\n"
-	"longer. A free key is not an error. Without --quorum the node answers from its\n"
-	"own memory, at once, and what it shows may be out of date.\n"
+	"longer. The exit status is 1 if nobody holds it, as with pawl leader. Without\n"
+	"--quorum the node answers from its own memory, at once, and what it shows may be\n"
+	"out of date.\n"
 	"\n"
 	"  --quorum             ask a quorum of masters\n"
 	"\n"
@@ -86,8 +87,10 @@ static const char get_help[] =
 	"  pawl get nightly-backup --quorum\n";
 
 static int get_show(const struct cli_answer *answer) {
+	const struct pawl_entry *e = &answer->result->entry;
 	read_print(answer->line, answer->result, answer->request->key);
-	return CLI_DONE;
+	/* If it is contested, somebody holds it, but nobody can say who. */
+	return e->held || e->contested ? CLI_DONE : CLI_REFUSED;
 }
 
 static int get_run(struct cli_command_line *line) {

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "output.h"
+#include "suggest.h"
 
 static const char common_help[] =
 	"\n"
@@ -25,7 +26,8 @@ static const char common_help[] =
 	"  --timeout DURATION   how long to keep trying, over all nodes and in addition\n"
 	"                       to --wait (default 5s)\n"
 	"  --json               print one JSON object\n"
-	"  --help               show this help\n"
+	"  -h, --help           show this help\n"
+	"  -V, --version        show the version\n"
 	"Durations: 300ms, 5s, 2m, 1h, 3d.\n";
 
 int cli_own_status(const struct cli_command_line *line, int status) {
@@ -165,6 +167,19 @@ static void describe_options(struct option_set *set, const char *mode) {
 	set->letters[letters] = '\0';
 }
 
+_Noreturn static void unknown_option(const struct cli_command_line *line,
+	const struct option_set *set, const char *given) {
+	char name[64];
+	struct suggestion s = { .word = name };
+	const char *text = given + strspn(given, "-");
+	(void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+	for (const struct option *o = set->table; o->name; o++) {
+		suggest_try(&s, o->name);
+	}
+	cli_misuse(line, "unknown option '%s'%s%s%s", given, s.best ? "; did you mean --" : "",
+		s.best ? s.best : "", s.best ? "?" : "");
+}
+
 /* Takes options off argv for as long as `mode` lets getopt_long go on. */
 static void read_options(struct cli_command_line *line, const struct cli_option *options,
 	size_t count, const char *mode, int argc, char **argv) {
@@ -197,7 +212,7 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 			if (optopt) {
 				cli_misuse(line, "unknown option '-%c'", optopt);
 			}
-			cli_misuse(line, "unknown option '%s'", argv[optind - 1]);
+			unknown_option(line, &set, argv[optind - 1]);
 		}
 	}
 }

@@ -16,7 +16,8 @@ static const char overview[] =
 static const char overview_end[] =
 	"\n"
 	"pawl COMMAND --help explains a command, with an example.\n"
-	"Exit status: 0 success; 1 refused (held, timeout, not found, mismatch, ...);\n"
+	"Exit status: 0 success; 1 refused (held, timeout, not found, mismatch, ...), or\n"
+	"nobody holds the key or leads (get, leader);\n"
 	"2 wrong usage; 3 no quorum, or no node reachable. run and elect return CMD's\n"
 	"status; their own are 111 to 117 (pawl run --help).\n";
 

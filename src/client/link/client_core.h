@@ -168,7 +168,7 @@ struct pawl {
 
 	/* Why the last connection was lost, or could not be made. */
 	int last_error;
-	char last_problem[512];
+	char last_problem[ENDPOINT_TEXT_MAX + CONNECTION_PROBLEM_MAX + 2];
 	struct client_decoder decoder;
 
 	/* ---- switch.c ---- */

@@ -15,7 +15,7 @@
 #include "endpoint.h"
 #include "tls_filter.h"
 
-#define CONNECTION_PROBLEM_MAX 184
+#define CONNECTION_PROBLEM_MAX 640
 
 enum connection_state {
 	CONNECTION_CLOSED,

@@ -6,6 +6,9 @@
 #include "check.h"
 #include "client_core.h"
 
+/* The first byte that a port with TLS sends to a client that does not speak TLS. */
+#define TLS_ALERT 0x15
+
 static struct endpoint *session_endpoint(struct session *session) {
 	return &session->client->endpoints.items[session->endpoint];
 }
@@ -74,16 +77,35 @@ void session_dial(struct session *session, size_t endpoint, span_ns limit) {
 	CHECK(session->state == SESSION_CLOSED && session->flights == 0);
 	session->state = SESSION_DIALING;
 	session->endpoint = endpoint;
+	session->spoke = false;
 	session->dial_limit = limit;
 	agenda_set(&session->client->agenda, &session->dial_alarm,
 		client_core_now(session->client).boot + limit);
 	dial(session);
 }
 
+const char *session_hint(const struct session *session) {
+	static _Thread_local char text[ENDPOINT_TEXT_MAX + 80];
+	const struct endpoint *e = &session->client->endpoints.items[session->endpoint];
+	if (session->spoke || e->tls || e->local || e->by.dial) {
+		return "";
+	}
+	(void)snprintf(text, sizeof(text),
+		", which has said nothing at all; write tls://%s for a port with TLS", e->text);
+	return text;
+}
+
+/* Ends the session with the endpoint that is up. */
+static void session_ended(struct session *session, int error, const char *why) {
+	char text[CONNECTION_PROBLEM_MAX];
+	(void)snprintf(text, sizeof(text), "%s%s", why, session_hint(session));
+	session_failed(session, error, text);
+}
+
 static void on_dial_alarm(struct alarm *alarm) {
 	struct session *session = CONTAINER_OF(alarm, struct session, dial_alarm);
 	if (session->state == SESSION_UP) {
-		session_failed(session, PAWL_ETIMEOUT, "the node does not answer");
+		session_ended(session, PAWL_ETIMEOUT, "the node does not answer");
 	} else if (session_endpoint(session)->look_up) {
 		session_failed(session, PAWL_EUNREACHABLE,
 			"looking up the host name took too long");
@@ -128,7 +150,7 @@ static void on_down(void *ctx, int error) {
 	if (session->state == SESSION_DIALING) {
 		address_failed(session, error, session->connection.problem);
 	} else {
-		session_failed(session, error, session->connection.problem);
+		session_ended(session, error, session->connection.problem);
 	}
 }
 
@@ -166,6 +188,7 @@ static bool take_message(struct session *session, struct slice message) {
 	if (client_response_peek(message, &kind, &msgid) != 0) {
 		return false;
 	}
+	session->spoke = true;
 	if (kind == CLIENT_RESPONSE && msgid == 0) {
 		if (!is_last_word(session, message)) {
 			silence_ponged(session);
@@ -209,7 +232,11 @@ static void on_data(void *ctx) {
 	}
 	silence_settle(session);
 	buffer_consume(&c->in, used);
-	if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
+	bool garbage = found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE;
+	if (garbage && !session->spoke && c->in.size && c->in.data[0] == TLS_ALERT) {
+		session_failed(session, PAWL_ETLS,
+			"this is a port with TLS: write tls:// before the host");
+	} else if (garbage) {
 		session_failed(session, PAWL_EPROTOCOL,
 			"the answer does not follow Pawl's protocol: is this the client port of a "
 			"Pawl node?");

@@ -28,6 +28,9 @@ struct session {
 	/* The index of the endpoint. */
 	size_t endpoint;
 
+	/* The node has sent a message over this connection. */
+	bool spoke;
+
 	/* The number of this connection among those of the client that came into use, from 1. */
 	unsigned number;
 
@@ -75,6 +78,9 @@ void session_done(struct session *session);
  * session_up or session_failed follows, perhaps before this returns. */
 void session_dial(struct session *session, size_t endpoint, span_ns limit);
 void session_close(struct session *session);
+/* Returns the end of a sentence about a node that has said nothing over a plain connection, as a
+ * port with TLS does; otherwise "". It is in thread-local storage. */
+const char *session_hint(const struct session *session);
 /* Sends a ping, whose answer has the msgid 0. */
 void session_ping(struct session *session);
 

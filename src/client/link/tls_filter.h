@@ -23,6 +23,14 @@ struct tls_filter {
 	bool ready;
 	/* The other side has said that nothing will follow. */
 	bool closed;
+
+	/* The first byte that came; 0 before that. Below it: whose certificate the node has shown,
+	 * and for which hosts it is, if it was not accepted. */
+	uint8_t first;
+	char shown[256];
+
+	/* The name or address that the certificate must carry, shortened. */
+	char wanted[128];
 };
 
 /* `host` is the name or address that the node's certificate must carry. Returns 0 or

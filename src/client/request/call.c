@@ -73,7 +73,14 @@ static void on_deadline(struct alarm *alarm) {
 		call->previous = NULL;
 		call_end(call, false);
 	} else if (client->state == CLIENT_CORE_READY || client->last_error == 0) {
-		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
+		char text[CONNECTION_PROBLEM_MAX + ENDPOINT_TEXT_MAX];
+		const char *hint = client->state == CLIENT_CORE_READY
+			? session_hint(client->session)
+			: "";
+		(void)snprintf(text, sizeof(text), "no answer came in time%s%s%s",
+			*hint ? " from " : "", *hint ? session_endpoint_text(client->session) : "",
+			hint);
+		call_fail(call, PAWL_ETIMEOUT, text);
 	} else {
 		call_fail(call, client->last_error, client->last_problem);
 	}

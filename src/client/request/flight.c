@@ -9,9 +9,11 @@ struct flight *flight_find(const struct pawl *client, uint32_t msgid) {
 
 uint32_t flight_draw_msgid(struct pawl *client) {
 	do {
-		/* The msgid 0 belongs to the pings of the sessions themselves. */
+		/* The msgid 0 belongs to the pings of the sessions themselves. A request with the
+		 * msgid 1 looks to OpenSSL like the begin of an old SSL, so that a port with TLS
+		 * waits for more instead of closing the connection. */
 		client->msgid++;
-	} while (client->msgid == 0 || flight_find(client, client->msgid));
+	} while (client->msgid < 2 || flight_find(client, client->msgid));
 	return client->msgid;
 }
 
