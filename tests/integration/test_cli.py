@@ -69,8 +69,8 @@ class CommandLine(Case):
                 (["--endpoint", "x", "--enpdoints", "get"], "did you mean --endpoints?"))
         for arguments, words in rows:
             self.assertIn(words, pawl(*arguments).err, arguments)
-        for arguments in (["nonsense"], ["get", "k", "--nonsense"], ["x"], ["get", "k", "--"+"x" * 99],
-                          ["y" * 999], ["get", "k", "--"+"é" * 9]):
+        for arguments in (["nonsense"], ["get", "k", "--nonsense"], ["x"], ["y" * 999],
+                          ["get", "k", "--" + "x" * 99], ["get", "k", "--" + "é" * 9]):
             self.assertNotIn("did you mean", pawl(*arguments).err, arguments)
 
     def test_versions_and_other_names(self):
