@@ -1,38 +1,14 @@
-# bash completion for pawl
+# bash completion for pawl, a template: src/cli/pages fills it from the help of pawl.
 
 _pawl_options() {
 	case $1 in
-	run)
-		echo "--lease --wait --value --owner --grace --shared --permits --of --priority" \
-			"--lock-delay --release-on-disconnect --label --on-ask" ;;
-	acquire)
-		echo "--lease --wait --value --owner --lock-id --shared --permits --of --priority" \
-			"--lock-delay --label" ;;
-	extend) echo "--lease --token --slots" ;;
-	update) echo "--expect --expect-seq" ;;
-	get) echo "--quorum" ;;
-	ls) echo "--limit --after --waiting" ;;
-	wait) echo "--for --timeout" ;;
-	break) echo "--token --now --yes" ;;
-	elect)
-		echo "--value --as --priority --takeover --once --lease --lock-delay" \
-			"--release-on-disconnect --label --grace" ;;
-	leader) echo "--watch" ;;
-	watch) echo "--exact --from --count" ;;
-	explain) echo "--owner" ;;
-	ask-release) echo "--to --priority --owner" ;;
-	fence) echo "--shared" ;;
-	status) echo "--all --watch --interval --check" ;;
-	clients) echo "--shares" ;;
-	top) echo "--count --prefix" ;;
-	cluster)
-		echo "--anyway --wait --masters --replicas --max-lease --request-timeout" \
-			"--promise-timeout --clock-drift --yes --dry-run" ;;
-	can) echo "--prefix --priority --file" ;;
-	cert) echo "--host --role --dir --ca --ca-key --crl --list --days --type --name --force" ;;
-	bench)
-		echo "--outstanding --duration --count --connections --batch --leases --lease" \
-			"--hold --value --prefix" ;;
+@OPTIONS@
+	esac
+}
+
+_pawl_words() {
+	case $1 in
+@WORDS@
 	esac
 }
 
@@ -44,7 +20,7 @@ _pawl_scan() {
 		word=${COMP_WORDS[i]}
 		case $word in
 		--) after=$((i + 1)) && return ;;
-		--endpoints | --cacert | --cert | --key | --server-name | --timeout) ((i++)) ;;
+		@VALUED@) ((i++)) ;;
 		-*) ;;
 		*) [[ $command ]] || command=$word ;;
 		esac
@@ -53,11 +29,7 @@ _pawl_scan() {
 
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
-	local common="--endpoints --prefer-first --cacert --cert --key --server-name --timeout"
-	common+=" --json --help"
-	local commands="run elect leader acquire extend update release downgrade transfer"
-	commands+=" ask-release get ls wait waiters watch explain break fence status top clients"
-	commands+=" can cluster drain cert bench help"
+	local common='@COMMON@' commands='@COMMANDS@ help'
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -69,38 +41,18 @@ _pawl() {
 		return
 	fi
 	case $before in
-	--cacert | --cert | --key | --ca | --ca-key | --crl | --list | --file)
-		mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
-	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
-	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
-	--on-ask) mapfile -t COMPREPLY < <(compgen -W "ignore term" -- "$current") && return ;;
-	--role)
-		mapfile -t COMPREPLY < <(compgen -W "master replica embedded" -- "$current") &&
-			return ;;
-	--type) mapfile -t COMPREPLY < <(compgen -W "ec ed25519" -- "$current") && return ;;
+@VALUES@
 	esac
 	if [[ ! $command ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$commands $common --version" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$commands $common" -- "$current")
 	elif [[ $current == -* ]]; then
 		mapfile -t COMPREPLY < <(
 			compgen -W "$(_pawl_options "$command") $common" -- "$current"
 		)
-	elif [[ $command == cert ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "ca node client show revoke" -- "$current") &&
+	elif [[ $(_pawl_words "$command") ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_words "$command")" -- "$current") &&
 			((${#COMPREPLY[@]})) ||
 			mapfile -t COMPREPLY < <(compgen -f -- "$current")
-	elif [[ $command == fence ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") &&
-			((${#COMPREPLY[@]})) ||
-			mapfile -t COMPREPLY < <(compgen -f -- "$current")
-	elif [[ $command == cluster ]]; then
-		local verbs="show add-replica promote demote remove replace set-nodes"
-		verbs+=" set-timing force"
-		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
-	elif [[ $command == clients ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "kick --shares" -- "$current")
-	elif [[ $command == bench ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "cycle handoff extend gap fill" -- "$current")
 	elif [[ $command == help ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
 	fi

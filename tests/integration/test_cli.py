@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import ssl
 import stat
 import subprocess
@@ -105,34 +104,6 @@ class CommandLine(Case):
         run = pawl("--json", "--timeout", "300ms", "--endpoints", nobody, "get", "a")
         self.assertEqual(run.status, 3)
         self.assertIn("error", run.json)
-
-    def test_bash_completes_commands_options_and_words(self):
-        script = os.path.join(os.path.dirname(__file__), "..", "..", "src", "cli",
-                              "completion.bash")
-
-        def complete(*words):
-            text = ('source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pawl; printf "%s\\n" '
-                    '"${COMPREPLY[@]}"')
-            return subprocess.run(["bash", "-c", text, script, *words], capture_output=True,
-                                  text=True, check=True).stdout.split()
-
-        self.assertEqual(complete("pawl", "wait"), ["wait", "waiters"])
-        self.assertEqual(complete("pawl", "--endpoints", "x", "acq"), ["acquire"])
-        self.assertEqual(complete("pawl", "bench", "cy"), ["cycle"])
-        self.assertEqual(complete("pawl", "wait", "k", "--for", "f"), ["free"])
-        for command in COMMANDS:
-            text, offered = pawl(command, "--help").out, complete("pawl", command, "--")
-            for option in offered:
-                self.assertIn(option + " ", text.replace("\n", " "), command)
-            self.assertEqual(set(self.documented(text)) - set(offered), set(), command)
-
-    @staticmethod
-    def documented(text):
-        """Returns the options that a help text names in its usage lines and its list of options."""
-        usage, rest = text.split("\n\n", 1)
-        listed = [line[:23] if line[22:23] == " " else line for line in rest.splitlines()
-                  if line.startswith("  --")]
-        return re.findall(r"--[a-z][a-z-]*", "\n".join([usage, *listed]))
 
 
 class Locks(DevCase):

@@ -64,7 +64,7 @@ const char run_help[] =
 	"  --release-on-disconnect\n"
 	"                       free the key as soon as pawl is gone, rather than when\n"
 	"                       the lease expires\n"
-	"  --on-ask ACT         what to do when somebody asks for KEY (pawl ask-release):\n"
+	"  --on-ask ignore|term what to do when somebody asks for KEY (pawl ask-release):\n"
 	"                       ignore (default), or term (send SIGTERM to CMD)\n"
 	"\n"
 	"Example:\n"

@@ -22,8 +22,9 @@ struct terms_wanted {
 #define TERMS_HELP \
 	"  --shared             share the lock with other --shared holders, as readers\n" \
 	"                       do; writers omit this\n" \
-	"  --permits K --of N   take K of the N permits of a semaphore; all holders must\n" \
-	"                       give the same N, which is at most 128\n" \
+	"  --permits K          take K permits of a semaphore (with --of)\n" \
+	"  --of N               how many permits the semaphore has, at most 128; all\n" \
+	"                       holders must give the same N\n" \
 	"  --priority N         waiters with a higher priority are served first; equal\n" \
 	"                       priorities first come, first served (default 0)\n" \
 	"  --lock-delay D       if the lease expires without a release, keep the key\n" \
