@@ -10,8 +10,10 @@ die() {
 
 [ "$(id -u)" = 0 ] || die "run this as root"
 if ls ./*.deb >/dev/null 2>&1; then
+	# On the way back, the packages are older than those that are installed.
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 \
-		-o Dpkg::Options::=--force-confold ./*.deb >install.log 2>&1 ||
+		${BACK:+--allow-downgrades} -o Dpkg::Options::=--force-confold ./*.deb \
+		>install.log 2>&1 ||
 		{ tail -n 20 install.log && die "the packages cannot be installed"; }
 fi
 command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and" \
@@ -26,10 +28,20 @@ if [ -e @state_dir@/state ] && [ -e @config_dir@/pawld.conf ] &&
 		"Wrong directory, or wrong host?"
 fi
 
-install -d -m 750 -g pawl @config_dir@
+# The new files are checked where nothing uses them. Those in use are replaced only if pawld finds
+# nothing wrong with the new ones.
+new=@config_dir@/new
+rm -rf "$new"
+install -d -m 750 -g pawl @config_dir@ "$new"
+install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf rights.conf "$new/"
+sed -E "s%^(ca|cert|key|file) = @config_dir@/%\\1 = $new/%" pawld.conf >"$new/pawld.conf"
+checked=0
+setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config "$new/pawld.conf" ||
+	checked=$?
+rm -rf "$new"
+[ $checked = 0 ] || die "pawld refuses this configuration: the one that is in use stays"
 install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf rights.conf @config_dir@/
 install -D -m 644 unit.conf /etc/systemd/system/pawld.service.d/cluster.conf
-setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config @config_dir@/pawld.conf
 
 if [ ! -d /run/systemd/system ]; then
 	echo "systemd does not run here: start pawld --config @config_dir@/pawld.conf yourself," \

@@ -35,6 +35,7 @@ static const struct cli_topic topics[] = {
 	{ .command = &cli_clients },
 	{ .command = &cli_drain },
 	{ .command = &cli_cert },
+	{ .command = &cli_deploy },
 	{ .command = &cli_bench },
 	{ .command = &cli_can, .unlisted = true },
 };

@@ -61,7 +61,7 @@ class TestDeploy(unittest.TestCase):
 
     def deploy(self, status=0):
         done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "deploy"), "--pawl",
-                               PAWL, self.file, self.out],
+                               PAWL, "--pawld", PAWLD, self.file, self.out],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -169,6 +169,95 @@ class TestDeploy(unittest.TestCase):
             self.write(text)
             self.assertIn(told, self.deploy(status=1))
             self.assertFalse(os.path.exists(self.out))
+
+    def read(self, *path):
+        with open(os.path.join(*path), encoding="utf-8") as f:
+            return f.read()
+
+    def test_what_pawld_would_refuse_replaces_nothing(self):
+        self.describe()
+        self.deploy()
+        good = self.read(self.out, "hosts", "a", "pawld.conf")
+        text = self.read(self.file)
+        for old, new, words in (("request_timeout = 300ms", "request_timeout = 4s",
+                                 "request_timeout"),
+                                ("keys = 1000", "kees = 1000", "kees"),
+                                ("app = read, ", "app = reed, ", "reed")):
+            self.assertIn(old, text)
+            self.write(text.replace(old, new))
+            said = self.deploy(status=1)
+            self.assertIn("nothing was replaced", said)
+            self.assertIn(words, said)
+            self.assertEqual(self.read(self.out, "hosts", "a", "pawld.conf"), good)
+
+    def test_it_is_a_command_of_pawl(self):
+        self.describe()
+        done = subprocess.run([PAWL, "deploy", "--pawld", PAWLD, self.file, self.out],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("new     hosts/a: ", done.stdout)
+        self.assertIn("nothing has changed", self.deploy())
+
+    def host(self, name):
+        """Makes a directory of programs with which `install` installs the host in self.dir. Returns
+        its configuration."""
+        stubs = os.path.join(self.dir, "stubs")
+        os.makedirs(os.path.join(self.dir, "home"), exist_ok=True)
+        os.makedirs(stubs, exist_ok=True)
+        rows = {
+            "ssh": 'while [ "$1" = -n ]; do shift; done; shift; cd "%s/home" && sh -c "$*"'
+                   % self.dir,
+            "id": "echo 0", "getent": "true", "systemctl": "false",
+            "pawld": 'exec "%s" "$@"' % PAWLD,
+            "setpriv": 'while [ "$1" != pawld ]; do shift; done; exec "$@"',
+            # There is no group of that name, and the unit is not one of this machine.
+            "install": 'args=; for a; do case $a in -g|pawl) ;; /etc/systemd/*) args="$args '
+                       '%s/unit" ;; *) args="$args $a" ;; esac; done; exec /usr/bin/install $args'
+                       % self.dir,
+        }
+        for stub, text in rows.items():
+            with open(os.path.join(stubs, stub), "w", encoding="utf-8") as f:
+                f.write("#!/bin/sh\n%s\n" % text)
+            os.chmod(os.path.join(stubs, stub), 0o755)
+        return os.path.join(self.dir, name, "pawld.conf")
+
+    def install(self, *arguments):
+        stubs = os.path.join(self.dir, "stubs")
+        path = stubs + ":" + os.environ["PATH"]
+        return subprocess.run([os.path.join(self.out, "install"), *arguments], capture_output=True,
+                              text=True, env=dict(os.environ, PATH=path))
+
+    def test_a_host_keeps_a_good_configuration_and_finds_the_way_back(self):
+        self.describe()
+        self.deploy()
+        conf = self.host("a")
+        done = self.install("a")
+        self.assertTrue(os.path.exists(conf), done)
+        self.assertEqual(self.read(conf), self.read(self.out, "hosts", "a", "pawld.conf"))
+        first = self.read(conf)
+        self.assertIn("no former files", self.install("--back", "a").stderr)
+
+        # Something between here and the host has made a mistake of it.
+        new = os.path.join(self.out, "hosts", "a", "pawld.conf")
+        with open(new, "a", encoding="utf-8") as f:
+            f.write("nonsense = 1\n")
+        said = self.install("a")
+        self.assertNotEqual(said.returncode, 0)
+        self.assertIn("the one that is in use stays", said.stderr)
+        self.assertEqual(self.read(conf), first)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "a", "new")))
+
+        text = self.read(self.file)
+        self.write(text.replace("keys = 1000", "keys = 2000"))
+        self.deploy()
+        self.install("a")
+        second = self.read(conf)
+        self.assertIn("keys = 2000", second)
+        self.install("a")  # The same once more is no step.
+        self.install("--back", "a")
+        self.assertEqual(self.read(conf), first)
+        self.install("--back", "a")
+        self.assertEqual(self.read(conf), second)
 
     def test_deploy_does_not_make_a_second_authority_over_half_of_one(self):
         self.describe()
