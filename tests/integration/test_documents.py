@@ -10,7 +10,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What packaging/debian/rules copies.
-PAGES = {"pawl": ["README.md", "CHANGELOG.md", "docs"], "python3-pawl": ["bindings/python/README.md"]}
+PAGES = {"pawl": ["README.md", "CHANGELOG.md", "docs"],
+         "python3-pawl": ["bindings/python/README.md"]}
 CODE = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`")
 
 
@@ -65,8 +66,8 @@ class Links(unittest.TestCase):
             self.assertIn("packaging/documents debian/documents/%s %s\n"
                           % (package, " ".join(paths)), rules)
             there = os.path.join(folder, package)
-            subprocess.run([os.path.join(ROOT, "packaging", "documents"), there, *paths], check=True,
-                           cwd=ROOT)
+            program = os.path.join(ROOT, "packaging", "documents")
+            subprocess.run([program, there, *paths], check=True, cwd=ROOT)
             found = list(pages(there))
             self.assertTrue(found)
             self.assertEqual([dead for page in found for dead in dead_links(page)], [])
