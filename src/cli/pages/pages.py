@@ -22,8 +22,10 @@ def read(*path):
 
 
 def about(source):
-    """The version and its date are those of the latest entry of the Debian changelog."""
-    text = read(source, "packaging", "debian", "changelog")
+    """The version and its date are those of the latest entry of the Debian changelog, which a source
+    package has at its top."""
+    places = [os.path.join(source, *p, "debian", "changelog") for p in (["packaging"], [])]
+    text = read(next(place for place in places if os.path.exists(place)))
     date = email.utils.parsedate_to_datetime(re.search(r"(?m)^ -- .*>  (.*)$", text)[1])
     return About(re.search(r"\((.*?)\)", text)[1], date.strftime("%Y-%m-%d"))
 
