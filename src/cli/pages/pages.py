@@ -22,8 +22,8 @@ def read(*path):
 
 
 def about(source):
-    """The version and its date are those of the latest entry of the Debian changelog, which a source
-    package has at its top."""
+    """The version and its date are those of the latest entry of the Debian changelog. In a source
+    package it is at the top."""
     places = [os.path.join(source, *p, "debian", "changelog") for p in (["packaging"], [])]
     text = read(next(place for place in places if os.path.exists(place)))
     date = email.utils.parsedate_to_datetime(re.search(r"(?m)^ -- .*>  (.*)$", text)[1])
