@@ -10,20 +10,18 @@ import socket
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _clock
-from ._call import Call
+from ._call import Answer, Call
 from ._errors import (
     BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError,
-    TooLongError, UnreachableError, WaitTimeoutError,
+    TooLongError, UnreachableError,
 )
 from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
 if TYPE_CHECKING:
     from ._client import Client
 
-# The coordinator takes the drift of the clocks over a wait off the lease (docs/protocol.md, What
-# the holder may count on). So no request waits for longer than this many leases; the next request
-# goes on waiting.
-WAIT_LEASES = 20
+# The longest wait of the protocol: many years.
+WAIT_FOREVER_MS = 10**12
 # The lease if none is given, in seconds.
 LEASE = 30.0
 PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError,
@@ -141,24 +139,27 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
 
 
 async def _acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
-    """Repeats the request until the wait is over; a wait of None never is."""
+    """Makes the request, which is one for the whole wait: a waiter that asks again goes to the end
+    of the queue. A patient one asks again where it could not even wait."""
     params = dict(options.params(client), **which)
-    longest = WAIT_LEASES * options.lease_ms
     end = (None
            if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS))
     pause = PAUSE_FIRST
     while True:
-        ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
+        ms_left = (WAIT_FOREVER_MS if end is None
+                   else _clock.left(end, _clock.now()) // _clock.MS)
         try:
-            return await _acquire_once(client, options, params, min(longest, ms_left))
-        except WaitTimeoutError:
-            if ms_left <= longest and end is not None:
-                raise
+            return await _acquire_once(client, options, params, ms_left)
         except PASSING:
             if not options.patient or ms_left <= pause * 1000:
                 raise
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, PAUSE_LAST)
+
+
+def _deadline_of(answer: Answer) -> _clock.Instant:
+    valid_ms = answer.result.get("valid_ms")
+    return answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
 
 
 async def _acquire_once(client: Client, options: Options, params: Dict[str, Any],
@@ -168,8 +169,15 @@ async def _acquire_once(client: Client, options: Options, params: Dict[str, Any]
     call.drawn = True
     call.draw_anew()
     answer = await failover.run(call)
-    valid_ms = answer.result.get("valid_ms")
-    deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
+    deadline = _deadline_of(answer)
+    waited_ms = answer.result.get("waited_ms")
+    if (isinstance(waited_ms, int) and waited_ms > options.lease_ms
+        and _clock.distrusted(deadline, _clock.now())):
+        # After a wait of a hundred leases the drift of the clocks over it is longer than the lease
+        # (docs/protocol.md, What the holder may count on). The same lock_ids are asked for again.
+        call = Call("acquire", call.params, "wait_ms", wait_ms)
+        answer = await failover.run(call)
+        deadline = _deadline_of(answer)
     if options.release_on_disconnect and answer.connection != failover.connection:
         failover.release_all(call)
         raise UnreachableError("the connection that the lock ends with was gone when the answer "

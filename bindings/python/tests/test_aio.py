@@ -2,7 +2,6 @@
 
 import asyncio
 import unittest
-import unittest.mock
 
 import pawl
 import pawl.aio
@@ -115,15 +114,22 @@ class Locks(AioCase):
                 await asyncio.sleep(20)
         self.assertFalse((await self.client.get(keys[0], quorum=True)).held)
 
-    async def test_a_wait_without_end_goes_on_beyond_many_leases(self):
+    async def test_a_wait_without_end_goes_on_beyond_many_leases_and_keeps_its_place(self):
         other = await self.connect().lock(self.key)
-        with unittest.mock.patch("pawl._acquire.WAIT_LEASES", 1):
-            task = asyncio.create_task(self.client.lock(self.key, lease=0.2, wait=None).acquire())
-            await asyncio.sleep(0.5)
-            self.assertFalse(task.done())
-            await other.release()
-            lock = await asyncio.wait_for(task, 10)
+        task = asyncio.create_task(self.client.lock(self.key, lease=0.1, wait=None).acquire())
+        await self.until_so(self.first_waits)
+        later = asyncio.create_task(self.connect(owner="later").lock(self.key, wait=20).acquire())
+        await asyncio.sleep(2.2)  # This is more than twenty leases.
+        waiters = await self.client.waiters(self.key)
+        self.assertEqual([w.owner == b"later" for w in waiters], [False, True])
+        await other.release()
+        lock = await asyncio.wait_for(task, 10)
         self.assertTrue(lock.held)
+        await lock.release()
+        await (await asyncio.wait_for(later, 10)).release()
+
+    async def first_waits(self):
+        return len(await self.client.waiters(self.key)) == 1
 
     async def test_what_a_callback_raises_disturbs_nothing(self):
         reported = []

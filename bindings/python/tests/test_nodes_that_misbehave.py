@@ -9,6 +9,16 @@ from scripted import GRANT, Refuse, Script, ScriptedCase
 
 
 class Misbehaving(ScriptedCase):
+    async def test_a_lock_that_comes_after_a_long_wait_is_asked_for_again_and_held(self):
+        # The drift of the clocks over the wait has left nothing of the lease.
+        late = dict(GRANT, valid_ms=0, waited_ms=3_000_000)
+        node = Script(acquire=lambda p: GRANT if len(node.of("acquire")) > 1 else late)
+        lock = await (await self.client(node)).lock("k", lease=10, wait=None)
+        self.assertTrue(lock.held)
+        first, second = node.of("acquire")
+        self.assertEqual(first["lock_id"], second["lock_id"])
+        self.assertEqual(node.of("release"), [])
+
     async def test_garbage_is_not_understood_as_an_answer(self):
         bad, good = Script(ping=lambda p: Script.GARBAGE), Script()
         self.assertEqual((await (await self.client(bad, good)).ping())["node"], "script")
