@@ -10,7 +10,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What packaging/debian/rules copies.
-PAGES = {"pawl": ["README.md", "CHANGELOG.md", "docs"],
+PAGES = {"pawl": ["README.md", "docs"],
          "python3-pawl": ["bindings/python/README.md"]}
 CODE = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`")
 
