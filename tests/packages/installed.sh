@@ -35,6 +35,12 @@ mode() { same "$(stat -c '%a %U:%G' "$1")" "$2"; }
 
 check "pawl says its version" says_version pawl
 check "pawld says its version" says_version pawld
+there() { local file && for file in "$@"; do [ -s "$file" ] || { echo "no $file" && return 1; }; done; }
+check "the manual pages are there" there /usr/share/man/man1/pawl{,-run,-deploy,-can}.1.gz \
+	/usr/share/man/man5/pawl{,d}.conf.5.gz /usr/share/man/man8/pawld.8.gz
+check "three shells know the command" there /usr/share/bash-completion/completions/pawl.bash \
+	/usr/share/zsh/vendor-completions/_pawl /usr/share/fish/vendor_completions.d/pawl.fish
+check "pawl deploy finds its templates" there /usr/share/pawl/deploy/{deploy,install,install.sh,env}
 check "the node's user is there and cannot log in" \
 	grep -Eq '^pawl:.*:/var/lib/pawl:.*nologin$' /etc/passwd
 check "the configuration is for root and the node" mode /etc/pawl "750 root:pawl"
@@ -87,6 +93,13 @@ rm -rf /etc/pawl/[bc].conf /var/lib/pawl/*
 # The install.sh that scripts/deploy wrote for a host installs its files.
 check "the script of scripts/deploy installs a node" /packages/host/install.sh
 check "and may be repeated" /packages/host/install.sh
+spoiled() {
+	local before
+	before=$(cat /etc/pawl/pawld.conf) && cp -a /packages/host /tmp/spoiled &&
+		echo 'nonsense = 1' >>/tmp/spoiled/pawld.conf && ! /tmp/spoiled/install.sh &&
+		same "$(cat /etc/pawl/pawld.conf)" "$before"
+}
+check "but not with what pawld would refuse: the configuration stays" spoiled
 check "the certificates' keys are for root and the node" mode /etc/pawl/solo.key "640 root:pawl"
 check "the unit is still well formed" systemd-analyze verify /lib/systemd/system/pawld.service
 install -d -o pawl -g pawl /run/pawl # the unit does that
