@@ -35,7 +35,12 @@ mode() { same "$(stat -c '%a %U:%G' "$1")" "$2"; }
 
 check "pawl says its version" says_version pawl
 check "pawld says its version" says_version pawld
-there() { local file && for file in "$@"; do [ -s "$file" ] || { echo "no $file" && return 1; }; done; }
+there() {
+	local file
+	for file in "$@"; do
+		[ -s "$file" ] || { echo "there is no $file" && return 1; }
+	done
+}
 check "the manual pages are there" there /usr/share/man/man1/pawl{,-run,-deploy,-can}.1.gz \
 	/usr/share/man/man5/pawl{,d}.conf.5.gz /usr/share/man/man8/pawld.8.gz
 check "three shells know the command" there /usr/share/bash-completion/completions/pawl.bash \
