@@ -150,9 +150,8 @@ def overview_page(text, groups, common, about):
     out.append(".SH ENVIRONMENT")
     for option in common:
         for name in re.findall(r"PAWL_[A-Z_]+", option.text):
-            out += [".TP", "\\fB%s\\fR" % escaped(name), "as \\fB\\-\\-%s\\fR"
-                    % escaped(option.name) + (", except inside pawl run" if name == "PAWL_KEY"
-                                              else "")]
+            out += [".TP", "\\fB%s\\fR" % escaped(name),
+                    "as \\fB\\-\\-%s\\fR" % escaped(option.name)]
     ends = " ".join(listed[1].split("\n")[1:])
     out += [".SH EXIT STATUS", filled(ends.removeprefix("Exit status: "))]
     names = sorted(name for _, rows in groups for name, _ in rows)
