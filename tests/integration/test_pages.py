@@ -16,10 +16,11 @@ from test_cli import COMMANDS
 ZSH = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell "PS1=; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D"
+zpty -w shell "PS1='zle>'; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D"
 zpty -w shell "zstyle ':completion:*' list-prompt ''; LISTMAX=1000; stty rows 500 cols 200"
 zpty -w shell "print rea\$((1))dy"
-zpty -m -r shell said "*rea1dy*"
+# The prompt says that the line editor is there, which a tab needs.
+zpty -m -r shell said "*rea1dy*zle>*"
 zpty -n -w shell "$2"$'\t\t'
 zpty -n -w shell $'\x15'"print en\$((1))d"$'\n'
 zpty -m -r shell said "*en1d*"
