@@ -257,7 +257,7 @@ class LostStateDirectory(unittest.TestCase):
                 node = cluster.start("c")
                 node.wait_log(" outside ", "cluster replace")
                 with cluster.client("c") as stranger:
-                    self.assertEqual(stranger.call("status")["state"], "outside")
+                    self.assertEqual(stranger.call("status")["state"], "unconfigured")
                     self.assertEqual(refusal(self, stranger, "get", key="k").code, "recovering")
                 client.call("extend", key="k", lock_id=lock["lock_id"], lease_ms=2000)
 

@@ -279,7 +279,7 @@ class Coordinators(NodesCase):
         self.assertIn("done: epoch 5", run.out)
 
     def test_the_node_that_knows_most_is_asked_and_named(self):
-        for stale in (dict(role="outside", state="outside", epoch=9), dict(epoch=3)):
+        for stale in (dict(role="outside", state="unconfigured", epoch=9), dict(epoch=3)):
             self.a.status = status("a", **stale)
             b = self.node("b%d" % stale["epoch"])
             b.status = status("b")
@@ -405,7 +405,7 @@ class Show(NodesCase):
 
     def test_members_are_asked_rather_than_nodes_outside(self):
         outsider = self.node("c")
-        outsider.status = status("x", role="outside", state="outside", voting=9, epoch=4)
+        outsider.status = status("x", role="outside", state="unconfigured", voting=9, epoch=4)
         self.endpoints = outsider.endpoint + "," + self.a.endpoint
         self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
         run = self.succeeds(pawl("status", endpoints=outsider.endpoint))

@@ -77,7 +77,7 @@ struct client_status {
 	struct slice rights;
 	/* The name of the cluster. */
 	struct slice cluster;
-	/* "unborn", "outside", "following", "handover", "recovering", "voting" or "drained". */
+	/* "unconfigured", "following", "handover", "recovering", "voting" or "drained". */
 	struct slice state;
 	/* What the node waits for before it takes part; empty for nothing. */
 	struct slice waits_for;

@@ -290,7 +290,7 @@ static void a_recovering_master_is_waited_for_with_the_time_that_it_says(void **
 
 static void an_outsider_is_told_how_it_gets_in(void **state) {
 	(void)state;
-	struct view v = { .node = "e", .role = "", .cluster = "", .state = "unborn",
+	struct view v = { .node = "e", .role = "", .cluster = "", .state = "unconfigured",
 		.change.step = "" };
 	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
 }

@@ -120,7 +120,7 @@ static void status_tells_the_progress_of_a_change(void **state) {
 		c->total == 10 && c->epoch == 3);
 }
 
-static void a_node_in_no_configuration_is_unborn_or_outside(void **state) {
+static void a_node_in_no_configuration_says_what_it_waits_for(void **state) {
 	struct response_test *t = *state;
 	static const enum core_state states[] = { CORE_UNBORN, CORE_OUTSIDE };
 	for (size_t i = 0; i < 2; i++) {
@@ -128,7 +128,7 @@ static void a_node_in_no_configuration_is_unborn_or_outside(void **state) {
 			.waits_for = i ? "an administrator" : "the others" };
 		struct client_status status = { .peer_count = 0 };
 		client_status_of_core(&status, &core, &(struct config){ .epoch = 0 }, &t->context);
-		assert_true(slice_equal(status.state, slice_str(i ? "outside" : "unborn")));
+		assert_true(slice_equal(status.state, slice_str("unconfigured")));
 		assert_true(slice_equal(status.waits_for, slice_str(core.waits_for)));
 	}
 }
@@ -141,7 +141,7 @@ int main(void) {
 		TEST(status_comes_back_as_it_was),
 		TEST(status_of_a_replica_tells_whom_it_follows_and_how_far_it_is),
 		TEST(status_tells_the_progress_of_a_change),
-		TEST(a_node_in_no_configuration_is_unborn_or_outside),
+		TEST(a_node_in_no_configuration_says_what_it_waits_for),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);

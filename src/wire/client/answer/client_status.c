@@ -104,10 +104,9 @@ static const struct client_field trouble_fields[] = {
 
 static const char *status_state_name(enum core_state state) {
 	switch (state) {
-	case CORE_UNBORN:
-		return "unborn";
-	case CORE_OUTSIDE:
-		return "outside";
+	case CORE_UNBORN: case CORE_OUTSIDE:
+		/* Programs read this name, which stays. `waits_for` says which of the two it is. */
+		return "unconfigured";
 	case CORE_FOLLOWING:
 		return "following";
 	case CORE_HANDOVER:
