@@ -58,11 +58,13 @@
 	X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) \
 	X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) \
 	X(downgraded) X(downgrade_learned) X(delay_closed) X(key_several) \
-	X(turn_overtaken) X(turn_together) X(turn_again) X(nominated) X(nominate_none) \
+	X(turn_overtaken) X(turn_together) X(turn_again) X(turn_moved) X(nominated) \
+	X(nominate_none) \
 	X(handed_over) X(hand_over_promised) \
 	X(asked) X(group_begun) X(group_begun_again) X(group_held) X(group_failed) \
 	X(group_extended) X(explained) X(report_waited) \
-	X(link_reset) X(unsteady) X(self_lost) X(stood_still) X(expired) X(busy) X(full) \
+	X(link_reset) X(silence_pinged) X(suspected) X(suspected_wrongly) \
+	X(unsteady) X(self_lost) X(stood_still) X(expired) X(busy) X(full) \
 	X(no_memory) \
 	X(catching_up_lost) X(broken) X(binding_made) X(binding_ended) X(binding_lost)
 

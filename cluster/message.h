@@ -275,6 +275,8 @@ __extension__ typedef unsigned __int128 message_set;
 enum message_flag {
 	/* PROMISE: the asker takes this master for the home of the key. */
 	FLAG_HOME = 1,
+	/* ENQUEUE: the request comes from another home. */
+	FLAG_MOVED = 1,
 	/* CONFIG: the sender passes on the claim of another master, and does not claim it
 	 * itself. */
 	FLAG_PASSED_ON = 1,

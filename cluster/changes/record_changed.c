@@ -23,7 +23,8 @@ enum {
  *   opens   Those who wait in the key's queue, or are parked there, may go on. Of an end the caller
  *           says so after the drop.
  *   waits   Local waits for the key to be held look at it: the record may be held now, perhaps once
- *           more, by a lock whose lock delay ran.
+ *           more, by a lock whose lock delay ran. Requests of this node no longer expect the turn
+ *           that would have brought it.
  *
  * The rows:
  *   GRANTED     The record is new here: it was committed, or came by a repair.
@@ -94,7 +95,7 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	if (follows[what].opens && live) {
 		core->observers->key_opened(core, key);
 	}
-	if (follows[what].waits && key->more) {
+	if (follows[what].waits) {
 		core->observers->key_changed(core, key, r);
 	}
 }
@@ -113,7 +114,5 @@ void record_drop(struct core *core, struct key *key, struct record *r, enum reco
 
 void key_ended(struct core *core, struct key *key) {
 	core->observers->key_opened(core, key);
-	if (key->more) {
-		core->observers->key_changed(core, key, NULL);
-	}
+	core->observers->key_changed(core, key, NULL);
 }

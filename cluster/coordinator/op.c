@@ -325,6 +325,7 @@ static uint64_t round_of(const struct op *op, const struct message *m) {
 }
 
 void op_answer(struct core *core, uint32_t from, const struct message *m) {
+	peer_answered(core, from, m->round);
 	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER
 		? op_find(core, m->round) : NULL;
 	if (op == NULL) {

@@ -18,6 +18,9 @@ void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m)
 	v->state = VOTE_ASKED;
 	m->round = op->round;
 	out_send(core, index, m);
+	if (index != core->self) {
+		peer_expect(core, index, op->round);
+	}
 }
 
 void op_ask_all(struct core *core, struct op *op, struct message *m) {

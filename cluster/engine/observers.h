@@ -25,6 +25,8 @@ struct observers {
 	void (*link_lost)(struct core *core, uint32_t peer, bool closed);
 	/* The node at the other end votes now, or no longer votes, or is in another epoch. */
 	void (*link_changed)(struct core *core, uint32_t peer);
+	/* A master is suspect from now on, or no longer (peers/silence.c). */
+	void (*suspicion_changed)(struct core *core, uint32_t peer);
 	/* A message of this node to itself could not be queued. */
 	void (*self_lost)(struct core *core);
 	/* This node hears itself again. */
@@ -70,8 +72,8 @@ struct observers {
 	void (*key_opened)(struct core *core, struct key *key);
 	/* A record or a promise of the key is gone: both key_opened and key_changed. */
 	void (*key_ended)(struct core *core, struct key *key);
-	/* A record of a key that local waits may wait for has come or has changed; NULL: one has
-	 * ended. */
+	/* A record of a key has come or has changed; NULL: one has ended. Local waits may wait for
+	 * that, and requests of this node for a turn. */
 	void (*key_changed)(struct core *core, struct key *key, const struct record *r);
 	/* A key is about to be freed, with those who wait for it. */
 	void (*key_freed)(struct core *core, struct key *key);

@@ -20,6 +20,9 @@ struct acquire_state {
 	bool committed;
 	/* Its commit was refused, and it begins again with the turn that it had. */
 	bool resumes;
+	/* It is counted in core->coordinator.queued_at, at this place. */
+	bool counted;
+	uint16_t place;
 	/* How often its commit was overtaken (commit.c). */
 	uint8_t overtaken;
 	/* The token that was chosen. */

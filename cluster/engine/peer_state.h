@@ -102,6 +102,25 @@ struct peer {
 	/* The round trips to it lately; and those that it says it has measured itself. */
 	struct longest_span trips, trips_told;
 
+	/* Something is expected of this master, which has been silent since `silent_since`; and it
+	 * was pinged at that time. */
+	bool expected, pinged;
+	/* It has been silent for so long that it is the home of requests only if no other master
+	 * is there (silence.c). */
+	bool suspect;
+	/* The answer to the ping that is out is late because the node hung. */
+	bool slow_ping;
+	/* How often the silence that counts was doubled; and when that was, or it was halved. */
+	uint32_t doublings;
+	struct instant silent_since, doubled_at;
+	/* The round of the last question to it. An answer to that one answers all of them. */
+	uint64_t awaited;
+	/* 1 + the place of the only key whose next turn it owes; 0: more is expected of it. */
+	uint32_t owes_at;
+	/* How long the slowest of its recent answers to pings took, in nanoseconds; 0: none has
+	 * come yet. */
+	span_ns slowest;
+
 	/* What it coordinates here: struct promise; and struct queued of parked requests and of
 	 * queue entries. */
 	struct list promises, parked, waiters;

@@ -43,6 +43,8 @@ struct waiter {
 	/* It has the turn; it has a wait time, while an entry without one is a try-lock in a tie;
 	 * and another coordinator has withdrawn its entry for the request, which had a turn. */
 	bool turn, waits, returned;
+	/* It has come from another home. */
+	bool moved;
 	/* The sizes in bytes of the parts of `bytes`. */
 	uint8_t identity_size;
 	uint16_t owner_size, label_size;
@@ -87,6 +89,10 @@ struct key_more {
 	bool taken;
 	/* The index over the records of a key that has many; or NULL. */
 	struct record_index *index;
+	/* Link in core->master.queues.moved, as long as no turn is given before `turn_at`, because
+	 * others may be coming from another home. */
+	struct list moved;
+	struct instant turn_at;
 	/* How many entries the queue has; and how many of these have a turn. */
 	uint32_t waiters, turns;
 	uint32_t parked_count;
@@ -100,6 +106,10 @@ struct queues {
 	struct tree_node *keys;
 	/* struct waiter: entries whose link is gone and that are not freed yet. */
 	struct list lost;
+	/* struct key_more: keys that wait for their turn_at; and the timer for the first of
+	 * them. */
+	struct list moved;
+	struct timer moved_timer;
 };
 
 /* How much of the work that is done in pieces may still be done in this turn of the loop. */

@@ -53,6 +53,11 @@ struct peering_state {
 	/* The driver has not been told yet that the table of peers has changed, or who is to be
 	 * dialled. */
 	bool peers_changed;
+	/* How many masters are suspect; and the alarm for silent ones, with the time for which it
+	 * was set, and when that was done (silence.c). */
+	uint32_t suspects;
+	struct timer silence_alarm;
+	struct instant silence_due, silence_set;
 	/* Memory to build a new table of peers in. */
 	struct peer_table_room *peer_table_room;
 };
@@ -180,6 +185,8 @@ struct master_state {
 	struct map bound_locks;
 };
 
+enum { QUEUED_PLACES = 1024 };
+
 /* coordinator/: operations under way, and those who wait for their answers. */
 struct coordinator_state {
 	/* struct op by number, and by key and lock_id; struct client by connection; struct granted
@@ -229,6 +236,9 @@ struct coordinator_state {
 	/* Counts how often homes may have changed. A request whose op.home_changes is another
 	 * number has yet to look for its home (home.c). */
 	uint32_t home_changes;
+	/* How many requests are in queues, and how many of them by the place of their key. Keys
+	 * share places (home.c). */
+	uint32_t queued_count, queued_at[QUEUED_PLACES];
 	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
 };

@@ -19,7 +19,10 @@
 
 /* All timers are on one wheel over CLOCK_BOOTTIME. A timer only wakes; both clocks decide whether
  * the time has come. */
-enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
+enum timer_kind {
+	TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER, TIMER_SILENCE,
+	TIMER_MOVED
+};
 struct timer {
 	/* wheel.kind is an enum timer_kind. */
 	struct wheel_timer wheel;

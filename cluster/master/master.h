@@ -321,6 +321,24 @@ bool queue_before(const struct core *core, const struct place *a, const struct p
  * name, or with `itself` has this name. NULL: there is none. */
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
 
+/* ---- moved.c ---- */
+
+/* An entry has entered the queue of its key. If it comes from another home, the next turn is given
+ * a moment later. */
+void queue_moved_enter(struct core *core, struct waiter *w);
+
+/* Tells whether the key gives no turn yet, because others may be coming from another home. `out`:
+ * the first entry with a turn, or NULL. */
+bool queue_moved_waits(const struct core *core, const struct key_more *more,
+	const struct waiter *out);
+
+/* Tells whether the entry comes from another home, and is before the one that has a turn. */
+bool queue_moved_ahead(const struct core *core, const struct key_more *more,
+	const struct waiter *out, const struct waiter *w);
+
+/* Gives the turns of keys for which the moment is over. */
+void queue_moved_timer(struct core *core);
+
 /* ---- sent_again.c ---- */
 
 /* Returns an entry for the same request that came through another coordinator; with `behind` the

@@ -35,7 +35,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	}
 	queue_drop_lock(core, key, lock_id);
 	queue_record_ended(core, key);
-	if (r && key->more) {
+	if (r) {
 		core->observers->key_changed(core, key, NULL);
 	}
 	table_settle(core, key);

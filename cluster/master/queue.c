@@ -87,6 +87,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	core->master.waiter_count--;
 	more->turns -= w->turn;
 	if (--more->waiters == 0) {
+		list_remove(&more->moved);
 		queued_key_leave(core, more);
 	}
 	length_changed(core, more->waiters + 1, more->waiters);
@@ -197,11 +198,14 @@ void queue_give_turn(struct core *core, struct key *key) {
 		/* Of the entries with a turn, this is the one with the highest priority. */
 		const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN);
 		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
-		if (first == NULL || (same && !may_go_together(key->more, out, first)) ||
+		const bool ahead = same && queue_moved_ahead(core, key->more, out, first);
+		if (first == NULL || queue_moved_waits(core, key->more, out) ||
+			(same && !ahead && !may_go_together(key->more, out, first)) ||
 			(out && out->q.terms.priority > first->q.terms.priority)) {
 			return;
 		}
-		core->counts[same ? COUNT_turn_together : COUNT_turn_overtaken] += out != NULL;
+		core->counts[same && !ahead ? COUNT_turn_together : COUNT_turn_overtaken] +=
+			out != NULL;
 		turns_to(core, first, false);
 	}
 }
@@ -274,6 +278,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->waits = (m->flags & FLAG_WAIT) != 0;
+	w->moved = (m->flags & FLAG_MOVED) != 0;
 	w->owner_size = (uint16_t)m->owner.size;
 	w->identity_size = (uint8_t)m->identity.size;
 	w->label_size = (uint16_t)m->label.size;
@@ -310,6 +315,7 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 		turn = queue_stamp(core, w);
 		answer.ticket = w->q.ticket;
 		enter(core, w);
+		queue_moved_enter(core, w);
 	}
 	out_send(core, from, &answer);
 	if (w && (turn || key_record(key, w->q.lock_id))) {

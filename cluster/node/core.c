@@ -139,6 +139,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->coordinator.asking);
 	list_init(&core->coordinator.leaving);
 	list_init(&core->master.queues.lost);
+	list_init(&core->master.queues.moved);
 	core->engine.turn_over = true;
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
@@ -228,6 +229,12 @@ static void timer_fired(struct core *core, struct timer *t) {
 		break;
 	case TIMER_FOLLOW:
 		follow_timer(core);
+		break;
+	case TIMER_MOVED:
+		queue_moved_timer(core);
+		break;
+	case TIMER_SILENCE:
+		peers_silence_rings(core);
 		break;
 	}
 }

@@ -43,6 +43,20 @@ static void link_changed(struct core *core, uint32_t peer) {
 	epoch_peer_changed(core);
 }
 
+static void suspicion_changed(struct core *core, uint32_t peer) {
+	(void)peer;
+	attempt_rehome_all(core);
+}
+
+static void key_changed(struct core *core, struct key *key, const struct record *r) {
+	if (core->coordinator.queued_count > 0) {
+		attempt_key_changed(core, key, r != NULL);
+	}
+	if (key->more) {
+		local_check_waits(core, key, r);
+	}
+}
+
 static void self_lost(struct core *core) {
 	queue_peer_lost(core, core->self);
 	op_peer_lost(core, core->self, false);
@@ -93,6 +107,7 @@ const struct observers node_observers = {
 	.link_ends = link_ends,
 	.link_lost = link_lost,
 	.link_changed = link_changed,
+	.suspicion_changed = suspicion_changed,
 	.self_lost = self_lost,
 	.self_again = self_again,
 	.votes_changed = votes_changed,
@@ -111,6 +126,6 @@ const struct observers node_observers = {
 	.record_copied = snapshot_changed,
 	.key_opened = queue_record_ended,
 	.key_ended = key_ended,
-	.key_changed = local_check_waits,
+	.key_changed = key_changed,
 	.key_freed = queue_free_all,
 };

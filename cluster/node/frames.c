@@ -205,6 +205,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	if (!p->up || !id128_equal(frame->sender, p->link_id) || frame->boot != p->boot) {
 		return;
 	}
+	peer_heard(core, peer);
 	bool was_heard = p->frame_came;
 	p->said_clock = frame->clock;
 	if (!take_flags(core, peer, frame)) {

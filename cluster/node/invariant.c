@@ -79,7 +79,9 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	}
 	CHECK(waiters == more->waiters && turns == more->turns && parked == more->parked_count);
 	/* Somebody has the turn, whether the key is free or not. */
-	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
+	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core) ||
+		list_linked(&more->moved));
+	CHECK(waiters > 0 || !list_linked(&more->moved));
 	const struct queued *first = queued_first(more->parked);
 	/* A parked request stands behind a record or a promise, and is not promised what it may
 	 * have. */

@@ -139,7 +139,7 @@ static void settle_link(struct core *core, struct peer *p) {
 	p->voting = p->epoch_frame = p->in_epoch = p->complete = false;
 	/* The answer was for the previous epoch. */
 	p->decree.kind = (enum message_kind)0;
-	p->far_ahead = p->wrong_noted = false;
+	p->far_ahead = p->wrong_noted = p->expected = p->suspect = false;
 	p->said_clock = 0;
 }
 
@@ -200,6 +200,8 @@ void peer_table_rebuild(struct core *core) {
 		move_peer(&old[i], &core->peers[i]);
 	}
 	place_peers(core, l, old, from);
+	/* Whether they are silent shows anew. */
+	core->peering.suspects = 0;
 	core->self = find_self(core, l);
 	core->peers[core->self].link_id = core->durable.node_id;
 	core->peer_count = l->count;

@@ -48,6 +48,7 @@ void peer_ping_send(struct core *core, uint32_t peer) {
 	}
 	struct message m = { .kind = MESSAGE_PING, .round = p->ping_round };
 	out_send(core, peer, &m);
+	peer_expect(core, peer, ~p->ping_round);
 }
 
 void peers_tell(struct core *core) {
@@ -101,6 +102,8 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 	core->observers->link_ends(core, peer);
 	p->up = p->linked = p->voting = p->epoch_frame = p->in_epoch = p->frame_came = p->ping_out =
 		p->far_ahead = p->wrong_noted = p->complete = false;
+	peer_suspect_end(core, peer);
+	p->slow_ping = false;
 	p->round_trip = 0;
 	p->stopped++;
 	p->decree.kind = (enum message_kind)0;
@@ -145,15 +148,20 @@ void peer_ping(struct core *core, uint32_t peer, const struct message *m) {
 	struct message pong = { .kind = MESSAGE_PONG, .round = m->round,
 		.lease_us = (uint64_t)(pace_own(core) / SPAN_US) };
 	out_send(core, peer, &pong);
+	if (m->round == PING_TELLS_SILENCE) {
+		peers_silence_told(core, peer);
+	}
 }
 
 void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 	struct peer *p = &core->peers[peer];
+	peer_answered(core, peer, ~m->round);
 	if (p->ping_out && m->round == p->ping_round) {
 		p->ping_out = false;
 		p->round_trip = instant_elapsed_long(core->now, p->ping_sent);
 		pace_measured(core, peer, p->round_trip);
 		pace_told(core, peer, m->lease_us);
+		peer_silence_measured(core, peer);
 	}
 }
 

@@ -48,6 +48,65 @@ bool peers_listen(const struct core *core);
  * doubled `doubled` times, and at most promise_timeout / 4. */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
+/* ---- silence.c ---- */
+
+/* The round of a ping that says that its sender pings a silent master, too. It has no other use. */
+#define PING_TELLS_SILENCE (UINT64_C(1) << 63)
+
+/* Something is expected of the peer from now on, if it is a linked master: if it is silent for a
+ * while it is pinged, and if it is silent after that, it is suspect. */
+void peer_expect_begins(struct core *core, uint32_t peer);
+/* The master owes somebody the next turn of a key with this place. */
+void peer_expect_turn(struct core *core, uint32_t peer, uint32_t place);
+/* A key with this place has a holder, so that the turn was given. */
+void peers_turn_given(struct core *core, uint32_t place);
+/* Something has come from a master that is suspect. */
+void peer_suspect_heard(struct core *core, uint32_t peer);
+/* Forgets what is expected of the peer, and that it is suspect. */
+void peer_suspect_end(struct core *core, uint32_t peer);
+/* Notes peer.round_trip for how long the peer may be silent. */
+void peer_silence_measured(struct core *core, uint32_t peer);
+/* Another node says that it pings a silent master. */
+void peers_silence_told(struct core *core, uint32_t from);
+/* The alarm for silent masters rings. */
+void peers_silence_rings(struct core *core);
+
+/* Another node was asked something, and is expected to answer this round. */
+static inline void peer_expect(struct core *core, uint32_t peer, uint64_t answer) {
+	struct peer *p = &core->peers[peer];
+	p->awaited = answer;
+	p->owes_at = 0;
+	if (!p->expected) {
+		peer_expect_begins(core, peer);
+	}
+}
+
+/* Something has come from the peer. */
+static inline void peer_heard(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	p->silent_since = core->now;
+	p->pinged = false;
+	if (p->suspect) {
+		peer_suspect_heard(core, peer);
+	}
+}
+
+/* The peer has answered this round, and so all that it was asked before. */
+static inline void peer_answered(struct core *core, uint32_t peer, uint64_t answer) {
+	struct peer *p = &core->peers[peer];
+	p->expected = p->expected && p->awaited != answer;
+}
+
+/* Returns how many masters are suspect. */
+static inline uint32_t peers_suspect(const struct core *core) {
+	return core->peering.suspects;
+}
+
+/* Tells whether the master is suspect: it is linked, and silent. */
+static inline bool peer_suspect(const struct core *core, uint32_t peer) {
+	return core->peers[peer].suspect;
+}
+
 /* ---- peer_table.c ---- */
 
 /* Makes the table of peers. Returns 0 or PAWL_ENOMEM. */

@@ -61,7 +61,7 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 	}
 	COUNT(core, follow_gone);
 	key_drop_record(core, key, r);
-	if (t == table_live(core) && key->more) {
+	if (t == table_live(core)) {
 		core->observers->key_changed(core, key, NULL);
 	}
 	table_settle(core, key);

@@ -44,6 +44,7 @@ static const enum core_count wanted[] = {
 	COUNT_explained, COUNT_self_lost, COUNT_report_waited,
 	COUNT_binding_ended, COUNT_commit_overtaken, COUNT_place_kept, COUNT_place_left,
 	COUNT_commit_rolled_back, COUNT_extend_taken_back, COUNT_clock_followed, COUNT_clock_behind,
+	COUNT_silence_pinged, COUNT_suspected, COUNT_suspected_wrongly, COUNT_turn_moved,
 };
 
 void coverage_print(void) {

@@ -20,7 +20,7 @@ const char *run_count_name(enum run_count count) {
 		"change_repeated", "files_lost",
 		"latecomer_extends", "latecomer_repeats", "latecomer_held", "renewed_in_calm",
 		"contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined",
-		"crowd_looked", "lied", "tampered", "liar_removed", "switched",
+		"crowd_looked", "lied", "tampered", "liar_removed", "switched", "home_silent",
 		"parted", "taken" };
 	return names[count];
 }

@@ -132,6 +132,23 @@ void group_free(struct core *core, struct op *op);
 /* Returns the peer index of the key's home. -1: no master is linked and votes. */
 int attempt_home(const struct core *core, struct slice key);
 
+/* Counts the request among those of this node that are in queues. */
+void attempt_queued_begins(struct core *core, struct op *op);
+
+/* It does not wait any more. */
+static inline void attempt_queued_ends(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (acquire->counted) {
+		acquire->counted = false;
+		core->coordinator.queued_at[acquire->place]--;
+		core->coordinator.queued_count--;
+	}
+}
+
+/* A record of a key has come or changed (`held`), or has ended. Where requests of this node wait
+ * for the key, somebody has had the turn, or their home owes it. */
+void attempt_key_changed(struct core *core, const struct key *key, bool held);
+
 /* Enters the queue of the attempt's home. */
 void attempt_enqueue(struct core *core, struct op *op);
 

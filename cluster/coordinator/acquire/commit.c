@@ -52,6 +52,7 @@ void commit_start(struct core *core, struct op *op) {
 	clock_raise(core, acquire->token);
 	list_remove(&op->waiting);
 	core->coordinator.waiting_count--;
+	attempt_queued_ends(core, op);
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
@@ -294,9 +295,10 @@ static bool acquire_make(struct core *core, struct op *op, const struct core_req
 	return true;
 }
 
-/* Frees what masters have reported. */
+/* Frees what masters have reported. The request does not wait any more. */
 static void acquire_release(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
+	attempt_queued_ends(core, op);
 	record_free(core, acquire->holder);
 	record_free(core, acquire->reported);
 	acquire->holder = acquire->reported = NULL;

@@ -32,6 +32,26 @@ static int final_error(const struct core *core, const struct op *op) {
 	return error;
 }
 
+/* Counts the open votes of suspect masters, which do not count as open (section 5, Silence). For a
+ * try-lock that has met neither a rival nor somebody who waits they do: it would fail without
+ * them. */
+static uint32_t suspect_votes(const struct core *core, const struct op *op) {
+	uint32_t n = 0;
+	if (op_acquire(op)->try_lock &&
+		op_votes(core, op, VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED)) == 0) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += peer_suspect(core, i) && op->votes[i].state == VOTE_ASKED;
+	}
+	return n;
+}
+
+static inline uint32_t open_votes(const struct core *core, const struct op *op) {
+	const uint32_t open = op_votes(core, op, OPEN);
+	return peers_suspect(core) > 0 ? open - suspect_votes(core, op) : open;
+}
+
 /* Counts the masters that have parked the request behind a promise. They name no record that stands
  * in the way. */
 static uint32_t behind_promises(const struct core *core, const struct op *op) {
@@ -78,7 +98,7 @@ static void refused(struct core *core, struct op *op) {
 /* Tells whether a rival's promise stands in the way, and q masters cannot be had without it. */
 static bool rivalled(const struct core *core, const struct op *op) {
 	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) &&
-		op_votes(core, op, ALIVE | OPEN) < core->quorum;
+		op_votes(core, op, ALIVE) + open_votes(core, op) < core->quorum;
 }
 
 /* The attempt is refused because of a rival's promise. It withdraws, pauses for a random time and
@@ -110,7 +130,8 @@ static span_ns rival_wait(const struct core *core, const struct op *op) {
  * other. */
 static void rival_met(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
-	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_PARKED)) < core->quorum) {
+	if (op_votes(core, op, ALIVE | VOTE_BIT(VOTE_PARKED)) + open_votes(core, op) <
+		core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !acquire->rival_waiting) {
 		struct instant at = instant_add(core->now, rival_wait(core, op));
@@ -153,7 +174,7 @@ static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 
 void attempt_evaluate(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
-	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
+	uint32_t alive = op_votes(core, op, ALIVE), open = open_votes(core, op);
 	if (alive >= core->quorum) {
 		if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
 			COUNT(core, promise_unlapsed);

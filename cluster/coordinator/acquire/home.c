@@ -2,8 +2,8 @@
  * master that is, entering its queue, and moving to another home. */
 #include "acquire.h"
 
-/* Returns the first voting master that this node is linked with, in the order of hash(key, master).
- * -1: there is none. */
+/* Returns the first voting master that this node is linked with, in the order of hash(key, master);
+ * one that is suspect only if there is no other. -1: there is none. */
 int attempt_home(const struct core *core, struct slice key) {
 	/* The order is the same on every node. */
 	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu };
@@ -12,6 +12,8 @@ int attempt_home(const struct core *core, struct slice key) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
 		rank ^= rank >> 31;
+		/* The highest bit stands for a master that is not suspect. */
+		rank = rank >> 1 | (uint64_t)!peer_suspect(core, i) << 63;
 		if (peer_votes(core, i) && (home < 0 || rank > best)) {
 			home = (int)i;
 			best = rank;
@@ -39,7 +41,33 @@ void attempt_home_is(struct core *core, struct op *op, int home) {
 	acquire->home = home;
 }
 
-static void enqueue_at(struct core *core, struct op *op) {
+void attempt_queued_begins(struct core *core, struct op *op) {
+	struct acquire_state *acquire = op_acquire(op);
+	if (!acquire->counted) {
+		acquire->counted = true;
+		acquire->place = (uint16_t)(table_hash(core, op->key) % QUEUED_PLACES);
+		core->coordinator.queued_at[acquire->place]++;
+		core->coordinator.queued_count++;
+	}
+}
+
+/* Section 5, Silence. Where the key only shares its place with one that requests of this node wait
+ * for, a silent master may be pinged, and nothing else. */
+void attempt_key_changed(struct core *core, const struct key *key, bool held) {
+	const uint32_t place = key->node.hash % QUEUED_PLACES;
+	if (core->coordinator.queued_at[place] == 0 || !key_is_live(core, key)) {
+		return;
+	}
+	const int home = held ? -1 : attempt_home(core, key_name(key));
+	if (held) {
+		peers_turn_given(core, place);
+	} else if (home >= 0) {
+		peer_expect_turn(core, (uint32_t)home, place);
+	}
+}
+
+/* `moved`: the request comes from another home. */
+static void enqueue_at(struct core *core, struct op *op, bool moved) {
 	struct acquire_state *acquire = op_acquire(op);
 	acquire->home_stopped = core->peers[acquire->home].stopped;
 	struct message m = op_message(op, MESSAGE_ENQUEUE);
@@ -48,12 +76,16 @@ static void enqueue_at(struct core *core, struct op *op) {
 	m.ticket = acquire->ticket;
 	m.ballot = acquire->ballot;
 	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
-	m.flags = acquire->try_lock ? 0 : FLAG_WAIT;
+	m.flags = (acquire->try_lock ? 0 : FLAG_WAIT) | (moved ? FLAG_MOVED : 0);
 	out_send(core, (uint32_t)acquire->home, &m);
+	if (acquire->home != (int)core->self) {
+		peer_expect(core, (uint32_t)acquire->home, m.round);
+	}
 }
 
-void attempt_enqueue(struct core *core, struct op *op) {
+static void enqueue(struct core *core, struct op *op, bool moved) {
 	struct acquire_state *acquire = op_acquire(op);
+	attempt_queued_begins(core, op);
 	if (acquire->ticket.seq == 0) {
 		/* The home gives the stamp. */
 		acquire->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next };
@@ -66,11 +98,15 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	acquire->rival_waiting = false;
 	acquire->home = attempt_home(core, op->key);
 	if (acquire->home >= 0) {
-		enqueue_at(core, op);
+		enqueue_at(core, op, moved);
 	} else {
 		core->coordinator.home_missing = true;
 	}
 	timer_at(core, &op->timer, TIMER_OP, op->until);
+}
+
+void attempt_enqueue(struct core *core, struct op *op) {
+	enqueue(core, op, false);
 }
 
 /* Whenever its home changes, a request is entered again with the same ticket. The stamp is its
@@ -87,7 +123,10 @@ static void rehome(struct core *core, struct op *op) {
 			(waits && home < 0);
 		return;
 	}
-	if (acquire->home >= 0 && !stopped && peer_reachable(core, (uint32_t)acquire->home)) {
+	/* The former home is still there, and silent, or not the first one any more. */
+	const bool moves = acquire->home >= 0 && !stopped &&
+		peer_reachable(core, (uint32_t)acquire->home);
+	if (moves) {
 		COUNT(core, home_changed);
 		attempt_withdraw_at(core, op, (uint32_t)acquire->home, op->state == OP_QUEUED,
 			true);
@@ -96,12 +135,12 @@ static void rehome(struct core *core, struct op *op) {
 	}
 	acquire->home = home;
 	if (op->state == OP_QUEUED) {
-		attempt_enqueue(core, op);
+		enqueue(core, op, moves);
 	} else if (home >= 0) {
 		/* The request goes on with the turn it has, and will have it when the new home
 		 * gives its own. */
 		acquire->queue_round = op->round;
-		enqueue_at(core, op);
+		enqueue_at(core, op, moves);
 	}
 }
 
@@ -120,6 +159,11 @@ void attempt_rehome_go_on(struct core *core) {
 		list_remove(&op->waiting);
 		attempt_waits(core, op);
 		rehome(core, op);
+		if (peers_suspect(core) > 0 &&
+			(op->state == OP_ASKING || op->state == OP_TURN)) {
+			/* It does not wait for the votes of masters that are suspect by now. */
+			attempt_evaluate(core, op);
+		}
 	}
 }
 

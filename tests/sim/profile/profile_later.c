@@ -283,6 +283,13 @@ static void draw_lying_master(struct profile *p, struct prng *r) {
 static void draw_hangs(struct profile *p, struct prng *r) {
 	profile_dense(p, r);
 	p->switches = true;
+	/* Links that are kept for long show what silent masters hold up meanwhile. */
+	bool patient = prng_chance(r, 1, 2);
+	if (patient) {
+		p->sim.request_timeout = prng_between(r, 100, 400) * SPAN_MS;
+		p->sim.promise_timeout = 2 * p->sim.request_timeout + SPAN_MS;
+		p->sim.delay_max = prng_between(r, 200 * SPAN_US, SPAN_MS);
+	}
 	p->sim.masters = prng_chance(r, 4, 5) ? 3 : 5;
 	p->sim.further = weight(r, 1);
 	p->keys = 1 + weight(r, 1);
@@ -304,7 +311,7 @@ static void draw_hangs(struct profile *p, struct prng *r) {
 	p->fault_weight[FAULT_SLOW_LINK] = weight(r, 3);
 	p->fault_weight[FAULT_KILL] = weight(r, 1);
 	p->fault_every = prng_between(r, 1, 12) * p->sim.request_timeout;
-	p->pause_max = prng_between(r, 1, 8) * p->sim.request_timeout;
+	p->pause_max = prng_between(r, 1, 8) * p->sim.request_timeout / (patient ? 4 : 1);
 	p->down_max = p->sim.request_timeout;
 }
 

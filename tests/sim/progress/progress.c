@@ -26,6 +26,8 @@ struct progress {
 	struct probe probes[PROBES];
 	uint32_t count, served;
 	uint32_t key;
+	/* The first one holds the key for this much longer, in nanoseconds. */
+	span_ns first_holds;
 	int64_t last_release;
 	span_ns worst_hand_off;
 	/* A commit failed and was tried again. */
@@ -132,7 +134,8 @@ static void probe_reply(void *ctx, const struct sim_reply *reply) {
 	p->all->served++;
 	/* It holds the lock long enough for the next in the queue to be known everywhere, also
 	 * after a pause for a rival. */
-	sim_at(run->sim, sim_now(run->sim) + hold(run), release, p, 0);
+	span_ns more = p == p->all->probes ? p->all->first_holds : 0;
+	sim_at(run->sim, sim_now(run->sim) + hold(run) + more, release, p, 0);
 }
 
 static void probe_closed(void *ctx) {
@@ -280,6 +283,69 @@ static void demand_queue(struct run *run) {
 	}
 }
 
+/* Section 5, Silence: how long a master is silent before it is suspect, if nobody has been
+ * suspected wrongly for a while; and how long its queue takes to move. */
+static span_ns suspicion_bound(const struct run *run) {
+	const span_ns slowest = 4 * (2 * progress_hop(run) + SPAN_MS);
+	return 2 * (slowest > 6 * SPAN_MS ? slowest : 6 * SPAN_MS);
+}
+
+static span_ns move_bound(const struct run *run) {
+	return 5 * SPAN_MS + 8 * progress_hop(run);
+}
+
+static void check_order(const struct progress *all, bool known) {
+	for (uint32_t i = 1; i < PROBES && known && !all->disturbed; i++) {
+		if (all->probes[i].granted < all->probes[i - 1].granted) {
+			checker_violation(all->run->checker, "progress (order at the next home)",
+				all->key, "L%" PRIu32 " has the key before L%" PRIu32,
+				all->probes[i].lock, all->probes[i - 1].lock);
+		}
+	}
+}
+
+/* A master hangs while others wait at the other nodes for a key whose home it may be. If the key is
+ * held until all nodes know of that, they are served in their order, too. */
+static void demand_silent_home(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	const span_ns most = span_grow(hand_off_bound(run) + suspicion_bound(run) +
+		move_bound(run), 3 * o->drift_ppm), apart = 8 * progress_hop(run) + 6 * SPAN_MS;
+	bool known = prng_chance(&run->late, 1, 2);
+	const uint32_t masters = config_masters(checker_newest(run->checker));
+	uint32_t hangs = 0;
+	if (run->profile.theme != THEME_hangs || masters < 3 || 2 * most > o->request_timeout ||
+		!members_node(run, (uint32_t)prng_below(&run->late, masters), &hangs)) {
+		return;
+	}
+	/* What wrong suspicions have doubled is halved again. */
+	sim_run_for(run->sim, 10 * SPAN_S);
+	struct progress all = { .run = run, .count = PROBES,
+		.key = (uint32_t)prng_below(&run->late, run->profile.keys),
+		.first_holds = PROBES * apart + (known ? o->request_timeout / 4 + most : 0) };
+	for (uint32_t i = 0; i < PROBES; i++) {
+		uint32_t node = hangs;
+		while (node == hangs) {
+			node = members_any(run);
+		}
+		probe_start(&all, i, node, 30 * SPAN_S);
+		sim_run_for(run->sim, apart);
+	}
+	sim_node_pause(run->sim, hangs, INT64_MAX);
+	const span_ns limit = PROBES * (most + hold(run)) + all.first_holds;
+	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES ||
+		(!all.disturbed && all.worst_hand_off > most)) {
+		checker_violation(run->checker, "progress (nobody waits for a silent home)",
+			all.key, "n%" PRIu32 " hangs, and %" PRIu32 " of %d had the key within "
+			"%.3f ms; a hand-off took %.3f ms, at most %.3f are allowed", hangs + 1,
+			all.served, PROBES, (double)limit / 1e6, (double)all.worst_hand_off / 1e6,
+			(double)most / 1e6);
+	}
+	check_order(&all, known);
+	run->counts[RUN_HOME_SILENT]++;
+	sim_node_continue(run->sim, hangs);
+	sim_run_for(run->sim, 2 * o->request_timeout);
+}
+
 /* What was granted while a master lied is over; from now on locks are judged. */
 static void demand_after_lies(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
@@ -331,4 +397,5 @@ void progress_demand(struct run *run) {
 		replicas_demand(run);
 		demand_single(run);
 	}
+	demand_silent_home(run);
 }
