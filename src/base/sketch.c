@@ -10,7 +10,7 @@
 static uint32_t find(const struct sketch *s, uint32_t tag) {
 	uint32_t found = 0;
 	for (uint32_t i = 0; i < SKETCH_KEYS; i++) {
-		found |= s->tags[i] == tag && s->ranks[i] ? i + 1 : 0;
+		found |= s->tags[i] == tag ? i + 1 : 0;
 	}
 	return found;
 }
@@ -35,7 +35,7 @@ static uint32_t lowest(struct sketch *s) {
 }
 
 void sketch_add(struct sketch *s, uint64_t hash, struct slice key) {
-	const uint32_t tag = (uint32_t)(hash >> 32), found = find(s, tag);
+	const uint32_t tag = (uint32_t)(hash >> 32) | 1, found = find(s, tag);
 	const uint32_t place = found ? found - 1 : lowest(s);
 	CHECK(key.size <= SKETCH_KEY_BYTES);
 	if (!found) {

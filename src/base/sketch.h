@@ -15,9 +15,9 @@
 #define SKETCH_KEY_BYTES 512u
 
 struct sketch {
-	/* Of each place: 32 bits of the hash of its key; the number by which places are compared,
-	 * which includes what keys before this one had there; and that number by slots. A place
-	 * without a key has the number 0. Two keys with the same 32 bits count as one. */
+	/* Of each place: 31 bits of the hash of its key and a 1, or 0 if it has never had a key;
+	 * the number by which places are compared, which includes what keys before this one had
+	 * there; and that number by slots. Two keys with the same bits count as one. */
 	uint32_t tags[SKETCH_KEYS], ranks[SKETCH_KEYS];
 	uint32_t by_slot[SKETCH_KEYS][SKETCH_SLOTS];
 	/* How often it has happened to this key, by slots. */
