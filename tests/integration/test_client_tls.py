@@ -72,7 +72,7 @@ class ClientTls(unittest.TestCase):
 
     def test_a_node_of_another_authority_is_not_trusted(self):
         # It says whose certificate that is, for which hosts, and from whom; and no word of OpenSSL.
-        self.refused("the certificate there is that of 'a', signed by ",
+        self.refused("the certificate there is that of '", "', signed by ",
                      "for the hosts 127.0.0.1;",
                      "it is not signed by an authority in the CA file", ca=self.others,
                      without="self-signed")
