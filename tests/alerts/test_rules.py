@@ -105,11 +105,14 @@ class Text(unittest.TestCase):
                 self.assertIn(head, part)
 
     def test_each_alert_has_a_summary_and_a_link(self):
-        with open(os.path.join(ROOT, "packaging", "debian", "pawl.docs"), encoding="utf-8") as f:
-            self.assertIn("docs/operations\n", f.readlines())
+        page = os.path.join("docs", "operations", "alerts.md")
+        with tempfile.TemporaryDirectory() as documents:  # As the package has them.
+            subprocess.run([os.path.join(ROOT, "packaging", "documents"), documents, "README.md",
+                            "docs"], cwd=ROOT, check=True)
+            self.assertTrue(os.path.exists(os.path.join(documents, page)))
         for name, rule in rules().items():
-            self.assertEqual(field(rule, "runbook_url"), "file:///usr/share/doc/pawl/operations/"
-                             "alerts.md#" + name.lower())
+            self.assertEqual(field(rule, "runbook_url"),
+                             "file:///usr/share/doc/pawl/%s#%s" % (page, name.lower()))
             self.assertIn("summary: ", rule)
 
     def test_the_dashboard_has_its_rows(self):
