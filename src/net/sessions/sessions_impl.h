@@ -23,7 +23,7 @@
 /* What the connections that end in one turn may weigh together (session_end_weight). */
 #define SESSIONS_LEAVES_A_TURN 128
 /* How many bytes that are given back weigh as much as a request or a watch that is forgotten. */
-#define SESSIONS_MEMORY_AS_ONE (8u << 10)
+#define SESSIONS_MEMORY_AS_ONE (2u << 10)
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */
 struct session_batch {

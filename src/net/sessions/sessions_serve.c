@@ -40,7 +40,7 @@
 /* How many connections are read in one turn although it is not theirs. */
 #define READS_AT_ONCE 32
 /* The cost of these reads after which the other connections have to wait for their turn. */
-#define READS_COST_MAX 512
+#define READS_COST_MAX 32
 
 /* ---- what a request costs, in simple requests ---- */
 
