@@ -238,6 +238,7 @@ bool op_leaves_later(struct core *core, struct op *op) {
 		return false;
 	}
 	COUNT(core, leaves_later);
+	op->missed = true;
 	for (n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
 		leave_first(core, CONTAINER_OF(n, struct caller, link));
 	}

@@ -224,6 +224,8 @@ struct op {
 		struct group *group;
 	} as;
 
+	/* An answer came when all its callers had left, and had no effect (op_leaves_later). */
+	bool missed;
 	/* The masters' votes, by peer index. They come last, because those from
 	 * core->masters_most on are zero in every operation, and so need not be zeroed. */
 	struct vote votes[MASTERS_MAX];

@@ -339,6 +339,11 @@ bool queue_moved_ahead(const struct core *core, const struct key_more *more,
 /* Gives the turns of keys for which the moment is over. */
 void queue_moved_timer(struct core *core);
 
+/* Tells whether somebody with a wait time is ahead of the try-lock that `from` enters. One that
+ * comes from another home has a stamp, and requests that came after it may be here already. */
+bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
+	const struct message *m);
+
 /* ---- sent_again.c ---- */
 
 /* Returns an entry for the same request that came through another coordinator; with `behind` the

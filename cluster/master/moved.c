@@ -4,7 +4,7 @@
 #include "master.h"
 
 /* Keys that are given their turn in one piece. */
-#define MOVED_PIECE 64
+#define MOVED_PIECE 256
 
 void queue_moved_enter(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
@@ -36,7 +36,9 @@ void queue_moved_timer(struct core *core) {
 	for (uint32_t i = 0; (n = list_first(&queues->moved)) != NULL; i++) {
 		struct key_more *more = CONTAINER_OF(n, struct key_more, moved);
 		if (i == MOVED_PIECE || !instant_expired(core->now, more->turn_at)) {
-			timer_at(core, &queues->moved_timer, TIMER_MOVED, more->turn_at);
+			/* A timer whose time has passed would fire again in this step. */
+			timer_at(core, &queues->moved_timer, TIMER_MOVED,
+				i == MOVED_PIECE ? instant_add(core->now, 1) : more->turn_at);
 			return;
 		}
 		struct key *key = more->key;
@@ -44,4 +46,15 @@ void queue_moved_timer(struct core *core) {
 		queue_give_turn(core, key);
 		table_settle(core, key);
 	}
+}
+
+bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
+	const struct message *m) {
+	const struct place own = { m->terms.priority, m->ticket, from };
+	const struct waiter *w = queue_next(core, more, NULL, PARTS_WAITS);
+	while (w && id128_equal(w->q.lock_id, m->lock_id)) {
+		w = queue_next(core, more, &w->q, PARTS_WAITS);
+	}
+	const struct place first = w ? queued_place(&w->q) : own;
+	return w && (m->ticket.clock == 0 || queue_before(core, &first, &own));
 }

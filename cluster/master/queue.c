@@ -242,12 +242,13 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 
 /* A try-lock is refused when an entry with a wait time is ahead of it, or when a record that
  * excludes it is held here. */
-static enum status rule_enqueue(struct core *core, const struct key *key, const struct message *m) {
+static enum status rule_enqueue(struct core *core, const struct key *key, uint32_t from,
+	const struct message *m) {
 	if (!core_votes(core)) {
 		return STATUS_RECOVERING;
 	}
 	if (!(m->flags & FLAG_WAIT) && key) {
-		if (key->more && others(core, key->more, m->lock_id, PARTS_WAITS)) {
+		if (key->more && queue_waits_ahead(core, key->more, from, m)) {
 			return STATUS_QUEUED;
 		}
 		if (key_other(key, m->lock_id, &m->terms)) {
@@ -301,7 +302,7 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	if (old) {
 		waiter_free(core, old);
 	}
-	answer.status = rule_enqueue(core, key, m);
+	answer.status = rule_enqueue(core, key, from, m);
 	struct waiter *w = NULL;
 	if (answer.status == STATUS_OK) {
 		key = key ? key : table_make(core, m->key);

@@ -228,7 +228,7 @@ static void differ_nodes(struct difference *d, const char *peer, const struct co
 	for (uint32_t i = 0; i < ours->node_count; i++) {
 		const struct config_node *a = &theirs->nodes[i], *b = &ours->nodes[i];
 		differ_text(d, peer, "the address of ", b->name, a->address, b->address);
-		if (!id128_zero(b->id) && !id128_equal(a->id, b->id)) {
+		if (!id128_zero(a->id) && !id128_zero(b->id) && !id128_equal(a->id, b->id)) {
 			put(d, d->size > BIRTH_DIFFERS_PREFIX ? "; " : "");
 			put(d, peer);
 			put(d, " has heard of another identity of ");
@@ -290,6 +290,7 @@ static bool report(struct core *core, uint32_t from, bool born, const struct con
 static void agrees(struct core *core, uint32_t from) {
 	if (core->membership.birth_differs_from == from) {
 		core->membership.birth_differs[0] = '\0';
+		core->membership.birth_stopped = false;
 	}
 }
 

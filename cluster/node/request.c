@@ -192,7 +192,8 @@ static bool names_binding(struct op *op, uint32_t binding) {
 static bool join(struct core *core, const struct core_request *r) {
 	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
 		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
-	if (op == NULL) {
+	/* What has missed its turn must not go on as if it still waited for it. */
+	if (op == NULL || (op->missed && op_left(core, op))) {
 		return false;
 	}
 	if (!slice_equal(op->identity, r->identity)) {

@@ -158,8 +158,9 @@ void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 	peer_answered(core, peer, ~m->round);
 	if (p->ping_out && m->round == p->ping_round) {
 		p->ping_out = false;
-		p->round_trip = instant_elapsed_long(core->now, p->ping_sent);
-		pace_measured(core, peer, p->round_trip);
+		const span_ns took = instant_elapsed_long(core->now, p->ping_sent);
+		p->round_trip = p->slow_ping ? p->round_trip : took;
+		pace_measured(core, peer, took);
 		pace_told(core, peer, m->lease_us);
 		peer_silence_measured(core, peer);
 	}

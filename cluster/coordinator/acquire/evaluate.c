@@ -176,6 +176,8 @@ void attempt_evaluate(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
 	uint32_t alive = op_votes(core, op, ALIVE), open = open_votes(core, op);
 	if (alive >= core->quorum) {
+		/* A master that is suspect may have the permits that a try-lock needs. */
+		open = acquire->try_lock ? op_votes(core, op, OPEN) : open;
 		if (acquire->reported == NULL && lapsed_at(core, op) < core->quorum) {
 			COUNT(core, promise_unlapsed);
 			attempt_ask_all(core, op, op->state == OP_TURN);

@@ -128,8 +128,12 @@ static void rehome(struct core *core, struct op *op) {
 		peer_reachable(core, (uint32_t)acquire->home);
 	if (moves) {
 		COUNT(core, home_changed);
-		attempt_withdraw_at(core, op, (uint32_t)acquire->home, op->state == OP_QUEUED,
-			true);
+		/* With a second turn comes a promise that the attempt has not heard of. */
+		const uint32_t counts = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF) |
+			VOTE_BIT(VOTE_PARKED) | VOTE_BIT(VOTE_ASKED);
+		const bool vote = op->state == OP_TURN &&
+			(counts >> op->votes[acquire->home].state & 1);
+		attempt_withdraw_at(core, op, (uint32_t)acquire->home, !vote, true);
 	} else if (acquire->home >= 0) {
 		COUNT(core, home_lost);
 	}
@@ -193,7 +197,14 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		attempt_fail(core, op, PAWL_EHELD);
 		break;
 	case STATUS_FULL:
-		attempt_fail(core, op, PAWL_EFULL);
+		if (acquire->ticket.clock == 0) {
+			attempt_fail(core, op, PAWL_EFULL);
+			break;
+		}
+		/* It had a place elsewhere, and does not lose its wait because it had to move: it
+		 * looks for a home again with each beat. */
+		acquire->home = op->state == OP_QUEUED ? -1 : acquire->home;
+		core->coordinator.home_missing = true;
 		break;
 	case STATUS_RELEASED:
 		/* The lock was released through another node. */

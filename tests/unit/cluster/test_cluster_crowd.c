@@ -176,6 +176,35 @@ static void turns_of_those_that_have_left_pass_on_in_pieces(void **state) {
 	check(s);
 }
 
+/* The turn comes to a request whose connection has left, when no more may be given up in this step,
+ * so it has no effect. Before the request is given up, it is asked for again. */
+static void a_repeat_does_not_join_what_has_missed_its_turn(void **state) {
+	struct stage *s = *state;
+	const char *key = key_at(s, 1);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		(void)stage_ask(s, 1, stage_acquire(key, one_of(i), LEASE, WAIT));
+	}
+	stage_settle(s);
+	const uint64_t other = wait_for(s, 2, key, stage_lock(202)), before = dropped(s);
+	stage_client_gone(s, 1, 2);
+	const uint64_t later = stage_count(s, COUNT_leaves_later);
+	(void)stage_ask(s, 0, stage_request(CORE_RELEASE, key, stage_lock((uint8_t)key[0])));
+	while (stage_count(s, COUNT_leaves_later) == later) {
+		stage_wait(s, 20 * SPAN_US);
+	}
+	/* The one after those that were given up. */
+	const uint32_t missed = (uint32_t)(dropped(s) - before);
+	struct core_request r = stage_acquire(key, one_of(missed), LEASE, WAIT);
+	r.client = 77;
+	const uint64_t id = stage_ask(s, 1, r);
+	stage_wait(s, 3 * SPAN_S);
+	token_of(s, id);
+	assert_int_equal(release(s, 1, key, one_of(missed)), PAWL_OK);
+	stage_wait(s, 50 * SPAN_MS);
+	token_of(s, other);
+	check(s);
+}
+
 static void a_repeat_over_another_connection_goes_on_when_the_first_has_left(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
@@ -341,6 +370,7 @@ int main(void) {
 		CROWDED(a_try_is_not_refused_for_those_that_are_lost),
 		CROWDED(what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody),
 		CROWDED(turns_of_those_that_have_left_pass_on_in_pieces),
+		CROWDED(a_repeat_does_not_join_what_has_missed_its_turn),
 		CROWDED(a_repeat_over_another_connection_goes_on_when_the_first_has_left),
 		CROWDED(all_are_entered_again_though_their_home_is_back_before_they_have_looked),
 		CROWDED(waiters_move_to_another_home_in_pieces),

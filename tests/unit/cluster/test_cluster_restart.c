@@ -257,6 +257,23 @@ static void a_birth_with_different_timings_stops_and_says_so(void **state) {
 	assert_int_equal(named_memory.used, 0);
 }
 
+/* n3, which has not heard n2 yet, tells what its file says. It knows no identities. */
+static void a_birth_that_stops_blames_no_state_directory(void **state) {
+	(void)state;
+	struct stage_options o = named_options();
+	struct stage *s = stage_new(&o);
+	stage_cut(s, 1, 2, true);
+	assert_true(stage_start(s, 0) && stage_start(s, 1));
+	s->birth.max_lease = 20 * SPAN_S;
+	assert_true(stage_start(s, 2));
+	stage_wait(s, 5 * SPAN_S);
+	const char *said = stage_status(s, 0).waits_for;
+	assert_non_null(strstr(said, "max_lease is 20000ms at n3"));
+	assert_null(strstr(said, "identity"));
+	stage_free(s);
+	assert_int_equal(named_memory.used, 0);
+}
+
 /* n3 waits for n4, which nobody else knows, so it never pledges. It tells the others what its file
  * says, which they have pledged otherwise. */
 static void masters_with_different_lists_say_so_on_both_sides(void **state) {
@@ -449,6 +466,7 @@ int main(void) {
 		NAMED(a_master_that_slept_drops_its_links_unread),
 		cmocka_unit_test(a_master_that_is_stopped_before_its_birth_does_not_claim_it),
 		cmocka_unit_test(a_birth_with_different_timings_stops_and_says_so),
+		cmocka_unit_test(a_birth_that_stops_blames_no_state_directory),
 		cmocka_unit_test(masters_with_different_lists_say_so_on_both_sides),
 		cmocka_unit_test(a_birth_waits_for_the_last_master),
 		cmocka_unit_test(

@@ -373,6 +373,90 @@ static void a_slow_master_may_be_silent_for_longer(void **state) {
 }
 
 /* What the others have said meanwhile is unread. */
+/* How long it hung is no round trip. */
+static void a_second_hang_takes_those_who_wait_no_longer_than_the_first(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 2);
+	take(s, 0, key, stage_lock(1));
+	const uint64_t first = wait_for(s, 1, key, stage_lock(2)),
+		second = wait_for(s, 0, key, stage_lock(3));
+	warm(s);
+	stage_pause(s, 2);
+	stage_wait(s, 40 * SPAN_MS);
+	stage_continue(s, 2);
+	stage_settle(s);
+	stage_wait(s, 5 * SPAN_MS);
+	stage_pause(s, 2);
+	assert_int_equal(release(s, 0, key, stage_lock(1)), PAWL_OK);
+	stage_wait(s, MOMENT);
+	token_of(s, first);
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	stage_wait(s, MOMENT);
+	token_of(s, second);
+}
+
+/* Four may wait at a home. The two that leave n3 find three at each of the others. */
+static void nobody_loses_a_wait_because_the_other_homes_are_full(void **state) {
+	static const uint32_t homes[] = { 0, 0, 0, 1, 1, 1, 2, 2 };
+	enum { COUNT = sizeof homes / sizeof *homes };
+	struct stage_options o = named_options();
+	o.limits.waiters = 4;
+	struct stage *s = stage_born(&o);
+	*state = s;
+	char keys[3][16];
+	uint64_t ids[COUNT];
+	for (uint32_t home = 0; home < 3; home++) {
+		snprintf(keys[home], sizeof keys[home], "%s", key_of(s, home));
+		take(s, 2, keys[home], stage_lock((uint8_t)(100 + home)));
+	}
+	for (uint32_t i = 0; i < COUNT; i++) {
+		ids[i] = wait_for(s, i % 2, keys[homes[i]], stage_lock((uint8_t)(1 + i)));
+	}
+	warm(s);
+	stage_pause(s, 2);
+	stage_wait(s, 2 * MOMENT);
+	assert_true(stage_count(s, COUNT_suspected) > 0);
+	stage_continue(s, 2);
+	stage_wait(s, 200 * SPAN_MS);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		assert_false(answered(s, ids[i]));
+	}
+	for (uint32_t home = 0; home < 3; home++) {
+		(void)release(s, 2, keys[home], stage_lock((uint8_t)(100 + home)));
+	}
+	stage_wait(s, MOMENT);
+	token_of(s, ids[0]);
+	token_of(s, ids[3]);
+	token_of(s, ids[6]);
+}
+
+/* The try-lock waits in a tie. At the next home the request is already that came after it. */
+static void a_try_lock_that_moves_is_not_refused_because_of_later_requests(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 2);
+	const struct message nothing = { .kind = MESSAGE_PONG, .round = 0 };
+	warm(s);
+	for (uint32_t to = 1; to < 3; to++) {
+		stage_inject(s, 0, to, &(struct message){ .kind = MESSAGE_PROMISE,
+			.round = 7 << 16, .attempt = 7, .key = slice_str(key),
+			.lock_id = stage_lock(7), .flags = FLAG_TURN });
+	}
+	stage_settle(s);
+	const uint64_t try = stage_ask(s, 0, stage_acquire(key, stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	(void)wait_for(s, 1, key, stage_lock(2));
+	assert_int_equal(stage_count(s, COUNT_try_tie), 1);
+	stage_pause(s, 2);
+	/* n1 hears of n3 for longer than n2 does, and so it moves its request later. */
+	for (uint32_t i = 0; i < 10; i++) {
+		stage_inject(s, 2, 0, &nothing);
+		stage_wait(s, 4 * SPAN_MS);
+	}
+	stage_wait(s, MOMENT);
+	assert_true(stage_count(s, COUNT_home_changed) >= 2);
+	assert_false(answered(s, try));
+}
+
 static void a_node_that_stood_still_itself_suspects_nobody(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 2);
@@ -406,6 +490,11 @@ int main(void) {
 		NAMED(a_slow_master_may_be_silent_for_longer),
 		NAMED(a_suspicion_that_was_wrong_makes_the_next_one_slower),
 		NAMED(a_node_that_stood_still_itself_suspects_nobody),
+		NAMED(a_second_hang_takes_those_who_wait_no_longer_than_the_first),
+		cmocka_unit_test_setup_teardown(
+			nobody_loses_a_wait_because_the_other_homes_are_full, NULL,
+			named_teardown),
+		NAMED(a_try_lock_that_moves_is_not_refused_because_of_later_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
