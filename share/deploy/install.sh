@@ -10,9 +10,11 @@ die() {
 
 [ "$(id -u)" = 0 ] || die "run this as root"
 if ls ./*.deb >/dev/null 2>&1; then
-	# On the way back, the packages are older than those that are installed.
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 \
-		${BACK:+--allow-downgrades} -o Dpkg::Options::=--force-confold ./*.deb \
+	# On the way back, the packages are older than those that are installed. What they
+	# recommend is for `pawl deploy`, which nobody runs on a node's host.
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		-o Dpkg::Use-Pty=0 ${BACK:+--allow-downgrades} \
+		-o Dpkg::Options::=--force-confold ./*.deb \
 		>install.log 2>&1 ||
 		{ tail -n 20 install.log && die "the packages cannot be installed"; }
 fi
