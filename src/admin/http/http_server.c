@@ -195,6 +195,7 @@ void http_server_finish(struct http_server *s, uint64_t later,
 		return;
 	}
 	struct http_connection *c = CONTAINER_OF(at, struct http_connection, among);
+	struct instant begun = time_source_now();
 	c->later = 0;
 	http_say(&answer, HTTP_INTERNAL_ERROR);
 	fill(ctx, &answer);
@@ -203,6 +204,7 @@ void http_server_finish(struct http_server *s, uint64_t later,
 	}
 	http_write(c, c->later_head, &answer);
 	buffer_trim(&s->body, HTTP_BODY_BYTES_MAX / 4);
+	http_charge(s, begun);
 	http_send(c);
 }
 

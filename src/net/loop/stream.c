@@ -282,10 +282,6 @@ void stream_set_read_max(struct stream *s, size_t bytes) {
 	s->read_max = bytes;
 }
 
-bool stream_is_paused(const struct stream *s) {
-	return s->paused;
-}
-
 /* ---- opening ---- */
 
 static int stream_opened(struct stream *s) {
@@ -310,6 +306,11 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
 	stream_enter(s);
+	if (!(what & EV_TIMEOUT) && s->state == STREAM_OPEN && s->handlers->writable) {
+		s->handlers->writable(s->ctx);
+		stream_leave(s);
+		return;
+	}
 	int error;
 	bool opening = s->state == STREAM_OPENING;
 	/* stream_close found nothing to wait for. */

@@ -48,6 +48,9 @@ struct stream_handlers {
 	/* Something was read on the open connection, even if no bytes have come of it. May be
 	 * NULL. */
 	void (*received)(void *ctx);
+	/* The socket of the open connection takes bytes again, and the owner calls stream_flush
+	 * when it has time to write. NULL: what is left is written at once. */
+	void (*writable)(void *ctx);
 };
 
 /* What stream_new needs to know. */

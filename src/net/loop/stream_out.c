@@ -77,6 +77,11 @@ static void stream_balance(struct stream *s) {
 	}
 }
 
+bool stream_is_paused(const struct stream *s) {
+	return s->paused || (s->pause_above > 0 && s->state == STREAM_OPEN
+		&& stream_unsent(s).size > s->pause_above);
+}
+
 /* The rest is written when the loop has looked at the sockets again. */
 static int stream_push_later(struct stream *s) {
 	event_add(s->writable, NULL);

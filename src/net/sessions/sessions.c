@@ -207,9 +207,18 @@ void session_on_drained(void *ctx) {
 	}
 }
 
+/* The rest is written when sessions_flush has time for it. */
+static void session_on_writable(void *ctx) {
+	struct session *session = ctx;
+	if (!session->closing) {
+		session_mark(session);
+		session->all->handlers->ready(session->all->ctx);
+	}
+}
+
 static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data,
 	session_on_closed, session_on_drained, session_room, session_reads_now,
-	session_on_received };
+	session_on_received, session_on_writable };
 
 /* Returns whether the client has not read anything for too long. Its answers and events would stay
  * in memory for as long as it likes. */
@@ -420,6 +429,7 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 		.ctx = o->ctx };
 	list_init(&s->among);
 	list_init(&s->dirty);
+	list_init(&s->bulk);
 	list_init(&s->leaving);
 	list_init(&s->starved);
 	strangers_init(&s->strangers);
@@ -447,7 +457,10 @@ void sessions_free(struct sessions *s) {
 	while ((first = list_first(&s->among)) != NULL) {
 		struct session *session = CONTAINER_OF(first, struct session, among);
 		/* Some answers may have waited for their turn. */
-		(void)stream_flush(session->stream);
+		for (size_t left = SIZE_MAX; stream_backlog(session->stream) < left;) {
+			left = stream_backlog(session->stream);
+			(void)stream_flush(session->stream);
+		}
 		session_free(session);
 	}
 	if (s->sweep) {

@@ -18,10 +18,28 @@ static void session_flush(struct session *session) {
 		session_leave(session, NULL);
 		return;
 	}
-	session->charged = stream_backlog(session->stream);
-	if (session->charged == 0) {
+	if (stream_backlog(session->stream) == 0) {
 		session_on_drained(session);
+	} else {
+		/* It may have been behind, but not so far that it is paused. */
+		session_wait(session);
 	}
+}
+
+/* Those with little to write come first, so that their answers do not wait for the many bytes of
+ * others. Returns the next one, or NULL. */
+static struct list *flush_next(struct sessions *s, bool little) {
+	struct list *first;
+	while (little && (first = list_first(&s->dirty)) != NULL) {
+		const struct session *session = CONTAINER_OF(first, struct session, dirty);
+		if (stream_backlog(session->stream) <= BYTES_A_WRITE) {
+			return first;
+		}
+		list_remove(first);
+		list_append(&s->bulk, first);
+	}
+	first = list_first(&s->bulk);
+	return first ? first : list_first(&s->dirty);
 }
 
 /* Most often there is little to write, and the clock is not read. Otherwise the time that writing
@@ -31,7 +49,7 @@ void sessions_flush(struct sessions *s) {
 	span_ns took = 0;
 	uint64_t unlooked = 0;
 	struct list *first;
-	while ((first = list_first(&s->dirty)) != NULL && took < FLUSH_MAX) {
+	while ((first = flush_next(s, took < FLUSH_MAX / 4 * 3)) != NULL && took < FLUSH_MAX) {
 		struct session *session = CONTAINER_OF(first, struct session, dirty);
 		unlooked += 1 + stream_backlog(session->stream) / BYTES_A_WRITE;
 		if (unlooked >= WRITES_A_LOOK && begun.boot == 0) {

@@ -107,9 +107,9 @@ struct session {
 	struct instant stuck;
 	/* How many bytes had left when `stuck` was last determined. */
 	uint64_t sent;
-	/* How many bytes were unsent after the last flush. Everything above that has been written
-	 * since. */
-	size_t charged;
+	/* How many bytes had been written before the last flush, sent or not. Over TLS they become
+	 * more when they are encrypted. */
+	uint64_t charged;
 
 	/* Empty while it is not known yet, or if there is none. */
 	char identity[TLS_NAME_MAX + 1];
@@ -126,6 +126,8 @@ struct sessions {
 	struct client_decoder decoder;
 	/* All connections, the oldest first; and those that have answers to be written. */
 	struct list among, dirty;
+	/* Those of them that have much to be written. */
+	struct list bulk;
 	/* Ids count up, so they need no hash. */
 	struct map by_id;
 	/* The connection that is served, or was served last, which most searches are for; NULL:

@@ -79,9 +79,11 @@ void sessions_charge(struct sessions *s, uint64_t client, int64_t cost) {
 }
 
 void session_charge_written(struct session *session) {
-	size_t written = stream_backlog(session->stream);
-	written -= session->charged < written ? session->charged : written;
-	session_charge(session, (int64_t)(written / BYTES_A_COST));
+	uint64_t received, sent;
+	stream_bytes(session->stream, &received, &sent);
+	const uint64_t before = session->charged, all = sent + stream_backlog(session->stream);
+	session->charged = all;
+	session_charge(session, (int64_t)((all > before ? all - before : 0) / BYTES_A_COST));
 }
 
 /* ---- waiting ---- */

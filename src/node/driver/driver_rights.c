@@ -65,6 +65,8 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 	if (changed) {
 		rights_compare_with(d, peer);
 	}
+	/* Packets behind it may wait for the next turn. */
+	driver_flush_later(d);
 	return 0;
 }
 

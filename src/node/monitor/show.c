@@ -107,7 +107,8 @@ static void show_ask(struct monitor *m, const struct core_request *asked, struct
 	}
 	m->last_ask = (m->last_ask + 1) & (SHOW_ID - 1);
 	ask->id = m->last_ask | SHOW_ID | DRIVER_PROBE;
-	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 2);
+	/* One byte may take JSON_TEXT_GROWTH bytes as JSON. */
+	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 8);
 	request.id = ask->id;
 	request.identity = slice_of(SHOW_IDENTITY, sizeof SHOW_IDENTITY);
 	request.client = DRIVER_PROBE;

@@ -218,7 +218,9 @@ static void service_call_batch(const struct service_call *call) {
 	size_t from = call->progress->done, left = asked->lock_count - from;
 	size_t to = from + (left < call->progress->most ? left : call->progress->most);
 	if (from == 0 && !service_open_batch(call)) {
-		call->progress->done = asked->lock_count;
+		if (sessions_share(call->service->sessions, call->client)) {
+			call->progress->done = asked->lock_count;
+		}
 		return;
 	}
 	uint64_t first = call->progress->tag;
@@ -333,15 +335,17 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 		.request = request, .progress = progress, .now = now };
 	uint64_t opened = s->requests.last_id;
 	bool begins = progress->done == 0;
+	enum client_method method = request->method;
 	s->refused = 0;
 	if (!begins || service_may(&call)) {
 		service_dispatch(&call);
-	} else {
+	} else if (sessions_share(s->sessions, client)) {
+		/* A client that could not be told is gone, with the batch of the request. */
 		progress->done = request->lock_count;
 	}
 	/* A request that stays open is counted when it is answered. */
 	if (begins && (s->refused || s->requests.last_id == opened)) {
-		request_counts_at_once(&s->requests.counts, request->method, s->refused);
+		request_counts_at_once(&s->requests.counts, method, s->refused);
 	}
 }
 

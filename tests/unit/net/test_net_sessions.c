@@ -145,6 +145,7 @@ static void a_notification_answers_no_request_and_the_host_hears_when_what_staye
 		ssize_t n = recv(fd, large, sizeof large, 0);
 		got += n > 0 ? (size_t)n : 0;
 		net_fixture_settle(&h.f);
+		sessions_flush(h.sessions);
 	}
 	assert_false(sessions_crowded(h.sessions, h.client, 0));
 	assert_int_equal(h.drained, 1);
