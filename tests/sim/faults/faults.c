@@ -24,6 +24,20 @@ static void kill(struct run *run, uint32_t node) {
 	start_later(run, node);
 }
 
+/* Whether another initial master is born, too. If the only one that is born loses its files, the
+ * others have pledged its former identity, and the cluster is never born. */
+static bool another_is_born(const struct run *run, uint32_t node) {
+	const struct config *newest = checker_newest(run->checker);
+	for (uint32_t i = 0; i < newest->node_count; i++) {
+		const uint32_t other = sim_node_named(run->sim, newest->nodes[i].name);
+		const struct durable *disk = sim_node_durable(run->sim, other);
+		if (other != node && disk->config.epoch > 0 && !disk->pledged) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Whether the cluster can bear the loss of the node's files. At most one may be lost of every set
  * of masters that may still be asked for what it knows, or that is being proposed. If operators go
  * below that, the protocol promises nothing. */
@@ -49,7 +63,7 @@ static bool may_lose(const struct run *run, uint32_t node) {
 			return false;
 		}
 	}
-	return sim_node_durable(run->sim, node)->config.epoch > 0;
+	return sim_node_durable(run->sim, node)->config.epoch > 0 && another_is_born(run, node);
 }
 
 static void lose_files(struct run *run, uint32_t node) {
