@@ -82,10 +82,12 @@ class Bound(ScriptedCase):
         self.cut()
         await self.until(lambda: three.of("extend"))
         self.assertEqual((one.ended, two.ended, lock.held), (0, 0, True))
-        one.answers["extend"] = lambda p: EXTENDED
+        # On a busy machine the client may have left the third one by itself already.
+        for script in (one, two, three):
+            script.answers["extend"] = lambda p: EXTENDED
         self.cut()
         await self.until(lambda: one.ended and two.ended and three.ended)
-        self.assertEqual((lock._binding, lock.held), (4, True))
+        self.assertTrue(lock._binding >= 4 and lock.held)
 
     async def test_a_lock_that_cannot_be_bound_again_is_given_up_before_its_connection_is_closed(
             self):
