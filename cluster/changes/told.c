@@ -86,11 +86,18 @@ void told_record(struct core *core, uint64_t key, const struct record *r) {
 	}
 }
 
+/* Of two commits with the same token at most one was granted. */
+static bool told_rival(const struct told *told, const struct record *r) {
+	return r->token == told->any && told->lock && told->lock != id128_word(r->lock_id) &&
+		(r->of == MODE_EXCLUSIVE || told->any == told->exclusive);
+}
+
 /* The tokens of those who share a key have no order. */
 bool told_late(const struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	const struct told told = told_of(core, key);
-	bool newer = r->token < (r->of == MODE_EXCLUSIVE ? told.any : told.exclusive);
+	bool newer = r->token < (r->of == MODE_EXCLUSIVE ? told.any : told.exclusive) ||
+		told_rival(&told, r);
 	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
 		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
 	}

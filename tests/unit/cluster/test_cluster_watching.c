@@ -88,6 +88,25 @@ static void what_was_told_before_the_next_lock_is_not_reported_when_it_is_repair
 	nothing_more(s);
 }
 
+/* The commit of L2 has drawn the token that L1 has, and fails. */
+static void a_refused_commit_with_the_token_of_another_lock_is_missed_events(void **state) {
+	struct stage *s = *state;
+	const uint64_t token = take(s, 0, "k", stage_lock(1));
+	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .name = 1,
+		.key = slice_str("k"), .lock_id = stage_lock(2), .token = token,
+		.lease_us = 500000 },
+		withdrawn = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(2) };
+	stage_inject(s, 1, N3, &commit);
+	stage_inject(s, 1, N3, &withdrawn);
+	release(s, 0, "k", stage_lock(1));
+	stage_settle(s);
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	missed_events_of_key(s, "k");
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
+	nothing_more(s);
+}
+
 static void those_that_share_do_not_end_each_other(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -348,6 +367,7 @@ int main(void) {
 		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
 		WATCHED(one_whose_release_is_still_on_its_way_is_told_before_the_next),
 		WATCHED(what_was_told_before_the_next_lock_is_not_reported_when_it_is_repaired),
+		WATCHED(a_refused_commit_with_the_token_of_another_lock_is_missed_events),
 		WATCHED(those_that_share_do_not_end_each_other),
 		WATCHED(one_that_shares_with_what_stands_here_does_not_end_what_that_excludes),
 		WATCHED(what_was_refused_before_somebody_watched_is_told),
