@@ -238,6 +238,10 @@ bool queue_ahead(const struct core *core, const struct key *key, struct id128 lo
 struct waiter *queue_next(const struct core *core, const struct key_more *more,
 	const struct queued *behind, uint32_t parts);
 
+/* Returns the first entry of these parts that is of another lock_id, or NULL. */
+struct waiter *queue_first_other(const struct core *core, const struct key_more *more,
+	struct id128 lock_id, uint32_t parts);
+
 /* Drops what this peer coordinates here, because its link is lost. Entries of queues are freed in
  * pieces, by queue_lost_go_on. */
 void queue_peer_lost(struct core *core, uint32_t peer);

@@ -51,10 +51,7 @@ void queue_moved_timer(struct core *core) {
 bool queue_waits_ahead(const struct core *core, const struct key_more *more, uint32_t from,
 	const struct message *m) {
 	const struct place own = { m->terms.priority, m->ticket, from };
-	const struct waiter *w = queue_next(core, more, NULL, PARTS_WAITS);
-	while (w && id128_equal(w->q.lock_id, m->lock_id)) {
-		w = queue_next(core, more, &w->q, PARTS_WAITS);
-	}
+	const struct waiter *w = queue_first_other(core, more, m->lock_id, PARTS_WAITS);
 	const struct place first = w ? queued_place(&w->q) : own;
 	return w && (m->ticket.clock == 0 || queue_before(core, &first, &own));
 }

@@ -103,19 +103,18 @@ static void mark_turn(struct core *core, struct waiter *w) {
 	}
 }
 
-/* Tells whether one of these parts has an entry of another lock_id. */
-static bool others(const struct core *core, const struct key_more *more, struct id128 lock_id,
-	uint32_t parts) {
-	const struct waiter *w = queue_next(core, more, NULL, parts);
+struct waiter *queue_first_other(const struct core *core, const struct key_more *more,
+	struct id128 lock_id, uint32_t parts) {
+	struct waiter *w = queue_next(core, more, NULL, parts);
 	/* Each coordinator has at most one entry for a lock_id. */
 	while (w && id128_equal(w->q.lock_id, lock_id)) {
 		w = queue_next(core, more, &w->q, parts);
 	}
-	return w != NULL;
+	return w;
 }
 
 bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id) {
-	return key->more && others(core, key->more, lock_id, PARTS_ALL);
+	return key->more && queue_first_other(core, key->more, lock_id, PARTS_ALL) != NULL;
 }
 
 /* ---- turns ---- */

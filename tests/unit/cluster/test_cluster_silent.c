@@ -37,6 +37,14 @@ static void warm(struct stage *s) {
 	}
 }
 
+/* n3 hangs. This node does not miss what n3 is silent about: it is told something all the time. */
+static void suspect_later(struct stage *s, uint32_t node) {
+	for (uint32_t i = 0; i < 10; i++) {
+		stage_inject(s, 2, node, &(struct message){ .kind = MESSAGE_PONG });
+		stage_wait(s, 4 * SPAN_MS);
+	}
+}
+
 /* n1 holds the key, whose home hangs. A request that comes to n2 then enters another queue. */
 static void who_comes_enters_elsewhere_when_the_home_hangs(void **state) {
 	struct stage *s = *state;
@@ -220,13 +228,7 @@ static void an_earlier_request_that_comes_later_is_served_first(void **state) {
 		/* The first one has the key, and nobody has a turn any more. */
 		assert_int_equal(release(s, 0, key, stage_lock((uint8_t)(lock + 1))), PAWL_OK);
 		token_of(s, first);
-		/* What n3 is silent about is not missed by the node that is late: it is told
-		 * something all the time. */
-		struct message nothing = { .kind = MESSAGE_PONG, .round = 0 };
-		for (uint32_t i = 0; i < 10; i++) {
-			stage_inject(s, 2, late, &nothing);
-			stage_wait(s, 4 * SPAN_MS);
-		}
+		suspect_later(s, late);
 		assert_true(stage_count(s, COUNT_suspected) >= 1);
 		stage_wait(s, MOMENT);
 		assert_int_equal(release(s, late, key, stage_lock((uint8_t)(lock + 2))), PAWL_OK);
@@ -434,7 +436,6 @@ static void nobody_loses_a_wait_because_the_other_homes_are_full(void **state) {
 static void a_try_lock_that_moves_is_not_refused_because_of_later_requests(void **state) {
 	struct stage *s = *state;
 	const char *key = key_of(s, 2);
-	const struct message nothing = { .kind = MESSAGE_PONG, .round = 0 };
 	warm(s);
 	for (uint32_t to = 1; to < 3; to++) {
 		stage_inject(s, 0, to, &(struct message){ .kind = MESSAGE_PROMISE,
@@ -447,11 +448,8 @@ static void a_try_lock_that_moves_is_not_refused_because_of_later_requests(void 
 	(void)wait_for(s, 1, key, stage_lock(2));
 	assert_int_equal(stage_count(s, COUNT_try_tie), 1);
 	stage_pause(s, 2);
-	/* n1 hears of n3 for longer than n2 does, and so it moves its request later. */
-	for (uint32_t i = 0; i < 10; i++) {
-		stage_inject(s, 2, 0, &nothing);
-		stage_wait(s, 4 * SPAN_MS);
-	}
+	/* n1 moves its request later than n2 does. */
+	suspect_later(s, 0);
 	stage_wait(s, MOMENT);
 	assert_true(stage_count(s, COUNT_home_changed) >= 2);
 	assert_false(answered(s, try));
