@@ -242,6 +242,13 @@ class OneMaster(unittest.TestCase):
                 again.write("[nobody]\nallow = nothing\n")
             self.assertIn("'nothing' is not a right", node.wait_log(" reload_refused "))
 
+    def test_signals_do_not_kill_a_node_that_ends(self):
+        with self.cluster() as cluster:
+            node = cluster.nodes["a"]
+            while node.process.poll() is None:
+                node.signal(signal.SIGTERM)
+            self.assertEqual(node.wait(), 0)
+
     def test_systemd_hears_what_happens(self):
         with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX,
                                                                  socket.SOCK_DGRAM) as s:

@@ -248,6 +248,11 @@ static int daemon_start(struct daemon *d, struct problem *problem) {
 }
 
 static void daemon_done(struct daemon *d) {
+	/* The process ends now, and a further signal must not kill it before it has. Without their
+	 * events the signals would have their default effect again. */
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	job_give_up(d->reading);
 	node_free(d->node);
 	for (size_t i = 0; i < DAEMON_SIGNALS; i++) {
