@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "audit.h"
 #include "blocks.h"
 #include "check.h"
 #include "config_file.h"
@@ -37,6 +38,8 @@ struct node {
 	struct durable durable;
 	struct driver driver;
 	struct service service;
+	/* NULL if there is no audit file. */
+	struct audit *audit;
 	struct drain drain;
 	struct monitor monitor;
 	struct listeners listeners;
@@ -313,6 +316,21 @@ static struct sessions_limits node_session_limits(const struct node_config *c) {
 		.strangers = driver_strangers_limits(c) };
 }
 
+static int node_open_audit(struct node *node, char why[NODE_WHY_BYTES]) {
+	const struct audit_options options = { .base = node->base, .core = node->driver.core,
+		.config = node->config, .log = node->driver.log, .told = service_audit_told,
+		.ctx = &node->service };
+	char problem[AUDIT_WHY_BYTES];
+	if (node->config->audit_file[0]) {
+		int error = audit_open(&options, &node->audit, problem);
+		if (error) {
+			return node_fail(error, why, "%s", problem);
+		}
+	}
+	service_set_audit(&node->service, node->audit);
+	return 0;
+}
+
 int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct driver *d = &node->driver;
 	const struct sessions_options sessions = { .loop = &node->client_loop,
@@ -331,6 +349,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 		node->config, why);
 	error = error ? error : listeners_open_admin(&node->listeners, &node->loop, &node->monitor,
 		node->config, why);
+	error = error ? error : node_open_audit(node, why);
 	error = error ? error : node_begin(node, why);
 	if (error) {
 		return error;
@@ -357,7 +376,17 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_set_rights(&node->driver);
 	service_rules_changed(&node->service);
+	if (node->audit) {
+		audit_set_config(node->audit, config);
+	}
+	service_settings_changed(&node->service);
 	return 0;
+}
+
+void node_reopen(struct node *node) {
+	if (node->audit) {
+		audit_reopen(node->audit);
+	}
 }
 
 void node_free(struct node *node) {
@@ -370,6 +399,7 @@ void node_free(struct node *node) {
 	listeners_close(&node->listeners);
 	monitor_done(&node->monitor);
 	service_done(&node->service);
+	audit_close(node->audit);
 	peers_free(d->peers);
 	driver_done(d);
 	side_file_free(node->side);

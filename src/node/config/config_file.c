@@ -27,6 +27,7 @@ struct node_config *node_config_new(void) {
 	c->birth.drift_ppm = 10000;
 	c->replication_interval = 5 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
+	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;
 	c->limits.admin_clients = 16;
 	c->limits.client_memory = 512u << 20;
@@ -85,7 +86,7 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [limits] and [acl]", name);
+		"[tls], [admin], [limits], [acl] and [audit]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -165,6 +166,7 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	case SECTION_ADMIN:
 	case SECTION_LIMITS:
 	case SECTION_ACL:
+	case SECTION_AUDIT:
 		return config_setting_line(r, line, section, item->name, item->value);
 	case SECTION_COUNT:
 		break;

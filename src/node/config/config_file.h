@@ -8,6 +8,7 @@
 #define PAWL_NODE_CONFIG_FILE_H
 
 #include "admin_config.h"
+#include "audit_config.h"
 #include "core.h"
 #include "log.h"
 #include "problem.h"
@@ -116,6 +117,8 @@ struct node_config {
 
 	enum log_level log_level;
 	enum log_format log_format;
+	/* A request that takes longer than this many milliseconds is logged; 0 means none is. */
+	uint32_t slow_ms;
 
 	/* The configuration with epoch 0: the cluster's name, its initial masters and its timing
 	 * constants. It is used only when the cluster is born. */
@@ -132,6 +135,10 @@ struct node_config {
 	char acl_file[CONFIG_PATH_MAX];
 	/* The rules in that file once it has been read, or NULL. */
 	struct rights *rights;
+
+	/* The path of the audit file. Empty means that there is none. */
+	char audit_file[CONFIG_PATH_MAX];
+	struct audit_config audit;
 
 	/* Where the node shows its metrics and its health by HTTP. LISTEN_NONE means nowhere. */
 	struct listen_address admin_listen;
@@ -168,8 +175,8 @@ struct node_limit {
 bool node_config_limit(const struct node_limits *limits, unsigned n, struct node_limit *out);
 
 /* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
- * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level and log_format;
- * [admin] readers and drain_wait; and of [limits]
+ * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format and
+ * slow_ms; [admin] readers and drain_wait; [audit] but for file; and of [limits]
  * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running,

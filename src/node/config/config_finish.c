@@ -199,6 +199,20 @@ static int finish_limits(struct config_reading *r) {
 	return 0;
 }
 
+static int finish_audit(struct config_reading *r) {
+	const struct node_config *c = r->config;
+	if (r->section_line[SECTION_AUDIT] && !c->audit_file[0]) {
+		return config_wrong(r, r->section_line[SECTION_AUDIT],
+			"[audit] file is missing: write file = /var/lib/pawl/audit.log, or remove "
+			"[audit]");
+	}
+	if (c->audit.keep > AUDIT_KEEP_MAX) {
+		return config_wrong(r, r->setting_line[SETTING_AUDIT_KEEP],
+			"[audit] keep: at most %d older files", AUDIT_KEEP_MAX);
+	}
+	return 0;
+}
+
 int config_finish(struct config_reading *r) {
 	int error = finish_names(r);
 	finish_sort_masters(r);
@@ -208,6 +222,7 @@ int config_finish(struct config_reading *r) {
 	error = error ? error : finish_peer(r);
 	error = error ? error : finish_client(r);
 	error = error ? error : config_finish_admin(r);
+	error = error ? error : finish_audit(r);
 	return error ? error : finish_limits(r);
 }
 
@@ -258,6 +273,9 @@ const char *node_config_reload_problem(const struct node_config *running,
 	if (!listen_same(&running->admin_listen, &wanted->admin_listen)
 		|| !groups_same(&running->admin.groups, &wanted->admin.groups)) {
 		return "[admin] listen and groups can only be changed by a restart";
+	}
+	if (strcmp(running->audit_file, wanted->audit_file) != 0) {
+		return "[audit] file can only be changed by a restart";
 	}
 	if (running->auto_replace != wanted->auto_replace
 		|| running->replication_interval != wanted->replication_interval) {

@@ -17,6 +17,7 @@ const char *const config_section_name[SECTION_COUNT] = {
 	[SECTION_ADMIN] = "admin",
 	[SECTION_LIMITS] = "limits",
 	[SECTION_ACL] = "acl",
+	[SECTION_AUDIT] = "audit",
 };
 
 enum setting_kind {
@@ -38,8 +39,10 @@ enum setting_kind {
 	KIND_COUNT_OR_0,
 	KIND_SIZE64,
 	KIND_SIZE_OR_0,
-	/* A size of at least 16 MiB. */
+	/* A size of at least 16 MiB, and one of at least 1 MiB. */
 	KIND_SIZE_16M,
+	KIND_SIZE_1M,
+	KIND_WHAT,
 	KIND_VALUE_BYTES
 };
 
@@ -62,6 +65,8 @@ enum setting_kind {
 #define PLACE_SIZE64 PLACE_NAME
 #define PLACE_SIZE_OR_0 PLACE_NAME
 #define PLACE_SIZE_16M PLACE_NAME
+#define PLACE_SIZE_1M PLACE_NAME
+#define PLACE_WHAT PLACE_NAME
 #define PLACE_VALUE_BYTES PLACE_NAME
 #define PLACE_RAW(member) offsetof(struct config_reading, member)
 
@@ -210,6 +215,18 @@ static const char *set_client_auth(enum client_auth *out, const char *value) {
 	return NULL;
 }
 
+static const char *set_what(enum audit_what *out, const char *value) {
+	static const char *const names[] = { [AUDIT_DENIED] = "denied", [AUDIT_ADMIN] = "admin",
+		[AUDIT_HOLDERS] = "holders", [AUDIT_ALL] = "all" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			*out = (enum audit_what)i;
+			return NULL;
+		}
+	}
+	return "write denied, admin, holders or all";
+}
+
 const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value) {
 	size_t place = setting_row[setting].place;
 	void *to = (char *)r->config + place;
@@ -260,6 +277,11 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 	case KIND_SIZE_16M:
 		return set_u64(to, value, true, 16u << 20, (uint64_t)1 << 44,
 			"write a size from 16m to 16384g");
+	case KIND_SIZE_1M:
+		return set_u64(to, value, true, 1u << 20, (uint64_t)1 << 44,
+			"write a size from 1m to 16384g");
+	case KIND_WHAT:
+		return set_what(to, value);
 	case KIND_VALUE_BYTES:
 		return set_u32(to, value, true, 1, VALUE_MAX_HARD,
 			"write a size from 1 byte to 1m");

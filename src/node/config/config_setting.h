@@ -18,6 +18,7 @@
 	X(INSECURE, "node", "insecure", BOOL, insecure) \
 	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
 	X(LOG_FORMAT, "node", "log_format", FORMAT, log_format) \
+	X(SLOW_MS, "node", "slow_ms", COUNT32_OR_0, slow_ms) \
 	X(CLUSTER_NAME, "cluster", "name", NAME, birth.cluster) \
 	X(MAX_LEASE, "cluster", "max_lease", SPAN, birth.max_lease) \
 	X(PROMISE_TIMEOUT, "cluster", "promise_timeout", SPAN, birth.promise_timeout) \
@@ -92,7 +93,12 @@
 		limits.handshakes_per_address) \
 	X(LIMIT_HANDSHAKE_MEMORY, "limits", "handshake_memory", SIZE64, limits.handshake_memory) \
 	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout) \
-	X(ACL_FILE, "acl", "file", PATH, acl_file)
+	X(ACL_FILE, "acl", "file", PATH, acl_file) \
+	X(AUDIT_FILE, "audit", "file", PATH, audit_file) \
+	X(AUDIT_MAX_BYTES, "audit", "max_bytes", SIZE_1M, audit.max_bytes) \
+	X(AUDIT_KEEP, "audit", "keep", COUNT32, audit.keep) \
+	X(AUDIT_WHAT, "audit", "what", WHAT, audit.what) \
+	X(AUDIT_STRICT, "audit", "strict", BOOL, audit.strict)
 
 enum setting {
 #define SETTING_ENUM(name, section, key, kind, member) SETTING_##name,
@@ -109,6 +115,7 @@ enum config_section {
 	SECTION_ADMIN,
 	SECTION_LIMITS,
 	SECTION_ACL,
+	SECTION_AUDIT,
 	SECTION_COUNT
 };
 

@@ -58,6 +58,21 @@ static void metrics_log(const struct metrics *m) {
 	}
 }
 
+static void metrics_audit(const struct metrics *m) {
+	struct audit *audit = m->monitor->service->audit;
+	if (!audit) {
+		return;
+	}
+	const struct audit_counts counts = audit_counts(audit);
+	exposition_counter(m->page, "pawl_audit_lines_total", "Lines of the audit file.",
+		counts.lines);
+	exposition_counter(m->page, "pawl_audit_dropped_total",
+		"Lines that the audit file lacks, because its disk was too slow or a write failed.",
+		counts.dropped);
+	exposition_counter(m->page, "pawl_audit_failures_total",
+		"Writes and openings of the audit file that failed.", counts.failures);
+}
+
 /* ---- the process ---- */
 
 /* Reads a small file of /proc. Returns false if that is not possible. */
@@ -109,6 +124,7 @@ void metrics_process(const struct metrics *m) {
 	metrics_disk(m);
 	metrics_certificates(m);
 	metrics_log(m);
+	metrics_audit(m);
 	getrusage(RUSAGE_SELF, &used);
 	getrlimit(RLIMIT_NOFILE, &files);
 	exposition_family(p, "process_cpu_seconds_total", METRIC_COUNTER,

@@ -135,7 +135,9 @@ static void reading_done(void *ctx, void *data) {
 	if (d->state != DAEMON_RUNNING) {
 		return;
 	}
-	if (daemon_take(d, data, why)) {
+	const int error = daemon_take(d, data, why);
+	node_reopen(d->node);
+	if (error) {
 		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why),
 			LOG_TEXT("effect", "the previous configuration stays in effect"));
 	} else {

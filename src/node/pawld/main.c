@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <stdio.h>
 
+#include "audit_file.h"
 #include "config_file.h"
 #include "daemon.h"
 #include "dev_dir.h"
@@ -38,6 +39,11 @@ static enum pawld_exit pawld_check(const char *path) {
 		if (!error) {
 			tls_contexts_free(&contexts);
 		}
+	}
+	if (!error && c->audit_file[0]) {
+		char why[AUDIT_WHY_BYTES] = "";
+		error = audit_file_check(c->audit_file, why);
+		problem_set(&problem, "%s: %s", path, why);
 	}
 	if (!error) {
 		printf("%s: ok: node %s of cluster %s, %u master%s, %s\n", path, c->name,

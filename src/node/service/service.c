@@ -79,6 +79,9 @@ void service_answer_done(struct service *s, uint64_t request_id, int error) {
 	uint32_t msgid = request->msgid;
 	uint64_t client = request->client;
 	request_counts_answer(&s->requests.counts, &request->count, error, s->driver->last);
+	if (request->note) {
+		service_note_done(s, request, error);
+	}
 	requests_close(&s->requests, request);
 	if (error) {
 		service_refuse(s, client, msgid, error, NULL,
@@ -146,6 +149,11 @@ static void service_value_begun(const struct service_call *call, const struct co
 	}
 }
 
+/* Returns whether something of the request is to be remembered until its answer. */
+static bool service_notes(const struct service_call *call) {
+	return call->service->noting;
+}
+
 static void service_call_core(const struct service_call *call) {
 	struct service *s = call->service;
 	struct request *open;
@@ -165,6 +173,11 @@ static void service_call_core(const struct service_call *call) {
 		return;
 	}
 	request.id = open->id;
+	if (service_notes(call) && service_note(call, open, &request) != 0) {
+		requests_close(&s->requests, open);
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
 	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
 		request.op == CORE_WAIT ? 0 : request.wait);
 	service_share_take(call, &request, open);
@@ -204,6 +217,10 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.terms.set = lock->numbers;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
+	if (service_notes(call)) {
+		/* Without memory, its lines are missing. */
+		(void)service_note(call, open, &request);
+	}
 	service_count(call, open, lock->key, 0);
 	/* Without memory, the lock lasts as long as its lease. */
 	(void)service_binding_ask(call, &request);
@@ -254,6 +271,10 @@ static void service_drain(const struct service_call *call) {
 	if (requests_open(&s->requests, call->client, call->request->msgid, &open) != 0) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
+	}
+	if (service_notes(call)) {
+		/* Without memory, the line of its result is missing. */
+		(void)service_note(call, open, NULL);
 	}
 	service_count(call, open, slice_of(NULL, 0), 0);
 	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
@@ -327,25 +348,59 @@ static void service_on_ready(void *ctx) {
 	driver_flush_later(s->driver);
 }
 
+/* Serves a request that its caller may make. */
+static void service_serve_now(const struct service_call *call) {
+	struct service *s = call->service;
+	const uint64_t opened = s->requests.last_id;
+	const enum client_method method = call->request->method;
+	service_dispatch(call);
+	/* A request that stays open is counted when it is answered. */
+	if (s->refused || s->requests.last_id == opened) {
+		request_counts_at_once(&s->requests.counts, method, s->refused);
+		if (s->audit) {
+			service_audit_at_once(call, s->refused);
+		}
+	}
+}
+
+static void service_begin(const struct service_call *call) {
+	struct service *s = call->service;
+	if (!s->audit || !service_hold(call)) {
+		service_serve_now(call);
+	} else if (s->refused) {
+		request_counts_at_once(&s->requests.counts, call->request->method, s->refused);
+	}
+}
+
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who,
 	const struct client_request *request, struct session_progress *progress,
 	struct instant now) {
 	struct service *s = ctx;
 	const struct service_call call = { .service = s, .client = client, .who = who,
 		.request = request, .progress = progress, .now = now };
-	uint64_t opened = s->requests.last_id;
 	bool begins = progress->done == 0;
-	enum client_method method = request->method;
 	s->refused = 0;
-	if (!begins || service_may(&call)) {
+	if (!begins) {
 		service_dispatch(&call);
-	} else if (sessions_share(s->sessions, client)) {
-		/* A client that could not be told is gone, with the batch of the request. */
-		progress->done = request->lock_count;
+	} else if (service_may(&call)) {
+		service_begin(&call);
+	} else {
+		request_counts_at_once(&s->requests.counts, request->method, s->refused);
+		if (sessions_share(s->sessions, client)) {
+			/* A client that could not be told is gone, with the batch of the
+			 * request. */
+			progress->done = request->lock_count;
+		}
 	}
-	/* A request that stays open is counted when it is answered. */
-	if (begins && (s->refused || s->requests.last_id == opened)) {
-		request_counts_at_once(&s->requests.counts, method, s->refused);
+}
+
+void service_serve_held(const struct service_call *call) {
+	struct service *s = call->service;
+	s->refused = 0;
+	if (service_may(call)) {
+		service_serve_now(call);
+	} else {
+		request_counts_at_once(&s->requests.counts, call->request->method, s->refused);
 	}
 }
 

@@ -6,6 +6,7 @@
 #define PAWL_NODE_SERVICE_H
 
 #include "driver.h"
+#include "audit.h"
 #include "client_status_fields.h"
 #include "events.h"
 #include "full.h"
@@ -50,6 +51,15 @@ struct service {
 	/* The processor time of this thread when it was last read, and when that was, by the
 	 * coarse clock (see service_turn.c). */
 	span_ns used, looked;
+	/* Borrowed; NULL if there is no audit file. */
+	struct audit *audit;
+	/* Requests are remembered for the audit file, or for the log. */
+	bool noting;
+	/* Requests of administrators that wait for the audit file (service_hold.c), and the timer
+	 * that goes off when they have waited too long. */
+	struct list held;
+	uint32_t held_count;
+	struct event *impatient;
 	/* The error with which the request that is being served was refused; 0 for none. */
 	int refused;
 	/* The id that the node used last for a request of its own. */
@@ -70,6 +80,14 @@ int service_init(struct service *s, struct driver *driver, const struct allocato
 	const struct allocator *client_alloc);
 /* Closes all sessions. To be called before the driver is done. Accepts zeroed memory. */
 void service_done(struct service *s);
+
+/* From now on the service writes to this audit file, which is borrowed. */
+void service_set_audit(struct service *s, struct audit *audit);
+/* The handler `told` of the audit file; the ctx is the service. */
+void service_audit_told(void *ctx);
+/* To be called after the start, and after a reload, because settings of what is audited and logged
+ * may have changed. */
+void service_settings_changed(struct service *s);
 
 /* Their ctx is the service. */
 extern const struct sessions_handlers service_sessions_handlers;

@@ -125,6 +125,9 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request->client, reply);
 	service_share_answered(s, request, reply);
+	if (request->note && !reply->goes_on) {
+		service_note_answered(s, request, reply);
+	}
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&s->requests, request, &result,

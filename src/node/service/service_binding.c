@@ -100,6 +100,7 @@ static void binding_release(struct service *s, const struct session_binding *bou
 		.binding = bound->binding, .admin = true };
 	const struct core_event event = { .kind = CORE_REQUEST, .request = &release,
 		.client = release.client };
+	service_audit_unbound(s, bound);
 	driver_step_now(s->driver, &event);
 }
 

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "rights.h"
 #include "service.h"
+#include "service_audit.h"
 
 /* One request while it is served. */
 struct service_call {
@@ -28,6 +29,8 @@ struct service_call {
 		LOG_KNOWN("pid", (who)->from->pid)
 
 /* The functions below are in service.c. */
+/* Serves a request that had to wait for the audit file, if its caller still may make it. */
+void service_serve_held(const struct service_call *call);
 struct core_request service_core_request(const struct service_call *call);
 /* Counts an open request from now on; `key` is the first that it asks for, or empty. The request
  * may wait for others for as long as `wait`, in nanoseconds. */

@@ -49,11 +49,24 @@ static int service_init_tables(struct service *s, const struct allocator *alloc,
 		buffer_init(&s->last_events[i].bytes, client_alloc, SESSIONS_OUT_BYTES_MAX);
 	}
 	int error = requests_init(&s->requests, alloc, client_alloc);
+	s->requests.forgotten = service_note_gone;
+	s->requests.ctx = s;
 	error = error ? error : events_init(&s->events, client_alloc, key, log,
 		&service_events_port, s);
 	error = error ? error : full_init(&s->full, s);
 	error = error ? error : service_shares_init(s, alloc, key);
 	return error ? error : session_bindings_init(&s->session_bindings, client_alloc, key);
+}
+
+void service_set_audit(struct service *s, struct audit *audit) {
+	s->audit = audit;
+	service_settings_changed(s);
+}
+
+void service_settings_changed(struct service *s) {
+	s->noting = s->audit;
+	core_want_watch_events(s->driver->core,
+		events_is_open(&s->events) || service_audit_watches(s));
 }
 
 int service_init(struct service *s, struct driver *driver, const struct allocator *alloc,
@@ -63,7 +76,7 @@ int service_init(struct service *s, struct driver *driver, const struct allocato
 	driver->handlers_ctx = s;
 	s->unwatched = evtimer_new(driver->base, service_on_unwatched, s);
 	s->review = evtimer_new(driver->base, service_on_review, s);
-	return s->unwatched && s->review
+	return service_hold_init(s) == 0 && s->unwatched && s->review
 		? service_init_tables(s, alloc, client_alloc) : PAWL_ENOMEM;
 }
 
@@ -84,6 +97,7 @@ void service_done(struct service *s) {
 	if (!s->driver) {
 		return;
 	}
+	service_hold_done(s);
 	service_done_requests(s);
 	sessions_free(s->sessions);
 	if (s->unwatched) {

@@ -134,6 +134,9 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 	log_untrusted(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)),
 		LOG_BYTES("key", what), LOG_WHO(call->who), LOG_TEXT("right", right_name(right)),
 		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
+	if (s->audit) {
+		service_audit_denied(call, denial->question.key, right, denial->verdict.line);
+	}
 	if (!s->driver->config->rights) {
 		snprintf(message, sizeof message,
 			"this requires the right %s. Without access rules ([acl] file), only "

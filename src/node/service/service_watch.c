@@ -87,7 +87,7 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
 	(void)what;
 	if (events_count(&s->events) == 0) {
-		core_want_watch_events(s->driver->core, false);
+		core_want_watch_events(s->driver->core, service_audit_watches(s));
 		events_close(&s->events);
 	}
 }
@@ -95,7 +95,12 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 void service_take_events(struct service *s) {
 	const struct core_watch_event *watch_event;
 	while ((watch_event = core_out_watch_event(s->driver->out)) != NULL) {
-		events_add(&s->events, watch_event);
+		if (s->audit) {
+			service_audit_event(s, watch_event);
+		}
+		if (events_is_open(&s->events)) {
+			events_add(&s->events, watch_event);
+		}
 	}
 }
 

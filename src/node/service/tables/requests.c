@@ -193,6 +193,7 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	}
 	map_remove(&r->by_id, &request->node);
 	list_remove(&request->among);
+	request_note_free(request->note);
 	request_counts_forget(&r->counts, &request->count);
 }
 
@@ -285,6 +286,9 @@ void requests_batch_free(struct requests *r, struct requests_batch *batch) {
 
 static void requests_drop(struct requests *r, struct request *request) {
 	struct requests_batch *batch = request->batch;
+	if (request->note && r->forgotten) {
+		r->forgotten(r->ctx, request);
+	}
 	if (!batch) {
 		requests_close(r, request);
 		return;

@@ -8,11 +8,13 @@
 #include "list.h"
 #include "map.h"
 #include "request_counts.h"
+#include "request_note.h"
 #include "shares.h"
 
 /* The largest number of requests under way in all. */
 #define REQUESTS_MAX (1u << 20)
 
+struct request;
 /* The requests of clients that the core has not answered yet. */
 struct requests {
 	/* `client_alloc` is for answers that are not whole yet. */
@@ -24,6 +26,9 @@ struct requests {
 	struct list waits;
 	struct list doubted;
 	struct request_counts counts;
+	/* Called for a request with a note that its client has left. May be NULL. */
+	void (*forgotten)(void *ctx, const struct request *request);
+	void *ctx;
 };
 
 /* An `extend` with `locks`. */
@@ -68,6 +73,8 @@ struct request {
 	struct requests_watch *watch;
 	/* The part of a list that has come so far; NULL if there is none. */
 	struct client_list *list;
+	/* What its lines in the audit file and the log need; NULL if there are none. */
+	struct request_note *note;
 };
 
 /* The watch that begins with the answer to a request. */
