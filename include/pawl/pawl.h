@@ -115,11 +115,17 @@ struct pawl_options {
 	 * it; if it then has to leave it again soon, it waits twice as long before it returns, and
 	 * so on. Without this option the client stays at the endpoint that it has come to. */
 	bool prefer_first;
+
+	/* The traceparent (W3C Trace Context) of the client's requests, such as
+	 * "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01". Nodes write it into their logs
+	 * and audit files. NULL means none. A node of a release before 0.2.0 refuses requests that
+	 * have one. */
+	const char *trace;
 };
 
 /* Sets the options that are not set yet from the environment, with the variables of the command
- * pawl: PAWL_ENDPOINTS, PAWL_PREFER_FIRST, PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY and
- * PAWL_SERVER_NAME. Without PAWL_ENDPOINTS, the endpoint is 127.0.0.1:7117, where pawld --dev
+ * pawl: PAWL_ENDPOINTS, PAWL_PREFER_FIRST, PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY,
+ * PAWL_SERVER_NAME and TRACEPARENT (which is ignored if it is no traceparent). Without PAWL_ENDPOINTS, the endpoint is 127.0.0.1:7117, where pawld --dev
  * listens. The texts are borrowed from the environment: make the client before it changes. */
 void pawl_options_from_env(struct pawl_options *options);
 

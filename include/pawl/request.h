@@ -205,6 +205,9 @@ struct pawl_request {
 	bool prefix;
 	/* PAWL_CLIENTS, PAWL_KICK: the number of a connection. */
 	uint64_t client;
+	/* The traceparent of this request; NULL means the one in the client's options. Anything
+	 * else than a traceparent is PAWL_EINVAL. */
+	const char *trace;
 };
 
 #ifdef __cplusplus

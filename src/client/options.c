@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "pawl/pawl.h"
+#include "trace.h"
 
 #define ENDPOINT_DEFAULT "127.0.0.1:7117"
 
@@ -22,5 +23,7 @@ void pawl_options_from_env(struct pawl_options *options) {
 	set(&options->cert_file, variable("PAWL_CERT"));
 	set(&options->key_file, variable("PAWL_CERT_KEY"));
 	set(&options->server_name, variable("PAWL_SERVER_NAME"));
+	const char *trace = variable("TRACEPARENT");
+	set(&options->trace, trace && trace_valid(slice_str(trace)) ? trace : NULL);
 	options->prefer_first = options->prefer_first || variable("PAWL_PREFER_FIRST");
 }

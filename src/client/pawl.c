@@ -74,6 +74,19 @@ static int set_self(struct pawl *client, const struct pawl_options *o) {
 	return error ? error : kept_bytes_copy(alloc, o->label, &client->self.label);
 }
 
+static int set_trace(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
+	if (o->trace && !trace_valid(slice_str(o->trace))) {
+		*out_problem = "trace is no traceparent, such as "
+			"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+		return PAWL_EINVAL;
+	}
+	if (o->trace) {
+		memcpy(client->trace, o->trace, sizeof(client->trace));
+		client->self.trace = client->trace;
+	}
+	return 0;
+}
+
 static int set_tls(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
 	bool wanted = o->ca_file || o->cert_file || o->key_file;
 	for (size_t i = 0; i < client->endpoints.count; i++) {
@@ -130,6 +143,7 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 		: (size_t)prng_below(&client->prng, client->endpoints.count);
 	error = error ? error : set_tls(client, o, out_problem);
 	error = error ? error : set_self(client, o);
+	error = error ? error : set_trace(client, o, out_problem);
 	return error ? error : set_up_loop(client, o, out_problem);
 }
 

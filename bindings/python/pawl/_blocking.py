@@ -40,6 +40,8 @@ class Client:
     it up. While locks are held, connect_timeout and silence are at most a sixth of the shortest
     lease. If there are several endpoints, a node that answers neither a request nor a ping is left
     much sooner: after a few times as long as its answers take.
+    trace: the traceparent (W3C Trace Context) of the client's requests, which nodes write into
+    their logs and audit files. A node of a release before 0.2.0 refuses requests that have one.
 
     The client connects with its first request and not before. ValueError, TlsError: an endpoint or
     a certificate cannot be used.
@@ -61,6 +63,7 @@ class Client:
         connect_timeout: float = 1.0,
         silence: float = 2.0,
         prefer_first: bool = False,
+        trace: Optional[str] = None,
     ) -> None:
         self._runner = Runner()
         try:
@@ -77,6 +80,7 @@ class Client:
                     connect_timeout=connect_timeout,
                     silence=silence,
                     prefer_first=prefer_first,
+                    trace=trace,
                 )
             )
         except BaseException:

@@ -51,6 +51,8 @@ class Calls:
         self._patience = Patience()
         self._last_error: Optional[PawlError] = None
         self.closed = False
+        # The traceparent of all requests that have none of their own.
+        self.trace: Optional[str] = None
 
     def _connection_wanted(self) -> None:
         """Makes a connection if there is none, because something is to be sent."""
@@ -167,7 +169,10 @@ class Calls:
             self._msgid = self._msgid % 0xFFFFFFFF + 1
         sent_at = _clock.now()
         try:
-            data = pack([0, self._msgid, call.method, [call.body(sent_at, link.number)]])
+            body = call.body(sent_at, link.number)
+            if self.trace:
+                body = {"trace": self.trace, **body}
+            data = pack([0, self._msgid, call.method, [body]])
         except FormatError as error:
             call.finish(None, ProtocolError("the request cannot be sent: %s" % error))
             return

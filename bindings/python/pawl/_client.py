@@ -18,9 +18,8 @@ from ._keeper import Keeper
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._failover import Failover
 from ._types import (
-    EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_whole, entry_of,
-    explanation_of, to_bytes, to_ms,
-    waiter_of,
+    EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_trace, check_whole,
+    entry_of, explanation_of, to_bytes, to_ms, waiter_of,
 )
 from ._watch import Watch, Watches
 
@@ -81,6 +80,8 @@ class Client:
     it up. While locks are held, connect_timeout and silence are at most a sixth of the shortest
     lease. If there are several endpoints, a node that answers neither a request nor a ping is left
     much sooner: after a few times as long as its answers take.
+    trace: the traceparent (W3C Trace Context) of the client's requests, which nodes write into
+    their logs and audit files. A node of a release before 0.2.0 refuses requests that have one.
 
     The client connects with its first request and not before. ValueError, TlsError: an endpoint or
     a certificate cannot be used.
@@ -100,6 +101,7 @@ class Client:
         connect_timeout: float = 1.0,
         silence: float = 2.0,
         prefer_first: bool = False,
+        trace: Optional[str] = None,
     ) -> None:
         found = _endpoint.parse(endpoints)
         tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
@@ -112,6 +114,7 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence,
                                   prefer_first)
+        self._failover.trace = check_trace(trace) if trace is not None else None
         self._keeper = Keeper(self._failover)
         # The longest lease that the cluster allows, in milliseconds, if it has said so.
         self._lease_most: Optional[int] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 Bytes = Union[str, bytes]
@@ -44,6 +45,20 @@ def check_whole(number: int, what: str) -> int:
 def check_text(text: str, what: str) -> str:
     if not isinstance(text, str):
         raise TypeError("%s: expected str, not %s" % (what, type(text).__name__))
+    return text
+
+
+def valid_trace(text: str) -> bool:
+    """Returns whether the text is a traceparent of W3C Trace Context."""
+    found = re.fullmatch("([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}", text)
+    return found is not None and found[1] != "ff" and found[2].strip("0") != "" \
+        and found[3].strip("0") != ""
+
+
+def check_trace(text: str) -> str:
+    if not valid_trace(check_text(text, "trace")):
+        raise ValueError("trace: expected a traceparent, such as "
+                         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     return text
 
 

@@ -17,6 +17,9 @@ from nodes import Case
 from test_tls import Certificates
 
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
 class Environment(Case):
     def test_a_client_takes_the_variables_of_the_command(self):
         given = {"PAWL_ENDPOINTS": ",".join(self.endpoints), "PAWL_PREFER_FIRST": "yes"}
@@ -32,12 +35,24 @@ class Environment(Case):
 
     def test_every_variable_sets_its_option(self):
         files = {"PAWL_CACERT": "ca", "PAWL_CERT": "cert", "PAWL_CERT_KEY": "key",
-                 "PAWL_SERVER_NAME": "name"}
+                 "PAWL_SERVER_NAME": "name", "TRACEPARENT": TRACE}
         wanted = {"endpoints": "127.0.0.1:7117", "ca_file": "ca", "cert_file": "cert",
-                  "key_file": "key", "server_name": "name"}
+                  "key_file": "key", "server_name": "name", "trace": TRACE}
         self.assertEqual(pawl.options_from_env(files), wanted)
         self.assertEqual(pawl.options_from_env({"PAWL_ENDPOINTS": ""}),
                          {"endpoints": "127.0.0.1:7117"})
+
+    def test_a_traceparent_goes_with_every_request_and_a_wrong_one_is_refused(self):
+        for wrong in ("", TRACE.upper(), TRACE[:-1], TRACE.replace("00-", "ff-", 1),
+                      "00-" + "0" * 32 + TRACE[35:], TRACE[:36] + "0" * 16 + "-01"):
+            self.assertNotIn("trace", pawl.options_from_env({"TRACEPARENT": wrong}))
+            with self.assertRaises(ValueError):
+                pawl.connect(self.endpoints, trace=wrong)
+        with pawl.connect(self.endpoints, trace=TRACE) as client:
+            client.acquire("traced").release()
+            with self.assertRaises(pawl.BadRequestError) as refused:
+                client.call("ping", trace="nonsense")
+            self.assertIn("traceparent", str(refused.exception))
 
 
 class Files(unittest.TestCase):

@@ -61,6 +61,8 @@ struct cli_command_line {
 
 	/* Begin with the first endpoint, and return to it. */
 	bool prefer_first;
+	/* The traceparent of all requests; NULL: none. */
+	const char *trace;
 	const char *endpoints, *ca_file, *cert_file, *key_file, *server_name;
 
 	/* 0 means the library's default. */

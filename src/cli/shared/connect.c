@@ -39,6 +39,7 @@ void cli_client_options(const struct cli_command_line *line, struct pawl_options
 		.timeout_ms = line->timeout_ms,
 		.silence_ms = line->silence_ms,
 		.prefer_first = line->prefer_first,
+		.trace = line->trace,
 	};
 }
 

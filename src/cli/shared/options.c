@@ -28,7 +28,8 @@ static const char common_help[] =
 	"  --json               print one JSON object\n"
 	"  -h, --help           show this help\n"
 	"  -V, --version        show the version\n"
-	"Durations: 300ms, 5s, 2m, 1h, 3d.\n";
+	"Durations: 300ms, 5s, 2m, 1h, 3d. A traceparent in TRACEPARENT goes with all\n"
+	"requests, so that nodes name it in their logs.\n";
 
 int cli_own_status(const struct cli_command_line *line, int status) {
 	return status != CLI_DONE && line->runner ? CLI_RUNNER + status : status;
@@ -250,4 +251,5 @@ void cli_options_environment(struct cli_command_line *line) {
 	line->key_file = options.key_file;
 	line->server_name = options.server_name;
 	line->prefer_first = options.prefer_first;
+	line->trace = options.trace;
 }

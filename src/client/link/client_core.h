@@ -20,6 +20,7 @@
 #include "pawl/lock.h"
 #include "pawl/pawl.h"
 #include "prng.h"
+#include "trace.h"
 
 #define CALLS_MAX 65536
 #define SESSIONS 3
@@ -90,6 +91,8 @@ struct client_core_handlers {
 struct request_self {
 	struct pawl_bytes owner, label;
 	const char *host;
+	/* Of every request; NULL: none. */
+	const char *trace;
 	uint32_t pid;
 };
 
@@ -262,6 +265,7 @@ struct pawl {
 	/* What acquires say about the caller. The client owns its bytes. */
 	struct request_self self;
 	char host[65];
+	char trace[TRACE_BYTES + 1];
 
 	/* The times of struct pawl_options. */
 	span_ns timeout, connect_timeout, silence;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "trace.h"
+
 static bool bytes_valid(struct pawl_bytes b) {
 	return b.data || b.size == 0;
 }
@@ -95,8 +97,11 @@ int request_check(const struct pawl_request *r, const struct request_self *self,
 	if (r->expect_seq.data && (r->expect_seq.size != SEQ_BYTES || r->expect.data)) {
 		return PAWL_EINVAL;
 	}
+	if (self->trace && !trace_valid(slice_str(self->trace))) {
+		return PAWL_EINVAL;
+	}
 	const struct pawl_bytes all[] = { r->key, self->owner, r->value, r->expect, r->after,
-		self->label, r->to, pawl_str(self->host) };
+		self->label, r->to, pawl_str(self->host), pawl_str(self->trace) };
 	int error = 0;
 	*bytes = 0;
 	for (size_t i = 0; !error && i < sizeof(all) / sizeof(all[0]); i++) {

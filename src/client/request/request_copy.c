@@ -220,14 +220,16 @@ static void fill_terms(struct request_copy *copy, const struct pawl_request *r,
 		.text = text, .pid = self->pid };
 }
 
-static void fill_bytes(struct core_request *core, const struct pawl_request *r,
+static void fill_bytes(struct request_copy *copy, const struct pawl_request *r,
 	const struct request_self *self, uint8_t **at) {
+	struct core_request *core = &copy->wire.core;
 	core->key = keep(at, r->key);
 	core->owner = keep(at, self->owner);
 	core->value = keep(at, r->value);
 	core->expected = keep(at, r->expect);
 	core->after = keep(at, r->after);
 	core->to = keep(at, r->to);
+	copy->wire.trace = keep(at, pawl_str(self->trace));
 }
 
 span_ns request_wait(uint32_t wait_ms) {
@@ -239,9 +241,10 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	struct core_request *core = &copy->wire.core;
 	copy->method = r->method;
 	copy->wire.method = rows[r->method].wire;
-	copy->wire.present = rows[r->method].present | present_named(r, self);
+	copy->wire.present = rows[r->method].present | present_named(r, self)
+		| if_named(self->trace, CLIENT_HAS_TRACE);
 	core->op = rows[r->method].op;
-	fill_bytes(core, r, self, at);
+	fill_bytes(copy, r, self, at);
 	fill_terms(copy, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
@@ -299,6 +302,7 @@ static void fill_behind(struct request_copy *copy, const struct pawl_request *r,
 static struct request_self self_of(const struct pawl_request *r, const struct request_self *self) {
 	bool named = r->method == PAWL_ACQUIRE || r->method == PAWL_ASK_RELEASE;
 	struct request_self shown = named ? *self : (struct request_self){ 0 };
+	shown.trace = r->trace ? r->trace : self->trace;
 	shown.owner = r->owner.size || !named ? r->owner : shown.owner;
 	shown.label = r->label.size || !named ? r->label : shown.label;
 	return shown;

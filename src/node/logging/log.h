@@ -39,6 +39,9 @@ struct log_field {
 
 #define LOG_TEXT(n, s) { .kind = LOG_KIND_TEXT, .name = (n), .bytes = log_slice(s) }
 #define LOG_BYTES(n, b) { .kind = LOG_KIND_BYTES, .name = (n), .bytes = (b) }
+/* The field is left out if there are no bytes. */
+#define LOG_GIVEN(n, b) \
+	{ .kind = (b).size ? LOG_KIND_BYTES : LOG_KIND_NONE, .name = (n), .bytes = (b) }
 #define LOG_NUMBER(n, v) { .kind = LOG_KIND_NUMBER, .name = (n), .number = (uint64_t)(v) }
 /* The field is left out if the number is negative, which means that it is not known. */
 #define LOG_KNOWN(n, v) \

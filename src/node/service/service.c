@@ -151,7 +151,7 @@ static void service_value_begun(const struct service_call *call, const struct co
 
 /* Returns whether something of the request is to be remembered until its answer. */
 static bool service_notes(const struct service_call *call) {
-	return call->service->noting;
+	return call->service->noting || (call->request->present & CLIENT_HAS_TRACE);
 }
 
 static void service_call_core(const struct service_call *call) {

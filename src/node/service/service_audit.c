@@ -153,7 +153,7 @@ static void about_request(struct about *about, const struct client_request *r,
 		.identity = who ? who->identity : slice_of(NULL, 0),
 		.peer = slice_str(about->peer),
 		.subject = subject_of(r, about->subject, sizeof about->subject),
-		.trace = slice_of(NULL, 0) };
+		.trace = r->trace };
 }
 
 int service_note(const struct service_call *call, struct request *open,

@@ -96,7 +96,8 @@ struct slice service_owner(const struct service *s, const struct session_who *wh
 bool service_may(const struct service_call *call);
 
 /* Logs a reply of the core that refuses for lack of rights or of room. */
-void service_log_refusal(struct service *s, uint64_t client, const struct core_reply *reply);
+void service_log_refusal(struct service *s, const struct request *request,
+	const struct core_reply *reply);
 
 /* The functions below are in service_shares.c. service_shares_init returns 0 or PAWL_ENOMEM. */
 int service_shares_init(struct service *s, const struct allocator *alloc,

@@ -133,7 +133,8 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 		? r->change.name : denial->question.key;
 	log_untrusted(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)),
 		LOG_BYTES("key", what), LOG_WHO(call->who), LOG_TEXT("right", right_name(right)),
-		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
+		LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1),
+		LOG_GIVEN("trace", r->trace));
 	if (s->audit) {
 		service_audit_denied(call, denial->question.key, right, denial->verdict.line);
 	}
@@ -182,7 +183,10 @@ static const char *rights_method_of(enum core_op op) {
 	return "acquire";
 }
 
-void service_log_refusal(struct service *s, uint64_t client, const struct core_reply *reply) {
+void service_log_refusal(struct service *s, const struct request *request,
+	const struct core_reply *reply) {
+	const struct slice trace = request->note ? request->note->trace : slice_of(NULL, 0);
+	const uint64_t client = request->client;
 	struct session_who who;
 	/* The lock was barred by a break, which was logged. */
 	bool barred = reply->op == CORE_EXTEND && !reply->field;
@@ -193,10 +197,12 @@ void service_log_refusal(struct service *s, uint64_t client, const struct core_r
 	if (denied) {
 		log_untrusted(s->driver->log, "denied",
 			LOG_TEXT("what", rights_method_of(reply->op)),
-			LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who));
+			LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who),
+			LOG_GIVEN("trace", trace));
 	} else {
 		log_untrusted(s->driver->log, "no_room",
 			LOG_TEXT("what", rights_method_of(reply->op)),
-			LOG_TEXT("limit", reply->field ? reply->field : ""), LOG_WHO(&who));
+			LOG_TEXT("limit", reply->field ? reply->field : ""), LOG_WHO(&who),
+			LOG_GIVEN("trace", trace));
 	}
 }

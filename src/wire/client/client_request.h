@@ -77,6 +77,8 @@
 /* `client` of kick, and `after` of clients, are in client_request.client. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43)
 #define CLIENT_HAS_SHARES (UINT64_C(1) << 44)
+/* Every method takes it. */
+#define CLIENT_HAS_TRACE (UINT64_C(1) << 46)
 
 /* One of the `locks` of an extend. */
 struct client_lock {
@@ -109,8 +111,8 @@ struct client_request {
 	 * set then, except for LIST. */
 	struct core_request core;
 
-	/* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX locks. The only other parameter that
-	 * goes with them is `deadline_kept`. */
+	/* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX locks. The only other parameters that
+	 * go with them are `deadline_kept` and `trace`. */
 	const struct client_lock *locks;
 	size_t lock_count;
 
@@ -143,6 +145,9 @@ struct client_request {
 
 	/* WATCH with CLIENT_HAS_FROM: the position from which the watch goes on. */
 	struct client_position from;
+
+	/* A traceparent, by which others find the request again. */
+	struct slice trace;
 
 	/* The bytes that core.label points to in a decoded request. */
 	uint8_t label_bytes[LABEL_MAX];

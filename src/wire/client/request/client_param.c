@@ -118,6 +118,7 @@ static const struct client_param_rule param_rules[] = {
 		METHOD_BIT(CLIENT_CLUSTER_SET_TIMING), client_take_promise_timeout },
 	{ NAME("clock_drift_ppm"), CLIENT_HAS_DRIFT, METHOD_BIT(CLIENT_CLUSTER_SET_TIMING),
 		client_take_drift },
+	{ NAME("trace"), CLIENT_HAS_TRACE, METHOD_BIT(CLIENT_METHODS) - 1, client_take_trace },
 };
 #define PARAM_RULES (sizeof param_rules / sizeof param_rules[0])
 

@@ -1,6 +1,7 @@
 /* client_take.c: the readers of parameters. Each answer to a wrong value also says what to do about
  * it. */
 #include "client_param.h"
+#include "trace.h"
 
 const char *client_take_bytes(struct unpack *u, size_t max, const char *too_long, struct slice *out,
 	int *error) {
@@ -213,6 +214,16 @@ const char *client_take_for(struct unpack *u, struct client_request *r, int *err
 	int choice = client_take_choice(u, "held", "free");
 	r->core.for_free = choice == 1;
 	return choice < 0 ? "must be \"held\" or \"free\"" : NULL;
+}
+
+const char *client_take_trace(struct unpack *u, struct client_request *r, int *error) {
+	struct slice s = { 0 };
+	if (client_take_bytes(u, SIZE_MAX, NULL, &s, error) || !trace_valid(s)) {
+		return "must be a traceparent of W3C Trace Context, as in "
+			"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+	}
+	r->trace = s;
+	return NULL;
 }
 
 /* A position is opaque to callers, so any 16 bytes may be one that a node has answered. */
