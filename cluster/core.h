@@ -446,6 +446,10 @@ int core_welcome(struct core *core, const char *name);
 /* Returns the configuration of the present epoch, or the one that the cluster is to be born
  * with. */
 const struct config *core_config(const struct core *core);
+/* From now on replies say where the time of their operation went (core_reply.times), for requests
+ * that take longer than `after`; 0 turns that off. */
+void core_time_slow(struct core *core, span_ns after);
+
 /* Shows a key as a local read does, at `now`, which may be later than the last step. Returns false
  * if nothing stands on the key. Where only a lock delay runs it returns true, with entry.closing.
  * The slices point into the core and are good until its next step. */

@@ -117,6 +117,17 @@ struct core_lock_got {
 	struct terms terms;
 };
 
+/* Where the time of an operation went. */
+struct core_times {
+	/* ACQUIRE, ACQUIRE_ALL: in queues, and with a turn, which others may still keep waiting. */
+	span_ns queued;
+	/* Before the last round of questions to the masters was sent, without the above; and since
+	 * then. An acquire asks for promises before, and commits in the last round. */
+	span_ns before, round;
+	/* A bit set of peers: masters that answered late, or not at all. */
+	uint64_t late;
+};
+
 /* The answer to a request. A field that names operations or errors in front of its description is
  * set for these alone. Slices and lists are valid until core_out_clear. */
 struct core_reply {
@@ -190,6 +201,8 @@ struct core_reply {
 	/* The work for the operation that nobody has paid for yet (for a list: the work since the
 	 * previous reply), as the number of simple requests that would cost as much. */
 	uint32_t cost;
+	/* NULL without core_time_slow, and if there was no memory. */
+	const struct core_times *times;
 	/* PAWL_ENOQUORUM: bit sets of peers (core_peer): the masters that were silent, and those
 	 * that are linked with this node and do not vote. */
 	uint64_t silent, not_voting;

@@ -160,6 +160,9 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 	r->error = error;
 	r->lock_id = op->lock_id;
 	r->quorum = core->quorum;
+	if (core->coordinator.slow_after) {
+		r->times = slow_times(core, op, c->arrived);
+	}
 	r->recovering = core->state == CORE_RECOVERING;
 	r->replica = core->state == CORE_FOLLOWING;
 	r->age = r->replica ? follow_age(core, core->now) : 0;

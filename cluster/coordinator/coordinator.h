@@ -386,6 +386,15 @@ bool op_epoch_stands(const struct core *core, const struct op *op);
 /* Tells whether request_timeout has passed since the round was sent. */
 bool op_late(const struct core *core, const struct op *op);
 
+/* See slow.c: a master has answered the round under way. */
+__attribute__((cold)) void slow_answer(struct core *core, struct op *op, uint32_t from);
+/* An acquire enters a queue for the first time. */
+__attribute__((cold)) void slow_queued(const struct core *core, struct op *op);
+/* Returns where the time of the operation went, for a caller that came at `arrived`; NULL: no
+ * memory. */
+__attribute__((cold)) const struct core_times *slow_times(struct core *core, const struct op *op,
+	struct instant arrived);
+
 /* Returns the bit set of the masters that have not answered, without those of the next function. */
 uint64_t op_silent(const struct core *core, const struct op *op);
 /* Returns the bit set of the masters that are there, but do not vote. */

@@ -350,6 +350,9 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		(op_leaves_later(core, op) || op_left(core, op))) {
 		return;
 	}
+	if (core->coordinator.slow_after) {
+		slow_answer(core, op, from);
+	}
 	if (row(core, op)->answer) {
 		row(core, op)->answer(core, op, from, m);
 	}

@@ -58,6 +58,10 @@ struct member {
 };
 
 struct group {
+	/* How long the parts have waited in queues so far, in nanoseconds; and a bit set of the
+	 * masters that were late. */
+	span_ns queued;
+	uint64_t late;
 	/* Link in core->coordinator.groups, if a child has been answered. */
 	struct list ready;
 	/* The operation that asks for all keys. */

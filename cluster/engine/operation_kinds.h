@@ -25,6 +25,9 @@ struct acquire_state {
 	uint16_t place;
 	/* How often its commit was overtaken (commit.c). */
 	uint8_t overtaken;
+	/* How long after its arrival it entered a queue, in milliseconds, plus 1; 0: it never did,
+	 * or nobody wants to know (slow.c). */
+	uint32_t queued_after;
 	/* The token that was chosen. */
 	uint64_t token;
 	/* If its commit brings a first value, q masters have lacked the lock_id at one moment since

@@ -226,6 +226,8 @@ struct op {
 
 	/* An answer came when all its callers had left, and had no effect (op_leaves_later). */
 	bool missed;
+	/* A bit set of the masters that were late (slow.c). */
+	uint16_t late;
 	/* The masters' votes, by peer index. They come last, because those from
 	 * core->masters_most on are zero in every operation, and so need not be zeroed. */
 	struct vote votes[MASTERS_MAX];

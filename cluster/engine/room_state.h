@@ -239,6 +239,8 @@ struct coordinator_state {
 	/* How many requests are in queues, and how many of them by the place of their key. Keys
 	 * share places (home.c). */
 	uint32_t queued_count, queued_at[QUEUED_PLACES];
+	/* A request is slow if it takes longer than this many nanoseconds; 0: none is. */
+	span_ns slow_after;
 	/* Some requests found no home. With the next beat all of them look for theirs again. */
 	bool home_missing;
 };

@@ -125,8 +125,9 @@ struct pawl_options {
 
 /* Sets the options that are not set yet from the environment, with the variables of the command
  * pawl: PAWL_ENDPOINTS, PAWL_PREFER_FIRST, PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY,
- * PAWL_SERVER_NAME and TRACEPARENT (which is ignored if it is no traceparent). Without PAWL_ENDPOINTS, the endpoint is 127.0.0.1:7117, where pawld --dev
- * listens. The texts are borrowed from the environment: make the client before it changes. */
+ * PAWL_SERVER_NAME and TRACEPARENT (which is ignored if it is no traceparent). Without
+ * PAWL_ENDPOINTS, the endpoint is 127.0.0.1:7117, where pawld --dev listens. The texts are borrowed
+ * from the environment: make the client before it changes. */
 void pawl_options_from_env(struct pawl_options *options);
 
 /* Makes a client. It does not connect; the first request does. Returns 0, PAWL_EINVAL (an endpoint

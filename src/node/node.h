@@ -52,8 +52,8 @@ int node_drain(struct node *node, void (*done)(void *ctx, int error), void *ctx)
  * the configuration needs a restart. After an error everything is as it was. */
 int node_reload(struct node *node, const struct node_config *config, char why[NODE_WHY_BYTES]);
 
-/* Opens the audit file anew, if there is one, because somebody may have moved it. To be called after
- * node_reload, also if that failed. */
+/* Opens the audit file anew, if there is one, because somebody may have moved it. To be called
+ * after node_reload, also if that failed. */
 void node_reopen(struct node *node);
 
 /* Closes everything at once, but waits for a write of the state file that is under way. Accepts

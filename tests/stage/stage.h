@@ -83,9 +83,10 @@ struct stage_witness {
 		span_ns remaining; } sayings[STAGE_ROWS];
 };
 
-/* A copy of a reply. The slices of `r` must not be used. */
+/* A copy of a reply. The slices and pointers of `r` must not be used. */
 struct stage_reply {
 	struct core_reply r;
+	struct core_times times;
 	struct stage_text owner, value, why, failed_key;
 	struct stage_row rows[STAGE_ROWS];
 	struct stage_witness witnesses[STAGE_ROWS];

@@ -73,6 +73,7 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	struct stage_reply *copy = &s->replies[s->reply_count++ % s->options.replies];
 	memset(copy, 0, sizeof *copy);
 	copy->r = *reply;
+	copy->times = reply->times ? *reply->times : copy->times;
 	copy_text(&copy->owner, reply->entry.owner);
 	copy_text(&copy->value, reply->entry.value);
 	copy_text(&copy->why, reply->why);

@@ -14,7 +14,8 @@ def options_from_env(environ: Optional[Mapping[str, str]] = None) -> Dict[str, A
     """Returns the options of a client that the environment sets, for
     `pawl.connect(**pawl.options_from_env())`. The variables are those of the command pawl:
     PAWL_ENDPOINTS, PAWL_PREFER_FIRST, PAWL_CACERT, PAWL_CERT, PAWL_CERT_KEY, PAWL_SERVER_NAME and
-    TRACEPARENT (which is ignored if it is no traceparent). Without PAWL_ENDPOINTS the endpoint is 127.0.0.1:7117, where pawld --dev listens."""
+    TRACEPARENT (which is ignored if it is no traceparent). Without PAWL_ENDPOINTS the endpoint is
+    127.0.0.1:7117, where pawld --dev listens."""
     given = os.environ if environ is None else environ
     trace = given.get("TRACEPARENT", "")
     found = {

@@ -93,6 +93,10 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	const struct core_reply *r = &m->reply;
 	m->token = r->token;
 	m->committed = r->token > 0;
+	if (r->times) {
+		group->queued += r->times->queued;
+		group->late |= r->times->late;
+	}
 	if (r->error != PAWL_OK) {
 		if (group->state == GROUP_ACQUIRING) {
 			group_keep_holder(group, r);

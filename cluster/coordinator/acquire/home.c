@@ -43,6 +43,9 @@ void attempt_home_is(struct core *core, struct op *op, int home) {
 
 void attempt_queued_begins(struct core *core, struct op *op) {
 	struct acquire_state *acquire = op_acquire(op);
+	if (core->coordinator.slow_after && acquire->queued_after == 0) {
+		slow_queued(core, op);
+	}
 	if (!acquire->counted) {
 		acquire->counted = true;
 		acquire->place = (uint16_t)(table_hash(core, op->key) % QUEUED_PLACES);

@@ -80,7 +80,7 @@ void audit_lock(struct audit_line *line, const struct id128 *lock_id);
 /* The mode, and the permits of a semaphore. */
 void audit_mode(struct audit_line *line, const struct terms *terms);
 /* Where a connection comes from, as `peer`. `room` is large enough for every origin. */
-#define AUDIT_PEER_BYTES 300
+#define AUDIT_PEER_BYTES 320
 void audit_peer(const struct origin *from, char room[AUDIT_PEER_BYTES]);
 
 #endif

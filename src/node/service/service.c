@@ -348,59 +348,31 @@ static void service_on_ready(void *ctx) {
 	driver_flush_later(s->driver);
 }
 
-/* Serves a request that its caller may make. */
-static void service_serve_now(const struct service_call *call) {
-	struct service *s = call->service;
-	const uint64_t opened = s->requests.last_id;
-	const enum client_method method = call->request->method;
-	service_dispatch(call);
-	/* A request that stays open is counted when it is answered. */
-	if (s->refused || s->requests.last_id == opened) {
-		request_counts_at_once(&s->requests.counts, method, s->refused);
-		if (s->audit) {
-			service_audit_at_once(call, s->refused);
-		}
-	}
-}
-
-static void service_begin(const struct service_call *call) {
-	struct service *s = call->service;
-	if (!s->audit || !service_hold(call)) {
-		service_serve_now(call);
-	} else if (s->refused) {
-		request_counts_at_once(&s->requests.counts, call->request->method, s->refused);
-	}
-}
-
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who,
 	const struct client_request *request, struct session_progress *progress,
 	struct instant now) {
 	struct service *s = ctx;
 	const struct service_call call = { .service = s, .client = client, .who = who,
 		.request = request, .progress = progress, .now = now };
+	uint64_t opened = s->requests.last_id;
 	bool begins = progress->done == 0;
+	enum client_method method = request->method;
 	s->refused = 0;
-	if (!begins) {
-		service_dispatch(&call);
-	} else if (service_may(&call)) {
-		service_begin(&call);
-	} else {
-		request_counts_at_once(&s->requests.counts, request->method, s->refused);
-		if (sessions_share(s->sessions, client)) {
-			/* A client that could not be told is gone, with the batch of the
-			 * request. */
-			progress->done = request->lock_count;
+	if (!begins || service_may(&call)) {
+		if (s->audit && begins && service_hold(&call)) {
+			return;
 		}
+		service_dispatch(&call);
+	} else if (sessions_share(s->sessions, client)) {
+		/* A client that could not be told is gone, with the batch of the request. */
+		progress->done = request->lock_count;
 	}
-}
-
-void service_serve_held(const struct service_call *call) {
-	struct service *s = call->service;
-	s->refused = 0;
-	if (service_may(call)) {
-		service_serve_now(call);
-	} else {
-		request_counts_at_once(&s->requests.counts, call->request->method, s->refused);
+	/* A request that stays open is counted when it is answered. */
+	if (begins && (s->refused || s->requests.last_id == opened)) {
+		request_counts_at_once(&s->requests.counts, method, s->refused);
+		if (s->audit) {
+			service_audit_at_once(&call, s->refused);
+		}
 	}
 }
 

@@ -59,6 +59,10 @@ struct service {
 	 * that goes off when they have waited too long. */
 	struct list held;
 	uint32_t held_count;
+	/* The request that is being served had to wait for the audit file. */
+	bool held_before;
+	/* It was denied, and the audit file has the line. */
+	bool told_denied;
 	struct event *impatient;
 	/* The error with which the request that is being served was refused; 0 for none. */
 	int refused;

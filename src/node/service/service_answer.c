@@ -125,7 +125,7 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request, reply);
 	service_share_answered(s, request, reply);
-	if (request->note && !reply->goes_on) {
+	if (request->note) {
 		service_note_answered(s, request, reply);
 	}
 	if (request->batch) {

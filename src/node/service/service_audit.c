@@ -214,9 +214,13 @@ static void say_answer(struct service *s, const struct request_note *note,
 void service_note_answered(struct service *s, const struct request *request,
 	const struct core_reply *reply) {
 	const struct request_note *note = request->note;
+	if (reply->goes_on) {
+		return;
+	}
 	if (!note->unaudited && audit_wants(s->audit, level_of(note->method, reply->error))) {
 		say_answer(s, note, reply);
 	}
+	service_slow(s, request, reply);
 }
 
 static void say_result(struct service *s, const struct request_note *note, const char *result) {
@@ -247,7 +251,9 @@ void service_audit_at_once(const struct service_call *call, int error) {
 	struct service *s = call->service;
 	struct session_who who;
 	struct about about;
-	if (!audited(call->request->method)
+	const bool told = s->told_denied;
+	s->told_denied = false;
+	if (told || !audited(call->request->method)
 		|| !audit_wants(s->audit, level_of(call->request->method, error))) {
 		return;
 	}
@@ -267,6 +273,7 @@ void service_audit_denied(const struct service_call *call, struct slice key, enu
 	w.cause = right_name(right);
 	w.rule = line;
 	(void)say(call->service, &w, NULL);
+	call->service->told_denied = true;
 }
 
 bool service_audit_asked(const struct service_call *call, struct audit_receipt *receipt) {

@@ -14,21 +14,22 @@ struct service_call;
 
 /* Keeps what the lines about a request need until its answer. `asked` is what the core is asked
  * for; NULL stands for the request itself. Returns 0 or PAWL_ENOMEM. */
-int service_note(const struct service_call *call, struct request *open,
+__attribute__((cold)) int service_note(const struct service_call *call, struct request *open,
 	const struct core_request *asked);
 /* The request, which has a note, is answered by the core. */
-void service_note_answered(struct service *s, const struct request *request,
-	const struct core_reply *reply);
+__attribute__((cold)) void service_note_answered(struct service *s,
+	const struct request *request, const struct core_reply *reply);
 /* The request, which has a note, is answered by the node. */
-void service_note_done(struct service *s, const struct request *request, int error);
+__attribute__((cold)) void service_note_done(struct service *s, const struct request *request,
+	int error);
 /* The client of the request is gone before its answer. The ctx is the service. */
-void service_note_gone(void *ctx, const struct request *request);
+__attribute__((cold)) void service_note_gone(void *ctx, const struct request *request);
 
 /* A request has been answered as soon as it was served. */
-void service_audit_at_once(const struct service_call *call, int error);
+__attribute__((cold)) void service_audit_at_once(const struct service_call *call, int error);
 /* A request was denied for lack of a right. `line` is that of the rule, or 0. */
-void service_audit_denied(const struct service_call *call, struct slice key, enum right right,
-	unsigned line);
+__attribute__((cold)) void service_audit_denied(const struct service_call *call, struct slice key,
+	enum right right, unsigned line);
 /* The node releases a lock because the connection of its holder has ended. */
 void service_audit_unbound(struct service *s, const struct session_binding *bound);
 /* Something has happened in the node's own table. */
@@ -40,7 +41,7 @@ bool service_audit_watches(const struct service *s);
 /* The functions below are in service_hold.c. Returns true if the request is one of an administrator
  * that has to wait until the audit file has it; it is served later. Otherwise it is to be served
  * now, or was refused. */
-bool service_hold(const struct service_call *call);
+__attribute__((cold)) bool service_hold(const struct service_call *call);
 int service_hold_init(struct service *s);
 void service_hold_done(struct service *s);
 /* Writes the line of a request that has not been served yet. */

@@ -55,6 +55,12 @@ static struct service_held *held_new(const struct service_call *call) {
 	return h;
 }
 
+static void held_refuse(struct service *s, uint64_t client, const struct client_request *request,
+	int error, const char *why) {
+	service_refuse(s, client, request->msgid, error, NULL, why);
+	request_counts_at_once(&s->requests.counts, request->method, error);
+}
+
 static bool is_order(enum client_method method) {
 	const enum right right = client_method_right(method);
 	return right == RIGHT_BREAK || right == RIGHT_CLUSTER;
@@ -63,12 +69,13 @@ static bool is_order(enum client_method method) {
 bool service_hold(const struct service_call *call) {
 	static const struct timeval patience = { PATIENCE_S, 0 };
 	struct service *s = call->service;
-	if (!audit_wants(s->audit, AUDIT_ADMIN) || !is_order(call->request->method)) {
+	if (s->held_before || !audit_wants(s->audit, AUDIT_ADMIN)
+		|| !is_order(call->request->method)) {
 		return false;
 	}
 	struct service_held *h = held_new(call);
 	if (!h) {
-		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL,
+		held_refuse(s, call->client, call->request, PAWL_EBUSY,
 			"too many requests of administrators wait for the audit file of this node");
 		return true;
 	}
@@ -80,7 +87,7 @@ bool service_hold(const struct service_call *call) {
 	}
 	held_free(s, h);
 	if (audit_settings(s->audit)->strict) {
-		service_refuse(s, call->client, call->request->msgid, PAWL_EIO, NULL, held_refusal);
+		held_refuse(s, call->client, call->request, PAWL_EIO, held_refusal);
 	}
 	return audit_settings(s->audit)->strict;
 }
@@ -94,13 +101,14 @@ static void held_go_on(struct service *s, const struct service_held *h,
 		service_audit_left(s, request);
 		return;
 	}
-	const struct service_call call = { .service = s, .client = h->client, .who = &who,
-		.request = request, .progress = &progress, .now = driver_now(s->driver) };
 	if (!written && audit_settings(s->audit)->strict) {
-		service_refuse(s, h->client, request->msgid, PAWL_EIO, NULL, held_refusal);
-		request_counts_at_once(&s->requests.counts, request->method, PAWL_EIO);
+		held_refuse(s, h->client, request, PAWL_EIO, held_refusal);
 	} else {
-		service_serve_held(&call);
+		/* Its caller may have lost the right meanwhile. */
+		s->held_before = true;
+		service_sessions_handlers.request(s, h->client, &who, request, &progress,
+			driver_now(s->driver));
+		s->held_before = false;
 	}
 }
 
@@ -113,7 +121,7 @@ static void held_end(struct service *s, struct service_held *h, bool written) {
 	if (client_request_decode(&decoder, buffer_slice(&h->bytes), &request, &refusal) == 0) {
 		held_go_on(s, h, &request, written);
 	} else {
-		service_refuse(s, h->client, request.msgid, PAWL_EBUSY, NULL, NULL);
+		held_refuse(s, h->client, &request, PAWL_EBUSY, NULL);
 	}
 	client_decoder_done(&decoder);
 	held_free(s, h);

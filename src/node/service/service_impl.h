@@ -29,8 +29,6 @@ struct service_call {
 		LOG_KNOWN("pid", (who)->from->pid)
 
 /* The functions below are in service.c. */
-/* Serves a request that had to wait for the audit file, if its caller still may make it. */
-void service_serve_held(const struct service_call *call);
 struct core_request service_core_request(const struct service_call *call);
 /* Counts an open request from now on; `key` is the first that it asks for, or empty. The request
  * may wait for others for as long as `wait`, in nanoseconds. */
@@ -120,6 +118,9 @@ void service_share_answered(struct service *s, struct request *request,
 /* See service_status.c. */
 void service_status(const struct service_call *call);
 
+/* See service_slow.c: logs the request, which has a note, if its answer took long. */
+__attribute__((cold)) void service_slow(struct service *s, const struct request *request,
+	const struct core_reply *reply);
 /* See service_can.c. */
 void service_can(const struct service_call *call);
 /* See service_top.c. */

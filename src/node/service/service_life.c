@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 
 #include "check.h"
+#include "config_file.h"
 #include "pawl/error.h"
 #include "service_impl.h"
 
@@ -64,7 +65,9 @@ void service_set_audit(struct service *s, struct audit *audit) {
 }
 
 void service_settings_changed(struct service *s) {
-	s->noting = s->audit;
+	const uint32_t slow_ms = s->driver->config->slow_ms;
+	s->noting = s->audit || slow_ms;
+	core_time_slow(s->driver->core, (span_ns)slow_ms * SPAN_MS);
 	core_want_watch_events(s->driver->core,
 		events_is_open(&s->events) || service_audit_watches(s));
 }

@@ -185,15 +185,15 @@ static const char *rights_method_of(enum core_op op) {
 
 void service_log_refusal(struct service *s, const struct request *request,
 	const struct core_reply *reply) {
-	const struct slice trace = request->note ? request->note->trace : slice_of(NULL, 0);
-	const uint64_t client = request->client;
 	struct session_who who;
 	/* The lock was barred by a break, which was logged. */
 	bool barred = reply->op == CORE_EXTEND && !reply->field;
 	bool denied = reply->error == PAWL_EDENIED && !barred;
-	if ((!denied && reply->error != PAWL_EFULL) || !sessions_who(s->sessions, client, &who)) {
+	if ((!denied && reply->error != PAWL_EFULL)
+		|| !sessions_who(s->sessions, request->client, &who)) {
 		return;
 	}
+	const struct slice trace = request->note ? request->note->trace : slice_of(NULL, 0);
 	if (denied) {
 		log_untrusted(s->driver->log, "denied",
 			LOG_TEXT("what", rights_method_of(reply->op)),

@@ -92,15 +92,21 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 	}
 }
 
+/* Is not inlined, because most turns have no events. */
+__attribute__((noinline)) static void service_take_event(struct service *s,
+	const struct core_watch_event *watch_event) {
+	if (s->audit) {
+		service_audit_event(s, watch_event);
+	}
+	if (events_is_open(&s->events)) {
+		events_add(&s->events, watch_event);
+	}
+}
+
 void service_take_events(struct service *s) {
 	const struct core_watch_event *watch_event;
 	while ((watch_event = core_out_watch_event(s->driver->out)) != NULL) {
-		if (s->audit) {
-			service_audit_event(s, watch_event);
-		}
-		if (events_is_open(&s->events)) {
-			events_add(&s->events, watch_event);
-		}
+		service_take_event(s, watch_event);
 	}
 }
 

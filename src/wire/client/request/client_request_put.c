@@ -119,9 +119,6 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_FOR:
 		pack_text(k, core->for_free ? "free" : "held");
 		return;
-	case CLIENT_HAS_TRACE:
-		pack_str(k, r->trace);
-		return;
 	case CLIENT_HAS_NOW:
 	case CLIENT_HAS_SHARES:
 		pack_bool(k, param == CLIENT_HAS_NOW ? core->now : r->shares);
@@ -146,7 +143,7 @@ int client_request_encode(const struct client_request *request, struct buffer *o
 	/* The node serves a long list of locks while it reads it, and needs the trace before. */
 	if (request->present & CLIENT_HAS_TRACE) {
 		pack_key(&k, &map, "trace");
-		request_put_param(&k, request, CLIENT_HAS_TRACE);
+		pack_str(&k, request->trace);
 	}
 	for (uint64_t bits = request->present & ~CLIENT_HAS_TRACE; bits != 0; bits &= bits - 1) {
 		uint64_t bit = bits & (~bits + 1);
