@@ -129,6 +129,15 @@ class Actions(AuditCase):
         for method in ("ping", "status"):
             self.client.call(method, trace=TRACE)
 
+    def test_the_command_takes_its_trace_from_the_environment(self):
+        endpoint = self.cluster.unix("a")
+        for key, trace in (("traced", TRACE), ("wrong", "nonsense")):
+            self.succeeds(cli_fixture.pawl("acquire", key, endpoints=endpoint, TRACEPARENT=trace))
+        [line] = self.audit.wait(key="traced")
+        self.assertEqual(line["trace"], TRACE)
+        [line] = self.audit.wait(key="wrong")
+        self.assertNotIn("trace", line)
+
 
 class Orders(AuditCase):
     """What administrators ask for."""

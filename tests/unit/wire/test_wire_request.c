@@ -207,6 +207,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	static uint8_t label[LABEL_MAX];
 	struct prng *p = &t->prng;
 	uint64_t has = methods[row].needs | (methods[row].may & prng_next(p));
+	has |= prng_chance(p, 1, 4) ? CLIENT_HAS_TRACE : 0;
 	struct client_request r = { .msgid = (uint32_t)wire_number(p, UINT32_MAX),
 		.method = methods[row].method, .present = has };
 	struct core_request *c = &r.core;
@@ -236,6 +237,9 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	c->now = has & CLIENT_HAS_NOW && prng_chance(p, 1, 2);
 	if (client_method_changes(r.method)) {
 		c->change = random_change(p, r.method, has);
+	}
+	if (has & CLIENT_HAS_TRACE) {
+		r.trace = slice_str("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
 	}
 	random_terms(p, &r, label);
 	if (has & CLIENT_HAS_LOCKS && r.method == CLIENT_ACQUIRE) {
@@ -304,6 +308,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	assert_true(slice_equal(x->expected, y->expected) &&
 		ballot_compare(x->expected_seq, y->expected_seq) == 0);
 	assert_true(slice_equal(x->after, y->after) && x->limit == y->limit);
+	assert_true(slice_equal(a->trace, b->trace));
 	assert_terms_equal(a, b);
 	assert_int_equal(a->lock_count, b->lock_count);
 	assert_int_equal(x->change != NULL, y->change != NULL);
