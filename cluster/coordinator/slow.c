@@ -22,7 +22,8 @@ static bool asks_masters(const struct op *op) {
 }
 
 void slow_answer(struct core *core, struct op *op, uint32_t from) {
-	if (asks_masters(op) && over(core, op)) {
+	/* A replica may answer an ask. */
+	if (from < core->masters && asks_masters(op) && over(core, op)) {
 		op->late |= (uint16_t)(1u << from);
 	}
 }

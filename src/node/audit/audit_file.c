@@ -176,8 +176,10 @@ bool audit_file_put(struct audit_file *f, struct slice line, enum audit_before b
 	f->number++;
 	const bool room = line.size <= QUEUE_BYTES - b->used;
 	if (room) {
+		/* Of two times to open the path anew, the first one is enough. */
 		b->rotate_at = before == AUDIT_ROTATE ? b->used : b->rotate_at;
-		b->reopen_at = before == AUDIT_REOPEN ? b->used : b->reopen_at;
+		b->reopen_at = before == AUDIT_REOPEN && b->reopen_at == SIZE_MAX
+			? b->used : b->reopen_at;
 		b->keep = before == AUDIT_ROTATE ? keep : b->keep;
 		memcpy(b->bytes + b->used, line.data, line.size);
 		b->used += line.size;
