@@ -172,10 +172,13 @@ static span_ns lease_of(uint32_t lease_ms) {
 
 static void fill_locks(struct request_copy *copy, const struct pawl_request *r,
 	struct client_lock *locks, uint8_t **at) {
+	copy->lease_open = (uint8_t *)(locks + r->lock_count);
 	for (size_t i = 0; i < r->lock_count; i++) {
 		locks[i].key = keep(at, r->locks[i].key);
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
 		locks[i].lease = lease_of(r->locks[i].lease_ms);
+		copy->lease_open[i] = r->locks[i].lease_ms == 0;
+		copy->default_lease |= r->locks[i].lease_ms == 0;
 		locks[i].token = r->locks[i].token;
 		locks[i].binding = r->locks[i].bond;
 		memcpy(locks[i].numbers.w, r->locks[i].slots, sizeof(locks[i].numbers.w));
@@ -245,7 +248,7 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	fill_terms(copy, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
-	copy->default_lease = r->lease_ms == 0;
+	copy->default_lease = r->lease_ms == 0 && !r->locks;
 	core->wait = request_wait(r->wait_ms);
 	core->token = r->token;
 	memcpy(core->terms.set.w, r->slots, sizeof(core->terms.set.w));
@@ -278,7 +281,7 @@ static int size_behind(const struct pawl_request *r, size_t *out) {
 		return change_size(r->change, out);
 	}
 	if (r->method == PAWL_EXTEND && r->locks) {
-		*out = r->lock_count * sizeof(struct client_lock);
+		*out = r->lock_count * (sizeof(struct client_lock) + 1);
 	} else if (r->method == PAWL_ACQUIRE && r->keys) {
 		*out = r->key_count * sizeof(struct core_lock);
 	}
@@ -362,6 +365,19 @@ void request_copy_free(struct request_copy *request) {
 bool request_copy_repeatable(const struct request_copy *request) {
 	return !request_copy_unsure(request) && request->method != PAWL_DRAIN
 		&& request->method != PAWL_KICK && request->wire.method != CLIENT_CLUSTER_FORCE;
+}
+
+void request_copy_set_lease(struct request_copy *request, span_ns lease) {
+	request->lease = lease;
+	for (size_t i = 0; i < request->wire.lock_count; i++) {
+		if (request->lease_open[i]) {
+			/* The list behind the request is its own. */
+			((struct client_lock *)(request + 1))[i].lease = lease;
+		}
+	}
+	if (!request->lease_open) {
+		request->wire.core.lease = lease;
+	}
 }
 
 bool request_copy_unsure(const struct request_copy *request) {

@@ -69,7 +69,9 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			n->unsure_binds--;
 			error = PAWL_EUNSURE;
 		}
+		error = n->lease_most && r->locks[i].lease > n->lease_most ? PAWL_ETOOLONG : error;
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id,
+			.limit = error == PAWL_ETOOLONG ? n->lease_most : 0,
 			.token = n->token, .acks = 3, .quorum = 2,
 			.valid = r->locks[i].lease / 1000 * n->valid_permille };
 		if (n->numbers_of_item) {
