@@ -195,6 +195,8 @@ struct pawl_request {
 	/* PAWL_ACQUIRE: a label of at most 128 bytes, shown to others; 0 bytes mean the label in
 	 * the client's options. */
 	struct pawl_bytes label;
+	/* PAWL_ACQUIRE: others are shown that the key is an election. */
+	bool election;
 	/* PAWL_TRANSFER, PAWL_ASK_RELEASE: the owner of a waiter. PAWL_CAN: the name of a
 	 * method. */
 	struct pawl_bytes to;

@@ -145,8 +145,8 @@ static void begin_end(struct guard *g, int64_t grace_ns) {
 
 /* Makes the moves that time brings. */
 static void check_deadlines(struct guard *g) {
-	int64_t left = trust_left(&g->link->shared->trust), margin = g->link->shared->margin_ns,
-		grace = g->link->shared->grace_ns;
+	const struct guardian_shared *s = g->link->shared;
+	int64_t left = trust_left(&s->trust), margin = s->margin_ns, grace = s->grace_ns;
 	if (g->state == GUARD_RUNNING && left <= margin + grace) {
 		say(g, GUARDIAN_LATE, 0);
 		begin_end(g, grace);
@@ -163,12 +163,13 @@ static void check_deadlines(struct guard *g) {
 }
 
 static void arm_timer(const struct guard *g) {
-	int64_t wait = LOOK_NS, left = trust_left(&g->link->shared->trust) - g->link->shared->margin_ns;
+	const struct guardian_shared *s = g->link->shared;
+	int64_t wait = LOOK_NS, left = trust_left(&s->trust) - s->margin_ns;
 	switch (g->state) {
 	case GUARD_WAITING:
 		break;
 	case GUARD_RUNNING:
-		wait = left - g->link->shared->grace_ns;
+		wait = left - s->grace_ns;
 		break;
 	case GUARD_ENDING:
 		wait = g->kill_at_ns - trust_boot_now();

@@ -27,8 +27,8 @@
 #include "pawl/request.h"
 #include "trust.h"
 
-/* The memory that both processes see. Everything but `trust` is set before GUARDIAN_START; the texts
- * are for CMD's environment. */
+/* The memory that both processes see. Everything but `trust` is set before GUARDIAN_START. The
+ * texts are for CMD's environment. */
 struct guardian_shared {
 	struct trust trust;
 	/* The times between SIGTERM and SIGKILL, and between SIGKILL and the deadline, in

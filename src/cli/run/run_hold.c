@@ -50,30 +50,25 @@ static void refused(struct run *r, const struct pawl_result *result, const char 
 
 static int begin(struct run *r);
 
-/* Takes the longest lease that the cluster allows in place of the default, and begins again. */
+/* Takes the longest lease that the cluster allows in place of the default, and begins again. If the
+ * lease was not what is too long, the second refusal says what is. */
 static void on_longest_lease(struct pawl_result *take_result, void *arg) {
 	struct run *r = arg;
-	const int64_t most = take_result->error ? 0
-		: field_int(take_result->tree, "max_lease_ms", 0)
-			- r->wanted.lock.terms.lock_delay_ms;
-	const struct pawl_result *failed = take_result->error ? take_result
-		: &(struct pawl_result){ .method = PAWL_ACQUIRE, .error = PAWL_ETOOLONG,
-			.message = pawl_error_message(PAWL_ETOOLONG), .endpoint = "",
-			.field = "" };
+	const int64_t most = field_int(take_result->tree, "max_lease_ms", 0)
+		- r->wanted.lock.terms.lock_delay_ms;
 	r->held.call = NULL;
-	if (most < 1 || most >= r->wanted.lock.lease_ms) {
-		refused(r, failed, r->wanted.key);
-	} else {
+	r->wanted.lease_open = false;
+	if (most > 0 && most < r->wanted.lock.lease_ms) {
 		r->wanted.lock.lease_ms = (uint32_t)most;
 		run_set_times(r->line, &r->wanted);
-		pawl_election_free(r->held.election);
-		r->held.election = NULL;
-		r->held.failed = false;
-		const int error = begin(r);
-		if (error) {
-			fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
-			run_end(r, cli_own_status(r->line, CLI_REFUSED));
-		}
+	}
+	pawl_election_free(r->held.election);
+	r->held.election = NULL;
+	r->held.failed = false;
+	const int error = begin(r);
+	if (error) {
+		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
+		run_end(r, cli_own_status(r->line, CLI_REFUSED));
 	}
 	pawl_result_free(take_result);
 }

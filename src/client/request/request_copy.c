@@ -81,7 +81,8 @@ static uint64_t present_acquire(const struct pawl_request *r, const struct reque
 		| if_named(self->host && self->host[0], CLIENT_HAS_HOST)
 		| if_named(self->pid, CLIENT_HAS_PID) | if_named(t->priority, CLIENT_HAS_PRIORITY)
 		| if_named(t->lock_delay_ms, CLIENT_HAS_LOCK_DELAY)
-		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT);
+		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT)
+		| if_named(r->election, CLIENT_HAS_ELECTION);
 }
 
 /* The parameters that the request gives in addition to what its row says. */
@@ -220,7 +221,7 @@ static void fill_terms(struct request_copy *copy, const struct pawl_request *r,
 	copy->wire.release_on_disconnect = r->terms.release_on_disconnect;
 	struct slice text = keep(at, self->label);
 	copy->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)),
-		.text = text, .pid = self->pid };
+		.text = text, .pid = self->pid, .election = r->election };
 }
 
 static void fill_bytes(struct core_request *core, const struct pawl_request *r,

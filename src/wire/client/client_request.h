@@ -77,6 +77,8 @@
 /* `client` of kick, and `after` of clients, are in client_request.client. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43)
 #define CLIENT_HAS_SHARES (UINT64_C(1) << 44)
+/* `election` of acquire is in client_request.label. */
+#define CLIENT_HAS_ELECTION (UINT64_C(1) << 50)
 
 /* One of the `locks` of an extend. */
 struct client_lock {

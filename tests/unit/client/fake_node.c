@@ -218,6 +218,10 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		r->method == CLIENT_UNWATCH) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
+	} else if (n->knows_no_elections && (r->present & CLIENT_HAS_ELECTION)) {
+		const struct client_refusal refusal = { .error = PAWL_EBADREQUEST,
+			.field = slice_str("election") };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_ACQUIRE && n->acquire_error) {
 		struct client_refusal refusal = { .error = n->acquire_error,
 			.retry_after = n->retry_after };
@@ -272,6 +276,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
 		n->last_binding = r->core.terms.binding;
+		n->last_label_election = r->label.election;
 		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s",
 			(int)r->core.value.size, (const char *)r->core.value.data);
 	}
