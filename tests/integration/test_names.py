@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_names.py PAWLD PAWL: the names that other programs rely on are there: commands, variables for
-a command that runs under a lock, and the fields of answers as JSON. More fields may be added; none of
-these may go, or be called otherwise."""
+"""test_names.py PAWLD PAWL: the names that other programs rely on are there: commands, variables
+for a command that runs under a lock, and the fields of answers as JSON. More fields may be added;
+none of these may go, or be called otherwise."""
 
 import json
 
