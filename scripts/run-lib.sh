@@ -150,7 +150,8 @@ choose_ports() {
 			client_port[$node]=$((base + offset))
 			peer_port[$node]=$((base + offset + 1))
 			admin_port[$node]=$((base + offset + 2))
-			for port in $((base + offset)) $((base + offset + 1)) $((base + offset + 2)); do
+			for port in $((base + offset)) $((base + offset + 1)) \
+				$((base + offset + 2)); do
 				port_free $port || ok=false
 			done
 			offset=$((offset + 10))
@@ -206,7 +207,9 @@ write_config() {
 # Writes what a Prometheus needs to watch the nodes that run, with the alert rules.
 write_prometheus() {
 	local node targets=''
-	for node in "${nodes[@]}"; do targets+="${targets:+, }\"127.0.0.1:${admin_port[$node]}\""; done
+	for node in "${nodes[@]}"; do
+		targets+="${targets:+, }\"127.0.0.1:${admin_port[$node]}\""
+	done
 	cat >"$dir/prometheus.yml" <<-END
 		global: {scrape_interval: 5s, evaluation_interval: 5s}
 		rule_files: [$root/share/prometheus/pawl.rules.yml]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""upgrade_before.py PAWLD_BEFORE PAWLD PAWL_BEFORE PAWL: upgrades three masters of an earlier version
-one by one, and goes back in the same way, while locks are held by clients of both versions.
+"""upgrade_before.py PAWLD_BEFORE PAWLD PAWL_BEFORE PAWL: upgrades three masters of an earlier
+version one by one, and goes back in the same way, while locks are held by clients of both versions.
 scripts/test-upgrade builds the earlier version and runs this."""
 
 import os

@@ -41,11 +41,14 @@ static bool act_token_right(const struct monitor *m, const struct http_caller *c
 /* Returns NULL, or why the request is refused. */
 static const char *act_objection(const struct monitor *m, const struct http_caller *caller,
 	const struct http_request *request) {
-	return !act_permitted(m, caller) ? "only an administrator's certificate may do this"
-		: !http_from_own_page(request) ? "the request does not come from this node's own page"
-		: !act_token_right(m, caller, request->action)
-			? "the request does not bring this page's token: load the page again"
-			: NULL;
+	if (!act_permitted(m, caller)) {
+		return "only an administrator's certificate may do this";
+	}
+	if (!http_from_own_page(request)) {
+		return "the request does not come from this node's own page";
+	}
+	return act_token_right(m, caller, request->action) ? NULL
+		: "the request does not bring this page's token: load the page again";
 }
 
 /* Reads the token of the lock from the query. Returns false if there is none. */
@@ -74,8 +77,8 @@ static void act_do(struct monitor *m, const struct session_who *who, enum client
 	if (asked.key.size == 0 || (to_size < 0 && http_query_has(request->query, "to"))
 		|| (method == CLIENT_BREAK && !act_lock_token(request->query, &asked.token))) {
 		show_refuse(answer, HTTP_BAD_REQUEST,
-			"key must have 1 to 512 bytes, to at most 256; break needs the token of the "
-			"lock\n");
+			"key must have 1 to 512 bytes, to at most 256; break needs the token of "
+			"the lock\n");
 	} else if (!service_may_ask(m->service, who, method, asked.key)) {
 		log_untrusted(m->driver->log, "denied",
 			LOG_TEXT("what", client_method_name(method)),
