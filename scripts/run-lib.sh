@@ -1,6 +1,6 @@
 # run-lib.sh: the functions of scripts/run that tell and check, and those for the processes of its
 # cluster. It is sourced after lib.sh. It expects nodes, spare, build, pawld, pawl and stay, and
-# sets dir, pid, client_port and peer_port.
+# sets dir, pid, client_port, peer_port and admin_port.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # scripts/run sets these variables
 
@@ -76,7 +76,7 @@ await() {
 
 # ---- processes ----
 
-declare -A pid=() client_port=() peer_port=()
+declare -A pid=() client_port=() peer_port=() admin_port=()
 jobs_started=()
 dir=''
 
@@ -149,14 +149,16 @@ choose_ports() {
 		for node in "${nodes[@]}" "$spare"; do
 			client_port[$node]=$((base + offset))
 			peer_port[$node]=$((base + offset + 1))
-			for port in $((base + offset)) $((base + offset + 1)); do
+			admin_port[$node]=$((base + offset + 2))
+			for port in $((base + offset)) $((base + offset + 1)) \
+				$((base + offset + 2)); do
 				port_free $port || ok=false
 			done
 			offset=$((offset + 10))
 		done
 		$ok && return 0
 	done
-	fail "there are no free ports between 7117 and 7648: stop what uses them"
+	fail "there are no free ports between 7117 and 7649: stop what uses them"
 }
 
 write_config() {
@@ -193,9 +195,29 @@ write_config() {
 
 			[acl]
 			file = $dir/rights.conf
+
+			[admin]
+			listen = 127.0.0.1:${admin_port[$1]}
 		END
 	} >"$dir/$1.conf"
-	printf '[me]\nallow = all on *\n' >"$dir/rights.conf"
+	# plain is whoever reads the page on this machine.
+	printf '[me]\nallow = all on *\n[plain]\nallow = read on *\n' >"$dir/rights.conf"
+}
+
+# Writes what a Prometheus needs to watch the nodes that run, with the alert rules.
+write_prometheus() {
+	local node targets=''
+	for node in "${nodes[@]}"; do
+		targets+="${targets:+, }\"127.0.0.1:${admin_port[$node]}\""
+	done
+	cat >"$dir/prometheus.yml" <<-END
+		global: {scrape_interval: 5s, evaluation_interval: 5s}
+		rule_files: [$root/share/prometheus/pawl.rules.yml]
+		scrape_configs:
+		  - job_name: pawl
+		    static_configs:
+		      - targets: [$targets]
+	END
 }
 
 make_certificates() {

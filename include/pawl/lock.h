@@ -70,6 +70,9 @@ struct pawl_lock_options {
 	struct pawl_terms terms;
 	/* The default is the label in the client's options. */
 	struct pawl_bytes label;
+	/* Others are shown that the key is an election, and that this is its leader or a candidate.
+	 * election.h sets this. */
+	bool election;
 	/* This may be NULL. Otherwise the library watches the key while the lock is held. */
 	pawl_asked_fn *on_asked;
 };

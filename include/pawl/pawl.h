@@ -61,7 +61,7 @@ struct pawl_call;
 /* A lock that is held, or was held (lock.h). */
 struct pawl_lock;
 
-/* Returns the version of the library, such as "0.1.0", in static storage. */
+/* Returns the version of the library, such as "0.2.0", in static storage. */
 const char *pawl_version(void);
 
 /* ---- the client ---- */

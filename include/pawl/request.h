@@ -136,7 +136,7 @@ struct pawl_key_item {
 struct pawl_extend_item {
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
-	/* The new lease in ms; 0 means 30000. */
+	/* The new lease in ms; 0 means 30000, or the cluster's max_lease if that is less. */
 	uint32_t lease_ms;
 	/* The number of the session binding, as docs/client-protocol.md describes it for
 	 * release_on_disconnect; 0 means that it is not given. Only the library itself needs it. */
@@ -156,8 +156,8 @@ struct pawl_request {
 	/* The key; a prefix for PAWL_LIST, and where `prefix` is set. 1 to 512 bytes. */
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
-	/* The lease in ms (0 means 30000), and how long the node may wait in ms (PAWL_FOREVER means
-	 * without an end). */
+	/* The lease in ms (0 means the default, see above), and how long the node may wait in ms
+	 * (PAWL_FOREVER means without an end). */
 	uint32_t lease_ms, wait_ms;
 	/* How long the request may take beyond wait_ms, in ms; 0 means the time in the client's
 	 * options. */
@@ -195,6 +195,8 @@ struct pawl_request {
 	/* PAWL_ACQUIRE: a label of at most 128 bytes, shown to others; 0 bytes mean the label in
 	 * the client's options. */
 	struct pawl_bytes label;
+	/* PAWL_ACQUIRE: others are shown that the key is an election. */
+	bool election;
 	/* PAWL_TRANSFER, PAWL_ASK_RELEASE: the owner of a waiter. PAWL_CAN: the name of a
 	 * method. */
 	struct pawl_bytes to;

@@ -19,7 +19,7 @@ if ls ./*.deb >/dev/null 2>&1; then
 		{ tail -n 20 install.log && die "the packages cannot be installed"; }
 fi
 command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and" \
-	"libpawl1 into the directory of this script"
+	"libpawl2 into the directory of this script"
 getent passwd pawl >/dev/null || die "there is no user pawl, which the package pawld makes"
 
 # A machine that is another node already must stay that node, because it has made promises as that

@@ -66,10 +66,13 @@ class PageTest(unittest.TestCase):
         for client in self.clients:
             self.addCleanup(client.close)
         a, b = self.clients
-        a.call("acquire", key="leader/web", lease_ms=60000, owner="web-1")
+        a.call("acquire", key="leader/web", lease_ms=60000, owner="web-1", election=True)
+        a.call("acquire", key="chief", lease_ms=60000, owner="one", election=True)
+        a.call("acquire", key="printer", lease_ms=60000, owner="anna")
+        b.send("acquire", key="printer", lease_ms=60000, wait_ms=60000, owner="bert")
         for i, client in enumerate((a, b, b)):
             client.send("acquire", key="leader/web", lease_ms=60000, wait_ms=60000,
-                        owner="web-%d" % (2 + i))
+                        owner="web-%d" % (2 + i), election=True)
             while len(b.call("waiters", key="leader/web")["waiters"]) <= i:
                 pass
         for i in range(30):
@@ -118,7 +121,12 @@ class Views(PageTest):
         self.wait_text("oldest_holders", "leader/web", HOSTILE, "0xff")
         self.wait_text("oldest_waiters", "leader/web")
         self.wait_text("most_granted", "orders/")
-        self.wait_text("queues", "leader/web\tweb-1", "web-2\nweb-3\nweb-4")
+        self.wait_text("leaders", "chief\tone", "leader/web\tweb-1",
+                       "web-2\nweb-3\nweb-4")
+        self.wait_text("queues", "printer\tanna", "bert")
+        self.assertNotIn("leader/", self.text("queues"))
+        self.assertNotIn("printer", self.text("leaders"))
+        self.assertFalse(self.page.run("document.getElementById('more').offsetParent"))
         self.wait_text("events", "Lease ended", "cron/nightly\tcron-7", "Broken, or lost",
                        "billing/run", "break")
         self.assertFalse(self.page.run("document.getElementById('calm').offsetParent"))
@@ -172,7 +180,7 @@ class Views(PageTest):
         self.fill()
         self.page.size(1000, 700)
         self.open()
-        self.wait_text("queues", "leader/web")
+        self.wait_text("leaders", "leader/web")
         for name in "bc":
             self.cluster.nodes[name].kill()
         self.wait_text("verdict", "No quorum: 1 master votes, 2 are needed.")
@@ -234,7 +242,7 @@ class Looks(PageTest):
         self.start()
         self.fill()
         self.open()
-        self.wait_text("queues", "leader/web")
+        self.wait_text("leaders", "leader/web")
         self.page.run("search('leader')")
         self.page.run("explain('leader/web')")
         self.wait_text("why", "is held by")
@@ -259,6 +267,7 @@ class Looks(PageTest):
         # The font is not made smaller, and links can be hit.
         self.assertGreaterEqual(self.page.run(
             "Math.min(...[...document.querySelectorAll('nav a, button')]"
+            ".filter((e) => e.checkVisibility())"
             ".map((e) => e.getBoundingClientRect().height))"), 24)
         self.page.run("window.scrollTo(0, 0)")
         self.picture("page-phone.png")
@@ -266,7 +275,7 @@ class Looks(PageTest):
 
     def test_the_keyboard_alone(self):
         self.page.open(self.address)
-        self.wait_text("queues", "leader/web")
+        self.wait_text("leaders", "leader/web")
 
         def focus():
             return self.page.run("document.activeElement.id || document.activeElement.name"

@@ -226,6 +226,15 @@ class Revoking(Certified):
         cluster.nodes["c"].terminate()
 
 
+class Making(Certified):
+    def test_hosts_that_are_given_one_by_one_are_all_in_the_certificate(self):
+        self.cert("node", "a", "--host", "a.example,10.0.0.1", "--host", "b.example")
+        shown = self.succeeds(pawl("cert", "show", self.path("a.crt"), "--json",
+                                   "--dir", self.folder)).json
+        self.assertEqual(shown["names"], "URI:pawl:node:a, DNS:a.example, "
+                                         "IP Address:10.0.0.1, DNS:b.example")
+
+
 class Keeping(Certified):
     def test_a_key_that_others_may_read_is_refused(self):
         cluster = self.cluster(masters=1)

@@ -233,6 +233,19 @@ class Locks(DevCase):
         self.assertEqual(run.status, 1)
         self.assertIn(run.json["error"]["code"], ("lost", "not_found", "unsure"))
 
+    def test_an_option_that_is_given_twice_is_misuse_and_a_list_is_added_to(self):
+        for line, named in (("acquire a --wait 1s --wait 2s", "--wait is given twice"),
+                            ("--timeout 1s get a --timeout 2s", "--timeout is given twice"),
+                            ("run a -E 3 -E 4 -- true", "-E is given twice"),
+                            ("status --cert a --cert b", "--cert is given twice")):
+            run = self.pawl(*line.split())
+            self.assertIn(named, run.err)
+            self.assertIn(run.status, (2, 112))
+        self.assertEqual(self.pawl("get", "a", "--quorum", "--quorum", "--json").status, 1)
+        # Of two lists of endpoints the first leads nowhere.
+        run = pawl("get", "a", "--endpoints", "127.0.0.1:1", "--endpoints", self.endpoints)
+        self.assertIn("held        no", run.out)
+
     def test_too_long_a_lease_is_refused(self):
         run = self.pawl("acquire", "a", "--lease", "48h", "--json")
         self.assertEqual((run.status, run.json["error"]["code"]), (1, "too_long"))

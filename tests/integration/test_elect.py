@@ -70,6 +70,7 @@ class Elections(ElectCase):
         process = self.begin("elect", "e", "--as", "anna", "--json")
         said = json.loads(process.stdout.readline())
         self.assertEqual((said["leading"], self.leader()), (True, "anna"))
+        self.assertTrue(self.pawl("get", "e", "--json").json["election"])
         process.terminate()
         self.assertEqual(finish(process).status, 128 + 15)
         self.assertIsNone(self.leader())
@@ -315,6 +316,16 @@ class Explaining(ElectCase):
         self.assertEqual(self.pawl("ls", "--waiting", "--json").json["waiters"][0]["key"], "k")
         self.assertIn("Nothing is in the way", self.pawl("explain", "free").out)
         waiter.terminate()
+
+    def test_explain_tells_of_a_lock_delay_before_it_begins_and_of_an_election(self):
+        self.succeeds(self.pawl("acquire", "k", "--lease", "10s", "--lock-delay", "40s"))
+        text = self.succeeds(self.pawl("explain", "k")).out
+        self.assertIn("lock delay   40.0s: if it is not released", text)
+        self.assertRegex(text, r"in (50\.0|4\d\.\d|\d\d)s at most, which is its lease and then its "
+                               r"lock delay, if the lease is not extended")
+        self.assertNotIn("election", text)
+        self.candidate("anna")[1].line()
+        self.assertIn("the key is an election", self.succeeds(self.pawl("explain", "e")).out)
 
     def test_explain_does_not_promise_what_a_broken_lock_cannot_do(self):
         self.succeeds(self.pawl("acquire", "k"))

@@ -413,6 +413,24 @@ class KeepsItsWord(RunCase):
 
 
 class InACluster(Case):
+    def test_a_lease_that_is_not_given_is_what_the_cluster_allows(self):
+        with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:
+            endpoints = ",".join(cluster.clients.values())
+            show = 'exec "$0" get k --json'
+            for line in (["run", "k"], ["run", "k", "other"], ["elect", "k", "--once"]):
+                run = self.succeeds(pawl(*line, "--", "sh", "-c", show, cli_fixture.PAWL,
+                                         endpoints=endpoints))
+                left = cli_fixture.json.loads(run.out)["remaining_ms"]
+                self.assertTrue(3000 < left <= 5100, left)
+            # The lock delay is a part of what is allowed; and a lease that is given stays.
+            for line, status in (("run k --lock-delay 4s", 0), ("elect k --once --lease 30s", 111),
+                                 ("run k --lease 30s", 111), ("run k --lock-delay 9s", 111),
+                                 ("run k --grace 2s", 112)):
+                run = pawl(*line.split(), "--", "true", endpoints=endpoints)
+                self.assertEqual(run.status, status, run.err)
+            self.assertIn("--grace: 2.0s is more than a quarter of the lease (5.0s)", run.err)
+            self.assertFalse(pawl("get", "k", "--json", endpoints=endpoints).json["held"])
+
     def survives(self, number):
         """Signals the master that pawl run talks to. pawl run must go on for twice its lease."""
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=TIMING) as cluster:

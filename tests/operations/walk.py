@@ -81,7 +81,7 @@ class Walk:
             self.machines.add(number)
         for name in ("scripts", "share", "build"):
             os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
-        for package in ("pawl", "libpawl1"):
+        for package in ("pawl", "libpawl2"):
             path = next(p for p in os.listdir(os.path.join(ROOT, "build", "packages"))
                         if re.match(package + r"_.*\.deb", p))
             subprocess.run(["dpkg-deb", "-x", os.path.join(ROOT, "build", "packages", path),

@@ -130,7 +130,7 @@ left() {
 	[ -z "$found" ] || { echo "$found"; return 1; }
 }
 check "the packages can be purged" \
-	env DEBIAN_FRONTEND=noninteractive dpkg --purge pawl pawld libpawl1
+	env DEBIAN_FRONTEND=noninteractive dpkg --purge pawl pawld libpawl2
 check "and nothing of them is left" left
 
 [ $failed = 0 ] || tail -n 15 /tmp/?.log

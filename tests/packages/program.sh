@@ -6,7 +6,7 @@ packages=$1 version=$2 dir=$3
 here=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir -p "$dir/sysroot"
-for name in libpawl1 libpawl-node1 libpawl-dev; do
+for name in libpawl2 libpawl-node2 libpawl-dev; do
 	dpkg-deb -x "$packages/${name}_$version"_*.deb "$dir/sysroot"
 done
 libraries=$(dirname "$(find "$dir/sysroot/usr/lib" -name pkgconfig)")
@@ -41,8 +41,8 @@ says() {
 
 build blocking pawl
 build embedded pawl-node libevent_core
-readelf -d "$dir/blocking-shared" | grep -q 'NEEDED.*libpawl.so.1]'
-readelf -d "$dir/embedded-shared" | grep -q 'NEEDED.*libpawl-node.so.1]'
+readelf -d "$dir/blocking-shared" | grep -q 'NEEDED.*libpawl.so.2]'
+readelf -d "$dir/embedded-shared" | grep -q 'NEEDED.*libpawl-node.so.2]'
 ! readelf -d "$dir/blocking-static" "$dir/embedded-static" | grep -q 'NEEDED.*libpawl'
 for kind in shared static; do
 	says 1 'not acquired' "$dir/blocking-$kind" 127.0.0.1:1 key # nobody answers there

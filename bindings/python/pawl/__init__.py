@@ -52,7 +52,7 @@ from ._types import (
     Want,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 connect = Client
 

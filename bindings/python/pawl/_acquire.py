@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 from . import _clock
 from ._call import Answer, Call
 from ._errors import (
-    BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError,
-    TooLongError, UnreachableError,
+    BadRequestError, BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError,
+    RecoveringError, TooLongError, UnreachableError,
 )
 from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
@@ -48,6 +48,8 @@ class Options:
     renew: bool = True
     # Goes on waiting while no node can be reached, or while too few masters vote.
     patient: bool = False
+    # Others are shown that the key is an election.
+    election: bool = False
 
     def __post_init__(self) -> None:
         """Refuses impossible options before any node is asked."""
@@ -100,6 +102,7 @@ class Options:
             "lock_delay_ms": to_ms(self.lock_delay, "lock_delay"),
             "release_on_disconnect": self.release_on_disconnect,
             "label": label,
+            "election": self.election,
         }
         said.update({name: what for name, what in more.items() if what})
         return said
@@ -129,6 +132,11 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
     used = options.within(client._lease_most)
     try:
         return await _acquire(client, used, which)
+    except BadRequestError as error:
+        if error.field != "election":
+            raise
+        # The node is of a release that cannot mark a lock as an election.
+        return await acquire(client, dataclasses.replace(options, election=False), which)
     except TooLongError as error:
         limit = error.details.get("limit_ms")
         shorter = options.within(limit if isinstance(limit, int) and limit > 0 else None)

@@ -386,7 +386,7 @@ class Client:
             to_bytes(candidate, "candidate")
         options = Options(
             lease, None, candidate, value, EXCLUSIVE, 0, 0, priority, lock_delay,
-            release_on_disconnect, label, warn
+            release_on_disconnect, label, warn, election=True
         )
         return Election(self, name, options, takeover, on_asked)
 

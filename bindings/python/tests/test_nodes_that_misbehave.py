@@ -19,6 +19,17 @@ class Misbehaving(ScriptedCase):
         self.assertEqual(first["lock_id"], second["lock_id"])
         self.assertEqual(node.of("release"), [])
 
+    async def test_an_election_is_marked_where_the_node_knows_the_mark(self):
+        knows = Script(acquire=lambda p: GRANT)
+        earlier = Script(acquire=lambda p: Refuse("bad_request", field="election")
+                         if "election" in p else GRANT)
+        for script, asked in ((knows, [True]), (earlier, [True, None])):
+            client = await self.client(script)
+            leadership = await client.election("e").campaign()
+            self.assertEqual([p.get("election") for p in script.of("acquire")], asked)
+            await leadership.resign()
+            await client.close()
+
     async def test_garbage_is_not_understood_as_an_answer(self):
         bad, good = Script(ping=lambda p: Script.GARBAGE), Script()
         self.assertEqual((await (await self.client(bad, good)).ping())["node"], "script")

@@ -75,7 +75,8 @@ void http_begin_live(struct http_connection *c, const struct http_request *reque
 void http_ask(const struct http_connection *c, const struct http_request *request,
 	struct http_answer *answer) {
 	const struct http_server *s = c->server;
-	const struct http_caller caller = { .from = &c->from, .tls = c->tls, .name = c->name };
+	const struct http_caller caller = { .from = &c->from, .tls = c->tls, .name = c->name,
+		.certificate = c->certificate };
 	s->handlers->answer(s->ctx, &caller, request, answer);
 	if (answer->body.bad) {
 		http_say(answer, HTTP_INTERNAL_ERROR);

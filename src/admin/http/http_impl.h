@@ -18,6 +18,7 @@ struct http_connection {
 	/* There is TLS; and the name in the certificate of the client. */
 	bool tls;
 	char name[TLS_NAME_MAX + 1];
+	uint8_t certificate[TLS_DIGEST_BYTES];
 	/* The client is known, and may read. */
 	bool welcome;
 	/* The answer is the last one. */

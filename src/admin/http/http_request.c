@@ -3,7 +3,7 @@
 
 /* What the header fields say. */
 struct http_fields {
-	struct slice host;
+	struct slice host, origin, site, action;
 	unsigned hosts, lengths;
 	bool close, keep_alive;
 };
@@ -65,8 +65,9 @@ static enum http_status http_take_method(struct slice *line, struct http_request
 		return HTTP_BAD_REQUEST;
 	}
 	out->head = slice_equal(method, slice_str("HEAD"));
+	out->post = slice_equal(method, slice_str("POST"));
 	*line = http_behind(*line, n + 1);
-	return out->head || slice_equal(method, slice_str("GET"))
+	return out->head || out->post || slice_equal(method, slice_str("GET"))
 		? HTTP_OK : HTTP_METHOD_NOT_ALLOWED;
 }
 
@@ -139,6 +140,13 @@ static enum http_status http_read_length(struct slice value, struct http_fields 
 	return zero ? HTTP_OK : HTTP_CONTENT_TOO_LARGE;
 }
 
+/* Keeps the value of a field that may stand there once, and is not empty. */
+static enum http_status http_keep(struct slice value, struct slice *out) {
+	const bool good = out->size == 0 && value.size > 0;
+	*out = value;
+	return good ? HTTP_OK : HTTP_BAD_REQUEST;
+}
+
 static enum http_status http_read_field(struct slice line, struct http_fields *fields) {
 	size_t n = http_token(line);
 	if (n == 0 || n == line.size || line.data[n] != ':') {
@@ -155,6 +163,15 @@ static enum http_status http_read_field(struct slice line, struct http_fields *f
 	}
 	if (http_is(name, "transfer-encoding")) {
 		return HTTP_CONTENT_TOO_LARGE;
+	}
+	if (http_is(name, "origin")) {
+		return http_keep(value, &fields->origin);
+	}
+	if (http_is(name, "sec-fetch-site")) {
+		return http_keep(value, &fields->site);
+	}
+	if (http_is(name, "pawl-action")) {
+		return http_keep(value, &fields->action);
 	}
 	if (http_is(name, "host")) {
 		fields->hosts++;
@@ -202,6 +219,9 @@ static enum http_status http_read_head(struct slice head, struct http_request *o
 		return HTTP_BAD_REQUEST;
 	}
 	out->host = fields.host;
+	out->origin = fields.origin;
+	out->site = fields.site;
+	out->action = fields.action;
 	out->keep_alive = (out->keep_alive || fields.keep_alive) && !fields.close;
 	return said;
 }
@@ -220,6 +240,15 @@ enum http_read http_request_read(struct slice in, struct http_request *out, size
 	*out_size = (size_t)(end - in.data) + 4;
 	*out_status = http_read_head(slice_of(in.data, *out_size), out);
 	return *out_status == HTTP_OK ? HTTP_READ_COMPLETE : HTTP_READ_REFUSED;
+}
+
+bool http_from_own_page(const struct http_request *request) {
+	static const char scheme[] = "https://";
+	const size_t n = sizeof scheme - 1;
+	const struct slice origin = request->origin;
+	return origin.size > n && memcmp(origin.data, scheme, n) == 0
+		&& slice_equal(http_behind(origin, n), request->host)
+		&& slice_equal(request->site, slice_str("same-origin"));
 }
 
 /* Finds the name in the query. *out is what stands behind it: empty, or a '=' and the value. */

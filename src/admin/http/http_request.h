@@ -1,5 +1,5 @@
-/* http_request.h: reads requests of HTTP/1.0 and 1.1 for a port that only shows things: GET and
- * HEAD, without a body. It is strict: two programs must not read one stream of bytes as different
+/* http_request.h: reads requests of HTTP/1.0 and 1.1: GET and HEAD, and POST, all of them without a
+ * body. It is strict: two programs must not read one stream of bytes as different
  * requests, so whatever is not exactly as RFC 9112 wants it is refused, and the connection ends.
  * This is pure. */
 #ifndef PAWL_ADMIN_HTTP_REQUEST_H
@@ -37,8 +37,12 @@ struct http_request {
 	struct slice path, query;
 	/* What the header field Host says; empty without one. */
 	struct slice host;
+	/* What the header fields Origin, Sec-Fetch-Site and Pawl-Action say; empty without them. */
+	struct slice origin, site, action;
 	/* It is a HEAD, so the answer has no body. */
 	bool head;
+	/* It is a POST, so it asks for more than to be shown something. */
+	bool post;
 	/* The connection stays open after the answer. */
 	bool keep_alive;
 };
@@ -50,6 +54,10 @@ enum http_read { HTTP_READ_MORE, HTTP_READ_COMPLETE, HTTP_READ_REFUSED };
  * *out_status says why; the connection must end after that answer. */
 enum http_read http_request_read(struct slice in, struct http_request *out, size_t *out_size,
 	enum http_status *out_status);
+
+/* Returns whether the browser says that a page which it has from this very port over TLS has sent
+ * the request. */
+bool http_from_own_page(const struct http_request *request);
 
 /* Returns whether the query has the name, as `name`, `name=` or among several with '&'. */
 bool http_query_has(struct slice query, const char *name);

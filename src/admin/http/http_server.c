@@ -95,7 +95,8 @@ static void http_answer(struct http_connection *c, const struct http_request *re
 	if (asked) {
 		http_ask(c, request, &answer);
 	}
-	c->last = !asked || !request->keep_alive;
+	c->last = !asked || !request->keep_alive || (request->post && answer.status != HTTP_OK
+		&& !answer.later);
 	c->later = answer.later;
 	c->later_head = request->head;
 	if (answer.live && !request->head) {
@@ -251,6 +252,7 @@ static void http_on_ready(void *ctx) {
 	}
 	if (tls_peer_has_certificate(ssl)) {
 		(void)tls_peer_name(ssl, TLS_NAME_CLIENT, c->name);
+		tls_peer_digest(ssl, c->certificate);
 	}
 	c->welcome = s->handlers->may(s->ctx, slice_str(c->name));
 	if (!c->welcome) {

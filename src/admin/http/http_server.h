@@ -49,11 +49,14 @@ struct http_caller {
 	/* The connection has TLS; and the name in the certificate of the client, or "". */
 	bool tls;
 	const char *name;
+	/* The digest of that certificate, of TLS_DIGEST_BYTES; 0 if it has shown none. */
+	const uint8_t *certificate;
 };
 
 /* What the owner is told, on the loop. */
 struct http_handlers {
-	/* Fills in the answer to a GET or HEAD. */
+	/* Fills in the answer to a GET, HEAD or POST. After a POST with another status than 200 the
+	 * connection ends. */
 	void (*answer)(void *ctx, const struct http_caller *caller,
 		const struct http_request *request, struct http_answer *out);
 	/* Returns whether a client whose certificate has this name may read. `name` is empty if it

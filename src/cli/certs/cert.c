@@ -35,7 +35,8 @@ static const char cert_help[] =
 	"added to a text file instead ([tls] revoked), without the authority's key; then\n"
 	"WHAT may also be node:NAME or client:NAME.\n"
 	"\n"
-	"  --host HOST,...      node: the names and addresses at which clients reach it\n"
+	"  --host HOST,...      node: the names and addresses at which clients reach it;\n"
+	"                       may be given again, for more of them\n"
 	"  --role master|replica|embedded\n"
 	"                       node: the highest role that it may have: master (the\n"
 	"                       default), replica (never a master, so it never votes), or\n"
@@ -223,7 +224,7 @@ static int cert_run(struct cli_command_line *line) {
 	struct cert c = { .line = line, .dir = ".", .type = "ec", .days = CERT_DAYS_DEFAULT };
 	const char *name = "Pawl CA", *hosts = NULL, *role = NULL;
 	const struct cli_option options[] = {
-		{ "host", CLI_TEXT, &hosts },
+		{ "host", CLI_LIST, &hosts },
 		{ "role", CLI_TEXT, &role },
 		{ "dir", CLI_TEXT, &c.dir },
 		{ "ca", CLI_TEXT, &c.ca_file },

@@ -133,6 +133,11 @@ static bool closes(const struct seen *s) {
 	return pawl_value_get(s->record, "closing_ms") != NULL;
 }
 
+/* Returns for how long the key stays closed after the lease of this record. */
+static int64_t delay_ms(const struct seen *s) {
+	return field_int(s->record, "lock_delay_ms", 0);
+}
+
 /* ---- the holders ---- */
 
 static void print_holder(const struct explained *x, const struct seen *s) {
@@ -156,6 +161,14 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 	} else {
 		printf("    at most      %s more%s\n", output_duration(s->left_ms),
 			barred ? "" : ", unless it extends its lease before");
+	}
+	if (!closes(s) && delay_ms(s)) {
+		printf("    lock delay   %s: if it is not released, the key stays closed for so "
+			"long after its lease\n",
+			output_duration(delay_ms(s)));
+	}
+	if (field_bool(r, "election")) {
+		printf("    leads        the key is an election; who waits is a candidate\n");
 	}
 	if (barred) {
 		printf("    broken       an administrator barred it from extending\n");
@@ -319,9 +332,14 @@ static void print_remedy(const struct explained *x) {
 	if (x->count == 0) {
 		return;
 	}
-	int64_t longest = 0;
+	int64_t longest = 0, delay = 0;
 	for (size_t i = 0; i < x->count; i++) {
-		longest = x->seen[i].left_ms > longest ? x->seen[i].left_ms : longest;
+		const struct seen *s = &x->seen[i];
+		const int64_t closed_ms = closes(s) ? 0 : delay_ms(s);
+		if (s->left_ms + closed_ms > longest) {
+			longest = s->left_ms + closed_ms;
+			delay = closed_ms;
+		}
 	}
 	bool waited = x->waiters && x->waiters->waiter_count;
 	size_t closing = count_seen(x, closes), barred = count_seen(x, is_barred);
@@ -330,7 +348,8 @@ static void print_remedy(const struct explained *x) {
 		printf("  its holder: by releasing it; pawl ask-release %s%s asks for that\n",
 			x->key, waited ? " --to WAITER" : "");
 	}
-	printf("  time:       in %s at most%s\n", output_duration(longest),
+	printf("  time:       in %s at most%s%s\n", output_duration(longest),
+		delay ? ", which is its lease and then its lock delay" : "",
 		closing + barred >= x->count ? "" : ", if the lease is not extended");
 	if (closing == x->count) {
 		printf("  you:        pawl break %s --now opens it (administrators); make sure "

@@ -211,7 +211,7 @@ static int extend_run(struct cli_command_line *line) {
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "token", CLI_NUMBER, &request.token },
-		{ "slots", CLI_TEXT, &slots },
+		{ "slots", CLI_LIST, &slots },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
 	read_slots(line, slots, request.slots);

@@ -145,8 +145,8 @@ static void begin_end(struct guard *g, int64_t grace_ns) {
 
 /* Makes the moves that time brings. */
 static void check_deadlines(struct guard *g) {
-	int64_t left = trust_left(&g->link->shared->trust), margin = g->options->margin_ns,
-		grace = g->options->grace_ns;
+	const struct guardian_shared *s = g->link->shared;
+	int64_t left = trust_left(&s->trust), margin = s->margin_ns, grace = s->grace_ns;
 	if (g->state == GUARD_RUNNING && left <= margin + grace) {
 		say(g, GUARDIAN_LATE, 0);
 		begin_end(g, grace);
@@ -163,12 +163,13 @@ static void check_deadlines(struct guard *g) {
 }
 
 static void arm_timer(const struct guard *g) {
-	int64_t wait = LOOK_NS, left = trust_left(&g->link->shared->trust) - g->options->margin_ns;
+	const struct guardian_shared *s = g->link->shared;
+	int64_t wait = LOOK_NS, left = trust_left(&s->trust) - s->margin_ns;
 	switch (g->state) {
 	case GUARD_WAITING:
 		break;
 	case GUARD_RUNNING:
-		wait = left - g->options->grace_ns;
+		wait = left - s->grace_ns;
 		break;
 	case GUARD_ENDING:
 		wait = g->kill_at_ns - trust_boot_now();
@@ -204,7 +205,7 @@ static void hear_message(struct guard *g, const struct guardian_message *m) {
 		}
 		break;
 	case GUARDIAN_END:
-		begin_end(g, m->value ? 0 : g->options->grace_ns);
+		begin_end(g, m->value ? 0 : g->link->shared->grace_ns);
 		break;
 	/* `receive` has already kept the descriptor. */
 	case GUARDIAN_TIE:
@@ -259,8 +260,8 @@ static void hear(struct guard *g) {
 	if (g->state == GUARD_WAITING) {
 		_exit(0);
 	}
-	begin_end(g,
-		ORPHAN_GRACE_NS < g->options->grace_ns ? ORPHAN_GRACE_NS : g->options->grace_ns);
+	const int64_t grace = g->link->shared->grace_ns;
+	begin_end(g, ORPHAN_GRACE_NS < grace ? ORPHAN_GRACE_NS : grace);
 }
 
 /* Tells pawl run only of a stop by the terminal, because then pawl run must step aside for the
@@ -291,7 +292,7 @@ static void collect(struct guard *g) {
 	}
 	if (g->ended) {
 		/* CMD may have left processes running. */
-		begin_end(g, g->options->grace_ns);
+		begin_end(g, g->link->shared->grace_ns);
 	}
 }
 

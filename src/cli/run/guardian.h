@@ -27,10 +27,13 @@
 #include "pawl/request.h"
 #include "trust.h"
 
-/* The memory that both processes see. Everything but `trust` is for CMD's environment, and
- * is set before GUARDIAN_START. */
+/* The memory that both processes see. Everything but `trust` is set before GUARDIAN_START. The
+ * texts are for CMD's environment. */
 struct guardian_shared {
 	struct trust trust;
+	/* The times between SIGTERM and SIGKILL, and between SIGKILL and the deadline, in
+	 * nanoseconds. */
+	int64_t grace_ns, margin_ns;
 	/* `slots` has the permit numbers of a semaphore, such as "0,3"; otherwise "". `tokens` has
 	 * those of all locks, such as "17,5"; for an election "". */
 	char lock_id[33], token[24], slots[512], tokens[24 * PAWL_KEYS_MAX];
@@ -93,7 +96,6 @@ struct guardian_options {
 	 * is. */
 	char *title;
 	size_t title_size;
-	int64_t grace_ns, margin_ns;
 };
 
 /* Starts the guardian. Call this before anything is opened that CMD should not inherit, and before

@@ -36,7 +36,7 @@ void run_end(struct run *r, int exit_status) {
 /* Sets this side's own look at the deadline. It comes at half of the margin, when the guardian
  * should long have done its work. */
 static void backup_arm(struct run *r) {
-	int64_t left = trust_left(&r->guardian.shared->trust) - r->wanted.guarding.margin_ns / 2;
+	int64_t left = trust_left(&r->guardian.shared->trust) - r->wanted.margin_ns / 2;
 	left = left < 0 ? 0 : left;
 	struct timeval t = { left / 1000000000, left % 1000000000 / 1000 };
 	evtimer_add(r->backup, &t);
@@ -129,7 +129,7 @@ static void replace_guardian(struct run *r, const char *why) {
 static void on_backup(evutil_socket_t fd, short what, void *arg) {
 	(void)fd, (void)what;
 	struct run *r = arg;
-	if (trust_left(&r->guardian.shared->trust) > r->wanted.guarding.margin_ns / 2) {
+	if (trust_left(&r->guardian.shared->trust) > r->wanted.margin_ns / 2) {
 		/* This timer follows one clock, and the deadline two. */
 		backup_arm(r);
 		return;
@@ -238,6 +238,8 @@ static void start_when_ready(struct run *r) {
 	r->token = hold_token(r);
 	r->lock_id = hold_lock_id(r);
 	struct guardian_shared *s = r->guardian.shared;
+	s->grace_ns = r->wanted.grace_ns;
+	s->margin_ns = r->wanted.margin_ns;
 	pawl_id_format(&r->lock_id, s->lock_id);
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
 	hold_slots(r, s->slots, sizeof s->slots);

@@ -31,11 +31,20 @@ struct run_wanted {
 	struct pawl_key_item *keys;
 	size_t key_count;
 	struct guardian_options guarding;
+
+	/* What --grace says, in ms; 0: nothing. */
+	uint32_t grace_wanted_ms;
+
+	/* CMD's time after SIGTERM, and the kernel's time to carry out SIGKILL, in nanoseconds. */
+	int64_t grace_ns, margin_ns;
 	enum run_ask on_ask;
 
 	/* The exit status if somebody else holds the lock, or RUN_NO_STATUS. */
 	uint64_t conflict_status;
 	bool elect, takeover, once;
+
+	/* No lease was given: it is 30 s, or what the cluster allows if that is less. */
+	bool lease_open;
 
 	/* For elect without CMD: say that this leads. */
 	bool announces;
@@ -46,6 +55,9 @@ extern const char run_help[], elect_help[];
 /* These end the program with CLI_USAGE if the command line makes no sense. */
 void run_read_line(struct cli_command_line *line, struct run_wanted *out_wanted);
 void elect_read_line(struct cli_command_line *line, struct run_wanted *out_wanted);
+/* Divides the lease w->lock.lease_ms. Ends the program with CLI_USAGE if --grace does not fit into
+ * it. */
+void run_set_times(struct cli_command_line *line, struct run_wanted *w);
 
 struct event;
 struct event_base;

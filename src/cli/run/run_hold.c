@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "field.h"
 #include "output.h"
 #include "run.h"
 
@@ -47,8 +48,44 @@ static void refused(struct run *r, const struct pawl_result *result, const char 
 				: status));
 }
 
+static int begin(struct run *r);
+
+/* Takes the longest lease that the cluster allows in place of the default, and begins again. If the
+ * lease was not what is too long, the second refusal says what is. */
+static void on_longest_lease(struct pawl_result *take_result, void *arg) {
+	struct run *r = arg;
+	const int64_t most = field_int(take_result->tree, "max_lease_ms", 0)
+		- r->wanted.lock.terms.lock_delay_ms;
+	r->held.call = NULL;
+	r->wanted.lease_open = false;
+	if (most > 0 && most < r->wanted.lock.lease_ms) {
+		r->wanted.lock.lease_ms = (uint32_t)most;
+		run_set_times(r->line, &r->wanted);
+	}
+	pawl_election_free(r->held.election);
+	r->held.election = NULL;
+	r->held.failed = false;
+	const int error = begin(r);
+	if (error) {
+		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
+		run_end(r, cli_own_status(r->line, CLI_REFUSED));
+	}
+	pawl_result_free(take_result);
+}
+
+/* If the cluster does not allow the default lease, asks for the longest one. Returns whether it
+ * does. */
+static bool lower_lease(struct run *r, int error) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	return error == PAWL_ETOOLONG && r->wanted.lease_open && !r->started
+		&& pawl_start(r->client, &request, on_longest_lease, r, &r->held.call) == 0;
+}
+
 static void locked(struct run *r, const struct pawl_result *result) {
 	r->held.call = NULL;
+	if (result->error && lower_lease(r, result->error)) {
+		return;
+	}
 	if (result->error) {
 		refused(r, result, result->key.size ? result->key.data : r->wanted.key);
 	} else {
@@ -109,6 +146,9 @@ static void on_failed(struct pawl_election *election, int error, const char *mes
 		return;
 	}
 	r->held.failed = true;
+	if (lower_lease(r, error)) {
+		return;
+	}
 	struct pawl_result failed = { .method = PAWL_ACQUIRE, .error = error, .message = message,
 		.endpoint = "", .field = "" };
 	refused(r, &failed, r->wanted.key);
@@ -180,9 +220,13 @@ static bool answered(void *ctx) {
 		: hold_any(r) || *pawl_endpoint(r->client);
 }
 
+static int begin(struct run *r) {
+	return r->wanted.elect ? begin_election(r) : begin_locks(r);
+}
+
 int hold_begin(struct run *r) {
 	cli_tell_silence(r->line, r->base, r->client, answered, r);
-	return r->wanted.elect ? begin_election(r) : begin_locks(r);
+	return begin(r);
 }
 
 bool hold_any(const struct run *r) {

@@ -49,7 +49,8 @@ const char run_help[] =
 	"to a resource that checks it.\n"
 	"\n"
 	"  --lease DURATION     how long others must wait if this machine is lost\n"
-	"                       (default 30s)\n"
+	"                       (default 30s, or the cluster's max_lease if that is\n"
+	"                       less)\n"
 	"  --wait DURATION      wait up to DURATION for the lock, or forever, first come,\n"
 	"                       first served (default: try once)\n"
 	"  -E, --conflict-exit-code N\n"
@@ -98,7 +99,8 @@ const char elect_help[] =
 	"  --once               end after one term: with exit status 114 if leadership was\n"
 	"                       lost, with 0 or CMD's status if it was handed over\n"
 	"  --lease DURATION     how long others must wait if this machine is lost\n"
-	"                       (default 30s)\n"
+	"                       (default 30s, or the cluster's max_lease if that is\n"
+	"                       less)\n"
 	"  --lock-delay D       if the lease expires without a release, elect nobody for\n"
 	"                       this long\n"
 	"  --release-on-disconnect\n"
@@ -117,8 +119,8 @@ const char elect_help[] =
  * hangs is left for the next one. The last sixth and the margin before it are CMD's: `grace` to
  * tidy up after SIGTERM, and `margin` for the kernel to carry out SIGKILL. The time in between is
  * for trying again. */
-static void set_times(struct cli_command_line *line, struct run_wanted *w, uint32_t grace_ms) {
-	uint32_t lease = w->lock.lease_ms;
+void run_set_times(struct cli_command_line *line, struct run_wanted *w) {
+	uint32_t lease = w->lock.lease_ms, grace_ms = w->grace_wanted_ms;
 	if (lease < 20) {
 		cli_misuse(line,
 			"--lease: less than 20ms leaves no time to end a command (a cluster's "
@@ -126,15 +128,15 @@ static void set_times(struct cli_command_line *line, struct run_wanted *w, uint3
 	}
 	if (grace_ms > lease / 4) {
 		cli_misuse(line,
-			"--grace: %s is more than a quarter of the lease (%s): use a longer "
-			"--lease",
+			"--grace: %s is more than a quarter of the lease (%s): use a shorter "
+			"--grace or a longer --lease",
 			output_duration(grace_ms), output_duration(lease));
 	}
 	grace_ms = grace_ms ? grace_ms : LEAST_MS(lease / 6, GRACE_DEFAULT_MS);
 	uint32_t margin_ms = LEAST_MS(lease / 10, 1000);
 	line->silence_ms = LEAST_MS(lease / 6, SILENCE_MS);
-	w->guarding.grace_ns = (int64_t)grace_ms * NS_PER_MS;
-	w->guarding.margin_ns = (int64_t)margin_ms * NS_PER_MS;
+	w->grace_ns = (int64_t)grace_ms * NS_PER_MS;
+	w->margin_ns = (int64_t)margin_ms * NS_PER_MS;
 	w->lock.warn_ms = grace_ms + margin_ms + lease / 50;
 }
 
@@ -163,6 +165,15 @@ static bool cut_command(struct cli_command_line *line, struct run_wanted *w) {
 	return found;
 }
 
+/* Stands for a lease that is not given. */
+#define LEASE_OPEN UINT32_MAX
+
+static void set_lease(struct cli_command_line *line, struct run_wanted *w) {
+	w->lease_open = w->lock.lease_ms == LEASE_OPEN;
+	w->lock.lease_ms = w->lease_open ? CLI_LEASE_DEFAULT_MS : w->lock.lease_ms;
+	run_set_times(line, w);
+}
+
 static void set_lock(struct run_wanted *w, const char *value, const char *owner,
 	const struct terms_wanted *terms) {
 	w->lock.value = pawl_str(value);
@@ -175,16 +186,15 @@ static void set_lock(struct run_wanted *w, const char *value, const char *owner,
 
 void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	const char *value = NULL, *owner = NULL, *ask = "ignore";
-	uint32_t grace_ms = 0;
 	struct terms_wanted terms = { .shared = false };
-	w->lock.lease_ms = CLI_LEASE_DEFAULT_MS;
+	w->lock.lease_ms = LEASE_OPEN;
 	w->conflict_status = RUN_NO_STATUS;
 	struct cli_option options[OWN_OPTIONS + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &w->lock.lease_ms },
 		{ "wait", CLI_WAIT, &w->lock.wait_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "owner", CLI_TEXT, &owner },
-		{ "grace", CLI_DURATION, &grace_ms },
+		{ "grace", CLI_DURATION, &w->grace_wanted_ms },
 		{ "on-ask", CLI_TEXT, &ask },
 		{ "conflict-exit-code", CLI_NUMBER, &w->conflict_status },
 		{ "E", CLI_NUMBER, &w->conflict_status },
@@ -215,22 +225,21 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	}
 	w->on_ask = strcmp(ask, "term") == 0 ? RUN_ASK_TERM : RUN_ASK_IGNORE;
 	set_lock(w, value, owner, &terms);
-	set_times(line, w, grace_ms);
+	set_lease(line, w);
 }
 
 void elect_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	static char sleep_word[] = "sleep", for_ever[] = "infinity",
 		    *nothing[] = { sleep_word, for_ever, NULL };
 	const char *value = NULL, *owner = NULL;
-	uint32_t grace_ms = 0;
 	struct terms_wanted terms = { .shared = false };
 	w->elect = true;
-	w->lock.lease_ms = CLI_LEASE_DEFAULT_MS;
+	w->lock.lease_ms = LEASE_OPEN;
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &w->lock.lease_ms },
 		{ "value", CLI_TEXT, &value },
 		{ "as", CLI_TEXT, &owner },
-		{ "grace", CLI_DURATION, &grace_ms },
+		{ "grace", CLI_DURATION, &w->grace_wanted_ms },
 		{ "takeover", CLI_FLAG, &w->takeover },
 		{ "once", CLI_FLAG, &w->once },
 		{ "priority", CLI_INTEGER, &terms.priority },
@@ -250,5 +259,5 @@ void elect_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	w->lock.key = cli_key(line, w->key);
 	w->lock.terms = terms_read(line, &terms);
 	set_lock(w, value, owner, &terms);
-	set_times(line, w, grace_ms);
+	set_lease(line, w);
 }

@@ -28,6 +28,7 @@ enum cli_exit {
 /* The endpoint where pawld --dev listens. */
 #define CLI_ENDPOINT_DEFAULT "127.0.0.1:7117"
 #define CLI_LEASE_DEFAULT_MS 30000
+#define CLI_OPTIONS_MAX 32
 
 struct cli_command_line;
 
@@ -68,6 +69,10 @@ struct cli_command_line {
 	/* 0 means the library's default. */
 	uint32_t timeout_ms;
 
+	/* The targets of the options that were given so far, flags apart. */
+	const void *given[2 * CLI_OPTIONS_MAX];
+	size_t given_count;
+
 	/* How long a node may be silent before the next one is tried; 0 means the library's
 	 * default. Commands set this. */
 	uint32_t silence_ms;
@@ -90,6 +95,9 @@ enum cli_type {
 	CLI_FLAG,
 	/* The target is a const char *. */
 	CLI_TEXT,
+	/* The same for a list with commas. If the option is given again, its list is added to the
+	 * first. */
+	CLI_LIST,
 	/* The target is a uint32_t, in ms. */
 	CLI_DURATION,
 	/* The same, or "forever", which is PAWL_FOREVER. */
@@ -107,9 +115,8 @@ struct cli_option {
 	void *target;
 };
 
-#define CLI_OPTIONS_MAX 32
-
-/* Reads the options, wherever they stand. The result has the operands, argv[0 .. count-1]. Ends the
+/* Reads the options, wherever they stand. An option that is given twice is misuse, unless it is a
+ * flag or a list. The result has the operands, argv[0 .. count-1]. Ends the
  * program for --help (status 0) and for misuse (CLI_USAGE), also if the number of operands is not
  * within least .. most. */
 char **cli_options(struct cli_command_line *line, const struct cli_option *options, size_t count,

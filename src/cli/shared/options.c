@@ -55,7 +55,7 @@ void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 /* Adds the options that every command has; their targets are in `line`. */
 static size_t common_options(struct cli_command_line *line, struct cli_option *out) {
 	const struct cli_option common[] = {
-		{ "endpoints", CLI_TEXT, &line->endpoints },
+		{ "endpoints", CLI_LIST, &line->endpoints },
 		{ "prefer-first", CLI_FLAG, &line->prefer_first },
 		{ "cacert", CLI_TEXT, &line->ca_file },
 		{ "cert", CLI_TEXT, &line->cert_file },
@@ -68,14 +68,45 @@ static size_t common_options(struct cli_command_line *line, struct cli_option *o
 	return sizeof common / sizeof *common;
 }
 
-static void set_option(const struct cli_command_line *line, const struct cli_option *o,
+/* Notes that the option was given. Returns whether it was given before. */
+static bool note_given(struct cli_command_line *line, const struct cli_option *o) {
+	for (size_t i = 0; i < line->given_count; i++) {
+		if (line->given[i] == o->target) {
+			return true;
+		}
+	}
+	line->given[line->given_count++] = o->target;
+	return false;
+}
+
+/* Puts what is given into the list, whose memory lasts until the process ends. */
+static void add_to_list(const struct cli_command_line *line, const char **list, const char *text,
+	bool again) {
+	char *longer = NULL;
+	if (!again) {
+		*list = text;
+	} else if (asprintf(&longer, "%s,%s", *list, text) >= 0) {
+		*list = longer;
+	} else {
+		cli_misuse(line, "out of memory");
+	}
+}
+
+static void set_option(struct cli_command_line *line, const struct cli_option *o,
 	const char *text) {
+	const bool again = o->type != CLI_FLAG && note_given(line, o);
+	if (again && o->type != CLI_LIST) {
+		cli_misuse(line, "%s%s is given twice", o->name[1] ? "--" : "-", o->name);
+	}
 	switch (o->type) {
 	case CLI_FLAG:
 		*(bool *)o->target = true;
 		break;
 	case CLI_TEXT:
 		*(const char **)o->target = text;
+		break;
+	case CLI_LIST:
+		add_to_list(line, o->target, text, again);
 		break;
 	case CLI_DURATION:
 		if (!cli_duration_parse(text, o->target)) {

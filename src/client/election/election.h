@@ -64,6 +64,9 @@ struct pawl_election {
 	/* The value has changed since the request was made. */
 	bool value_changed;
 
+	/* The nodes are of a release that does not know how to mark a lock as an election. */
+	bool unmarked;
+
 	/* election_proclaim.c: the proclamations that no node has answered yet, how many there were
 	 * in all, and the number of the one that has become the value. */
 	struct list proclaimed;

@@ -128,6 +128,10 @@ static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_res
 		 * the lock, if there is one. */
 	} else if (!error) {
 		begin_to_lead(e, take_lock);
+	} else if (error == PAWL_EBADREQUEST && !e->unmarked
+		&& strcmp(take_result->field, "election") == 0) {
+		e->unmarked = true;
+		(void)election_campaign(e);
 	} else if (final(error)) {
 		char room[256];
 		e->state = ELECTION_OBSERVING;
@@ -155,6 +159,7 @@ static struct pawl_lock_options lock_options(struct pawl_election *e) {
 		.wait_ms = WAIT_MS, .timeout_ms = o->timeout_ms, .owner = o->owner,
 		.value = o->value, .warn_ms = o->warn_ms, .on_lost = on_lock_lost,
 		.on_renewed = on_lock_renewed, .arg = e, .label = o->label,
+		.election = !e->unmarked,
 		.terms = { .priority = o->priority, .lock_delay_ms = o->lock_delay_ms,
 		.release_on_disconnect = o->release_on_disconnect } };
 }

@@ -372,7 +372,8 @@ int lock_options_check(const struct pawl *client, const struct pawl_lock_options
 struct pawl_request lock_request(const struct pawl_lock_options *o) {
 	return (struct pawl_request){ .method = PAWL_ACQUIRE, .lease_ms = o->lease_ms,
 		.wait_ms = o->wait_ms, .timeout_ms = o->timeout_ms, .owner = o->owner,
-		.value = o->value, .terms = o->terms, .label = o->label };
+		.value = o->value, .terms = o->terms, .label = o->label,
+		.election = o->election };
 }
 
 int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options,

@@ -195,7 +195,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	struct client_request *wire = &call->request->wire;
 	wire->msgid = flight_draw_msgid(client);
 	if (call->request->default_lease) {
-		wire->core.lease = default_lease(call);
+		request_copy_set_lease(call->request, default_lease(call));
 	}
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
@@ -308,16 +308,34 @@ static bool ask_again_after_wait(struct pawl_call *call, const struct session *s
 	return true;
 }
 
+/* Returns the longest lease that the cluster allows, as the answer says it to a request, or to one
+ * of the locks that are extended together, whose lease was left open; 0 if it does not. */
+static span_ns lease_refused(const struct pawl_call *call, const struct client_response *r) {
+	if (r->error) {
+		return r->error == PAWL_ETOOLONG && (r->present & CLIENT_RESULT_LIMIT) ? r->limit
+			: 0;
+	}
+	for (size_t i = 0; r->extended && i < r->count && i < call->request->wire.lock_count; i++) {
+		if (r->extended[i].error == PAWL_ETOOLONG && call->request->lease_open[i]) {
+			return r->extended[i].limit;
+		}
+	}
+	return 0;
+}
+
 /* Sends the request again if its lease was left open, and the default is longer than the cluster
- * allows. Returns whether it did. */
+ * allows. Returns whether it did. Locks that were extended together with such a one are extended
+ * twice, which does no harm. */
 static bool lower_lease(struct pawl_call *call, const struct client_response *r) {
 	struct pawl *client = call->client;
-	if (r->error != PAWL_ETOOLONG || !call->request->default_lease || call->lease_lowered
-		|| !(r->present & CLIENT_RESULT_LIMIT) || r->limit <= 0) {
+	const span_ns most = call->request->default_lease && !call->lease_lowered
+		? lease_refused(call, r)
+		: 0;
+	if (most <= 0) {
 		return false;
 	}
-	client->lease_most = r->limit;
-	if (default_lease(call) >= call->request->wire.core.lease) {
+	client->lease_most = most;
+	if (default_lease(call) >= call->request->lease) {
 		return false;
 	}
 	call->lease_lowered = true;

@@ -81,7 +81,8 @@ static uint64_t present_acquire(const struct pawl_request *r, const struct reque
 		| if_named(self->host && self->host[0], CLIENT_HAS_HOST)
 		| if_named(self->pid, CLIENT_HAS_PID) | if_named(t->priority, CLIENT_HAS_PRIORITY)
 		| if_named(t->lock_delay_ms, CLIENT_HAS_LOCK_DELAY)
-		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT);
+		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT)
+		| if_named(r->election, CLIENT_HAS_ELECTION);
 }
 
 /* The parameters that the request gives in addition to what its row says. */
@@ -172,10 +173,13 @@ static span_ns lease_of(uint32_t lease_ms) {
 
 static void fill_locks(struct request_copy *copy, const struct pawl_request *r,
 	struct client_lock *locks, uint8_t **at) {
+	copy->lease_open = (uint8_t *)(locks + r->lock_count);
 	for (size_t i = 0; i < r->lock_count; i++) {
 		locks[i].key = keep(at, r->locks[i].key);
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
 		locks[i].lease = lease_of(r->locks[i].lease_ms);
+		copy->lease_open[i] = r->locks[i].lease_ms == 0;
+		copy->default_lease |= r->locks[i].lease_ms == 0;
 		locks[i].token = r->locks[i].token;
 		locks[i].binding = r->locks[i].bond;
 		memcpy(locks[i].numbers.w, r->locks[i].slots, sizeof(locks[i].numbers.w));
@@ -217,7 +221,7 @@ static void fill_terms(struct request_copy *copy, const struct pawl_request *r,
 	copy->wire.release_on_disconnect = r->terms.release_on_disconnect;
 	struct slice text = keep(at, self->label);
 	copy->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)),
-		.text = text, .pid = self->pid };
+		.text = text, .pid = self->pid, .election = r->election };
 }
 
 static void fill_bytes(struct request_copy *copy, const struct pawl_request *r,
@@ -248,7 +252,7 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	fill_terms(copy, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
-	copy->default_lease = r->lease_ms == 0;
+	copy->default_lease = r->lease_ms == 0 && !r->locks;
 	core->wait = request_wait(r->wait_ms);
 	core->token = r->token;
 	memcpy(core->terms.set.w, r->slots, sizeof(core->terms.set.w));
@@ -281,7 +285,7 @@ static int size_behind(const struct pawl_request *r, size_t *out) {
 		return change_size(r->change, out);
 	}
 	if (r->method == PAWL_EXTEND && r->locks) {
-		*out = r->lock_count * sizeof(struct client_lock);
+		*out = r->lock_count * (sizeof(struct client_lock) + 1);
 	} else if (r->method == PAWL_ACQUIRE && r->keys) {
 		*out = r->key_count * sizeof(struct core_lock);
 	}
@@ -366,6 +370,19 @@ void request_copy_free(struct request_copy *request) {
 bool request_copy_repeatable(const struct request_copy *request) {
 	return !request_copy_unsure(request) && request->method != PAWL_DRAIN
 		&& request->method != PAWL_KICK && request->wire.method != CLIENT_CLUSTER_FORCE;
+}
+
+void request_copy_set_lease(struct request_copy *request, span_ns lease) {
+	request->lease = lease;
+	for (size_t i = 0; i < request->wire.lock_count; i++) {
+		if (request->lease_open[i]) {
+			/* The list behind the request is its own. */
+			((struct client_lock *)(request + 1))[i].lease = lease;
+		}
+	}
+	if (!request->lease_open) {
+		request->wire.core.lease = lease;
+	}
 }
 
 bool request_copy_unsure(const struct request_copy *request) {

@@ -21,8 +21,15 @@ struct request_copy {
 	/* The library has drawn the lock_ids; otherwise they are the caller's. */
 	bool drawn;
 
-	/* The caller has left the lease open. */
+	/* The caller has left the lease open, or that of some of the locks that are extended
+	 * together. */
 	bool default_lease;
+
+	/* What the lease is where it was left open: set by request_copy_set_lease. */
+	span_ns lease;
+
+	/* Which of the locks that are extended together have their leases left open: not 0. */
+	uint8_t *lease_open;
 
 	/* The locks if the request has several keys, the same as wire.core.locks but writable;
 	 * otherwise NULL. */
@@ -54,6 +61,9 @@ bool request_copy_repeatable(const struct request_copy *request);
 /* Returns whether the request, when it was sent and not answered, may have taken effect or may
  * still take effect. */
 bool request_copy_unsure(const struct request_copy *request);
+
+/* Sets the lease, in nanoseconds, where the caller has left it open. */
+void request_copy_set_lease(struct request_copy *request, span_ns lease);
 
 /* Returns how many locks the request asks for. The functions below take the number of one of
  * them. */

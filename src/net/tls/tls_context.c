@@ -53,6 +53,13 @@ bool tls_peer_has_certificate(SSL *ssl) {
 	return SSL_get0_peer_certificate(ssl) != NULL;
 }
 
+void tls_peer_digest(SSL *ssl, uint8_t out[TLS_DIGEST_BYTES]) {
+	const X509 *cert = SSL_get0_peer_certificate(ssl);
+	if (!cert || X509_digest(cert, EVP_sha256(), out, NULL) != 1) {
+		memset(out, 0, TLS_DIGEST_BYTES);
+	}
+}
+
 void tls_peer_describe(SSL *ssl, char out[TLS_WHO_BYTES]) {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
 	snprintf(out, TLS_WHO_BYTES, "nobody");

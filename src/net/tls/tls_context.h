@@ -62,6 +62,9 @@ bool tls_peer_identity(SSL *ssl, const char *node_name, struct tls_identity *out
 bool tls_peer_name(SSL *ssl, enum tls_kind kind, char name[TLS_NAME_MAX + 1]);
 
 bool tls_peer_has_certificate(SSL *ssl);
+/* Writes the SHA-256 of the other side's certificate, or zeros if there is none. */
+#define TLS_DIGEST_BYTES 32
+void tls_peer_digest(SSL *ssl, uint8_t out[TLS_DIGEST_BYTES]);
 /* Writes "nobody" if the other side shows no certificate. */
 void tls_peer_describe(SSL *ssl, char out[TLS_WHO_BYTES]);
 

@@ -20,6 +20,8 @@ struct admin_config {
 	/* How long the node says that it is not ready before a planned stop ends its vote, in
 	 * nanoseconds. */
 	span_ns drain_wait;
+	/* Administrators may break locks, and ask for their release, on the page. */
+	bool actions;
 };
 
 #endif

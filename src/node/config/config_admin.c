@@ -77,6 +77,14 @@ static int admin_outside(struct config_reading *r) {
 	return 0;
 }
 
+/* Without access rules no certificate is an administrator's. */
+static int admin_actions(struct config_reading *r) {
+	return !r->config->admin.actions || r->config->acl_file[0] ? 0
+		: config_wrong(r, r->setting_line[SETTING_ADMIN_ACTIONS],
+			"[admin] actions = yes is for administrators, and without access rules "
+			"([acl] file) no certificate is an administrator's");
+}
+
 int config_finish_admin(struct config_reading *r) {
 	struct listen_address *listen = &r->config->admin_listen;
 	int error = admin_readers(r);
@@ -90,7 +98,14 @@ int config_finish_admin(struct config_reading *r) {
 			"[admin] listen = %s: %s", r->admin_listen, wrong);
 	}
 	if (!listen_address_loopback(listen)) {
-		return admin_outside(r);
+		error = admin_outside(r);
+		return error ? error : admin_actions(r);
+	}
+	if (r->config->admin.actions) {
+		return config_wrong(r, r->setting_line[SETTING_ADMIN_ACTIONS],
+			"[admin] actions = yes needs TLS, which [admin] listen = %s has not: "
+			"listen on an address outside loopback, or leave actions off",
+			r->admin_listen);
 	}
 	/* Programs on this machine need no certificate. */
 	listen->kind = listen->kind == LISTEN_TLS ? LISTEN_PLAIN : listen->kind;

@@ -37,6 +37,7 @@
 	X(ADMIN_READERS, "admin", "readers", RAW, admin_readers) \
 	X(ADMIN_GROUPS, "admin", "groups", RAW, admin_groups) \
 	X(ADMIN_DRAIN_WAIT, "admin", "drain_wait", SPAN_OR_0, admin.drain_wait) \
+	X(ADMIN_ACTIONS, "admin", "actions", BOOL, admin.actions) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \

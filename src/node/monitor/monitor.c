@@ -2,9 +2,11 @@
 #include "monitor.h"
 
 #include <event2/event.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <time.h>
 
+#include "check.h"
 #include "config_file.h"
 #include "exposition.h"
 #include "log.h"
@@ -95,7 +97,9 @@ static void monitor_answer(void *ctx, const struct http_caller *caller,
 	const struct http_request *request, struct http_answer *answer) {
 	struct monitor *m = ctx;
 	struct instant now = time_source_now();
-	if (slice_equal(request->path, slice_str("/metrics"))) {
+	if (request->post) {
+		act_answer(m, caller, request, now, answer);
+	} else if (slice_equal(request->path, slice_str("/metrics"))) {
 		monitor_answer_metrics(m, now, answer);
 	} else if (slice_equal(request->path, slice_str("/livez"))
 		|| slice_equal(request->path, slice_str("/healthz"))) {
@@ -163,6 +167,7 @@ void monitor_init(struct monitor *m, struct driver *driver, struct service *serv
 	clock_gettime(CLOCK_REALTIME, &now);
 	*m = (struct monitor){ .driver = driver, .service = service, .tls = tls,
 		.started = now.tv_sec, .alloc = alloc_libc(NULL) };
+	CHECK(RAND_bytes(m->secret, sizeof m->secret) == 1);
 	probe_init(&m->probe, driver);
 	service->ready = monitor_ready;
 	service->ready_ctx = m;

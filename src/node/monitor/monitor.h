@@ -44,6 +44,8 @@ struct monitor {
 	struct allocator alloc;
 	struct monitor_ask asks[HTTP_CONNECTIONS_MAX];
 	uint64_t last_ask;
+	/* Random bytes, the key of the tokens of act.c. */
+	uint8_t secret[32];
 };
 
 /* Everything is borrowed. Sets service->ready. */
@@ -71,6 +73,27 @@ void show_heard(struct monitor *m, const struct core_reply *reply);
 void show_done(struct monitor *m);
 /* Writes the fields of a status as JSON. */
 void show_status(const struct monitor *m, struct instant now, struct http_answer *answer);
+
+/* Begin an answer in JSON, and one that says why there is none. */
+void show_begin_json(struct http_answer *answer);
+void show_refuse(struct http_answer *answer, enum http_status status, const char *why);
+/* Asks the core, whose reply becomes the answer. Without an identity no lock_id is shown. */
+void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
+	struct http_answer *answer);
+
+/* ---- act.c: for show.c and monitor.c only ---- */
+
+#define ACT_TOKEN_BYTES 65
+/* Returns whether the caller may take locks from their holders on the page: the configuration
+ * allows it, and the certificate is an administrator's. */
+bool act_permitted(const struct monitor *m, const struct http_caller *caller);
+/* Writes what each POST of this caller must bring: hex digits that only this node can make, for
+ * this certificate and until its next start. */
+void act_token(const struct monitor *m, const struct http_caller *caller,
+	char out[ACT_TOKEN_BYTES]);
+/* Fills in the answer to a POST. */
+void act_answer(struct monitor *m, const struct http_caller *caller,
+	const struct http_request *request, struct instant now, struct http_answer *answer);
 
 /* ---- metrics.c and its neighbours: for monitor.c only ---- */
 

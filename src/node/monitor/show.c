@@ -37,11 +37,11 @@ static void show_begin(struct http_answer *answer, enum http_status status, cons
 	answer->type = type;
 }
 
-static void show_begin_json(struct http_answer *answer) {
+void show_begin_json(struct http_answer *answer) {
 	show_begin(answer, HTTP_OK, "application/json");
 }
 
-static void show_refuse(struct http_answer *answer, enum http_status status, const char *why) {
+void show_refuse(struct http_answer *answer, enum http_status status, const char *why) {
 	show_begin(answer, status, "text/plain; charset=utf-8");
 	page_text(&answer->body, why);
 }
@@ -97,7 +97,7 @@ void show_done(struct monitor *m) {
 	}
 }
 
-static void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
+void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
 	struct http_answer *answer) {
 	struct monitor_ask *ask = ask_find(m, 0);
 	struct core_request request = *asked;
@@ -110,7 +110,9 @@ static void show_ask(struct monitor *m, const struct core_request *asked, struct
 	/* One byte may take JSON_TEXT_GROWTH bytes as JSON. */
 	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 8);
 	request.id = ask->id;
-	request.identity = slice_of(SHOW_IDENTITY, sizeof SHOW_IDENTITY);
+	if (request.identity.size == 0) {
+		request.identity = slice_of(SHOW_IDENTITY, sizeof SHOW_IDENTITY);
+	}
 	request.client = DRIVER_PROBE;
 	answer->later = ask->id;
 	const struct core_event event = { .kind = CORE_REQUEST, .request = &request,
@@ -314,6 +316,20 @@ static void show_recent(struct show *s, struct http_answer *answer) {
 	}
 }
 
+/* Without the permission this is an answer, too, because browsers call others errors. */
+static void show_actions(struct show *s, struct http_answer *answer) {
+	char token[ACT_TOKEN_BYTES];
+	show_begin_json(answer);
+	if (act_permitted(s->monitor, s->caller)) {
+		act_token(s->monitor, s->caller, token);
+		page_text(&answer->body, "{\"permitted\":true,\"token\":\"");
+		page_text(&answer->body, token);
+		page_text(&answer->body, "\"}\n");
+	} else {
+		page_text(&answer->body, "{\"permitted\":false}\n");
+	}
+}
+
 /* ---- the page ---- */
 
 /* Nothing comes from elsewhere, and no other page may show this one or send anything from it. */
@@ -348,7 +364,8 @@ void show_answer(struct monitor *m, const struct http_caller *caller,
 	} paths[] = { { "/v1/status", show_own_status }, { "/v1/top", show_top },
 		{ "/v1/get", show_get }, { "/v1/list", show_list },
 		{ "/v1/waiters", show_waiters }, { "/v1/explain", show_explain },
-		{ "/v1/live", show_live }, { "/v1/recent", show_recent } };
+		{ "/v1/live", show_live }, { "/v1/recent", show_recent },
+		{ "/v1/actions", show_actions } };
 	struct show show = { .monitor = m, .caller = caller, .request = request, .now = now };
 	show_page(request, answer);
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {

@@ -91,6 +91,11 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 	opterr = 0;
 	optind = 0;
 	while ((option = getopt_long(argc, argv, ":c:hV", known, NULL)) != -1) {
+		if ((option == 'c' && given.config) || (option == 'l' && given.listen)) {
+			problem_set(problem, "%s is given twice (see pawld --help)",
+				option == 'c' ? "--config" : "--listen");
+			return PAWL_EINVAL;
+		}
 		switch (option) {
 		case 'c':
 			given.config = optarg;

@@ -282,13 +282,21 @@ static void service_drain(const struct service_call *call) {
 	s->on_drain_request(s->ctx, open->id);
 }
 
+void service_note_order(struct service *s, const struct session_who *who, enum client_method method,
+	const struct core_request *asked, struct instant now) {
+	if (method == CLIENT_BREAK) {
+		log_to(s->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", asked->key),
+			LOG_WHO(who), LOG_TEXT("now", asked->now ? "yes" : "no"));
+	} else {
+		log_to(s->driver->log, LEVEL_NOTICE, "release_asked", LOG_BYTES("key", asked->key),
+			LOG_WHO(who), LOG_BYTES("to", asked->to));
+	}
+	orders_note(&s->orders, client_method_name(method), asked->key, who->identity, now);
+}
+
 /* A client deprives another of its lock, so the log says which client did. */
 static void service_break(const struct service_call *call) {
-	const struct core_request *core = &call->request->core;
-	log_to(call->service->driver->log, LEVEL_WARNING, "break_asked",
-		LOG_BYTES("key", core->key), LOG_WHO(call->who),
-		LOG_TEXT("now", core->now ? "yes" : "no"));
-	service_order(call, core->key);
+	service_note_order(call->service, call->who, CLIENT_BREAK, &call->request->core, call->now);
 	service_call_core(call);
 }
 

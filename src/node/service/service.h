@@ -114,6 +114,12 @@ int service_top_encode(struct service *s, struct instant now, struct slice prefi
 /* Returns whether the caller may read the key, or all keys that begin with it. */
 bool service_may_read(const struct service *s, const struct session_who *who, struct slice key,
 	bool prefix);
+/* Returns whether the caller has the right to the key that the method needs. */
+bool service_may_ask(const struct service *s, const struct session_who *who,
+	enum client_method method, struct slice key);
+/* Logs and remembers that an operator asks this node to take a lock from its holder. */
+void service_note_order(struct service *s, const struct session_who *who, enum client_method method,
+	const struct core_request *asked, struct instant now);
 /* Returns whether a client with this name in its certificate may change the cluster. */
 bool service_is_admin(const struct service *s, struct slice name);
 

@@ -52,6 +52,14 @@ bool service_may_read(const struct service *s, const struct session_who *who, st
 	return service_judge(s, who, &question, &verdict);
 }
 
+bool service_may_ask(const struct service *s, const struct session_who *who,
+	enum client_method method, struct slice key) {
+	const struct rights_question question = { .right = client_method_right(method),
+		.key = key };
+	struct rights_verdict verdict;
+	return service_judge(s, who, &question, &verdict);
+}
+
 bool service_may_watch(const struct service *s, const struct session_who *who, struct slice subject,
 	bool prefix) {
 	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject,

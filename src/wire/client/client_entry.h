@@ -18,6 +18,8 @@ struct client_label {
 	struct slice host, text;
 	/* The holder's process; 0 if it did not say it. */
 	uint32_t pid;
+	/* The key is an election, and the holder its leader. */
+	bool election;
 };
 /* Packs the label as the core keeps it, which is a small map. Longer texts are cut. Returns how
  * many bytes it used; 0 if the label says nothing. */
@@ -70,7 +72,8 @@ enum client_entry_has {
 	/* Only a list has it. */
 	CLIENT_ENTRY_HOLDERS = 1 << 17,
 	/* Only the answer to `explain` has it. */
-	CLIENT_ENTRY_BARRED = 1 << 18
+	CLIENT_ENTRY_BARRED = 1 << 18,
+	CLIENT_ENTRY_ELECTION = 1 << 19
 };
 /* One holder of a key. */
 struct client_entry {

@@ -27,6 +27,7 @@ const struct client_field client_entry_fields[] = {
 	FIELD_NAMED("closing_ms", closing_for, FIELD_MS_UP, CLIENT_ENTRY_CLOSING),
 	FIELD(holders, FIELD_U32, CLIENT_ENTRY_HOLDERS),
 	FIELD(barred, FIELD_BOOL, CLIENT_ENTRY_BARRED),
+	FIELD_NAMED("election", label.election, FIELD_BOOL, CLIENT_ENTRY_ELECTION),
 };
 const size_t client_entry_field_count = sizeof client_entry_fields / sizeof client_entry_fields[0];
 
@@ -42,6 +43,7 @@ const struct client_field client_label_fields[CLIENT_LABEL_FIELD_COUNT] = {
 	{ "label", FIELD_BYTES, offsetof(struct client_label, text), CLIENT_ENTRY_LABEL },
 	{ "host", FIELD_BYTES, offsetof(struct client_label, host), CLIENT_ENTRY_HOST },
 	{ "pid", FIELD_U32, offsetof(struct client_label, pid), CLIENT_ENTRY_PID },
+	{ "election", FIELD_BOOL, offsetof(struct client_label, election), CLIENT_ENTRY_ELECTION },
 };
 
 static const char *const field_modes[] = { [CLIENT_EXCLUSIVE] = "exclusive",
@@ -70,6 +72,7 @@ uint32_t client_label_present(const struct client_label *label) {
 	uint32_t present = label->text.size ? CLIENT_ENTRY_LABEL : 0;
 	present |= label->host.size ? CLIENT_ENTRY_HOST : 0;
 	present |= label->pid ? CLIENT_ENTRY_PID : 0;
+	present |= label->election ? CLIENT_ENTRY_ELECTION : 0;
 	return present;
 }
 

@@ -79,7 +79,7 @@ extern const size_t client_entry_field_count;
 #define CLIENT_MODE_FIELD_COUNT 4
 extern const struct client_field client_mode_fields[CLIENT_MODE_FIELD_COUNT];
 /* The fields of struct client_label, with the bits of enum client_entry_has. */
-#define CLIENT_LABEL_FIELD_COUNT 3
+#define CLIENT_LABEL_FIELD_COUNT 4
 extern const struct client_field client_label_fields[CLIENT_LABEL_FIELD_COUNT];
 /* Returns the bits of the fields that the mode has. */
 uint32_t client_mode_present(const struct client_lock_mode *mode);

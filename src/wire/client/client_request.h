@@ -79,6 +79,8 @@
 #define CLIENT_HAS_SHARES (UINT64_C(1) << 44)
 /* Every method takes it. */
 #define CLIENT_HAS_TRACE (UINT64_C(1) << 46)
+/* `election` of acquire is in client_request.label. */
+#define CLIENT_HAS_ELECTION (UINT64_C(1) << 50)
 
 /* One of the `locks` of an extend. */
 struct client_lock {

@@ -71,9 +71,57 @@ static void a_piece_of_a_request_is_waited_for(void **state) {
 	assert_int_equal(size, sizeof text - 1);
 }
 
-static void only_get_and_head_are_served(void **state) {
+static void a_post_says_where_it_comes_from(void **state) {
 	(void)state;
-	assert_int_equal(refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"), 405);
+	struct http_request r = taken("POST /v1/break?key=k HTTP/1.1\r\n" HOST
+		"Origin: https://x\r\nsec-fetch-site: same-origin\r\nPawl-Action: abc\r\n"
+		"Content-Length: 0\r\n\r\n");
+	assert_true(r.post && !r.head);
+	assert_true(slice_equal(r.origin, slice_str("https://x")));
+	assert_true(slice_equal(r.site, slice_str("same-origin")));
+	assert_true(slice_equal(r.action, slice_str("abc")));
+	r = taken("GET / HTTP/1.1\r\n" HOST "\r\n");
+	assert_true(!r.post && r.origin.size + r.site.size + r.action.size == 0);
+	/* Each of these may be there once. */
+	static const char *const fields[] = { "Origin", "Sec-Fetch-Site", "Pawl-Action" };
+	for (size_t i = 0; i < 3; i++) {
+		char text[256];
+		snprintf(text, sizeof text, "POST / HTTP/1.1\r\n" HOST "%s: a\r\n%s: a\r\n\r\n",
+			fields[i], fields[i]);
+		assert_int_equal(refused(text), 400);
+	}
+	assert_int_equal(refused("POST / HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"), 413);
+}
+
+static void a_request_comes_from_the_page_of_the_port_if_the_browser_says_so(void **state) {
+	(void)state;
+	static const struct {
+		const char *origin, *site;
+		bool own;
+	} rows[] = {
+		{ "Origin: https://x:1\r\n", "Sec-Fetch-Site: same-origin\r\n", true },
+		{ "", "Sec-Fetch-Site: same-origin\r\n", false },
+		{ "Origin: https://x:1\r\n", "", false },
+		{ "Origin: https://x:1\r\n", "Sec-Fetch-Site: same-site\r\n", false },
+		{ "Origin: https://x:1\r\n", "Sec-Fetch-Site: none\r\n", false },
+		{ "Origin: https://x\r\n", "Sec-Fetch-Site: same-origin\r\n", false },
+		{ "Origin: https://x:11\r\n", "Sec-Fetch-Site: same-origin\r\n", false },
+		{ "Origin: http://x:1\r\n", "Sec-Fetch-Site: same-origin\r\n", false },
+		{ "Origin: https://\r\n", "Sec-Fetch-Site: same-origin\r\n", false },
+		{ "Origin: null\r\n", "Sec-Fetch-Site: same-origin\r\n", false },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[256];
+		snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: x:1\r\n%s%s\r\n",
+			rows[i].origin, rows[i].site);
+		const struct http_request r = taken(text);
+		assert_int_equal(http_from_own_page(&r), rows[i].own);
+	}
+}
+
+static void other_methods_are_not_served(void **state) {
+	(void)state;
+	assert_int_equal(refused("PUT / HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"), 405);
 	assert_int_equal(refused("OPTIONS / HTTP/1.1\r\n" HOST "\r\n"), 405);
 	assert_int_equal(refused("get / HTTP/1.1\r\n" HOST "\r\n"), 405);
 }
@@ -198,7 +246,9 @@ int main(void) {
 		cmocka_unit_test(a_request_is_its_path_and_its_query),
 		cmocka_unit_test(version_1_0_closes_unless_it_asks_not_to),
 		cmocka_unit_test(a_piece_of_a_request_is_waited_for),
-		cmocka_unit_test(only_get_and_head_are_served),
+		cmocka_unit_test(a_post_says_where_it_comes_from),
+		cmocka_unit_test(a_request_comes_from_the_page_of_the_port_if_the_browser_says_so),
+		cmocka_unit_test(other_methods_are_not_served),
 		cmocka_unit_test(a_body_is_refused_however_it_is_announced),
 		cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
 		cmocka_unit_test(another_protocol_is_refused_at_its_first_byte),

@@ -48,10 +48,11 @@ static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t
 	scene.life = pair[0];
 	snprintf(scene.path, sizeof scene.path, "/dev/fd/%d", pair[1]);
 	snprintf(text, sizeof text, "%s", script);
-	const struct guardian_options options = { .key = "the key", .command = command,
-		.grace_ns = grace_ns, .margin_ns = margin_ns };
+	const struct guardian_options options = { .key = "the key", .command = command };
 	assert_int_equal(guardian_start(&scene.guardian, &options), 0);
 	close(pair[1]);
+	scene.guardian.shared->grace_ns = grace_ns;
+	scene.guardian.shared->margin_ns = margin_ns;
 	snprintf(scene.guardian.shared->token, sizeof scene.guardian.shared->token, "17");
 	snprintf(scene.guardian.shared->lock_id, sizeof scene.guardian.shared->lock_id, "%032d", 5);
 	trust_extend(&scene.guardian.shared->trust, trust_boot_now() + boot_ns, raw_now() + raw_ns);

@@ -69,7 +69,9 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			n->unsure_binds--;
 			error = PAWL_EUNSURE;
 		}
+		error = n->lease_most && r->locks[i].lease > n->lease_most ? PAWL_ETOOLONG : error;
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id,
+			.limit = error == PAWL_ETOOLONG ? n->lease_most : 0,
 			.token = n->token, .acks = 3, .quorum = 2,
 			.valid = r->locks[i].lease / 1000 * n->valid_permille };
 		if (n->numbers_of_item) {
@@ -216,6 +218,10 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		r->method == CLIENT_UNWATCH) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
+	} else if (n->knows_no_elections && (r->present & CLIENT_HAS_ELECTION)) {
+		const struct client_refusal refusal = { .error = PAWL_EBADREQUEST,
+			.field = slice_str("election") };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_ACQUIRE && n->acquire_error) {
 		struct client_refusal refusal = { .error = n->acquire_error,
 			.retry_after = n->retry_after };
@@ -270,6 +276,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
 		n->last_binding = r->core.terms.binding;
+		n->last_label_election = r->label.election;
 		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s",
 			(int)r->core.value.size, (const char *)r->core.value.data);
 	}

@@ -94,11 +94,15 @@ struct fake_node {
 	/* The value and the session binding of the last acquire. */
 	char last_value[32];
 	uint32_t last_binding;
+	/* The `election` of the last acquire. */
+	bool last_label_election;
 	/* The error that answers acquires alone. */
 	int acquire_error;
 	/* The longest lease that is granted, in nanoseconds; 0: any. And the lease of the last
 	 * acquire, and of the first lock of the last batch of extensions. */
 	span_ns lease_most, last_lease;
+	/* The parameter `election` is refused, as by a node of an earlier release. */
+	bool knows_no_elections;
 	/* The error that answers pings. */
 	int ping_error;
 	/* The deadline_kept of the last extension. */

@@ -401,8 +401,39 @@ static void requests_that_make_no_sense_are_refused_at_once(void **state) {
 	rig_close(&r);
 }
 
+/* Of the locks that are extended together, the second has its lease left open. */
+static void leases_left_open_together_are_what_the_cluster_allows(void **state) {
+	(void)state;
+	struct rig r;
+	struct pawl_extend_item items[] = { { .key = pawl_str("a"), .lease_ms = 4000 },
+		{ .key = pawl_str("b") }, { .key = pawl_str("c"), .lease_ms = 29000 } };
+	struct pawl_request extend = { .method = PAWL_EXTEND, .locks = items, .lock_count = 3 };
+	for (size_t i = 0; i < 3; i++) {
+		items[i].lock_id.bytes[0] = (unsigned char)(i + 1);
+	}
+	rig_open(&r, NULL);
+	r.nodes[0].lease_most = 6 * SPAN_S;
+	struct pawl_result *got = rig_ask(&r, &extend);
+	assert_int_equal(got->error, 0);
+	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 2);
+	assert_int_equal(got->extended[0].error, 0);
+	assert_in_range(got->extended[0].valid_ms, 3900, 4000);
+	assert_int_equal(got->extended[1].error, 0);
+	assert_in_range(got->extended[1].valid_ms, 5900, 6000);
+	/* A lease that is named is not shortened. */
+	assert_int_equal(got->extended[2].error, PAWL_ETOOLONG);
+	pawl_result_free(got);
+	/* Then the client knows it. */
+	got = rig_ask(&r, &extend);
+	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 3);
+	assert_int_equal(got->extended[1].error, 0);
+	pawl_result_free(got);
+	rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leases_left_open_together_are_what_the_cluster_allows),
 		cmocka_unit_test(an_acquire_tells_token_and_time),
 		cmocka_unit_test(a_refusal_names_the_holder),
 		cmocka_unit_test(reads_give_the_entry),

@@ -21,6 +21,24 @@ static void a_candidate_that_is_granted_the_lock_leads(void **state) {
 	rig_close(&r);
 }
 
+static void an_election_is_marked_for_nodes_that_know_the_mark(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	struct pawl_election_options o = options_of(&p);
+	lead(&r, &p, &o);
+	assert_true(r.nodes[0].last_label_election);
+	assert_int_equal(pawl_election_resign(p.election, NULL, NULL), 0);
+	rig_settle(&r);
+	r.nodes[0].knows_no_elections = r.nodes[1].knows_no_elections = true;
+	assert_int_equal(pawl_election_campaign(p.election), 0);
+	rig_settle(&r);
+	assert_int_equal(p.led, 2);
+	assert_int_equal(p.failed, 0);
+	assert_false(r.nodes[0].last_label_election);
+	rig_close(&r);
+}
+
 static void a_leader_that_resigns_releases_and_is_not_told(void **state) {
 	(void)state;
 	struct rig r;
@@ -316,6 +334,7 @@ static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_candidate_that_is_granted_the_lock_leads),
+		cmocka_unit_test(an_election_is_marked_for_nodes_that_know_the_mark),
 		cmocka_unit_test(a_leader_that_resigns_releases_and_is_not_told),
 		cmocka_unit_test(a_candidate_that_resigns_leaves_the_queue),
 		cmocka_unit_test(a_leader_that_cannot_extend_steps_down_before_its_time_is_over),

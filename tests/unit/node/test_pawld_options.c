@@ -57,6 +57,8 @@ static void what_does_not_fit_is_named(void **state) {
 		{ "--dev --config f", "cannot be combined with" },
 		{ "--config f --listen x", "--listen needs --dev" },
 		{ "--config f g", "unexpected argument g" },
+		{ "--config f -c g", "--config is given twice" },
+		{ "--dev --listen x --listen y", "--listen is given twice" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct pawld_options o;

@@ -8,7 +8,8 @@ static const struct terms three_of_ten = { .of = 10, .count = 3,
 	.set = { { 1 << 2 | 1 << 3 | 1 << 9 } } };
 
 static struct core_entry labelled_entry(struct response_test *t, uint8_t bytes[LABEL_MAX]) {
-	const struct client_label label = { slice_str("db-1"), slice_str("nightly backup"), 4711 };
+	const struct client_label label = { slice_str("db-1"), slice_str("nightly backup"), 4711,
+		true };
 	struct core_entry e = random_entry(t);
 	e.label = slice_of(bytes, client_label_pack(&label, bytes));
 	return e;
@@ -87,7 +88,8 @@ static void a_holder_says_who_it_is_and_what_it_excludes(void **state) {
 	assert_entry(&r.entry, &t->got.entry);
 	assert_true(slice_equal(t->got.entry.label.host, slice_str("db-1")) &&
 		t->got.entry.label.pid == 4711);
-	assert_true(slice_equal(t->got.entry.label.text, slice_str("nightly backup")));
+	assert_true(slice_equal(t->got.entry.label.text, slice_str("nightly backup")) &&
+		t->got.entry.label.election);
 	r.op = CORE_ACQUIRE;
 	r.error = PAWL_EHELD;
 	answer(t, CLIENT_ACQUIRE, &r);
@@ -170,7 +172,7 @@ static void waiters_of_many_keys_tell_key_and_terms(void **state) {
 	const struct client_waiter *w = t->got.waiters;
 	assert_true(t->got.count == 2 && t->got.more);
 	assert_true(slice_equal(w[0].key, slice_str("k")) && w[0].priority == -5 &&
-		w[0].label.pid == 4711);
+		w[0].label.pid == 4711 && w[0].label.election && !w[1].label.election);
 	assert_true(w[0].mode.mode == CLIENT_PERMITS && w[0].mode.permits == 3 &&
 		permits_count(w[0].mode.numbers) == 0);
 	assert_true(w[1].mode.mode == CLIENT_SHARED && w[1].priority == INT32_MAX &&
@@ -260,11 +262,12 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 	for (int n = 0; n < 1000; n++) {
 		const struct client_label said = { wire_bytes(&t->prng, 0, CLIENT_HOST_MAX),
 			wire_bytes(&t->prng, 0, CLIENT_LABEL_MAX),
-			(uint32_t)wire_number(&t->prng, UINT32_MAX) };
+			(uint32_t)wire_number(&t->prng, UINT32_MAX),
+			prng_chance(&t->prng, 1, 2) };
 		struct client_label got = client_label_unpack(
 			slice_of(bytes, client_label_pack(&said, bytes)));
 		assert_true(slice_equal(said.host, got.host) && slice_equal(said.text, got.text) &&
-			said.pid == got.pid);
+			said.pid == got.pid && said.election == got.election);
 		/* Any bytes may come. */
 		got = client_label_unpack(wire_bytes(&t->prng, 0, LABEL_MAX));
 		(void)got;
@@ -272,11 +275,11 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 	const struct client_label nothing = { 0 };
 	assert_int_equal(client_label_pack(&nothing, bytes), 0);
 	const struct client_label much = { wire_bytes(&t->prng, 200, 200),
-		wire_bytes(&t->prng, 300, 300), UINT32_MAX };
+		wire_bytes(&t->prng, 300, 300), UINT32_MAX, true };
 	struct client_label got = client_label_unpack(
 		slice_of(bytes, client_label_pack(&much, bytes)));
 	assert_true(got.host.size == CLIENT_HOST_MAX && got.text.size == CLIENT_LABEL_MAX &&
-		got.pid == UINT32_MAX);
+		got.pid == UINT32_MAX && got.election);
 }
 
 int main(void) {

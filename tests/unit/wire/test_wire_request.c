@@ -53,7 +53,8 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 /* These are the fields that a method may have in addition to those that it needs. */
 #define OF_TAKER \
 	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | \
-		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BINDING)
+		CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_ELECTION | \
+		CLIENT_HAS_BINDING)
 static const struct { enum client_method method; uint64_t needs, may; } methods[] = {
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_MODE },
 	{ CLIENT_ACQUIRE,
@@ -194,6 +195,7 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
 	r->label.host = has & CLIENT_HAS_HOST ? wire_bytes(p, 0, CLIENT_HOST_MAX) : r->label.host;
 	r->label.pid = has & CLIENT_HAS_PID ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	r->label.election = has & CLIENT_HAS_ELECTION && prng_chance(p, 1, 2);
 	r->core.label = slice_of(label, client_label_pack(&r->label, label));
 	r->core.to = has & CLIENT_HAS_TO ? wire_bytes(p, 0, OWNER_MAX) : r->core.to;
 	r->client = has & CLIENT_HAS_CLIENT ? 1 + wire_number(p, UINT64_MAX - 1) : 0;

@@ -185,10 +185,10 @@ function showKeys(top) {
 
 class Refusal extends Error {}
 
-async function ask(path, params) {
+async function ask(path, params, how) {
   const url = path + "?" + Object.entries(params)
     .map(([name, value]) => name + "=" + encodeURIComponent(value)).join("&");
-  const answer = await fetch(url, {cache: "no-store"});
+  const answer = await fetch(url, {cache: "no-store", ...how});
   const type = answer.headers.get("Content-Type") || "";
   if (!type.startsWith("application/json")) throw new Refusal((await answer.text()).trim());
   const said = await answer.json();
@@ -198,34 +198,47 @@ async function ask(path, params) {
 
 // ---- elections and queues ----
 
+function holderRow(name, h, owners) {
+  const next = make("ol");
+  next.append(...owners.slice(0, 5).map((owner) => make("li", owner)));
+  if (owners.length > 5) next.append(make("li", "and " + (owners.length - 5) + " more"));
+  return row([key(name), h.held ? text(h, "owner") || "without a name" : "nobody",
+    number(h.held ? span(h.held_ms) : "-"), number(h.held ? h.token : "-"),
+    owners.length ? next : "-"]);
+}
+
+// Looks at the keys with waiters, the keys held for longest, and the first keys.
 async function showQueues() {
-  const table = $("queues");
-  let waiters;
+  let waiters, listed;
   try {
-    waiters = (await ask("/v1/waiters", {prefix: ""})).waiters;
+    waiters = await ask("/v1/waiters", {prefix: ""});
+    listed = await ask("/v1/list", {prefix: ""});
   } catch (problem) {
-    fill(table, [], "Not known: " + problem.message);
+    for (const id of ["leaders", "queues"]) fill($(id), [], "Not known: " + problem.message);
     return;
   }
-  const queues = new Map();
-  for (const w of waiters) {
+  const queues = new Map(), elections = new Set(), holders = new Map();
+  for (const w of waiters.waiters) {
     const name = text(w, "key");
     if (!queues.has(name)) queues.set(name, []);
     queues.get(name).push(text(w, "owner") || "without a name");
+    if (w.election) elections.add(name);
   }
-  const rows = [];
-  for (const [name, owners] of [...queues].slice(0, 20)) {
-    let h = {held: false};
-    if (!name.startsWith("0x")) {
-      try { h = await ask("/v1/get", {key: name}); } catch (problem) { h = {held: false}; }
+  for (const k of listed.keys) holders.set(text(k, "key"), k);
+  const wanted = [...queues.keys()].slice(0, 40)
+    .concat(before ? before.top.oldest_holders.map((k) => text(k, "key")) : []);
+  for (const name of new Set(wanted)) {
+    if (!holders.has(name) && !name.startsWith("0x")) {
+      try { holders.set(name, await ask("/v1/get", {key: name})); } catch (problem) { continue; }
     }
-    const next = make("ol");
-    next.append(...owners.slice(0, 5).map((owner) => make("li", owner)));
-    if (owners.length > 5) next.append(make("li", "and " + (owners.length - 5) + " more"));
-    rows.push(row([key(name), h.held ? text(h, "owner") || "without a name" : "nobody",
-      number(h.held ? span(h.held_ms) : "-"), number(h.held ? h.token : "-"), next]));
   }
-  fill(table, rows, "Nobody waits.");
+  for (const [name, h] of holders) if (h.election) elections.add(name);
+  const rows = (names) => names.slice(0, 20).map((name) => holderRow(name,
+    holders.get(name) || {held: false}, queues.get(name) || []));
+  fill($("leaders"), rows([...elections].sort()), "Nobody leads, and there is no candidate.");
+  fill($("queues"), rows([...queues.keys()].filter((name) => !elections.has(name))),
+    "Nobody waits.");
+  $("more").hidden = !waiters.more && !listed.more;
 }
 
 // ---- search ----
@@ -292,13 +305,75 @@ function sentences(name, said) {
 
 async function explain(name) {
   const why = $("why"), title = make("h3", "Why: " + name);
+  seen = null;
+  $("done").textContent = "";
   try {
     const said = await ask("/v1/explain", {key: name});
     why.replaceChildren(title, ...sentences(name, said).map((s) => make("p", s)));
+    if (said.held) seen = {name, said};
   } catch (problem) {
     why.replaceChildren(title, make("p", problem.message));
   }
+  $("acts").hidden = !token || !seen;
   why.focus();
+}
+
+// ---- what an administrator may do ----
+
+// What every request must bring, if this page may do anything; and the key that is explained, with
+// what was said of it.
+let token = "", seen = null;
+
+async function askActions() {
+  try {
+    const said = await ask("/v1/actions", {});
+    if (!said.permitted) return;
+    token = said.token;
+    $("may").textContent = "Your certificate may break locks here.";
+  } catch (problem) { /* Then the page shows, and changes nothing. */ }
+}
+
+// Returns whether the reader is sure.
+function sure(title, said, yes) {
+  const dialog = $("sure");
+  $("sure-title").textContent = title;
+  $("sure-text").textContent = said;
+  $("sure-yes").textContent = yes;
+  dialog.returnValue = "no";
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
+    dialog.showModal();
+  });
+}
+
+async function act(path, params, title, text, yes, done) {
+  if (!await sure(title, text, yes)) return;
+  let said;
+  try {
+    said = done(await ask(path, params, {method: "POST", headers: {"Pawl-Action": token}}));
+  } catch (problem) {
+    said = "Nothing was done: " + problem.message;
+  }
+  await explain(params.key);
+  $("done").textContent = said;
+  showRecent();
+}
+
+function breakLock() {
+  const {name, said} = seen, owner = text(said, "owner") || "somebody without a name";
+  act("/v1/break", {key: name, token: said.token}, "Break the lock of " + name + "?", owner
+    + " may not extend it any more, and loses it when its lease ends, in "
+    + span(said.remaining_ms) + " at most. Then the next one gets the key.", "Break it",
+  (answer) => answer.broken ? "Broken. " + owner + " may not extend it any more."
+    : "It was not held any more.");
+}
+
+function askRelease() {
+  const {name, said} = seen, owner = text(said, "owner") || "the holder";
+  act("/v1/ask_release", {key: name}, "Ask " + owner + " to release " + name + "?",
+    "The holder is told that you ask, and decides itself.", "Ask",
+    (answer) => answer.reached ? count(answer.reached, "client was", "clients were") + " told."
+      : "Nobody who could release it listens.");
 }
 
 // ---- recent ----
@@ -362,6 +437,7 @@ function beat() {
 }
 
 makeLists();
+askActions();
 listen();
 showQueues();
 showRecent();
@@ -371,3 +447,5 @@ $("find").addEventListener("submit", (event) => {
   event.preventDefault();
   search($("prefix").value);
 });
+$("break").addEventListener("click", breakLock);
+$("ask").addEventListener("click", askRelease);

@@ -71,6 +71,7 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("label"), CLIENT_HAS_LABEL, METHOD_BIT(CLIENT_ACQUIRE), client_take_label },
 	{ NAME("host"), CLIENT_HAS_HOST, METHOD_BIT(CLIENT_ACQUIRE), client_take_host },
 	{ NAME("pid"), CLIENT_HAS_PID, METHOD_BIT(CLIENT_ACQUIRE), client_take_pid },
+	{ NAME("election"), CLIENT_HAS_ELECTION, METHOD_BIT(CLIENT_ACQUIRE), client_take_election },
 	{ NAME("bond"), CLIENT_HAS_BINDING,
 		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
@@ -133,7 +134,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_ACQUIRE] = { CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
 		"unknown parameter: acquire takes key, lease_ms, wait_ms, owner, value, lock_id, "
 		"mode or permits and of, priority, lock_delay_ms, release_on_disconnect, bond, "
-		"label, host, pid; or locks instead of key, lock_id, mode, permits, of" },
+		"label, host, pid, election; or locks instead of key, lock_id, mode, permits, of" },
 	[CLIENT_EXTEND] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: extend takes key, lock_id, lease_ms, token, slots, bond, "
 		"deadline_kept, or locks and deadline_kept" },

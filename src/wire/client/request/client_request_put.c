@@ -58,7 +58,8 @@ static void request_put_position(struct pack *k, struct client_position p) {
 #define PARAMS_OF_TERMS \
 	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | \
 		CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | \
-		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BINDING | CLIENT_HAS_NUMBERS)
+		CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_ELECTION | CLIENT_HAS_BINDING | \
+		CLIENT_HAS_NUMBERS)
 
 static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;

@@ -125,6 +125,11 @@ const char *client_take_pid(struct unpack *u, struct client_request *r, int *err
 	return NULL;
 }
 
+const char *client_take_election(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return client_take_bool(u, &r->label.election);
+}
+
 const char *client_terms_problem(const struct client_request *r, const char **out_field) {
 	bool permits = (r->present & CLIENT_HAS_PERMITS) != 0,
 		of = (r->present & CLIENT_HAS_OF) != 0;
@@ -175,6 +180,8 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 		pack_bin(k, r->label.text);
 	} else if (param == CLIENT_HAS_HOST) {
 		pack_bin(k, r->label.host);
+	} else if (param == CLIENT_HAS_ELECTION) {
+		pack_bool(k, r->label.election);
 	} else {
 		CHECK(param == CLIENT_HAS_PID);
 		pack_uint(k, r->label.pid);
