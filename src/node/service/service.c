@@ -165,6 +165,10 @@ static void service_call_core(const struct service_call *call) {
 		return;
 	}
 	request.id = open->id;
+	if (request.op == CORE_ACQUIRE || request.op == CORE_ACQUIRE_ALL
+		|| request.op == CORE_EXTEND) {
+		requests_of_party(&s->requests, open, call->request->party);
+	}
 	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
 		request.op == CORE_WAIT ? 0 : request.wait);
 	service_share_take(call, &request, open);
@@ -174,6 +178,9 @@ static void service_call_core(const struct service_call *call) {
 		requests_close(&s->requests, open);
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
+	}
+	if (open->wait) {
+		service_deadlock_waits(s, open->wait, call->now);
 	}
 	service_value_begun(call, &request, open);
 	service_step(call, &request);
@@ -204,6 +211,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.terms.set = lock->numbers;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
+	requests_of_party(&call->service->requests, open, call->request->party);
 	service_count(call, open, lock->key, 0);
 	/* Without memory, the lock lasts as long as its lease. */
 	(void)service_binding_ask(call, &request);

@@ -83,6 +83,7 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 		request->bytes -= value_bytes;
 	}
 	if (held) {
+		holdings_belongs(&s->holdings, held, request->party);
 		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	}
 }
@@ -113,7 +114,10 @@ static void share_extended(struct service *s, const struct request *request, spa
 	if (held) {
 		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	} else {
-		share_meet(s, request, lease);
+		held = share_meet(s, request, lease);
+	}
+	if (held) {
+		holdings_belongs(&s->holdings, held, request->party);
 	}
 }
 
@@ -169,5 +173,6 @@ int service_shares_init(struct service *s, const struct allocator *alloc,
 	if (!s->sweep || event_add(s->sweep, &second) != 0) {
 		return PAWL_ENOMEM;
 	}
-	return holdings_init(&s->holdings, alloc, hash_key, time_source_now());
+	return holdings_init(&s->holdings, alloc, hash_key, &s->requests.parties,
+		time_source_now());
 }

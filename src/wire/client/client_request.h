@@ -77,6 +77,8 @@
 /* `client` of kick, and `after` of clients, are in client_request.client. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43)
 #define CLIENT_HAS_SHARES (UINT64_C(1) << 44)
+/* acquire, extend: `party`. */
+#define CLIENT_HAS_PARTY (UINT64_C(1) << 46)
 
 /* One of the `locks` of an extend. */
 struct client_lock {
@@ -109,8 +111,8 @@ struct client_request {
 	 * set then, except for LIST. */
 	struct core_request core;
 
-	/* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX locks. The only other parameter that
-	 * goes with them is `deadline_kept`. */
+	/* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX locks. The only other parameters
+	 * that go with them are `deadline_kept` and `party`. */
 	const struct client_lock *locks;
 	size_t lock_count;
 
@@ -129,6 +131,10 @@ struct client_request {
 	/* ACQUIRE: the lock ends when this connection is closed. Decoding sets core.terms.binding
 	 * to `bond` then, or to 1 if no `bond` is named. */
 	bool release_on_disconnect;
+
+	/* ACQUIRE, EXTEND: the client object that asks, for the search for deadlocks; all zero for
+	 * none. */
+	struct id128 party;
 
 	/* UNWATCH: the number of the watch. */
 	uint64_t watch;

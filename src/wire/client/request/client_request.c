@@ -302,9 +302,10 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 		return missing;
 	}
 	if (out->method == CLIENT_EXTEND) {
-		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
+		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT |
+					CLIENT_HAS_PARTY)) {
 			request_refuse_text(r, "locks",
-				"names each lock with its lease_ms: only deadline_kept "
+				"names each lock with its lease_ms: only deadline_kept and party "
 				"may be given in addition");
 		}
 		return 0;

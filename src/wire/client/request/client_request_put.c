@@ -82,6 +82,9 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_LOCK_ID:
 		request_put_lock_id(k, core->lock_id);
 		return;
+	case CLIENT_HAS_PARTY:
+		request_put_lock_id(k, r->party);
+		return;
 	case CLIENT_HAS_TOKEN:
 		pack_uint(k, core->token);
 		return;

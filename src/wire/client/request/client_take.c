@@ -137,7 +137,7 @@ const char *client_take_value_seq(struct unpack *u, struct client_request *r, in
 	return NULL;
 }
 
-const char *client_take_lock_id(struct unpack *u, struct client_request *r, int *error) {
+static const char *take_id(struct unpack *u, struct id128 *out, int *error) {
 	static const char *const wrong =
 		"must be 16 random bytes (bin) or 32 hex digits (str), not all zero";
 	bool text = unpack_peek(u) == UNPACK_STR;
@@ -146,13 +146,21 @@ const char *client_take_lock_id(struct unpack *u, struct client_request *r, int 
 		return wrong;
 	}
 	if (text) {
-		return client_lock_id_parse(s, &r->core.lock_id) ? NULL : wrong;
+		return client_lock_id_parse(s, out) ? NULL : wrong;
 	}
-	if (s.size != sizeof r->core.lock_id.b) {
+	if (s.size != sizeof out->b) {
 		return wrong;
 	}
-	memcpy(r->core.lock_id.b, s.data, s.size);
-	return id128_zero(r->core.lock_id) ? wrong : NULL;
+	memcpy(out->b, s.data, s.size);
+	return id128_zero(*out) ? wrong : NULL;
+}
+
+const char *client_take_lock_id(struct unpack *u, struct client_request *r, int *error) {
+	return take_id(u, &r->core.lock_id, error);
+}
+
+const char *client_take_party(struct unpack *u, struct client_request *r, int *error) {
+	return take_id(u, &r->party, error);
 }
 
 const char *client_take_lease(struct unpack *u, struct client_request *r, int *error) {
