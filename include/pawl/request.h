@@ -205,6 +205,10 @@ struct pawl_request {
 	bool prefix;
 	/* PAWL_CLIENTS, PAWL_KICK: the number of a connection. */
 	uint64_t client;
+	/* PAWL_ACQUIRE, PAWL_EXTEND: for whom the lock is, when nodes look for deadlocks: 16 random
+	 * bytes. All zero means the client for an acquire, and nobody for an extension. Give each
+	 * thread or task a party of its own if several share a client. */
+	struct pawl_id party;
 };
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
 from ._errors import (
-    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError,
+    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError,
     TooLongError, WaitTimeoutError,
 )
 
@@ -22,7 +22,7 @@ LONG = frozenset(("wait", "drain", "cluster_add_replica", "cluster_promote", "cl
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # Errors that a node returns before any commit: the acquire has taken nothing.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
-            QuotaError)
+            QuotaError, DeadlockError)
 
 
 class Answer(NamedTuple):

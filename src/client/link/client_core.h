@@ -91,6 +91,8 @@ struct request_self {
 	struct pawl_bytes owner, label;
 	const char *host;
 	uint32_t pid;
+	/* Names the client when nodes look for deadlocks. */
+	struct pawl_id party;
 };
 
 enum client_core_state {

@@ -26,6 +26,8 @@ struct lock_inputs {
 /* What a node has granted. */
 struct lock_grant {
 	struct pawl_id lock_id;
+	/* For whom the lock is, when nodes look for deadlocks; all zero: the client. */
+	struct pawl_id party;
 	uint64_t token;
 	enum pawl_mode mode;
 	/* The permit numbers, for permits of a semaphore; borrowed from the answer. */

@@ -166,7 +166,7 @@ static void service_call_core(const struct service_call *call) {
 	}
 	request.id = open->id;
 	if (request.op == CORE_ACQUIRE || request.op == CORE_ACQUIRE_ALL
-		|| request.op == CORE_EXTEND) {
+		|| (call->request->present & CLIENT_HAS_PARTY)) {
 		requests_of_party(&s->requests, open, call->request->party);
 	}
 	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
@@ -201,6 +201,7 @@ static bool service_open_batch(const struct service_call *call) {
 
 static void service_call_part(const struct service_call *call, const struct client_lock *lock,
 	uint64_t id) {
+	const struct client_request *asked = call->request;
 	struct core_request request = service_core_request(call);
 	request.id = id;
 	request.key = lock->key;
@@ -211,7 +212,9 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.terms.set = lock->numbers;
 	struct request *open = requests_find(&call->service->requests, id);
 	open->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	requests_of_party(&call->service->requests, open, call->request->party);
+	if (asked->present & CLIENT_HAS_PARTY) {
+		requests_of_party(&call->service->requests, open, asked->party);
+	}
 	service_count(call, open, lock->key, 0);
 	/* Without memory, the lock lasts as long as its lease. */
 	(void)service_binding_ask(call, &request);

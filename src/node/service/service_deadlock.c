@@ -60,6 +60,7 @@ void service_deadlock_waits(struct service *s, struct requests_wait *wait, struc
 /* ---- facts ---- */
 
 struct hearer {
+	const struct core *core;
 	struct facts *facts;
 	uint32_t node;
 };
@@ -69,9 +70,13 @@ static void hear_wait(void *ctx, const struct wait_fact *fact) {
 	facts_wait(h->facts, fact, h->node);
 }
 
+/* A lock counts only if this node's own table has it, so that no node can invent one. */
 static void hear_hold(void *ctx, const struct hold_fact *fact) {
 	const struct hearer *h = ctx;
-	facts_hold(h->facts, fact);
+	uint64_t token, noted;
+	if (core_peek(h->core, fact->key, fact->lock_id, &token, &noted)) {
+		facts_hold(h->facts, fact);
+	}
 }
 
 /* Tells all that was asked. Returns what it cost, which is more than FACTS_TOLD_MAX if not all was
@@ -100,7 +105,7 @@ static void deadlock_ask(struct service *s, const struct waits_ask *ask, struct 
 		}
 	}
 	look_asked(look, asked, now);
-	struct hearer own = { look_answer(look, self, look->round, false), self };
+	struct hearer own = { s->driver->core, look_answer(look, self, look->round, false), self };
 	const struct waits_reader reader = { &own, hear_wait, hear_hold };
 	uint32_t cost = deadlock_tell(s, ask, &reader);
 	own.facts->cut = own.facts->cut || cost > FACTS_TOLD_MAX;
@@ -372,8 +377,8 @@ int service_deadlock_packet(void *ctx, uint32_t peer, struct slice body) {
 			deadlock_keep_ring(s, packet.round, body, s->driver->last);
 		}
 	} else if (s->deadlocks.tables == s->driver->tables) {
-		struct hearer hearer = { look_answer(&s->deadlocks.look, peer, packet.round,
-			packet.cut), peer };
+		struct hearer hearer = { s->driver->core, look_answer(&s->deadlocks.look, peer,
+			packet.round, packet.cut), peer };
 		const struct waits_reader reader = { &hearer, hear_wait, hear_hold };
 		if (hearer.facts) {
 			waits_read(&packet, &reader);

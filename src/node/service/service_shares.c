@@ -109,12 +109,16 @@ static struct holding *share_meet(struct service *s, const struct request *reque
 	return held;
 }
 
-static void share_extended(struct service *s, const struct request *request, span_ns lease) {
+static void share_extended(struct service *s, struct request *request, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
 		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	} else {
 		held = share_meet(s, request, lease);
+	}
+	if (held && !held->party && !request->party) {
+		/* It is of the connection, unless the client has said something else. */
+		requests_of_party(&s->requests, request, (struct id128){ { 0 } });
 	}
 	if (held) {
 		holdings_belongs(&s->holdings, held, request->party);
