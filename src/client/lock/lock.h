@@ -26,8 +26,6 @@ struct lock_inputs {
 /* What a node has granted. */
 struct lock_grant {
 	struct pawl_id lock_id;
-	/* For whom the lock is, when nodes look for deadlocks; all zero: the client. */
-	struct pawl_id party;
 	uint64_t token;
 	enum pawl_mode mode;
 	/* The permit numbers, for permits of a semaphore; borrowed from the answer. */
@@ -53,6 +51,8 @@ struct pawl_lock {
 	uint8_t *key;
 	size_t key_size;
 	struct pawl_id lock_id;
+	/* For whom the lock is, when nodes look for deadlocks; all zero: the client. */
+	struct pawl_id party;
 	uint64_t token;
 	enum pawl_mode mode;
 

@@ -18,13 +18,17 @@ struct world {
 	struct allocator alloc;
 	struct requests requests;
 	struct holdings holdings;
+	struct shares shares;
 	struct share_pair share;
 };
 
 static int set_up(void **state) {
 	static struct world w;
-	w = (struct world){ .share = { NULL, NULL } };
+	w = (struct world){ .counter = { 0 } };
 	w.alloc = alloc_libc(&w.counter);
+	assert_int_equal(shares_init(&w.shares, &w.alloc, hash_key), 0);
+	w.share.identity = shares_find(&w.shares, '=', slice_str("me"), 1);
+	assert_non_null(w.share.identity);
 	assert_int_equal(requests_init(&w.requests, &w.alloc, &w.alloc, hash_key), 0);
 	assert_int_equal(holdings_init(&w.holdings, &w.alloc, hash_key, &w.requests.parties,
 		(struct instant){ 0, 0 }), 0);
@@ -36,6 +40,7 @@ static int tear_down(void **state) {
 	struct world *w = *state;
 	holdings_done(&w->holdings);
 	requests_done(&w->requests);
+	shares_done(&w->shares);
 	assert_int_equal(w->counter.used, 0);
 	return 0;
 }
@@ -83,6 +88,7 @@ static void a_party_is_gone_with_the_last_that_is_its(void **state) {
 	const struct id128 p = { { 1 } };
 	struct request *request = open_of(w, 7, p);
 	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, 0);
+	shares_take(&w->share, SHARE_LOCKS, 1);
 	holdings_belongs(&w->holdings, held, request->party);
 	assert_int_equal(parties_find(&w->requests.parties, p)->locks, 1);
 	requests_close(&w->requests, request);
