@@ -227,9 +227,9 @@ enum core_event_kind {
 	CORE_REQUEST,
 	/* The connection `client` is closed. */
 	CORE_CLIENT_GONE,
-	/* The request `request_id` of the connection `client`, which acquires, is to wait no longer:
-	 * its wait is over now. If it is about to get the lock, it gets it. Nothing happens if there
-	 * is no such request. */
+	/* The request `request_id` of the connection `client`, which acquires, is to wait no
+	 * longer: its wait is over now. If it is about to get the lock, it gets it. Nothing happens
+	 * if there is no such request. */
 	CORE_END_WAIT,
 	/* The state `persist_seq` is on disk (persist_ok), or could not be written. */
 	CORE_PERSISTED,

@@ -273,8 +273,8 @@ void op_client_gone(struct core *core, uint64_t id) {
 
 /* ---- a wait that is ended ---- */
 
-/* Returns the attempt that a request waits with now: of a request for several keys, that for the key
- * whose turn it is. NULL: it waits for nobody. */
+/* Returns the attempt that a request waits with now: of a request for several keys, that for the
+ * key whose turn it is. NULL: it waits for nobody. */
 static struct op *waiting_attempt(struct op *op) {
 	if (op->kind == CORE_ACQUIRE_ALL) {
 		const struct group *group = op_group(op);

@@ -422,8 +422,8 @@ def certificate_ends(pawld):
 
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
-          clients_deadlock, node_pauses, clock_is_refused, key_is_contested, state_file_fails, limits, files,
-          certificate_ends]
+          clients_deadlock, node_pauses, clock_is_refused, key_is_contested, state_file_fails,
+          limits, files, certificate_ends]
 
 
 def untested():

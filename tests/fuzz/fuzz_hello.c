@@ -1,5 +1,5 @@
-/* fuzz_hello.c: the first packet of a link, a note, and the packets about clients that wait. What is
- * accepted can be sent on, and both sides judge each other alike. */
+/* fuzz_hello.c: the first packet of a link, a note, and the packets about clients that wait. What
+ * is accepted can be sent on, and both sides judge each other alike. */
 #include "fuzz.h"
 
 #include "check.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_deadlock.py PAWLD PAWL: tests that deadlocks between clients of real nodes are found, reported
-once, shown and, if so configured, ended; and that nothing else is."""
+"""test_deadlock.py PAWLD PAWL: tests that deadlocks between clients of real nodes are found,
+reported once, shown and, if so configured, ended; and that nothing else is."""
 
 import os
 import re

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
 from ._errors import (
-    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError,
-    TooLongError, WaitTimeoutError,
+    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, PawlError, QuotaError,
+    TooLargeError, TooLongError, WaitTimeoutError,
 )
 
 # Methods that are never repeated: a repeat could undo what others did since (an update), misread

@@ -103,8 +103,8 @@ static span_ns longest_left(const struct batch *b, struct instant now) {
 	return longest;
 }
 
-/* Returns for whom the locks are, so that a node that did not grant them learns it; none if they are
- * for several. */
+/* Returns for whom the locks are, so that a node that did not grant them learns it; none if they
+ * are for several. */
 static struct pawl_id batch_party(const struct batch *b) {
 	struct pawl_id first = b->locks[0]->party;
 	for (size_t i = 1; i < b->count; i++) {

@@ -182,8 +182,8 @@ struct node_limit {
 bool node_config_limit(const struct node_limits *limits, unsigned n, struct node_limit *out);
 
 /* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
- * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format, deadlock
- * and deadlock_after;
+ * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format,
+ * deadlock and deadlock_after;
  * [admin] readers and drain_wait; and of [limits]
  * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */

@@ -167,8 +167,8 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 void driver_set_rights(struct driver *d);
 /* Reads a peer's note. Returns 0, or an error if `body` is no note. */
 int driver_take_note(struct driver *d, uint32_t peer, struct slice body);
-/* Returns the buffer for a packet about clients that wait (peer_waits.h), which leaves at the end of
- * this turn; NULL if the peer is no member, or knows no such packets. */
+/* Returns the buffer for a packet about clients that wait (peer_waits.h), which leaves at the end
+ * of this turn; NULL if the peer is no member, or knows no such packets. */
 struct buffer *driver_packet(struct driver *d, uint32_t peer);
 /* Appends this node's note if the peer must still be told it. Returns true if there is something to
  * write. */

@@ -1,5 +1,5 @@
-/* deadlock_tell.c: what this node knows of who holds and who waits: the locks that it has granted to
- * its clients, as far as they are in its table, and the requests of its clients that wait. */
+/* deadlock_tell.c: what this node knows of who holds and who waits: the locks that it has granted
+ * to its clients, as far as they are in its table, and the requests of its clients that wait. */
 #include <time.h>
 
 #include "check.h"
@@ -70,7 +70,7 @@ static void tell_waits(struct tell *t, const struct party *party) {
 	}
 }
 
-/* Returns the party whose request for several keys has got this one already; NULL: there is none. */
+/* Returns the party whose request for several keys has got this one already, or NULL. */
 static struct party *tell_getting(struct tell *t, const struct core_entry *entry) {
 	const struct list *all = &t->s->requests.several;
 	uint32_t searched = 0;

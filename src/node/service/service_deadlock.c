@@ -1,5 +1,5 @@
-/* service_deadlock.c: looks for deadlocks between clients, answers other nodes that do, and says what
- * was found (docs/architecture.md, Deadlocks between clients). Nothing runs while nobody waits for
+/* service_deadlock.c: looks for deadlocks between clients, answers other nodes that do, and says
+ * what was found (docs/architecture.md, Deadlocks between clients). Nothing runs while nobody waits for
  * long. */
 #include <event2/event.h>
 
@@ -18,7 +18,7 @@
 #define FACTS_AHEAD (200 * SPAN_MS)
 /* A ring costs a peer as much as so many facts. */
 #define RING_FACTS 100
-/* A ring is shown for so many times `deadlock_after`, and this time more, after it was told last. */
+/* A ring is shown for so many times `deadlock_after`, and this time more, since it was told. */
 #define RING_SHOWN 3
 #define RING_SHOWN_MORE (2 * SPAN_S)
 
@@ -213,7 +213,8 @@ static void deadlock_log(const struct service *s, const struct deadlock *found,
 	char text[RING_TEXT_BYTES];
 	ring_text(ring, found->count, text);
 	log_untrusted(s->driver->log, "deadlock", LOG_BYTES("key", ring->members[0].key),
-		LOG_BYTES("owner", ring->members[0].owner), LOG_NUMBER("clients", found->party_count),
+		LOG_BYTES("owner", ring->members[0].owner),
+		LOG_NUMBER("clients", found->party_count),
 		LOG_TEXT("ring", text), LOG_TEXT("refused", ring->refused ? "yes" : "no"));
 }
 

@@ -1,5 +1,5 @@
-/* facts.h: who waits for what, and who holds what: the parties, keys, waits and locks that a look for
- * a deadlock has heard of. This is pure.
+/* facts.h: who waits for what, and who holds what: the parties, keys, waits and locks that a look
+ * for a deadlock has heard of. This is pure.
  *
  * A *party* is a client: what it holds it lets go only by itself, and not while all its requests
  * wait. A lock of which nobody says who holds it is not here, so it counts as one that its holder

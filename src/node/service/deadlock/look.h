@@ -1,12 +1,12 @@
-/* look.h: looks for a deadlock that a request may be part of. One look runs at a time. This is pure:
- * time is an argument, and the owner carries the questions to the nodes and the facts back.
+/* look.h: looks for a deadlock that a request may be part of. One look runs at a time. This is
+ * pure: time is an argument, and the owner carries the questions to the nodes and the facts back.
  *
  *   IDLE --begin--> ASKING --nothing new, a deadlock--> RESTING --100 ms--> CONFIRMING --> IDLE
  *                      \--nothing new, no deadlock--> IDLE
  *
  * A look asks all nodes, round after round, who holds the keys that it has heard of, and what the
- * parties wait for. What the nodes say may be of different moments. So a deadlock counts only if the
- * same requests wait and the same locks are held in two sets of answers, one of which was asked for
+ * parties wait for. What the nodes say may be of different moments. So a deadlock counts only if
+ * the same requests wait and the same locks are held in two sets of answers, one of which was asked for
  * when the other was complete: a lock_id is used once, so all of them stood in between. */
 #ifndef PAWL_NODE_DEADLOCK_LOOK_H
 #define PAWL_NODE_DEADLOCK_LOOK_H
@@ -67,8 +67,8 @@ bool look_begin(struct look *l, struct id128 party);
  * look_end. With LOOK_FOUND, *found is set; the owner calls look_end when it has used it. */
 enum look_step look_next(struct look *l, struct instant now, struct waits_ask *ask,
 	struct deadlock *found);
-/* These peers, none of which is in look.silent, were asked under the number look.round. Their answers
- * are to come until LOOK_ROUND is over. */
+/* These peers, none of which is in look.silent, were asked under the number look.round. Their
+ * answers are to come until LOOK_ROUND is over. */
 void look_asked(struct look *l, uint64_t peers, struct instant now);
 
 /* An answer comes: returns the set that takes its facts, or NULL if nobody waits for it. */

@@ -1,8 +1,8 @@
 /* reduce.h: finds the deadlocks among the facts of a look, and a ring in them. This is pure.
  *
  * Whoever could proceed is removed with all that it holds, until nobody can. A party can proceed if
- * it waits for nothing, or if one of its requests could be served with what the others that are left
- * hold. Who is left waits for ever. (A search for cycles would find false ones where a key has
+ * it waits for nothing, or if one of its requests could be served with what the others that are
+ * left hold. Who is left waits for ever. (A search for cycles would find false ones where a key has
  * several holders.) Then those are removed for whom none of the others waits: they only wait for a
  * deadlock. */
 #ifndef PAWL_NODE_DEADLOCK_REDUCE_H

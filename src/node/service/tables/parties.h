@@ -1,6 +1,6 @@
 /* parties.h: the parties of this node's clients: who waits and who holds, so that deadlocks between
- * them can be found (docs/architecture.md, Deadlocks between clients). A party is a client object, or
- * a connection that names none. This is pure.
+ * them can be found (docs/architecture.md, Deadlocks between clients). A party is a client object,
+ * or a connection that names none. This is pure.
  *
  * A lock refers to its party by a number of 32 bits, because there are many locks. A party is gone
  * with the last of its locks, requests and connections here. */
