@@ -1,6 +1,6 @@
 /* service_deadlock.c: looks for deadlocks between clients, answers other nodes that do, and says
- * what was found (docs/architecture.md, Deadlocks between clients). Nothing runs while nobody waits for
- * long. */
+ * what was found (docs/architecture.md, Deadlocks between clients). Nothing runs while nobody waits
+ * for long. */
 #include <event2/event.h>
 
 #include "check.h"

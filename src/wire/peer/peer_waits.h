@@ -15,7 +15,7 @@
 #define PAWL_WIRE_PEER_WAITS_H
 
 #include "buffer.h"
-#include "types.h"
+#include "message.h"
 
 /* A client waits for a lock on a key. */
 struct wait_fact {

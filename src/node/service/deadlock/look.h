@@ -6,8 +6,8 @@
  *
  * A look asks all nodes, round after round, who holds the keys that it has heard of, and what the
  * parties wait for. What the nodes say may be of different moments. So a deadlock counts only if
- * the same requests wait and the same locks are held in two sets of answers, one of which was asked for
- * when the other was complete: a lock_id is used once, so all of them stood in between. */
+ * the same requests wait and the same locks are held in two sets of answers, one of which was asked
+ * for when the other was complete: a lock_id is used once, so all of them stood in between. */
 #ifndef PAWL_NODE_DEADLOCK_LOOK_H
 #define PAWL_NODE_DEADLOCK_LOOK_H
 
