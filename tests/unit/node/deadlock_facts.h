@@ -15,7 +15,7 @@ static inline struct id128 id_of(char kind, uint32_t number) {
 }
 
 static inline struct slice key_of(uint32_t number) {
-	static char names[64][8];
+	static char names[64][16];
 	char *name = names[number % 64];
 	snprintf(name, sizeof names[0], "k%u", number);
 	return slice_str(name);
