@@ -4,6 +4,8 @@ reported once, shown and, if so configured, ended; and that nothing else is."""
 
 import os
 import re
+import sys
+import threading
 import time
 import unittest
 
@@ -12,6 +14,8 @@ from adminhttp import AdminCluster
 from cli_fixture import pawl
 from pawltest import PATIENCE, Refused
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings",
+                                "python"))
 AFTER = 1.0
 # Half a second is promised. A machine that is busy with other tests takes longer.
 FOUND = 0.5 + 0.2 * os.getloadavg()[0]
@@ -270,6 +274,70 @@ class Refuse(Deadlocks):
         self.assertEqual(caught.exception.error["code"], "deadlock")
         b.call("release", key=self.id() + "k2", lock_id=lock)
         self.assertEqual(len(a.answer(asked)["locks"]), 2)
+
+
+class Libraries(Deadlocks):
+    """Python's clients, and those of the command, which is one of libpawl."""
+    action = "refuse"
+
+    def endpoint(self, name):
+        return self.cluster.clients[name]
+
+    def test_python(self):
+        import pawl as package
+        with package.connect(self.endpoint("a")) as a, package.connect(self.endpoint("b")) as b:
+            with a.lock(self.id() + "1"), b.lock(self.id() + "2"):
+                asked = threading.Thread(target=lambda: self.swallow(
+                    a.lock(self.id() + "2", wait=3 * AFTER + FOUND)))
+                asked.start()
+                wait_until(self, lambda: self.waits(self.id() + "2"))
+                with self.assertRaises(package.DeadlockError) as caught:
+                    b.lock(self.id() + "1", wait=PATIENCE).acquire()
+                self.assertIn(self.id() + "1", str(caught.exception))
+            asked.join()
+
+    def test_candidates_of_python(self):
+        import pawl as package
+        with package.connect(self.endpoint("a")) as a, package.connect(self.endpoint("b")) as b:
+            first, second = self.id() + "1", self.id() + "2"
+            with a.election(first).campaign(), b.election(second).campaign():
+                campaigns = [threading.Thread(target=self.campaign, args=(client, name))
+                             for client, name in ((a, second), (b, first))]
+                for one in campaigns:
+                    one.start()
+                self.assert_none()
+            for one in campaigns:
+                one.join()
+
+    def test_the_command(self):
+        """What pawl run holds does not wait with what another command waits for."""
+        a = self.client("a")
+        self.hold(a, "1", owner="a")
+        endpoints = self.endpoint("b")
+        run = cli_fixture.start("run", self.id() + "2", "--", "sleep", "30", endpoints=endpoints)
+        try:
+            wait_until(self, lambda: a.call("get", key=self.id() + "2")["held"])
+            self.wait(a, "2")
+            done = pawl("acquire", self.id() + "1", "--wait", "2500ms", endpoints=endpoints)
+            self.assertEqual(done.status, 1)
+            self.assertEqual(self.news(), [])
+        finally:
+            run.terminate()
+            run.communicate()
+
+    def swallow(self, lock):
+        with lock:
+            pass
+
+    def campaign(self, client, name):
+        """Waits in vain to be elected."""
+        import pawl as package
+        with self.assertRaises(package.WaitTimeoutError), client.election(name).campaign(3 * AFTER):
+            pass
+
+    def waits(self, key):
+        with self.cluster.client("c") as client:
+            return client.call("waiters", key=key)["waiters"]
 
 
 class Off(Deadlocks):
