@@ -227,6 +227,10 @@ enum core_event_kind {
 	CORE_REQUEST,
 	/* The connection `client` is closed. */
 	CORE_CLIENT_GONE,
+	/* The request `request_id` of the connection `client`, which acquires, is to wait no
+	 * longer: its wait is over now. If it is about to get the lock, it gets it. Nothing happens
+	 * if there is no such request. */
+	CORE_END_WAIT,
 	/* The state `persist_seq` is on disk (persist_ok), or could not be written. */
 	CORE_PERSISTED,
 	/* The node is to stop voting for a planned stop. Then the driver calls core_drain_frame
@@ -248,8 +252,10 @@ struct core_event {
 	bool peer_no_master;
 	/* REQUEST: the request, borrowed for the step. */
 	const struct core_request *request;
-	/* CLIENT_GONE: the connection. */
+	/* CLIENT_GONE, END_WAIT: the connection. */
 	uint64_t client;
+	/* END_WAIT: core_request.id. */
+	uint64_t request_id;
 	/* PERSISTED: the number of the state that was written, and whether it is on disk. */
 	uint64_t persist_seq;
 	bool persist_ok;
@@ -459,6 +465,10 @@ struct core_inspect {
 };
 bool core_inspect(const struct core *core, struct slice key, struct instant now,
 	struct core_inspect *out);
+/* Shows the held leases of one key in this node's table at `now`, at most `most` of them, until
+ * `visit` returns false. `visit` must not touch the core. Returns false if there are more. */
+bool core_inspect_holders(const struct core *core, struct slice key, struct instant now,
+	uint32_t most, bool (*visit)(void *ctx, const struct core_entry *entry), void *ctx);
 /* Returns the bytes of the values of a key's records, of the first few if there are many. */
 uint64_t core_value_bytes(const struct core *core, struct slice key);
 /* Shows all held keys with the prefix, in no order, until `visit` returns false. `visit` must not

@@ -273,3 +273,30 @@ void op_client_gone(struct core *core, uint64_t id) {
 		op_leaving_go_on(core);
 	}
 }
+
+/* ---- a wait that is ended ---- */
+
+/* Returns the attempt that a request waits with now: of a request for several keys, that for the
+ * key whose turn it is. NULL: it waits for nobody. */
+static struct op *waiting_attempt(struct op *op) {
+	if (op->kind == CORE_ACQUIRE_ALL) {
+		const struct group *group = op_group(op);
+		op = group->state == GROUP_ACQUIRING && group->at < group->count
+			? group->members[group->at].child : NULL;
+	}
+	return op && op->kind == CORE_ACQUIRE && op->wait > 0 ? op : NULL;
+}
+
+void op_end_wait(struct core *core, uint64_t client, uint64_t request_id) {
+	const struct client *c = client_find(core, client);
+	for (const struct list *n = c ? list_first(&c->callers) : NULL; n;
+		n = list_after(&c->callers, n)) {
+		const struct caller *caller = CONTAINER_OF(n, struct caller, by_client);
+		struct op *op = caller->id == request_id ? waiting_attempt(caller->op) : NULL;
+		/* A commit that is under way decides whether it gets the lock. */
+		if (op && op->state != OP_COMMITTING) {
+			op->until = core->now;
+			timer_at(core, &op->timer, TIMER_OP, core->now);
+		}
+	}
+}

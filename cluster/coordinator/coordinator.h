@@ -75,6 +75,8 @@ void op_leave(struct core *core, struct caller *c);
 
 /* A client's connection is gone: gives up what it asked for, in pieces. */
 void op_client_gone(struct core *core, uint64_t client);
+/* The wait of a request that acquires is over now (CORE_END_WAIT). */
+void op_end_wait(struct core *core, uint64_t client, uint64_t request_id);
 
 /* Makes the last reply to a caller, and frees the caller. The reply is to be filled in before
  * anything else is done. */

@@ -328,6 +328,7 @@ static void handle(struct core *core, const struct core_event *e) {
 		change_client_gone(core, e->client);
 		op_client_gone(core, e->client);
 		break;
+	case CORE_END_WAIT: op_end_wait(core, e->client, e->request_id); break;
 	case CORE_PERSISTED: persist_done(core, e->persist_seq, e->persist_ok); break;
 	case CORE_DRAIN: drain_start(core); break;
 	}

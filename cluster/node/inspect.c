@@ -14,6 +14,22 @@ static const struct key *inspect_key(const struct core *core, struct slice name)
 	return NULL;
 }
 
+bool core_inspect_holders(const struct core *core, struct slice name, struct instant now,
+	uint32_t most, bool (*visit)(void *ctx, const struct core_entry *entry), void *ctx) {
+	const struct key *key = inspect_key(core, name);
+	uint32_t count = 0;
+	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
+		const struct core_entry entry = entry_of(r, now);
+		if (count++ == most) {
+			return false;
+		}
+		if (entry_holds(r, now) && !visit(ctx, &entry)) {
+			return true;
+		}
+	}
+	return true;
+}
+
 /* The number of records that core_value_bytes samples. */
 #define VALUES_LOOKED_AT 16
 

@@ -75,6 +75,8 @@ struct pawl_lock_options {
 	bool election;
 	/* This may be NULL. Otherwise the library watches the key while the lock is held. */
 	pawl_asked_fn *on_asked;
+	/* As in struct pawl_request: for whom the lock is, when nodes look for deadlocks. */
+	struct pawl_id party;
 };
 
 /* Tells the program the file descriptor of each new connection, before a lock can be bound to it.

@@ -210,6 +210,10 @@ struct pawl_request {
 	/* The traceparent of this request; NULL means the one in the client's options. Anything
 	 * else than a traceparent is PAWL_EINVAL. */
 	const char *trace;
+	/* PAWL_ACQUIRE, PAWL_EXTEND: for whom the lock is, when nodes look for deadlocks: 16 random
+	 * bytes. All zero means the client for an acquire, and nobody for an extension. Give each
+	 * thread or task a party of its own if several share a client. */
+	struct pawl_id party;
 };
 
 #ifdef __cplusplus

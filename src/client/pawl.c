@@ -69,7 +69,8 @@ static int set_self(struct pawl *client, const struct pawl_options *o) {
 	client->self.host = client->host;
 	client->self.pid = (uint32_t)getpid();
 	const struct allocator *alloc = client->env.alloc;
-	int error = kept_bytes_copy(alloc, o->owner.size ? o->owner : pawl_str(text),
+	int error = pawl_id_new(&client->self.party);
+	error = error ? error : kept_bytes_copy(alloc, o->owner.size ? o->owner : pawl_str(text),
 		&client->self.owner);
 	return error ? error : kept_bytes_copy(alloc, o->label, &client->self.label);
 }

@@ -238,6 +238,20 @@ def waiters(pawld):
         prometheus.wait_ends()
 
 
+def clients_deadlock(pawld):
+    """Two clients each hold what the other one waits for, until one gives up."""
+    with World(pawld) as (cluster, prometheus):
+        clients = [cluster.client(name) for name in "ab"]
+        for i, client in enumerate(clients):
+            client.call("acquire", key="k%d" % i, lease_ms=10000)
+        for i, client in enumerate(clients):
+            client.send("acquire", key="k%d" % (1 - i), lease_ms=10000, wait_ms=60000)
+        prometheus.wait_fires("Deadlock")
+        for client in clients:
+            client.close()
+        prometheus.wait_ends()
+
+
 def node_pauses(pawld):
     with World(pawld) as (cluster, prometheus):
         cluster.nodes["a"].signal(signal.SIGSTOP)
@@ -408,8 +422,8 @@ def certificate_ends(pawld):
 
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
-          node_pauses, clock_is_refused, key_is_contested, state_file_fails, limits, files,
-          certificate_ends]
+          clients_deadlock, node_pauses, clock_is_refused, key_is_contested, state_file_fails,
+          limits, files, certificate_ends]
 
 
 def untested():

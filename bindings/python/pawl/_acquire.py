@@ -46,6 +46,8 @@ class Options:
     label: Optional[str] = None
     warn: Optional[float] = None
     renew: bool = True
+    # For whom the lock is, when nodes look for deadlocks: 16 bytes. None: for the client.
+    party: Optional[bytes] = None
     # Goes on waiting while no node can be reached, or while too few masters vote.
     patient: bool = False
     # Others are shown that the key is an election.
@@ -94,6 +96,7 @@ class Options:
         """Returns the parameters of an acquire, except for the keys and their modes."""
         said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64],
                                 "pid": os.getpid()}
+        said["party"] = self.party or client._party
         said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
         label = client.label if self.label is None else self.label
         more = {

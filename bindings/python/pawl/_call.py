@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
 from ._errors import (
-    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError,
-    TooLongError, WaitTimeoutError,
+    BadRequestError, DeadlockError, DeniedError, HeldError, MismatchError, PawlError, QuotaError,
+    TooLargeError, TooLongError, WaitTimeoutError,
 )
 
 # Methods that are never repeated: a repeat could undo what others did since (an update), misread
@@ -22,7 +22,7 @@ LONG = frozenset(("wait", "drain", "cluster_add_replica", "cluster_promote", "cl
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # Errors that a node returns before any commit: the acquire has taken nothing.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError,
-            QuotaError)
+            QuotaError, DeadlockError)
 
 
 class Answer(NamedTuple):

@@ -108,6 +108,8 @@ class Client:
         self.owner: bytes = (to_bytes(owner, "owner") if owner is not None
                              else ("%s:%d" % (socket.gethostname(), os.getpid())).encode())
         self.label = check_text(label, "label")
+        # Names the client when nodes look for deadlocks.
+        self._party = os.urandom(16)
         for seconds, what in ((timeout, "timeout"), (connect_timeout, "connect_timeout"),
                               (silence, "silence")):
             to_ms(seconds, what)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, Type
 
@@ -230,7 +231,10 @@ class Election:
         time is over it raises WaitTimeoutError, or HeldError if `wait` is 0."""
         own = dataclasses.replace(self._options, wait=wait,
                                   value=self._options.value if value is None else value,
-                                  patient=True)
+                                  patient=True,
+                                  # A client that leads one election and is a candidate of
+                                  # another one waits for nobody.
+                                  party=os.urandom(16))
         return Leadership(self, own, on_lost)
 
     def observe(self) -> Leaders:

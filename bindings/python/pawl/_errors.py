@@ -168,6 +168,14 @@ class QuotaError(PawlError):
     default_message = "this identity or address has reached one of its limits on this node"
 
 
+class DeadlockError(PawlError):
+    """Clients wait for each other in a ring, which the message names, and the node ended this wait.
+    Release what you hold, and try again. Only nodes with `deadlock = refuse` do so."""
+
+    code = "deadlock"
+    default_message = "clients wait for each other in a ring"
+
+
 class IndeterminateError(PawlError):
     """A quorum read found no majority for either answer: ask again."""
 

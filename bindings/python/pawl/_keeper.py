@@ -46,6 +46,8 @@ class LeasedLock:
         self._token = 0
         # The permit numbers, if this is a lock of a semaphore.
         self._slots: Tuple[int, ...] = ()
+        # For whom the lock is, when nodes look for deadlocks.
+        self._party = b""
         self._deadline = _clock.NEVER
         # Why the lock is lost.
         self._cause: Optional[PawlError] = None
@@ -285,7 +287,12 @@ class Keeper:
                 items[-1]["slots"] = list(lock._slots)
             if how.binds:
                 items[-1]["bond"] = how.connection
-        call = Call("extend", {"locks": items, "deadline_kept": not how.binds})
+        params: Dict[str, Any] = {"locks": items, "deadline_kept": not how.binds}
+        parties = {lock._party for lock in batch}
+        if len(parties) == 1:
+            # A node that did not grant the locks learns it so.
+            params["party"] = parties.pop()
+        call = Call("extend", params)
         call.internal, call.connection = True, how.connection
         now = _clock.now()
         longest = max(_clock.left(lock._deadline, now) for lock in batch) / _clock.SECOND

@@ -66,6 +66,7 @@ class Lock(LeasedLock, Holding):
         check_callback(on_asked, "on_asked")
         self._mode_params = mode_params(options.mode, options.permits, options.of)
         self._client, self._options = client, options
+        self._party = options.party or client._party
         self._on_lost, self._on_asked = on_lost, on_asked
         self._acquired = False
         self._mode, self._value = EXCLUSIVE, b""

@@ -248,6 +248,30 @@ static void print_waiters(const struct explained *x) {
 	}
 }
 
+/* ---- deadlocks ---- */
+
+/* Prints the rings of clients that the key is part of. Each waits for the next one. */
+static void print_deadlocks(const struct explained *x) {
+	const struct pawl_value *all = pawl_value_get(x->answer->tree, "deadlocks");
+	for (size_t i = 0; all && i < all->count; i++) {
+		const struct pawl_value *ring = pawl_value_get(&all->items[i], "ring");
+		bool refused = field_bool(&all->items[i], "refused");
+		printf("Deadlock: these clients wait%s for each other:\n", refused ? "ed" : "");
+		for (size_t m = 0; ring && m < ring->count; m++) {
+			const struct pawl_value *one = &ring->items[m],
+				*next = &ring->items[(m + 1) % ring->count],
+				*key = pawl_value_get(one, "key");
+			char owner[600], holder[600];
+			printf("  %s waits for ", record_owner(one, owner, sizeof owner));
+			output_bytes(stdout, key ? key->bytes : pawl_str(""), 0);
+			printf(", which %s holds (at %s)\n",
+				record_owner(next, holder, sizeof holder), field_text(one, "node"));
+		}
+		printf(refused ? "  The first of them has got the error \"deadlock\".\n"
+			: "  One of them must release what it holds: the first is the youngest.\n");
+	}
+}
+
 /* ---- why, and what would help ---- */
 
 /* Counts the records for which `is` returns true. */
@@ -434,6 +458,7 @@ static int explain_run(struct cli_command_line *line) {
 		} else {
 			print_holders(&x);
 			print_waiters(&x);
+			print_deadlocks(&x);
 			print_why(&x);
 			print_masters(&x);
 			print_remedy(&x);

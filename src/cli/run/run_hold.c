@@ -34,7 +34,7 @@ static void on_lock_asked(struct pawl_lock *lock, const struct pawl_asked *asked
 /* Tells that what was wanted cannot be had, and ends. */
 static void refused(struct run *r, const struct pawl_result *result, const char *subject) {
 	int status = cli_fail(r->line, result, run_name(r), subject);
-	bool conflict = result->error == PAWL_EHELD
+	bool conflict = result->error == PAWL_EHELD || result->error == PAWL_EDEADLOCK
 		|| (result->error == PAWL_ETIMEOUT && status == CLI_REFUSED);
 	if (conflict && r->wanted.conflict_status != RUN_NO_STATUS) {
 		run_end(r, (int)r->wanted.conflict_status);

@@ -173,6 +173,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 			0 },
 		{ PAWL_EHELD, "wait for it with --wait 1m; pawl waiters shows who else is waiting",
 			0 },
+		{ PAWL_EDEADLOCK, "release what you hold, and try again", 0 },
 		{ PAWL_ENOQUORUM, "pawl status shows which masters do not answer", 0 },
 		{ PAWL_EUNREACHABLE,
 			"is pawld running there? Set the nodes with --endpoints or PAWL_ENDPOINTS; "

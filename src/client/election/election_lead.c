@@ -166,7 +166,9 @@ static struct pawl_lock_options lock_options(struct pawl_election *e) {
 
 int election_campaign(struct pawl_election *e) {
 	struct pawl_lock_options options = lock_options(e);
-	int error = pawl_lock_start(e->client, &options, on_elected, e, &e->call);
+	/* A client that leads one election and is a candidate of another one waits for nobody. */
+	int error = pawl_id_new(&options.party);
+	error = error ? error : pawl_lock_start(e->client, &options, on_elected, e, &e->call);
 	e->value_changed = false;
 	if (!error) {
 		e->state = ELECTION_CANDIDATE;

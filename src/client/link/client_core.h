@@ -94,6 +94,8 @@ struct request_self {
 	/* Of every request; NULL: none. */
 	const char *trace;
 	uint32_t pid;
+	/* Names the client when nodes look for deadlocks. */
+	struct pawl_id party;
 };
 
 enum client_core_state {

@@ -327,7 +327,7 @@ static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_o
 	}
 	span_ns lease = (span_ns)(o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 	*lock = (struct pawl_lock){ .client = client, .key = key, .key_size = key_bytes.size,
-		.lease = lease, .entered = 1,
+		.lease = lease, .entered = 1, .party = o->party,
 		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6,
 		.no_renewal = o->no_renewal, .binding = o->terms.release_on_disconnect,
 		.renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
@@ -373,7 +373,7 @@ struct pawl_request lock_request(const struct pawl_lock_options *o) {
 	return (struct pawl_request){ .method = PAWL_ACQUIRE, .lease_ms = o->lease_ms,
 		.wait_ms = o->wait_ms, .timeout_ms = o->timeout_ms, .owner = o->owner,
 		.value = o->value, .terms = o->terms, .label = o->label,
-		.election = o->election };
+		.election = o->election, .party = o->party };
 }
 
 int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options,

@@ -51,6 +51,8 @@ struct pawl_lock {
 	uint8_t *key;
 	size_t key_size;
 	struct pawl_id lock_id;
+	/* For whom the lock is, when nodes look for deadlocks; all zero: the client. */
+	struct pawl_id party;
 	uint64_t token;
 	enum pawl_mode mode;
 

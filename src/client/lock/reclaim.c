@@ -130,7 +130,7 @@ bool reclaim_start(struct pawl_lock *lock) {
 		.lock_id = lock->lock_id, .lease_ms = (uint32_t)(lock->lease / SPAN_MS),
 		.owner = inputs_owner(&lock->inputs), .label = inputs_label(&lock->inputs),
 		.value = inputs_value(&lock->inputs),
-		.terms = lock->terms };
+		.terms = lock->terms, .party = lock->party };
 	request.terms.mode = lock->mode;
 	struct call_start start = { .request = &request, .internal = true, .tied = true,
 		.end = on_acquired, .ctx = lock };

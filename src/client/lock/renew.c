@@ -1,4 +1,6 @@
 /* renew.c: extends all locks that are due in a turn of the loop with one request. */
+#include <string.h>
+
 #include "lock.h"
 
 #include "session_binding.h"
@@ -101,6 +103,18 @@ static span_ns longest_left(const struct batch *b, struct instant now) {
 	return longest;
 }
 
+/* Returns for whom the locks are, so that a node that did not grant them learns it; none if they
+ * are for several. */
+static struct pawl_id batch_party(const struct batch *b) {
+	struct pawl_id first = b->locks[0]->party;
+	for (size_t i = 1; i < b->count; i++) {
+		if (memcmp(&b->locks[i]->party, &first, sizeof(first)) != 0) {
+			return (struct pawl_id){ { 0 } };
+		}
+	}
+	return pawl_id_none(&first) ? b->client->self.party : first;
+}
+
 static int batch_start(struct batch *b) {
 	struct pawl *client = b->client;
 	struct pawl_extend_item *items = alloc_new(client->env.alloc, b->count * sizeof(*items));
@@ -116,7 +130,8 @@ static int batch_start(struct batch *b) {
 			.slots = { lock->slots.w[0], lock->slots.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND,
-		.deadline_kept = b->kind != RENEWAL_BINDS, .locks = items, .lock_count = b->count };
+		.deadline_kept = b->kind != RENEWAL_BINDS, .locks = items, .lock_count = b->count,
+		.party = batch_party(b) };
 	struct call_start start = { .request = &request,
 		.timeout = longest_left(b, client_core_now(client)), .internal = true,
 		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };

@@ -38,7 +38,7 @@ static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answe
 	}
 	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST
 		|| error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE
-		|| error == PAWL_EQUOTA;
+		|| error == PAWL_EQUOTA || error == PAWL_EDEADLOCK;
 	return !(answered && refused && call->sends == 1);
 }
 

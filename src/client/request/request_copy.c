@@ -54,7 +54,8 @@ static uint64_t if_named(bool named, uint64_t bit) {
 }
 
 static uint64_t present_extend(const struct pawl_request *r) {
-	uint64_t kept = if_named(r->deadline_kept, CLIENT_HAS_DEADLINE_KEPT);
+	uint64_t kept = if_named(r->deadline_kept, CLIENT_HAS_DEADLINE_KEPT)
+		| if_named(!pawl_id_none(&r->party), CLIENT_HAS_PARTY);
 	if (r->locks) {
 		return kept | CLIENT_HAS_LOCKS;
 	}
@@ -75,7 +76,7 @@ static uint64_t present_acquire(const struct pawl_request *r, const struct reque
 	const struct pawl_terms *t = &r->terms;
 	uint64_t which = r->keys ? CLIENT_HAS_LOCKS
 		: CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | present_mode(t);
-	return which | if_named(self->owner.size, CLIENT_HAS_OWNER)
+	return which | CLIENT_HAS_PARTY | if_named(self->owner.size, CLIENT_HAS_OWNER)
 		| if_named(r->value.size, CLIENT_HAS_VALUE)
 		| if_named(self->label.size, CLIENT_HAS_LABEL)
 		| if_named(self->host && self->host[0], CLIENT_HAS_HOST)
@@ -267,6 +268,8 @@ static void fill(struct request_copy *copy, const struct pawl_request *r,
 	if (core->expect_seq) {
 		core->expected_seq = seq_read(r->expect_seq.data);
 	}
+	memcpy(copy->wire.party.b, pawl_id_none(&r->party) ? self->party.bytes : r->party.bytes,
+		sizeof(copy->wire.party.b));
 	copy->wire.client = r->client;
 	copy->wire.shares = r->shares;
 	/* PAWL_UNWATCH gives the number of the watch as `token`, and PAWL_WATCH gives its position

@@ -104,6 +104,12 @@ bool peers_note_due(struct peers *p, uint32_t peer) {
 	return due;
 }
 
+bool peers_has(const struct peers *p, uint32_t peer, uint64_t feature) {
+	CHECK(peer < p->count);
+	const struct peer_link *link = p->table[peer]->link;
+	return link && (link->features & feature);
+}
+
 void peers_note_changed(struct peers *p) {
 	for (uint32_t i = 0; i < p->count; i++) {
 		if (p->table[i]->link) {

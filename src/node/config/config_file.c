@@ -26,6 +26,8 @@ struct node_config *node_config_new(void) {
 	c->birth.request_timeout = SPAN_S;
 	c->birth.drift_ppm = 10000;
 	c->replication_interval = 5 * SPAN_MS;
+	c->deadlock = DEADLOCK_REPORT;
+	c->deadlock_after = SPAN_S;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;

@@ -98,6 +98,16 @@ struct node_limits {
 	span_ns idle_timeout;
 };
 
+/* What the node does about deadlocks between clients (docs/architecture.md). */
+enum deadlock_action {
+	/* It does not look for them. */
+	DEADLOCK_OFF,
+	/* It reports them. */
+	DEADLOCK_REPORT,
+	/* It also ends the wait of the youngest request with PAWL_EDEADLOCK. */
+	DEADLOCK_REFUSE
+};
+
 /* A whole configuration file. */
 struct node_config {
 	char name[NODE_NAME_MAX + 1];
@@ -127,6 +137,10 @@ struct node_config {
 	span_ns replication_interval;
 	/* A master that comes back with a new identity gets its place without an operator. */
 	bool auto_replace;
+
+	enum deadlock_action deadlock;
+	/* How long a request waits before the node looks for a deadlock, in nanoseconds. */
+	span_ns deadlock_after;
 
 	struct tls_config tls;
 	struct node_limits limits;
@@ -175,8 +189,9 @@ struct node_limit {
 bool node_config_limit(const struct node_limits *limits, unsigned n, struct node_limit *out);
 
 /* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
- * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format and
- * slow_ms; [admin] readers and drain_wait; [audit] but for file; and of [limits]
+ * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format,
+ * slow_ms, deadlock and deadlock_after; [admin] readers and drain_wait; [audit] but for file; and
+ * of [limits]
  * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running,

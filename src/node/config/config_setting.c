@@ -30,6 +30,7 @@ enum setting_kind {
 	KIND_LEVEL,
 	KIND_FORMAT,
 	KIND_AUTH,
+	KIND_DEADLOCK,
 	KIND_SPAN,
 	KIND_SPAN_OR_0,
 	KIND_PERCENT,
@@ -55,6 +56,7 @@ enum setting_kind {
 #define PLACE_LEVEL PLACE_NAME
 #define PLACE_FORMAT PLACE_NAME
 #define PLACE_AUTH PLACE_NAME
+#define PLACE_DEADLOCK PLACE_NAME
 #define PLACE_SPAN PLACE_NAME
 #define PLACE_SPAN_OR_0 PLACE_NAME
 #define PLACE_PERCENT PLACE_NAME
@@ -227,6 +229,19 @@ static const char *set_what(enum audit_what *out, const char *value) {
 	return "write denied, admin, holders or all";
 }
 
+static const char *set_deadlock(enum deadlock_action *out, const char *value) {
+	if (strcmp(value, "off") == 0) {
+		*out = DEADLOCK_OFF;
+	} else if (strcmp(value, "report") == 0) {
+		*out = DEADLOCK_REPORT;
+	} else if (strcmp(value, "refuse") == 0) {
+		*out = DEADLOCK_REFUSE;
+	} else {
+		return "write report, refuse or off";
+	}
+	return NULL;
+}
+
 const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value) {
 	size_t place = setting_row[setting].place;
 	void *to = (char *)r->config + place;
@@ -249,6 +264,8 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 		return set_log_format(to, value);
 	case KIND_AUTH:
 		return set_client_auth(to, value);
+	case KIND_DEADLOCK:
+		return set_deadlock(to, value);
 	case KIND_SPAN:
 		return set_span(to, value, 1,
 			"must not be 0: write a duration such as 300ms, 5s or 2m");

@@ -19,6 +19,8 @@
 	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
 	X(LOG_FORMAT, "node", "log_format", FORMAT, log_format) \
 	X(SLOW_MS, "node", "slow_ms", COUNT32_OR_0, slow_ms) \
+	X(DEADLOCK, "node", "deadlock", DEADLOCK, deadlock) \
+	X(DEADLOCK_AFTER, "node", "deadlock_after", SPAN, deadlock_after) \
 	X(CLUSTER_NAME, "cluster", "name", NAME, birth.cluster) \
 	X(MAX_LEASE, "cluster", "max_lease", SPAN, birth.max_lease) \
 	X(PROMISE_TIMEOUT, "cluster", "promise_timeout", SPAN, birth.promise_timeout) \

@@ -10,6 +10,7 @@
 #include "core_status.h"
 #include "log.h"
 #include "pawl/error.h"
+#include "peer_waits.h"
 #include "roles.h"
 #include "time_source.h"
 
@@ -77,6 +78,7 @@ static void driver_read_table(struct driver *d) {
 	}
 	d->lost_links = lost;
 	d->closed_links = closed;
+	d->tables++;
 	memcpy(d->link_losses, losses, sizeof losses);
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
@@ -155,13 +157,31 @@ void driver_check_links(struct driver *d) {
 /* How many messages the core is handed at once. */
 #define PIECE_OF_FRAME 64
 
+static int driver_take_waits(struct driver *d, uint32_t peer, struct slice body) {
+	/* Packets behind it may wait for the next turn. */
+	driver_flush_later(d);
+	return core_peer_is_member(d->core, peer)
+		? d->handlers->on_waits(d->handlers_ctx, peer, body) : 0;
+}
+
+struct buffer *driver_packet(struct driver *d, uint32_t peer) {
+	if (!d->peers || !core_peer_is_member(d->core, peer)
+		|| !peers_has(d->peers, peer, PEER_FEATURE_WAITS)) {
+		return NULL;
+	}
+	d->packets |= (uint64_t)1 << peer;
+	driver_flush_later(d);
+	return peers_out(d->peers, peer);
+}
+
 /* A frame goes into the core in pieces, as if it had come as several frames. */
 static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body,
 	struct peer_progress *progress, struct instant now) {
 	struct driver *d = ctx;
 	struct frame frame;
 	if (!progress->begun && peer_is_note(body)) {
-		return driver_take_note(d, peer, body);
+		return waits_is_packet(body) ? driver_take_waits(d, peer, body)
+			: driver_take_note(d, peer, body);
 	}
 	int error = peer_frame_decode_some(&d->decoder, body, PIECE_OF_FRAME, progress, &frame);
 	if (error) {
@@ -259,7 +279,8 @@ static void driver_log_notes(struct driver *d) {
 static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	struct frame frame;
 	struct buffer *note = d->peers ? peers_out(d->peers, peer) : NULL;
-	bool filled = note && driver_put_note(d, peer, note);
+	bool filled = note && (driver_put_note(d, peer, note) || (d->packets >> peer & 1));
+	d->packets &= ~((uint64_t)1 << peer);
 	while (core_out_frame(d->out, peer, &frame)) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
 		/* If the backlog is at its limit, the peer does not read. The protocol can stand

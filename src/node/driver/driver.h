@@ -40,6 +40,9 @@ struct driver_handlers {
 	void (*on_events)(void *ctx);
 	/* The core has no output left. From here on, new events of the core may happen. */
 	void (*flushed)(void *ctx);
+	/* A member asks or tells something about clients that wait (peer_waits.h). This may come at
+	 * any time. Returns 0, or an error if the link is to be closed. */
+	int (*on_waits)(void *ctx, uint32_t peer, struct slice body);
 };
 
 /* The driver of one node. */
@@ -93,6 +96,10 @@ struct driver {
 	uint64_t lost_links, closed_links;
 	/* How many links of each peer were lost or reset since the start, by peer index. */
 	uint64_t link_losses[NODES_MAX];
+	/* The peers for which packets of driver_packet are in the buffers: a set of indexes. */
+	uint64_t packets;
+	/* How often the table of nodes was read: peer indexes mean the same while it stays. */
+	uint64_t tables;
 	/* Since then one of those links was not read (struct peers_handlers); zero if all were. */
 	struct instant lost_since;
 
@@ -160,6 +167,9 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 void driver_set_rights(struct driver *d);
 /* Reads a peer's note. Returns 0, or an error if `body` is no note. */
 int driver_take_note(struct driver *d, uint32_t peer, struct slice body);
+/* Returns the buffer for a packet about clients that wait (peer_waits.h), which leaves at the end
+ * of this turn; NULL if the peer is no member, or knows no such packets. */
+struct buffer *driver_packet(struct driver *d, uint32_t peer);
 /* Appends this node's note if the peer must still be told it. Returns true if there is something to
  * write. */
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);

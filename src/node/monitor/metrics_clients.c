@@ -47,6 +47,9 @@ static void metrics_requests(const struct metrics *m) {
 		exposition_number(p, "pawl_grants_total",
 			LABEL("mode", figure_mode_name((enum figure_mode)i)), counts->grants[i]);
 	}
+	exposition_counter(p, "pawl_deadlocks_total",
+		"Deadlocks between clients whose youngest waiter is a client of this node.",
+		m->monitor->service->deadlocks.found);
 	exposition_gauge(p, "pawl_waiters", "Requests of this node's clients that wait.",
 		m->core.waiters);
 	exposition_gauge_seconds(p, "pawl_oldest_waiter_seconds",

@@ -178,6 +178,10 @@ static void service_call_core(const struct service_call *call) {
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
+	if (request.op == CORE_ACQUIRE || request.op == CORE_ACQUIRE_ALL
+		|| (call->request->present & CLIENT_HAS_PARTY)) {
+		requests_of_party(&s->requests, open, call->request->party);
+	}
 	service_count(call, open, request.lock_count ? request.locks[0].key : request.key,
 		request.op == CORE_WAIT ? 0 : request.wait);
 	service_share_take(call, &request, open);
@@ -187,6 +191,9 @@ static void service_call_core(const struct service_call *call) {
 		requests_close(&s->requests, open);
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
+	}
+	if (open->wait) {
+		service_deadlock_waits(s, open->wait, call->now);
 	}
 	service_value_begun(call, &request, open);
 	service_step(call, &request);
@@ -207,6 +214,7 @@ static bool service_open_batch(const struct service_call *call) {
 
 static void service_call_part(const struct service_call *call, const struct client_lock *lock,
 	uint64_t id) {
+	const struct client_request *asked = call->request;
 	struct core_request request = service_core_request(call);
 	request.id = id;
 	request.key = lock->key;
@@ -220,6 +228,9 @@ static void service_call_part(const struct service_call *call, const struct clie
 	if (service_notes(call)) {
 		/* Without memory, its lines are missing. */
 		(void)service_note(call, open, &request);
+	}
+	if (asked->present & CLIENT_HAS_PARTY) {
+		requests_of_party(&call->service->requests, open, asked->party);
 	}
 	service_count(call, open, lock->key, 0);
 	/* Without memory, the lock lasts as long as its lease. */

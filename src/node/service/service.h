@@ -11,6 +11,7 @@
 #include "events.h"
 #include "full.h"
 #include "holdings.h"
+#include "look.h"
 #include "orders.h"
 #include "session_bindings.h"
 #include "requests.h"
@@ -21,6 +22,34 @@ struct service_event {
 	/* The number of the event; 0 if there is none. */
 	uint64_t number;
 	struct buffer bytes;
+};
+
+/* The most rings that a node keeps to be shown. */
+#define RINGS_KEPT 16
+
+/* What the search for deadlocks keeps (service_deadlock.c). */
+struct service_deadlocks {
+	struct look look;
+	/* Memory for a look, and for the rings that are shown. */
+	const struct allocator *alloc;
+	/* Goes off when there is something to do. */
+	struct event *timer;
+	/* When the next look may begin, by CLOCK_BOOTTIME. */
+	int64_t next_look;
+	/* driver.tables at the beginning of the look. */
+	uint64_t tables;
+	/* How many deadlocks were reported here since the start. */
+	uint64_t found;
+	/* What each peer has asked for so far uses up its part until this instant of
+	 * CLOCK_BOOTTIME. */
+	int64_t paid[NODES_MAX];
+	/* The rings that this node and others have found, as bodies of packets (peer_waits.h), each
+	 * until it is shown no longer; an empty place has no bytes. */
+	struct service_ring {
+		struct buffer body;
+		uint64_t number;
+		int64_t until;
+	} rings[RINGS_KEPT];
 };
 
 /* Room for a phrase that says why the node is not ready, in bytes. */
@@ -36,6 +65,7 @@ struct service {
 	struct session_bindings session_bindings;
 	struct holdings holdings;
 	struct full full;
+	struct service_deadlocks deadlocks;
 	/* What operators have asked this node for last. */
 	struct orders orders;
 

@@ -42,6 +42,26 @@ static bool service_shows_values(const struct core_reply *reply) {
 		|| reply->op == CORE_EXPLAIN);
 }
 
+/* An explanation says in which deadlocks the key is. */
+static int service_put_explained(struct service *s, const struct request *request,
+	const struct core_reply *reply, struct buffer *to) {
+	struct waits_ring rings[RINGS_KEPT];
+	struct client_ring shown[RINGS_KEPT];
+	struct client_ring_member members[RINGS_KEPT][RING_MEMBERS_MAX];
+	struct client_context context = s->driver->context;
+	context.ring_count = service_deadlock_rings(s, request->client, reply->entry.key, rings);
+	context.rings = shown;
+	for (uint32_t i = 0; i < context.ring_count; i++) {
+		for (uint32_t m = 0; m < rings[i].count; m++) {
+			const struct ring_member *member = &rings[i].members[m];
+			members[i][m] = (struct client_ring_member){ member->owner, member->key,
+				member->node };
+		}
+		shown[i] = (struct client_ring){ members[i], rings[i].count, rings[i].refused };
+	}
+	return client_reply_encode(request->msgid, reply, &context, to);
+}
+
 static int service_put_reply(struct service *s, const struct request *request,
 	const struct core_reply *reply, struct buffer *to) {
 	uint32_t msgid = request->msgid;
@@ -52,6 +72,7 @@ static int service_put_reply(struct service *s, const struct request *request,
 	const struct service_view view = service_view_begin(s, client, to);
 	const struct client_context *context = &s->driver->context;
 	int error = request->list ? client_list_encode(msgid, request->list, reply, context, to)
+		: reply->op == CORE_EXPLAIN ? service_put_explained(s, request, reply, to)
 		: client_reply_encode(msgid, reply, context, to);
 	error = service_view_end(s, client, &view, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
@@ -113,12 +134,14 @@ static void service_count_answer(struct service *s, struct request *request,
 	}
 }
 
-void service_answer(struct service *s, const struct core_reply *reply) {
-	struct request *request = requests_find(&s->requests, reply->id);
+void service_answer(struct service *s, const struct core_reply *answer) {
+	struct request *request = requests_find(&s->requests, answer->id);
+	struct core_reply changed;
 	if (!request) {
 		/* The client is gone. */
 		return;
 	}
+	const struct core_reply *reply = service_deadlock_reply(request, answer, &changed);
 	sessions_value_done(s->sessions, request->client, request->values);
 	request->values = 0;
 	service_count_answer(s, request, reply);

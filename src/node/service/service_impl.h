@@ -146,6 +146,31 @@ void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
 /* The client is gone, and so are its watches. */
 uint32_t service_watch_forget(struct service *s, uint64_t client, uint32_t most);
 
+/* The functions below are in service_deadlock.c. service_deadlock_init returns 0 or PAWL_ENOMEM. */
+int service_deadlock_init(struct service *s, const struct allocator *alloc,
+	struct siphash_key hash_key);
+void service_deadlock_done(struct service *s);
+/* A request begins to wait at `now`. */
+void service_deadlock_waits(struct service *s, struct requests_wait *wait, struct instant now);
+/* The handler `on_waits` of the driver. */
+int service_deadlock_packet(void *ctx, uint32_t peer, struct slice body);
+/* Returns the reply, or, if the request was ended because of a deadlock, *changed, which is made to
+ * say so. */
+const struct core_reply *service_deadlock_reply(const struct request *request,
+	const struct core_reply *reply, struct core_reply *changed);
+/* Writes the rings in which clients wait for the key, or hold it, as far as the client may read
+ * their keys; at most RINGS_KEPT. Returns how many. */
+uint32_t service_deadlock_rings(const struct service *s, uint64_t client, struct slice key,
+	struct waits_ring out[RINGS_KEPT]);
+
+/* The functions below are in deadlock_tell.c. Tell the reader who holds the key, as far as this
+ * node has granted it, and what these parties and the party wait for here. Both return what that
+ * cost, in facts; more than FACTS_TOLD_MAX means that not everything was told. */
+#define FACTS_TOLD_MAX 512u
+uint32_t deadlock_tell_key(struct service *s, struct slice key, const struct waits_reader *reader);
+uint32_t deadlock_tell_party(struct service *s, struct id128 party,
+	const struct waits_reader *reader);
+
 /* To be called at the end of each turn of the loop (service_turn.c). */
 void service_turn_over(struct service *s);
 

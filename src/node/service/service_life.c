@@ -36,7 +36,7 @@ static void service_flushed(void *ctx) {
 }
 
 static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply,
-	service_on_events, service_flushed };
+	service_on_events, service_flushed, service_deadlock_packet };
 
 /* ---- life ---- */
 
@@ -49,9 +49,10 @@ static int service_init_tables(struct service *s, const struct allocator *alloc,
 	for (int i = 0; i < 2; i++) {
 		buffer_init(&s->last_events[i].bytes, client_alloc, SESSIONS_OUT_BYTES_MAX);
 	}
-	int error = requests_init(&s->requests, alloc, client_alloc);
+	int error = requests_init(&s->requests, alloc, client_alloc, key);
 	s->requests.forgotten = service_note_gone;
 	s->requests.ctx = s;
+	error = error ? error : service_deadlock_init(s, alloc, key);
 	error = error ? error : events_init(&s->events, client_alloc, key, log,
 		&service_events_port, s);
 	error = error ? error : full_init(&s->full, s);
@@ -89,6 +90,7 @@ static void service_done_requests(struct service *s) {
 		event_free(s->sweep);
 		s->sweep = NULL;
 	}
+	service_deadlock_done(s);
 	holdings_done(&s->holdings);
 	session_bindings_done(&s->session_bindings);
 	if (s->requests.alloc) {

@@ -83,6 +83,7 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 		request->bytes -= value_bytes;
 	}
 	if (held) {
+		holdings_belongs(&s->holdings, held, request->party);
 		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	}
 }
@@ -108,12 +109,19 @@ static struct holding *share_meet(struct service *s, const struct request *reque
 	return held;
 }
 
-static void share_extended(struct service *s, const struct request *request, span_ns lease) {
+static void share_extended(struct service *s, struct request *request, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
 		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	} else {
-		share_meet(s, request, lease);
+		held = share_meet(s, request, lease);
+	}
+	if (held && !held->party && !request->party) {
+		/* It is of the connection, unless the client has said something else. */
+		requests_of_party(&s->requests, request, (struct id128){ { 0 } });
+	}
+	if (held) {
+		holdings_belongs(&s->holdings, held, request->party);
 	}
 }
 
@@ -169,5 +177,6 @@ int service_shares_init(struct service *s, const struct allocator *alloc,
 	if (!s->sweep || event_add(s->sweep, &second) != 0) {
 		return PAWL_ENOMEM;
 	}
-	return holdings_init(&s->holdings, alloc, hash_key, time_source_now());
+	return holdings_init(&s->holdings, alloc, hash_key, &s->requests.parties,
+		time_source_now());
 }

@@ -89,6 +89,21 @@ struct client_context {
 	 * and of the nodes at which requests wait. */
 	const struct config_node *const *peers;
 	uint32_t peer_count;
+	/* EXPLAIN: the rings that the key is part of. */
+	const struct client_ring *rings;
+	uint32_t ring_count;
+};
+
+/* A ring of clients that wait for each other. Each waits for the key, which the next one holds. */
+struct client_ring {
+	const struct client_ring_member {
+		struct slice owner, key;
+		/* The name of the node that serves it. */
+		struct slice node;
+	} *members;
+	uint32_t count;
+	/* The youngest of them has got the error `deadlock`. */
+	bool refused;
 };
 
 /* The functions client_..._encode append one message. They return 0, PAWL_ENOMEM or PAWL_ETOOLARGE;

@@ -81,6 +81,8 @@
 #define CLIENT_HAS_TRACE (UINT64_C(1) << 46)
 /* `election` of acquire is in client_request.label. */
 #define CLIENT_HAS_ELECTION (UINT64_C(1) << 50)
+/* acquire, extend: `party`. */
+#define CLIENT_HAS_PARTY (UINT64_C(1) << 47)
 
 /* One of the `locks` of an extend. */
 struct client_lock {
@@ -114,7 +116,7 @@ struct client_request {
 	struct core_request core;
 
 	/* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX locks. The only other parameters that
-	 * go with them are `deadline_kept` and `trace`. */
+	 * go with them are `deadline_kept`, `party` and `trace`. */
 	const struct client_lock *locks;
 	size_t lock_count;
 
@@ -133,6 +135,10 @@ struct client_request {
 	/* ACQUIRE: the lock ends when this connection is closed. Decoding sets core.terms.binding
 	 * to `bond` then, or to 1 if no `bond` is named. */
 	bool release_on_disconnect;
+
+	/* ACQUIRE, EXTEND: the client object that asks, for the search for deadlocks; all zero for
+	 * none. */
+	struct id128 party;
 
 	/* UNWATCH: the number of the watch. */
 	uint64_t watch;

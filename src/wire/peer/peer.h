@@ -3,7 +3,8 @@
  *
  * A link carries *packets*. A packet is the size of its body, as a u32 in network byte order, and
  * then the body, which is one MessagePack object. The first packet in each direction is a hello (a
- * map). Every later one is a note (a map), or a frame:
+ * map). Every later one is a note (a map), one of
+ * those of peer_waits.h (a map, too), or a frame:
  *
  *   [epoch, config_hash, sender (bin 16), boot, clock, flags, [message, ...]]
  *   message = [kind, field, ...]
@@ -105,7 +106,10 @@ int peer_frame_decode_some(struct peer_decoder *d, struct slice body, size_t mos
 #define PEER_VERSION_MAX (PAWL_PRETEND_NEXT ? 2u : 1u)
 /* Optional things that this program can do. A feature is used if both nodes have its bit. */
 #define PEER_FEATURE_NOTES (UINT64_C(1) << 0)
-#define PEER_FEATURES (PEER_FEATURE_NOTES | (PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0)))
+#define PEER_FEATURE_WAITS (UINT64_C(1) << 1)
+#define PEER_FEATURES \
+	(PEER_FEATURE_NOTES | PEER_FEATURE_WAITS | \
+		(PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0)))
 
 /* Each side sends a hello as the first packet of a link, and reads the other's before anything
  * else. It is a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; later

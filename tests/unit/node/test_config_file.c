@@ -49,7 +49,8 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \n"
 		"state_dir = /s\nlisten_peer = 0.0.0.0:7\n"
 		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\n"
-		"log_level = debug\nlog_format = json\n[cluster]\nname = t\n"
+		"log_level = debug\nlog_format = json\ndeadlock = refuse\ndeadlock_after = 3s\n"
+		"[cluster]\nname = t\n"
 		"max_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift "
 		"= 0.5 %\nreplication_interval = 20us\n[cluster.masters]\na = 10.0.0.1:1\n"
 		"[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\n"
@@ -69,6 +70,8 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->listen_client[2].kind, LISTEN_UNIX);
 	assert_string_equal(c->listen_client[2].path, "/run/x");
 	assert_int_equal(c->log_level, LEVEL_DEBUG);
+	assert_int_equal(c->deadlock, DEADLOCK_REFUSE);
+	assert_int_equal(c->deadlock_after, 3 * SPAN_S);
 	assert_int_equal(c->birth.max_lease, 120 * SPAN_S);
 	assert_int_equal(c->birth.request_timeout, 500 * SPAN_MS);
 	assert_int_equal(c->birth.drift_ppm, 5000);

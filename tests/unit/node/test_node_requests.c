@@ -14,7 +14,7 @@ static const struct client_context context = { .node = "n1", .role = "master" };
 static struct requests open_table(struct alloc_counter *counter, struct allocator *alloc) {
 	struct requests r;
 	*alloc = alloc_libc(counter);
-	assert_int_equal(requests_init(&r, alloc, alloc), 0);
+	assert_int_equal(requests_init(&r, alloc, alloc, (struct siphash_key){ 1, 2 }), 0);
 	return r;
 }
 

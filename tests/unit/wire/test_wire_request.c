@@ -75,10 +75,12 @@ static const struct { enum client_method method; uint64_t needs, may; } methods[
 	{ CLIENT_CLIENTS, 0, CLIENT_HAS_LIMIT | CLIENT_HAS_CLIENT },
 	{ CLIENT_KICK, CLIENT_HAS_CLIENT, 0 },
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
-		CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE | CLIENT_HAS_LOCK_ID },
+		CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE | CLIENT_HAS_LOCK_ID |
+			CLIENT_HAS_PARTY },
 	{ CLIENT_EXTEND, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
-		CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BINDING },
-	{ CLIENT_EXTEND, CLIENT_HAS_LOCKS, CLIENT_HAS_DEADLINE_KEPT },
+		CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BINDING |
+			CLIENT_HAS_PARTY },
+	{ CLIENT_EXTEND, CLIENT_HAS_LOCKS, CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_PARTY },
 	{ CLIENT_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		CLIENT_HAS_EXPECT },
 	{ CLIENT_UPDATE,
@@ -221,6 +223,7 @@ static struct client_request random_request(struct request_test *t, size_t row,
 	c->owner = has & CLIENT_HAS_OWNER ? wire_bytes(p, 0, OWNER_MAX) : c->owner;
 	c->value = has & CLIENT_HAS_VALUE ? wire_bytes(p, 0, 40000) : c->value;
 	c->lock_id = has & CLIENT_HAS_LOCK_ID ? wire_id(p) : c->lock_id;
+	r.party = has & CLIENT_HAS_PARTY ? wire_id(p) : r.party;
 	c->token = has & CLIENT_HAS_TOKEN ? 1 + wire_number(p, TOKEN_MAX - 1) : 0;
 	c->deadline_kept = has & CLIENT_HAS_DEADLINE_KEPT && prng_chance(p, 1, 2);
 	c->expect_value = (has & CLIENT_HAS_EXPECT) != 0;
@@ -301,6 +304,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	assert_true(x->op == y->op && slice_equal(x->key, y->key) &&
 		slice_equal(x->owner, y->owner));
 	assert_true(slice_equal(x->value, y->value) && id128_equal(x->lock_id, y->lock_id));
+	assert_true(id128_equal(a->party, b->party));
 	assert_true(x->lease == y->lease && x->wait == y->wait && x->token == y->token);
 	assert_memory_equal(&x->terms.set, &y->terms.set, sizeof x->terms.set);
 	assert_true(x->deadline_kept == y->deadline_kept && x->quorum == y->quorum &&

@@ -6,14 +6,16 @@
 #include "core.h"
 
 int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
-	struct instant now) {
+	struct parties *parties, struct instant now) {
 	h->alloc = alloc;
 	h->hash_key = hash_key;
+	h->parties = parties;
 	wheel_init(&h->ends, now.boot);
 	return map_init(&h->all, alloc);
 }
 
 static void holdings_free(struct holdings *h, struct holding *held) {
+	parties_let_go(h->parties, held->party);
 	wheel_disarm(&h->ends, &held->end);
 	map_remove(&h->all, &held->node);
 	alloc_free(h->alloc, held, sizeof *held);
@@ -82,6 +84,13 @@ struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct s
 		map_insert(&h->all, &held->node, hash);
 	}
 	return held;
+}
+
+void holdings_belongs(struct holdings *h, struct holding *held, struct party *party) {
+	if (party && party->number != held->party) {
+		parties_let_go(h->parties, held->party);
+		held->party = party_hold(party);
+	}
 }
 
 void holdings_value(struct holding *held, uint32_t bytes) {

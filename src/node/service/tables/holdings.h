@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "map.h"
+#include "parties.h"
 #include "shares.h"
 #include "types.h"
 #include "wheel.h"
@@ -20,6 +21,8 @@ struct holdings {
 	struct map all;
 	/* When the locks may have ended, in CLOCK_BOOTTIME. */
 	struct wheel ends;
+	/* Borrowed. */
+	struct parties *parties;
 };
 
 /* One lock, and what it counts for. */
@@ -29,11 +32,13 @@ struct holding {
 	struct share_pair share;
 	/* The size of the lock's value, which counts for the share. */
 	uint32_t value_bytes;
+	/* The number of the party that holds the lock, or PARTY_NONE. */
+	uint32_t party;
 };
 
 /* Returns 0 or PAWL_ENOMEM. */
 int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
-	struct instant now);
+	struct parties *parties, struct instant now);
 /* Gives nothing back to the shares. Accepts zeroed memory. */
 void holdings_done(struct holdings *h);
 
@@ -44,11 +49,13 @@ struct holding *holdings_find(const struct holdings *h, uint64_t hash);
  * there is no memory. */
 struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
 	uint32_t value_bytes);
+/* The lock is held by this party from now on. NULL: that is not known, and nothing changes. */
+void holdings_belongs(struct holdings *h, struct holding *held, struct party *party);
 /* Counts another size of the lock's value. */
 void holdings_value(struct holding *held, uint32_t bytes);
 /* Counts the lock until `end`. */
 void holdings_until(struct holdings *h, struct holding *held, struct instant end);
-/* Takes the lock out of its shares, and frees the holding. */
+/* Takes the lock out of its shares and its party, and frees the holding. */
 void holdings_drop(struct holdings *h, struct holding *take_held);
 
 /* Drops the locks whose time is over, at most `most` of them in one call. Returns true if there may

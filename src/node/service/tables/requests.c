@@ -11,6 +11,8 @@ struct requests_client {
 	struct list open;
 	uint64_t client;
 	uint32_t waiting;
+	/* The party of its last request that has one, because most are of the same; or NULL. */
+	struct party *party;
 };
 
 static struct requests_client *requests_client_find(const struct requests *r, uint64_t client) {
@@ -115,43 +117,103 @@ void requests_charge(struct requests *r, struct request *request, const struct s
 
 /* ---- what is waited for ---- */
 
-static size_t wait_keys_size(const struct core_request *asked) {
-	size_t size = asked->lock_count ? 0 : sizeof(uint16_t) + asked->key.size;
+/* What stands in front of each key. */
+struct wait_head {
+	struct id128 lock_id;
+	uint16_t of, count, size;
+};
+
+static size_t wait_locks_size(const struct core_request *asked) {
+	size_t size = asked->lock_count ? 0 : sizeof(struct wait_head) + asked->key.size;
 	for (uint32_t i = 0; i < asked->lock_count; i++) {
-		size += sizeof(uint16_t) + asked->locks[i].key.size;
+		size += sizeof(struct wait_head) + asked->locks[i].key.size;
 	}
 	return size;
 }
 
-static uint8_t *wait_put_key(uint8_t *to, struct slice key) {
-	const uint16_t size = (uint16_t)key.size;
-	memcpy(to, &size, sizeof size);
-	return slice_put(to + sizeof size, key);
+static uint8_t *wait_put_lock(uint8_t *to, const struct core_lock *lock) {
+	const struct wait_head head = { lock->lock_id, lock->of, lock->count,
+		(uint16_t)lock->key.size };
+	memcpy(to, &head, sizeof head);
+	return slice_put(to + sizeof head, lock->key);
+}
+
+/* Puts the wait where deadlocks are looked for. */
+static void wait_enter(struct requests *r, struct requests_wait *wait,
+	const struct core_request *asked) {
+	struct party *party = wait->request->party;
+	if (party) {
+		list_append(&party->waits, &wait->of_party);
+		list_append(&r->due, &wait->due);
+	}
+	if (party && asked->lock_count > 0) {
+		list_append(&r->several, &wait->several);
+	}
 }
 
 int requests_keep_wait(struct requests *r, struct request *request,
 	const struct core_request *asked, const struct allocator *alloc) {
-	size_t size = wait_keys_size(asked);
+	size_t size = wait_locks_size(asked);
 	alloc = alloc ? alloc : r->client_alloc;
-	struct requests_wait *wait = alloc_new(alloc, sizeof *wait + size);
+	struct requests_wait *wait = alloc_new(alloc, sizeof *wait + size + asked->owner.size);
 	if (!wait) {
 		return PAWL_ENOMEM;
 	}
 	wait->alloc = alloc;
-	uint8_t *to = wait->keys;
+	uint8_t *to = wait->locks;
 	for (uint32_t i = 0; i < asked->lock_count; i++) {
-		to = wait_put_key(to, asked->locks[i].key);
+		to = wait_put_lock(to, &asked->locks[i]);
 	}
 	if (asked->lock_count == 0) {
-		wait_put_key(to, asked->key);
+		const struct core_lock one = { asked->key, asked->lock_id, asked->terms.of,
+			asked->terms.count };
+		to = wait_put_lock(to, &one);
 	}
+	slice_put(to, asked->owner);
+	wait->owner_size = (uint16_t)asked->owner.size;
 	wait->request = request;
 	wait->right = asked->op == CORE_WAIT ? RIGHT_WAIT : RIGHT_ACQUIRE;
 	wait->priority = asked->terms.priority;
 	wait->size = (uint32_t)size;
 	request->wait = wait;
 	list_append(&r->waits, &wait->in);
+	wait_enter(r, wait, asked);
 	return 0;
+}
+
+static void wait_free(struct requests_wait *wait) {
+	list_remove(&wait->in);
+	list_remove(&wait->due);
+	list_remove(&wait->of_party);
+	list_remove(&wait->several);
+	alloc_free(wait->alloc, wait->why, wait->why_size);
+	alloc_free(wait->alloc, wait, sizeof *wait + wait->size + wait->owner_size);
+}
+
+void requests_wait_end(struct requests_wait *wait, const char *why) {
+	const uint32_t size = (uint32_t)strlen(why) + 1;
+	CHECK(!wait->why);
+	wait->why = alloc_new(wait->alloc, size);
+	if (wait->why) {
+		memcpy(wait->why, why, size);
+		wait->why_size = size;
+	}
+}
+
+/* ---- parties ---- */
+
+void requests_of_party(struct requests *r, struct request *request, struct id128 id) {
+	struct requests_client *c = requests_client_find(r, request->client);
+	if (id128_zero(id)) {
+		/* No other connection of any node has this name. */
+		memcpy(id.b, &r->salt, sizeof r->salt);
+		memcpy(id.b + sizeof r->salt, &c->client, sizeof c->client);
+	}
+	if (!c->party || !id128_equal(c->party->id, id)) {
+		parties_leave(&r->parties, c->party);
+		c->party = parties_use(&r->parties, id);
+	}
+	request->party = c->party ? party_use(c->party) : NULL;
 }
 
 void requests_doubt(struct requests *r) {
@@ -169,15 +231,23 @@ void requests_trust(struct requests *r, const struct requests_wait *wait) {
 	list_append(&r->waits, &kept->in);
 }
 
-bool requests_wait_key(const struct requests_wait *wait, size_t *at, struct slice *out) {
-	uint16_t size;
+bool requests_wait_lock(const struct requests_wait *wait, size_t *at, struct core_lock *out) {
+	struct wait_head head;
 	if (*at >= wait->size) {
 		return false;
 	}
-	memcpy(&size, wait->keys + *at, sizeof size);
-	*out = slice_of(wait->keys + *at + sizeof size, size);
-	*at += sizeof size + size;
+	memcpy(&head, wait->locks + *at, sizeof head);
+	*out = (struct core_lock){ slice_of(wait->locks + *at + sizeof head, head.size),
+		head.lock_id, head.of, head.count };
+	*at += sizeof head + head.size;
 	return true;
+}
+
+bool requests_wait_key(const struct requests_wait *wait, size_t *at, struct slice *out) {
+	struct core_lock lock;
+	bool found = requests_wait_lock(wait, at, &lock);
+	*out = found ? lock.key : *out;
+	return found;
 }
 
 /* ---- the end ---- */
@@ -191,6 +261,7 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	if (request->waiting) {
 		requests_client_find(r, request->client)->waiting--;
 	}
+	parties_leave(&r->parties, request->party);
 	map_remove(&r->by_id, &request->node);
 	list_remove(&request->among);
 	request_note_free(request->note);
@@ -234,12 +305,10 @@ static void requests_drop_list(struct requests *r, struct request *request) {
 
 void requests_close(struct requests *r, struct request *request) {
 	CHECK(!request->batch);
-	requests_unlink(r, request);
 	if (request->wait) {
-		list_remove(&request->wait->in);
-		alloc_free(request->wait->alloc, request->wait,
-			sizeof *request->wait + request->wait->size);
+		wait_free(request->wait);
 	}
+	requests_unlink(r, request);
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
 	}
@@ -308,6 +377,7 @@ static uint32_t requests_client_free(struct requests *r, struct requests_client 
 		closed++;
 	}
 	if (!first) {
+		parties_leave(&r->parties, c->party);
 		map_remove(&r->by_client, &c->node);
 		alloc_free(r->alloc, c, sizeof *c);
 	}
@@ -320,15 +390,17 @@ uint32_t requests_forget(struct requests *r, uint64_t client, uint32_t most) {
 }
 
 int requests_init(struct requests *r, const struct allocator *alloc,
-	const struct allocator *client_alloc) {
+	const struct allocator *client_alloc, struct siphash_key hash_key) {
 	*r = (struct requests){ .alloc = alloc, .client_alloc = client_alloc };
 	list_init(&r->waits);
 	list_init(&r->doubted);
+	list_init(&r->several);
+	list_init(&r->due);
+	r->salt = siphash(hash_key, "party", 5);
 	request_counts_init(&r->counts);
 	int error = map_init(&r->by_id, alloc);
-	if (!error) {
-		error = map_init(&r->by_client, alloc);
-	}
+	error = error ? error : map_init(&r->by_client, alloc);
+	error = error ? error : parties_init(&r->parties, alloc, hash_key);
 	if (error) {
 		requests_done(r);
 	}
@@ -343,5 +415,6 @@ void requests_done(struct requests *r) {
 	map_drain(&r->by_client, requests_client_drained, r);
 	map_done(&r->by_id);
 	map_done(&r->by_client);
+	parties_done(&r->parties);
 	*r = (struct requests){ 0 };
 }

@@ -7,6 +7,7 @@
 #include "client_pieces.h"
 #include "list.h"
 #include "map.h"
+#include "parties.h"
 #include "request_counts.h"
 #include "request_note.h"
 #include "shares.h"
@@ -25,6 +26,13 @@ struct requests {
 	 * it, and otherwise in `doubted`. */
 	struct list waits;
 	struct list doubted;
+	/* The same, of requests for several keys alone. */
+	struct list several;
+	/* Those that acquire, in the order in which a deadlock is to be looked for. */
+	struct list due;
+	struct parties parties;
+	/* A random number, by which the parties of this node's connections are named. */
+	uint64_t salt;
 	struct request_counts counts;
 	/* Called for a request with a note that its client has left. May be NULL. */
 	void (*forgotten)(void *ctx, const struct request *request);
@@ -66,6 +74,9 @@ struct request {
 	/* The lock of the request, as the holdings know it. */
 	uint64_t held;
 
+	/* The party that asks for a lock, or extends one; NULL if that is not known. */
+	struct party *party;
+
 	/* What the request waits for, which is judged again when the rules change; NULL if it does
 	 * not wait. */
 	struct requests_wait *wait;
@@ -92,9 +103,23 @@ struct requests_wait {
 	const struct allocator *alloc;
 	enum right right;
 	int32_t priority;
+	/* Links in requests.due, party.waits and requests.several, where they apply. */
+	struct list due, of_party, several;
+	/* When a deadlock is to be looked for: an instant of CLOCK_BOOTTIME. */
+	int64_t due_at;
+	/* When the request arrived, by the wall clock: milliseconds since 1970; 0 as long as nobody
+	 * has asked. */
+	uint64_t since_ms;
+	/* The deadlock that the request is part of has been reported. */
+	bool reported;
+	/* Why the request is ended before its wait is over, as a text of `why_size` bytes; NULL: it
+	 * is not. */
+	char *why;
+	uint32_t why_size;
+	uint16_t owner_size;
 	uint32_t size;
-	/* The keys, each after its size in two bytes. */
-	uint8_t keys[];
+	/* The locks, each as it is packed in requests.c; and behind them the owner. */
+	uint8_t locks[];
 };
 
 /* A batch of requests that have one answer. */
@@ -111,10 +136,10 @@ struct requests_batch {
 	uint32_t encoded;
 };
 
-/* The allocators are borrowed. Returns 0 or PAWL_ENOMEM. */
+/* The allocators are borrowed. `hash_key` is random and secret. Returns 0 or PAWL_ENOMEM. */
 int requests_init(struct requests *r, const struct allocator *alloc,
-	const struct allocator *client_alloc);
-/* Accepts zeroed memory. */
+	const struct allocator *client_alloc, struct siphash_key hash_key);
+/* Locks must be gone before, with the parties that hold them. Accepts zeroed memory. */
 void requests_done(struct requests *r);
 
 /* Returns 0, PAWL_ENOMEM or PAWL_EBUSY. */
@@ -151,6 +176,16 @@ const struct requests_wait *requests_doubted(const struct requests *r);
 void requests_trust(struct requests *r, const struct requests_wait *wait);
 /* Gives the key at *at, and moves *at to the next one. Returns false if there is none. */
 bool requests_wait_key(const struct requests_wait *wait, size_t *at, struct slice *out);
+/* Does the same for the lock; the key points into `wait`. */
+bool requests_wait_lock(const struct requests_wait *wait, size_t *at, struct core_lock *out);
+static inline struct slice requests_wait_owner(const struct requests_wait *wait) {
+	return slice_of(wait->locks + wait->size, wait->owner_size);
+}
+/* The request is to be ended for that reason. Without memory, nothing is kept. */
+void requests_wait_end(struct requests_wait *wait, const char *why);
+
+/* The request is one of this party, or, if that is zero, of its connection. */
+void requests_of_party(struct requests *r, struct request *request, struct id128 party);
 
 /* Counts this for the share until the request is closed. */
 void requests_charge(struct requests *r, struct request *request, const struct share_pair *share,

@@ -279,6 +279,30 @@ static void reply_put_broken(struct pack *k, struct pack_open *map,
 	}
 }
 
+static void reply_put_rings(struct pack *k, struct pack_open *map,
+	const struct client_context *context) {
+	pack_key(k, map, "deadlocks");
+	pack_array(k, context->ring_count);
+	for (uint32_t i = 0; i < context->ring_count; i++) {
+		const struct client_ring *ring = &context->rings[i];
+		struct pack_open item = pack_map_open(k);
+		client_reply_put_bool(k, &item, "refused", ring->refused);
+		pack_key(k, &item, "ring");
+		pack_array(k, ring->count);
+		for (uint32_t m = 0; m < ring->count; m++) {
+			struct pack_open member = pack_map_open(k);
+			pack_key(k, &member, "owner");
+			pack_bin(k, ring->members[m].owner);
+			pack_key(k, &member, "key");
+			pack_bin(k, ring->members[m].key);
+			pack_key(k, &member, "node");
+			pack_str(k, ring->members[m].node);
+			pack_map_close(k, &member);
+		}
+		pack_map_close(k, &item);
+	}
+}
+
 static void reply_put_result(struct pack *k, const struct core_reply *reply,
 	const struct client_context *context) {
 	struct pack_open map = pack_map_open(k);
@@ -328,6 +352,7 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply,
 		break;
 	case CORE_EXPLAIN:
 		client_reply_put_masters(k, &map, reply, context);
+		reply_put_rings(k, &map, context);
 		client_reply_put_read(k, &map, reply, context);
 		break;
 	case CORE_ACQUIRE_ALL:

@@ -49,6 +49,8 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("value"), CLIENT_HAS_VALUE, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_UPDATE),
 		client_take_value },
 	{ NAME("lock_id"), CLIENT_HAS_LOCK_ID, M_HELD, client_take_lock_id },
+	{ NAME("party"), CLIENT_HAS_PARTY, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND),
+		client_take_party },
 	{ NAME("token"), CLIENT_HAS_TOKEN,
 		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_BREAK) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
@@ -134,10 +136,11 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_ACQUIRE] = { CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
 		"unknown parameter: acquire takes key, lease_ms, wait_ms, owner, value, lock_id, "
 		"mode or permits and of, priority, lock_delay_ms, release_on_disconnect, bond, "
-		"label, host, pid, election; or locks instead of key, lock_id, mode, permits, of" },
+		"label, host, pid, election, party; or locks instead of key, lock_id, mode, "
+		"permits, of" },
 	[CLIENT_EXTEND] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: extend takes key, lock_id, lease_ms, token, slots, bond, "
-		"deadline_kept, or locks and deadline_kept" },
+		"deadline_kept, party, or locks, deadline_kept and party" },
 	[CLIENT_UPDATE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		"unknown parameter: update takes key, lock_id, value, and expect or value_seq" },
 	[CLIENT_RELEASE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,

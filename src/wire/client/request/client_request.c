@@ -303,9 +303,10 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 	}
 	if (out->method == CLIENT_EXTEND) {
 		if (out->present
-			& ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_TRACE)) {
+			& ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_PARTY
+				| CLIENT_HAS_TRACE)) {
 			request_refuse_text(r, "locks",
-				"names each lock with its lease_ms: only deadline_kept "
+				"names each lock with its lease_ms: only deadline_kept, party "
 				"and trace may be given in addition");
 		}
 		return 0;

@@ -80,8 +80,8 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_VALUE:
 		pack_bin(k, core->value);
 		return;
-	case CLIENT_HAS_LOCK_ID:
-		request_put_lock_id(k, core->lock_id);
+	case CLIENT_HAS_LOCK_ID: case CLIENT_HAS_PARTY:
+		request_put_lock_id(k, param == CLIENT_HAS_PARTY ? r->party : core->lock_id);
 		return;
 	case CLIENT_HAS_TOKEN:
 		pack_uint(k, core->token);

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""test_deadlock.py PAWLD PAWL: tests that deadlocks between clients of real nodes are found,
+reported once, shown and, if so configured, ended; and that nothing else is."""
+
+import os
+import re
+import sys
+import threading
+import time
+import unittest
+
+import cli_fixture
+from adminhttp import AdminCluster
+from cli_fixture import pawl
+from pawltest import PATIENCE, Refused
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings",
+                                "python"))
+AFTER = 1.0
+# Half a second is promised. A machine that is busy with other tests takes longer.
+FOUND = 0.5 + 0.2 * os.getloadavg()[0]
+
+
+def wait_until(case, condition, patience=PATIENCE):
+    end = time.monotonic() + patience
+    while not condition():
+        case.assertLess(time.monotonic(), end)
+        time.sleep(0.02)
+
+
+class Deadlocks(unittest.TestCase):
+    action = "report"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = AdminCluster(cli_fixture.PAWLD,
+                                   node="deadlock = %s\n" % cls.action).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def setUp(self):
+        self.clients = []
+        self.counted = self.found()
+
+    def tearDown(self):
+        for client in self.clients:
+            client.close()
+
+    def client(self, node="a"):
+        client = self.cluster.client(node)
+        self.clients.append(client)
+        return client
+
+    def hold(self, client, key, **more):
+        return client.call("acquire", key=self.id() + key, lease_ms=60000,
+                           owner=more.pop("owner", key), **more)["lock_id"]
+
+    def wait(self, client, key, **more):
+        return client.send("acquire", key=self.id() + key, lease_ms=60000,
+                           wait_ms=more.pop("wait_ms", 60000), **more)
+
+    def news(self):
+        """The lines of all logs about deadlocks of this test."""
+        return [line for node in self.cluster.nodes.values() for line in node.log().splitlines()
+                if re.search(r" deadlock .*" + re.escape(self.id()), line)]
+
+    def found(self):
+        return sum(self.cluster.metrics(name)["pawl_deadlocks_total"]
+                   for name in self.cluster.names)
+
+    def ring(self, count):
+        """Makes a ring over all nodes: client i holds key i and waits for the next one. Returns the
+        requests, and when the last one was made."""
+        names = self.cluster.names
+        clients = [self.client(names[i % len(names)]) for i in range(count)]
+        self.locks = [self.hold(c, "k%d" % i, owner="o%d" % i) for i, c in enumerate(clients)]
+        asked = []
+        for i, client in enumerate(clients):
+            time.sleep(0.01)
+            asked.append(self.wait(client, "k%d" % ((i + 1) % count), owner="o%d" % i))
+        return clients, asked, time.monotonic()
+
+    def assert_none(self):
+        """Nothing is reported in the time in which it would be, twice."""
+        time.sleep(2 * AFTER + FOUND)
+        self.assertEqual(self.news(), [])
+        self.assertEqual(self.found(), self.counted)
+
+
+class Report(Deadlocks):
+    def assert_found(self, begun, count, clients):
+        wait_until(self, self.news)
+        self.assertLess(time.monotonic() - begun, AFTER + FOUND)
+        line = self.news()[0]
+        self.assertIn("clients=%d" % clients, line)
+        self.assertIn("refused=no", line)
+        for i in range(count):
+            self.assertIn("o%d waits for %s" % (i, self.id()), line)
+        # It stands, and is reported once.
+        time.sleep(2 * AFTER)
+        self.assertEqual(len(self.news()), 1)
+        self.assertEqual(self.found(), self.counted + 1)
+
+    def test_two(self):
+        _, _, begun = self.ring(2)
+        self.assert_found(begun, 2, 2)
+
+    def test_three(self):
+        _, _, begun = self.ring(3)
+        self.assert_found(begun, 3, 3)
+
+    def test_ten(self):
+        clients, _, begun = self.ring(10)
+        # Somebody else waits for the ring, and is not part of it.
+        tail = self.client("b")
+        self.hold(tail, "tail")
+        self.wait(tail, "k3")
+        self.assert_found(begun, 6, 10)
+        # The youngest waits at the first node.
+        self.assertIn(self.news()[0], self.cluster.nodes["a"].log())
+
+    def test_readers_that_want_to_write(self):
+        clients = [self.client(n) for n in "abc"]
+        for client in clients:
+            self.hold(client, "k", mode="shared")
+        for client in clients:
+            self.wait(client, "k", owner="o")
+        wait_until(self, self.news)
+        self.assertIn("clients=3", self.news()[0])
+
+    def test_permits(self):
+        a, b, c = (self.client(n) for n in "abc")
+        self.hold(a, "s", permits=1, of=2)
+        self.hold(b, "s", permits=1, of=2)
+        self.hold(c, "k")
+        self.wait(a, "k", owner="a")
+        self.wait(c, "s", permits=1, of=2, owner="c")
+        # The second permit will come free.
+        self.assert_none()
+        self.wait(b, "k", owner="b")
+        wait_until(self, self.news)
+        self.assertIn("clients=3", self.news()[0])
+
+    def test_a_request_for_several_keys(self):
+        a, b = self.client("a"), self.client("b")
+        self.hold(b, "k2")
+        a.send("acquire", locks=[{"key": self.id() + "k%d" % i} for i in (1, 2)],
+               lease_ms=60000, wait_ms=60000, owner="a")
+        wait_until(self, lambda: self.client("c").call("get", key=self.id() + "k1",
+                                                       consistency="quorum")["held"])
+        self.wait(b, "k1", owner="b")
+        wait_until(self, self.news)
+        self.assertIn("clients=2", self.news()[0])
+
+    def test_a_party_has_several_connections(self):
+        party = [os.urandom(16) for _ in range(2)]
+        clients = [self.client("a"), self.client("b")]
+        for i in (0, 1):
+            self.hold(clients[i], "k%d" % i, party=party[i])
+        # Other connections wait, to the same nodes.
+        for i in (0, 1):
+            self.wait(self.client("ab"[i]), "k%d" % (1 - i), party=party[i])
+        wait_until(self, self.news)
+
+    def test_other_parties_on_one_connection(self):
+        client = self.client("a")
+        self.hold(client, "k0", party=os.urandom(16))
+        self.hold(client, "k1", party=os.urandom(16))
+        for i in (0, 1):
+            self.wait(client, "k%d" % i, party=os.urandom(16))
+        self.assert_none()
+
+    def test_an_extension_carries_the_party_to_another_node(self):
+        party = [os.urandom(16) for _ in range(2)]
+        a = self.client("a")
+        lock = self.hold(a, "k0", party=party[0])
+        a.close()
+        b = self.client("b")
+        b.call("extend", locks=[{"key": self.id() + "k0", "lock_id": lock, "lease_ms": 60000}],
+               party=party[0])
+        c = self.client("c")
+        self.hold(c, "k1", party=party[1])
+        self.wait(b, "k1", party=party[0], owner="o")
+        self.wait(c, "k0", party=party[1], owner="o")
+        wait_until(self, self.news)
+
+    def test_a_convoy(self):
+        holder = self.client("a")
+        self.hold(holder, "k")
+        for i in range(60):
+            client = self.client("abc"[i % 3])
+            self.hold(client, "own%d" % i)
+            self.wait(client, "k")
+        self.assert_none()
+
+    def test_converging_waits(self):
+        clients = [self.client("abc"[i % 3]) for i in range(9)]
+        for i, client in enumerate(clients):
+            self.hold(client, "k%d" % i)
+        for i, client in enumerate(clients[1:]):
+            self.wait(client, "k%d" % (i // 2))
+        self.assert_none()
+
+    def test_a_ring_that_ends_by_itself(self):
+        a, b = self.client("a"), self.client("b")
+        self.hold(a, "k0")
+        self.hold(b, "k1")
+        self.wait(a, "k1")
+        self.wait(b, "k0", wait_ms=int(AFTER * 500))
+        self.assert_none()
+
+    def test_a_holder_whose_node_is_gone(self):
+        # The lock outlives the node that granted it. So nobody knows its party.
+        clients, _, _ = self.ring(2)
+        self.cluster.nodes["b"].kill()
+        try:
+            time.sleep(2 * AFTER + FOUND)
+            self.assertEqual(self.news(), [])
+        finally:
+            self.cluster.start("b").wait_log(" voting ")
+
+    def test_explain(self):
+        self.ring(3)
+        key = self.id() + "k1"
+        for name in self.cluster.names:
+            with self.cluster.client(name) as client:
+                wait_until(self, lambda: client.call("explain", key=key)["deadlocks"])
+                ring = client.call("explain", key=key)["deadlocks"][0]
+                self.assertFalse(ring["refused"])
+                self.assertEqual({m["owner"] for m in ring["ring"]}, {b"o0", b"o1", b"o2"})
+                self.assertEqual({m["node"] for m in ring["ring"]}, set(self.cluster.names))
+                self.assertEqual(client.call("explain", key="other")["deadlocks"], [])
+        done = pawl("explain", key, endpoints=self.cluster.clients["a"])
+        self.assertEqual((done.status, done.err), (0, ""))
+        self.assertRegex(done.out, r"(?m)^  o0 waits for \S+k1, which o1 holds \(at a\)$")
+        shown = pawl("explain", "--json", key, endpoints=self.cluster.clients["a"]).json
+        self.assertEqual(len(shown["deadlocks"][0]["ring"]), 3)
+
+
+class Refuse(Deadlocks):
+    action = "refuse"
+
+    def test_the_youngest_is_refused(self):
+        clients, asked, begun = self.ring(3)
+        with self.assertRaises(Refused) as caught:
+            clients[2].answer(asked[2])
+        self.assertLess(time.monotonic() - begun, AFTER + FOUND)
+        error = caught.exception.error
+        self.assertEqual(error["code"], "deadlock")
+        for i in range(3):
+            self.assertIn("o%d waits for %sk%d, which o%d holds"
+                          % (i, self.id(), (i + 1) % 3, (i + 1) % 3), error["message"])
+        # It holds what it held. When it lets go, the others go on.
+        clients[2].call("release", key=self.id() + "k2", lock_id=self.locks[2])
+        got = clients[1].answer(asked[1])
+        clients[1].call("release", key=self.id() + "k2", lock_id=got["lock_id"])
+        clients[1].call("release", key=self.id() + "k1", lock_id=self.locks[1])
+        clients[0].answer(asked[0])
+        self.assertIn("refused=yes", self.news()[0])
+        self.assertEqual(self.found(), self.counted + 1)
+        # It counts as an error of its own.
+        self.assertGreater(self.cluster.metrics("c")[
+            'pawl_requests_total{method="acquire",result="deadlock"}'], 0)
+
+    def test_several_keys(self):
+        a, b = self.client("a"), self.client("b")
+        lock = self.hold(b, "k2")
+        asked = a.send("acquire", locks=[{"key": self.id() + "k%d" % i} for i in (1, 2)],
+                       lease_ms=60000, wait_ms=60000, owner="a")
+        wait_until(self, lambda: self.client("c").call("get", key=self.id() + "k1",
+                                                       consistency="quorum")["held"])
+        other = self.wait(b, "k1", owner="b")
+        with self.assertRaises(Refused) as caught:
+            b.answer(other)
+        self.assertEqual(caught.exception.error["code"], "deadlock")
+        b.call("release", key=self.id() + "k2", lock_id=lock)
+        self.assertEqual(len(a.answer(asked)["locks"]), 2)
+
+
+class Libraries(Deadlocks):
+    """Python's clients, and those of the command, which is one of libpawl."""
+    action = "refuse"
+
+    def endpoint(self, name):
+        return self.cluster.clients[name]
+
+    def test_python(self):
+        import pawl as package
+        with package.connect(self.endpoint("a")) as a, package.connect(self.endpoint("b")) as b:
+            with a.lock(self.id() + "1"), b.lock(self.id() + "2"):
+                asked = threading.Thread(target=lambda: self.swallow(
+                    a.lock(self.id() + "2", wait=3 * AFTER + FOUND)))
+                asked.start()
+                wait_until(self, lambda: self.waits(self.id() + "2"))
+                with self.assertRaises(package.DeadlockError) as caught:
+                    b.lock(self.id() + "1", wait=PATIENCE).acquire()
+                self.assertIn(self.id() + "1", str(caught.exception))
+            asked.join()
+
+    def test_candidates_of_python(self):
+        import pawl as package
+        with package.connect(self.endpoint("a")) as a, package.connect(self.endpoint("b")) as b:
+            first, second = self.id() + "1", self.id() + "2"
+            with a.election(first).campaign(), b.election(second).campaign():
+                campaigns = [threading.Thread(target=self.campaign, args=(client, name))
+                             for client, name in ((a, second), (b, first))]
+                for one in campaigns:
+                    one.start()
+                self.assert_none()
+            for one in campaigns:
+                one.join()
+
+    def test_the_command(self):
+        """What pawl run holds does not wait with what another command waits for."""
+        a = self.client("a")
+        self.hold(a, "1", owner="a")
+        endpoints = self.endpoint("b")
+        run = cli_fixture.start("run", self.id() + "2", "--", "sleep", "30", endpoints=endpoints)
+        try:
+            wait_until(self, lambda: a.call("get", key=self.id() + "2")["held"])
+            self.wait(a, "2")
+            done = pawl("acquire", self.id() + "1", "--wait", "2500ms", endpoints=endpoints)
+            self.assertEqual(done.status, 1)
+            self.assertEqual(self.news(), [])
+        finally:
+            run.terminate()
+            run.communicate()
+
+    def swallow(self, lock):
+        with lock:
+            pass
+
+    def campaign(self, client, name):
+        """Waits in vain to be elected."""
+        import pawl as package
+        with self.assertRaises(package.WaitTimeoutError), client.election(name).campaign(3 * AFTER):
+            pass
+
+    def waits(self, key):
+        with self.cluster.client("c") as client:
+            return client.call("waiters", key=key)["waiters"]
+
+
+class Off(Deadlocks):
+    action = "off"
+
+    def test_nothing_is_looked_for(self):
+        self.ring(2)
+        self.assert_none()
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
