@@ -4,6 +4,7 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -23,6 +24,22 @@ const char *run_count_name(enum run_count count) {
 		"crowd_looked", "lied", "tampered", "liar_removed", "switched", "home_silent",
 		"parted", "taken" };
 	return names[count];
+}
+
+/* How long replicas have to notice that a key was granted twice. */
+#define NOTICE (5 * SPAN_S)
+static jmp_buf ruined_jump;
+static bool is_ruined;
+
+/* The run goes on for a while, for the replicas to notice. Whatever else happens is of no
+ * interest. */
+static void ruined(void *ctx) {
+	struct run *run = ctx;
+	if (!is_ruined) {
+		is_ruined = true;
+		sim_run_for(run->sim, NOTICE);
+	}
+	longjmp(ruined_jump, 1);
 }
 
 static void add_totals(const struct run *run, struct run_totals *totals) {
@@ -84,6 +101,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	char setup[512], replay[256];
 	profile_draw(&run->profile, options->seed, options->theme);
 	run->profile.sim.check_every = options->check_every;
+	run->profile.sim.check_grants = options->check_grants;
 	profile_print(&run->profile, setup, sizeof setup);
 	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
 		options->seed, options->theme == THEMES ? "" : " --theme ",
@@ -106,7 +124,16 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.unkind = faults_worse_than_tcp(&run->profile.adversary),
 		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush,
 		.forgets_releases = run->profile.theme == THEME_limits,
-		.order_slack = order_slack(&run->profile) });
+		.order_slack = order_slack(&run->profile),
+		.check_grants = options->check_grants, .ruined = options->alone ? ruined : NULL,
+		.ruined_ctx = run });
+	is_ruined = false;
+	if (setjmp(ruined_jump) != 0) {
+		/* What the run has allocated stays. */
+		totals->runs++;
+		totals->ruined++;
+		return;
+	}
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);

@@ -128,16 +128,20 @@ struct run_options {
 	/* THEMES: it is drawn from the seed. */
 	enum profile_theme theme;
 	FILE *history, *live;
+	/* Replicas check for double grants. `alone`: only what they find is a violation. */
+	bool check_grants, alone;
 	const char *program;
 };
 
 struct run_totals {
 	uint64_t runs, operations, frames, steps;
+	/* Runs that ended with a violation that no replica found. */
+	uint64_t ruined;
 	int64_t virtual_ns;
 	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];
 };
 
-/* Runs one seed; a violation ends the program. */
+/* Runs one seed; a violation ends the program (see run_options.alone). */
 void run_seed(const struct run_options *options, struct run_totals *totals);
 
 /* coverage.c: names what has to happen sometimes and never did. */

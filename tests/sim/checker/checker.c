@@ -16,6 +16,9 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 	...) {
 	va_list args;
 	fflush(stdout);
+	if (c->options.ruined && strcmp(check, CHECKER_REPLICAS_FIND) != 0) {
+		c->options.ruined(c->options.ruined_ctx);
+	}
 	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,
 		(double)sim_now(c->sim) / 1e9, c->options.seed);
 	if (key != TRACE_NONE) {
@@ -129,8 +132,18 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 	}
 }
 
+/* No replica says that a key was granted twice, unless a master lies. */
+static void check_grants(struct checker *c, uint32_t node) {
+	if (c->options.check_grants && c->options.liar == TRACE_NONE &&
+		core_counts(sim_node_core(c->sim, node))[COUNT_audit_violations] > 0) {
+		checker_violation(c, CHECKER_REPLICAS_FIND, TRACE_NONE, "n%" PRIu32 " says so",
+			node + 1);
+	}
+}
+
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
+	check_grants(c, node);
 	if (c->liar.lies) {
 		checker_lies_step(c, node);
 	}

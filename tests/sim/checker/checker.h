@@ -38,7 +38,15 @@ struct checker_options {
 	/* Waiters have to be served in order if they came at least this far apart; 0: the order is
 	 * not checked. */
 	span_ns order_slack;
+	/* Replicas check for double grants, and must find none. */
+	bool check_grants;
+	/* Called instead of ending the program for a violation that no replica has found, and never
+	 * returns; NULL: the program ends. */
+	void (*ruined)(void *ctx);
+	void *ruined_ctx;
 };
+/* The name of the check that replicas make. */
+#define CHECKER_REPLICAS_FIND "what replicas find (double grants)"
 /* Observes the simulation from now on. */
 struct checker *checker_new(const struct checker_options *options);
 /* Also writes what was never answered to the history. */
