@@ -77,7 +77,7 @@ struct core_options {
 	span_ns replication_interval;
 	/* A master that comes back with a new identity is given its place without an operator. */
 	bool auto_replace;
-	/* As a replica this node looks for double grants in what the masters tell (audit/). */
+	/* As a replica this node looks for double grants in what the masters tell (grants/). */
 	bool check_grants;
 	/* Keys that are counted apart (core_figures.h), or NULL. */
 	const struct key_groups *groups;

@@ -158,10 +158,10 @@ struct observed {
 	/* How many entries have come since the last batch ended. */
 	uint64_t entries;
 };
-struct audit;
+struct grants;
 struct observe {
 	/* NULL: this node does not check for double grants. */
-	struct audit *audit;
+	struct grants *grants;
 	/* By peer index. */
 	struct observed streams[MASTERS_MAX];
 	/* How many feeds were asked for; and the echoes, as in struct follow. */

@@ -88,7 +88,7 @@ struct record {
 	/* The holder is gone, and only the lock delay runs. */
 	bool closed : 1;
 	/* The record was made by a commit or a repair that the rules let through, and not by a
-	 * merge; and a commit has made it, or was accepted for it (audit/). */
+	 * merge; and a commit has made it, or was accepted for it (grants/). */
 	bool by_rules : 1, by_commit : 1;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, one behind the other. */

@@ -12,23 +12,23 @@ static struct observe *observing(struct core *core) {
 }
 
 static bool wanted(const struct core *core) {
-	return core->replication.observe.audit != NULL && core->state == CORE_FOLLOWING;
+	return core->replication.observe.grants != NULL && core->state == CORE_FOLLOWING;
 }
 
-static void breach(void *ctx, const struct audit_breach *b) {
+static void breach(void *ctx, const struct grants_breach *b) {
 	struct core *core = ctx;
 	COUNT(core, audit_violations);
-	out_note_double_grant(core, b->master, audit_why_text(b->why), b->key, b->holders);
+	out_note_double_grant(core, b->master, grants_why_text(b->why), b->key, b->holders);
 }
 
 int observe_init(struct core *core) {
-	observing(core)->audit = audit_new(&(struct audit_options){ .alloc = &core->alloc,
+	observing(core)->grants = grants_new(&(struct grants_options){ .alloc = &core->alloc,
 		.hash_key = core->hash_key, .breach = breach, .ctx = core });
-	return observing(core)->audit ? 0 : PAWL_ENOMEM;
+	return observing(core)->grants ? 0 : PAWL_ENOMEM;
 }
 
 void observe_done(struct core *core) {
-	audit_free(observing(core)->audit);
+	grants_free(observing(core)->grants);
 }
 
 bool observe_is(const struct message *m) {
@@ -126,14 +126,14 @@ void observe_timer(struct core *core) {
 void observe_start(struct core *core) {
 	if (wanted(core)) {
 		memset(observing(core)->streams, 0, sizeof observing(core)->streams);
-		audit_epoch(observing(core)->audit, core->masters, core->quorum,
+		grants_epoch(observing(core)->grants, core->masters, core->quorum,
 			core->config.drift_ppm);
 		arm(core);
 	}
 }
 
 void observe_stop(struct core *core) {
-	for (uint32_t i = 0; observing(core)->audit && i < core->masters; i++) {
+	for (uint32_t i = 0; observing(core)->grants && i < core->masters; i++) {
 		leave(core, i);
 	}
 	timer_stop(core, &core->replication.observe_timer);
@@ -157,15 +157,26 @@ static void begun(struct core *core, uint32_t from, const struct message *m) {
 	s->state = FOLLOW_ON;
 	s->log = m->log;
 	s->number = m->number;
-	audit_begins(observing(core)->audit, from, m->log, m->number,
+	grants_begins(observing(core)->grants, from, m->log, m->number,
 		(m->flags & FLAG_STAGING) != 0);
 	say(core, from);
 }
 
+/* The entries in between are not known: only a snapshot helps. */
+static void missed(struct core *core, uint32_t from) {
+	COUNT(core, feed_missed);
+	observing(core)->streams[from].log = 0;
+	leave(core, from);
+}
+
 static void batch_ended(struct core *core, uint32_t from, const struct message *m) {
 	struct observed *s = &observing(core)->streams[from];
+	if (m->number != s->number) {
+		missed(core, from);
+		return;
+	}
 	const bool heard = take_echo(core, s, m->echo);
-	audit_batch(observing(core)->audit, from, (m->flags & FLAG_WHOLE) != 0,
+	grants_batch(observing(core)->grants, from, (m->flags & FLAG_WHOLE) != 0,
 		heard ? &s->sent_after : NULL);
 	/* A snapshot gives no echo back before its end. */
 	s->progress = core->now;
@@ -180,12 +191,10 @@ static void batch_ended(struct core *core, uint32_t from, const struct message *
 static void entry_came(struct core *core, uint32_t from, const struct message *m) {
 	struct observed *s = &observing(core)->streams[from];
 	if (m->number && m->number != s->number) {
-		/* The entries in between are not known. */
-		s->log = 0;
-		leave(core, from);
+		missed(core, from);
 		return;
 	}
-	audit_entry(observing(core)->audit, from, m, s->sent_after, core->now);
+	grants_entry(observing(core)->grants, from, m, s->sent_after, core->now);
 	s->entries++;
 	s->number += m->number != 0;
 }
@@ -222,7 +231,7 @@ void observe_begun(struct core *core, const struct message *m, bool snapshot) {
 		s->number = m->number;
 		/* The master was asked then. */
 		s->sent_after = core->follow.progress;
-		audit_begins(observing(core)->audit, core->follow.peer, m->log, m->number,
+		grants_begins(observing(core)->grants, core->follow.peer, m->log, m->number,
 			snapshot);
 	}
 }
@@ -231,7 +240,7 @@ void observe_entry(struct core *core, const struct message *m) {
 	if (wanted(core)) {
 		struct observed *s = &observing(core)->streams[core->follow.peer];
 		s->number = m->number ? m->number + 1 : s->number;
-		audit_entry(observing(core)->audit, core->follow.peer, m, s->sent_after,
+		grants_entry(observing(core)->grants, core->follow.peer, m, s->sent_after,
 			core->now);
 	}
 }
@@ -243,7 +252,7 @@ void observe_batch(struct core *core, const struct message *m) {
 		const bool heard = m->echo != 0 && m->echo <= f->echo &&
 			f->echo - m->echo < FOLLOW_ECHOES;
 		s->sent_after = heard ? f->echoes[m->echo % FOLLOW_ECHOES] : s->sent_after;
-		audit_batch(observing(core)->audit, f->peer, (m->flags & FLAG_WHOLE) != 0,
+		grants_batch(observing(core)->grants, f->peer, (m->flags & FLAG_WHOLE) != 0,
 			heard ? &s->sent_after : NULL);
 	}
 }

@@ -6,7 +6,7 @@
 #ifndef PAWL_CLUSTER_REPLICATION_H
 #define PAWL_CLUSTER_REPLICATION_H
 
-#include "audit.h"
+#include "grants.h"
 #include "operations.h"
 #include "master.h"
 
@@ -116,7 +116,7 @@ void observe_batch(struct core *core, const struct message *m);
 /* Tells whether this replica's master is to tell its watch events: for those who watch here, or for
  * the audit. */
 static inline bool follow_wants_events(const struct core *core) {
-	return watch_event_wanted_here(core) || core->replication.observe.audit != NULL;
+	return watch_event_wanted_here(core) || core->replication.observe.grants != NULL;
 }
 
 /* ---- follow_apply.c ---- */

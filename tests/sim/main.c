@@ -137,6 +137,11 @@ static double seconds(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void print_ruined(const struct run_totals *t) {
+	printf("no replica found: violations=%" PRIu64 " twice=%" PRIu64 "\n", t->ruined,
+		t->ruined_twice);
+}
+
 static void print_totals(const struct run_totals *t, double took) {
 	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%"
 		PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n", t->runs, t->operations,
@@ -201,13 +206,16 @@ int main(int argc, char **argv) {
 		run_seed(&options, &totals);
 		if (a.progress && seconds() - told > 5) {
 			told = seconds();
+			if (a.alone) {
+				print_ruined(&totals);
+			}
 			print_totals(&totals, told - began);
 			fflush(stdout);
 		}
 	}
 	print_totals(&totals, seconds() - began);
 	if (a.alone) {
-		printf("violations that no replica found: %" PRIu64 "\n", totals.ruined);
+		print_ruined(&totals);
 	}
 	if (a.counts) {
 		print_counts(&totals);

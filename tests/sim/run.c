@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -29,12 +30,13 @@ const char *run_count_name(enum run_count count) {
 /* How long replicas have to notice that a key was granted twice. */
 #define NOTICE (5 * SPAN_S)
 static jmp_buf ruined_jump;
-static bool is_ruined;
+static bool is_ruined, is_twice;
 
 /* The run goes on for a while, for the replicas to notice. Whatever else happens is of no
  * interest. */
-static void ruined(void *ctx) {
+static void ruined(void *ctx, const char *check) {
 	struct run *run = ctx;
+	is_twice = is_twice || strncmp(check, "mutual", 6) == 0 || strncmp(check, "fencing", 7) == 0;
 	if (!is_ruined) {
 		is_ruined = true;
 		sim_run_for(run->sim, NOTICE);
@@ -66,6 +68,7 @@ static span_ns order_slack(const struct profile *p) {
 
 static void live(struct run *run) {
 	sim_start_all(run->sim);
+	watcher_join(run);
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
 		caller_start(run, i);
 	}
@@ -101,7 +104,10 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	char setup[512], replay[256];
 	profile_draw(&run->profile, options->seed, options->theme);
 	run->profile.sim.check_every = options->check_every;
-	run->profile.sim.check_grants = options->check_grants;
+	if (options->check_grants) {
+		run->profile.sim.check_grants = true;
+		watcher_profile(&run->profile);
+	}
 	profile_print(&run->profile, setup, sizeof setup);
 	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
 		options->seed, options->theme == THEMES ? "" : " --theme ",
@@ -127,11 +133,12 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.order_slack = order_slack(&run->profile),
 		.check_grants = options->check_grants, .ruined = options->alone ? ruined : NULL,
 		.ruined_ctx = run });
-	is_ruined = false;
+	is_ruined = is_twice = false;
 	if (setjmp(ruined_jump) != 0) {
 		/* What the run has allocated stays. */
 		totals->runs++;
 		totals->ruined++;
+		totals->ruined_twice += is_twice;
 		return;
 	}
 	live(run);

@@ -78,6 +78,8 @@ struct run {
 	bool renewing;
 	struct caller callers[CALLERS_MAX];
 	struct operator operators[OPERATORS_MAX];
+	/* It adds the replica of watcher.c. */
+	struct operator watcher;
 	struct grouper groupers[GROUPERS_MAX];
 	struct latecomer latecomers[LATECOMERS_MAX];
 	struct crowd crowds[CROWDS_MAX];
@@ -137,12 +139,18 @@ struct run_totals {
 	uint64_t runs, operations, frames, steps;
 	/* Runs that ended with a violation that no replica found. */
 	uint64_t ruined;
+	/* Those of them that were of two holders, or of their tokens. */
+	uint64_t ruined_twice;
 	int64_t virtual_ns;
 	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];
 };
 
 /* Runs one seed; a violation ends the program (see run_options.alone). */
 void run_seed(const struct run_options *options, struct run_totals *totals);
+
+/* watcher.c: in a run without a replica: one more node, which joins as a replica. */
+void watcher_profile(struct profile *p);
+void watcher_join(struct run *run);
 
 /* coverage.c: names what has to happen sometimes and never did. */
 bool coverage_missing(const struct run_totals *totals);

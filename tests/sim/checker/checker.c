@@ -17,7 +17,7 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 	va_list args;
 	fflush(stdout);
 	if (c->options.ruined && strcmp(check, CHECKER_REPLICAS_FIND) != 0) {
-		c->options.ruined(c->options.ruined_ctx);
+		c->options.ruined(c->options.ruined_ctx, check);
 	}
 	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,
 		(double)sim_now(c->sim) / 1e9, c->options.seed);

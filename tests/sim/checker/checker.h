@@ -42,7 +42,7 @@ struct checker_options {
 	bool check_grants;
 	/* Called instead of ending the program for a violation that no replica has found, and never
 	 * returns; NULL: the program ends. */
-	void (*ruined)(void *ctx);
+	void (*ruined)(void *ctx, const char *check);
 	void *ruined_ctx;
 };
 /* The name of the check that replicas make. */

@@ -1,10 +1,10 @@
-/* audit.c: what is remembered of keys, locks and streams, and the judgement (see audit.h).
+/* grants.c: what is remembered of keys, locks and streams, and the judgement (see grants.h).
  *
  * A FEED_RECORD says how a record is at the moment at which it is sent, a watch event what happened
  * when it got its number. So a record of a later life may come in front of the end of an earlier
  * one. Therefore two records that stand in the table at once are a breach only when everything has
  * come that happened before the second one was sent, and none of it ended the first. */
-#include "audit.h"
+#include "grants.h"
 
 #include "list.h"
 #include "map.h"
@@ -49,12 +49,12 @@ struct lock {
 	/* A quorum of the masters has accepted it; and it is part of a reported breach. */
 	bool granted, told;
 	uint8_t owner_size;
-	uint8_t owner[AUDIT_OWNER_MAX];
+	uint8_t owner[GRANTS_OWNER_MAX];
 	/* By peer index: as many as there are masters. */
 	struct sight at[];
 };
 
-struct audited {
+struct granted_key {
 	struct map_node node;
 	/* All keys, the one that was granted least lately first. */
 	struct list all;
@@ -66,31 +66,31 @@ struct audited {
 	uint8_t name[];
 };
 
-struct audit {
-	struct audit_options options;
+struct grants {
+	struct grants_options options;
 	struct map keys;
 	struct list all, waits;
 	uint32_t masters, quorum, drift_ppm;
 	struct stream streams[MASTERS_MAX];
 };
 
-const char *audit_why_text(enum audit_why why) {
+const char *grants_why_text(enum grants_why why) {
 	static const char *const texts[] = {
-		[AUDIT_OVERLAP] = "a master had both locks at once",
-		[AUDIT_EARLY] = "the earlier lease ended at a master before its time, and the later "
+		[GRANTS_OVERLAP] = "a master had both locks at once",
+		[GRANTS_EARLY] = "the earlier lease ended at a master before its time, and the later "
 			"lock was granted there within that time",
-		[AUDIT_TOKEN] = "the later lock does not have the greater token",
+		[GRANTS_TOKEN] = "the later lock does not have the greater token",
 	};
 	return texts[why];
 }
 
 /* ---- memory ---- */
 
-static size_t lock_bytes(const struct audit *a) {
+static size_t lock_bytes(const struct grants *a) {
 	return sizeof(struct lock) + a->masters * sizeof(struct sight);
 }
 
-static void drop_lock(struct audit *a, struct audited *key, struct lock *lock) {
+static void drop_lock(struct grants *a, struct granted_key *key, struct lock *lock) {
 	struct lock **at = &key->locks;
 	while (*at != lock) {
 		at = &(*at)->next;
@@ -99,7 +99,7 @@ static void drop_lock(struct audit *a, struct audited *key, struct lock *lock) {
 	alloc_free(a->options.alloc, lock, lock_bytes(a));
 }
 
-static void drop_key(struct audit *a, struct audited *key) {
+static void drop_key(struct grants *a, struct granted_key *key) {
 	while (key->locks) {
 		drop_lock(a, key, key->locks);
 	}
@@ -109,15 +109,15 @@ static void drop_key(struct audit *a, struct audited *key) {
 	alloc_free(a->options.alloc, key, sizeof *key + key->size);
 }
 
-static void drop_all(struct audit *a) {
+static void drop_all(struct grants *a) {
 	struct list *first;
 	while ((first = list_first(&a->all)) != NULL) {
-		drop_key(a, CONTAINER_OF(first, struct audited, all));
+		drop_key(a, CONTAINER_OF(first, struct granted_key, all));
 	}
 }
 
-struct audit *audit_new(const struct audit_options *options) {
-	struct audit *a = alloc_new(options->alloc, sizeof *a);
+struct grants *grants_new(const struct grants_options *options) {
+	struct grants *a = alloc_new(options->alloc, sizeof *a);
 	if (a == NULL) {
 		return NULL;
 	}
@@ -131,7 +131,7 @@ struct audit *audit_new(const struct audit_options *options) {
 	return a;
 }
 
-void audit_free(struct audit *a) {
+void grants_free(struct grants *a) {
 	if (a) {
 		drop_all(a);
 		map_done(&a->keys);
@@ -139,14 +139,14 @@ void audit_free(struct audit *a) {
 	}
 }
 
-size_t audit_keys(const struct audit *a) {
+size_t grants_keys(const struct grants *a) {
 	return a->keys.count;
 }
 
-static struct audited *find_key(const struct audit *a, struct slice name) {
+static struct granted_key *find_key(const struct grants *a, struct slice name) {
 	const uint64_t hash = siphash(a->options.hash_key, name.data, name.size);
 	for (struct map_node *n = map_first(&a->keys, hash); n; n = map_next(n)) {
-		struct audited *key = CONTAINER_OF(n, struct audited, node);
+		struct granted_key *key = CONTAINER_OF(n, struct granted_key, node);
 		if (slice_equal(slice_of(key->name, key->size), name)) {
 			return key;
 		}
@@ -155,11 +155,11 @@ static struct audited *find_key(const struct audit *a, struct slice name) {
 }
 
 /* Returns NULL if there is no memory: what is not remembered is not judged. */
-static struct audited *find_or_add_key(struct audit *a, struct slice name) {
-	struct audited *key = find_key(a, name);
+static struct granted_key *find_or_add_key(struct grants *a, struct slice name) {
+	struct granted_key *key = find_key(a, name);
 	if (key == NULL) {
-		if (a->keys.count >= AUDIT_KEYS_MAX) {
-			drop_key(a, CONTAINER_OF(list_first(&a->all), struct audited, all));
+		if (a->keys.count >= GRANTS_KEYS_MAX) {
+			drop_key(a, CONTAINER_OF(list_first(&a->all), struct granted_key, all));
 		}
 		key = alloc_new(a->options.alloc, sizeof *key + name.size);
 		if (key == NULL) {
@@ -175,7 +175,7 @@ static struct audited *find_or_add_key(struct audit *a, struct slice name) {
 	return key;
 }
 
-static struct lock *find_lock(const struct audited *key, struct id128 lock_id) {
+static struct lock *find_lock(const struct granted_key *key, struct id128 lock_id) {
 	struct lock *lock = key->locks;
 	while (lock && !id128_equal(lock->lock_id, lock_id)) {
 		lock = lock->next;
@@ -185,7 +185,7 @@ static struct lock *find_lock(const struct audited *key, struct id128 lock_id) {
 
 /* The lock comes to the front, and where there are too many, the one that came least lately goes.
  * Returns NULL if there is no memory. */
-static struct lock *add_lock(struct audit *a, struct audited *key, const struct message *m) {
+static struct lock *add_lock(struct grants *a, struct granted_key *key, const struct message *m) {
 	struct lock *lock = alloc_new(a->options.alloc, lock_bytes(a)), *last = key->locks;
 	if (lock == NULL) {
 		return NULL;
@@ -194,13 +194,13 @@ static struct lock *add_lock(struct audit *a, struct audited *key, const struct 
 	for (; last && last->next; last = last->next) {
 		count++;
 	}
-	if (count >= AUDIT_LOCKS_MAX) {
+	if (count >= GRANTS_LOCKS_MAX) {
 		drop_lock(a, key, last);
 	}
 	lock->lock_id = m->lock_id;
 	lock->token = m->token;
-	lock->owner_size = (uint8_t)(m->owner.size < AUDIT_OWNER_MAX ? m->owner.size
-		: AUDIT_OWNER_MAX);
+	lock->owner_size = (uint8_t)(m->owner.size < GRANTS_OWNER_MAX ? m->owner.size
+		: GRANTS_OWNER_MAX);
 	slice_put(lock->owner, slice_of(m->owner.data, lock->owner_size));
 	lock->next = key->locks;
 	key->locks = lock;
@@ -213,7 +213,7 @@ static bool before(struct instant now, struct instant end) {
 	return !instant_distrusted(now, end);
 }
 
-static bool told_now(const struct audit *a, const struct lock *lock, uint32_t master) {
+static bool told_now(const struct grants *a, const struct lock *lock, uint32_t master) {
 	return lock->at[master].session != 0 &&
 		lock->at[master].session == a->streams[master].session;
 }
@@ -223,7 +223,7 @@ static struct core_note_holder holder(const struct lock *lock) {
 }
 
 /* Reports the pair once a quorum has accepted both. */
-static void report(struct audit *a, struct audited *key, struct lock *lock, uint32_t master) {
+static void report(struct grants *a, struct granted_key *key, struct lock *lock, uint32_t master) {
 	const struct sight *s = &lock->at[master];
 	struct lock *other = find_lock(key, s->against);
 	if (other == NULL || other->token != s->against_token || !other->granted ||
@@ -232,14 +232,14 @@ static void report(struct audit *a, struct audited *key, struct lock *lock, uint
 	}
 	const bool first = s->verdict == VERDICT_OVERLAP && lock->token < other->token;
 	lock->told = other->told = true;
-	a->options.breach(a->options.ctx, &(struct audit_breach){
-		.why = s->verdict == VERDICT_OVERLAP ? AUDIT_OVERLAP
-			: s->verdict == VERDICT_EARLY ? AUDIT_EARLY : AUDIT_TOKEN,
+	a->options.breach(a->options.ctx, &(struct grants_breach){
+		.why = s->verdict == VERDICT_OVERLAP ? GRANTS_OVERLAP
+			: s->verdict == VERDICT_EARLY ? GRANTS_EARLY : GRANTS_TOKEN,
 		.master = master, .key = slice_of(key->name, key->size),
 		.holders = { holder(first ? lock : other), holder(first ? other : lock) } });
 }
 
-static void report_all(struct audit *a, struct audited *key) {
+static void report_all(struct grants *a, struct granted_key *key) {
 	for (struct lock *lock = key->locks; lock; lock = lock->next) {
 		for (uint32_t i = 0; i < a->masters; i++) {
 			if (lock->at[i].verdict > VERDICT_WAITS) {
@@ -257,7 +257,7 @@ static void judge(struct sight *s, const struct lock *other, enum verdict verdic
 
 /* The master tells that it has the lock; `fresh`: for the first time. Compares it with another lock
  * of the key. */
-static void compare(struct audit *a, struct audited *key, struct lock *lock,
+static void compare(struct grants *a, struct granted_key *key, struct lock *lock,
 	const struct lock *other, uint32_t master, bool fresh, struct instant now) {
 	const struct stream *stream = &a->streams[master];
 	const struct sight *o = &other->at[master];
@@ -284,7 +284,7 @@ static void compare(struct audit *a, struct audited *key, struct lock *lock,
 }
 
 /* The lock is over at the master: nothing that waits for more about it will come. */
-static void over(struct audited *key, struct lock *lock, uint32_t master) {
+static void over(struct granted_key *key, struct lock *lock, uint32_t master) {
 	lock->at[master].live = false;
 	for (struct lock *l = key->locks; l; l = l->next) {
 		struct sight *s = &l->at[master];
@@ -296,10 +296,10 @@ static void over(struct audited *key, struct lock *lock, uint32_t master) {
 
 /* ---- what comes ---- */
 
-static void record_came(struct audit *a, uint32_t master, const struct message *m,
+static void record_came(struct grants *a, uint32_t master, const struct message *m,
 	struct instant sent, struct instant now) {
 	const struct stream *stream = &a->streams[master];
-	struct audited *key = find_key(a, m->key);
+	struct granted_key *key = find_key(a, m->key);
 	struct lock *lock = key ? find_lock(key, m->lock_id) : NULL;
 	if (m->terms.of != MODE_EXCLUSIVE || !(m->flags & FLAG_BY_RULES)) {
 		/* A lock that was downgraded is exclusive no more. What came by a merge says
@@ -343,7 +343,7 @@ static void record_came(struct audit *a, uint32_t master, const struct message *
 
 /* The lease is over at the master before its time. Whoever has the key there now has been accepted
  * within that time. */
-static void expired_early(struct audit *a, struct audited *key, struct lock *lock,
+static void expired_early(struct grants *a, struct granted_key *key, struct lock *lock,
 	uint32_t master) {
 	lock->at[master].early = true;
 	for (struct lock *l = key->locks; l; l = l->next) {
@@ -356,9 +356,9 @@ static void expired_early(struct audit *a, struct audited *key, struct lock *loc
 }
 
 /* The master does not tell its events: what waits for the end of a lock would wait in vain. */
-static void blind(struct audit *a, uint32_t master) {
+static void blind(struct grants *a, uint32_t master) {
 	for (struct list *at = list_first(&a->waits); at; at = list_after(&a->waits, at)) {
-		struct audited *key = CONTAINER_OF(at, struct audited, waits);
+		struct granted_key *key = CONTAINER_OF(at, struct granted_key, waits);
 		for (struct lock *lock = key->locks; lock; lock = lock->next) {
 			if (lock->at[master].verdict == VERDICT_WAITS) {
 				lock->at[master].verdict = VERDICT_NONE;
@@ -367,13 +367,13 @@ static void blind(struct audit *a, uint32_t master) {
 	}
 }
 
-static void event_came(struct audit *a, uint32_t master, const struct message *m,
+static void event_came(struct grants *a, uint32_t master, const struct message *m,
 	struct instant now) {
 	if (m->parts == 0 || m->part == (uint32_t)WATCH_EVENT_MISSED) {
 		blind(a, master);
 		return;
 	}
-	struct audited *key = find_key(a, m->key);
+	struct granted_key *key = find_key(a, m->key);
 	struct lock *lock = key ? find_lock(key, m->lock_id) : NULL;
 	if (lock == NULL || lock->token != m->token || !told_now(a, lock, master)) {
 		return;
@@ -399,7 +399,7 @@ static void event_came(struct audit *a, uint32_t master, const struct message *m
 	}
 }
 
-void audit_entry(struct audit *a, uint32_t master, const struct message *m, struct instant sent,
+void grants_entry(struct grants *a, uint32_t master, const struct message *m, struct instant sent,
 	struct instant now) {
 	if (m->number) {
 		a->streams[master].next = m->number + 1;
@@ -409,7 +409,7 @@ void audit_entry(struct audit *a, uint32_t master, const struct message *m, stru
 	} else if (m->kind == MESSAGE_FEED_WATCH_EVENT) {
 		event_came(a, master, m, now);
 	} else {
-		struct audited *key = find_key(a, m->key);
+		struct granted_key *key = find_key(a, m->key);
 		struct lock *lock = key ? find_lock(key, m->lock_id) : NULL;
 		if (lock && told_now(a, lock, master)) {
 			over(key, lock, master);
@@ -419,7 +419,7 @@ void audit_entry(struct audit *a, uint32_t master, const struct message *m, stru
 
 /* ---- streams ---- */
 
-void audit_epoch(struct audit *a, uint32_t masters, uint32_t quorum, uint32_t drift_ppm) {
+void grants_epoch(struct grants *a, uint32_t masters, uint32_t quorum, uint32_t drift_ppm) {
 	drop_all(a);
 	a->masters = masters;
 	a->quorum = quorum;
@@ -429,7 +429,7 @@ void audit_epoch(struct audit *a, uint32_t masters, uint32_t quorum, uint32_t dr
 	}
 }
 
-void audit_begins(struct audit *a, uint32_t master, uint64_t log, uint64_t number, bool snapshot) {
+void grants_begins(struct grants *a, uint32_t master, uint64_t log, uint64_t number, bool snapshot) {
 	struct stream *s = &a->streams[master];
 	if (!snapshot && s->log == log && s->next == number) {
 		return;
@@ -438,7 +438,7 @@ void audit_begins(struct audit *a, uint32_t master, uint64_t log, uint64_t numbe
 }
 
 /* Everything has come that happened at the master before it heard what was said at this moment. */
-static void heard_until(struct audit *a, struct audited *key, uint32_t master,
+static void heard_until(struct grants *a, struct granted_key *key, uint32_t master,
 	struct instant heard) {
 	for (struct lock *lock = key->locks; lock; lock = lock->next) {
 		struct sight *s = &lock->at[master];
@@ -454,7 +454,7 @@ static void heard_until(struct audit *a, struct audited *key, uint32_t master,
 	report_all(a, key);
 }
 
-static bool still_waits(const struct audit *a, const struct audited *key) {
+static bool still_waits(const struct grants *a, const struct granted_key *key) {
 	for (const struct lock *lock = key->locks; lock; lock = lock->next) {
 		for (uint32_t i = 0; i < a->masters; i++) {
 			if (lock->at[i].verdict == VERDICT_WAITS) {
@@ -465,11 +465,11 @@ static bool still_waits(const struct audit *a, const struct audited *key) {
 	return false;
 }
 
-void audit_batch(struct audit *a, uint32_t master, bool whole, const struct instant *heard) {
+void grants_batch(struct grants *a, uint32_t master, bool whole, const struct instant *heard) {
 	struct stream *stream = &a->streams[master];
 	stream->whole = stream->whole || whole;
 	for (struct list *at = list_first(&a->waits), *next; at && heard; at = next) {
-		struct audited *key = CONTAINER_OF(at, struct audited, waits);
+		struct granted_key *key = CONTAINER_OF(at, struct granted_key, waits);
 		next = list_after(&a->waits, at);
 		heard_until(a, key, master, *heard);
 		if (!still_waits(a, key)) {
