@@ -39,6 +39,7 @@ static void ruined(void *ctx, const char *check) {
 	is_twice = is_twice || strncmp(check, "mutual", 6) == 0 || strncmp(check, "fencing", 7) == 0;
 	if (!is_ruined) {
 		is_ruined = true;
+		checker_replicas_alone(run->checker);
 		sim_run_for(run->sim, NOTICE);
 	}
 	longjmp(ruined_jump, 1);

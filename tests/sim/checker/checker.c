@@ -158,6 +158,14 @@ static void stepped(void *ctx, uint32_t node) {
 	c->stood_still[node] = core_counts(sim_node_core(c->sim, node))[COUNT_stood_still];
 }
 
+static void stepped_alone(void *ctx, uint32_t node) {
+	check_grants(ctx, node);
+}
+
+void checker_replicas_alone(struct checker *c) {
+	sim_observe(c->sim, (struct sim_observer){ .stepped = stepped_alone, .ctx = c });
+}
+
 static bool may_accept(enum message_kind kind) {
 	return kind == MESSAGE_COMMIT || kind == MESSAGE_LEARN || kind == MESSAGE_EXTEND ||
 		kind == MESSAGE_EXTEND_PERMITS;

@@ -49,6 +49,8 @@ struct checker_options {
 #define CHECKER_REPLICAS_FIND "what replicas find (double grants)"
 /* Observes the simulation from now on. */
 struct checker *checker_new(const struct checker_options *options);
+/* From now on only looks for what replicas find. */
+void checker_replicas_alone(struct checker *c);
 /* Also writes what was never answered to the history. */
 void checker_free(struct checker *c);
 
