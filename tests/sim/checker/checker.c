@@ -12,11 +12,14 @@
 /* For CHECKs that fail in the core. */
 static struct checker *reporting;
 
+static void check_hook(const char *file, int line, const char *expr);
+
 void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format,
 	...) {
 	va_list args;
 	fflush(stdout);
 	if (c->options.ruined && strcmp(check, CHECKER_REPLICAS_FIND) != 0) {
+		check_hook_set(check_hook);
 		c->options.ruined(c->options.ruined_ctx, check);
 	}
 	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,
