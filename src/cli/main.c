@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit.h"
+#include "audit_command.h"
 #include "bench.h"
 #include "certs.h"
 #include "cluster.h"

@@ -55,6 +55,12 @@ static bool number(const char *text, uint64_t *out) {
 	return true;
 }
 
+static bool parse_replicas(int option, struct arguments *a) {
+	a->check_grants = a->check_grants || option == 'g';
+	a->alone = a->alone || option == 'a';
+	return option == 'g' || option == 'a';
+}
+
 static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' },
 		{ "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
@@ -114,17 +120,11 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		case 'E':
 			a->each = true;
 			break;
-		case 'g':
-			a->check_grants = true;
-			break;
-		case 'a':
-			a->alone = true;
-			break;
 		case 'h':
 			a->help = true;
 			break;
 		default:
-			good = false;
+			good = parse_replicas(o, a);
 			break;
 		}
 	}

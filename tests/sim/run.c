@@ -36,7 +36,8 @@ static bool is_ruined, is_twice;
  * interest. */
 static void ruined(void *ctx, const char *check) {
 	struct run *run = ctx;
-	is_twice = is_twice || strncmp(check, "mutual", 6) == 0 || strncmp(check, "fencing", 7) == 0;
+	is_twice = is_twice || strncmp(check, "mutual", 6) == 0 ||
+		strncmp(check, "fencing", 7) == 0;
 	if (!is_ruined) {
 		is_ruined = true;
 		checker_replicas_alone(run->checker);

@@ -1,5 +1,5 @@
 /* audit.c: pawl audit check: judges the audit files of all nodes. */
-#include "audit.h"
+#include "audit_command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -42,7 +42,8 @@ static uint32_t name_of(struct audit_names *names, const char *text) {
 	}
 	char *copy = strdup(text);
 	names->texts = grown(names->texts, names->count, &names->capacity, sizeof *names->texts);
-	if (!copy || json_object_set_new(names->numbers, text, json_integer((json_int_t)names->count))) {
+	if (!copy || json_object_set_new(names->numbers, text,
+		json_integer((json_int_t)names->count))) {
 		fputs("pawl: audit: out of memory\n", stderr);
 		exit(2);
 	}
@@ -99,16 +100,17 @@ static bool text_is(const json_t *object, const char *name, const char *text) {
 static bool time_field(const json_t *object, int64_t *out_us) {
 	const char *text = json_string_value(json_object_get(object, "ts"));
 	struct tm tm = { 0 };
-	int us, used = 0;
-	if (!text || sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ%n", &tm.tm_year, &tm.tm_mon,
-		&tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &us, &used) != 7
-		|| used != 27 || text[used]) {
-		return false;
+	const char *rest = text && strlen(text) == strlen("2026-11-26T18:38:14.123456Z")
+		? strptime(text, "%Y-%m-%dT%H:%M:%S.", &tm) : NULL;
+	int64_t us = 0;
+	for (int i = 0; rest && i < 6; i++, rest++) {
+		if (*rest < '0' || *rest > '9') {
+			return false;
+		}
+		us = 10 * us + (*rest - '0');
 	}
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
 	*out_us = (int64_t)timegm(&tm) * 1000000 + us;
-	return true;
+	return rest && strcmp(rest, "Z") == 0;
 }
 
 static enum audit_action action_of(const char *text) {

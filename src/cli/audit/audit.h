@@ -1,9 +1,0 @@
-/* audit.h: pawl audit. */
-#ifndef PAWL_CLI_AUDIT_H
-#define PAWL_CLI_AUDIT_H
-
-#include "cli.h"
-
-extern const struct cli_command cli_audit;
-
-#endif
