@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 
@@ -30,20 +29,9 @@ const char *run_count_name(enum run_count count) {
 /* How long replicas have to notice that a key was granted twice. */
 #define NOTICE (5 * SPAN_S)
 static jmp_buf ruined_jump;
-static bool is_ruined, is_twice;
 
-/* The run goes on for a while, for the replicas to notice. Whatever else happens is of no
- * interest. */
-static void ruined(void *ctx, const char *check) {
-	struct run *run = ctx;
-	is_twice = is_twice || strncmp(check, "mutual", 6) == 0 ||
-		strncmp(check, "fencing", 7) == 0;
-	if (!is_ruined) {
-		is_ruined = true;
-		checker_replicas_alone(run->checker);
-		sim_run_for(run->sim, NOTICE);
-	}
-	longjmp(ruined_jump, 1);
+static void ruined(bool core) {
+	longjmp(ruined_jump, core ? 2 : 1);
 }
 
 static void add_totals(const struct run *run, struct run_totals *totals) {
@@ -133,18 +121,26 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush,
 		.forgets_releases = run->profile.theme == THEME_limits,
 		.order_slack = order_slack(&run->profile),
-		.check_grants = options->check_grants, .ruined = options->alone ? ruined : NULL,
-		.ruined_ctx = run });
-	is_ruined = is_twice = false;
-	if (setjmp(ruined_jump) != 0) {
+		.check_grants = options->check_grants,
+		.ruined = options->alone ? ruined : NULL });
+	const int jump = setjmp(ruined_jump);
+	if (jump == 1 && !run->ruined) {
+		/* It goes on for a while, for the replicas to notice. Whatever else happens is of
+		 * no interest. */
+		run->ruined = true;
+		checker_replicas_alone(run->checker);
+		sim_run_for(run->sim, NOTICE);
+	}
+	if (jump != 0) {
 		/* What the run has allocated stays. */
 		totals->runs++;
 		totals->ruined++;
-		totals->ruined_twice += is_twice;
+		totals->ruined_twice += checker_twice(run->checker);
 		return;
 	}
 	live(run);
 	add_totals(run, totals);
+	totals->ruined_twice += checker_twice(run->checker);
 	checker_free(run->checker);
 	sim_free(run->sim);
 	liar_master_free(run);

@@ -80,6 +80,8 @@ struct run {
 	struct operator operators[OPERATORS_MAX];
 	/* It adds the replica of watcher.c. */
 	struct operator watcher;
+	/* A check has failed, and the run goes on for the replicas alone. */
+	bool ruined;
 	struct grouper groupers[GROUPERS_MAX];
 	struct latecomer latecomers[LATECOMERS_MAX];
 	struct crowd crowds[CROWDS_MAX];
@@ -139,7 +141,7 @@ struct run_totals {
 	uint64_t runs, operations, frames, steps;
 	/* Runs that ended with a violation that no replica found. */
 	uint64_t ruined;
-	/* Those of them that were of two holders, or of their tokens. */
+	/* Runs in which a key had two holders, or their tokens were wrong, and no replica said so. */
 	uint64_t ruined_twice;
 	int64_t virtual_ns;
 	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];
