@@ -141,7 +141,8 @@ struct run_totals {
 	uint64_t runs, operations, frames, steps;
 	/* Runs that ended with a violation that no replica found. */
 	uint64_t ruined;
-	/* Runs in which a key had two holders, or their tokens were wrong, and no replica said so. */
+	/* Runs in which a key had two holders, or their tokens were wrong, and no replica said
+	 * so. */
 	uint64_t ruined_twice;
 	int64_t virtual_ns;
 	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];

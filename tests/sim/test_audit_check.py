@@ -1,5 +1,5 @@
-"""test_audit_check.py PAWL-SIM PAWL [SEEDS [START]]: pawl audit check finds nothing in what simulated
-clusters have answered, whatever goes wrong there but for lies and forced starts."""
+"""test_audit_check.py PAWL-SIM PAWL [SEEDS [START]]: pawl audit check finds nothing in what
+simulated clusters have answered, whatever goes wrong there but for lies and forced starts."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def main():
                 failed += 1
                 print("seed %s: %s" % (seed, json.dumps(result["findings"][0])))
     print("%d runs, %d grants, %d with findings" % (judged, grants, failed))
-    return failed or not grants
+    return int(failed > 0 or grants == 0)
 
 
 if __name__ == "__main__":
