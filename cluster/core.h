@@ -77,6 +77,8 @@ struct core_options {
 	span_ns replication_interval;
 	/* A master that comes back with a new identity is given its place without an operator. */
 	bool auto_replace;
+	/* As a replica this node looks for double grants in what the masters tell (grants/). */
+	bool check_grants;
 	/* Keys that are counted apart (core_figures.h), or NULL. */
 	const struct key_groups *groups;
 	/* The durable state as it was loaded. When it is fresh, node_id is set and everything else
@@ -342,7 +344,16 @@ enum core_note_kind {
 	/* A change that this node coordinates has come to the step `text`; `value` is its epoch. */
 	NOTE_CHANGE,
 	/* The cluster was started over at this node, with the epoch `value`. */
-	NOTE_FORCED
+	NOTE_FORCED,
+	/* Two locks of `key` that exclude each other were granted at once, as the table of the
+	 * master `peer` shows; `text` says how. `holders` are the two, the earlier first. */
+	NOTE_DOUBLE_GRANT
+};
+/* One of the two locks of a double grant. */
+struct core_note_holder {
+	uint64_t token;
+	/* The first bytes of its owner. */
+	struct slice owner;
 };
 struct core_note {
 	enum core_note_kind kind;
@@ -352,6 +363,8 @@ struct core_note {
 	/* Static storage, or NULL. */
 	const char *text;
 	struct slice key;
+	/* DOUBLE_GRANT. */
+	struct core_note_holder holders[2];
 };
 
 /* What has happened to keys in this node's own table, in order. The events that a client watches

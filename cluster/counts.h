@@ -66,7 +66,8 @@
 	X(link_reset) X(silence_pinged) X(suspected) X(suspected_wrongly) \
 	X(unsteady) X(self_lost) X(stood_still) X(expired) X(busy) X(full) \
 	X(no_memory) \
-	X(catching_up_lost) X(broken) X(binding_made) X(binding_ended) X(binding_lost)
+	X(catching_up_lost) X(broken) X(audit_violations) \
+	X(binding_made) X(binding_ended) X(binding_lost)
 
 enum core_count {
 #define CORE_COUNT_ENUM(name) COUNT_##name,

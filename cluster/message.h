@@ -283,11 +283,16 @@ enum message_flag {
 	/* PROMISE: the request has a turn, so that no queue refuses it and it may be parked
 	 * (STATUS_PARKED). */
 	FLAG_TURN = 2,
+	/* FEED_RECORD: a commit has made the record, or was accepted for it. */
+	FLAG_BY_COMMIT = 2,
 	/* ENQUEUE: the request has a wait time. A try-lock in a tie has none. */
 	FLAG_WAIT = 4,
 	/* EXTEND_ANSWER: the master had the lock_id in the sense of section 2, Extend, so that
 	 * nobody else's lease came between. Other answers: there was such a lock. */
 	FLAG_HAD = 8,
+	/* FEED_RECORD: this master has accepted the record by the rules, since it began to vote at
+	 * the latest; else it came by a merge. */
+	FLAG_BY_RULES = 8,
 	/* BREAK: the lock is released by force. BINDING: the node has lost the lock, which ends
 	 * where it is bound to that node. */
 	FLAG_NOW = 16,

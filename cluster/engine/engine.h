@@ -60,6 +60,9 @@ struct event_box *out_box(struct core_out *out);
 /* Adds a note for the operator's log. `text` has static storage. */
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
 	const char *text, struct slice key);
+/* Adds a note of a double grant, of two holders. */
+void out_note_double_grant(struct core *core, uint32_t peer, const char *text, struct slice key,
+	const struct core_note_holder holders[2]);
 /* Returns why this node takes no part in the cluster, and what helps, as constant text; NULL if it
  * does take part. */
 const char *engine_absence(const struct core *core);

@@ -255,8 +255,8 @@ struct event_box *out_box(struct core_out *out) {
 	return &out->watch_event;
 }
 
-void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
-	const char *text, struct slice key) {
+/* Copies the note. */
+static void note(struct core *core, const struct core_note *from) {
 	struct core_out *out = core->out;
 	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes,
 		&out->notes_capacity, out->notes_count, sizeof *out->notes)) {
@@ -264,8 +264,22 @@ void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64
 		return;
 	}
 	struct core_note *n = &out->notes[out->notes_count];
-	*n = (struct core_note){ .kind = kind, .peer = peer, .value = value, .text = text };
-	out->notes_count += out_copy(core, key, &n->key);
+	*n = *from;
+	out->notes_count += out_copy(core, from->key, &n->key) &&
+		out_copy(core, from->holders[0].owner, &n->holders[0].owner) &&
+		out_copy(core, from->holders[1].owner, &n->holders[1].owner);
+}
+
+void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value,
+	const char *text, struct slice key) {
+	note(core, &(struct core_note){ .kind = kind, .peer = peer, .value = value, .text = text,
+		.key = key });
+}
+
+void out_note_double_grant(struct core *core, uint32_t peer, const char *text, struct slice key,
+	const struct core_note_holder holders[2]) {
+	note(core, &(struct core_note){ .kind = NOTE_DOUBLE_GRANT, .peer = peer, .text = text,
+		.key = key, .holders = { holders[0], holders[1] } });
 }
 
 void out_persist(struct core *core) {

@@ -143,6 +143,32 @@ struct follow {
 	uint64_t watched;
 };
 
+#define OBSERVE_ECHOES 1024
+/* What this node, as a replica that checks for double grants, hears from one master (observe.c). */
+struct observed {
+	/* The state of the feed for the audit; FOLLOW_NONE also while the replica follows this
+	 * master. */
+	enum follow_state state;
+	/* The number of the feed; the log's id, and the number that is expected next. */
+	uint64_t round, log, number;
+	/* What the master sends next, it sends after this moment. */
+	struct instant sent_after;
+	/* When the master was last heard, or when it was left. */
+	struct instant progress;
+	/* How many entries have come since the last batch ended. */
+	uint64_t entries;
+};
+struct grants;
+struct observe {
+	/* NULL: this node does not check for double grants. */
+	struct grants *grants;
+	/* By peer index. */
+	struct observed streams[MASTERS_MAX];
+	/* How many feeds were asked for; and the echoes, as in struct follow. */
+	uint64_t rounds, echo;
+	struct instant echoes[OBSERVE_ECHOES];
+};
+
 #define UNWRITTEN_MAX 32u
 /* A write that was refused here and whose value has not come since (unwritten.c). */
 struct unwritten {

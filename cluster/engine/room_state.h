@@ -253,6 +253,8 @@ struct replication_state {
 	/* The log's next number at which a batch is full. */
 	uint64_t feed_full_at;
 	struct timer follow_timer;
+	struct timer observe_timer;
+	struct observe observe;
 };
 
 /* repair/: the comparison of tables between masters (sync.c). */

@@ -21,7 +21,7 @@
  * the time has come. */
 enum timer_kind {
 	TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER, TIMER_SILENCE,
-	TIMER_MOVED
+	TIMER_MOVED, TIMER_OBSERVE
 };
 struct timer {
 	/* wheel.kind is an enum timer_kind. */
@@ -87,6 +87,9 @@ struct record {
 	bool vouched : 1;
 	/* The holder is gone, and only the lock delay runs. */
 	bool closed : 1;
+	/* The record was made by a commit or a repair that the rules let through, and not by a
+	 * merge; and a commit has made it, or was accepted for it (grants/). */
+	bool by_rules : 1, by_commit : 1;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, one behind the other. */
 	uint8_t bytes[];

@@ -242,6 +242,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		const struct promise *p = key_promise(key, m->lock_id);
 		r->noted = p ? p->noted : core->clock;
 		r->rests_on = m->name;
+		r->by_rules = true;
 		/* The value that other masters report may be older than the one that was here. */
 		r->vouched = m->kind == MESSAGE_COMMIT &&
 			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
@@ -268,6 +269,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->accepted = core->tick;
+	r->by_rules = r->by_rules || m->kind == MESSAGE_COMMIT;
+	r->by_commit = r->by_commit || m->kind == MESSAGE_COMMIT;
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
 		binding_master_accepted(core, r, from);
 	}

@@ -144,6 +144,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	e = e == 0 ? queue_init(core) : e;
+	e = e == 0 && o->check_grants ? observe_init(core) : e;
 	if (e != 0) {
 		core_free(core);
 		return e;
@@ -163,6 +164,7 @@ void core_free(struct core *core) {
 	digest_done(core, &core->store.tables[1]);
 	drain_done(core);
 	hot_done(core);
+	observe_done(core);
 	change_free(core);
 	peer_table_done(core);
 	log_done(core);
@@ -229,6 +231,9 @@ static void timer_fired(struct core *core, struct timer *t) {
 		break;
 	case TIMER_FOLLOW:
 		follow_timer(core);
+		break;
+	case TIMER_OBSERVE:
+		observe_timer(core);
 		break;
 	case TIMER_MOVED:
 		queue_moved_timer(core);

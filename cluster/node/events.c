@@ -25,6 +25,7 @@ static void link_lost(struct core *core, uint32_t peer, bool closed) {
 	snapshot_stop(core, peer);
 	feed_stop(core, peer);
 	follow_peer_lost(core, peer);
+	observe_lost(core, peer);
 	queue_peer_lost(core, peer);
 	state_transfer_peer_lost(core, peer);
 	op_peer_lost(core, peer, closed);

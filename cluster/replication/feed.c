@@ -100,6 +100,7 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 	const struct record *r, uint64_t number) {
 	struct message m;
 	record_message(core, key, r, &m);
+	m.flags |= (r->by_rules ? FLAG_BY_RULES : 0) | (r->by_commit ? FLAG_BY_COMMIT : 0);
 	m.kind = MESSAGE_FEED_RECORD;
 	m.round = core->peers[peer].feed.round;
 	m.number = number;

@@ -46,7 +46,7 @@ static void arm(struct core *core) {
 
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
-	f->wants_events = watch_event_wanted_here(core);
+	f->wants_events = follow_wants_events(core);
 	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round,
 		.flags = f->wants_events ? FLAG_WATCH_EVENT : 0, .number = f->watched,
 		.echo = new_echo(core) };
@@ -129,6 +129,7 @@ static void ask(struct core *core, uint32_t peer) {
 		m.number = known ? f->live.number : 0;
 	}
 	m.echo = new_echo(core);
+	observe_follows(core, peer);
 	out_send(core, peer, &m);
 }
 
@@ -189,13 +190,18 @@ static void left(struct core *core) {
 	f->patience = instant_add(core->now, core->config.request_timeout);
 }
 
-void follow_leave(struct core *core) {
+static void leave(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state != FOLLOW_NONE) {
 		struct message m = { .kind = MESSAGE_FEED_END, .round = f->round };
 		out_send(core, f->peer, &m);
 		left(core);
 	}
+}
+
+void follow_leave(struct core *core) {
+	observe_stop(core);
+	leave(core);
 }
 
 void follow_stop(struct core *core) {
@@ -210,7 +216,7 @@ void follow_yield(struct core *core) {
 	if (core->follow.building) {
 		/* This is time enough for the table to be emptied and taken. */
 		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout);
-		follow_leave(core);
+		leave(core);
 		drop_staging(core);
 		choose(core);
 	}
@@ -220,7 +226,7 @@ void follow_yield(struct core *core) {
 static void give_up(struct core *core) {
 	struct follow *f = &core->follow;
 	f->tried |= 1u << f->peer;
-	follow_leave(core);
+	leave(core);
 	f->patience = core->now;
 	choose(core);
 }
@@ -230,7 +236,7 @@ static void give_up(struct core *core) {
 static void start_over(struct core *core, bool rest) {
 	struct follow *f = &core->follow;
 	place(f)->log = 0;
-	follow_leave(core);
+	leave(core);
 	drop_staging(core);
 	f->patience = core->now;
 	f->rest = instant_add(core->now, rest ? 10 * core->config.request_timeout : 0);
@@ -265,6 +271,7 @@ void follow_start(struct core *core) {
 	core->follow.patience = instant_add(core->now,
 		core->follow.live.log ? patience : patience / 4);
 	core->follow.tried = 0;
+	observe_start(core);
 	choose(core);
 }
 
@@ -314,6 +321,7 @@ static void begun(struct core *core, const struct message *m) {
 		return;
 	}
 	f->state = FOLLOW_ON;
+	observe_begun(core, m, (m->flags & FLAG_STAGING) != 0);
 	f->wants_events = false;
 	/* Whoever watches began before this feed, which does not tell what came and went in the
 	 * meantime. */
@@ -345,6 +353,7 @@ static void batch_ended(struct core *core, const struct message *m) {
 		start_over(core, false);
 		return;
 	}
+	observe_batch(core, m);
 	bool acknowledged = f->building || f->applied > 0;
 	f->applied = 0;
 	if (f->building) {
@@ -373,6 +382,7 @@ static void entry_came(struct core *core, const struct message *m) {
 		start_over(core, false);
 		return;
 	}
+	observe_entry(core, m);
 	struct table *t = f->building ? table_staging(core) : table_live(core);
 	if (m->kind == MESSAGE_FEED_WATCH_EVENT) {
 		follow_watch_event(core, m);
@@ -392,6 +402,10 @@ static void entry_came(struct core *core, const struct message *m) {
 
 void follow_message(struct core *core, uint32_t from, const struct message *m) {
 	struct follow *f = &core->follow;
+	if (observe_is(m)) {
+		observe_message(core, from, m);
+		return;
+	}
 	bool wanted = m->kind == MESSAGE_FEED_BEGIN ? f->state == FOLLOW_ASKED
 		: m->kind == MESSAGE_FEED_END ? f->state != FOLLOW_NONE : f->state == FOLLOW_ON;
 	if (core->state != CORE_FOLLOWING || !wanted || from != f->peer || m->round != f->round) {

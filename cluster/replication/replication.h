@@ -6,6 +6,7 @@
 #ifndef PAWL_CLUSTER_REPLICATION_H
 #define PAWL_CLUSTER_REPLICATION_H
 
+#include "grants.h"
 #include "operations.h"
 #include "master.h"
 
@@ -81,6 +82,43 @@ void follow_peer_changed(struct core *core);
 /* Sends FEED_ECHO to the master: an echo, and whether somebody watches here. */
 void follow_say(struct core *core);
 
+/* ---- observe.c ---- */
+
+/* This node checks for double grants whenever it is a replica. Returns 0 or PAWL_ENOMEM. */
+int observe_init(struct core *core);
+void observe_done(struct core *core);
+
+/* The node is CORE_FOLLOWING from now on, or its epoch has changed: it forgets what it has heard,
+ * and hears all masters. */
+void observe_start(struct core *core);
+
+/* Leaves all masters, because this node is no replica any more, or the epoch ends. */
+void observe_stop(struct core *core);
+
+/* It is time for echoes, and to ask the masters that do not feed this node. */
+void observe_timer(struct core *core);
+
+/* Tells whether the message belongs to a feed for the audit. */
+bool observe_is(const struct message *m);
+
+/* Handles such a message. */
+void observe_message(struct core *core, uint32_t from, const struct message *m);
+
+/* The link to this peer is lost, or it ends the feed. */
+void observe_lost(struct core *core, uint32_t peer);
+
+/* These hear what the replica's own feed brings. The replica has asked this master for it. */
+void observe_follows(struct core *core, uint32_t peer);
+void observe_begun(struct core *core, const struct message *m, bool snapshot);
+void observe_entry(struct core *core, const struct message *m);
+void observe_batch(struct core *core, const struct message *m);
+
+/* Tells whether this replica's master is to tell its watch events: for those who watch here, or for
+ * the audit. */
+static inline bool follow_wants_events(const struct core *core) {
+	return watch_event_wanted_here(core) || core->replication.observe.grants != NULL;
+}
+
 /* ---- follow_apply.c ---- */
 
 /* Somebody watches at this node from now on. */
@@ -98,7 +136,7 @@ void follow_watch_event(struct core *core, const struct message *m);
 /* Tells whether the master is still to be told that somebody watches here, or no longer does. */
 static inline bool follow_step_due(const struct core *core) {
 	return core->follow.state == FOLLOW_ON &&
-		core->follow.wants_events != watch_event_wanted_here(core);
+		core->follow.wants_events != follow_wants_events(core);
 }
 
 /* At the end of a step: tells the master so. */

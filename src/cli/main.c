@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit_command.h"
 #include "bench.h"
 #include "certs.h"
 #include "cluster.h"
@@ -33,6 +34,7 @@ static const struct cli_topic topics[] = {
 	{ "Operate a cluster:", .command = &cli_cluster },
 	{ .command = &cli_break },
 	{ .command = &cli_clients },
+	{ .command = &cli_audit },
 	{ .command = &cli_drain },
 	{ .command = &cli_cert },
 	{ .command = &cli_deploy },

@@ -134,7 +134,8 @@ static int node_make_core(struct node *node, struct core **out, char why[NODE_WH
 	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core,
 		.name = c->name, .address = c->advertise, .birth = &c->birth,
 		.durable = &node->durable, .replication_interval = c->replication_interval,
-		.auto_replace = c->auto_replace, .groups = &c->admin.groups };
+		.auto_replace = c->auto_replace, .check_grants = c->audit.check,
+		.groups = &c->admin.groups };
 	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
 	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
 	int error = core_new(&options, out);

@@ -350,6 +350,28 @@ def key_is_contested(pawld):
         prometheus.wait_ends()
 
 
+def key_is_granted_twice(pawld):
+    """The clocks of two masters run three times as fast as the bound allows, so they let a lease
+    end while its holder counts on it."""
+    rate = os.path.join(os.path.dirname(pawld), "..", "..", "tests", "rates", "librate.so")
+    with World(pawld, replica=True, node="[audit]\ncheck = yes\n") as (cluster, prometheus):
+        for name in "bc":
+            cluster.nodes[name].terminate()
+            os.environ.update(LD_PRELOAD=os.path.abspath(rate), PAWL_TEST_RATE="3")
+            try:
+                cluster.start(name).wait_log(" voting ")
+            finally:
+                del os.environ["LD_PRELOAD"], os.environ["PAWL_TEST_RATE"]
+        with cluster.client("a") as first, cluster.client("c") as then:
+            first.call("acquire", key="k", lease_ms=9000, owner="first")
+            then.call("acquire", key="k", lease_ms=9000, wait_ms=20000, owner="then")
+            prometheus.wait_fires("DoubleGrant")
+        said = cluster.nodes["r"].wait_log(" double_grant ")
+        for word in ("key=k", "owner=first", "then_owner=then"):
+            assert word in said, said
+        prometheus.wait_ends()
+
+
 def state_file_fails(pawld):
     """A master may not write to files any more, while a change wants to be written."""
     with tempfile.TemporaryDirectory() as folder:
@@ -422,8 +444,8 @@ def certificate_ends(pawld):
 
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
-          clients_deadlock, node_pauses, clock_is_refused, key_is_contested, state_file_fails,
-          limits, files, certificate_ends]
+          clients_deadlock, node_pauses, clock_is_refused, key_is_contested,
+          key_is_granted_twice, state_file_fails, limits, files, certificate_ends]
 
 
 def untested():

@@ -32,14 +32,16 @@ static const char usage[] =
 	"program, or never ends, is known\n"
 	"  --until-violation  goes on until one is found, at most --seeds N (without it: no "
 	"limit)\n"
-	"  --progress         a line every few seconds\n";
+	"  --progress         a line every few seconds\n"
+	"  --check-grants     replicas check for double grants ([audit] check), and find none\n"
+	"  --replicas-alone   with --check-grants: only what they find is a violation\n";
 
 struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
 	enum profile_theme theme;
 	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, help,
-		seeds_given;
+		seeds_given, check_grants, alone;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -53,6 +55,12 @@ static bool number(const char *text, uint64_t *out) {
 	return true;
 }
 
+static bool parse_replicas(int option, struct arguments *a) {
+	a->check_grants = a->check_grants || option == 'g';
+	a->alone = a->alone || option == 'a';
+	return option == 'g' || option == 'a';
+}
+
 static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' },
 		{ "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
@@ -60,6 +68,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		{ "history", 1, NULL, 'f' }, { "counts", 0, NULL, 'c' },
 		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' },
 		{ "progress", 0, NULL, 'p' }, { "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' },
+		{ "check-grants", 0, NULL, 'g' }, { "replicas-alone", 0, NULL, 'a' },
 		{ "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { "help", 0, NULL, 'h' },
 		{ NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
@@ -115,7 +124,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			a->help = true;
 			break;
 		default:
-			good = false;
+			good = parse_replicas(o, a);
 			break;
 		}
 	}
@@ -126,6 +135,11 @@ static double seconds(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void print_ruined(const struct run_totals *t) {
+	printf("no replica found: violations=%" PRIu64 " twice=%" PRIu64 "\n", t->ruined,
+		t->ruined_twice);
 }
 
 static void print_totals(const struct run_totals *t, double took) {
@@ -174,7 +188,8 @@ int main(int argc, char **argv) {
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	(void)mallopt(M_TOP_PAD, 16 << 20);
 	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme,
-		.live = a.trace ? stdout : NULL, .program = argv[0] };
+		.live = a.trace ? stdout : NULL, .program = argv[0],
+		.check_grants = a.check_grants, .alone = a.alone };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {
 		perror(a.history);
 		return 2;
@@ -191,11 +206,17 @@ int main(int argc, char **argv) {
 		run_seed(&options, &totals);
 		if (a.progress && seconds() - told > 5) {
 			told = seconds();
+			if (a.alone) {
+				print_ruined(&totals);
+			}
 			print_totals(&totals, told - began);
 			fflush(stdout);
 		}
 	}
 	print_totals(&totals, seconds() - began);
+	if (a.alone) {
+		print_ruined(&totals);
+	}
 	if (a.counts) {
 		print_counts(&totals);
 	}

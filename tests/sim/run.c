@@ -4,6 +4,7 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -23,6 +24,14 @@ const char *run_count_name(enum run_count count) {
 		"crowd_looked", "lied", "tampered", "liar_removed", "switched", "home_silent",
 		"parted", "taken" };
 	return names[count];
+}
+
+/* How long replicas have to notice that a key was granted twice. */
+#define NOTICE (5 * SPAN_S)
+static jmp_buf ruined_jump;
+
+static void ruined(bool core) {
+	longjmp(ruined_jump, core ? 2 : 1);
 }
 
 static void add_totals(const struct run *run, struct run_totals *totals) {
@@ -49,6 +58,7 @@ static span_ns order_slack(const struct profile *p) {
 
 static void live(struct run *run) {
 	sim_start_all(run->sim);
+	watcher_join(run);
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
 		caller_start(run, i);
 	}
@@ -84,6 +94,10 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	char setup[512], replay[256];
 	profile_draw(&run->profile, options->seed, options->theme);
 	run->profile.sim.check_every = options->check_every;
+	if (options->check_grants) {
+		run->profile.sim.check_grants = true;
+		watcher_profile(&run->profile);
+	}
 	profile_print(&run->profile, setup, sizeof setup);
 	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program,
 		options->seed, options->theme == THEMES ? "" : " --theme ",
@@ -106,9 +120,27 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		.unkind = faults_worse_than_tcp(&run->profile.adversary),
 		.nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush,
 		.forgets_releases = run->profile.theme == THEME_limits,
-		.order_slack = order_slack(&run->profile) });
+		.order_slack = order_slack(&run->profile),
+		.check_grants = options->check_grants,
+		.ruined = options->alone ? ruined : NULL });
+	const int jump = setjmp(ruined_jump);
+	if (jump == 1 && !run->ruined) {
+		/* It goes on for a while, for the replicas to notice. Whatever else happens is of
+		 * no interest. */
+		run->ruined = true;
+		checker_replicas_alone(run->checker);
+		sim_run_for(run->sim, NOTICE);
+	}
+	if (jump != 0) {
+		/* What the run has allocated stays. */
+		totals->runs++;
+		totals->ruined++;
+		totals->ruined_twice += checker_twice(run->checker);
+		return;
+	}
 	live(run);
 	add_totals(run, totals);
+	totals->ruined_twice += checker_twice(run->checker);
 	checker_free(run->checker);
 	sim_free(run->sim);
 	liar_master_free(run);

@@ -78,6 +78,10 @@ struct run {
 	bool renewing;
 	struct caller callers[CALLERS_MAX];
 	struct operator operators[OPERATORS_MAX];
+	/* It adds the replica of watcher.c. */
+	struct operator watcher;
+	/* A check has failed, and the run goes on for the replicas alone. */
+	bool ruined;
 	struct grouper groupers[GROUPERS_MAX];
 	struct latecomer latecomers[LATECOMERS_MAX];
 	struct crowd crowds[CROWDS_MAX];
@@ -128,17 +132,28 @@ struct run_options {
 	/* THEMES: it is drawn from the seed. */
 	enum profile_theme theme;
 	FILE *history, *live;
+	/* Replicas check for double grants. `alone`: only what they find is a violation. */
+	bool check_grants, alone;
 	const char *program;
 };
 
 struct run_totals {
 	uint64_t runs, operations, frames, steps;
+	/* Runs that ended with a violation that no replica found. */
+	uint64_t ruined;
+	/* Runs in which a key had two holders, or their tokens were wrong, and no replica said
+	 * so. */
+	uint64_t ruined_twice;
 	int64_t virtual_ns;
 	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];
 };
 
-/* Runs one seed; a violation ends the program. */
+/* Runs one seed; a violation ends the program (see run_options.alone). */
 void run_seed(const struct run_options *options, struct run_totals *totals);
+
+/* watcher.c: in a run without a replica: one more node, which joins as a replica. */
+void watcher_profile(struct profile *p);
+void watcher_join(struct run *run);
 
 /* coverage.c: names what has to happen sometimes and never did. */
 bool coverage_missing(const struct run_totals *totals);

@@ -22,6 +22,8 @@ enum audit_what {
 
 /* The section [audit], without `file`. */
 struct audit_config {
+	/* As a replica the node looks for double grants in what the masters tell. */
+	bool check;
 	enum audit_what what;
 	/* Requests of administrators are served only when the file has them. */
 	bool strict;

@@ -201,10 +201,15 @@ static int finish_limits(struct config_reading *r) {
 
 static int finish_audit(struct config_reading *r) {
 	const struct node_config *c = r->config;
-	if (r->section_line[SECTION_AUDIT] && !c->audit_file[0]) {
+	const unsigned only_check = r->setting_line[SETTING_AUDIT_CHECK];
+	bool file_wanted = r->section_line[SECTION_AUDIT] && !only_check;
+	for (int s = SETTING_AUDIT_MAX_BYTES; s <= SETTING_AUDIT_STRICT; s++) {
+		file_wanted = file_wanted || r->setting_line[s];
+	}
+	if (file_wanted && !c->audit_file[0]) {
 		return config_wrong(r, r->section_line[SECTION_AUDIT],
-			"[audit] file is missing: write file = /var/lib/pawl/audit.log, or remove "
-			"[audit]");
+			"[audit] file is missing: write file = /var/lib/pawl/audit.log, or leave "
+			"nothing but check in [audit]");
 	}
 	if (c->audit.keep > AUDIT_KEEP_MAX) {
 		return config_wrong(r, r->setting_line[SETTING_AUDIT_KEEP],
@@ -274,8 +279,9 @@ const char *node_config_reload_problem(const struct node_config *running,
 		|| !groups_same(&running->admin.groups, &wanted->admin.groups)) {
 		return "[admin] listen and groups can only be changed by a restart";
 	}
-	if (strcmp(running->audit_file, wanted->audit_file) != 0) {
-		return "[audit] file can only be changed by a restart";
+	if (strcmp(running->audit_file, wanted->audit_file) != 0
+		|| running->audit.check != wanted->audit.check) {
+		return "[audit] file and check can only be changed by a restart";
 	}
 	if (running->auto_replace != wanted->auto_replace
 		|| running->replication_interval != wanted->replication_interval) {

@@ -101,7 +101,8 @@
 	X(AUDIT_MAX_BYTES, "audit", "max_bytes", SIZE_1M, audit.max_bytes) \
 	X(AUDIT_KEEP, "audit", "keep", COUNT32, audit.keep) \
 	X(AUDIT_WHAT, "audit", "what", WHAT, audit.what) \
-	X(AUDIT_STRICT, "audit", "strict", BOOL, audit.strict)
+	X(AUDIT_STRICT, "audit", "strict", BOOL, audit.strict) \
+	X(AUDIT_CHECK, "audit", "check", BOOL, audit.check)
 
 enum setting {
 #define SETTING_ENUM(name, section, key, kind, member) SETTING_##name,

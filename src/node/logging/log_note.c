@@ -75,6 +75,19 @@ static void note_of_birth(struct log *log, const struct core *core, const struct
 	}
 }
 
+static void note_double_grant(struct log *log, const struct core_note *note, const char *peer) {
+	log_to(log, LEVEL_ERROR, "double_grant", LOG_BYTES("key", note->key),
+		LOG_TEXT("why", note->text), LOG_TEXT("master", peer),
+		LOG_BYTES("owner", note->holders[0].owner),
+		LOG_NUMBER("token", note->holders[0].token),
+		LOG_BYTES("then_owner", note->holders[1].owner),
+		LOG_NUMBER("then_token", note->holders[1].token),
+		LOG_TEXT("remedy",
+			"two holders may have worked at once: check what the key guards, by its "
+			"fencing tokens; compare the rates of the nodes' clocks, and look for "
+			"a virtual machine that was frozen or a state_dir that was restored"));
+}
+
 void log_core_note(struct log *log, const struct core *core, const struct core_note *note) {
 	const char *peer = note_peer(core, note);
 	switch (note->kind) {
@@ -122,6 +135,9 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	case NOTE_BROKEN:
 		log_to(log, LEVEL_WARNING, "broken", LOG_BYTES("key", note->key),
 			LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
+		return;
+	case NOTE_DOUBLE_GRANT:
+		note_double_grant(log, note, peer);
 		return;
 	case NOTE_OUTSIDE:
 	case NOTE_FOLLOWING:

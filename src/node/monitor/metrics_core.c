@@ -105,6 +105,9 @@ static void metrics_table(const struct metrics *m) {
 	exposition_counter(p, "pawl_clock_refused_total",
 		"Clocks of peers that were too far ahead and were refused.",
 		core_counts(m->monitor->driver->core)[COUNT_clock_refused]);
+	exposition_counter(p, "pawl_audit_violations_total",
+		"Keys that were granted twice, as this replica has found ([audit] check).",
+		core_counts(m->monitor->driver->core)[COUNT_audit_violations]);
 }
 
 void metrics_core(const struct metrics *m) {

@@ -12,10 +12,24 @@
 /* For CHECKs that fail in the core. */
 static struct checker *reporting;
 
+#define CHECK_OF_CORE "an invariant of the core"
+
+bool checker_bears(struct checker *c) {
+	c->twice += c->options.ruined != NULL;
+	return c->options.ruined != NULL;
+}
+
+bool checker_twice(const struct checker *c) {
+	return c->twice > 0;
+}
+
 void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format,
 	...) {
 	va_list args;
 	fflush(stdout);
+	if (c->options.ruined && strcmp(check, CHECKER_REPLICAS_FIND) != 0) {
+		c->options.ruined(strcmp(check, CHECK_OF_CORE) == 0);
+	}
 	fprintf(stderr, "\nVIOLATION of %s at %.6f s, seed %" PRIu64, check,
 		(double)sim_now(c->sim) / 1e9, c->options.seed);
 	if (key != TRACE_NONE) {
@@ -37,7 +51,7 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 
 static void check_hook(const char *file, int line, const char *expr) {
 	check_hook_set(NULL);
-	checker_violation(reporting, "an invariant of the core", TRACE_NONE, "%s:%d: CHECK(%s)",
+	checker_violation(reporting, CHECK_OF_CORE, TRACE_NONE, "%s:%d: CHECK(%s)",
 		file, line, expr);
 }
 
@@ -129,8 +143,18 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 	}
 }
 
+/* No replica says that a key was granted twice, unless a master lies. */
+static void check_grants(struct checker *c, uint32_t node) {
+	if (c->options.check_grants && c->options.liar == TRACE_NONE &&
+		core_counts(sim_node_core(c->sim, node))[COUNT_audit_violations] > 0) {
+		checker_violation(c, CHECKER_REPLICAS_FIND, TRACE_NONE, "n%" PRIu32 " says so",
+			node + 1);
+	}
+}
+
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
+	check_grants(c, node);
 	if (c->liar.lies) {
 		checker_lies_step(c, node);
 	}
@@ -143,6 +167,14 @@ static void stepped(void *ctx, uint32_t node) {
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 	c->stood_still_before[node] = c->stood_still[node];
 	c->stood_still[node] = core_counts(sim_node_core(c->sim, node))[COUNT_stood_still];
+}
+
+static void stepped_alone(void *ctx, uint32_t node) {
+	check_grants(ctx, node);
+}
+
+void checker_replicas_alone(struct checker *c) {
+	sim_observe(c->sim, (struct sim_observer){ .stepped = stepped_alone, .ctx = c });
 }
 
 static bool may_accept(enum message_kind kind) {

@@ -38,9 +38,21 @@ struct checker_options {
 	/* Waiters have to be served in order if they came at least this far apart; 0: the order is
 	 * not checked. */
 	span_ns order_slack;
+	/* Replicas check for double grants, and must find none. */
+	bool check_grants;
+	/* Called instead of ending the program for a violation that no replica has found, and never
+	 * returns; NULL: the program ends. If a key has two holders, the run goes on without this
+	 * call. `core`: a core is in the midst of a step. */
+	void (*ruined)(bool core);
 };
+/* The name of the check that replicas make. */
+#define CHECKER_REPLICAS_FIND "what replicas find (double grants)"
 /* Observes the simulation from now on. */
 struct checker *checker_new(const struct checker_options *options);
+/* From now on only looks for what replicas find. */
+void checker_replicas_alone(struct checker *c);
+/* Tells whether a key has had two holders, and the run went on. */
+bool checker_twice(const struct checker *c);
 /* Also writes what was never answered to the history. */
 void checker_free(struct checker *c);
 

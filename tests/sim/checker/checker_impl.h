@@ -325,6 +325,8 @@ struct liar_view {
 
 struct checker {
 	struct checker_options options;
+	/* How often a key had two holders, where that does not end the run. */
+	uint64_t twice;
 	struct sim *sim;
 	struct key_state *keys;
 	size_t key_count;
@@ -455,5 +457,8 @@ void checker_history(struct checker *c, uint64_t id, const struct op_state *op,
 void checker_history_believed(struct checker *c, uint32_t client);
 void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock);
 void checker_history_closed(struct checker *c, uint32_t client, uint32_t connection);
+
+/* A key has two holders, or their tokens are wrong. Tells whether the run goes on all the same. */
+bool checker_bears(struct checker *c);
 
 #endif

@@ -114,6 +114,8 @@ struct profile {
 	struct sim_options sim;
 	struct sim_adversary adversary;
 	uint32_t clients, keys;
+	/* The last node is the replica of watcher.c. */
+	bool watcher;
 	/* For how long there are faults, in true time. */
 	span_ns active;
 	span_ns think_min, think_max;

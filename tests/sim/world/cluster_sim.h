@@ -45,6 +45,8 @@ struct sim_options {
 	bool auto_replace;
 	/* core_check runs after every nth step of a node; 0: never. */
 	uint32_t check_every;
+	/* Replicas check for double grants. */
+	bool check_grants;
 	/* Every clock shows true time. Otherwise clocks have offsets, and rates within the
 	 * drift. */
 	bool plain_clocks;

@@ -102,8 +102,9 @@ void sim_look_note(struct sim_node *node, const struct core_note *note) {
 		"recovering", "draining", "clock refused", "lease refused", "clock behind",
 		"unsteady", "link reset", "stood still", "contested", "contested ended",
 		"broken", "outside", "following", "adopted", "conflict", "unproven", "complete",
-		"role refused", "change", "forced" };
-	_Static_assert(sizeof names / sizeof *names == NOTE_FORCED + 1, "each note has a name");
+		"role refused", "change", "forced", "double grant" };
+	_Static_assert(sizeof names / sizeof *names == NOTE_DOUBLE_GRANT + 1,
+		"each note has a name");
 	struct sim_trace_record r = record_of(node->sim, TRACE_NOTE, node->index, TRACE_NONE);
 	r.text = (note->kind == NOTE_VOTING || note->kind == NOTE_CHANGE ||
 		note->kind == NOTE_ADOPTED) && note->text ? note->text : names[note->kind];

@@ -101,6 +101,7 @@ static void create_core(struct sim_node *node) {
 		.durable = &node->disk,
 		.replication_interval = sim->options.replication_interval,
 		.auto_replace = sim->options.auto_replace,
+		.check_grants = sim->options.check_grants,
 	};
 	int error = core_new(&options, &node->core);
 	CHECK(error == 0);
