@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core.h"
 #include "pawl/error.h"
+#include "flat.h"
 #include "list.h"
 #include "map.h"
 #include "membership_state.h"

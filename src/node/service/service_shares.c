@@ -8,7 +8,7 @@
 #include "service_impl.h"
 #include "time_source.h"
 
-/* How many locks whose time is over are dropped in one turn of the loop. */
+/* How many locks are looked at in one turn of the loop, to drop those whose time is over. */
 #define SWEEP_AT_ONCE 2000
 
 /* ---- who may have how much ---- */
@@ -76,14 +76,14 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 	uint32_t value_bytes, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, hash);
 	if (held) {
-		holdings_value(held, value_bytes);
+		holdings_value(&s->holdings, held, value_bytes);
 	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share,
 		value_bytes)) != NULL) {
 		request->locks--;
 		request->bytes -= value_bytes;
 	}
 	if (held) {
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	}
 }
 
@@ -103,7 +103,7 @@ static struct holding *share_meet(struct service *s, const struct request *reque
 	struct holding *held = share ? holdings_adopt(&s->holdings, request->held, share, 0) : NULL;
 	if (held) {
 		shares_take(share, SHARE_LOCKS, 1);
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	}
 	return held;
 }
@@ -111,7 +111,7 @@ static struct holding *share_meet(struct service *s, const struct request *reque
 static void share_extended(struct service *s, const struct request *request, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	} else {
 		share_meet(s, request, lease);
 	}
@@ -121,7 +121,7 @@ static void share_updated(struct service *s, const struct request *request) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	held = held ? held : share_meet(s, request, core_config(s->driver->core)->max_lease);
 	if (held) {
-		holdings_value(held, (uint32_t)request->bytes);
+		holdings_value(&s->holdings, held, (uint32_t)request->bytes);
 	}
 }
 
@@ -169,5 +169,5 @@ int service_shares_init(struct service *s, const struct allocator *alloc,
 	if (!s->sweep || event_add(s->sweep, &second) != 0) {
 		return PAWL_ENOMEM;
 	}
-	return holdings_init(&s->holdings, alloc, hash_key, time_source_now());
+	return holdings_init(&s->holdings, alloc, hash_key);
 }
