@@ -45,7 +45,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix(h, r->token);
 	mix(h, r->noted);
 	mix_ballot(h, r->wrote);
-	mix_ballot(h, r->prepared);
+	mix_ballot(h, record_prepared(r));
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
 	mix(h, r->rests_on);
