@@ -204,8 +204,8 @@ static void check_staging(const struct core *core) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n;
 			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			CHECK(&core->store.tables[key_table_index(key)] == t && key->promises == NULL &&
-				(key->more == NULL || key_index(key)) && key->held);
+			CHECK(&core->store.tables[key_table_index(key)] == t && key->held &&
+				key->promises == NULL && (key->more == NULL || key_index(key)));
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;

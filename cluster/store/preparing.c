@@ -27,8 +27,8 @@ bool preparing_busy(const struct core *core, const struct record *r, uint32_t fr
 void preparing_note(struct core *core, const struct record *r, uint32_t from, uint64_t round) {
 	struct preparing *p = &core->store.preparing[core->store.preparing_next];
 	core->store.preparing_next = (core->store.preparing_next + 1) % PREPARING_MAX;
-	*p = (struct preparing){
-		.lock_id = r->lock_id, .ballot = record_prepared(r), .op = round >> 16, .peer = from,
+	*p = (struct preparing){ .lock_id = r->lock_id, .ballot = record_prepared(r),
+		.op = round >> 16, .peer = from,
 		.until = instant_add(core->now, core->config.request_timeout / 4) };
 }
 

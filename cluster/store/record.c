@@ -90,6 +90,7 @@ struct ballot record_prepared(const struct record *r) {
 	return prepared;
 }
 
+/* style: record, because whoever sets ballots says so. */
 bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
 	struct ballot prepared) {
 	struct record *r = *at;

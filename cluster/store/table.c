@@ -238,7 +238,7 @@ void table_clear(struct core *core, struct table *t) {
 }
 
 /* ---- the staging table ---- */
-#define EMPTY_KEYS_A_STEP 512
+#define EMPTY_KEYS_A_STEP 256
 #define EMPTY_BUCKETS_A_STEP 4096
 
 bool table_staging_free(const struct core *core) {
