@@ -39,6 +39,10 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key,
 void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
 	uint64_t asker, struct permits numbers);
 
+/* Does the same with a granted lease that may still be trusted, and nothing if there is none. */
+void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers);
+
 /* Returns the granted lease while it may be trusted; otherwise NULL. The pointer is good until any
  * granted lease is set or dropped. */
 struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id);

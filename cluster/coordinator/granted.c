@@ -157,11 +157,8 @@ static struct granted *add(struct core *core, uint64_t hash, struct id128 lock_i
 
 /* Without memory the lease is not kept. Then this node only knows less than it might, and answers
  * `unsure` sooner. */
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
-	uint64_t asker, struct permits numbers) {
-	const uint64_t hash = hash_both(core, key, lock_id);
-	struct granted *b = find(core, hash, lock_id);
-	b = b ? b : add(core, hash, lock_id);
+static void put(struct core *core, struct granted *b, struct instant deadline, uint64_t asker,
+	struct permits numbers) {
 	if (b && !put_numbers(core, b, numbers)) {
 		drop(core, b);
 		b = NULL;
@@ -172,6 +169,21 @@ void granted_set(struct core *core, struct slice key, struct id128 lock_id, stru
 	}
 	put_deadline(b, deadline);
 	b->asker = asker & GRANTED_ASKER;
+}
+
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
+	uint64_t asker, struct permits numbers) {
+	const uint64_t hash = hash_both(core, key, lock_id);
+	struct granted *b = find(core, hash, lock_id);
+	put(core, b ? b : add(core, hash, lock_id), deadline, asker, numbers);
+}
+
+void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers) {
+	struct granted *b = granted_find(core, key, lock_id);
+	if (b) {
+		put(core, b, deadline, asker, numbers);
+	}
 }
 
 void granted_drop(struct core *core, struct slice key, struct id128 lock_id) {

@@ -77,12 +77,16 @@ static struct stage *begin(uint64_t leases, span_ns lease, uint32_t masters, uin
 	o.unchecked = true;
 	o.limits.memory_bytes = (uint64_t)16 << 30;
 	o.limits.keys = leases + 1;
+	const size_t before = taken.used;
 	struct stage *s = stage_born(&o);
 	fill(s, leases, lease);
 	CHECK(held(s, 0) == leases && held(s, masters - 1) == leases);
-	printf("| %u nodes have %.2f GB; without keys and owners a lease takes %.0f bytes at each "
-		"| | | | | |\n", masters + o.replicas, (double)taken.used / 1e9,
-		(double)taken.used / (double)(leases * (masters + o.replicas)) - 16);
+	/* Later parts use the pages of earlier ones. */
+	if (before == 0) {
+		printf("| %u nodes have %.2f GB; without keys and owners a lease takes %.0f bytes "
+			"| | | | | |\n", masters + o.replicas, (double)taken.used / 1e9,
+			(double)taken.used / (double)(leases * (masters + o.replicas)) - 16);
+	}
 	report("filling");
 	return s;
 }

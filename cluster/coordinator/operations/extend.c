@@ -232,7 +232,9 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
-	if (!extend->deadline_kept || granted_find(core, op->key, op->lock_id)) {
+	if (extend->deadline_kept) {
+		granted_renew(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	} else {
 		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
