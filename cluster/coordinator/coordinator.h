@@ -39,7 +39,12 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key,
 void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
 	uint64_t asker, struct permits numbers);
 
-/* Returns the granted lease while it may be trusted; otherwise NULL. */
+/* Does the same with a granted lease that may still be trusted, and nothing if there is none. */
+void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers);
+
+/* Returns the granted lease while it may be trusted; otherwise NULL. The pointer is good until any
+ * granted lease is set or dropped. */
 struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id);
 
 /* Returns it only if this asker was the one that was answered last. */
@@ -47,13 +52,19 @@ struct granted *granted_of(struct core *core, struct slice key, struct id128 loc
 	uint64_t asker);
 
 /* Returns the permits that were answered last; none for a lock that is no semaphore's. */
-struct permits granted_numbers(const struct granted *b);
+struct permits granted_numbers(const struct core *core, const struct granted *b);
+
+/* Returns until when the granted lease may be trusted, rounded down by at most 33 us. */
+struct instant granted_deadline(const struct granted *b);
 
 /* Forgets the granted lease, if there is one. */
 void granted_drop(struct core *core, struct slice key, struct id128 lock_id);
 
 /* Frees some of the granted leases that have ended. */
 void granted_beat(struct core *core);
+
+/* Takes no memory yet. */
+void granted_init(struct core *core);
 
 /* Frees all granted leases at the end of the node. */
 void granted_done(struct core *core);

@@ -1,29 +1,56 @@
 /* granted.c: granted leases: the deadlines of the locks that this node has answered. Trust in a
  * granted lease ends when either clock says so (Time), and for good (section 2, Extend). One that
- * has ended counts as absent, so no timer is needed: its memory comes back when a sweep meets
- * it. */
+ * has ended counts as absent, so no timer is needed: a sweep drops it when it meets it. */
 #include "coordinator.h"
 
-/* Each new granted lease sweeps this many buckets. The table has about as many buckets as granted
- * leases, so at most half of its entries have ended. */
-#define BUCKETS_A_GRANTED 1
-/* Each beat sweeps at most this many buckets. */
-#define BUCKETS_A_BEAT 1024
+/* Each new granted lease sweeps so many others, so at most half of them have ended. */
+#define SWEPT_A_GRANTED 2
+/* Each beat sweeps at most so many. */
+#define SWEPT_A_BEAT 1024
 
-_Static_assert(sizeof(struct granted) <= 56, "one for each lease");
+/* ---- what is packed ---- */
+
+static uint64_t units_of(int64_t clock) {
+	return clock > 0 ? (uint64_t)clock >> GRANTED_UNIT_BITS : 0;
+}
+
+static int64_t clock_of(uint16_t high, uint32_t low) {
+	return (int64_t)(((uint64_t)high << 32 | low) << GRANTED_UNIT_BITS);
+}
+
+struct instant granted_deadline(const struct granted *b) {
+	return (struct instant){ clock_of(b->boot_high, b->boot_low),
+		clock_of(b->raw_high, b->raw_low) };
+}
+
+static void put_deadline(struct granted *b, struct instant deadline) {
+	const uint64_t boot = units_of(deadline.boot), raw = units_of(deadline.raw);
+	b->boot_high = (uint16_t)(boot >> 32);
+	b->boot_low = (uint32_t)boot;
+	b->raw_high = (uint16_t)(raw >> 32);
+	b->raw_low = (uint32_t)raw;
+}
+
+static uint64_t second_word(struct id128 lock_id) {
+	uint64_t w;
+	memcpy(&w, lock_id.b + sizeof w, sizeof w);
+	return w;
+}
+
+/* ---- finding ---- */
 
 /* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not
- * kept. */
+ * kept, and for the first word of the lock_id. */
 static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
 	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
 }
 
-static struct granted *find(struct core *core, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n =
-			map_first(&core->coordinator.granted_leases, hash_both(core, key, lock_id));
-		n; n = map_next(n)) {
-		struct granted *b = CONTAINER_OF(n, struct granted, node);
-		if (id128_equal(b->lock_id, lock_id)) {
+static struct granted *find(const struct core *core, uint64_t hash, struct id128 lock_id) {
+	const uint64_t lock = second_word(lock_id);
+	const struct flat *all = &core->coordinator.granted_leases;
+	for (struct flat_entry *e = flat_first(all, hash); e; e = flat_next(all, e)) {
+		struct granted *b = CONTAINER_OF(e, struct granted, entry);
+		if (b->lock == lock) {
 			return b;
 		}
 	}
@@ -31,8 +58,8 @@ static struct granted *find(struct core *core, struct slice key, struct id128 lo
 }
 
 struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id) {
-	struct granted *b = find(core, key, lock_id);
-	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
+	struct granted *b = find(core, hash_both(core, key, lock_id), lock_id);
+	return b && !instant_distrusted(core->now, granted_deadline(b)) ? b : NULL;
 }
 
 /* A caller on another connection may meanwhile have bound the lock to a connection of another node,
@@ -44,87 +71,134 @@ struct granted *granted_of(struct core *core, struct slice key, struct id128 loc
 	return b && asker && b->asker == (asker & GRANTED_ASKER) ? b : NULL;
 }
 
-static size_t granted_size(bool numbered) {
-	return sizeof(struct granted) + (numbered ? sizeof(struct permits) : 0);
+/* ---- permit numbers ---- */
+
+static struct granted_numbers *find_numbers(const struct core *core, const struct granted *b) {
+	const struct flat *all = &core->coordinator.granted_numbers;
+	for (struct flat_entry *e = b->numbered ? flat_first(all, b->entry.hash) : NULL; e;
+		e = flat_next(all, e)) {
+		struct granted_numbers *n = CONTAINER_OF(e, struct granted_numbers, entry);
+		if (n->lock == b->lock) {
+			return n;
+		}
+	}
+	return NULL;
 }
 
-struct permits granted_numbers(const struct granted *b) {
-	return b->numbered ? b->numbers[0] : (struct permits){ { 0, 0 } };
+struct permits granted_numbers(const struct core *core, const struct granted *b) {
+	const struct granted_numbers *n = find_numbers(core, b);
+	return n ? (struct permits){ { n->words[0], n->words[1] } }
+		: (struct permits){ { 0, 0 } };
 }
 
-static void granted_free(struct core *core, struct granted *b) {
-	map_remove(&core->coordinator.granted_leases, &b->node);
-	core->coordinator.granted_count--;
-	alloc_free(&core->alloc, b, granted_size(b->numbered));
+/* False: there is no memory. */
+static bool put_numbers(struct core *core, struct granted *b, struct permits numbers) {
+	struct granted_numbers *n = find_numbers(core, b);
+	if (n == NULL && permits_none(numbers)) {
+		return true;
+	}
+	if (n == NULL) {
+		struct flat_entry *e =
+			flat_add(&core->coordinator.granted_numbers, b->entry.hash);
+		if (e == NULL) {
+			return false;
+		}
+		n = CONTAINER_OF(e, struct granted_numbers, entry);
+		n->lock = b->lock;
+		b->numbered = true;
+	}
+	n->words[0] = numbers.w[0];
+	n->words[1] = numbers.w[1];
+	return true;
 }
 
-/* While the table shrinks, granted leases move to other buckets. They are met there in the next
- * round. */
-static void sweep(struct core *core, size_t buckets) {
-	for (size_t i = 0; i < buckets && core->coordinator.granted_count > 0; i++) {
-		core->coordinator.granted_bucket = core->coordinator.granted_bucket + 1 <
-				core->coordinator.granted_leases.bucket_count
-			? core->coordinator.granted_bucket + 1 : 0;
-		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases,
-				core->coordinator.granted_bucket), *next;
-			n; n = next) {
-			struct granted *b = CONTAINER_OF(n, struct granted, node);
-			next = map_next_in_bucket(n);
-			if (instant_distrusted(core->now, b->deadline)) {
-				granted_free(core, b);
-			}
+/* ---- keeping and dropping ---- */
+
+static void drop(struct core *core, struct granted *b) {
+	struct granted_numbers *n = find_numbers(core, b);
+	if (n) {
+		flat_remove(&core->coordinator.granted_numbers, &n->entry);
+	}
+	flat_remove(&core->coordinator.granted_leases, &b->entry);
+}
+
+/* Where one is dropped, another one takes its place, and is looked at next. */
+static void sweep(struct core *core, uint32_t most) {
+	struct flat *all = &core->coordinator.granted_leases;
+	for (uint32_t i = 0; i < most && all->count > 0; i++) {
+		if (core->coordinator.granted_next >= all->count) {
+			core->coordinator.granted_next = 0;
+		}
+		struct granted *b = CONTAINER_OF(flat_at(all, core->coordinator.granted_next),
+			struct granted, entry);
+		if (instant_distrusted(core->now, granted_deadline(b))) {
+			drop(core, b);
+		} else {
+			core->coordinator.granted_next++;
 		}
 	}
 }
 
 void granted_beat(struct core *core) {
-	sweep(core, core->coordinator.granted_leases.bucket_count < BUCKETS_A_BEAT
-		? core->coordinator.granted_leases.bucket_count : BUCKETS_A_BEAT);
+	const uint32_t count = core->coordinator.granted_leases.count;
+	sweep(core, count < SWEPT_A_BEAT ? count : SWEPT_A_BEAT);
+}
+
+static struct granted *add(struct core *core, uint64_t hash, struct id128 lock_id) {
+	sweep(core, SWEPT_A_GRANTED);
+	struct flat_entry *e = core->coordinator.granted_leases.count < core->limits.keys
+		? flat_add(&core->coordinator.granted_leases, hash) : NULL;
+	struct granted *b = e ? CONTAINER_OF(e, struct granted, entry) : NULL;
+	if (b) {
+		b->lock = second_word(lock_id);
+	}
+	return b;
 }
 
 /* Without memory the lease is not kept. Then this node only knows less than it might, and answers
  * `unsure` sooner. */
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
-	uint64_t asker, struct permits numbers) {
-	const bool numbered = !permits_none(numbers);
-	struct granted *b = find(core, key, lock_id);
-	/* The same lock_id was used for another key as well. */
-	if (b && !b->numbered && numbered) {
-		granted_free(core, b);
+static void put(struct core *core, struct granted *b, struct instant deadline, uint64_t asker,
+	struct permits numbers) {
+	if (b && !put_numbers(core, b, numbers)) {
+		drop(core, b);
 		b = NULL;
 	}
 	if (b == NULL) {
-		sweep(core, BUCKETS_A_GRANTED);
-		b = core->coordinator.granted_count < core->limits.keys
-			? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
-		if (b == NULL) {
-			COUNT(core, no_memory);
-			return;
-		}
-		b->lock_id = lock_id;
-		b->numbered = numbered;
-		map_insert(&core->coordinator.granted_leases, &b->node,
-			hash_both(core, key, lock_id));
-		core->coordinator.granted_count++;
+		COUNT(core, no_memory);
+		return;
 	}
-	b->deadline = deadline;
+	put_deadline(b, deadline);
 	b->asker = asker & GRANTED_ASKER;
-	if (b->numbered) {
-		b->numbers[0] = numbers;
+}
+
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
+	uint64_t asker, struct permits numbers) {
+	const uint64_t hash = hash_both(core, key, lock_id);
+	struct granted *b = find(core, hash, lock_id);
+	put(core, b ? b : add(core, hash, lock_id), deadline, asker, numbers);
+}
+
+void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers) {
+	struct granted *b = granted_find(core, key, lock_id);
+	if (b) {
+		put(core, b, deadline, asker, numbers);
 	}
 }
 
 void granted_drop(struct core *core, struct slice key, struct id128 lock_id) {
-	struct granted *b = find(core, key, lock_id);
+	struct granted *b = find(core, hash_both(core, key, lock_id), lock_id);
 	if (b) {
-		granted_free(core, b);
+		drop(core, b);
 	}
 }
 
-static void granted_drained(void *core, struct map_node *node) {
-	granted_free(core, CONTAINER_OF(node, struct granted, node));
+void granted_init(struct core *core) {
+	flat_init(&core->coordinator.granted_leases, &core->alloc, sizeof(struct granted));
+	flat_init(&core->coordinator.granted_numbers, &core->alloc, sizeof(struct granted_numbers));
 }
 
 void granted_done(struct core *core) {
-	map_drain(&core->coordinator.granted_leases, granted_drained, core);
+	flat_done(&core->coordinator.granted_leases);
+	flat_done(&core->coordinator.granted_numbers);
 }

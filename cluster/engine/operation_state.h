@@ -265,18 +265,32 @@ static inline void op_check_kind(const struct op *op, uint32_t kinds) {
 #include "group.h"
 
 #define GRANTED_ASKER (UINT64_MAX >> 1)
-/* A granted lease: a lock that this node has answered, and trusts until the deadline. */
+/* The deadlines of granted leases are kept in units of 2^15 ns, which are 33 us. */
+#define GRANTED_UNIT_BITS 15
+/* A granted lease: a lock that this node has answered, and trusts until the deadline. There is one
+ * for each lease, so it is an entry of a flat table (flat.h), and packed. The hash is of the key
+ * and of the lock_id. */
 struct granted {
-	struct map_node node;
-	struct id128 lock_id;
-	struct instant deadline;
+	struct flat_entry entry;
+	/* The deadline by both clocks, rounded down: the high 16 bits of each, and the low 32
+	 * (granted_deadline). */
+	uint16_t boot_high, raw_high;
+	uint32_t boot_low, raw_low;
+	/* The second word of the lock_id. */
+	flat_u64 lock;
 	/* The connection that was answered last (op_asker), cut to GRANTED_ASKER; 0 for one that
 	 * had gone by then. */
-	uint64_t asker : 63;
-	/* `numbers` has one element. */
-	uint64_t numbered : 1;
-	/* The permit numbers that were answered last. */
-	struct permits numbers[];
+	flat_u64 asker : 63;
+	/* There is a struct granted_numbers of the lock. */
+	flat_u64 numbered : 1;
+};
+_Static_assert(sizeof(struct granted) <= 40, "one for each lease");
+
+/* The permit numbers of a granted lease of a semaphore: those that were answered last. */
+struct granted_numbers {
+	/* The hash, and the lock, are those of the granted lease. */
+	struct flat_entry entry;
+	flat_u64 lock, words[2];
 };
 
 #endif

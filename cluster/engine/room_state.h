@@ -189,9 +189,10 @@ enum { QUEUED_PLACES = 1024 };
 
 /* coordinator/: operations under way, and those who wait for their answers. */
 struct coordinator_state {
-	/* struct op by number, and by key and lock_id; struct client by connection; struct granted
-	 * by key and lock_id. */
-	struct map ops_by_id, ops_by_lock, clients, granted_leases;
+	/* struct op by number, and by key and lock_id; struct client by connection. */
+	struct map ops_by_id, ops_by_lock, clients;
+	/* struct granted, and struct granted_numbers, by key and lock_id. */
+	struct flat granted_leases, granted_numbers;
 	/* struct op: those under way; those that catch up after their answer; and acquires before
 	 * their commit. struct client: those that have lists. */
 	struct list ops, catching_up, waiting, lists;
@@ -204,9 +205,8 @@ struct coordinator_state {
 	/* How many operations are under way, catch up, wait before their commit, are in the pool,
 	 * and bind a lock to this node. */
 	uint32_t op_count, catch_up_count, waiting_count, pool_count, binding_count;
-	uint64_t granted_count;
-	/* The bucket at which the sweep of granted leases goes on. */
-	size_t granted_bucket;
+	/* The index at which the sweep of granted leases goes on. */
+	uint32_t granted_next;
 	/* struct op: suspended operations. */
 	struct list suspended;
 	/* struct op: operations in line, which want more than the first piece of the masters'

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "core.h"
 #include "pawl/error.h"
+#include "flat.h"
 #include "list.h"
 #include "map.h"
 #include "membership_state.h"
@@ -43,9 +44,9 @@ struct record {
 	uint64_t token, noted;
 	/* The ballot of the write that made the value. */
 	struct ballot wrote;
-	/* The highest ballot that this master has noted for the record. It is never below
-	 * `wrote`. */
-	struct ballot prepared;
+	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
+	 * that the record is finished. */
+	uint32_t sources;
 	/* When the record ends, lock delay included. */
 	struct instant end;
 	/* When the lock was acquired, as far as it is known here, in nanoseconds of CLOCK_BOOTTIME.
@@ -56,21 +57,22 @@ struct record {
 	uint64_t rests_on;
 	/* What the record adds to the digest of its leaf (digest.c). */
 	uint64_t digest;
-	/* The size of the value in bytes. */
-	uint32_t value_size;
-	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
-	 * that the record is finished. */
-	uint32_t sources;
 	/* terms.binding and terms.of. */
 	uint32_t binding;
 	uint16_t of;
 	/* core->tick when something was last accepted for the record. */
 	uint16_t accepted;
-	/* The sizes of these parts in bytes. terms_size is 0 if the terms have nothing but `of` and
-	 * `binding`. */
-	uint16_t owner_size, label_size;
-	uint8_t identity_size;
-	uint8_t terms_size;
+	/* The sizes of these parts in bytes, in bits that are enough for their limits. terms_size
+	 * is 0 if the terms have nothing but `of` and `binding`. */
+	uint64_t value_size : 21;
+	uint64_t owner_size : 9;
+	uint64_t label_size : 9;
+	uint64_t identity_size : 8;
+	uint64_t terms_size : 8;
+	/* There is room for a ballot behind the value; and that ballot is the highest one that this
+	 * master has noted for the record, which is above `wrote` (record_prepared). */
+	bool ballot_room : 1;
+	bool prepared : 1;
 	/* A break forbids any extension. */
 	bool barred : 1;
 	/* In a merge: not all sources had the same permit numbers. */
@@ -91,10 +93,12 @@ struct record {
 	 * merge; and a commit has made it, or was accepted for it (grants/). */
 	bool by_rules : 1, by_commit : 1;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
-	 * and value, one behind the other. */
+	 * and value, and room for a ballot, one behind the other. */
 	uint8_t bytes[];
 };
-_Static_assert(sizeof(struct record) <= 144, "one for each lease");
+_Static_assert(sizeof(struct record) <= 120, "one for each lease");
+_Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
+	IDENTITY_MAX < 1 << 8, "the bits are enough");
 
 /* Returns the lock terms of a record, put together from its fields and its bytes. */
 static inline struct terms record_terms(const struct record *r) {
@@ -215,15 +219,23 @@ struct key {
 	struct key_more *more;
 	/* The next key of the same leaf, and the pointer that points at this key. */
 	struct key *leaf_next, **leaf_link;
-	/* The size of the name in bytes; and the number of the leaf. */
-	uint16_t size, leaf;
-	/* The index in core->store.tables of the table that has the key. */
-	uint8_t table;
-	/* The index of the group of keys that the key belongs to, or KEY_GROUPS_MAX. */
-	uint8_t group;
+	/* The size of the name in bytes; and the index of the group of keys that the key belongs
+	 * to, or KEY_GROUPS_MAX. */
+	uint16_t size : 10, group : 6;
 	uint8_t name[];
 };
-_Static_assert(sizeof(struct key) <= 88, "one for each lease");
+_Static_assert(offsetof(struct key, name) <= 82, "one for each lease");
+_Static_assert(KEY_MAX < 1 << 10 && KEY_GROUPS_MAX < 1 << 6, "the bits are enough");
+
+/* A key keeps the number of its leaf, and the index in core->store.tables of the table that has it,
+ * in what its timer leaves to its owner. */
+_Static_assert(DIGEST_LEAVES == 1 << 14, "the other bits are the table's");
+static inline uint16_t key_leaf(const struct key *key) {
+	return key->timer.wheel.own & (DIGEST_LEAVES - 1);
+}
+static inline uint32_t key_table_index(const struct key *key) {
+	return key->timer.wheel.own / DIGEST_LEAVES;
+}
 
 #define PREPARING_MAX 32
 /* An update whose ballot was noted here and whose write has not come yet (preparing.c). */

@@ -7,7 +7,7 @@
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at) {
 	int64_t behind = clock_saturating_add(at.raw, -core->now.raw);
 	int64_t boot = clock_saturating_add(core->now.boot, behind);
-	t->wheel.kind = (uint8_t)kind;
+	t->wheel.kind = (unsigned)kind & 15;
 	wheel_arm(&core->engine.wheel, &t->wheel, at.boot > boot ? at.boot : boot);
 }
 

@@ -246,7 +246,10 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		/* The value that other masters report may be older than the one that was here. */
 		r->vouched = m->kind == MESSAGE_COMMIT &&
 			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
-		first_noted(key, r);
+		if (!first_noted(core, key, &r)) {
+			record_free(core, r);
+			return false;
+		}
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
@@ -256,14 +259,15 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 				return false;
 			}
 			r = moved;
-			r->wrote = m->ballot;
 			written = true;
 		}
-		accept_again(core, key, r, m);
-	}
-	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		/* A master that takes a value has noted its ballot. */
-		r->prepared = m->ballot;
+		r = key_set_ballots(core, key, r, written ? m->ballot : r->wrote,
+			ballot_later(m->ballot, record_prepared(r)));
+		if (r == NULL) {
+			return false;
+		}
+		accept_again(core, key, r, m);
 	}
 	r->rests_on = r->rests_on == m->name ? m->name : 0;
 	r->token = m->token > r->token ? m->token : r->token;

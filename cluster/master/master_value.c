@@ -25,7 +25,7 @@ static enum status rule_update(const struct core *core, const struct key *key,
 /* Every master refuses ballots that are not above its record's noted clock, and ballots below the
  * one that it noted. */
 static bool ballot_refused(const struct record *r, struct ballot ballot) {
-	return ballot.clock <= r->noted || ballot_compare(ballot, r->prepared) < 0;
+	return ballot.clock <= r->noted || ballot_compare(ballot, record_prepared(r)) < 0;
 }
 
 void master_prepare(struct core *core, uint32_t from, const struct message *m) {
@@ -37,15 +37,16 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 		clock_refused(core, from, m->ballot.clock, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
-		answer.prepared = r->prepared;
+		answer.prepared = record_prepared(r);
 		if (ballot_refused(r, m->ballot) || preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
 			if (r->noted > answer.prepared.clock) {
 				answer.prepared.clock = r->noted;
 			}
+		} else if ((r = key_set_ballots(core, key, r, r->wrote, m->ballot)) == NULL) {
+			answer.status = STATUS_FULL;
 		} else {
-			r->prepared = m->ballot;
 			preparing_note(core, r, from, m->round);
 			clock_raise(core, m->ballot.clock);
 			answer.ballot = r->wrote;
@@ -71,7 +72,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		counted_key_missed(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id), *moved;
-		answer.prepared = r->prepared;
+		answer.prepared = record_prepared(r);
 		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 ||
 			preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
@@ -85,7 +86,8 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			unwritten_refused(core, key, r, m->ballot);
 		} else {
 			r = moved;
-			r->wrote = r->prepared = m->ballot;
+			r->wrote = m->ballot;
+			r->prepared = false;
 			clock_raise(core, m->ballot.clock);
 			record_changed(core, key, r, RECORD_WRITTEN);
 		}

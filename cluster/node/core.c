@@ -50,9 +50,8 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 static int init_maps(struct core *core) {
 	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
 		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
-		&core->coordinator.clients, &core->coordinator.granted_leases,
-		&core->master.bound_locks, &core->master.queues.waiters,
-		&core->master.queues.parked };
+		&core->coordinator.clients, &core->master.bound_locks,
+		&core->master.queues.waiters, &core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -143,6 +142,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->engine.turn_over = true;
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
+	granted_init(core);
 	e = e == 0 ? queue_init(core) : e;
 	e = e == 0 && o->check_grants ? observe_init(core) : e;
 	if (e != 0) {
@@ -176,9 +176,8 @@ void core_free(struct core *core) {
 	queue_done(core);
 	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
 		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
-		&core->coordinator.clients, &core->coordinator.granted_leases,
-		&core->master.bound_locks, &core->master.queues.waiters,
-		&core->master.queues.parked };
+		&core->coordinator.clients, &core->master.bound_locks,
+		&core->master.queues.waiters, &core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}

@@ -139,11 +139,14 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 static bool restore_record(struct core *core, const struct message *m) {
 	struct key *key = table_make(core, m->key);
 	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
+	if (r && !record_set_ballots(core, &r, r->wrote, m->prepared)) {
+		record_free(core, r);
+		r = NULL;
+	}
 	if (r) {
 		r->noted = m->noted;
 		record_put_older(r, older_of(m));
 		r->rests_on = m->name;
-		r->prepared = m->prepared;
 		r->vouched = (m->flags & FLAG_COUNTS) != 0;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		r->accepted = core->tick;

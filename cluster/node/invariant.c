@@ -18,9 +18,9 @@ static void check_record(const struct core *core, const struct record *r) {
 	/* The clock is never below what this node accepted. */
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock));
 	/* Noting a ballot raises the clock to it. */
-	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);
+	CHECK(!core_votes(core) || record_prepared(r).clock <= core->clock);
 	/* Whoever takes a value has noted its ballot. */
-	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);
+	CHECK(ballot_compare(r->wrote, record_prepared(r)) <= 0);
 	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
@@ -204,8 +204,8 @@ static void check_staging(const struct core *core) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n;
 			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			CHECK(&core->store.tables[key->table] == t && key->promises == NULL &&
-				(key->more == NULL || key_index(key)) && key->held);
+			CHECK(&core->store.tables[key_table_index(key)] == t && key->held &&
+				key->promises == NULL && (key->more == NULL || key_index(key)));
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;

@@ -92,7 +92,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		.promises = core->store.promise_count, .waiters = core->coordinator.waiting_count,
 		.rounds = core->coordinator.op_count,
 		.catch_up_count = core->coordinator.catch_up_count,
-		.granted_leases = core->coordinator.granted_count,
+		.granted_leases = core->coordinator.granted_leases.count,
 		.memory_bytes = core->memory_used, .config_nodes = core->config.node_count };
 	s->master = core->self < core->masters && core->state != CORE_OUTSIDE;
 	s->settled = core_born(core) && epoch_voters(core) >= core->quorum;

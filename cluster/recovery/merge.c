@@ -43,16 +43,18 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
  * style: record, because merge_record says so when everything is merged. */
 static bool merge_value(struct core *core, struct key *key, struct record **r,
 	const struct message *m) {
-	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
-		struct record *moved = key_set_value(core, key, *r, m->value);
-		if (moved == NULL) {
-			return false;
-		}
-		*r = moved;
-		(*r)->wrote = m->ballot;
+	const struct ballot highest = ballot_later(record_prepared(*r),
+		ballot_later(m->prepared, m->ballot));
+	struct record *moved = key_set_ballots(core, key, *r, (*r)->wrote, highest);
+	if (moved == NULL) {
+		return false;
 	}
-	(*r)->prepared = ballot_later((*r)->prepared, ballot_later(m->prepared, m->ballot));
-	return true;
+	*r = moved;
+	if (ballot_compare(m->ballot, moved->wrote) > 0) {
+		moved = key_set_value(core, key, moved, m->value);
+		*r = moved ? key_set_ballots(core, key, moved, m->ballot, highest) : *r;
+	}
+	return moved;
 }
 
 bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m) {
@@ -81,7 +83,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->sources |= 1u << source;
 		clock_raise(core, r->token);
 		clock_raise(core, r->noted);
-		clock_raise(core, r->prepared.clock);
+		clock_raise(core, record_prepared(r).clock);
 	}
 	if (r) {
 		record_changed(core, key, r, RECORD_MERGED);

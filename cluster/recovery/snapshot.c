@@ -4,7 +4,7 @@
  * pause. */
 #include "recovery.h"
 
-#define CHUNK_RECORDS 256
+#define CHUNK_RECORDS 128
 #define CHUNK_TOMBSTONES 1024
 #define CHUNK_BYTES ((size_t)256 << 10)
 

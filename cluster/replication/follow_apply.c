@@ -27,14 +27,14 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 bool follow_record(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_make_in(core, t, m->key);
 	struct record *r = key ? make_record(core, key, m) : NULL;
+	/* Whoever takes a value has noted its ballot, whatever the message says. */
+	r = r ? key_set_ballots(core, key, r, m->ballot, ballot_later(m->prepared, m->ballot))
+		: NULL;
 	if (r) {
 		r->token = m->token;
 		r->noted = m->noted;
 		/* A replica's table stands for nothing: no other node counts it as a source. */
 		record_put_older(r, (struct older){ .noted = 0 });
-		r->wrote = m->ballot;
-		/* Whoever takes a value has noted its ballot, whatever the message says. */
-		r->prepared = ballot_later(m->prepared, m->ballot);
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		record_set_terms(core, key, r, &m->terms);
 		record_name(r, m->terms.set);

@@ -20,7 +20,7 @@ static inline uint64_t word_at(const uint8_t *p) {
 
 /* The hash needs no secret. Whoever chooses keys that fall into one leaf makes the comparison of
  * that leaf long, which is bounded, and does nothing else. */
-static uint16_t leaf_of(struct slice name) {
+uint16_t digest_leaf_of(struct slice name) {
 	uint64_t h = name.size;
 	size_t at = 0;
 	for (; at + 8 <= name.size; at += 8) {
@@ -56,7 +56,7 @@ static struct leaf *leaf_at(const struct table *t, uint32_t leaf) {
 }
 
 bool digest_add_key(struct core *core, struct table *t, struct key *key) {
-	uint16_t leaf = leaf_of(key_name(key));
+	const uint16_t leaf = key_leaf(key);
 	struct leaf **group = &t->leaves[leaf / DIGEST_GROUP];
 	if (*group == NULL) {
 		*group = alloc_new(&core->alloc, DIGEST_GROUP * sizeof **group);
@@ -66,7 +66,6 @@ bool digest_add_key(struct core *core, struct table *t, struct key *key) {
 		}
 	}
 	struct key **first = &leaf_at(t, leaf)->first;
-	key->leaf = leaf;
 	key->leaf_next = *first;
 	key->leaf_link = first;
 	if (*first) {
@@ -86,8 +85,8 @@ void digest_drop_key(struct key *key) {
 static void change(struct core *core, const struct key *key, struct record *r, uint64_t hash) {
 	struct table *t = key_table(core, key);
 	uint64_t difference = r->digest ^ hash;
-	leaf_at(t, key->leaf)->digest ^= difference;
-	t->group_digests[key->leaf / DIGEST_GROUP] ^= difference;
+	leaf_at(t, key_leaf(key))->digest ^= difference;
+	t->group_digests[key_leaf(key) / DIGEST_GROUP] ^= difference;
 	r->digest = hash;
 }
 
@@ -128,8 +127,8 @@ void digest_done(struct core *core, struct table *t) {
 }
 
 void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]) {
-	const struct leaf *leaf = leaf_at(t, key->leaf);
-	CHECK(*key->leaf_link == key && key->leaf == leaf_of(key_name(key)));
+	const struct leaf *leaf = leaf_at(t, key_leaf(key));
+	CHECK(*key->leaf_link == key && key_leaf(key) == digest_leaf_of(key_name(key)));
 	uint64_t sum = 0;
 	/* This is done once for each leaf. */
 	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) {
@@ -139,5 +138,5 @@ void digest_check_key(const struct table *t, const struct key *key, uint64_t sum
 		}
 	}
 	CHECK(leaf->first != key || sum == leaf->digest);
-	sums[key->leaf / DIGEST_GROUP] ^= sum;
+	sums[key_leaf(key) / DIGEST_GROUP] ^= sum;
 }

@@ -28,7 +28,7 @@ void first_ended(struct core *core, const struct record *r) {
 		*last = instant_later(*last,
 			instant_expired(core->now, r->end) ? r->end : core->now);
 	}
-	first_lost(core, r->lock_id, r->prepared);
+	first_lost(core, r->lock_id, record_prepared(r));
 }
 
 void first_promised(struct core *core, struct promise *p, const struct message *m,
@@ -40,11 +40,11 @@ void first_promised(struct core *core, struct promise *p, const struct message *
 	clock_raise(core, m->ballot.clock);
 }
 
-void first_noted(const struct key *key, struct record *r) {
-	const struct promise *p = key_promise(key, r->lock_id);
-	if (p) {
-		r->prepared = ballot_later(p->first, r->prepared);
-	}
+/* Of a new record, `wrote` is also the ballot that it has noted. */
+bool first_noted(struct core *core, const struct key *key, struct record **at) {
+	const struct promise *p = key_promise(key, (*at)->lock_id);
+	return p == NULL || ballot_compare(p->first, (*at)->wrote) <= 0 ||
+		record_set_ballots(core, at, (*at)->wrote, p->first);
 }
 
 bool first_overtaken(const struct core *core, const struct key *key, const struct message *commit) {
@@ -55,7 +55,7 @@ bool first_overtaken(const struct core *core, const struct key *key, const struc
 	const struct record *own = key ? key_record(key, commit->lock_id) : NULL;
 	const struct promise *p = key ? key_promise(key, commit->lock_id) : NULL;
 	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 ||
-		(own && ballot_compare(commit->ballot, own->prepared) < 0) ||
+		(own && ballot_compare(commit->ballot, record_prepared(own)) < 0) ||
 		(p && ballot_compare(commit->ballot, p->first) < 0);
 }
 

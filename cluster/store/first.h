@@ -16,8 +16,9 @@ void first_ended(struct core *core, const struct record *r);
  * was lacking. */
 void first_promised(struct core *core, struct promise *p, const struct message *m,
 	struct message *answer);
-/* A new record takes the place of the promise, and has noted what the promise did. */
-void first_noted(const struct key *key, struct record *r);
+/* A new record takes the place of the promise, and has noted what the promise did. It belongs to no
+ * key yet, and may move; *at is the pointer to it. False: there is no memory. */
+bool first_noted(struct core *core, const struct key *key, struct record **at);
 /* Tells whether the commit brings a first value whose ballot is below one that the lock_id has
  * noted here. `key` may be NULL. */
 bool first_overtaken(const struct core *core, const struct key *key, const struct message *commit);

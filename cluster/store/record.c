@@ -36,8 +36,12 @@ struct slice record_value(const struct record *r) {
 	return slice_of(r->bytes + before_value(r), r->value_size);
 }
 
+static size_t before_ballot(const struct record *r) {
+	return before_value(r) + r->value_size;
+}
+
 size_t record_size(const struct record *r) {
-	return sizeof *r + before_value(r) + r->value_size;
+	return sizeof *r + before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
 }
 
 /* style: record, because a new record is in no table yet. */
@@ -52,15 +56,16 @@ struct record *record_new(struct core *core, const struct message *m) {
 	}
 	r->lock_id = m->lock_id;
 	r->token = m->token;
-	r->wrote = r->prepared = m->ballot;
+	r->wrote = m->ballot;
 	r->since = clock_saturating_add(core->now.boot, -span_from_us(m->age_us));
 	r->terms_size = rest;
 	record_put_terms(r, &m->terms);
 	r->barred = (m->flags & FLAG_BARRED) != 0;
-	r->owner_size = (uint16_t)m->owner.size;
+	/* Those who decode and ask have checked the sizes. */
+	r->owner_size = m->owner.size & 0x1ff;
 	r->identity_size = (uint8_t)m->identity.size;
-	r->label_size = (uint16_t)m->label.size;
-	r->value_size = (uint32_t)m->value.size;
+	r->label_size = m->label.size & 0x1ff;
+	r->value_size = m->value.size & 0x1fffff;
 	slice_put(slice_put(slice_put(slice_put(
 		r->bytes + rest, m->owner), m->identity), m->label), m->value);
 	return r;
@@ -77,22 +82,53 @@ void record_free(struct core *core, struct record *r) {
 	}
 }
 
-bool record_set_value(struct core *core, struct record **at, struct slice value) {
+struct ballot record_prepared(const struct record *r) {
+	struct ballot prepared = r->wrote;
+	if (r->prepared) {
+		memcpy(&prepared, r->bytes + before_ballot(r), sizeof prepared);
+	}
+	return prepared;
+}
+
+/* style: record, because whoever sets ballots says so. */
+bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
+	struct ballot prepared) {
 	struct record *r = *at;
-	size_t fixed = sizeof *r + before_value(r);
-	if (value.size != r->value_size) {
-		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size,
-			fixed + value.size);
-		if (moved == NULL) {
+	const bool differ = ballot_compare(wrote, prepared) != 0;
+	if (differ && !r->ballot_room) {
+		const size_t size = record_size(r);
+		r = alloc_resize(&core->alloc, r, size, size + sizeof prepared);
+		if (r == NULL) {
 			COUNT(core, no_memory);
 			return false;
 		}
-		*at = r = moved;
-		r->value_size = (uint32_t)value.size;
+		*at = r;
+		r->ballot_room = true;
+	}
+	r->wrote = wrote;
+	r->prepared = differ;
+	if (differ) {
+		memcpy(r->bytes + before_ballot(r), &prepared, sizeof prepared);
+	}
+	return true;
+}
+
+bool record_set_value(struct core *core, struct record **at, struct slice value) {
+	struct record *r = *at;
+	const struct ballot wrote = r->wrote, prepared = record_prepared(r);
+	if (value.size != r->value_size) {
+		const size_t size = record_size(r);
+		r = alloc_resize(&core->alloc, r, size, size - r->value_size + value.size);
+		if (r == NULL) {
+			COUNT(core, no_memory);
+			return false;
+		}
+		*at = r;
+		r->value_size = value.size & 0x1fffff;
+		/* The ballot stands behind the value. There is room for it, if it is needed. */
+		(void)record_set_ballots(core, at, wrote, prepared);
 	}
 	if (value.size) {
-		/* `bytes` begins before the end of the struct's padding, so the size of the struct
-		 * says nothing about where the value is. */
 		memcpy(r->bytes + before_value(r), value.data, value.size);
 	}
 	return true;
@@ -113,6 +149,6 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 	m->terms = record_terms(r);
 	m->age_us = (uint64_t)(record_age(r, core->now) / SPAN_US);
 	m->ballot = r->wrote;
-	m->prepared = r->prepared;
+	m->prepared = record_prepared(r);
 	m->flags |= r->barred ? FLAG_BARRED : 0;
 }

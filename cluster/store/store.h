@@ -7,6 +7,8 @@
 
 /* ---- digest.c ---- */
 
+/* Returns the number of the leaf of a key with this name. */
+uint16_t digest_leaf_of(struct slice name);
 /* Puts a new key into its leaf. False: no memory. */
 bool digest_add_key(struct core *core, struct table *t, struct key *key);
 void digest_drop_key(struct key *key);
@@ -189,6 +191,14 @@ void record_free(struct core *core, struct record *r);
 /* Puts a new value in the place of the old one. False: no memory. The record, which belongs to no
  * key, may move; *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
+/* Returns the highest ballot that this master has noted for the record. It is never below
+ * `wrote`. */
+struct ballot record_prepared(const struct record *r);
+/* Sets both ballots. The one that is prepared takes memory if it is another one. False: there is
+ * none, and nothing has changed. The record, which belongs to no key, may move; *at is the pointer
+ * to it. */
+bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
+	struct ballot prepared);
 /* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
  * ballots. */
 void record_describe(const struct core *core, const struct record *r, struct message *m);
@@ -258,11 +268,11 @@ static inline struct table *table_staging(const struct core *core) {
 }
 /* Returns the table that has the key. */
 static inline struct table *key_table(struct core *core, const struct key *key) {
-	return &core->store.tables[key->table];
+	return &core->store.tables[key_table_index(key)];
 }
 /* Tells whether the key is in the live table. */
 static inline bool key_is_live(const struct core *core, const struct key *key) {
-	return &core->store.tables[key->table] == core->store.live;
+	return &core->store.tables[key_table_index(key)] == core->store.live;
 }
 struct slice key_name(const struct key *key);
 /* Counts a held record of the key in its table, whose terms.of is `of`. `by` is 1, or (uint64_t)-1
@@ -314,6 +324,10 @@ struct record *key_record(const struct key *key, struct id128 lock_id);
  * is returned. */
 struct record *key_set_value(struct core *core, struct key *key, struct record *r,
 	struct slice value);
+/* Does the same as record_set_ballots with a record of the key. NULL: no memory. The record may
+ * move, and is returned. */
+struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
+	struct ballot wrote, struct ballot prepared);
 /* Returns how many records the key has, or `most` if there are more. */
 uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record to the key, which owns it from then on. The caller settles the key. */

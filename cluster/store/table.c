@@ -42,22 +42,27 @@ const struct key *table_peek(const struct core *core, struct slice name) {
 	return find_raw(core->store.live, name, table_hash(core, name));
 }
 
+static size_t key_bytes(size_t name_size) {
+	return offsetof(struct key, name) + name_size;
+}
+
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
 	if (t->keys.count >= core->limits.keys) {
 		COUNT(core, full);
 		return NULL;
 	}
-	struct key *key = alloc_new(&core->alloc, sizeof *key + name.size);
+	struct key *key = alloc_new(&core->alloc, key_bytes(name.size));
 	if (key == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	key->size = (uint16_t)name.size;
-	key->table = (uint8_t)(t - core->store.tables);
-	key->group = (uint8_t)key_groups_find(&core->store.groups, name);
+	key->size = name.size & 0x3ff;
+	key->timer.wheel.own = (digest_leaf_of(name) |
+		(unsigned)(t - core->store.tables) * DIGEST_LEAVES) & UINT16_MAX;
+	key->group = key_groups_find(&core->store.groups, name) & 0x3f;
 	memcpy(key->name, name.data, name.size);
 	if (!digest_add_key(core, t, key)) {
-		alloc_free(&core->alloc, key, sizeof *key + key->size);
+		alloc_free(&core->alloc, key, key_bytes(key->size));
 		return NULL;
 	}
 	map_insert(&t->keys, &key->node, hash);
@@ -146,7 +151,7 @@ bool table_settle(struct core *core, struct key *key) {
 	}
 	map_remove(&key_table(core, key)->keys, &key->node);
 	digest_drop_key(key);
-	alloc_free(&core->alloc, key, sizeof *key + key->size);
+	alloc_free(&core->alloc, key, key_bytes(key->size));
 	return false;
 }
 
@@ -221,7 +226,7 @@ void table_free_key(struct core *core, struct key *key) {
 	}
 	map_remove(&key_table(core, key)->keys, &key->node);
 	digest_drop_key(key);
-	alloc_free(&core->alloc, key, sizeof *key + key->size);
+	alloc_free(&core->alloc, key, key_bytes(key->size));
 }
 
 static void table_key_drained(void *core, struct map_node *node) {
@@ -233,7 +238,7 @@ void table_clear(struct core *core, struct table *t) {
 }
 
 /* ---- the staging table ---- */
-#define EMPTY_KEYS_A_STEP 512
+#define EMPTY_KEYS_A_STEP 256
 #define EMPTY_BUCKETS_A_STEP 4096
 
 bool table_staging_free(const struct core *core) {
@@ -325,6 +330,19 @@ struct record *key_set_value(struct core *core, struct key *key, struct record *
 		return NULL;
 	}
 	if (key_index(key)) {
+		index_moved(key_index(key), *at);
+	}
+	return *at;
+}
+
+/* style: record, because whoever sets ballots says so. */
+struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
+	struct ballot wrote, struct ballot prepared) {
+	struct record **at = link_of(key, r);
+	if (!record_set_ballots(core, at, wrote, prepared)) {
+		return NULL;
+	}
+	if (*at != r && key_index(key)) {
 		index_moved(key_index(key), *at);
 	}
 	return *at;

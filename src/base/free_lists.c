@@ -3,24 +3,19 @@
 
 #include <string.h>
 
-
-/* Returns the place of the smallest size that has room for so many bytes. */
-static inline size_t place_of(size_t bytes) {
-	return (bytes + 7) / 16;
-}
-
-static inline size_t size_at(size_t place) {
-	return 16 * place + 8;
+/* Without lists, each block comes from behind and goes back there. */
+static inline bool passes(const struct free_lists *f, size_t bytes) {
+	return bytes > FREE_LISTS_BYTES_MAX || f->kept == 0;
 }
 
 static void *block_take(struct free_lists *f, size_t bytes) {
-	if (bytes > FREE_LISTS_BYTES_MAX) {
-		return f->behind.resize(f->behind.ctx, NULL, 0, bytes);
+	if (passes(f, bytes)) {
+		return f->slabs.behind.resize(f->slabs.behind.ctx, NULL, 0, bytes);
 	}
-	const size_t place = place_of(bytes);
+	const size_t place = slab_place(bytes);
 	struct free_block *block = f->sizes[place].first;
 	if (!block) {
-		return f->behind.resize(f->behind.ctx, NULL, 0, size_at(place));
+		return slabs_take(&f->slabs, place);
 	}
 	f->sizes[place].first = block->next;
 	f->sizes[place].count--;
@@ -28,13 +23,13 @@ static void *block_take(struct free_lists *f, size_t bytes) {
 }
 
 static void block_give(struct free_lists *f, void *p, size_t bytes) {
-	if (bytes > FREE_LISTS_BYTES_MAX) {
-		f->behind.resize(f->behind.ctx, p, bytes, 0);
+	if (passes(f, bytes)) {
+		f->slabs.behind.resize(f->slabs.behind.ctx, p, bytes, 0);
 		return;
 	}
-	const size_t place = place_of(bytes);
+	const size_t place = slab_place(bytes);
 	if (f->sizes[place].count >= f->kept) {
-		f->behind.resize(f->behind.ctx, p, size_at(place), 0);
+		slabs_give(&f->slabs, p);
 		return;
 	}
 	struct free_block *block = p;
@@ -62,25 +57,28 @@ static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 		block_give(f, p, old_size);
 		return NULL;
 	}
-	if (old_size > FREE_LISTS_BYTES_MAX && new_size > FREE_LISTS_BYTES_MAX) {
-		return f->behind.resize(f->behind.ctx, p, old_size, new_size);
+	if (passes(f, old_size) && passes(f, new_size)) {
+		return f->slabs.behind.resize(f->slabs.behind.ctx, p, old_size, new_size);
 	}
-	return place_of(old_size) == place_of(new_size) ? p : block_move(f, p, old_size, new_size);
+	return slab_place(old_size) == slab_place(new_size) ? p
+		: block_move(f, p, old_size, new_size);
 }
 
 void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kept) {
-	*f = (struct free_lists){ .behind = behind, .kept = kept };
+	*f = (struct free_lists){ .kept = kept };
+	slabs_init(&f->slabs, behind);
 }
 
 void free_lists_done(struct free_lists *f) {
-	for (size_t place = 0; place < FREE_LISTS_SIZES; place++) {
+	for (size_t place = 0; place < SLAB_SIZES; place++) {
 		struct free_block *block;
 		while ((block = f->sizes[place].first) != NULL) {
 			f->sizes[place].first = block->next;
-			f->behind.resize(f->behind.ctx, block, size_at(place), 0);
+			slabs_give(&f->slabs, block);
 		}
+		f->sizes[place].count = 0;
 	}
-	*f = (struct free_lists){ 0 };
+	slabs_done(&f->slabs);
 }
 
 struct allocator free_lists_alloc(struct free_lists *f) {

@@ -1,21 +1,21 @@
 /* free_lists.h: an allocator in front of another one. It keeps small blocks that were freed, by
  * their size, for the next allocations of that size. A node allocates and frees a dozen of them for
  * each request; through malloc, without its fast bins, each pair costs ten times as much. What is
- * kept is bounded. */
+ * kept is bounded; the rest is in the pages of slabs.h. */
 #ifndef PAWL_BASE_FREE_LISTS_H
 #define PAWL_BASE_FREE_LISTS_H
 
 #include <stdint.h>
 
 #include "alloc.h"
+#include "slabs.h"
 
-/* The sizes of blocks are 8, 24, 40 and so on, which are those that glibc's malloc has room for in
- * its own blocks: so nothing is lost by rounding up to them. Greater blocks pass through. */
-#define FREE_LISTS_SIZES 40
-#define FREE_LISTS_BYTES_MAX ((size_t)16 * (FREE_LISTS_SIZES - 1) + 8)
+/* Greater blocks pass through. */
+#define FREE_LISTS_BYTES_MAX SLAB_BYTES_MAX
 
-/* How many blocks of each size are kept at most; all together they have less than 4 MiB. The
- * sanitizer of addresses sees the use of a freed block only if that is really freed. */
+/* How many blocks of each size are kept at most; all together they have less than 8 MiB. With 0 all
+ * blocks pass through, because the sanitizer of addresses sees the use of a freed block only if
+ * that is really freed. */
 #if defined(__SANITIZE_ADDRESS__)
 #define FREE_LISTS_KEPT 0
 #elif defined(__has_feature)
@@ -32,14 +32,14 @@ struct free_block {
 };
 
 struct free_lists {
-	/* The allocator behind it. */
-	struct allocator behind;
+	/* Where blocks come from; and the allocator behind that. */
+	struct slabs slabs;
 	/* How many blocks of a size are kept at most. */
 	uint32_t kept;
 	struct {
 		struct free_block *first;
 		uint32_t count;
-	} sizes[FREE_LISTS_SIZES];
+	} sizes[SLAB_SIZES];
 };
 
 /* Takes no memory yet. `kept` is FREE_LISTS_KEPT, but for tests. */

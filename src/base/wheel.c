@@ -17,10 +17,10 @@
 #define TOP (WHEEL_LEVELS - 1)
 #define NO_TICK UINT64_MAX
 
-#define TICK_MASK ((UINT64_C(1) << 56) - 1)
+#define TICK_MASK ((UINT64_C(1) << 44) - 1)
 
-_Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 56, "a tick has the bits of all levels");
-_Static_assert(64 - WHEEL_TICK_BITS < 56, "it has the bits of all times");
+_Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 44, "a tick has the bits of all levels");
+_Static_assert(63 - WHEEL_TICK_BITS < 44, "it has the bits of all times");
 
 static inline unsigned wheel_shift(unsigned level) {
 	return level * WHEEL_SLOT_BITS;

@@ -21,9 +21,11 @@
 struct wheel_timer {
 	struct list link;
 	/* The tick at which the timer fires. */
-	uint64_t tick : 56;
-	/* For the owner, who may have timers of several kinds. */
-	uint64_t kind : 8;
+	uint64_t tick : 44;
+	/* For the owner, who may have timers of several kinds; and 16 bits for whatever it likes,
+	 * which would be lost otherwise. */
+	uint64_t kind : 4;
+	uint64_t own : 16;
 };
 
 struct wheel {

@@ -1,7 +1,14 @@
 /* step_bench.c: the longest step of a core while masters with many leases change, restart and start
- * over, and while all leases end.
+ * over, while a replica takes a snapshot, and while all leases are extended and end.
  *
- *   step_bench [--leases N]
+ *   step_bench [--leases N] [--masters N] [--only PART,PART]
+ *
+ * The parts are change, recover, rejoin, replica and end. A change replaces all masters; if there
+ * is 1, by its replica, which needs half of the memory. The parts recover and rejoin always have
+ * three. Ten million leases take up to 9 GB:
+ *
+ *   step_bench --leases 10000000 --masters 1 --only change,replica,end
+ *   step_bench --leases 10000000 --only rejoin
  *
  * Real cores run on the stage of the tests, and every core_step is timed by the processor time that
  * it takes. Virtual time passes as it likes, and other processes of the machine do not count. A
@@ -15,23 +22,30 @@
 #include <time.h>
 
 #include "check.h"
+#include "free_lists.h"
 #include "stage.h"
 
-#define LONG_MS 2
+#define LONG_MS 1
 #include "step_time.h"
 
-/* Every master learns every lease from another one. All of them end within about a quarter of a
- * second. */
-static void fill(struct stage *s, uint64_t leases, span_ns lease) {
+/* All nodes of the stage allocate as pawld does. */
+static struct free_lists lists;
+static struct allocator alloc;
+static struct alloc_counter taken;
+
+/* Sends each master a message about each lease, as if from another one, or from the replica if
+ * there is only one. */
+static void tell_all(struct stage *s, uint64_t leases, struct message m) {
 	char name[32];
 	for (uint64_t n = 0; n < leases; n++) {
 		int size = snprintf(name, sizeof name, "key-%llu", (unsigned long long)n);
-		struct message m = { .kind = MESSAGE_LEARN, .round = 1,
-			.key = slice_of((const uint8_t *)name, (size_t)size), .lock_id = lock_of(n),
-			.token = n + 1, .lease_us = (uint64_t)(lease / SPAN_US),
-			.owner = slice_str("bench"), .ballot = { n + 1, 1, 1 } };
-		for (uint32_t i = 0; i < 3; i++) {
-			stage_inject(s, (i + 1) % 3, i, &m);
+		m.key = slice_of((const uint8_t *)name, (size_t)size);
+		m.lock_id = lock_of(n);
+		m.token = n + 1;
+		m.ballot = (struct ballot){ n + 1, 1, 1 };
+		for (uint32_t i = 0; i < s->options.masters; i++) {
+			stage_inject(s, s->options.masters > 1 ? (i + 1) % s->options.masters : 1,
+				i, &m);
 		}
 		if (n % 1000 == 0) {
 			stage_settle(s);
@@ -40,21 +54,40 @@ static void fill(struct stage *s, uint64_t leases, span_ns lease) {
 	stage_settle(s);
 }
 
+/* All leases end within about a quarter of a second. */
+static void fill(struct stage *s, uint64_t leases, span_ns lease) {
+	tell_all(s, leases, (struct message){ .kind = MESSAGE_LEARN, .round = 1,
+		.lease_us = (uint64_t)(lease / SPAN_US), .owner = slice_str("bench") });
+}
+
 static uint64_t held(const struct stage *s, uint32_t node) {
 	return stage_status(s, node).held;
 }
 
-static struct stage *begin(uint64_t leases, span_ns lease) {
+/* A master that is alone has a replica. */
+static struct stage *begin(uint64_t leases, span_ns lease, uint32_t masters, uint32_t outside) {
 	struct stage_options o = stage_options_plain();
-	o.outside = 3;
+	o.masters = masters;
+	o.replicas = masters == 1;
+	o.outside = outside;
+	o.core = &alloc;
 	o.max_lease = 36000 * SPAN_S;
 	o.request_timeout = SPAN_S;
 	o.promise_timeout = 2 * SPAN_S;
 	o.unchecked = true;
 	o.limits.memory_bytes = (uint64_t)16 << 30;
+	o.limits.keys = leases + 1;
+	const size_t before = taken.used;
 	struct stage *s = stage_born(&o);
 	fill(s, leases, lease);
-	CHECK(held(s, 0) == leases && held(s, 2) == leases);
+	CHECK(held(s, 0) == leases && held(s, masters - 1) == leases);
+	/* Later parts use the pages of earlier ones. */
+	if (before == 0) {
+		printf("| %u nodes have %.2f GB; without keys and owners a lease takes %.0f bytes "
+			"| | | | | |\n", masters + o.replicas, (double)taken.used / 1e9,
+			(double)taken.used / (double)(leases * (masters + o.replicas)) - 16);
+	}
+	report("filling");
 	return s;
 }
 
@@ -85,19 +118,22 @@ static void die(struct stage *s, uint32_t node) {
 
 /* ---- phases ---- */
 
-static void change_everybody(uint64_t leases) {
-	static const struct core_change_node nodes[] =
-		{ { { (const uint8_t *)"n4", 2 }, { (const uint8_t *)"n4:7118", 7 }, true },
-		{ { (const uint8_t *)"n5", 2 }, { (const uint8_t *)"n5:7118", 7 }, true },
-		{ { (const uint8_t *)"n6", 2 }, { (const uint8_t *)"n6:7118", 7 }, true } };
-	struct stage *s = begin(leases, 36000 * SPAN_S);
-	report("filling");
-	uint64_t id = ask(s, 0,
-		(struct core_change){ .kind = CHANGE_SET_NODES, .nodes = nodes, .node_count = 3 });
+static void change_everybody(uint64_t leases, uint32_t masters) {
+	char names[3][16], addresses[3][24];
+	struct core_change_node nodes[3];
+	for (uint32_t i = 0; i < masters; i++) {
+		snprintf(names[i], sizeof names[i], "n%u", masters + i + 1);
+		snprintf(addresses[i], sizeof addresses[i], "n%u:7118", masters + i + 1);
+		nodes[i] = (struct core_change_node){ slice_str(names[i]), slice_str(addresses[i]),
+			true };
+	}
+	struct stage *s = begin(leases, 36000 * SPAN_S, masters, masters > 1 ? masters : 0);
+	uint64_t id = ask(s, 0, (struct core_change){ .kind = CHANGE_SET_NODES, .nodes = nodes,
+		.node_count = masters });
 	await(s, id);
 	report("a change of all masters: copying ahead, taking over");
 	stage_wait(s, 30 * SPAN_S);
-	CHECK(held(s, 3) == leases);
+	CHECK(held(s, masters) == leases);
 	report("... finishing, emptying");
 	stage_free(s);
 	memset(&phase, 0, sizeof phase);
@@ -105,7 +141,7 @@ static void change_everybody(uint64_t leases) {
 
 /* n2 is away: n3 has all that n1 knows, and cannot rejoin. */
 static void recover(uint64_t leases) {
-	struct stage *s = begin(leases, 36000 * SPAN_S);
+	struct stage *s = begin(leases, 36000 * SPAN_S, 3, 0);
 	die(s, 1);
 	die(s, 2);
 	stage_start(s, 2);
@@ -127,7 +163,7 @@ static void recover(uint64_t leases) {
 }
 
 static void rejoin(uint64_t leases) {
-	struct stage *s = begin(leases, 36000 * SPAN_S);
+	struct stage *s = begin(leases, 36000 * SPAN_S, 3, 0);
 	die(s, 2);
 	stage_start(s, 2);
 	stage_mend(s);
@@ -139,15 +175,36 @@ static void rejoin(uint64_t leases) {
 	memset(&phase, 0, sizeof phase);
 }
 
-static void end_all(uint64_t leases) {
-	struct stage *s = begin(leases, 600 * SPAN_S);
+/* A replica that starts takes a snapshot of its master. */
+static void replica(uint64_t leases) {
+	struct stage *s = begin(leases, 36000 * SPAN_S, 1, 0);
+	die(s, 1);
+	stage_start(s, 1);
+	stage_mend(s);
+	while (held(s, 1) < leases) {
+		stage_wait(s, 2 * SPAN_MS);
+	}
+	report("a new replica: a snapshot of its master");
+	stage_free(s);
 	memset(&phase, 0, sizeof phase);
-	stage_wait(s, 590 * SPAN_S);
+}
+
+static void end_all(uint64_t leases, uint32_t masters) {
+	struct stage *s = begin(leases, 1200 * SPAN_S, masters, 0);
+	tell_all(s, leases, (struct message){ .kind = MESSAGE_EXTEND, .round = 2, .name = 1,
+		.lease_us = (uint64_t)(1200 * SPAN_S / SPAN_US) });
+	report("all leases are extended");
+	stage_wait(s, 1180 * SPAN_S);
 	report("time passes");
-	stage_wait(s, 30 * SPAN_S);
+	stage_wait(s, 60 * SPAN_S);
 	CHECK(held(s, 0) == 0);
 	report("all leases end");
 	stage_free(s);
+}
+
+static bool wanted(const char *only, const char *part) {
+	const char *at = only ? strstr(only, part) : part;
+	return at && (at[strlen(part)] == ',' || at[strlen(part)] == '\0');
 }
 
 int main(int argc, char **argv) {
@@ -155,13 +212,38 @@ int main(int argc, char **argv) {
 	(void)mallopt(M_MXFAST, 0);
 	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	(void)mallopt(M_TOP_PAD, 16 << 20);
-	uint64_t leases = argc == 3 &&
-		strcmp(argv[1], "--leases") == 0 ? strtoull(argv[2], NULL, 10) : 1000000;
-	printf("| with %llu leases | the longest step | steps over "
-		"2 ms | steps | all steps |\n|---|---|---|---|---|\n", (unsigned long long)leases);
-	change_everybody(leases);
-	recover(leases);
-	rejoin(leases);
-	end_all(leases);
+	uint64_t leases = 1000000;
+	uint32_t masters = 3;
+	const char *only = NULL;
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--leases") == 0) {
+			leases = strtoull(argv[i + 1], NULL, 10);
+		} else if (strcmp(argv[i], "--masters") == 0) {
+			masters = strcmp(argv[i + 1], "1") == 0 ? 1 : 3;
+		} else if (strcmp(argv[i], "--only") == 0) {
+			only = argv[i + 1];
+		}
+	}
+	free_lists_init(&lists, alloc_libc(&taken), FREE_LISTS_KEPT);
+	alloc = free_lists_alloc(&lists);
+	printf("| with %llu leases | the longest step | steps over 1 ms | steps | all steps "
+		"| the machine: longest, over 1 ms |\n|---|---|---|---|---|---|\n",
+		(unsigned long long)leases);
+	if (wanted(only, "change")) {
+		change_everybody(leases, masters);
+	}
+	if (wanted(only, "recover")) {
+		recover(leases);
+	}
+	if (wanted(only, "rejoin")) {
+		rejoin(leases);
+	}
+	if (wanted(only, "replica")) {
+		replica(leases);
+	}
+	if (wanted(only, "end")) {
+		end_all(leases, masters);
+	}
+	free_lists_done(&lists);
 	return 0;
 }

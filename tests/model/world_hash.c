@@ -45,7 +45,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix(h, r->token);
 	mix(h, r->noted);
 	mix_ballot(h, r->wrote);
-	mix_ballot(h, r->prepared);
+	mix_ballot(h, record_prepared(r));
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
 	mix(h, r->rests_on);
@@ -322,23 +322,31 @@ static void hash_keys(uint64_t *h, const struct core *core, const struct table *
 	}
 }
 
+/* One that has ended only uses memory. */
+static uint64_t hash_granted(const struct core *core, const struct granted *b) {
+	const struct instant deadline = granted_deadline(b);
+	uint64_t h = 0;
+	if (!instant_distrusted(core->now, deadline)) {
+		mix(&h, b->entry.hash);
+		mix(&h, b->lock);
+		mix_time(&h, deadline);
+		mix(&h, b->asker);
+		mix(&h, granted_numbers(core, b).w[0]);
+	}
+	return h;
+}
+
 static void hash_tables(uint64_t *h, const struct core *core) {
 	hash_keys(h, core, core->store.live);
 	mix(h, (uint64_t)core->store.staging_use);
 	hash_keys(h, core, core->store.staging);
-	for (size_t b = 0; b < core->coordinator.granted_leases.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, b); n;
-			n = map_next_in_bucket(n)) {
-			const struct granted *granted = CONTAINER_OF(n, struct granted, node);
-			/* Otherwise it only uses memory. */
-			if (!instant_distrusted(core->now, granted->deadline)) {
-				mix_id(h, granted->lock_id);
-				mix_time(h, granted->deadline);
-				mix(h, granted->asker);
-				mix(h, granted_numbers(granted).w[0]);
-			}
-		}
+	/* The order of the entries says nothing. */
+	uint64_t granted = 0;
+	for (uint32_t i = 0; i < core->coordinator.granted_leases.count; i++) {
+		granted += hash_granted(core, CONTAINER_OF(
+			flat_at(&core->coordinator.granted_leases, i), struct granted, entry));
 	}
+	mix(h, granted);
 	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
 		const struct preparing *p = &core->store.preparing[i];
 		if (p->op && !instant_distrusted(core->now, p->until)) {

@@ -4,9 +4,9 @@
 #include "extend.h"
 
 /* Tells whether what is asked for rests on an answer of this node whose deadline has not passed. */
-static bool vouched(const struct op *op, const struct granted *b) {
-	return b &&
-		(permits_none(op->terms.set) || permits_within(op->terms.set, granted_numbers(b)));
+static bool vouched(const struct core *core, const struct op *op, const struct granted *b) {
+	return b && (permits_none(op->terms.set) ||
+		permits_within(op->terms.set, granted_numbers(core, b)));
 }
 
 /* The permit numbers are named only where somebody trusts them. Numbers that nobody trusts run out
@@ -31,15 +31,15 @@ void extend_start(struct core *core, struct op *op) {
 	/* Under a new epoch the extension keeps the deadline that it began with. */
 	if (!extend->backed) {
 		/* This node answered the lock to this caller, and its deadline has not passed. */
-		extend->backed = !extend->deadline_kept && vouched(op, b);
+		extend->backed = !extend->deadline_kept && vouched(core, op, b);
 		/* Nobody keeps the deadline, so only masters that had the lock count. */
 		extend->blind = !extend->deadline_kept && !extend->backed;
-		op->until = b ? b->deadline : INSTANT_FOREVER;
+		op->until = b ? granted_deadline(b) : INSTANT_FOREVER;
 		extend->roll_back_name = extend->blind && extend->roll_back_name == 0
 			? name_draw_extension(core) : extend->roll_back_name;
 	}
 	if (b && permits_none(op->terms.set)) {
-		op->terms.set = granted_numbers(b);
+		op->terms.set = granted_numbers(core, b);
 	}
 	op->state = OP_ROUND;
 	extend->later = INSTANT_FOREVER;
@@ -232,7 +232,9 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
-	if (!extend->deadline_kept || granted_find(core, op->key, op->lock_id)) {
+	if (extend->deadline_kept) {
+		granted_renew(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	} else {
 		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;

@@ -97,7 +97,8 @@ static bool tell_holder(void *ctx, const struct core_entry *entry) {
 	const struct holding *held = holdings_find(holdings,
 		holdings_hash(holdings, t->key, entry->lock_id));
 	const struct party *party = held
-		? parties_at(&t->s->requests.parties, held->party) : tell_getting(t, entry);
+		? parties_at(&t->s->requests.parties, holdings_party(holdings, held))
+		: tell_getting(t, entry);
 	t->cost++;
 	if (party) {
 		const struct core_lock lock = { t->key, entry->lock_id, entry->terms.of,

@@ -8,7 +8,7 @@
 #include "service_impl.h"
 #include "time_source.h"
 
-/* How many locks whose time is over are dropped in one turn of the loop. */
+/* How many locks are looked at in one turn of the loop, to drop those whose time is over. */
 #define SWEEP_AT_ONCE 2000
 
 /* ---- who may have how much ---- */
@@ -76,15 +76,15 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 	uint32_t value_bytes, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, hash);
 	if (held) {
-		holdings_value(held, value_bytes);
+		holdings_value(&s->holdings, held, value_bytes);
 	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share,
-		value_bytes)) != NULL) {
+		request->party, value_bytes)) != NULL) {
 		request->locks--;
 		request->bytes -= value_bytes;
 	}
 	if (held) {
 		holdings_belongs(&s->holdings, held, request->party);
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	}
 }
 
@@ -101,10 +101,11 @@ static void share_got_all(struct service *s, struct request *request,
 /* A lock that was granted through another node counts here from now on, until its lease is over. */
 static struct holding *share_meet(struct service *s, const struct request *request, span_ns lease) {
 	const struct share_pair *share = sessions_share(s->sessions, request->client);
-	struct holding *held = share ? holdings_adopt(&s->holdings, request->held, share, 0) : NULL;
+	struct holding *held = share ? holdings_adopt(&s->holdings, request->held, share, NULL, 0)
+		: NULL;
 	if (held) {
 		shares_take(share, SHARE_LOCKS, 1);
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	}
 	return held;
 }
@@ -112,11 +113,11 @@ static struct holding *share_meet(struct service *s, const struct request *reque
 static void share_extended(struct service *s, struct request *request, span_ns lease) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
-		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
+		holdings_until(held, instant_add(s->driver->last, lease));
 	} else {
 		held = share_meet(s, request, lease);
 	}
-	if (held && !held->party && !request->party) {
+	if (held && !holdings_party(&s->holdings, held) && !request->party) {
 		/* It is of the connection, unless the client has said something else. */
 		requests_of_party(&s->requests, request, (struct id128){ { 0 } });
 	}
@@ -129,7 +130,7 @@ static void share_updated(struct service *s, const struct request *request) {
 	struct holding *held = holdings_find(&s->holdings, request->held);
 	held = held ? held : share_meet(s, request, core_config(s->driver->core)->max_lease);
 	if (held) {
-		holdings_value(held, (uint32_t)request->bytes);
+		holdings_value(&s->holdings, held, (uint32_t)request->bytes);
 	}
 }
 
@@ -177,6 +178,5 @@ int service_shares_init(struct service *s, const struct allocator *alloc,
 	if (!s->sweep || event_add(s->sweep, &second) != 0) {
 		return PAWL_ENOMEM;
 	}
-	return holdings_init(&s->holdings, alloc, hash_key, &s->requests.parties,
-		time_source_now());
+	return holdings_init(&s->holdings, alloc, hash_key, &s->requests.parties);
 }

@@ -8,6 +8,7 @@
 #include "free_lists.h"
 #include "list.h"
 #include "pawl/error.h"
+#include "prng.h"
 
 static void the_counter_counts_and_refuses_above_its_limit(void **state) {
 	(void)state;
@@ -39,23 +40,141 @@ static void a_freed_block_serves_the_next_of_its_size(void **state) {
 	struct free_lists lists;
 	free_lists_init(&lists, alloc_libc(&counter), 2);
 	struct allocator a = free_lists_alloc(&lists);
-	void *first = alloc_new(&a, 25), *second = alloc_new(&a, 40), *third = alloc_new(&a, 33);
-	assert_int_equal(counter.used, 3 * 40);
+	void *first = alloc_new(&a, 25), *second = alloc_new(&a, 32), *third = alloc_new(&a, 31);
 	alloc_free(&a, first, 25);
-	alloc_free(&a, second, 40);
-	assert_int_equal(counter.used, 3 * 40);
+	alloc_free(&a, second, 32);
 	/* Two of a size are kept, and no more. */
-	alloc_free(&a, third, 33);
-	assert_int_equal(counter.used, 2 * 40);
+	alloc_free(&a, third, 31);
+	assert_int_equal(lists.sizes[slab_place(32)].count, 2);
 	assert_ptr_equal(alloc_new(&a, 32), second);
-	/* It is of another size, so it comes from behind. */
-	void *larger = alloc_new(&a, 41);
-	assert_int_equal(counter.used, 2 * 40 + 56);
+	/* It is of another size. */
+	void *larger = alloc_new(&a, 33);
 	assert_ptr_equal(alloc_new(&a, 26), first);
 	alloc_free(&a, first, 26);
 	alloc_free(&a, second, 32);
-	alloc_free(&a, larger, 41);
+	alloc_free(&a, larger, 33);
 	free_lists_done(&lists);
+	assert_int_equal(counter.used, 0);
+}
+
+static void lists_that_keep_nothing_leave_all_blocks_to_the_allocator_behind(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct free_lists lists;
+	free_lists_init(&lists, alloc_libc(&counter), 0);
+	struct allocator a = free_lists_alloc(&lists);
+	void *p = alloc_new(&a, 25);
+	assert_int_equal(counter.used, 25);
+	p = alloc_resize(&a, p, 25, 31);
+	assert_int_equal(counter.used, 31);
+	alloc_free(&a, p, 31);
+	assert_int_equal(counter.used, 0);
+	free_lists_done(&lists);
+}
+
+/* ---- slabs ---- */
+
+static void blocks_of_a_size_stand_one_behind_the_other(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct slabs s;
+	slabs_init(&s, alloc_libc(&counter));
+	assert_int_equal(slab_size(slab_place(1)), 8);
+	assert_int_equal(slab_size(slab_place(104)), 104);
+	assert_int_equal(slab_size(slab_place(105)), 112);
+	uint8_t *a = slabs_take(&s, slab_place(104)), *b = slabs_take(&s, slab_place(104)),
+		*other = slabs_take(&s, slab_place(8));
+	assert_int_equal(b - a, 104);
+	assert_true((uintptr_t)other / SLAB_PAGE != (uintptr_t)a / SLAB_PAGE);
+	slabs_give(&s, a);
+	assert_ptr_equal(slabs_take(&s, slab_place(104)), a);
+	slabs_give(&s, a);
+	slabs_give(&s, b);
+	slabs_give(&s, other);
+	slabs_done(&s);
+	assert_int_equal(counter.used, 0);
+}
+
+static void a_page_that_is_empty_serves_another_size(void **state) {
+	(void)state;
+	enum { COUNT = SLAB_PAGE / SLAB_BYTES_MAX };
+	struct alloc_counter counter = { 0 };
+	struct slabs s;
+	slabs_init(&s, alloc_libc(&counter));
+	uint8_t *blocks[COUNT];
+	for (size_t i = 0; i < COUNT; i++) {
+		blocks[i] = slabs_take(&s, SLAB_SIZES - 1);
+		assert_int_equal((uintptr_t)blocks[i] / SLAB_PAGE,
+			(uintptr_t)blocks[0] / SLAB_PAGE);
+	}
+	/* The page is full. */
+	uint8_t *next = slabs_take(&s, SLAB_SIZES - 1);
+	assert_true((uintptr_t)next / SLAB_PAGE != (uintptr_t)blocks[0] / SLAB_PAGE);
+	for (size_t i = 0; i < COUNT; i++) {
+		slabs_give(&s, blocks[i]);
+	}
+	uint8_t *small = slabs_take(&s, 0);
+	assert_int_equal((uintptr_t)small / SLAB_PAGE, (uintptr_t)blocks[0] / SLAB_PAGE);
+	slabs_give(&s, small);
+	slabs_give(&s, next);
+	slabs_done(&s);
+	assert_int_equal(counter.used, 0);
+}
+
+/* Takes and gives blocks of three sizes as a random walk, and finds in each of them what was
+ * written there. */
+static void blocks_in_use_never_overlap(void **state) {
+	(void)state;
+	enum { COUNT = 20000 };
+	struct alloc_counter counter = { 0 };
+	struct slabs s;
+	slabs_init(&s, alloc_libc(&counter));
+	struct prng prng;
+	prng_init(&prng, 7);
+	static uint8_t *blocks[COUNT];
+	static size_t places[COUNT];
+	size_t most = 0;
+	for (int i = 0; i < 10 * COUNT; i++) {
+		const size_t at = (size_t)prng_below(&prng, COUNT);
+		if (blocks[at]) {
+			for (size_t b = 0; b < slab_size(places[at]); b++) {
+				assert_int_equal(blocks[at][b], (uint8_t)at);
+			}
+			slabs_give(&s, blocks[at]);
+			blocks[at] = NULL;
+		} else {
+			places[at] = slab_place(100 + 100 * (size_t)prng_below(&prng, 3));
+			blocks[at] = slabs_take(&s, places[at]);
+			memset(blocks[at], (int)at, slab_size(places[at]));
+		}
+		most = counter.used > most ? counter.used : most;
+	}
+	for (size_t at = 0; at < COUNT; at++) {
+		if (blocks[at]) {
+			slabs_give(&s, blocks[at]);
+		}
+	}
+	/* All pages are free now, for any size. */
+	for (size_t at = 0; at < COUNT / 4; at++) {
+		assert_non_null(slabs_take(&s, slab_place(304)));
+	}
+	assert_int_equal(counter.used, most);
+	slabs_done(&s);
+	assert_int_equal(counter.used, 0);
+}
+
+static void slabs_without_memory_behind_them_refuse(void **state) {
+	(void)state;
+	struct alloc_counter counter = { .max = 64 * SLAB_PAGE };
+	struct slabs s;
+	slabs_init(&s, alloc_libc(&counter));
+	size_t taken = 0;
+	while (slabs_take(&s, SLAB_SIZES - 1)) {
+		taken++;
+	}
+	assert_in_range(taken, 60 * (SLAB_PAGE / SLAB_BYTES_MAX), SLAB_PAGE * 64 / SLAB_BYTES_MAX);
+	assert_null(slabs_take(&s, 0));
+	slabs_done(&s);
 	assert_int_equal(counter.used, 0);
 }
 
@@ -88,12 +207,11 @@ static void a_block_moves_between_sizes_with_its_bytes(void **state) {
 
 static void lists_without_memory_behind_them_refuse(void **state) {
 	(void)state;
-	struct alloc_counter counter = { .max = 100 };
+	struct alloc_counter counter = { .max = 64 * SLAB_PAGE + 1000 };
 	struct free_lists lists;
 	free_lists_init(&lists, alloc_libc(&counter), 2);
 	struct allocator a = free_lists_alloc(&lists);
 	uint8_t *p = alloc_new(&a, 50);
-	assert_null(alloc_new(&a, 50));
 	assert_null(alloc_resize(&a, p, 50, 2000));
 	p[49] = 1;
 	alloc_free(&a, p, 50);
@@ -301,6 +419,11 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counter_counts_and_refuses_above_its_limit),
 		cmocka_unit_test(a_freed_block_serves_the_next_of_its_size),
+		cmocka_unit_test(lists_that_keep_nothing_leave_all_blocks_to_the_allocator_behind),
+		cmocka_unit_test(blocks_of_a_size_stand_one_behind_the_other),
+		cmocka_unit_test(a_page_that_is_empty_serves_another_size),
+		cmocka_unit_test(blocks_in_use_never_overlap),
+		cmocka_unit_test(slabs_without_memory_behind_them_refuse),
 		cmocka_unit_test(a_block_moves_between_sizes_with_its_bytes),
 		cmocka_unit_test(lists_without_memory_behind_them_refuse),
 		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),

@@ -238,7 +238,7 @@ static void a_master_that_asks_for_snapshots_is_sent_one_piece_a_turn(void **sta
 	struct stage *s = *state;
 	with_many_records(s);
 	const struct message ask = { .kind = MESSAGE_SNAPSHOT, .epoch = stage_status(s, 0).epoch };
-	assert_in_range(sent_upon(s, &ask, MESSAGE_SNAPSHOT_RECORD), 256, 300);
+	assert_in_range(sent_upon(s, &ask, MESSAGE_SNAPSHOT_RECORD), 128, 160);
 	/* It cannot have the pieces before they were sent, and yet it says so. */
 	static struct message acks[3];
 	for (uint32_t i = 0; i < 3; i++) {
@@ -247,7 +247,7 @@ static void a_master_that_asks_for_snapshots_is_sent_one_piece_a_turn(void **sta
 	}
 	const uint64_t before = stage_sent(s, MESSAGE_SNAPSHOT_RECORD);
 	say(s, true, acks, 3);
-	assert_in_range(stage_sent(s, MESSAGE_SNAPSHOT_RECORD) - before, 256, 300);
+	assert_in_range(stage_sent(s, MESSAGE_SNAPSHOT_RECORD) - before, 128, 160);
 }
 
 static void a_follower_is_sent_one_batch_a_turn_however_often_it_asks(void **state) {

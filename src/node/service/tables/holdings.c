@@ -5,30 +5,52 @@
 
 #include "core.h"
 
+#define END_UNIT_BITS 27
+#define PLACES_MIN 16
+
+struct holder {
+	/* Element of holdings.holders. */
+	struct map_node node;
+	struct share_pair share;
+	/* The number of its party, or PARTY_NONE. */
+	uint32_t party;
+	/* Its place in holdings.places; and how many locks it has. */
+	uint32_t number, locks;
+};
+
 int holdings_init(struct holdings *h, const struct allocator *alloc, struct siphash_key hash_key,
-	struct parties *parties, struct instant now) {
+	struct parties *parties) {
 	h->alloc = alloc;
 	h->hash_key = hash_key;
 	h->parties = parties;
-	wheel_init(&h->ends, now.boot);
-	return map_init(&h->all, alloc);
+	flat_init(&h->all, alloc, sizeof(struct holding));
+	return map_init(&h->holders, alloc);
 }
 
-static void holdings_free(struct holdings *h, struct holding *held) {
-	parties_let_go(h->parties, held->party);
-	wheel_disarm(&h->ends, &held->end);
-	map_remove(&h->all, &held->node);
-	alloc_free(h->alloc, held, sizeof *held);
+static void holder_free(struct holdings *h, struct holder *holder) {
+	map_remove(&h->holders, &holder->node);
+	h->places[holder->number].next_free = h->first_free;
+	h->first_free = holder->number;
+	alloc_free(h->alloc, holder, sizeof *holder);
 }
 
-static void holdings_drained(void *h, struct map_node *node) {
-	holdings_free(h, CONTAINER_OF(node, struct holding, node));
+static void holder_drained(void *ctx, struct map_node *node) {
+	struct holdings *h = ctx;
+	struct holder *holder = CONTAINER_OF(node, struct holder, node);
+	for (; holder->locks > 0; holder->locks--) {
+		parties_let_go(h->parties, holder->party);
+	}
+	holder_free(h, holder);
 }
 
 void holdings_done(struct holdings *h) {
-	map_drain(&h->all, holdings_drained, h);
-	map_done(&h->all);
-	memset(&h->all, 0, sizeof h->all);
+	flat_done(&h->all);
+	map_drain(&h->holders, holder_drained, h);
+	map_done(&h->holders);
+	if (h->places) {
+		alloc_free(h->alloc, h->places, h->place_count * sizeof *h->places);
+	}
+	*h = (struct holdings){ 0 };
 }
 
 /* Folded multiplication, as in wyhash. Each cycle of a lock needs two hashes. Nobody sees them, or
@@ -70,49 +92,151 @@ uint64_t holdings_hash(const struct holdings *h, struct slice key, struct id128 
 	return holdings_mix(holdings_mix_rest(hash, k1, at, rest) ^ key.size, k0);
 }
 
+/* ---- holders ---- */
+
+/* Makes sure that there is a free place. */
+static bool places_room(struct holdings *h) {
+	if (h->first_free < h->place_count) {
+		return true;
+	}
+	const uint32_t count = h->place_count ? 2 * h->place_count : PLACES_MIN;
+	union holder_place *bigger = alloc_resize(h->alloc, h->places,
+		h->place_count * sizeof *bigger, count * sizeof *bigger);
+	if (!bigger) {
+		return false;
+	}
+	for (uint32_t i = h->place_count; i < count; i++) {
+		bigger[i].next_free = i + 1;
+	}
+	h->places = bigger;
+	h->first_free = h->place_count;
+	h->place_count = count;
+	return true;
+}
+
+/* Returns the holder with these shares and this party, and makes it if need be. NULL: there is no
+ * memory. */
+static struct holder *holder_of(struct holdings *h, const struct share_pair *share,
+	uint32_t party) {
+	const uint64_t hash = holdings_mix((uintptr_t)share->identity ^ h->hash_key.k0,
+		(uintptr_t)share->address ^ h->hash_key.k1 ^ ((uint64_t)party << 32));
+	for (struct map_node *n = map_first(&h->holders, hash); n; n = map_next(n)) {
+		struct holder *holder = CONTAINER_OF(n, struct holder, node);
+		if (holder->share.identity == share->identity
+			&& holder->share.address == share->address && holder->party == party) {
+			return holder;
+		}
+	}
+	struct holder *holder = places_room(h) ? alloc_new(h->alloc, sizeof *holder) : NULL;
+	if (holder) {
+		holder->share = *share;
+		holder->party = party;
+		holder->number = h->first_free;
+		h->first_free = h->places[holder->number].next_free;
+		h->places[holder->number].holder = holder;
+		map_insert(&h->holders, &holder->node, hash);
+	}
+	return holder;
+}
+
+static struct holder *holder_at(const struct holdings *h, const struct holding *held) {
+	return h->places[held->holder].holder;
+}
+
+/* ---- locks ---- */
+
 struct holding *holdings_find(const struct holdings *h, uint64_t hash) {
-	struct map_node *node = map_first(&h->all, hash);
-	return node ? CONTAINER_OF(node, struct holding, node) : NULL;
+	struct flat_entry *e = flat_first(&h->all, hash);
+	return e ? CONTAINER_OF(e, struct holding, entry) : NULL;
 }
 
 struct holding *holdings_adopt(struct holdings *h, uint64_t hash, const struct share_pair *share,
-	uint32_t value_bytes) {
-	struct holding *held = alloc_new(h->alloc, sizeof *held);
-	if (held) {
-		held->share = *share;
+	struct party *party, uint32_t value_bytes) {
+	struct holder *holder = holder_of(h, share, party ? party->number : PARTY_NONE);
+	struct flat_entry *e = holder ? flat_add(&h->all, hash) : NULL;
+	if (e) {
+		struct holding *held = CONTAINER_OF(e, struct holding, entry);
 		held->value_bytes = value_bytes;
-		map_insert(&h->all, &held->node, hash);
+		held->holder = holder->number;
+		held->end = UINT32_MAX;
+		holder->locks++;
+		party_hold(party);
+		return held;
 	}
-	return held;
+	if (holder && holder->locks == 0) {
+		holder_free(h, holder);
+	}
+	return NULL;
+}
+
+/* The holder has a lock less. */
+static void holder_lost(struct holdings *h, struct holder *holder) {
+	parties_let_go(h->parties, holder->party);
+	if (--holder->locks == 0) {
+		holder_free(h, holder);
+	}
+}
+
+uint32_t holdings_party(const struct holdings *h, const struct holding *held) {
+	return holder_at(h, held)->party;
 }
 
 void holdings_belongs(struct holdings *h, struct holding *held, struct party *party) {
-	if (party && party->number != held->party) {
-		parties_let_go(h->parties, held->party);
-		held->party = party_hold(party);
+	struct holder *before = holder_at(h, held);
+	if (!party || party->number == before->party) {
+		return;
+	}
+	struct holder *now = holder_of(h, &before->share, party->number);
+	if (now) {
+		now->locks++;
+		party_hold(party);
+		held->holder = now->number;
+		holder_lost(h, before);
 	}
 }
 
-void holdings_value(struct holding *held, uint32_t bytes) {
-	shares_take(&held->share, SHARE_VALUES, bytes);
-	shares_give(&held->share, SHARE_VALUES, held->value_bytes);
+void holdings_value(struct holdings *h, struct holding *held, uint32_t bytes) {
+	const struct share_pair *share = &holder_at(h, held)->share;
+	shares_take(share, SHARE_VALUES, bytes);
+	shares_give(share, SHARE_VALUES, held->value_bytes);
 	held->value_bytes = bytes;
 }
 
-void holdings_until(struct holdings *h, struct holding *held, struct instant end) {
-	wheel_arm(&h->ends, &held->end, end.boot);
+void holdings_until(struct holding *held, struct instant end) {
+	const uint64_t units = ((uint64_t)end.boot >> END_UNIT_BITS) + 1;
+	held->end = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
 void holdings_drop(struct holdings *h, struct holding *take_held) {
-	shares_give(&take_held->share, SHARE_VALUES, take_held->value_bytes);
-	shares_give(&take_held->share, SHARE_LOCKS, 1);
-	holdings_free(h, take_held);
+	struct holder *holder = holder_at(h, take_held);
+	shares_give(&holder->share, SHARE_VALUES, take_held->value_bytes);
+	shares_give(&holder->share, SHARE_LOCKS, 1);
+	flat_remove(&h->all, &take_held->entry);
+	holder_lost(h, holder);
 }
 
+/* Where one is dropped, another one takes its place, and is looked at next. */
 bool holdings_sweep(struct holdings *h, struct instant now, uint32_t most) {
-	struct wheel_timer *over;
-	while ((over = wheel_expire_some(&h->ends, now.boot, &most)) != NULL) {
-		holdings_drop(h, CONTAINER_OF(over, struct holding, end));
+	const uint64_t units = (uint64_t)now.boot >> END_UNIT_BITS;
+	if (h->sweep_left == 0) {
+		const uint32_t quarter = h->all.count / 4;
+		h->sweep_left = quarter > HOLDINGS_SWEPT ? quarter
+			: h->all.count < HOLDINGS_SWEPT ? h->all.count : HOLDINGS_SWEPT;
 	}
-	return most == 0;
+	for (; most > 0 && h->sweep_left > 0 && h->all.count > 0; most--, h->sweep_left--) {
+		if (h->sweep_next >= h->all.count) {
+			h->sweep_next = 0;
+		}
+		struct holding *held = CONTAINER_OF(flat_at(&h->all, h->sweep_next),
+			struct holding, entry);
+		if (held->end <= units) {
+			holdings_drop(h, held);
+		} else {
+			h->sweep_next++;
+		}
+	}
+	if (h->all.count == 0) {
+		h->sweep_left = 0;
+	}
+	return h->sweep_left > 0;
 }
