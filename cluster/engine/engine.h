@@ -49,6 +49,8 @@ static inline uint64_t out_same(struct core *core) {
 /* Takes the next message to the node itself, which stays where it is until the next call. NULL:
  * there is none. */
 const struct message *out_take_local(struct core *core);
+/* Tells whether there is one. */
+bool out_said(const struct core *core);
 /* Makes room for one more reply than there are callers. False: no memory. */
 bool out_reserve_reply(struct core *core);
 /* A step begins. */

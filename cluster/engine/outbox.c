@@ -196,6 +196,11 @@ enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 		? BACKLOG_SOME : BACKLOG_SMALL;
 }
 
+bool out_said(const struct core *core) {
+	return core->out->own.sent < core->out->own.count ||
+		core->out->peers[core->self].count > 0;
+}
+
 const struct message *out_take_local(struct core *core) {
 	struct queue *own = &core->out->own, *said = &core->out->peers[core->self];
 	if (own->sent == own->count) {
