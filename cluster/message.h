@@ -430,6 +430,14 @@ struct message {
 	/* F_AGE: microseconds. */
 	uint64_t age_us;
 	struct permits had;
+
+	/* The rest is not on the wire. */
+
+	/* Messages that this node sends to several peers at once, and that are the same, have the
+	 * same number, which is not 0. They are encoded once. */
+	uint64_t same;
+	/* How many bytes the slices have, if these bytes are kept already (out_keep); else 0. */
+	size_t kept;
 };
 
 /* Flags of a frame: the sender votes in this epoch; and it knows that all masters of this epoch

@@ -39,9 +39,18 @@ void clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slic
 /* Queues a message and copies its bytes. A message to the node itself is handled later in the
  * step. */
 void out_send(struct core *core, uint32_t peer, const struct message *m);
+/* Copies the bytes of a message that is sent several times in this step, so that out_send need not
+ * copy them each time. The message points to the copy then. Without memory it stays as it is. */
+void out_keep(struct core *core, struct message *m);
+/* Returns a number for struct message, `same`. */
+static inline uint64_t out_same(struct core *core) {
+	return ++core->engine.same;
+}
 /* Takes the next message to the node itself, which stays where it is until the next call. NULL:
  * there is none. */
 const struct message *out_take_local(struct core *core);
+/* Tells whether there is one. */
+bool out_said(const struct core *core);
 /* Makes room for one more reply than there are callers. False: no memory. */
 bool out_reserve_reply(struct core *core);
 /* A step begins. */

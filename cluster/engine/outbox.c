@@ -18,8 +18,8 @@ struct queue {
 	 * in the frame that the driver has. */
 	struct message *messages;
 	size_t count, capacity, sent, in_frame;
-	/* The bytes of the messages. */
-	struct arena bytes;
+	/* How many bytes the messages have. */
+	size_t bytes;
 };
 
 struct core_out {
@@ -29,6 +29,11 @@ struct core_out {
 	/* The messages of the node to itself that are being handled. They stay where they are
 	 * meanwhile, because what it says now is queued in its place among the peers. */
 	struct queue own;
+	/* The bytes of all these messages, and how many messages are in the queues. A message to
+	 * several peers has its bytes here once, so they are given back when no queue has any
+	 * message. */
+	struct arena message_bytes;
+	size_t queued;
 	/* There are `replies_count` replies, of which the driver has read the first `replies_read`.
 	 * The notes are kept in the same way. */
 	struct core_reply *replies;
@@ -50,10 +55,7 @@ struct core_out *core_out_new(struct core *core) {
 		return NULL;
 	}
 	out->core = core;
-	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
-	}
-	arena_init(&out->own.bytes, &core->alloc, OUT_PEER_BYTES_MAX);
+	arena_init(&out->message_bytes, &core->alloc, (NODES_MAX + 1) * OUT_PEER_BYTES_MAX);
 	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
 	event_box_init(&out->watch_event, &core->alloc);
 	return out;
@@ -61,7 +63,6 @@ struct core_out *core_out_new(struct core *core) {
 
 static void queue_free(const struct allocator *a, struct queue *q) {
 	alloc_free(a, q->messages, q->capacity * sizeof *q->messages);
-	arena_done(&q->bytes);
 }
 
 void core_out_free(struct core_out *out) {
@@ -73,6 +74,7 @@ void core_out_free(struct core_out *out) {
 		queue_free(a, &out->peers[i]);
 	}
 	queue_free(a, &out->own);
+	arena_done(&out->message_bytes);
 	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
 	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
 	arena_done(&out->bytes);
@@ -96,9 +98,9 @@ static bool grow(const struct allocator *a, void **array, size_t *capacity, size
 	return true;
 }
 
-static void queue_clear(struct queue *q) {
-	q->count = q->sent = q->in_frame = 0;
-	arena_reset(&q->bytes);
+static void queue_clear(struct core_out *out, struct queue *q) {
+	out->queued -= q->count;
+	q->count = q->sent = q->in_frame = q->bytes = 0;
 }
 
 /* Moves the slice to a copy of its bytes at `at`, if the message's kind carries them. Returns the
@@ -120,29 +122,50 @@ static size_t carried_bytes(uint32_t fields, const struct message *m) {
 		(fields & F_LABEL ? m->label.size : 0);
 }
 
-/* Copies the message, and its bytes into the queue's own memory. False: no memory. */
+/* Copies the bytes of the message, and makes it point to the copy. Returns how many they are;
+ * SIZE_MAX: no memory. */
+static size_t keep_bytes(struct core *core, struct message *m) {
+	const uint32_t fields = message_fields(m->kind);
+	const size_t bytes = fields & MESSAGE_BYTES ? carried_bytes(fields, m) : 0;
+	if (bytes == 0) {
+		return 0;
+	}
+	uint8_t *at = arena_take(&core->out->message_bytes, bytes, 1);
+	if (at == NULL) {
+		return SIZE_MAX;
+	}
+	at = keep(at, fields & F_KEY, &m->key);
+	at = keep(at, fields & F_OWNER, &m->owner);
+	at = keep(at, fields & F_IDENTITY, &m->identity);
+	at = keep(at, fields & F_VALUE, &m->value);
+	at = keep(at, fields & F_BLOB, &m->blob);
+	keep(at, fields & F_LABEL, &m->label);
+	return bytes;
+}
+
+void out_keep(struct core *core, struct message *m) {
+	const size_t bytes = keep_bytes(core, m);
+	m->kept = bytes == SIZE_MAX ? 0 : bytes;
+}
+
+/* Copies the message, and its bytes unless they are kept already. False: no memory. */
 static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
 	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count,
 		sizeof *q->messages)) {
 		return false;
 	}
 	struct message *copy = &q->messages[q->count];
-	const uint32_t fields = message_fields(m->kind);
-	const size_t bytes = fields & MESSAGE_BYTES ? carried_bytes(fields, m) : 0;
 	*copy = *m;
-	if (bytes > 0) {
-		uint8_t *at = arena_take(&q->bytes, bytes, 1);
-		if (at == NULL) {
-			return false;
-		}
-		at = keep(at, fields & F_KEY, &copy->key);
-		at = keep(at, fields & F_OWNER, &copy->owner);
-		at = keep(at, fields & F_IDENTITY, &copy->identity);
-		at = keep(at, fields & F_VALUE, &copy->value);
-		at = keep(at, fields & F_BLOB, &copy->blob);
-		keep(at, fields & F_LABEL, &copy->label);
+	const size_t bytes = m->kept ? m->kept : keep_bytes(core, copy);
+	if (bytes > OUT_PEER_BYTES_MAX - q->bytes) {
+		return false;
 	}
+	/* A handler may copy what this node says to itself into another message. */
+	copy->kept = 0;
+	copy->same = q == &core->out->peers[core->self] ? 0 : m->same;
+	q->bytes += bytes;
 	q->count++;
+	core->out->queued++;
 	return true;
 }
 
@@ -165,7 +188,7 @@ void out_send(struct core *core, uint32_t peer, const struct message *m) {
 
 enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 	const struct queue *q = &core->out->peers[peer];
-	const size_t messages = q->count - q->sent, bytes = q->bytes.used;
+	const size_t messages = q->count - q->sent, bytes = q->bytes;
 	if (messages > OUT_PEER_MESSAGES_MAX / 2 || bytes > OUT_PEER_BYTES_MAX / 2) {
 		return BACKLOG_LARGE;
 	}
@@ -173,13 +196,18 @@ enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 		? BACKLOG_SOME : BACKLOG_SMALL;
 }
 
+bool out_said(const struct core *core) {
+	return core->out->own.sent < core->out->own.count ||
+		core->out->peers[core->self].count > 0;
+}
+
 const struct message *out_take_local(struct core *core) {
 	struct queue *own = &core->out->own, *said = &core->out->peers[core->self];
 	if (own->sent == own->count) {
+		queue_clear(core->out, own);
 		if (said->count == 0) {
 			return NULL;
 		}
-		queue_clear(own);
 		const struct queue emptied = *own;
 		*own = *said;
 		*said = emptied;
@@ -188,7 +216,7 @@ const struct message *out_take_local(struct core *core) {
 }
 
 void out_drop_peer(struct core *core, uint32_t peer) {
-	queue_clear(&core->out->peers[peer]);
+	queue_clear(core->out, &core->out->peers[peer]);
 	core->engine.failed &= ~((uint64_t)1 << peer);
 }
 
@@ -200,7 +228,7 @@ void out_reset(struct core *core, uint32_t peer) {
 }
 
 void out_peer_gone(struct core *core, uint32_t peer) {
-	queue_clear(&core->out->peers[peer]);
+	queue_clear(core->out, &core->out->peers[peer]);
 	core->out->resets &= ~((uint64_t)1 << peer);
 	core->engine.failed &= ~((uint64_t)1 << peer);
 }
@@ -336,7 +364,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 				spare++;
 			}
 			out->peers[i] = old[spare++];
-			queue_clear(&out->peers[i]);
+			queue_clear(out, &out->peers[i]);
 		}
 	}
 	out->resets = resets;
@@ -344,21 +372,22 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 	permute_told(out, from);
 }
 
-static void queue_drop_epoch(struct queue *q) {
+static void queue_drop_epoch(struct core_out *out, struct queue *q) {
 	size_t kept = q->sent;
 	for (size_t n = q->sent; n < q->count; n++) {
 		if (message_of_any_epoch(q->messages[n].kind)) {
 			q->messages[kept++] = q->messages[n];
 		}
 	}
+	out->queued -= q->count - kept;
 	q->count = kept;
 }
 
 void out_drop_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		queue_drop_epoch(&core->out->peers[i]);
+		queue_drop_epoch(core->out, &core->out->peers[i]);
 	}
-	queue_drop_epoch(&core->out->own);
+	queue_drop_epoch(core->out, &core->out->own);
 }
 
 /* ---- the driver's side ---- */
@@ -394,7 +423,7 @@ void core_out_sent(struct core_out *out, uint32_t peer) {
 	q->sent += q->in_frame;
 	q->in_frame = 0;
 	if (q->sent == q->count) {
-		queue_clear(q);
+		queue_clear(out, q);
 	}
 }
 
@@ -427,6 +456,9 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 void core_out_clear(struct core_out *out) {
 	out->core->engine.turn_over = true;
 	event_box_clear(&out->watch_event);
+	if (out->queued == 0) {
+		arena_reset(&out->message_bytes);
+	}
 	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
 		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;
 		arena_reset(&out->bytes);

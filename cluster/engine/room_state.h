@@ -29,6 +29,8 @@ struct engine_state {
 	/* A bit set of peers, this node included, for which a message could not be queued in this
 	 * step. */
 	uint64_t failed;
+	/* The last number of struct message, `same`. */
+	uint64_t same;
 	/* A message of this node to itself could not be queued. Until the next beat it counts as
 	 * not linked with itself. */
 	bool self_lost;

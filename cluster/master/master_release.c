@@ -9,13 +9,14 @@
  * here, or NULL for the first in the order. */
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id,
 	enum record_change how, const struct successor *successor) {
+	const uint64_t hash = table_hash(core, name);
 	/* This finishes merging the key first. The merge would drop a record that it finds among
 	 * the released. */
-	(void)table_find(core, name);
+	(void)table_find_hashed(core, name, hash);
 	tombstone_add(core, lock_id, false);
 	binding_master_released(core, lock_id);
 	core->observers->lock_ended(core, name, lock_id);
-	struct key *key = table_find(core, name);
+	struct key *key = table_find_hashed(core, name, hash);
 	unseen_ended(core, key, name, lock_id,
 		how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
 	if (key == NULL) {

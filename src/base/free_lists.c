@@ -8,38 +8,55 @@ static inline bool passes(const struct free_lists *f, size_t bytes) {
 	return bytes > FREE_LISTS_BYTES_MAX || f->kept == 0;
 }
 
-static void *block_take(struct free_lists *f, size_t bytes) {
-	if (passes(f, bytes)) {
-		return f->slabs.behind.resize(f->slabs.behind.ctx, NULL, 0, bytes);
-	}
+/* The ways through the slabs and malloc, which are rare. They are apart, so that the frequent ways
+ * save no registers. */
+static __attribute__((noinline)) void *block_take_behind(struct free_lists *f, size_t bytes) {
+	return passes(f, bytes) ? f->slabs.behind.resize(f->slabs.behind.ctx, NULL, 0, bytes)
+		: slabs_take(&f->slabs, slab_place(bytes));
+}
+
+static inline void *block_take(struct free_lists *f, size_t bytes) {
 	const size_t place = slab_place(bytes);
-	struct free_block *block = f->sizes[place].first;
-	if (!block) {
-		return slabs_take(&f->slabs, place);
+	if (bytes > FREE_LISTS_BYTES_MAX || !f->sizes[place].first) {
+		return block_take_behind(f, bytes);
 	}
+	struct free_block *block = f->sizes[place].first;
 	f->sizes[place].first = block->next;
 	f->sizes[place].count--;
 	return block;
 }
 
-static void block_give(struct free_lists *f, void *p, size_t bytes) {
+static __attribute__((noinline)) void *block_give_behind(struct free_lists *f, void *p,
+	size_t bytes) {
 	if (passes(f, bytes)) {
-		f->slabs.behind.resize(f->slabs.behind.ctx, p, bytes, 0);
-		return;
+		return f->slabs.behind.resize(f->slabs.behind.ctx, p, bytes, 0);
 	}
+	slabs_give(&f->slabs, p);
+	return NULL;
+}
+
+/* Returns NULL. */
+static inline void *block_give(struct free_lists *f, void *p, size_t bytes) {
 	const size_t place = slab_place(bytes);
-	if (f->sizes[place].count >= f->kept) {
-		slabs_give(&f->slabs, p);
-		return;
+	if (bytes > FREE_LISTS_BYTES_MAX || f->sizes[place].count >= f->kept) {
+		return block_give_behind(f, p, bytes);
 	}
 	struct free_block *block = p;
 	block->next = f->sizes[place].first;
 	f->sizes[place].first = block;
 	f->sizes[place].count++;
+	return NULL;
 }
 
-/* At least one of the sizes is small, and they are not of one place. */
-static void *block_move(struct free_lists *f, void *p, size_t old_size, size_t new_size) {
+/* Takes a block of another size for one that is there. */
+static __attribute__((noinline)) void *block_move(struct free_lists *f, void *p, size_t old_size,
+	size_t new_size) {
+	if (passes(f, old_size) && passes(f, new_size)) {
+		return f->slabs.behind.resize(f->slabs.behind.ctx, p, old_size, new_size);
+	}
+	if (slab_place(old_size) == slab_place(new_size)) {
+		return p;
+	}
 	void *moved = block_take(f, new_size);
 	if (moved) {
 		memcpy(moved, p, old_size < new_size ? old_size : new_size);
@@ -53,15 +70,7 @@ static void *lists_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 	if (!p) {
 		return block_take(f, new_size);
 	}
-	if (new_size == 0) {
-		block_give(f, p, old_size);
-		return NULL;
-	}
-	if (passes(f, old_size) && passes(f, new_size)) {
-		return f->slabs.behind.resize(f->slabs.behind.ctx, p, old_size, new_size);
-	}
-	return slab_place(old_size) == slab_place(new_size) ? p
-		: block_move(f, p, old_size, new_size);
+	return new_size == 0 ? block_give(f, p, old_size) : block_move(f, p, old_size, new_size);
 }
 
 void free_lists_init(struct free_lists *f, struct allocator behind, uint32_t kept) {

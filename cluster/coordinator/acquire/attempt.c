@@ -172,9 +172,13 @@ static void ask_some(struct core *core, struct op *op, uint32_t indexes, bool tu
 	m.attempt = acquire->attempt;
 	m.ticket = acquire->ticket;
 	m.ballot = acquire->ballot;
+	out_keep(core, &m);
+	const uint64_t same = out_same(core);
 	for (; indexes; indexes &= indexes - 1) {
 		int index = __builtin_ctz(indexes);
-		m.flags = (turn ? FLAG_TURN : 0) | (acquire->home == index ? FLAG_HOME : 0);
+		const bool home = acquire->home == index;
+		m.flags = (turn ? FLAG_TURN : 0) | (home ? FLAG_HOME : 0);
+		m.same = home ? 0 : same;
 		op_ask(core, op, (uint32_t)index, &m);
 	}
 }

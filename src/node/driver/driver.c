@@ -285,7 +285,8 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
 		/* If the backlog is at its limit, the peer does not read. The protocol can stand
 		 * the loss of the link. */
-		if (to && peer_frame_encode(&frame, to) != 0) {
+		if (to && peer_frame_encode_copies(&frame, &d->copies, to) != 0) {
+			peer_copies_clear(&d->copies);
 			peers_reset(d->peers, peer);
 			d->lost_links |= (uint64_t)1 << peer;
 			to = NULL;
@@ -296,18 +297,27 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	return filled;
 }
 
+static void driver_write_peer(struct driver *d, uint32_t peer) {
+	struct instant since = peers_unread_since(d->peers, peer);
+	int error = peers_flush(d->peers, peer);
+	if (error) {
+		d->lost_since = d->lost_since.boot ? d->lost_since : since;
+		d->lost_links |= (uint64_t)1 << peer;
+		d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
+	}
+}
+
+/* All buffers are filled before the first one is written, because messages are copied from one to
+ * the other. */
 static void driver_write_peers(struct driver *d) {
 	uint32_t count = core_peer_count(d->core);
+	uint64_t filled = 0;
+	peer_copies_clear(&d->copies);
 	for (uint32_t peer = 0; peer < count; peer++) {
-		bool filled = driver_fill_peer(d, peer);
-		struct instant since = d->peers ? peers_unread_since(d->peers, peer)
-			: (struct instant){ 0, 0 };
-		int error = filled ? peers_flush(d->peers, peer) : 0;
-		if (error) {
-			d->lost_since = d->lost_since.boot ? d->lost_since : since;
-			d->lost_links |= (uint64_t)1 << peer;
-			d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
-		}
+		filled |= (uint64_t)driver_fill_peer(d, peer) << peer;
+	}
+	for (; filled; filled &= filled - 1) {
+		driver_write_peer(d, (uint32_t)__builtin_ctzll(filled));
 	}
 }
 

@@ -84,6 +84,9 @@ struct driver {
 	 * certificate does not let it be one. */
 	bool role_told;
 
+	/* What the frames of this turn have in common. */
+	struct peer_copies copies;
+
 	/* The nodes of the core's table, by index. */
 	const struct config_node *nodes[NODES_MAX];
 	/* The names of these nodes when the table was last read. */

@@ -257,24 +257,42 @@ struct slice unpack_bytes(struct unpack *u, size_t max) {
 		: unpack_string_parsed(u, max, true, true);
 }
 
-uint32_t unpack_array(struct unpack *u) {
+/* As for strings, not inline. */
+static __attribute__((noinline)) uint32_t unpack_container_parsed(struct unpack *u,
+	enum unpack_type type) {
 	struct unpack_head h;
+	return unpack_expect(u, type, &h) ? h.size : 0;
+}
+
+/* Takes the head of three bytes whose first one is given. Returns false, and takes nothing, if the
+ * next object has another head, or `each` times as many objects cannot be there. */
+static inline bool unpack_container16(struct unpack *u, uint8_t first, unsigned each,
+	uint32_t *out) {
 	const size_t left = unpack_left(u);
+	if (u->bad || left < 3 || *u->p != first || each * unpack_be(u->p + 1, 2) > left - 3) {
+		return false;
+	}
+	*out = (uint32_t)unpack_be(u->p + 1, 2);
+	u->p += 3;
+	return true;
+}
+
+uint32_t unpack_array(struct unpack *u) {
+	const size_t left = unpack_left(u);
+	uint32_t count;
 	if (!u->bad && left > 0 && (*u->p & 0xf0) == 0x90 && (*u->p & 0x0fu) < left) {
 		return *u->p++ & 0x0f;
 	}
-	return unpack_expect(u, UNPACK_ARRAY, &h) ? h.size : 0;
+	/* A commit, and a promise, have more than 15 elements. */
+	return unpack_container16(u, 0xdc, 1, &count) ? count
+		: unpack_container_parsed(u, UNPACK_ARRAY);
 }
 
 uint32_t unpack_map(struct unpack *u) {
-	struct unpack_head h;
-	const size_t left = unpack_left(u);
+	uint32_t count;
 	/* The head that libpawl writes in front of the parameters of a request. */
-	if (!u->bad && left >= 3 && *u->p == 0xde && 2 * unpack_be(u->p + 1, 2) <= left - 3) {
-		u->p += 3;
-		return (uint32_t)unpack_be(u->p - 2, 2);
-	}
-	return unpack_expect(u, UNPACK_MAP, &h) ? h.size : 0;
+	return unpack_container16(u, 0xde, 2, &count) ? count
+		: unpack_container_parsed(u, UNPACK_MAP);
 }
 
 void unpack_skip(struct unpack *u) {

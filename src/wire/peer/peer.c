@@ -59,22 +59,83 @@ static int peer_head_encode(const struct frame *frame, struct buffer *out) {
 	return 0;
 }
 
-int peer_frame_encode(const struct frame *frame, struct buffer *out) {
-	size_t start = out->size;
+void peer_copies_clear(struct peer_copies *c) {
+	c->from = NULL;
+	c->count = 0;
+}
+
+/* Appends the messages from `first` on that stand one after the other in the buffer from which is
+ * copied. The numbers grow in each frame, so that *next, the place to go on at, only goes ahead.
+ * Sets *count to the number of messages. */
+static int peer_copy(const struct frame *frame, size_t first, const struct peer_copies *c,
+	size_t *next, size_t *count, struct buffer *out) {
+	const struct message *m = &frame->messages[first];
+	while (*next < c->count && c->of[*next].same < m->same) {
+		++*next;
+	}
+	const struct peer_copy *of = &c->of[*next];
+	size_t n = 0, bytes = 0;
+	while (first + n < frame->count && *next + n < c->count && of[n].same == m[n].same &&
+		of[n].at == of[0].at + bytes) {
+		bytes += of[n++].size;
+	}
+	*count = n;
+	*next += n;
+	return n > 0 ? buffer_append(out, c->from->data + of[0].at, bytes) : 0;
+}
+
+/* Appends a message, and remembers where it stands if others are to be copied from this buffer. */
+static int peer_encode_one(const struct message *m, struct peer_copies *c, struct buffer *out) {
+	const size_t at = out->size;
+	const int error = peer_message_encode(m, out);
+	if (c && m->same && !error && (c->from == NULL || c->from == out) &&
+		c->count < sizeof c->of / sizeof *c->of) {
+		c->from = out;
+		c->of[c->count++] = (struct peer_copy){ m->same, at, out->size - at };
+	}
+	return error;
+}
+
+static int peer_messages_encode(const struct frame *frame, struct peer_copies *c,
+	struct buffer *out) {
+	const bool copies = c && c->from && c->from != out;
+	size_t next = 0, n = 0;
+	int error = 0;
+	for (size_t i = 0; i < frame->count && !error; i += n) {
+		n = 0;
+		if (copies && frame->messages[i].same) {
+			error = peer_copy(frame, i, c, &next, &n, out);
+		}
+		if (!error && n == 0) {
+			error = peer_encode_one(&frame->messages[i], c, out);
+			n = 1;
+		}
+	}
+	return error;
+}
+
+int peer_frame_encode_copies(const struct frame *frame, struct peer_copies *copies,
+	struct buffer *out) {
+	const size_t start = out->size, known = copies ? copies->count : 0;
 	int error =
 		frame->count > PEER_MESSAGES_MAX ? PAWL_ETOOLARGE : peer_head_encode(frame, out);
-	for (size_t i = 0; i < frame->count && !error; i++) {
-		error = peer_message_encode(&frame->messages[i], out);
-	}
+	error = error ? error : peer_messages_encode(frame, copies, out);
 	if (!error && out->size - start - PEER_PREFIX_BYTES > PEER_BODY_BYTES_MAX) {
 		error = PAWL_ETOOLARGE;
 	}
 	if (error) {
 		out->size = start;
+		if (copies) {
+			copies->count = known;
+		}
 		return error;
 	}
 	pack_put_be(out->data + start, out->size - start - PEER_PREFIX_BYTES, PEER_PREFIX_BYTES);
 	return 0;
+}
+
+int peer_frame_encode(const struct frame *frame, struct buffer *out) {
+	return peer_frame_encode_copies(frame, NULL, out);
 }
 
 /* ---- decoding ---- */

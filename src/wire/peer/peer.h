@@ -56,6 +56,25 @@ enum peer_scan peer_scan(struct slice in, size_t body_max, struct slice *out_bod
  * PEER_BODY_BYTES_MAX or PEER_MESSAGES_MAX. After an error the buffer is unchanged. */
 int peer_frame_encode(const struct frame *frame, struct buffer *out);
 
+/* Says where the messages that go to several peers (struct message, `same`) stand in the buffer of
+ * the peer whose frame was encoded first, so that they are copied from there into those of the
+ * others. */
+struct peer_copies {
+	/* Borrowed; NULL: no frame has been encoded yet. Nothing may be taken out of the buffer as
+	 * long as further frames are encoded. */
+	const struct buffer *from;
+	size_t count;
+	struct peer_copy {
+		uint64_t same;
+		size_t at, size;
+	} of[512];
+};
+/* Forgets everything: before the frames of a turn, and when the buffer is gone. */
+void peer_copies_clear(struct peer_copies *c);
+/* As peer_frame_encode. */
+int peer_frame_encode_copies(const struct frame *frame, struct peer_copies *copies,
+	struct buffer *out);
+
 /* The memory for the messages of one frame, which is used again for the next frame. There may be
  * one decoder for each link, or one for all of them. */
 struct peer_decoder {

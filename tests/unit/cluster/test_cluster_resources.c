@@ -322,6 +322,26 @@ static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **sta
 	}
 }
 
+/* The bytes of messages go with the turn, also where a node talks to itself alone. */
+static void messages_give_their_memory_back(void **state) {
+	(void)state;
+	static uint8_t bytes[10000];
+	for (uint32_t masters = 1; masters <= 3; masters += 2) {
+		struct stage *s = stage_short_of(masters, 0);
+		size_t before = 0;
+		for (uint8_t i = 0; i < 200; i++) {
+			struct core_request r = stage_acquire("k", stage_lock(i), LEASE, 0);
+			r.value = slice_of(bytes, sizeof bytes);
+			assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+			release(s, 0, "k", stage_lock(i));
+			stage_settle(s);
+			before = i == 100 ? memory.used : before;
+		}
+		assert_in_range(memory.used, before / 2, before + 10 * sizeof bytes);
+		end(s);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
@@ -332,6 +352,7 @@ int main(void) {
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
 		cmocka_unit_test(a_change_that_is_refused_says_why_also_without_memory),
 		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_copy),
+		cmocka_unit_test(messages_give_their_memory_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

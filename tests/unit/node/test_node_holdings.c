@@ -12,6 +12,7 @@ struct fixture {
 	struct alloc_counter counter;
 	struct allocator alloc;
 	struct shares shares;
+	struct parties parties;
 	struct holdings holdings;
 };
 
@@ -22,7 +23,8 @@ static int setup(void **state) {
 	assert_int_equal(shares_init(&f->shares, &f->alloc, (struct siphash_key){ 1, 2 }), 0);
 	assert_int_equal(holdings_init(&f->holdings, &f->alloc,
 		(struct siphash_key){
-			UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9) }), 0);
+			UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9) },
+		&f->parties), 0);
 	*state = f;
 	return 0;
 }
@@ -51,7 +53,8 @@ static void adopt(struct fixture *f, uint32_t number, const struct share_pair *s
 	uint32_t bytes, span_ns end) {
 	shares_take(share, SHARE_LOCKS, 1);
 	shares_take(share, SHARE_VALUES, bytes);
-	struct holding *held = holdings_adopt(&f->holdings, hash_of(f, number), share, bytes);
+	struct holding *held = holdings_adopt(&f->holdings, hash_of(f, number), share, NULL,
+		bytes);
 	assert_non_null(held);
 	holdings_until(held, (struct instant){ end, end });
 }

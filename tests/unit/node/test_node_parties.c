@@ -30,8 +30,7 @@ static int set_up(void **state) {
 	w.share.identity = shares_find(&w.shares, '=', slice_str("me"), 1);
 	assert_non_null(w.share.identity);
 	assert_int_equal(requests_init(&w.requests, &w.alloc, &w.alloc, hash_key), 0);
-	assert_int_equal(holdings_init(&w.holdings, &w.alloc, hash_key, &w.requests.parties,
-		(struct instant){ 0, 0 }), 0);
+	assert_int_equal(holdings_init(&w.holdings, &w.alloc, hash_key, &w.requests.parties), 0);
 	*state = &w;
 	return 0;
 }
@@ -87,14 +86,15 @@ static void a_party_is_gone_with_the_last_that_is_its(void **state) {
 	struct world *w = *state;
 	const struct id128 p = { { 1 } };
 	struct request *request = open_of(w, 7, p);
-	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, 0);
+	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, NULL, 0);
 	shares_take(&w->share, SHARE_LOCKS, 1);
 	holdings_belongs(&w->holdings, held, request->party);
 	assert_int_equal(parties_find(&w->requests.parties, p)->locks, 1);
 	requests_close(&w->requests, request);
 	requests_forget(&w->requests, 7, 10);
 	assert_non_null(parties_find(&w->requests.parties, p));
-	assert_ptr_equal(parties_at(&w->requests.parties, held->party),
+	assert_ptr_equal(parties_at(&w->requests.parties,
+			holdings_party(&w->holdings, held)),
 		parties_find(&w->requests.parties, p));
 	holdings_drop(&w->holdings, held);
 	assert_null(parties_find(&w->requests.parties, p));
@@ -104,11 +104,11 @@ static void a_lock_goes_to_the_party_that_extends_it(void **state) {
 	struct world *w = *state;
 	const struct request *one = open_of(w, 7, (struct id128){ { 1 } }),
 			     *two = open_of(w, 8, (struct id128){ { 2 } });
-	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, 0);
-	assert_int_equal(held->party, PARTY_NONE);
+	struct holding *held = holdings_adopt(&w->holdings, 5, &w->share, NULL, 0);
+	assert_int_equal(holdings_party(&w->holdings, held), PARTY_NONE);
 	holdings_belongs(&w->holdings, held, one->party);
 	holdings_belongs(&w->holdings, held, NULL);
-	assert_int_equal(held->party, one->party->number);
+	assert_int_equal(holdings_party(&w->holdings, held), one->party->number);
 	holdings_belongs(&w->holdings, held, two->party);
 	holdings_belongs(&w->holdings, held, two->party);
 	assert_int_equal(one->party->locks, 0);
