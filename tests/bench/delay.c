@@ -175,8 +175,8 @@ static void carry(void) {
 }
 
 static void misuse(void) {
-	fprintf(stderr, "usage: delay NAMESPACE=ADDRESS... DELAY,DELAY,... (us; one for each sender "
-		"and receiver; at most %d namespaces)\n", HOSTS_MOST);
+	fprintf(stderr, "usage: delay NAMESPACE=ADDRESS... DELAY,DELAY,... (us; one for each "
+		"sender and receiver; at most %d namespaces)\n", HOSTS_MOST);
 	exit(2);
 }
 
