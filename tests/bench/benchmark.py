@@ -312,25 +312,31 @@ def own_seconds():
 
 
 class Report:
-    """Collects the rows of the table, and how much other programs had of the machine meanwhile."""
+    """Collects the rows of the tables, and how much other programs had of the machine meanwhile."""
 
     def __init__(self):
-        self.rows = []
+        # (title or None, the heads of the columns after the first, [rows])
         self.tables = []
         self.values = {}
         self.began = time.monotonic(), busy_seconds(), own_seconds()
         self.load = os.getloadavg()[0]
 
+    def begin(self, title):
+        """The rows that are added from now on are a table with this title."""
+        self.tables.append((title, ("measured", "to reach"), []))
+
     def add(self, key, what, value, target=""):
+        if not self.tables:
+            self.begin(None)
         self.values[key] = value
-        self.rows.append((what, value, target))
+        self.tables[-1][2].append((what, str(value), target))
         print(f"  {what}: {value} {('(' + target + ')') if target else ''}", file=sys.stderr,
               flush=True)
 
-    def add_table(self, key, head, rows):
-        """Adds a table of its own. `rows` are (what, [a value for each column of `head`])."""
-        self.values[key] = {what: dict(zip(head, values)) for what, values in rows}
-        self.tables.append((head, rows))
+    def add_table(self, key, title, heads, rows):
+        """Adds a table with columns of its own. `rows` are (what, a value for each column...)."""
+        self.values[key] = {what: dict(zip(heads, values)) for what, *values in rows}
+        self.tables.append((title, heads, rows))
 
     def others(self):
         """Returns a sentence about everybody else who used the machine."""
@@ -344,15 +350,14 @@ class Report:
                 "were taken from this machine.")
 
     def print(self):
-        if self.rows:
-            print("| | measured | to reach |\n|---|---|---|")
-        for what, value, target in self.rows:
-            print(f"| {what} | {value} | {target} |")
-        for head, rows in self.tables:
-            print("\n| | " + " | ".join(head) + " |\n|---|" + "---|" * len(head))
-            for what, values in rows:
-                print(f"| {what} | " + " | ".join(values) + " |")
-        print("\n" + self.others())
+        for title, heads, rows in self.tables:
+            if title:
+                print(f"### {title}\n")
+            print("| | " + " | ".join(heads) + " |\n|---|" + "---|" * len(heads))
+            for row in rows:
+                print("| " + " | ".join(row) + " |")
+            print()
+        print(self.others())
 
     def write(self, path):
         if path:

@@ -6,10 +6,11 @@
  *
  * Each NAMESPACE is a file (/run/netns/NAME). The program makes a device "wan" there, and says
  * "ready". Whoever has started it then gives each device its IPv4 address, and sets it up. The
- * delays, in microseconds, are one for each sender and receiver: those of the packets from the first namespace
- * to each of them, then those from the second one, and so on. When the program's input ends, it
- * prints one line of JSON: how many packets it has delivered and dropped, and how much later than it
- * should it has delivered at the worst. It drops packets only when QUEUE_BYTES are on their way. */
+ * delays, in microseconds, are one for each sender and receiver: those of the packets from the
+ * first namespace to each of them, then those from the second one, and so on. When the program's
+ * input ends, it prints one line of JSON: how many packets it has delivered and dropped, and how
+ * much later than it should it has delivered at the worst. It drops packets only when QUEUE_BYTES
+ * are on their way. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

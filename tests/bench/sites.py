@@ -202,7 +202,8 @@ def measure_sites(build, report, seconds, all_trips=(10, 40, 100, (10, 100, 40))
     """Measures masters that are 10, 40 and 100 ms apart, and three sites of which each is at
     another distance from the others."""
     if why_not():
-        report.add("sites", "masters at different sites", f"not measured: {why_not()}")
+        report.begin("Masters at different sites")
+        report.add("sites", "not measured", why_not())
         return
     columns, latest = {}, 0
     for trips in all_trips:
@@ -210,8 +211,8 @@ def measure_sites(build, report, seconds, all_trips=(10, 40, 100, (10, 100, 40))
         columns |= some
         latest = max(latest, late)
     whats = next(iter(columns.values()))
-    report.add_table("sites", list(columns),
-                     [(what, [column.get(what, "") for column in columns.values()])
+    print(f"  sites: the latest packet came {latest:.1f} ms after its time", file=sys.stderr)
+    report.values["sites_latest_ms"] = latest
+    report.add_table("sites", "Masters at different sites", list(columns),
+                     [(what, *(column.get(what, "") for column in columns.values()))
                       for what in whats])
-    report.add("sites_late", "packets between sites: the latest came after its time by",
-               f"{latest:.1f} ms")
