@@ -63,7 +63,7 @@ import os, signal, sys, threading, time
 sys.path.insert(0, sys.argv[1])
 import pawl
 nodes, victim, contend, key = sys.argv[2].split(","), int(sys.argv[3]), sys.argv[4], sys.argv[5]
-files = dict(zip(("ca_file", "cert_file", "key_file"), sys.argv[6::2]))
+files = dict(zip(("ca_file", "cert_file", "key_file"), sys.argv[7::2]))
 clients = [pawl.connect(node, **files) for node in (*nodes, *nodes)]
 locks = [client.lock(key, lease=30, wait=30) for client in clients]
 granted = []
