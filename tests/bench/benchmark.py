@@ -204,8 +204,9 @@ class Cluster:
                 yield f"home/{i}"
 
     def cpu(self):
-        """Returns the seconds of processor time that the nodes have used."""
-        return sum(processor_time(process) for process in self.processes.values())
+        """Returns the seconds of processor time that the nodes have used which are running."""
+        return sum(processor_time(process) for process in self.processes.values()
+                   if process.poll() is None)
 
     def resident(self, name):
         """Returns how many bytes of memory the node has resident."""

@@ -97,6 +97,8 @@ class Measured(unittest.TestCase):
         with sites.Wan(delay, "abc", sites.apart("abc", 20)) as wan:
             with sites.SitesCluster(BUILD, wan) as cluster:
                 rows = sites.cycles_at(cluster, "b", 1) | sites.elections_at(cluster)
+                sites.kill(cluster, "c")
+                self.assertGreater(cluster.cycles(MOMENT, 1, nodes=["a"])["cycles"], 0)
         # Two round trips.
         self.assertGreaterEqual(float(rows["acquire, p50"].split()[0]), 40)
         self.assertGreaterEqual(float(rows["get from a quorum, p50"].split()[0]), 20)
