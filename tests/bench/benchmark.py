@@ -322,9 +322,10 @@ class Report:
         self.began = time.monotonic(), busy_seconds(), own_seconds()
         self.load = os.getloadavg()[0]
 
-    def begin(self, title):
-        """The rows that are added from now on are a table with this title."""
-        self.tables.append((title, ("measured", "to reach"), []))
+    def begin(self, title, last="to reach"):
+        """The rows that are added from now on are a table with this title. `last` is the head of
+        the last column."""
+        self.tables.append((title, ("measured", last), []))
 
     def add(self, key, what, value, target=""):
         if not self.tables:
