@@ -1,5 +1,5 @@
-/* elect_bench.c: load that "pawl bench" does not make, for tests/bench/elections. The modes are
- * described in elect_bench.h. */
+/* elect_bench.c: load that "pawl bench" does not make, for tests/bench/elections and
+ * tests/bench/run. The modes are described in elect_bench.h. */
 #include "elect_bench.h"
 
 #include <inttypes.h>
@@ -102,9 +102,10 @@ void load_print(const struct load *l, const char *done) {
 
 int main(int argc, char **argv) {
 	static const struct { const char *name; int words; int (*run)(char **argv); } modes[] = {
-		{ "hold", 5, hold_main }, { "cycle", 4, cycle_main }, { "watch", 5, watch_main },
+		{ "hold", 5, hold_main }, { "cycle", 6, cycle_main }, { "watch", 5, watch_main },
 		{ "redis-handoff", 3, redis_handoff_main },
-			{ "redis-publish", 5, redis_publish_main } };
+		{ "redis-publish", 5, redis_publish_main },
+		{ "redis-cycle", 3, redis_cycle_main } };
 	signal(SIGPIPE, SIG_IGN); /* style: signal, because it only ignores */
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
 		if (argc == modes[i].words + 2 && strcmp(argv[1], modes[i].name) == 0) {

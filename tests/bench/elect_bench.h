@@ -42,7 +42,7 @@ void load_fail(const char *what, int error);
 /* elect_hold.c:
  *
  *   elect-bench hold ENDPOINTS HOLDERS CLIENTS LEASE_MS SECONDS
- *   elect-bench cycle ENDPOINTS TERMS OUTSTANDING SECONDS
+ *   elect-bench cycle ENDPOINTS CLIENTS TERMS KEY OUTSTANDING SECONDS
  */
 int hold_main(char **argv);
 int cycle_main(char **argv);
@@ -55,5 +55,7 @@ int watch_main(char **argv);
  */
 int redis_handoff_main(char **argv);
 int redis_publish_main(char **argv);
+/* elect_lock.c: elect-bench redis-cycle ADDRESS,... CYCLES SECONDS */
+int redis_cycle_main(char **argv);
 
 #endif

@@ -29,7 +29,8 @@ static struct pawl *client_new(struct event_base *base, const char *endpoints, s
 	struct pawl *client = NULL;
 	char text[512];
 	endpoints_from(endpoints, number, text, sizeof text);
-	struct pawl_options o = { .endpoints = text, .base = base, .timeout_ms = 20000 };
+	struct pawl_options o = { .endpoints = text, .base = base, .timeout_ms = 20000,
+		.prefer_first = true };
 	int error = pawl_new(&o, &client, NULL);
 	if (error) {
 		load_fail("a client", error);
@@ -155,26 +156,27 @@ static void take(struct slot *s) {
 	}
 }
 
-/* TERMS is exclusive, shared, or PERMITS/OF. It is also the key, so that nothing is left over from
- * the previous run. */
+/* TERMS is exclusive, shared, or PERMITS/OF. The clients ask at different nodes, and as many cycles
+ * as OUTSTANDING are spread over them. */
 int cycle_main(char **argv) {
 	static struct load l;
-	size_t outstanding = strtoul(argv[2], NULL, 10);
+	size_t clients = strtoul(argv[1], NULL, 10), outstanding = strtoul(argv[4], NULL, 10);
 	struct slot *slots = calloc(outstanding, sizeof *slots);
-	struct pawl_terms terms = { .mode = strcmp(argv[1], "shared") == 0 ? PAWL_SHARED
+	struct pawl_terms terms = { .mode = strcmp(argv[2], "shared") == 0 ? PAWL_SHARED
 		: PAWL_EXCLUSIVE };
-	const char *of = strchr(argv[1], '/');
+	const char *of = strchr(argv[2], '/');
 	if (of) {
-		terms.permits = (uint32_t)strtoul(argv[1], NULL, 10);
+		terms.permits = (uint32_t)strtoul(argv[2], NULL, 10);
 		terms.of = (uint32_t)strtoul(of + 1, NULL, 10);
 	}
 	l.base = event_base_new();
-	struct pawl *client = client_new(l.base, argv[0], 0);
 	for (size_t i = 0; i < outstanding; i++) {
-		slots[i] = (struct slot){ &l, client, argv[1], terms, 0 };
+		struct pawl *client = i < clients ? client_new(l.base, argv[0], i)
+			: slots[i - clients].client;
+		slots[i] = (struct slot){ &l, client, argv[3], terms, 0 };
 		take(&slots[i]);
 	}
-	if (load_run(&l, strtod(argv[3], NULL), NULL, NULL) != 0) {
+	if (load_run(&l, strtod(argv[5], NULL), NULL, NULL) != 0) {
 		load_fail("no timer", 0);
 	}
 	load_print(&l, "cycles");

@@ -1,15 +1,10 @@
 /* elect_redis.c: the same load for Redis: a list that many wait for (BLPOP), and channels (PUBLISH,
  * SUBSCRIBE). */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "elect_bench.h"
+#include "elect_line.h"
 
 #define POP "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n"
 #define PUSH "*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$1\r\nx\r\n"
@@ -19,16 +14,6 @@
 #define MESSAGE_HEAD "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$16\r\n"
 #define MESSAGE_BYTES (sizeof MESSAGE_HEAD - 1 + STAMP_BYTES + 2)
 
-/* A connection. */
-struct line {
-	struct load *load;
-	struct event *event;
-	int fd;
-	char input[65536];
-	size_t size;
-	bool busy;
-};
-
 static struct {
 	struct load load;
 	/* When the last holder let go. */
@@ -36,50 +21,6 @@ static struct {
 	struct line **publishers;
 	size_t publisher_count, next, subscribed, wanted;
 } redis;
-
-static void say(struct line *line, const char *text, size_t size) {
-	if (send(line->fd, text, size, 0) != (ssize_t)size) {
-		load_fail("redis does not take what is sent", errno);
-	}
-}
-
-static void dropped(struct line *line, size_t size) {
-	line->size -= size;
-	memmove(line->input, line->input + size, line->size);
-}
-
-static void on_input(evutil_socket_t fd, short what, void *arg, void (*act)(struct line *)) {
-	struct line *line = arg;
-	(void)what;
-	ssize_t got = recv(fd, line->input + line->size, sizeof line->input - line->size,
-		MSG_DONTWAIT);
-	if (got <= 0) {
-		if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-			return;
-		}
-		load_fail("redis closed a connection", errno);
-	}
-	line->size += (size_t)got;
-	act(line);
-}
-
-static struct line *line_new(const char *port, event_callback_fn on) {
-	struct sockaddr_in to = { .sin_family = AF_INET,
-		.sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int yes = 1;
-	struct line *line = calloc(1, sizeof *line);
-	if (!line || (line->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0
-		|| connect(line->fd, (struct sockaddr *)&to, sizeof to) != 0) {
-		load_fail("redis cannot be reached", errno);
-		return NULL;
-	}
-	setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-	line->load = &redis.load;
-	line->event = event_new(redis.load.base, line->fd, EV_READ | EV_PERSIST, on, line);
-	event_add(line->event, NULL);
-	return line;
-}
 
 /* ---- a list that many wait for ---- */
 
@@ -89,7 +30,7 @@ static void popped(struct line *line) {
 	char *answer;
 	while (line->size > 0 && line->input[0] == ':' &&
 		(answer = memchr(line->input, '\n', line->size)) != NULL) {
-		dropped(line, (size_t)(answer + 1 - line->input));
+		line_take(line, (size_t)(answer + 1 - line->input));
 	}
 	if (line->size < sizeof POPPED - 1) {
 		return;
@@ -99,13 +40,9 @@ static void popped(struct line *line) {
 		redis.load.done++;
 		histogram_add(&redis.load.latency, now - redis.pushed);
 	}
-	dropped(line, sizeof POPPED - 1);
+	line_take(line, sizeof POPPED - 1);
 	redis.pushed = load_now();
-	say(line, PUSH POP, sizeof PUSH POP - 1);
-}
-
-static void on_popped(evutil_socket_t fd, short what, void *arg) {
-	on_input(fd, what, arg, popped);
+	line_send(line, PUSH POP, sizeof PUSH POP - 1);
 }
 
 int redis_handoff_main(char **argv) {
@@ -113,10 +50,10 @@ int redis_handoff_main(char **argv) {
 	redis.load.base = event_base_new();
 	/* One of them holds it. */
 	for (size_t i = 0; i <= waiters; i++) {
-		say(line_new(argv[0], on_popped), POP, sizeof POP - 1);
+		line_send(line_new(&redis.load, argv[0], popped), POP, sizeof POP - 1);
 	}
 	redis.pushed = load_now();
-	say(line_new(argv[0], on_popped), PUSH, sizeof PUSH - 1);
+	line_send(line_new(&redis.load, argv[0], popped), PUSH, sizeof PUSH - 1);
 	if (load_run(&redis.load, strtod(argv[2], NULL), NULL, NULL) != 0) {
 		load_fail("no timer", 0);
 	}
@@ -138,18 +75,14 @@ static void told(struct line *line) {
 	for (; line->size - at >= MESSAGE_BYTES; at += MESSAGE_BYTES) {
 		load_heard(&redis.load, line->input + at + sizeof MESSAGE_HEAD - 1);
 	}
-	dropped(line, at);
-}
-
-static void on_told(evutil_socket_t fd, short what, void *arg) {
-	on_input(fd, what, arg, told);
+	line_take(line, at);
 }
 
 static void publish(struct line *line) {
 	char text[128], stamp[STAMP_BYTES + 1];
 	load_stamp(stamp);
 	line->busy = true;
-	say(line, text, (size_t)snprintf(text, sizeof text,
+	line_send(line, text, (size_t)snprintf(text, sizeof text,
 		"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$16\r\n%s\r\n", stamp));
 }
 
@@ -162,10 +95,6 @@ static void published(struct line *line) {
 			publish(line);
 		}
 	}
-}
-
-static void on_published(evutil_socket_t fd, short what, void *arg) {
-	on_input(fd, what, arg, published);
 }
 
 static void pace(void *arg) {
@@ -186,12 +115,12 @@ int redis_publish_main(char **argv) {
 	redis.load.rate = (uint32_t)strtoul(argv[3], NULL, 10);
 	redis.load.base = event_base_new();
 	for (size_t i = 0; i < redis.wanted; i++) {
-		say(line_new(argv[0], on_told), SUBSCRIBE, sizeof SUBSCRIBE - 1);
+		line_send(line_new(&redis.load, argv[0], told), SUBSCRIBE, sizeof SUBSCRIBE - 1);
 	}
 	event_base_dispatch(redis.load.base);
 	redis.publishers = calloc(redis.publisher_count, sizeof(struct line *));
 	for (size_t i = 0; i < redis.publisher_count; i++) {
-		redis.publishers[i] = line_new(argv[0], on_published);
+		redis.publishers[i] = line_new(&redis.load, argv[0], published);
 		if (!redis.load.rate) {
 			publish(redis.publishers[i]);
 		}

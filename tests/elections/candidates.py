@@ -13,11 +13,12 @@ def boottime():
 
 
 class Candidate:
-    """One candidate process. Its settings are those of candidate.c."""
+    """One candidate process, which is started by this command. Its settings are those of
+    candidate.c."""
 
-    def __init__(self, program, endpoints, name, **settings):
+    def __init__(self, command, endpoints, name, **settings):
         self.name, self.lines, self.seen = name, [], threading.Condition()
-        self.process = subprocess.Popen([program, endpoints, name,
+        self.process = subprocess.Popen([*command, endpoints, name,
                                          "-", *("%s=%s" % item for item in settings.items())],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read, daemon=True)

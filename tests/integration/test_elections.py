@@ -37,7 +37,7 @@ class Elections(unittest.TestCase):
         names = self.cluster.names[at:] + self.cluster.names[:at]
         endpoints = ",".join(self.cluster.clients[n] for n in names)
         settings = {"elections": self.election, "lease": LEASE_MS, **settings}
-        one = candidates.Candidate(CANDIDATE, endpoints, name, **settings)
+        one = candidates.Candidate([CANDIDATE], endpoints, name, **settings)
         self.addCleanup(one.kill)
         return one
 
