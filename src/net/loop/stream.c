@@ -124,6 +124,12 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 	return 0;
 }
 
+/* Returns whether what is read can follow what has been kept of a request, without being copied. */
+static bool stream_reads_in_place(const struct stream *s, size_t most) {
+	return s->state == STREAM_OPEN && !s->tls && s->in.size > 0
+		&& s->in.capacity - s->in.size >= most;
+}
+
 /* Reads once. The time is read after that, as the protocol wants it (docs/protocol.md, Time: after
  * the last byte was received). */
 static int stream_receive(struct stream *s) {
@@ -138,7 +144,9 @@ static int stream_receive(struct stream *s) {
 		event_del(s->readable);
 		return 0;
 	}
-	ssize_t n = recv(s->fd, s->loop->scratch, most, 0);
+	const bool in_place = stream_reads_in_place(s, most);
+	uint8_t *to = in_place ? s->in.data + s->in.size : s->loop->scratch;
+	ssize_t n = recv(s->fd, to, most, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		return 0;
 	}
@@ -153,7 +161,11 @@ static int stream_receive(struct stream *s) {
 			&& instant_elapsed_short(now, s->closing) < LAST_READS_FOR
 			? 0 : PAWL_ECLOSED;
 	}
-	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
+	if (in_place) {
+		buffer_commit(&s->in, (size_t)n);
+		return stream_deliver(s, slice_of(NULL, 0), now);
+	}
+	struct slice bytes = slice_of(to, (size_t)n);
 	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
 		stream_over(s, PAWL_ETLS, "the TLS handshake is too large");
 		return 0;

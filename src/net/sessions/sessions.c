@@ -1,5 +1,5 @@
-/* sessions.c: the life of clients' connections: how they are accepted, written to, and ended.
- * sessions_serve.c hands over their requests.
+/* sessions.c: the life of clients' connections: how they are accepted and written to.
+ * sessions_serve.c hands over their requests, and sessions_leave.c ends them.
  */
 #include "sessions_impl.h"
 
@@ -19,11 +19,6 @@
 #define OPENING_MAX (10 * SPAN_S)
 /* How long a client may go without reading what was written to it. */
 #define STUCK_MAX (30 * SPAN_S)
-/* A connection that is closed ends at once if its weight is at most this, and all that have ended
- * in this turn weigh no more than SESSIONS_LEAVES_A_TURN. Otherwise it has to wait for a turn. */
-#define LEAVES_AT_ONCE 33
-/* The weight of closing the socket. */
-#define END_WEIGHT 8
 /* How often all connections are checked, in seconds. */
 #define SWEEP_S 1
 /* How many locks of an `extend` are decoded in one piece. */
@@ -41,16 +36,6 @@ struct session_who session_who(const struct session *session) {
 	return (struct session_who){ .identity = slice_str(session->identity),
 		.local = session->local, .inside = session->inside, .from = &session->from,
 		.share = &session->share };
-}
-
-/* Counts the session among those of its shares that are leaving, or with -1 no longer. */
-static void session_count_leaving(const struct session *session, int count) {
-	if (session->share.identity) {
-		session->share.identity->leaving += (uint32_t)count;
-	}
-	if (session->share.address) {
-		session->share.address->leaving += (uint32_t)count;
-	}
 }
 
 void session_free(struct session *session) {
@@ -73,54 +58,6 @@ void session_free(struct session *session) {
 	struct memory_account *memory = session->memory;
 	alloc_free(&memory->alloc, session, sizeof *session);
 	memory_close(memory);
-}
-
-void session_end(struct session *session, const char *why) {
-	struct sessions *s = session->all;
-	uint64_t id = session->id;
-	bool closed_there = session->left
-		|| (!session->closing && stream_closed_there(session->stream));
-	if (why) {
-		session_trouble(session, why);
-	}
-	session_free(session);
-	s->handlers->gone(s->ctx, id, closed_there);
-}
-
-uint64_t session_end_weight(const struct session *session) {
-	return END_WEIGHT + session->memory->used / SESSIONS_MEMORY_AS_ONE;
-}
-
-uint64_t session_weight(const struct session *session) {
-	return session_end_weight(session) + session->open + session->watches;
-}
-
-/* Thousands of requests or watches that end at once would keep the others waiting. So connections
- * that have many of them end one by one, and only a few of the others end in each turn. */
-void session_leave(struct session *session, const char *why) {
-	struct sessions *s = session->all;
-	uint64_t weight = session_weight(session);
-	if (list_linked(&session->leaving)) {
-		/* The connection broke while writing, and now its end is read as well. */
-		return;
-	}
-	if (weight <= LEAVES_AT_ONCE && s->ended + weight <= SESSIONS_LEAVES_A_TURN) {
-		s->ended += weight;
-		session_end(session, why);
-		return;
-	}
-	if (why) {
-		session_trouble(session, why);
-	}
-	session->left = !session->closing && stream_closed_there(session->stream);
-	session->closing = true;
-	list_remove(&session->dirty);
-	if (fair_waits(&session->flow)) {
-		session_stop_waiting(session);
-	}
-	list_append(&s->leaving, &session->leaving);
-	session_count_leaving(session, 1);
-	s->handlers->ready(s->ctx);
 }
 
 void session_mark(struct session *session) {

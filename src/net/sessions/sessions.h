@@ -190,6 +190,8 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
  * requests that wait, with turns for every identity and every connection, for as long as one turn
  * may take. Returns true if some are left for the next turn. */
 bool sessions_serve(struct sessions *s);
+/* Returns whether turns are short, for a connection that asks for little. */
+bool sessions_turns_are_short(const struct sessions *s);
 
 /* The client that has cost most in one turn of the loop. */
 struct session_cost {

@@ -61,7 +61,7 @@ void sessions_flush(struct sessions *s) {
 			unlooked = 0;
 		}
 	}
-	s->wrote += took;
+	s->spent += took;
 	if (first) {
 		s->handlers->ready(s->ctx);
 	}

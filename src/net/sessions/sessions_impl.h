@@ -16,14 +16,10 @@
  * request. */
 #define SESSIONS_SHARE_QUANTUM 32
 #define SESSIONS_CONNECTION_QUANTUM 8
-/* How many bytes are read from one connection in one turn, without TLS and with it: as records of
- * one byte, the latter are 700 records, which take most of a millisecond. */
+/* How many bytes are read from one connection in one turn, and while turns are short or with TLS.
+ * As records of one byte, the latter are 700 records, which take most of a millisecond. */
 #define SESSIONS_READ_BYTES (64u << 10)
-#define SESSIONS_READ_TLS_BYTES (16u << 10)
-/* What the connections that end in one turn may weigh together (session_end_weight). */
-#define SESSIONS_LEAVES_A_TURN 128
-/* How many bytes that are given back weigh as much as a request or a watch that is forgotten. */
-#define SESSIONS_MEMORY_AS_ONE (2u << 10)
+#define SESSIONS_READ_SHORT_BYTES (16u << 10)
 
 /* A request that is decoded once and served in parts. It borrows from the stream's input. */
 struct session_batch {
@@ -175,6 +171,8 @@ struct sessions {
 	struct instant mixed;
 	/* In this turn, a flow got all that it asked for, and has credit left. */
 	bool content;
+	/* The last turn was short, because of `mixed`. */
+	bool short_turns;
 
 	/* The connections that wait to read on, until somebody else has made room. */
 	struct list starved;
@@ -188,9 +186,9 @@ struct sessions {
 	/* How long the later work on values will take, in nanoseconds, as far as it has not been
 	 * taken off a turn. */
 	span_ns expected;
-	/* How long answers have been written since the last turn, if that was more than a
-	 * moment. */
-	span_ns wrote;
+	/* For how long answers have been written since the last turn, if that was more than a
+	 * moment, and what has left has been forgotten, in nanoseconds. */
+	span_ns spent;
 	/* The number of the present turn of the loop, the connection that has cost most in it, and
 	 * what that was. */
 	uint64_t loop_turn;
@@ -227,15 +225,17 @@ void session_refuse_and_close(struct session *session, uint32_t msgid,
 struct session_who session_who(const struct session *session);
 /* Everything that was written has left. `ctx` is the session. */
 void session_on_drained(void *ctx);
-/* Returns how much is to be forgotten with the session: itself, the requests under way, and the
- * watches. */
+/* The functions below are in sessions_leave.c. Returns how much is to be forgotten with the
+ * session: itself, the requests under way, and the watches. */
 uint64_t session_weight(const struct session *session);
-/* The part of it that is not for requests and watches. */
-uint64_t session_end_weight(const struct session *session);
 /* Ends the session, now or when its turn comes. */
 void session_leave(struct session *session, const char *why);
 /* Frees the session. A `why` of NULL means that there is nothing to tell. */
 void session_end(struct session *session, const char *why);
+/* Counts the session among those of its shares that are leaving, or with -1 no longer. */
+void session_count_leaving(const struct session *session, int count);
+/* Ends connections that wait for their end, as far as one turn may. */
+void sessions_end_leaving(struct sessions *s);
 
 /* Tells the owner (sessions_strangers.c). */
 void session_trouble(const struct session *session, const char *why);

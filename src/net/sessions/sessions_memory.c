@@ -65,7 +65,8 @@ static void session_want(const struct session *session, uint64_t bytes) {
 size_t session_room(void *ctx, const struct buffer *kept) {
 	struct session *session = ctx;
 	struct sessions *s = session->all;
-	const size_t piece = session->tls ? SESSIONS_READ_TLS_BYTES : SESSIONS_READ_BYTES;
+	const size_t piece = session->tls || s->short_turns
+		? SESSIONS_READ_SHORT_BYTES : SESSIONS_READ_BYTES;
 	if (!s->memory.high && memory_easy(session->memory, 2 * (kept->size + piece))) {
 		return piece;
 	}

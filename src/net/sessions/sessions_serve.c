@@ -28,9 +28,6 @@
 #define LOOK_EVERY 8
 /* How many locks of an `extend` are served in one piece. */
 #define PIECE 32
-/* The weight of the waiting connections that end in each turn in any case, even if others have used
- * up SESSIONS_LEAVES_A_TURN by ending at once. */
-#define LEAVES_LATE (SESSIONS_LEAVES_A_TURN / 4)
 /* The cost of decoding one piece of an `extend`. */
 #define DECODE_COST 8
 /* How many bytes of a request or an answer cost as much as a simple request. */
@@ -39,8 +36,12 @@
 #define RECORDS_A_COST 4u
 /* How many connections are read in one turn although it is not theirs. */
 #define READS_AT_ONCE 32
-/* The cost of these reads after which the other connections have to wait for their turn. */
+/* The cost of these reads after which the other connections have to wait for their turn, and the
+ * same while turns are short. */
 #define READS_COST_MAX 32
+#define READS_COST_SHORT 8
+/* How long reading takes that costs as much as a simple request. */
+#define READ_TIME (4 * SPAN_US)
 
 /* ---- what a request costs, in simple requests ---- */
 
@@ -135,7 +136,7 @@ bool session_reads_now(void *take_session) {
 		return true;
 	}
 	bool nobody_waits = list_empty(&s->ready.fresh) && list_empty(&s->ready.rest);
-	session->unread = s->read_cost >= READS_COST_MAX
+	session->unread = s->read_cost >= (s->short_turns ? READS_COST_SHORT : READS_COST_MAX)
 		|| (!nobody_waits && (s->read_at_once >= READS_AT_ONCE
 			|| fair_owes(&share->ready, &session->flow, s->turn)
 			|| fair_owes(&s->ready, &share->flow, s->turn)));
@@ -407,10 +408,17 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 /* Returns how long this turn may take. A request waits for the turn before its own, and so do the
  * answers of peers to it. Short turns cost more, and serve those that ask for little sooner. */
 static span_ns sessions_turn(struct sessions *s, struct instant now) {
+	s->short_turns = false;
 	if (instant_elapsed_short(now, s->shared) > ALONE_AFTER) {
 		return TURN_ALONE;
 	}
-	return instant_elapsed_short(now, s->mixed) < SHORT_FOR ? TURN_SHORT : TURN_SHARED;
+	s->short_turns = instant_elapsed_short(now, s->mixed) < SHORT_FOR;
+	return s->short_turns ? TURN_SHORT : TURN_SHARED;
+}
+
+bool sessions_turns_are_short(const struct sessions *s) {
+	/* Since then, there may have been no request that waited for a turn. */
+	return s->short_turns && instant_elapsed_short(time_source_now(), s->mixed) < SHORT_FOR;
 }
 
 /* To be called at the end of a turn; `share` is next. Notes when a flow that got all that it asked
@@ -424,50 +432,23 @@ static void sessions_note_mixture(struct sessions *s, const struct fair_flow *sh
 	s->content = false;
 }
 
-/* Forgets some of the requests and watches of a connection that waits for its end, or gives back
- * some of its memory, or ends it if little is left of these. Returns how much that weighs, at most
- * `most`. */
-static uint64_t session_leave_some(struct session *session, uint64_t most) {
-	struct sessions *s = session->all;
-	uint64_t weight = s->handlers->forget(s->ctx, session->id, (uint32_t)most);
-	if (weight < most) {
-		weight += stream_shed(session->stream, (most - weight) * SESSIONS_MEMORY_AS_ONE)
-			/ SESSIONS_MEMORY_AS_ONE;
-	}
-	if (weight < most) {
-		weight += session_end_weight(session);
-		session_end(session, NULL);
-	}
-	return weight < most ? weight : most;
-}
-
-/* Ends connections that wait for their end, over some turns if they have much. */
-static void sessions_end_leaving(struct sessions *s) {
-	uint64_t left = SESSIONS_LEAVES_A_TURN - s->ended;
-	struct list *first;
-	left = left < LEAVES_LATE ? LEAVES_LATE : left;
-	while (left > 0 && (first = list_first(&s->leaving)) != NULL) {
-		left -= session_leave_some(CONTAINER_OF(first, struct session, leaving), left);
-	}
-	s->ended = 0;
-}
-
 /* Returns whether the next request may be handed over in this turn, of which so much time is left.
  * The later work on values is taken off the turn, and what is over off the next turns; and so is
- * the time `wrote`, but not for a connection that has asked for little. */
+ * the time `spent`, but not for a connection that has asked for little. */
 static bool sessions_has_time(const struct sessions *s, struct fair_flow *share, span_ns left,
-	span_ns wrote) {
+	span_ns spent) {
 	struct fair_queue *ready = &CONTAINER_OF(share, struct share, flow)->ready;
-	return s->expected + wrote < left
+	return s->expected + spent < left
 		|| (left > 0 && fair_next(ready) && !list_empty(&ready->fresh));
 }
 
-/* Returns how much of a turn has already been used by writing. Not all of it: answers may come
- * without end that no request of this turn has asked for, and everybody must be served. */
-static span_ns sessions_take_wrote(struct sessions *s, span_ns most) {
-	const span_ns wrote = s->wrote, some = most / 4 * 3;
-	s->wrote = 0;
-	return wrote < some ? wrote : some;
+/* Returns how much of a turn has already been used by other work: writing, reading at once, and
+ * forgetting what has left. Not all of it: answers may come without end that no request of this
+ * turn has asked for, and everybody must be served. */
+static span_ns sessions_take_spent(struct sessions *s, span_ns most) {
+	const span_ns spent = s->spent + s->read_cost * READ_TIME, some = most / 4 * 3;
+	s->spent = 0;
+	return spent < some ? spent : some;
 }
 
 bool sessions_serve(struct sessions *s) {
@@ -483,10 +464,10 @@ bool sessions_serve(struct sessions *s) {
 	s->turn++;
 	s->read_at_once = s->served_now = 0;
 	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
-	const span_ns wrote = sessions_take_wrote(s, most);
+	const span_ns spent = sessions_take_spent(s, most);
 	s->expected -= s->expected < most ? s->expected : most;
 	while (share && sessions_has_time(s, share, most - instant_elapsed_short(now, begun)
-		- s->served_now * WRITE_TIME, wrote)) {
+		- s->served_now * WRITE_TIME, spent)) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
 			s->unlooked = 0;

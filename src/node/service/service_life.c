@@ -22,7 +22,7 @@ static void service_on_reply(void *ctx, const struct core_reply *reply) {
 
 static void service_on_events(void *ctx) {
 	struct service *s = ctx;
-	events_turn(&s->events);
+	events_turn(&s->events, s->sessions && sessions_turns_are_short(s->sessions));
 	service_take_events(s);
 }
 

@@ -52,8 +52,9 @@ struct host {
 	uint64_t client;
 	/* The node is not to answer yet. */
 	bool hold;
-	/* How long it takes to handle a request, in nanoseconds. */
-	span_ns takes;
+	/* How long it takes to handle a request, and to forget some of what a client had, in
+	 * nanoseconds. */
+	span_ns takes, forgetting;
 	/* The size of the value that every request brings, in bytes. */
 	uint64_t value;
 	/* Requests wait to be served. */
@@ -85,14 +86,18 @@ static inline void host_answer(struct host *h) {
 	}
 }
 
+static inline void host_take(span_ns time) {
+	const struct instant begun = time_source_now();
+	while (instant_elapsed_short(time_source_now(), begun) < time) {
+	}
+}
+
 static inline void host_request(void *ctx, uint64_t client, const struct session_who *who,
 	const struct client_request *request, struct session_progress *progress,
 	struct instant now) {
 	struct host *h = ctx;
-	struct instant begun = time_source_now();
 	(void)now;
-	while (instant_elapsed_short(time_source_now(), begun) < h->takes) {
-	}
+	host_take(h->takes);
 	size_t left = request->lock_count - progress->done,
 		piece = left < progress->most ? left : progress->most;
 	progress->done += piece;
@@ -125,6 +130,7 @@ static inline uint32_t host_forget(void *ctx, uint64_t client, uint32_t most) {
 	uint32_t forgotten = *kept < most ? *kept : most;
 	*kept -= forgotten;
 	h->forgotten += forgotten;
+	host_take(h->forgetting);
 	return forgotten;
 }
 
@@ -292,6 +298,18 @@ static inline void send_half(struct host *h, int fd, size_t size) {
 		}
 		host_run(h);
 	}
+}
+
+static inline bool add_received(void *ctx, const struct session_view *view) {
+	*(uint64_t *)ctx += view->received;
+	return true;
+}
+
+/* Returns how many bytes have been read from all connections. */
+static inline uint64_t received(const struct host *h) {
+	uint64_t bytes = 0;
+	sessions_each(h->sessions, 0, add_received, &bytes);
+	return bytes;
 }
 
 static inline bool gone(struct host *h, uint64_t client) {

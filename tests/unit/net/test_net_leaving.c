@@ -183,7 +183,7 @@ static void a_connection_that_breaks_in_writing_ends_once(void **state) {
 }
 
 /* More than are written to, or served, in one turn. */
-#define CROWD 200
+#define CROWD 400
 
 /* That many connections have sent a ping each. */
 static void crowd_asks(struct host *h, int fds[CROWD]) {

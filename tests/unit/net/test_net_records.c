@@ -166,17 +166,6 @@ static void a_key_update_is_forgiven_after_a_second(void **state) {
 
 #define CALLERS 16
 
-static bool count_bytes(void *ctx, const struct session_view *view) {
-	*(uint64_t *)ctx += view->received;
-	return true;
-}
-
-static uint64_t received(const struct host *h) {
-	uint64_t bytes = 0;
-	sessions_each(h->sessions, 0, count_bytes, &bytes);
-	return bytes;
-}
-
 /* Nothing that these connections send is a request, and nobody waits. Still only some of them are
  * read before the turn of the others comes. */
 static void of_connections_that_update_keys_few_are_read_at_once(void **state) {

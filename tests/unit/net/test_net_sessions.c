@@ -204,17 +204,6 @@ static void of_many_connections_that_send_few_are_read_outside_of_the_turns(void
 	host_done(&h);
 }
 
-static bool add_received(void *ctx, const struct session_view *view) {
-	*(uint64_t *)ctx += view->received;
-	return true;
-}
-
-static uint64_t received(const struct host *h) {
-	uint64_t bytes = 0;
-	sessions_each(h->sessions, 0, add_received, &bytes);
-	return bytes;
-}
-
 /* What a connection sends is charged for at once, although it is no whole request yet: of two that
  * send, one is read, because nobody waits then, and the other one waits for its turn. */
 static void a_connection_that_has_sent_much_is_read_in_its_turn(void **state) {

@@ -24,8 +24,14 @@ struct end {
 	uint8_t last;
 	struct instant stamp;
 	bool ready, closed, closed_there, free_on_data, hold;
+	/* What comes is compared with what send_five_million sends. */
+	bool compares;
 	int error;
 };
+
+static uint8_t byte_at(size_t place) {
+	return (uint8_t)(place * 7 % 251);
+}
 
 static void end_ready(void *ctx) {
 	((struct end *)ctx)->ready = true;
@@ -39,6 +45,9 @@ static ssize_t end_data(void *ctx, struct slice bytes, struct instant now) {
 	if (e->hold) {
 		stream_hold(e->stream);
 		return 0;
+	}
+	for (size_t i = 0; e->compares && i < taken; i++) {
+		assert_int_equal(bytes.data[i], byte_at(e->got + i));
 	}
 	if (taken) {
 		e->got += taken;
@@ -97,7 +106,7 @@ static void open_both(struct net_fixture *f, struct end e[2], SSL_CTX *server, S
 static void send_five_million(struct net_fixture *f, struct end e[2]) {
 	static uint8_t bytes[5000000];
 	for (size_t i = 0; i < sizeof bytes; i++) {
-		bytes[i] = (uint8_t)(i * 7 % 251);
+		bytes[i] = byte_at(i);
 	}
 	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
 	assert_int_equal(stream_flush(e[0].stream), 0);
@@ -108,6 +117,20 @@ static void send_five_million(struct net_fixture *f, struct end e[2]) {
 static void bytes_arrive_whole_when_the_kernel_takes_them_in_pieces(void **state) {
 	struct net_fixture f;
 	struct end e[2] = { { .unit = 1 }, { .unit = 1000 } };
+	(void)state;
+	net_fixture_init(&f);
+	open_both(&f, e, NULL, NULL);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	send_five_million(&f, e);
+	stream_free(e[0].stream);
+	stream_free(e[1].stream);
+	net_fixture_done(&f);
+}
+
+/* What is read goes behind what was kept, if there is room. */
+static void input_that_is_kept_for_long_arrives_in_order(void **state) {
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = 5000000 / 8, .compares = true } };
 	(void)state;
 	net_fixture_init(&f);
 	open_both(&f, e, NULL, NULL);
@@ -393,6 +416,7 @@ static void input_that_is_held_stays_and_so_does_the_end_behind_it(void **state)
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
+		cmocka_unit_test(input_that_is_kept_for_long_arrives_in_order),
 		cmocka_unit_test(a_stream_writes_a_part_of_much_in_a_turn),
 		cmocka_unit_test(tls_carries_the_same_bytes_and_names_the_other_side),
 		cmocka_unit_test(the_side_that_ends_a_connection_is_told_apart_also_under_tls),

@@ -106,7 +106,7 @@ static inline void happen(struct world *w, enum core_watch_event_kind kind, cons
 	uint64_t token) {
 	const struct core_watch_event watch_event = { .kind = kind, .key = slice_str(key),
 		.identity = slice_str("client:a"), .token = token };
-	events_turn(&w->events);
+	events_turn(&w->events, false);
 	events_add(&w->events, &watch_event);
 }
 
@@ -117,7 +117,7 @@ static inline void happen_large_within(struct world *w, int32_t steps, const cha
 	assert_non_null(value);
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_UPDATED,
 		.key = slice_str(key), .token = token, .value = slice_of(value, bytes) };
-	events_turn(&w->events);
+	events_turn(&w->events, false);
 	w->events.walk.steps = steps;
 	events_add(&w->events, &watch_event);
 	free(value);
@@ -133,7 +133,7 @@ static inline void serve(struct world *w) {
 		events_room(&w->events, client);
 	}
 	do {
-		events_turn(&w->events);
+		events_turn(&w->events, false);
 	} while (events_serve(&w->events));
 }
 

@@ -117,7 +117,7 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	(void)state;
 	watch_key(w, 0, "k");
 	watch_key(w, 1, "k");
-	events_turn(&w->events);
+	events_turn(&w->events, false);
 	for (uint64_t token = 1; token <= 3000; token++) {
 		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED,
 			.key = slice_str("k"), .identity = slice_str("client:a"), .token = token };

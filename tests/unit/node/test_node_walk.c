@@ -9,14 +9,14 @@
 static void happen_within(struct world *w, int32_t steps, const char *key, uint64_t token) {
 	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED,
 		.key = slice_str(key), .identity = slice_str("client:a"), .token = token };
-	events_turn(&w->events);
+	events_turn(&w->events, false);
 	w->events.walk.steps = steps;
 	events_add(&w->events, &watch_event);
 }
 
 /* Goes on with a turn of that many steps. Returns whether there is more. */
 static bool serve_within(struct world *w, int32_t steps) {
-	events_turn(&w->events);
+	events_turn(&w->events, false);
 	w->events.walk.steps = steps;
 	return events_serve(&w->events);
 }
@@ -197,6 +197,84 @@ static void a_thousand_watches_of_a_client_are_told_over_several_turns_each_once
 	world_free(w);
 }
 
+/* Of each event in which the key is looked for among 500 prefixes, the client is told once. */
+static void a_client_with_many_watches_that_is_behind_does_not_get_more_than_a_turn(void **state) {
+	struct world *w = world_new();
+	char prefix[501] = "";
+	(void)state;
+	for (size_t size = 0; size < 500; size++) {
+		watch_prefix(w, 0, prefix);
+		prefix[size] = 'p';
+	}
+	w->room[0] = 0;
+	for (uint64_t token = 1; token <= 100; token++) {
+		happen(w, WATCH_EVENT_ACQUIRED, "k", token);
+		serve(w);
+	}
+	w->room[0] = SIZE_MAX;
+	events_room(&w->events, 0);
+	for (size_t before = 0; w->count[0] < 100; before = w->count[0]) {
+		events_turn(&w->events, false);
+		events_serve(&w->events);
+		assert_in_range(w->count[0] - before, 1, 3);
+	}
+	world_free(w);
+}
+
+/* Returns how many watchers are told at once of an event that costs 10 KiB for each of them. */
+static size_t told_at_once(bool is_short) {
+	static const uint8_t value[6 << 10];
+	struct world *w = world_new();
+	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_UPDATED,
+		.key = slice_str("k"), .token = 1, .value = slice_of(value, sizeof value) };
+	size_t told = 0;
+	for (uint64_t client = 0; client < CLIENTS; client++) {
+		watch_key(w, client, "k");
+	}
+	events_turn(&w->events, is_short);
+	events_add(&w->events, &watch_event);
+	for (uint64_t client = 0; client < CLIENTS; client++) {
+		told += w->count[client];
+	}
+	serve(w);
+	for (uint64_t client = 0; client < CLIENTS; client++) {
+		ASSERT_TOKENS(w, client, 1);
+	}
+	world_free(w);
+	return told;
+}
+
+static void in_a_short_turn_half_as_much_is_told(void **state) {
+	(void)state;
+	assert_int_equal(told_at_once(false), 3);
+	assert_int_equal(told_at_once(true), 1);
+}
+
+static bool walk_ends(struct world *w, bool is_short) {
+	events_turn(&w->events, is_short);
+	events_serve(&w->events);
+	return events_is_idle(&w->events);
+}
+
+/* The key is looked for among prefixes of 500 lengths. */
+static void in_a_short_turn_half_as_many_watches_are_visited(void **state) {
+	struct world *w = world_new();
+	char prefix[501] = "", key[501] = "";
+	(void)state;
+	memset(key, 'k', 500);
+	for (size_t size = 0; size < 500; size++) {
+		watch_prefix(w, 0, prefix);
+		prefix[size] = 'p';
+	}
+	happen_within(w, 0, key, 1);
+	assert_true(walk_ends(w, false));
+	happen_within(w, 0, key, 2);
+	assert_false(walk_ends(w, true));
+	assert_true(walk_ends(w, true));
+	ASSERT_TOKENS(w, 0, 1, 2);
+	world_free(w);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_walk_goes_on_where_the_turn_before_has_stopped),
@@ -209,6 +287,10 @@ int main(void) {
 		cmocka_unit_test(missed_events_reach_all_watchers_over_several_turns),
 		cmocka_unit_test(
 			a_thousand_watches_of_a_client_are_told_over_several_turns_each_once),
+		cmocka_unit_test(
+			a_client_with_many_watches_that_is_behind_does_not_get_more_than_a_turn),
+		cmocka_unit_test(in_a_short_turn_half_as_much_is_told),
+		cmocka_unit_test(in_a_short_turn_half_as_many_watches_are_visited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

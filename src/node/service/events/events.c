@@ -408,7 +408,7 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 	list_init(&e->full);
 	list_init(&e->doubted);
 	list_init(&e->everybody);
-	events_turn(e);
+	events_turn(e, false);
 	watch_event_ring_init(&e->ring, alloc);
 	events_walk_reset(e);
 	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0

@@ -196,8 +196,9 @@ enum events_reviewed events_review(struct events *e, uint32_t limit, events_forb
 void events_add(struct events *e, const struct core_watch_event *watch_event);
 
 /* Begins a new turn of the loop. It bounds what all watchers together are told in the turn, and how
- * many watchers are visited. A watcher that would be told more is behind. */
-void events_turn(struct events *e);
+ * many watchers are visited; both are half if the turn is to be short. A watcher that would be told
+ * more is behind. */
+void events_turn(struct events *e, bool is_short);
 
 /* Goes on with events that have not been told to everybody, and serves the watchers that are
  * behind, one after the other, as far as their connections and the turn allow. Returns true if

@@ -15,6 +15,8 @@
 /* How many entries and watches an event is taken past in one turn (events_walk.c). Most of them are
  * not in the processor's cache. */
 #define WALK_STEPS 512
+/* In a short turn, TURN_COST and WALK_STEPS are divided by this. */
+#define SHORT_PART 2
 /* The cost of telling one watch of an event, without the bytes. */
 #define COST_TELL 128
 /* The cost of a write to a client, which comes once in each turn. */
@@ -206,11 +208,12 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 	return on;
 }
 
-/* Serves the client for its part of a turn. Returns false if something could not be told. */
+/* Serves the client for its part of a turn, or until the turn is over: with many watches, to look
+ * for those that an event is for takes long. Returns false if something could not be told. */
 static bool events_serve_client(struct events *e, struct events_client *c) {
 	bool on = true, may = !list_linked(&c->doubted);
 	e->least = e->left - TURN_CLIENT;
-	while (on && may && c->next < e->ring.next && e->left > e->least
+	while (on && may && c->next < e->ring.next && e->left > e->least && e->left > 0
 		&& !e->port->full(e->ctx, c->id)) {
 		e->left -= COST_STEP;
 		on = events_serve_one(e, c);
@@ -245,8 +248,9 @@ void events_room(struct events *e, uint64_t client) {
 	}
 }
 
-void events_turn(struct events *e) {
-	e->left = TURN_COST;
-	e->walk.steps = WALK_STEPS;
+void events_turn(struct events *e, bool is_short) {
+	const int32_t part = is_short ? SHORT_PART : 1;
+	e->left = TURN_COST / part;
+	e->walk.steps = WALK_STEPS / part;
 	e->turn++;
 }
