@@ -3,6 +3,7 @@
 #define PAWL_NODE_LISTENERS_H
 
 #include "config_file.h"
+#include "dialects.h"
 #include "monitor.h"
 #include "node.h"
 #include "service.h"
@@ -15,6 +16,8 @@ struct node_listener {
 	bool tls;
 	/* The number of a listener for clients. */
 	uint8_t number;
+	/* Clients of Redis connect here. */
+	bool redis;
 };
 
 struct listeners {
@@ -27,6 +30,7 @@ struct listeners {
 	/* Goes off once a day to check whether a certificate or a CRL ends soon. */
 	struct event *ends;
 	enum tls_client_auth client_auth;
+	struct dialects dialects;
 	struct node_listener peer;
 	struct node_listener clients[LISTEN_CLIENT_MAX];
 	size_t client_count;

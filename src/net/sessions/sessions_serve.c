@@ -330,6 +330,27 @@ static bool session_serve_short(struct session *session, struct slice input, str
 	return size > 0;
 }
 
+int session_ask(struct session *session, const struct client_request *request,
+	struct instant now) {
+	struct session_progress whole = { .most = SIZE_MAX };
+	session_charge(session, serve_cost(request, request->core.value.size));
+	return session_dispatch(session, request, &whole, now);
+}
+
+/* Serves a command of another protocol. Returns whether the next one may be served. */
+static bool session_serve_command(struct session *session, struct instant now) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	size_t taken = 0;
+	session_charge(session, 1);
+	const bool more = session_dialect_serve(session, &taken, now);
+	session = sessions_find(s, id);
+	if (session) {
+		stream_take(session->stream, taken);
+	}
+	return session && more;
+}
+
 /* Returns false if no complete request is there. */
 static bool session_serve_one(struct session *session, struct instant now) {
 	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST,
@@ -338,6 +359,9 @@ static bool session_serve_one(struct session *session, struct instant now) {
 		.message = "the request is too large" };
 	size_t size = 0;
 	struct slice input = stream_input(session->stream);
+	if (session->use) {
+		return session_serve_command(session, now);
+	}
 	if (session->batch) {
 		session_on_batch(session, now);
 		return true;
@@ -370,7 +394,7 @@ static void session_end_turn(struct session *session, bool more) {
 	}
 	if (!more && !session->closing && !stream_is_paused(session->stream)) {
 		s->content = s->content || session->flow.credit > 0;
-		if (stream_is_held(session->stream)) {
+		if (stream_is_held(session->stream) && !session_dialect_is_full(session)) {
 			stream_release(session->stream);
 		}
 	}

@@ -26,6 +26,7 @@ struct node_config *node_config_new(void) {
 	c->birth.request_timeout = SPAN_S;
 	c->birth.drift_ppm = 10000;
 	c->replication_interval = 5 * SPAN_MS;
+	c->redis_slack = 100 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->limits.clients = 10000;
 	c->limits.admin_clients = 16;
@@ -85,7 +86,7 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [limits] and [acl]", name);
+		"[tls], [admin], [redis], [limits] and [acl]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -163,6 +164,7 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	case SECTION_CLUSTER:
 	case SECTION_TLS:
 	case SECTION_ADMIN:
+	case SECTION_REDIS:
 	case SECTION_LIMITS:
 	case SECTION_ACL:
 		return config_setting_line(r, line, section, item->name, item->value);
