@@ -345,7 +345,8 @@ static bool session_serve_command(struct session *session, struct instant now) {
 	session_charge(session, 1);
 	const bool more = session_dialect_serve(session, &taken, now);
 	session = sessions_find(s, id);
-	if (session) {
+	/* A connection that is being closed drops what has arrived. */
+	if (session && !session->closing) {
 		stream_take(session->stream, taken);
 	}
 	return session && more;
