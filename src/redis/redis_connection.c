@@ -65,8 +65,8 @@ enum dialect_step redis_time(const struct redis_call *call) {
 
 /* A node knows its clients by their certificates or their accounts, and has no passwords. */
 static enum dialect_step no_password(const struct redis_call *call) {
-	return say_error(call, "ERR", "AUTH <password> called without any password configured: Pawl "
-		"knows a client by its certificate, or by its account on this machine");
+	return say_error(call, "ERR", "AUTH <password> called without any password configured: "
+		"Pawl knows a client by its certificate, or by its account on this machine");
 }
 
 enum dialect_step redis_auth(const struct redis_call *call) {

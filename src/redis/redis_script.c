@@ -110,7 +110,8 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		|| (meaning->length && !redis_length(call,
 			script_argument(call, first, meaning->length), meaning->seconds, &length))
 		|| (meaning->database
-			&& !script_database(call, script_argument(call, first, meaning->database)))) {
+			&& !script_database(call,
+				script_argument(call, first, meaning->database)))) {
 		return call->w->out->size > call->began ? DIALECT_DONE
 			: script_wrong(call, "the script has too few arguments");
 	}

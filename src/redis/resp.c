@@ -179,7 +179,8 @@ void resp_array(struct resp_writer *w, size_t count) {
 }
 
 void resp_map(struct resp_writer *w, size_t pairs) {
-	resp_head_of(w, w->version >= 3 ? '%' : '*', (int64_t)(w->version >= 3 ? pairs : 2 * pairs));
+	const bool maps = w->version >= 3;
+	resp_head_of(w, maps ? '%' : '*', (int64_t)(maps ? pairs : 2 * pairs));
 }
 
 void resp_push(struct resp_writer *w, size_t count) {

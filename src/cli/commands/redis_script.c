@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc.h"
 #include "commands.h"
 #include "output.h"
 #include "script.h"
@@ -54,51 +53,35 @@ static bool script_read(const struct cli_command_line *line, const char *path,
 	return why == NULL;
 }
 
-static void script_say(const struct cli_command_line *line, const char *name, const char *text) {
-	if (!line->json) {
-		output_field(name, "%s", text);
-	}
-}
-
-static int script_tell(const struct cli_command_line *line, struct slice script, bool shows_form) {
-	const struct allocator alloc = alloc_libc(NULL);
-	uint8_t sha1[SCRIPT_SHA1_BYTES];
-	char bytes[2 * SCRIPT_SHA1_BYTES + 1], form[2 * SCRIPT_SHA1_BYTES + 1] = "";
-	struct buffer normal;
-	buffer_init(&normal, &alloc, 2 * SCRIPT_BYTES_MAX);
-	script_sha1(script, sha1);
-	script_sha1_print(sha1, bytes);
-	const bool is_lua = script_form(script, &alloc, &normal) == 0;
-	const struct script_meaning *meaning = NULL;
-	if (is_lua) {
-		script_sha1(buffer_slice(&normal), sha1);
-		script_sha1_print(sha1, form);
-		meaning = script_find_form(sha1);
-	}
-	const char *means = meaning ? script_kind_name(meaning->kind)
-		: is_lua ? "unknown: nodes refuse it" : "this is no Lua";
-	script_say(line, "sha1", bytes);
-	script_say(line, "normal form", form);
-	script_say(line, "meaning", means);
-	if (meaning) {
-		script_say(line, "known from", meaning->library);
-	}
+static int script_tell(const struct cli_command_line *line, const struct script_account *said,
+	bool shows_form) {
+	const struct script_meaning *meaning = said->meaning;
+	const bool is_lua = said->form_size > 0;
 	if (line->json) {
 		json_t *object = json_object();
-		output_json_set(object, "sha1", json_string(bytes));
-		output_json_set(object, "form_sha1", is_lua ? json_string(form) : json_null());
-		output_json_set(object, "meaning", meaning ? json_string(means) : json_null());
+		output_json_set(object, "sha1", json_string(said->sha1));
+		output_json_set(object, "form_sha1",
+			is_lua ? json_string(said->form_sha1) : json_null());
+		output_json_set(object, "meaning",
+			meaning ? json_string(script_kind_name(meaning->kind)) : json_null());
 		output_json_set(object, "library",
 			meaning ? json_string(meaning->library) : json_null());
-		if (shows_form && is_lua) {
-			output_json_set(object, "form",
-				json_stringn((const char *)normal.data, normal.size));
+		if (shows_form) {
+			output_json_set(object, "form", json_stringn(said->form, said->form_size));
 		}
 		output_json(object);
-	} else if (shows_form && is_lua) {
-		printf("%.*s\n", (int)normal.size, (const char *)normal.data);
+		return meaning ? CLI_DONE : CLI_REFUSED;
 	}
-	buffer_done(&normal);
+	output_field("sha1", "%s", said->sha1);
+	output_field("normal form", "%s", is_lua ? said->form_sha1 : "none: this is no Lua");
+	output_field("meaning", "%s", meaning ? script_kind_name(meaning->kind)
+		: "unknown: nodes refuse it");
+	if (meaning) {
+		output_field("known from", "%s", meaning->library);
+	}
+	if (shows_form) {
+		printf("%.*s\n", (int)said->form_size, said->form);
+	}
 	return meaning ? CLI_DONE : CLI_REFUSED;
 }
 
@@ -109,8 +92,14 @@ static int redis_script_run(struct cli_command_line *line) {
 	const struct cli_option options[] = { { "form", CLI_FLAG, &shows_form } };
 	char **operands = cli_options(line, options, sizeof options / sizeof *options, 1, 1,
 		&count);
-	return script_read(line, operands[0], &file)
-		? script_tell(line, slice_of(file.bytes, file.size), shows_form) : CLI_USAGE;
+	if (!script_read(line, operands[0], &file)) {
+		return CLI_USAGE;
+	}
+	static struct script_account said;
+	if (script_describe(file.bytes, file.size, &said) != 0) {
+		cli_misuse(line, "%s has too many words for a script", operands[0]);
+	}
+	return script_tell(line, &said, shows_form);
 }
 
 const struct cli_command cli_redis_script = { "redis-script",

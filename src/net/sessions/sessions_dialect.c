@@ -14,6 +14,8 @@
 /* While a command is under way, this many bytes of the next ones may arrive before nothing more is
  * read. */
 #define DIALECT_INPUT_MAX (64u << 10)
+/* How many bytes of a command cost as much as a simple request. */
+#define DIALECT_BYTES_A_COST 4096u
 /* How much memory the scratch buffer for answers keeps. */
 #define DIALECT_KEEP_BYTES 1024u
 
@@ -43,6 +45,13 @@ bool session_dialect_is_full(const struct session *session) {
 	return session->asked && stream_input(session->stream).size > DIALECT_INPUT_MAX;
 }
 
+static int session_dialect_ask(struct session *session, const struct client_request *request,
+	struct instant now) {
+	struct session_progress whole = { .most = SIZE_MAX };
+	session_charge(session, 1);
+	return session_dispatch(session, request, &whole, now);
+}
+
 /* Does what a step demands. The session may be gone afterwards. */
 static void session_dialect_act(struct session *session, enum dialect_step step,
 	const struct client_request *request, struct instant now) {
@@ -57,7 +66,7 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 		break;
 	case DIALECT_ASK:
 		session->asked = true;
-		if (session_ask(session, request, now) != 0 && sessions_find(s, id)) {
+		if (session_dialect_ask(session, request, now) != 0 && sessions_find(s, id)) {
 			session_end(session, "out of memory");
 		}
 		break;
@@ -72,16 +81,24 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 	}
 }
 
-bool session_dialect_serve(struct session *session, size_t *out_taken, struct instant now) {
+bool session_dialect_serve(struct session *session, struct instant now) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
 	const struct client_request *request = NULL;
-	*out_taken = 0;
+	size_t taken = 0;
 	if (session->asked) {
 		return false;
 	}
 	const enum dialect_step step = session->use->dialect->serve(session->dialect,
-		stream_input(session->stream), out_taken, stream_out(session->stream), &request);
+		stream_input(session->stream), &taken, stream_out(session->stream), &request);
+	session_charge(session, 1 + (int64_t)(taken / DIALECT_BYTES_A_COST));
 	session_dialect_act(session, step, request, now);
-	return step == DIALECT_DONE;
+	session = sessions_find(s, id);
+	/* A connection that is being closed drops what has arrived. */
+	if (session && !session->closing) {
+		stream_take(session->stream, taken);
+	}
+	return session && step == DIALECT_DONE;
 }
 
 bool session_dialect_flush(struct session *session) {
@@ -119,7 +136,7 @@ bool session_dialect_leave(struct session *session) {
 	while (session && session->asked
 		&& (request = session->use->dialect->leave(session->dialect)) != NULL) {
 		/* Nobody reads the answer, so it does not matter if there is none. */
-		(void)session_ask(session, request, time_source_now());
+		(void)session_dialect_ask(session, request, time_source_now());
 		session = sessions_find(s, id);
 	}
 	if (session) {

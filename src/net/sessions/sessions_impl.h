@@ -276,10 +276,12 @@ void session_wait(struct session *session);
 void session_stop_waiting(struct session *session);
 /* To be called before a flush, because answers cost by their size. */
 void session_charge_written(struct session *session);
-/* Hands over one request, which is not served in parts. Returns 0, or an error if a refusal could
- * not be written. The session may be gone afterwards. */
-int session_ask(struct session *session, const struct client_request *request,
-	struct instant now);
+/* Charges the session, in simple requests. */
+void session_charge(struct session *session, int64_t cost);
+/* Hands over a request, or a part of it. Returns 0, or an error if a refusal could not be written.
+ * The session may be gone afterwards. */
+int session_dispatch(struct session *session, const struct client_request *request,
+	struct session_progress *progress, struct instant now);
 
 /* The functions below are in sessions_dialect.c. session_dialect_open returns false if there is no
  * memory; session_dialect_close is needed then, too. */
@@ -287,9 +289,9 @@ bool session_dialect_open(struct session *session, const struct dialect_use *use
 void session_dialect_close(struct session *session);
 /* Returns where to append an answer in the client protocol. */
 struct buffer *session_out(struct session *session);
-/* Serves one command, and sets *out_taken to the bytes that it takes from the stream. Returns
- * whether the next one may be served. The session may be gone afterwards. */
-bool session_dialect_serve(struct session *session, size_t *out_taken, struct instant now);
+/* Serves one command. Returns whether the next one may be served. The session may be gone
+ * afterwards. */
+bool session_dialect_serve(struct session *session, struct instant now);
 /* Returns whether so much has arrived behind the command under way that nothing more is read. */
 bool session_dialect_is_full(const struct session *session);
 /* To be called before a flush: turns the answer into what the client is told. Returns false if the

@@ -62,22 +62,6 @@ static int64_t serve_cost(const struct client_request *request, size_t size) {
 	return (cost > parts ? cost : parts > 0 ? parts : 1) + (int64_t)(size / BYTES_A_COST);
 }
 
-static void session_charge(struct session *session, int64_t cost) {
-	session->all->unlooked += cost;
-	session_note_cost(session, cost);
-	fair_charge(&session->flow, cost);
-	if (session->share.identity) {
-		fair_charge(&session->share.identity->flow, cost);
-	}
-}
-
-void sessions_charge(struct sessions *s, uint64_t client, int64_t cost) {
-	struct session *session = sessions_find(s, client);
-	if (session) {
-		session_charge(session, cost);
-	}
-}
-
 void session_charge_written(struct session *session) {
 	uint64_t received, sent;
 	stream_bytes(session->stream, &received, &sent);
@@ -169,8 +153,7 @@ static bool session_is_full(const struct session *session, enum client_method me
 	return method != CLIENT_PING && session->open >= most * (session_is_urgent(method) ? 2 : 1);
 }
 
-/* Returns 0, or an error if a refusal could not be written. The session may be gone. */
-static int session_dispatch(struct session *session, const struct client_request *request,
+int session_dispatch(struct session *session, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
@@ -330,28 +313,6 @@ static bool session_serve_short(struct session *session, struct slice input, str
 	return size > 0;
 }
 
-int session_ask(struct session *session, const struct client_request *request,
-	struct instant now) {
-	struct session_progress whole = { .most = SIZE_MAX };
-	session_charge(session, serve_cost(request, request->core.value.size));
-	return session_dispatch(session, request, &whole, now);
-}
-
-/* Serves a command of another protocol. Returns whether the next one may be served. */
-static bool session_serve_command(struct session *session, struct instant now) {
-	struct sessions *s = session->all;
-	const uint64_t id = session->id;
-	size_t taken = 0;
-	session_charge(session, 1);
-	const bool more = session_dialect_serve(session, &taken, now);
-	session = sessions_find(s, id);
-	/* A connection that is being closed drops what has arrived. */
-	if (session && !session->closing) {
-		stream_take(session->stream, taken);
-	}
-	return session && more;
-}
-
 /* Returns false if no complete request is there. */
 static bool session_serve_one(struct session *session, struct instant now) {
 	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST,
@@ -361,7 +322,7 @@ static bool session_serve_one(struct session *session, struct instant now) {
 	size_t size = 0;
 	struct slice input = stream_input(session->stream);
 	if (session->use) {
-		return session_serve_command(session, now);
+		return session_dialect_serve(session, now);
 	}
 	if (session->batch) {
 		session_on_batch(session, now);

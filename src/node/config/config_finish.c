@@ -262,7 +262,8 @@ const char *node_config_reload_problem(const struct node_config *running,
 	}
 	if (!listen_same(&running->listen_peer, &wanted->listen_peer)
 		|| !clients_same(running, wanted)) {
-		return "[node] listen_peer, listen_client and listen_redis can only be changed by a restart";
+		return "[node] listen_peer, listen_client and listen_redis can only be "
+			"changed by a restart";
 	}
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] can only be turned on or off by a restart";

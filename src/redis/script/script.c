@@ -4,6 +4,7 @@
 #include "script.h"
 
 #include "check.h"
+#include "pawl/error.h"
 
 static const struct script_meaning meanings[] = {
 	{ .form = "8f4d42e76cbb4fad0f45e575441b8a269ebc173c", .kind = SCRIPT_RELEASE, .value = 1,
@@ -96,6 +97,26 @@ const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYT
 		}
 	}
 	return NULL;
+}
+
+int script_describe(const void *script, size_t size, struct script_account *out) {
+	const struct allocator alloc = alloc_libc(NULL);
+	uint8_t sha1[SCRIPT_SHA1_BYTES];
+	struct buffer form;
+	*out = (struct script_account){ .meaning = NULL };
+	buffer_init(&form, &alloc, sizeof out->form);
+	script_sha1(slice_of(script, size), sha1);
+	script_sha1_print(sha1, out->sha1);
+	const int error = script_form(slice_of(script, size), &alloc, &form);
+	if (!error) {
+		script_sha1(buffer_slice(&form), sha1);
+		script_sha1_print(sha1, out->form_sha1);
+		out->meaning = script_find_form(sha1);
+		out->form_size = form.size;
+		memcpy(out->form, form.data, form.size);
+	}
+	buffer_done(&form);
+	return error == PAWL_EINVAL ? 0 : error;
 }
 
 const struct script_meaning *script_find(struct slice script, const struct allocator *alloc) {

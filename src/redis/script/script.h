@@ -61,6 +61,20 @@ const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYT
 /* Returns the meaning of a script, or NULL if none is known or there is no memory. */
 const struct script_meaning *script_find(struct slice script, const struct allocator *alloc);
 
+/* What can be said of a script. */
+struct script_account {
+	/* The SHA1 of its bytes and of its normal form, in hex digits; the latter is empty if the
+	 * script is no Lua. */
+	char sha1[2 * SCRIPT_SHA1_BYTES + 1], form_sha1[2 * SCRIPT_SHA1_BYTES + 1];
+	/* NULL if its meaning is not known. */
+	const struct script_meaning *meaning;
+	/* Its normal form. */
+	char form[2 * SCRIPT_BYTES_MAX];
+	size_t form_size;
+};
+/* Returns 0, or PAWL_ENOMEM or PAWL_ETOOLARGE. */
+int script_describe(const void *script, size_t size, struct script_account *out);
+
 /* The scripts that were sent lately, by the SHA1 of their bytes. */
 #define SCRIPTS_LEARNED_MAX 256
 struct scripts {

@@ -213,7 +213,8 @@ static bool is_word(struct slice text) {
 static void form_lower(struct form *f) {
 	for (size_t i = 0; i + 3 < f->count; i++) {
 		if (!is(f, i, "redis") || !is(f, i + 1, ".")
-			|| (!is(f, i + 2, "call") && !is(f, i + 2, "pcall")) || !is(f, i + 3, "(")) {
+			|| !(is(f, i + 2, "call") || is(f, i + 2, "pcall"))
+			|| !is(f, i + 3, "(")) {
 			continue;
 		}
 		const size_t end = closing(f, i + 3);

@@ -153,8 +153,8 @@ static void test_held_is_nil_and_an_outage_is_not(void **state) {
 
 static void test_a_length_is_never_shortened(void **state) {
 	assert_int_equal(command(*state, "SET k v NX PX 59901"), DIALECT_DONE);
-	assert_said(*state, "-NOPERM a lock of 59901 ms is longer than this cluster allows, which is "
-		"59900 ms: take it for less, and renew it\r\n");
+	assert_said(*state, "-NOPERM a lock of 59901 ms is longer than this cluster allows, "
+		"which is 59900 ms: take it for less, and renew it\r\n");
 	assert_int_equal(command(*state, "SET k v NX PX 59900"), DIALECT_ASK);
 }
 

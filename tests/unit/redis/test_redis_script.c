@@ -131,10 +131,12 @@ static void test_digests(void **state) {
 	script_sha1(slice_str("abc"), sha1);
 	script_sha1_print(sha1, text);
 	assert_string_equal(text, "a9993e364706816aba3e25717850c26c9cd0d89d");
-	assert_true(script_sha1_parse(slice_str("A9993E364706816ABA3E25717850C26C9CD0D89D"), again));
+	assert_true(script_sha1_parse(slice_str("A9993E364706816ABA3E25717850C26C9CD0D89D"),
+		again));
 	assert_memory_equal(sha1, again, sizeof sha1);
 	assert_false(script_sha1_parse(slice_str("a9993e"), again));
-	assert_false(script_sha1_parse(slice_str("g9993e364706816aba3e25717850c26c9cd0d89d"), again));
+	assert_false(script_sha1_parse(slice_str("g9993e364706816aba3e25717850c26c9cd0d89d"),
+		again));
 }
 
 int main(void) {
