@@ -40,6 +40,7 @@ static const struct cli_topic topics[] = {
 	{ .command = &cli_deploy },
 	{ .command = &cli_bench },
 	{ .command = &cli_can, .unlisted = true },
+	{ .command = &cli_redis_script, .unlisted = true },
 };
 
 static const struct cli_command *command_find(const char *name) {

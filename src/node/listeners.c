@@ -159,7 +159,8 @@ static void listeners_on_client(void *ctx, int take_fd, const struct origin *fro
 	struct origin numbered = *from;
 	numbered.listener = one->number;
 	sessions_accept(l->service->sessions, take_fd, one->tls ? l->tls.client : NULL,
-		l->client_auth, from->local && !one->tls, &numbered);
+		l->client_auth, from->local && !one->tls, &numbered,
+		one->redis ? &l->dialects->use_redis : NULL);
 }
 
 static void listeners_on_admin(void *ctx, int take_fd, const struct origin *from) {
@@ -181,14 +182,16 @@ static int listeners_listen(struct listeners *l, struct net_loop *loop, struct n
 	const struct listen_address *a, listener_accepted *accepted, char why[NODE_WHY_BYTES]) {
 	char text[LISTEN_TEXT_BYTES];
 	listeners_address(a, text);
-	*one = (struct node_listener){ .listeners = l, .tls = a->kind == LISTEN_TLS };
+	*one = (struct node_listener){ .listeners = l, .tls = a->kind == LISTEN_TLS,
+		.redis = a->redis };
 	return listener_new(loop, text, accepted, one, &one->listener, why);
 }
 
 int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
-	const struct node_config *config, char why[NODE_WHY_BYTES]) {
+	const struct dialects *dialects, const struct node_config *config,
+	char why[NODE_WHY_BYTES]) {
 	static const struct timeval day = { 24 * 3600, 0 };
-	*l = (struct listeners){ .loop = loop, .service = service };
+	*l = (struct listeners){ .loop = loop, .service = service, .dialects = dialects };
 	l->ends = event_new(loop->base, -1, EV_PERSIST, listeners_on_day, l);
 	if (!l->ends || event_add(l->ends, &day) != 0) {
 		snprintf(why, NODE_WHY_BYTES, "out of memory");

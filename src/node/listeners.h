@@ -3,6 +3,7 @@
 #define PAWL_NODE_LISTENERS_H
 
 #include "config_file.h"
+#include "dialects.h"
 #include "monitor.h"
 #include "node.h"
 #include "service.h"
@@ -15,6 +16,8 @@ struct node_listener {
 	bool tls;
 	/* The number of a listener for clients. */
 	uint8_t number;
+	/* Clients of Redis connect here. */
+	bool redis;
 };
 
 struct listeners {
@@ -27,6 +30,8 @@ struct listeners {
 	/* Goes off once a day to check whether a certificate or a CRL ends soon. */
 	struct event *ends;
 	enum tls_client_auth client_auth;
+	/* Borrowed. */
+	const struct dialects *dialects;
 	struct node_listener peer;
 	struct node_listener clients[LISTEN_CLIENT_MAX];
 	size_t client_count;
@@ -36,9 +41,11 @@ struct listeners {
 };
 
 /* Loads the certificates and listens. The driver's peers and the sessions must exist. `loop` is for
- * clients. Returns the errors of node_start; listeners_close is needed after an error, too. */
+ * clients. The dialects must live as long as the sessions. Returns the errors of node_start;
+ * listeners_close is needed after an error, too. */
 int listeners_open(struct listeners *l, struct net_loop *loop, struct service *service,
-	const struct node_config *config, char why[NODE_WHY_BYTES]);
+	const struct dialects *dialects, const struct node_config *config,
+	char why[NODE_WHY_BYTES]);
 /* Opens the admin port, if there is one. Connections have their memory from `loop`, and not from
  * that of clients. Returns the same errors. */
 int listeners_open_admin(struct listeners *l, struct net_loop *loop, struct monitor *monitor,

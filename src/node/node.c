@@ -42,6 +42,7 @@ struct node {
 	struct audit *audit;
 	struct drain drain;
 	struct monitor monitor;
+	struct dialects dialects;
 	struct listeners listeners;
 	/* What a drain has left behind; only while the node starts. */
 	struct side_file *side;
@@ -346,8 +347,9 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	}
 	/* Everything that can fail comes before this start writes to the disk. So a start that
 	 * fails leaves alone what a drain wrote. */
+	dialects_init(&node->dialects, &node->driver, node->config);
 	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
-		node->config, why);
+		&node->dialects, node->config, why);
 	error = error ? error : listeners_open_admin(&node->listeners, &node->loop, &node->monitor,
 		node->config, why);
 	error = error ? error : node_open_audit(node, why);

@@ -6,6 +6,7 @@
 
 extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls,
 	cli_wait, cli_waiters, cli_break, cli_status, cli_drain, cli_leader, cli_watch, cli_explain,
-	cli_ask_release, cli_transfer, cli_downgrade, cli_fence, cli_clients, cli_can, cli_deploy;
+	cli_ask_release, cli_transfer, cli_downgrade, cli_fence, cli_clients, cli_can, cli_deploy,
+	cli_redis_script;
 
 #endif

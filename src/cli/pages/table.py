@@ -5,7 +5,7 @@ import re
 import subprocess
 
 # `pawl help` lists no command that is for few; these have a help and a page all the same.
-UNLISTED = ["can"]
+UNLISTED = ["can", "redis-script"]
 COMMON = "Options of all commands:"
 
 

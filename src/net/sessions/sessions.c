@@ -54,6 +54,7 @@ void session_free(struct session *session) {
 	s->by_listener[session->from.listener]--;
 	session_give_back(session);
 	session_batch_free(session);
+	session_dialect_close(session);
 	stream_free(session->stream);
 	struct memory_account *memory = session->memory;
 	alloc_free(&memory->alloc, session, sizeof *session);
@@ -71,13 +72,16 @@ void session_mark(struct session *session) {
 int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
 	session_mark(session);
 	session->all->handlers->refused(session->all->ctx);
-	return client_refusal_encode(msgid, refusal, stream_out(session->stream));
+	return client_refusal_encode(msgid, refusal, session_out(session));
 }
 
 void session_refuse_and_close(struct session *session, uint32_t msgid,
 	const struct client_refusal *refusal) {
 	/* Without memory, the client gets no refusal. */
 	session_refuse(session, msgid, refusal);
+	if (session->use) {
+		session_dialect_refuse(session);
+	}
 	list_remove(&session->dirty);
 	session->closing = true;
 	stream_close(session->stream);
@@ -239,8 +243,13 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 }
 
 void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth,
-	bool local, const struct origin *from) {
+	bool local, const struct origin *from, const struct dialect_use *use) {
 	struct session *session = sessions_add(s, take_fd, tls, from);
+	if (session && use && !session_dialect_open(session, use)) {
+		session_free(session);
+		sessions_trouble(s, from, "out of memory");
+		return;
+	}
 	if (session) {
 		session->auth = auth;
 		session->local = local;
@@ -273,7 +282,7 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 		return NULL;
 	}
 	session_mark(session);
-	return stream_out(session->stream);
+	return session_out(session);
 }
 
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
@@ -291,7 +300,7 @@ struct buffer *sessions_notify(struct sessions *s, uint64_t client) {
 		return NULL;
 	}
 	session_mark(session);
-	return stream_out(session->stream);
+	return session_out(session);
 }
 
 bool sessions_crowded(struct sessions *s, uint64_t client, size_t most) {

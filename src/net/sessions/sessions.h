@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "client.h"
+#include "dialect.h"
 #include "shares.h"
 #include "strangers.h"
 #include "tls_context.h"
@@ -129,9 +130,10 @@ void sessions_free(struct sessions *s);
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);
 
 /* Takes over a connection. A `tls` of NULL means a plain one. If `auth` is not off, a certificate
- * that is shown must be that of a client. */
+ * that is shown must be that of a client. A `use` of NULL means the client protocol; it is
+ * borrowed. */
 void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth,
-	bool local, const struct origin *from);
+	bool local, const struct origin *from, const struct dialect_use *use);
 /* Takes over a connection whose other end is in this process, and speaks under that name. */
 void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity);
 

@@ -1,5 +1,5 @@
-/* sessions_cost.c: notes which connection costs most in a turn of the loop, so that the log can
- * name it when the turn was long.
+/* sessions_cost.c: charges connections, and notes which of them costs most in a turn of the loop,
+ * so that the log can name it when the turn was long.
  */
 #include "sessions_impl.h"
 
@@ -23,6 +23,22 @@ void session_note_cost(struct session *session, int64_t cost) {
 	if (session->cost > s->most_cost) {
 		s->most_cost = session->cost;
 		s->costliest = session->id;
+	}
+}
+
+void session_charge(struct session *session, int64_t cost) {
+	session->all->unlooked += cost;
+	session_note_cost(session, cost);
+	fair_charge(&session->flow, cost);
+	if (session->share.identity) {
+		fair_charge(&session->share.identity->flow, cost);
+	}
+}
+
+void sessions_charge(struct sessions *s, uint64_t client, int64_t cost) {
+	struct session *session = sessions_find(s, client);
+	if (session) {
+		session_charge(session, cost);
 	}
 }
 

@@ -11,6 +11,10 @@
 
 static void session_flush(struct session *session) {
 	list_remove(&session->dirty);
+	if (session->use && !session_dialect_flush(session)) {
+		return;
+	}
+	list_remove(&session->dirty);
 	session_charge_written(session);
 	int broken = stream_flush(session->stream);
 	session_claim_tls(session);

@@ -77,6 +77,13 @@ struct session {
 	struct stream *stream;
 	/* What the connection takes, including this struct. */
 	struct memory_account *memory;
+	/* The protocol of the connection, if it is not the client protocol, and its state. */
+	const struct dialect_use *use;
+	void *dialect;
+	/* The answer to the request of the dialect that is under way (`asked`), in the client
+	 * protocol. */
+	struct buffer answers;
+	bool asked;
 	/* Finds the end of the request that is arriving. */
 	struct client_scanner scanner;
 
@@ -269,6 +276,32 @@ void session_wait(struct session *session);
 void session_stop_waiting(struct session *session);
 /* To be called before a flush, because answers cost by their size. */
 void session_charge_written(struct session *session);
+/* Charges the session, in simple requests. */
+void session_charge(struct session *session, int64_t cost);
+/* Hands over a request, or a part of it. Returns 0, or an error if a refusal could not be written.
+ * The session may be gone afterwards. */
+int session_dispatch(struct session *session, const struct client_request *request,
+	struct session_progress *progress, struct instant now);
+
+/* The functions below are in sessions_dialect.c. session_dialect_open returns false if there is no
+ * memory; session_dialect_close is needed then, too. */
+bool session_dialect_open(struct session *session, const struct dialect_use *use);
+void session_dialect_close(struct session *session);
+/* Returns where to append an answer in the client protocol. */
+struct buffer *session_out(struct session *session);
+/* Serves one command. Returns whether the next one may be served. The session may be gone
+ * afterwards. */
+bool session_dialect_serve(struct session *session, struct instant now);
+/* Returns whether so much has arrived behind the command under way that nothing more is read. */
+bool session_dialect_is_full(const struct session *session);
+/* To be called before a flush: turns the answer into what the client is told. Returns false if the
+ * session is gone or closing. */
+bool session_dialect_flush(struct session *session);
+/* Turns a refusal that answers no command into what the client is told. */
+void session_dialect_refuse(struct session *session);
+/* The client is gone. Asks for what undoes the command under way. Returns false if the session is
+ * gone, too. */
+bool session_dialect_leave(struct session *session);
 /* Forgets the request that is served in parts, if there is one. */
 void session_batch_free(struct session *session);
 void sessions_init_decoder(struct sessions *s);

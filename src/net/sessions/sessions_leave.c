@@ -55,6 +55,9 @@ void session_leave(struct session *session, const char *why) {
 		/* The connection broke while writing, and now its end is read as well. */
 		return;
 	}
+	if (session->use && !session_dialect_leave(session)) {
+		return;
+	}
 	if (weight <= LEAVES_AT_ONCE && s->ended + weight <= LEAVES_A_TURN) {
 		s->ended += weight;
 		session_end(session, why);

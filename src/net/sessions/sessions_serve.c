@@ -63,22 +63,6 @@ static int64_t serve_cost(const struct client_request *request, size_t size) {
 	return (cost > parts ? cost : parts > 0 ? parts : 1) + (int64_t)(size / BYTES_A_COST);
 }
 
-static void session_charge(struct session *session, int64_t cost) {
-	session->all->unlooked += cost;
-	session_note_cost(session, cost);
-	fair_charge(&session->flow, cost);
-	if (session->share.identity) {
-		fair_charge(&session->share.identity->flow, cost);
-	}
-}
-
-void sessions_charge(struct sessions *s, uint64_t client, int64_t cost) {
-	struct session *session = sessions_find(s, client);
-	if (session) {
-		session_charge(session, cost);
-	}
-}
-
 void session_charge_written(struct session *session) {
 	uint64_t received, sent;
 	stream_bytes(session->stream, &received, &sent);
@@ -170,8 +154,7 @@ static bool session_is_full(const struct session *session, enum client_method me
 	return method != CLIENT_PING && session->open >= most * (session_is_urgent(method) ? 2 : 1);
 }
 
-/* Returns 0, or an error if a refusal could not be written. The session may be gone. */
-static int session_dispatch(struct session *session, const struct client_request *request,
+int session_dispatch(struct session *session, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
@@ -339,6 +322,9 @@ static bool session_serve_one(struct session *session, struct instant now) {
 		.message = "the request is too large" };
 	size_t size = 0;
 	struct slice input = stream_input(session->stream);
+	if (session->use) {
+		return session_dialect_serve(session, now);
+	}
 	if (session->batch) {
 		session_on_batch(session, now);
 		return true;
@@ -371,7 +357,7 @@ static void session_end_turn(struct session *session, bool more) {
 	}
 	if (!more && !session->closing && !stream_is_paused(session->stream)) {
 		s->content = s->content || session->flow.credit > 0;
-		if (stream_is_held(session->stream)) {
+		if (stream_is_held(session->stream) && !session_dialect_is_full(session)) {
 			stream_release(session->stream);
 		}
 	}

@@ -78,7 +78,7 @@ static int finish_listen(struct config_reading *r, enum setting setting, const c
 	struct listen_address *out) {
 	unsigned line = r->setting_line[setting];
 	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer"
-		: "[node] listen_client";
+		: setting == SETTING_LISTEN_REDIS ? "[node] listen_redis" : "[node] listen_client";
 	const char *wrong = listen_address_parse(text, r->config->tls.on, out);
 	if (wrong) {
 		return config_wrong(r, line, "%s = %s: %s", key, text, wrong);
@@ -156,32 +156,44 @@ static int finish_peer(struct config_reading *r) {
 		r->listen_peer[0] ? r->listen_peer : c->advertise, &c->listen_peer);
 }
 
-static int finish_client(struct config_reading *r) {
+/* Takes a list of addresses for clients apart. */
+static int finish_list(struct config_reading *r, enum setting setting, const char *list) {
 	struct node_config *c = r->config;
 	char text[INI_VALUE_MAX + 1], *rest = NULL;
-	if (r->no_clients && !r->listen_client[0]) {
-		return 0;
-	}
-	snprintf(text, sizeof text, "%s",
-		r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
+	snprintf(text, sizeof text, "%s", list);
 	for (char *one = strtok_r(text, ", \t", &rest); one; one = strtok_r(NULL, ", \t", &rest)) {
 		if (c->listen_client_count == LISTEN_CLIENT_MAX) {
-			return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT],
-				"[node] listen_client: at most %d addresses", LISTEN_CLIENT_MAX);
+			return config_wrong(r, r->setting_line[setting],
+				"[node] listen_client and listen_redis: at most %d addresses",
+				LISTEN_CLIENT_MAX);
 		}
-		int error = finish_listen(r, SETTING_LISTEN_CLIENT, one,
-			&c->listen_client[c->listen_client_count]);
+		struct listen_address *address = &c->listen_client[c->listen_client_count];
+		int error = finish_listen(r, setting, one, address);
 		if (error) {
 			return error;
 		}
+		address->redis = setting == SETTING_LISTEN_REDIS;
 		c->listen_client_count++;
+	}
+	return 0;
+}
+
+static int finish_client(struct config_reading *r) {
+	const struct node_config *c = r->config;
+	if (r->no_clients && !r->listen_client[0]) {
+		return 0;
+	}
+	int error = finish_list(r, SETTING_LISTEN_CLIENT,
+		r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
+	if (error) {
+		return error;
 	}
 	if (c->listen_client_count == 0) {
 		return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT],
 			"[node] listen_client: write host:port; separate several "
 			"addresses with commas");
 	}
-	return 0;
+	return finish_list(r, SETTING_LISTEN_REDIS, r->listen_redis);
 }
 
 static int finish_limits(struct config_reading *r) {
@@ -270,7 +282,8 @@ const char *node_config_reload_problem(const struct node_config *running,
 	}
 	if (!listen_same(&running->listen_peer, &wanted->listen_peer)
 		|| !clients_same(running, wanted)) {
-		return "[node] listen_peer and listen_client can only be changed by a restart";
+		return "[node] listen_peer, listen_client and listen_redis can only be "
+			"changed by a restart";
 	}
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] can only be turned on or off by a restart";

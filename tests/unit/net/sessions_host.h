@@ -215,7 +215,7 @@ static inline int host_connect_from(struct host *h, const char *address) {
 	struct origin from;
 	net_fixture_pair(fds);
 	origin_named(address, &from);
-	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from, NULL);
 	net_fixture_settle(&h->f);
 	return fds[1];
 }

@@ -115,7 +115,7 @@ static void call_over_tls(struct host *h, const struct tls_contexts *node, SSL_C
 		.role = TLS_CLIENT, .in_max = 4096, .out_max = 4096, .handlers = &handlers,
 		.ctx = out };
 	assert_int_equal(stream_new(&o, &out->stream), 0);
-	sessions_accept(h->sessions, fds[0], node->client, TLS_CLIENT_REQUIRED, false, &from);
+	sessions_accept(h->sessions, fds[0], node->client, TLS_CLIENT_REQUIRED, false, &from, NULL);
 	assert_true(net_fixture_until(&h->f, caller_is_ready, out));
 }
 

@@ -186,7 +186,8 @@ static void of_connections_that_update_keys_few_are_read_at_once(void **state) {
 	for (int i = 0; i < CALLERS; i++) {
 		net_fixture_pair(fds);
 		end_open(&h.f, &callers[i], fds[1], client, TLS_CLIENT);
-		sessions_accept(h.sessions, fds[0], node.client, TLS_CLIENT_REQUIRED, false, &from);
+		sessions_accept(h.sessions, fds[0], node.client, TLS_CLIENT_REQUIRED, false, &from,
+			NULL);
 		net_fixture_settle(&h.f);
 		assert_true(callers[i].ready);
 	}

@@ -270,7 +270,7 @@ static int connect_client(struct net_fixture *f, struct sessions *s, const void 
 	struct origin from;
 	net_fixture_pair(fds);
 	origin_named("somewhere", &from);
-	sessions_accept(s, fds[0], NULL, TLS_CLIENT_OFF, true, &from);
+	sessions_accept(s, fds[0], NULL, TLS_CLIENT_OFF, true, &from, NULL);
 	net_fixture_settle(f);
 	assert_int_equal(send(fds[1], words, size, MSG_NOSIGNAL), size);
 	net_fixture_settle(f);

@@ -1,0 +1,147 @@
+/* sessions_dialect.c: connections whose clients speak another protocol (dialect.h).
+ *
+ *   socket --(the stream)--> serve() --(a request)--> the owner
+ *   socket <--(the stream)-- answer() <--(session.answers)--
+ *
+ * One command is served after the other, so that they have the effect that their order promises.
+ */
+#include "sessions_impl.h"
+
+#include "check.h"
+#include "pawl/error.h"
+#include "time_source.h"
+
+/* While a command is under way, this many bytes of the next ones may arrive before nothing more is
+ * read. */
+#define DIALECT_INPUT_MAX (64u << 10)
+/* How many bytes of a command cost as much as a simple request. */
+#define DIALECT_BYTES_A_COST 4096u
+/* How much memory the scratch buffer for answers keeps. */
+#define DIALECT_KEEP_BYTES 1024u
+
+bool session_dialect_open(struct session *session, const struct dialect_use *use) {
+	session->use = use;
+	buffer_init(&session->answers, &session->memory->alloc, SESSIONS_OUT_BYTES_MAX);
+	session->dialect = use->dialect->open(&session->memory->alloc, use->node, use->server,
+		session->id, session->from.address);
+	return session->dialect != NULL;
+}
+
+void session_dialect_close(struct session *session) {
+	if (session->dialect) {
+		session->use->dialect->close(session->dialect);
+		session->dialect = NULL;
+	}
+	if (session->use) {
+		buffer_done(&session->answers);
+	}
+}
+
+struct buffer *session_out(struct session *session) {
+	return session->use ? &session->answers : stream_out(session->stream);
+}
+
+bool session_dialect_is_full(const struct session *session) {
+	return session->asked && stream_input(session->stream).size > DIALECT_INPUT_MAX;
+}
+
+static int session_dialect_ask(struct session *session, const struct client_request *request,
+	struct instant now) {
+	struct session_progress whole = { .most = SIZE_MAX };
+	session_charge(session, 1);
+	return session_dispatch(session, request, &whole, now);
+}
+
+/* Does what a step demands. The session may be gone afterwards. */
+static void session_dialect_act(struct session *session, enum dialect_step step,
+	const struct client_request *request, struct instant now) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	session_mark(session);
+	switch (step) {
+	case DIALECT_MORE:
+		break;
+	case DIALECT_DONE:
+		strangers_remove(&session->all->strangers, &session->stranger);
+		break;
+	case DIALECT_ASK:
+		session->asked = true;
+		if (session_dialect_ask(session, request, now) != 0 && sessions_find(s, id)) {
+			session_end(session, "out of memory");
+		}
+		break;
+	case DIALECT_CLOSE:
+		list_remove(&session->dirty);
+		session->closing = true;
+		stream_close(session->stream);
+		break;
+	case DIALECT_BROKEN:
+		session_end(session, "out of memory");
+		break;
+	}
+}
+
+bool session_dialect_serve(struct session *session, struct instant now) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	const struct client_request *request = NULL;
+	size_t taken = 0;
+	if (session->asked) {
+		return false;
+	}
+	const enum dialect_step step = session->use->dialect->serve(session->dialect,
+		stream_input(session->stream), &taken, stream_out(session->stream), &request);
+	session_charge(session, 1 + (int64_t)(taken / DIALECT_BYTES_A_COST));
+	session_dialect_act(session, step, request, now);
+	session = sessions_find(s, id);
+	/* A connection that is being closed drops what has arrived. */
+	if (session && !session->closing) {
+		stream_take(session->stream, taken);
+	}
+	return session && step == DIALECT_DONE;
+}
+
+bool session_dialect_flush(struct session *session) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	while (session && session->answers.size > 0) {
+		const struct client_request *request = NULL;
+		CHECK(session->asked);
+		session->asked = false;
+		const enum dialect_step step = session->use->dialect->answer(session->dialect,
+			buffer_slice(&session->answers), stream_out(session->stream), &request);
+		buffer_clear(&session->answers);
+		buffer_trim(&session->answers, DIALECT_KEEP_BYTES);
+		session_dialect_act(session, step, request, time_source_now());
+		session = sessions_find(s, id);
+		if (session && !session->closing && !session->asked
+			&& stream_input(session->stream).size > 0) {
+			stream_hold(session->stream);
+			session_wait(session);
+		}
+	}
+	return session && !session->closing;
+}
+
+void session_dialect_refuse(struct session *session) {
+	session->use->dialect->refuse(session->dialect, buffer_slice(&session->answers),
+		stream_out(session->stream));
+	buffer_clear(&session->answers);
+}
+
+bool session_dialect_leave(struct session *session) {
+	struct sessions *s = session->all;
+	const uint64_t id = session->id;
+	const struct client_request *request;
+	while (session && session->asked
+		&& (request = session->use->dialect->leave(session->dialect)) != NULL) {
+		/* Nobody reads the answer, so it does not matter if there is none. */
+		(void)session_dialect_ask(session, request, time_source_now());
+		session = sessions_find(s, id);
+	}
+	if (session) {
+		session->asked = false;
+		buffer_clear(&session->answers);
+	}
+	return session != NULL;
+}

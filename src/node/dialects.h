@@ -1,0 +1,19 @@
+/* dialects.h: the other protocols that clients of a node may speak. */
+#ifndef PAWL_NODE_DIALECTS_H
+#define PAWL_NODE_DIALECTS_H
+
+#include "driver.h"
+#include "redis.h"
+
+/* It must stay where it is after dialects_init. */
+struct dialects {
+	struct dialect_node node;
+	struct redis_server redis;
+	/* For listeners of clients of Redis. */
+	struct dialect_use use_redis;
+};
+
+/* The driver and the configuration are borrowed. */
+void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config);
+
+#endif

@@ -1,0 +1,279 @@
+/* redis_key.c: the commands on keys. Those that act on a lock compare and act by its lock_id
+ * (struct redis_plan). */
+#include "redis_impl.h"
+
+#include <stdio.h>
+
+static const struct slice nothing = { NULL, 0 };
+
+static const struct slice *key_arguments(const struct redis_call *call) {
+	return call->command->arguments;
+}
+
+/* Begins with a task for `count` keys from argument `first` on. */
+static enum dialect_step key_begin(const struct redis_call *call, const struct redis_plan *plan,
+	size_t first, size_t count, struct slice value, struct slice fresh, span_ns length) {
+	enum dialect_step step;
+	struct redis_task *task = redis_task_new(call, plan, key_arguments(call) + first, count,
+		value, fresh, &step);
+	if (!task) {
+		return step;
+	}
+	task->length = length;
+	task->patience = plan->takes ? call->redis->server->settings.patience : 0;
+	return redis_task_begin(call->redis, task);
+}
+
+static enum dialect_step key_wrong(const struct redis_call *call, const char *why) {
+	resp_error(call->w, "ERR", slice_str(why));
+	return DIALECT_DONE;
+}
+
+/* ---- SET ---- */
+
+/* The options of SET. */
+struct set_options {
+	bool nx, xx, get, has_end, has_old;
+	struct slice old;
+	span_ns length;
+};
+
+/* Reads a moment at which the key is to end, and turns it into a length. */
+static bool set_moment(const struct redis_call *call, struct slice word, bool seconds,
+	span_ns *out) {
+	const struct redis *r = call->redis;
+	int64_t number;
+	char text[24];
+	if (!redis_number(word, &number) || number <= 0 || number > INT64_MAX / 2000) {
+		key_wrong(call, "invalid expire time in 'set' command");
+		return false;
+	}
+	const int64_t left = number * (seconds ? 1000 : 1) - r->node->unix_ms(r->node->ctx);
+	if (left <= 0) {
+		key_wrong(call, "the moment at which the key is to end is over");
+		return false;
+	}
+	int size = snprintf(text, sizeof text, "%lld", (long long)left);
+	return redis_length(call, slice_of(text, (size_t)size), false, out);
+}
+
+/* Reads the options from argument 3 on. Returns false if they were refused. */
+static bool set_read(const struct redis_call *call, struct set_options *out) {
+	const struct resp_command *c = call->command;
+	*out = (struct set_options){ 0 };
+	for (size_t i = 3; i < c->count; i++) {
+		const struct slice word = c->arguments[i];
+		const bool more = i + 1 < c->count;
+		const bool px = redis_is(word, "PX"), ex = redis_is(word, "EX");
+		const bool pxat = redis_is(word, "PXAT"), exat = redis_is(word, "EXAT");
+		if (redis_is(word, "NX") && !out->xx && !out->has_old) {
+			out->nx = true;
+		} else if (redis_is(word, "XX") && !out->nx && !out->has_old) {
+			out->xx = true;
+		} else if (redis_is(word, "IFEQ") && more && !out->nx && !out->xx) {
+			out->has_old = true;
+			out->old = c->arguments[++i];
+		} else if (redis_is(word, "GET")) {
+			out->get = true;
+		} else if ((px || ex || pxat || exat) && more && !out->has_end) {
+			out->has_end = true;
+			i++;
+			if (px || ex ? !redis_length(call, c->arguments[i], ex, &out->length)
+				: !set_moment(call, c->arguments[i], exat, &out->length)) {
+				return false;
+			}
+		} else {
+			key_wrong(call, "syntax error");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The reply to a SET with GET: the value that the key had. */
+static void reply_old(const struct redis_task *task, struct resp_writer *w) {
+	if (task->done && task->plan.free == REDIS_TAKE) {
+		resp_nil(w);
+	} else if (task->plan.free == REDIS_TAKE && task->gone) {
+		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
+	} else {
+		w->error = w->error ? w->error
+			: buffer_append(w->out, task->shown.data, task->shown.size);
+	}
+}
+
+static enum dialect_step set_without_end(const struct redis_call *call) {
+	resp_error(call->w, "NOPERM", slice_str("a lock without an end is not possible: give it a "
+		"length with PX or EX"));
+	return DIALECT_DONE;
+}
+
+static enum dialect_step set_present(const struct redis_call *call, const struct set_options *o) {
+	const struct redis_plan plan = { .mine = REDIS_REPLACE,
+		.compares = o->has_old, .show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
+		.reply = o->get ? reply_old : redis_reply_ok };
+	if (!o->has_end) {
+		return set_without_end(call);
+	}
+	return key_begin(call, &plan, 1, 1, o->old, key_arguments(call)[2], o->length);
+}
+
+enum dialect_step redis_set(const struct redis_call *call) {
+	static const struct redis_plan takes = { .takes = true, .reply = redis_reply_ok };
+	static const struct redis_plan shows = { .free = REDIS_TAKE, .show = REDIS_SHOW_VALUE,
+		.reply = reply_old };
+	static const struct redis_plan fresh = { .mine = REDIS_REFUSE, .free = REDIS_TAKE,
+		.reply = redis_reply_ok };
+	struct set_options o;
+	if (!set_read(call, &o)) {
+		return DIALECT_DONE;
+	}
+	if (o.xx || o.has_old) {
+		return set_present(call, &o);
+	}
+	if (!o.has_end) {
+		return set_without_end(call);
+	}
+	const struct redis_plan *plan = !o.nx ? &fresh : o.get ? &shows : &takes;
+	return key_begin(call, plan, 1, 1, nothing, key_arguments(call)[2], o.length);
+}
+
+enum dialect_step redis_setnx(const struct redis_call *call) {
+	return set_without_end(call);
+}
+
+/* SETEX and PSETEX, the heartbeat of tooz: whoever holds the key with this value renews. */
+static enum dialect_step set_for(const struct redis_call *call, bool seconds) {
+	static const struct redis_plan plan = { .mine = REDIS_EXTEND, .other = REDIS_REFUSE,
+		.free = REDIS_TAKE, .compares = true, .reply = redis_reply_ok };
+	const struct slice value = key_arguments(call)[3];
+	span_ns length;
+	return redis_length(call, key_arguments(call)[2], seconds, &length)
+		? key_begin(call, &plan, 1, 1, value, value, length) : DIALECT_DONE;
+}
+
+enum dialect_step redis_setex(const struct redis_call *call) {
+	return set_for(call, true);
+}
+
+enum dialect_step redis_psetex(const struct redis_call *call) {
+	return set_for(call, false);
+}
+
+/* ---- reading ---- */
+
+static enum dialect_step key_shows(const struct redis_call *call, enum redis_show show) {
+	const struct redis_plan plan = { .show = show };
+	return key_begin(call, &plan, 1, 1, nothing, nothing, 0);
+}
+
+enum dialect_step redis_get(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_VALUE);
+}
+
+enum dialect_step redis_ttl(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_TTL);
+}
+
+enum dialect_step redis_pttl(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_PTTL);
+}
+
+enum dialect_step redis_expiretime(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_END);
+}
+
+enum dialect_step redis_pexpiretime(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_END_MS);
+}
+
+enum dialect_step redis_type(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_TYPE);
+}
+
+enum dialect_step redis_strlen(const struct redis_call *call) {
+	return key_shows(call, REDIS_SHOW_LENGTH);
+}
+
+enum dialect_step redis_exists(const struct redis_call *call) {
+	static const struct redis_plan plan = { .reply = redis_reply_mine };
+	return key_begin(call, &plan, 1, call->command->count - 1, nothing, nothing, 0);
+}
+
+static void reply_array(const struct redis_task *task, struct resp_writer *w) {
+	resp_array(w, task->count);
+	w->error = w->error ? w->error : buffer_append(w->out, task->shown.data, task->shown.size);
+}
+
+enum dialect_step redis_mget(const struct redis_call *call) {
+	static const struct redis_plan plan = { .show = REDIS_SHOW_VALUE, .reply = reply_array };
+	return key_begin(call, &plan, 1, call->command->count - 1, nothing, nothing, 0);
+}
+
+/* ---- renewing and ending ---- */
+
+static enum dialect_step key_expire(const struct redis_call *call, bool seconds) {
+	static const struct redis_plan plan = { .mine = REDIS_EXTEND, .reply = redis_reply_done };
+	span_ns length;
+	return redis_length(call, key_arguments(call)[2], seconds, &length)
+		? key_begin(call, &plan, 1, 1, nothing, nothing, length) : DIALECT_DONE;
+}
+
+enum dialect_step redis_expire(const struct redis_call *call) {
+	return key_expire(call, true);
+}
+
+enum dialect_step redis_pexpire(const struct redis_call *call) {
+	return key_expire(call, false);
+}
+
+enum dialect_step redis_del(const struct redis_call *call) {
+	static const struct redis_plan plan = { .mine = REDIS_RELEASE, .reply = redis_reply_done };
+	return key_begin(call, &plan, 1, call->command->count - 1, nothing, nothing, 0);
+}
+
+/* DELEX key IFEQ value, and DELIFEQ key value. */
+enum dialect_step redis_delex(const struct redis_call *call) {
+	static const struct redis_plan plan = { .mine = REDIS_RELEASE, .compares = true,
+		.reply = redis_reply_done };
+	const struct resp_command *c = call->command;
+	const bool long_form = redis_is(c->arguments[0], "DELEX");
+	if (long_form && (c->count != 4 || !redis_is(c->arguments[2], "IFEQ"))) {
+		return key_wrong(call, "syntax error: write DELEX key IFEQ value");
+	}
+	return key_begin(call, &plan, 1, 1, c->arguments[long_form ? 3 : 2], nothing, 0);
+}
+
+/* ---- what Redis does not have ---- */
+
+enum dialect_step redis_token(const struct redis_call *call) {
+	static const struct redis_plan plan = { .compares = true, .show = REDIS_SHOW_TOKEN };
+	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
+}
+
+enum dialect_step redis_valid(const struct redis_call *call) {
+	static const struct redis_plan plan = { .compares = true, .show = REDIS_SHOW_PTTL };
+	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
+}
+
+/* PAWL.WAIT key value ms wait-ms: takes the key when its turn comes. */
+enum dialect_step redis_take_waiting(const struct redis_call *call) {
+	static const struct redis_plan plan = { .takes = true, .reply = redis_reply_ok };
+	const struct slice *a = key_arguments(call);
+	enum dialect_step step;
+	span_ns length;
+	int64_t wait;
+	if (!redis_length(call, a[3], false, &length)) {
+		return DIALECT_DONE;
+	}
+	if (!redis_number(a[4], &wait) || wait < 0 || wait > CLIENT_MS_MAX) {
+		return key_wrong(call, "the time to wait must be a number of milliseconds");
+	}
+	struct redis_task *task = redis_task_new(call, &plan, a + 1, 1, nothing, a[2], &step);
+	if (!task) {
+		return step;
+	}
+	task->length = length;
+	task->patience = wait * SPAN_MS;
+	return redis_task_begin(call->redis, task);
+}

@@ -1,0 +1,113 @@
+/* redis_reply.c: how answers of the client protocol look to a client of Redis. */
+#include "redis_impl.h"
+
+#include "pawl/error.h"
+
+/* A client must not take an outage for "held by somebody else". Some answer "false" to an error
+ * with the code ERR, NOSCRIPT or WRONGTYPE just as to nil, and raise an exception for all others
+ * (phpredis, and so Laravel); so none of these is used here. */
+static const char *reply_code(int error) {
+	switch (error) {
+	case PAWL_ENOQUORUM:
+		return "NOREPLICAS";
+	case PAWL_ERECOVERING:
+		return "LOADING";
+	case PAWL_EDENIED:
+	case PAWL_ETOOLONG:
+	case PAWL_EBADREQUEST:
+		return "NOPERM";
+	case PAWL_EFULL:
+	case PAWL_ETOOLARGE:
+	case PAWL_ENOMEM:
+		return "OOM";
+	default:
+		return "TRYAGAIN";
+	}
+}
+
+void redis_refuse(struct resp_writer *w, const struct client_response *response) {
+	struct slice why = response->message;
+	resp_error(w, reply_code(response->error),
+		why.size ? why : slice_str(pawl_error_message(response->error)));
+}
+
+static int64_t reply_seconds(span_ns left) {
+	return (left + SPAN_S / 2) / SPAN_S;
+}
+
+/* Returns the milliseconds of a length, rounded up as a client of Redis expects: it never sees 0
+ * of a key that exists. */
+static int64_t reply_ms(span_ns left) {
+	return (left + SPAN_MS - 1) / SPAN_MS;
+}
+
+void redis_show(const struct redis *r, const struct redis_task *task,
+	const struct client_entry *entry, struct resp_writer *w) {
+	const int64_t end = entry ? r->node->unix_ms(r->node->ctx) + reply_ms(task->left) : 0;
+	switch (task->plan.show) {
+	case REDIS_SHOW_NOTHING:
+		break;
+	case REDIS_SHOW_VALUE:
+		if (entry) {
+			resp_bulk(w, entry->value);
+		} else {
+			resp_nil(w);
+		}
+		break;
+	case REDIS_SHOW_PTTL:
+		resp_number(w, entry ? reply_ms(task->left) : -2);
+		break;
+	case REDIS_SHOW_TTL:
+		resp_number(w, entry ? reply_seconds(task->left) : -2);
+		break;
+	case REDIS_SHOW_END_MS:
+		resp_number(w, entry ? end : -2);
+		break;
+	case REDIS_SHOW_END:
+		resp_number(w, entry ? (end + 500) / 1000 : -2);
+		break;
+	case REDIS_SHOW_TYPE:
+		resp_status(w, entry ? "string" : "none");
+		break;
+	case REDIS_SHOW_LENGTH:
+		resp_number(w, entry ? (int64_t)entry->value.size : 0);
+		break;
+	case REDIS_SHOW_TOKEN:
+		if (entry) {
+			resp_number(w, (int64_t)entry->token);
+		} else {
+			resp_nil(w);
+		}
+		break;
+	case REDIS_SHOW_BOTH:
+		resp_array(w, 2);
+		if (entry) {
+			resp_bulk(w, entry->value);
+		} else {
+			resp_nil(w);
+		}
+		resp_number(w, entry ? reply_ms(task->left) : -2);
+		break;
+	}
+}
+
+void redis_reply_done(const struct redis_task *task, struct resp_writer *w) {
+	resp_number(w, task->done);
+}
+
+void redis_reply_mine(const struct redis_task *task, struct resp_writer *w) {
+	resp_number(w, task->mine);
+}
+
+void redis_reply_ok(const struct redis_task *task, struct resp_writer *w) {
+	if (task->done) {
+		resp_status(w, "OK");
+	} else {
+		resp_nil(w);
+	}
+}
+
+/* SETNX, and scripts that take. */
+void redis_reply_taken(const struct redis_task *task, struct resp_writer *w) {
+	resp_number(w, task->done > 0);
+}

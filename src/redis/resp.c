@@ -1,0 +1,188 @@
+/* resp.c: see resp.h. */
+#include "resp.h"
+
+#include <stdio.h>
+
+/* The longest line with a length in it: a sign, and the digits of 64 bits. */
+#define LENGTH_LINE_MAX 20
+
+/* ---- reading ---- */
+
+/* Finds the end of the line that begins at `at`. Returns false if it is not there yet. *out is the
+ * line without its end, and *out_next is where the next one begins. */
+static bool resp_line(struct slice in, size_t at, struct slice *out, size_t *out_next) {
+	const uint8_t *end = at < in.size ? memchr(in.data + at, '\n', in.size - at) : NULL;
+	if (!end) {
+		return false;
+	}
+	size_t stop = (size_t)(end - in.data);
+	*out_next = stop + 1;
+	*out = slice_of(in.data + at, stop - at);
+	out->size -= out->size > 0 && out->data[out->size - 1] == '\r';
+	return true;
+}
+
+/* Reads a length. Returns false if the line is something else. */
+static bool resp_length(struct slice line, uint64_t most, uint64_t *out) {
+	uint64_t number = 0;
+	for (size_t i = 0; i < line.size; i++) {
+		if (line.data[i] < '0' || line.data[i] > '9' || number > most) {
+			return false;
+		}
+		number = number * 10 + (uint64_t)(line.data[i] - '0');
+	}
+	*out = number;
+	return line.size > 0 && number <= most;
+}
+
+/* Reads a line that consists of `kind` and a length. */
+static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint64_t most,
+	uint64_t *out, const char **out_why) {
+	struct slice line;
+	size_t next;
+	if (*at < in.size && in.data[*at] != kind) {
+		*out_why = kind == '*' ? "expected '*'" : "expected '$'";
+		return RESP_WRONG;
+	}
+	if (!resp_line(in, *at, &line, &next)) {
+		*out_why = "too big count string";
+		return in.size - *at > LENGTH_LINE_MAX ? RESP_WRONG : RESP_MORE;
+	}
+	if (line.size == 0 || !resp_length(slice_of(line.data + 1, line.size - 1), most, out)) {
+		*out_why = kind == '*' ? "invalid multibulk length" : "invalid bulk length";
+		return RESP_WRONG;
+	}
+	*at = next;
+	return RESP_COMPLETE;
+}
+
+static enum resp_read resp_read_array(struct slice in, struct resp_command *out, size_t *out_size,
+	const char **out_why) {
+	size_t at = 0;
+	uint64_t count, size;
+	enum resp_read read = resp_head(in, &at, '*', RESP_ARGUMENTS_MAX, &count, out_why);
+	for (uint64_t i = 0; read == RESP_COMPLETE && i < count; i++) {
+		read = resp_head(in, &at, '$', RESP_ARGUMENT_BYTES_MAX, &size, out_why);
+		if (read != RESP_COMPLETE) {
+			break;
+		}
+		if (in.size - at < size + 2) {
+			return RESP_MORE;
+		}
+		if (in.data[at + size] != '\r' || in.data[at + size + 1] != '\n') {
+			*out_why = "a bulk string without its end";
+			return RESP_WRONG;
+		}
+		out->arguments[i] = slice_of(in.data + at, (size_t)size);
+		at += (size_t)size + 2;
+	}
+	out->count = read == RESP_COMPLETE ? (size_t)count : 0;
+	*out_size = at;
+	return read;
+}
+
+static bool resp_is_blank(uint8_t byte) {
+	return byte == ' ' || byte == '\t';
+}
+
+/* An inline command is words on a line, as somebody types them into telnet. Words in quotes are
+ * not understood; nobody but people sends such commands. */
+static enum resp_read resp_read_inline(struct slice in, struct resp_command *out, size_t *out_size,
+	const char **out_why) {
+	struct slice line;
+	if (!resp_line(in, 0, &line, out_size)) {
+		*out_why = "too big inline request";
+		return in.size > RESP_INLINE_BYTES_MAX ? RESP_WRONG : RESP_MORE;
+	}
+	out->count = 0;
+	for (size_t at = 0; at < line.size;) {
+		size_t begin = at;
+		while (at < line.size && !resp_is_blank(line.data[at])) {
+			at++;
+		}
+		if (at > begin && out->count == RESP_ARGUMENTS_MAX) {
+			*out_why = "too many arguments";
+			return RESP_WRONG;
+		}
+		if (at > begin) {
+			out->arguments[out->count++] = slice_of(line.data + begin, at - begin);
+		}
+		at++;
+	}
+	return RESP_COMPLETE;
+}
+
+enum resp_read resp_read(struct slice in, struct resp_command *out, size_t *out_size,
+	const char **out_why) {
+	if (in.size == 0) {
+		return RESP_MORE;
+	}
+	return in.data[0] == '*' ? resp_read_array(in, out, out_size, out_why)
+		: resp_read_inline(in, out, out_size, out_why);
+}
+
+/* ---- writing ---- */
+
+static void resp_put(struct resp_writer *w, const void *bytes, size_t size) {
+	w->error = w->error ? w->error : buffer_append(w->out, bytes, size);
+}
+
+static void resp_head_of(struct resp_writer *w, char kind, int64_t number) {
+	char line[32];
+	int size = snprintf(line, sizeof line, "%c%lld\r\n", kind, (long long)number);
+	resp_put(w, line, (size_t)size);
+}
+
+void resp_status(struct resp_writer *w, const char *text) {
+	resp_put(w, "+", 1);
+	resp_put(w, text, strlen(text));
+	resp_put(w, "\r\n", 2);
+}
+
+void resp_error(struct resp_writer *w, const char *code, struct slice message) {
+	resp_put(w, "-", 1);
+	resp_put(w, code, strlen(code));
+	resp_put(w, " ", 1);
+	for (size_t i = 0; i < message.size; i++) {
+		const uint8_t byte = message.data[i];
+		resp_put(w, byte == '\r' || byte == '\n' ? (const uint8_t *)" " : &byte, 1);
+	}
+	resp_put(w, "\r\n", 2);
+}
+
+void resp_number(struct resp_writer *w, int64_t number) {
+	resp_head_of(w, ':', number);
+}
+
+void resp_bulk(struct resp_writer *w, struct slice bytes) {
+	resp_head_of(w, '$', (int64_t)bytes.size);
+	if (bytes.size) {
+		resp_put(w, bytes.data, bytes.size);
+	}
+	resp_put(w, "\r\n", 2);
+}
+
+void resp_text(struct resp_writer *w, const char *text) {
+	resp_bulk(w, slice_str(text));
+}
+
+void resp_nil(struct resp_writer *w) {
+	if (w->version >= 3) {
+		resp_put(w, "_\r\n", 3);
+	} else {
+		resp_put(w, "$-1\r\n", 5);
+	}
+}
+
+void resp_array(struct resp_writer *w, size_t count) {
+	resp_head_of(w, '*', (int64_t)count);
+}
+
+void resp_map(struct resp_writer *w, size_t pairs) {
+	const bool maps = w->version >= 3;
+	resp_head_of(w, maps ? '%' : '*', (int64_t)(maps ? pairs : 2 * pairs));
+}
+
+void resp_push(struct resp_writer *w, size_t count) {
+	resp_head_of(w, w->version >= 3 ? '>' : '*', (int64_t)count);
+}

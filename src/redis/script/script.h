@@ -1,0 +1,95 @@
+/* script.h: what the scripts of Redis clients mean. */
+#ifndef PAWL_REDIS_SCRIPT_H
+#define PAWL_REDIS_SCRIPT_H
+
+#include "script_form.h"
+
+/* What a script does with its keys, if they have its value (or are free). */
+enum script_kind {
+	/* Takes all keys, or none. */
+	SCRIPT_TAKE,
+	/* Sets the length of leases. */
+	SCRIPT_RENEW,
+	/* Adds to the length. */
+	SCRIPT_ADD,
+	/* Adds to the length if the argument `flag` is "0", and sets it otherwise. */
+	SCRIPT_ADD_OR_RENEW,
+	/* Sets the length, or takes a key that is free. */
+	SCRIPT_RENEW_OR_TAKE,
+	SCRIPT_RELEASE,
+	/* Shows value and what is left. */
+	SCRIPT_READ,
+	/* Shows what is left, if the value is the caller's. */
+	SCRIPT_LEFT_IF_MINE
+};
+#define SCRIPT_KINDS 8
+
+/* What a script answers. */
+enum script_answer {
+	SCRIPT_SAYS_ONE,
+	/* The number of keys on which it acted. */
+	SCRIPT_SAYS_COUNT,
+	SCRIPT_SAYS_OK
+};
+
+/* Stands for nil among the numbers of struct script_meaning. */
+#define SCRIPT_NIL 100
+
+/* What a script means. The numbers of arguments count from 1; 0 is none. */
+struct script_meaning {
+	/* The SHA1 of its normal form, in hex digits. */
+	const char *form;
+	enum script_kind kind;
+	/* The arguments with the value, with the length, and with a flag. */
+	uint8_t value, length, flag;
+	/* The argument with the number of a database, whose keys are meant. */
+	uint8_t database;
+	/* The length is in seconds. */
+	bool seconds;
+	enum script_answer answer;
+	/* What it answers if somebody else has the key, and if it is free. */
+	int8_t other, gone;
+	/* Where it comes from. */
+	const char *library;
+};
+
+/* The name of a kind, as `pawl redis-script` prints it. */
+const char *script_kind_name(enum script_kind kind);
+
+/* Returns the meaning of the script with this digest of its normal form, or NULL. */
+const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYTES]);
+/* Returns the meaning of a script, or NULL if none is known or there is no memory. */
+const struct script_meaning *script_find(struct slice script, const struct allocator *alloc);
+
+/* What can be said of a script. */
+struct script_account {
+	/* The SHA1 of its bytes and of its normal form, in hex digits; the latter is empty if the
+	 * script is no Lua. */
+	char sha1[2 * SCRIPT_SHA1_BYTES + 1], form_sha1[2 * SCRIPT_SHA1_BYTES + 1];
+	/* NULL if its meaning is not known. */
+	const struct script_meaning *meaning;
+	/* Its normal form. */
+	char form[2 * SCRIPT_BYTES_MAX];
+	size_t form_size;
+};
+/* Returns 0, or PAWL_ENOMEM or PAWL_ETOOLARGE. */
+int script_describe(const void *script, size_t size, struct script_account *out);
+
+/* The scripts that were sent lately, by the SHA1 of their bytes. */
+#define SCRIPTS_LEARNED_MAX 256
+struct scripts {
+	struct script_learned {
+		uint8_t sha1[SCRIPT_SHA1_BYTES];
+		/* NULL: the place is free. */
+		const struct script_meaning *meaning;
+	} learned[SCRIPTS_LEARNED_MAX];
+	/* The place that is used next. */
+	size_t next;
+};
+const struct script_meaning *scripts_find(const struct scripts *s,
+	const uint8_t sha1[SCRIPT_SHA1_BYTES]);
+/* Remembers a script, in the place of the one that was learned first. */
+void scripts_learn(struct scripts *s, const uint8_t sha1[SCRIPT_SHA1_BYTES],
+	const struct script_meaning *meaning);
+
+#endif

@@ -1,0 +1,72 @@
+/* dialect.h: another protocol than MessagePack-RPC on a connection of a client. A dialect turns
+ * the commands of such a connection into requests of the client protocol, one after the other, and
+ * their answers into what the client expects. So a command has the rights, the limits, the turns
+ * and the counts that its requests have. A dialect knows no sockets and no clocks; src/redis is
+ * one.
+ */
+#ifndef PAWL_WIRE_DIALECT_H
+#define PAWL_WIRE_DIALECT_H
+
+#include "buffer.h"
+#include "client_request.h"
+
+/* What a dialect asks the node for. */
+struct dialect_node {
+	/* The time of day, in milliseconds since 1970. */
+	int64_t (*unix_ms)(void *ctx);
+	/* A random lock_id. */
+	struct id128 (*draw)(void *ctx);
+	/* The longest lease of the cluster, in nanoseconds; and how many masters it has. */
+	span_ns (*max_lease)(void *ctx);
+	uint32_t (*masters)(void *ctx);
+	void *ctx;
+};
+
+enum dialect_step {
+	/* Nothing is to be done before more bytes arrive. */
+	DIALECT_MORE,
+	/* A command has been served. */
+	DIALECT_DONE,
+	/* The request at *out_request is to be made. Nothing is served before its answer. */
+	DIALECT_ASK,
+	/* The connection is to be closed, after what was written has left. */
+	DIALECT_CLOSE,
+	/* There is no memory, or no room for an answer: the connection is to be ended. */
+	DIALECT_BROKEN
+};
+
+/* The number of each request of a dialect, of which there is one at a time. */
+#define DIALECT_MSGID 1
+
+struct dialect {
+	/* Makes what a new connection needs; `number` is that of the connection, and `from` is
+	 * where it comes from. All pointers are borrowed. Returns NULL if there is no memory. */
+	void *(*open)(const struct allocator *alloc, const struct dialect_node *node, void *server,
+		uint64_t number, const char *from);
+	void (*close)(void *state);
+	/* Serves the command that `in` begins with, and appends what is to be answered at once to
+	 * `out`. *out_taken is how many bytes of `in` it takes, which stay valid until the request
+	 * has been made. */
+	enum dialect_step (*serve)(void *state, struct slice in, size_t *out_taken,
+		struct buffer *out, const struct client_request **out_request);
+	/* Handles the answer to the request, which is one whole message. */
+	enum dialect_step (*answer)(void *state, struct slice message, struct buffer *out,
+		const struct client_request **out_request);
+	/* Writes an error that answers no command, before the connection is closed; `message` is
+	 * that of the client protocol. */
+	void (*refuse)(void *state, struct slice message, struct buffer *out);
+	/* The connection is gone. Returns what is to be asked for because an answer did not reach
+	 * the client, or NULL. It is called until
+	 * then. */
+	const struct client_request *(*leave)(void *state);
+};
+
+/* A dialect, and what its connections share: the node and the dialect's own settings. All is
+ * borrowed. */
+struct dialect_use {
+	const struct dialect *dialect;
+	const struct dialect_node *node;
+	void *server;
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* fuzz_redis.c: any bytes are commands of a client of Redis, or end its connection. The first byte
+ * chooses the answers to the requests that the commands make. */
+#include "fuzz.h"
+
+#include "check.h"
+#include "client.h"
+#include "pawl/error.h"
+#include "redis.h"
+
+#define OUT_MAX ((size_t)1 << 20)
+
+static int64_t unix_ms(void *ctx) {
+	(void)ctx;
+	return 1000000;
+}
+
+static struct id128 draw(void *ctx) {
+	(void)ctx;
+	return (struct id128){ { 1 } };
+}
+
+static span_ns max_lease(void *ctx) {
+	(void)ctx;
+	return 60 * SPAN_S;
+}
+
+static uint32_t masters(void *ctx) {
+	(void)ctx;
+	return 3;
+}
+
+/* Answers as a node might. */
+static void answer(const struct client_request *request, unsigned choice, struct buffer *out) {
+	static const int errors[] = { PAWL_EHELD, PAWL_ENOQUORUM, PAWL_ELOST, PAWL_EUNSURE,
+		PAWL_EDENIED, PAWL_ETIMEOUT, PAWL_ETOOLONG, PAWL_ENOTFOUND };
+	const struct client_context context = { .node = "n1", .role = "master" };
+	const struct client_refusal refusal = { .error = errors[choice / 4 % 8] };
+	struct core_lock_got got[CORE_LOCKS_MAX];
+	struct core_reply reply = { .op = request->core.op, .token = 7, .valid = SPAN_S,
+		.released = true, .got = got, .count = request->core.lock_count,
+		.held = choice & 1, .entry = { .owner = slice_str("o"), .value = slice_str("v"),
+			.token = 7, .lock_id = { { 9 } }, .show_lock_id = choice & 4,
+			.remaining = choice & 8 ? SPAN_S : SPAN_MS } };
+	CHECK(request->core.lease <= 2 * 60 * SPAN_S && request->core.key.size <= KEY_MAX);
+	for (uint32_t i = 0; i < request->core.lock_count; i++) {
+		got[i] = (struct core_lock_got){ request->core.locks[i].key,
+			request->core.locks[i].lock_id, 7, { 0 } };
+	}
+	buffer_clear(out);
+	CHECK((choice & 2 ? client_refusal_encode(DIALECT_MSGID, &refusal, out)
+		: client_reply_encode(DIALECT_MSGID, &reply, &context, out)) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	static struct redis_server server;
+	const struct allocator alloc = alloc_libc(NULL);
+	const struct dialect_node node = { unix_ms, draw, max_lease, masters, NULL };
+	struct slice in = slice_of(data + (size > 0), size - (size > 0));
+	const struct client_request *request = NULL;
+	unsigned choice = size > 0 ? data[0] : 0;
+	struct buffer out, said;
+	server = (struct redis_server){ .settings = { .slack = 100 * SPAN_MS } };
+	buffer_init(&out, &alloc, OUT_MAX);
+	buffer_init(&said, &alloc, OUT_MAX);
+	void *redis = redis_dialect.open(&alloc, &node, &server, 1, "127.0.0.1:1");
+	CHECK(redis);
+	enum dialect_step step = DIALECT_DONE;
+	while (step == DIALECT_DONE || step == DIALECT_ASK) {
+		size_t taken = 0;
+		CHECK((step == DIALECT_ASK) == (request != NULL));
+		if (step == DIALECT_ASK) {
+			answer(request, choice++, &said);
+			step = redis_dialect.answer(redis, buffer_slice(&said), &out, &request);
+		} else {
+			step = redis_dialect.serve(redis, in, &taken, &out, &request);
+		}
+		CHECK(taken <= in.size);
+		in = slice_of(in.data + taken, in.size - taken);
+		buffer_clear(&out);
+	}
+	if (step == DIALECT_MORE) {
+		(void)redis_dialect.leave(redis);
+	}
+	redis_dialect.close(redis);
+	buffer_done(&out);
+	buffer_done(&said);
+	return 0;
+}

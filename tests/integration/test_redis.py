@@ -1,0 +1,242 @@
+"""test_redis.py PAWLD: clients of Redis, redis-py among them, at real nodes."""
+
+import os
+import signal
+import socket
+import sys
+import time
+import unittest
+
+import pawltest
+from pawltest import PATIENCE
+
+# Debian's Python has the package python3-redis; the one that runs the tests may be another one.
+sys.path.append("/usr/lib/python3/dist-packages")
+import redis  # noqa: E402
+
+
+class RedisCluster(pawltest.Cluster):
+    """A cluster whose nodes listen for clients of Redis, too."""
+
+    def write_configs(self):
+        super().write_configs()
+        self.redis_ports = {n: pawltest.free_port() for n in self.names}
+        for n in self.names:
+            with open(self.config(n), encoding="utf-8") as f:
+                text = f.read()
+            with open(self.config(n), "w", encoding="utf-8") as f:
+                f.write(text.replace("listen_client = ", "listen_redis = 127.0.0.1:%d\n"
+                                     "listen_client = " % self.redis_ports[n]))
+
+    def redis(self, name, **options):
+        options.setdefault("socket_timeout", PATIENCE)
+        return redis.Redis(port=self.redis_ports[name], **options)
+
+    def socket(self, name):
+        s = socket.create_connection(("127.0.0.1", self.redis_ports[name]), PATIENCE)
+        s.settimeout(PATIENCE)
+        return s
+
+
+def command(*words):
+    """Returns the bytes of a command."""
+    words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
+def until(case, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        case.assertLess(time.monotonic(), end)
+        time.sleep(0.02)
+
+
+class Three(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = RedisCluster(PAWLD).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def setUp(self):
+        self.a, self.b = self.cluster.redis("a"), self.cluster.redis("b")
+        self.addCleanup(self.a.close)
+        self.addCleanup(self.b.close)
+
+    def test_a_lock_of_redis_py_holds_at_every_node(self):
+        here, there = self.a.lock("lock", timeout=20), self.b.lock("lock", timeout=20)
+        self.assertTrue(here.acquire(blocking=False))
+        self.assertFalse(there.acquire(blocking=False))
+        self.assertTrue(there.locked())
+        self.assertTrue(here.owned())
+        self.assertFalse(there.owned())
+        here.extend(5)
+        self.assertGreater(self.b.pttl("lock"), 20000)
+        here.reacquire()
+        here.release()
+        self.assertTrue(there.acquire(blocking=False))
+        with self.assertRaises(redis.exceptions.LockError):
+            here.release()
+        there.release()
+
+    def test_a_lock_that_was_lost_is_not_released(self):
+        lock = self.a.lock("lost", timeout=20)
+        lock.acquire()
+        self.assertEqual(self.b.delete("lost"), 1)
+        self.assertTrue(self.b.set("lost", "other", nx=True, px=20000))
+        for act in (lock.release, lambda: lock.extend(5), lock.reacquire):
+            lock.local.token = lock.local.token or b"mine"
+            with self.assertRaises(redis.exceptions.LockNotOwnedError):
+                act()
+        self.assertEqual(self.a.get("lost"), b"other")
+        self.b.delete("lost")
+
+    def test_a_lease_ends(self):
+        self.assertTrue(self.a.set("short", "v", nx=True, px=300))
+        until(self, lambda: self.b.set("short", "w", nx=True, px=300))
+
+    def test_native_clients_and_these_exclude_each_other(self):
+        native = self.cluster.client("c")
+        self.addCleanup(native.close)
+        got = native.call("acquire", key="both", lease_ms=20000, value="native")
+        self.assertIsNone(self.a.set("both", "v", nx=True, px=20000))
+        self.assertEqual(self.a.get("both"), b"native")
+        native.call("release", key="both", lock_id=got["lock_id"])
+        self.a.client_setname("web1")
+        self.assertTrue(self.a.set("both", "v", nx=True, px=20000))
+        with self.assertRaises(pawltest.Refused) as refused:
+            native.call("acquire", key="both", lease_ms=20000)
+        self.assertEqual(refused.exception.code, "held")
+        self.assertEqual(native.call("get", key="both", consistency="quorum")["owner"], b"web1")
+        self.a.delete("both")
+
+    def test_a_token_grows(self):
+        tokens = []
+        for value in ("v", "w"):
+            self.a.set("token", value, nx=True, px=20000)
+            tokens.append(self.a.execute_command("PAWL.TOKEN", "token", value))
+            self.assertIsNone(self.b.execute_command("PAWL.TOKEN", "token", "x"))
+            self.assertGreater(self.b.execute_command("PAWL.VALID", "token", value), 10000)
+            self.a.delete("token")
+        self.assertLess(tokens[0], tokens[1])
+
+    def test_waiting_for_a_turn(self):
+        self.a.set("turn", "v", nx=True, px=20000)
+        with self.cluster.socket("b") as waiter:
+            waiter.sendall(command("PAWL.WAIT", "turn", "w", 20000, 20000))
+            native = self.cluster.client("a")
+            self.addCleanup(native.close)
+            until(self, lambda: native.call("waiters", key="turn")["waiters"])
+            self.a.delete("turn")
+            self.assertEqual(waiter.recv(100), b"+OK\r\n")
+        self.assertEqual(self.a.get("turn"), b"w")
+        self.a.delete("turn")
+
+    def test_commands_in_one_piece_and_in_many(self):
+        words = [command("SET", "order", i, "NX", "PX", 20000) + command("GET", "order")
+                 + command("DEL", "order") for i in range(50)]
+        expected = b"".join(b"+OK\r\n$%d\r\n%d\r\n:1\r\n" % (len(str(i)), i) for i in range(50))
+        with self.cluster.socket("a") as whole:
+            whole.sendall(b"".join(words))
+            got = b""
+            while len(got) < len(expected):
+                got += whole.recv(65536)
+            self.assertEqual(got, expected)
+        with self.cluster.socket("a") as bytewise:
+            for byte in words[7]:
+                bytewise.sendall(bytes([byte]))
+            got = b""
+            while got.count(b"\r\n") < 4:
+                got += bytewise.recv(100)
+            self.assertEqual(got, b"+OK\r\n$1\r\n7\r\n:1\r\n")
+
+    def test_much_behind_a_command_that_waits(self):
+        self.a.set("much", "v", nx=True, px=20000)
+        with self.cluster.socket("b") as s:
+            s.settimeout(0.5)
+            s.sendall(command("PAWL.WAIT", "much", "w", 20000, 20000))
+            more = command("ECHO", b"x" * 100000)
+            sent = 0
+            try:
+                while sent < 40 * len(more):
+                    sent += s.send((more * 40)[sent:])
+            except socket.timeout:
+                pass
+            s.settimeout(PATIENCE)
+            self.a.delete("much")
+            reader = s.makefile("rb")
+            self.assertEqual(reader.readline(), b"+OK\r\n")
+            for _ in range(sent // len(more)):
+                self.assertEqual(reader.readline(), b"$100000\r\n")
+                self.assertEqual(len(reader.readline()), 100002)
+        self.a.delete("much")
+
+    def test_what_is_no_command_ends_the_connection(self):
+        with self.cluster.socket("a") as s:
+            s.sendall(b"*1\r\n$x\r\n")
+            got = b""
+            while True:
+                some = s.recv(1000)
+                if not some:
+                    break
+                got += some
+            self.assertEqual(got, b"-ERR Protocol error: invalid bulk length\r\n")
+
+    def test_resp3(self):
+        with self.cluster.socket("a") as s:
+            s.sendall(command("HELLO", 3) + command("GET", "nothing"))
+            got = b""
+            while not got.endswith(b"_\r\n"):
+                got += s.recv(1000)
+            self.assertTrue(got.startswith(b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"))
+
+    def test_an_unknown_script_is_named(self):
+        with self.assertRaises(redis.exceptions.ResponseError) as refused:
+            self.a.eval("return 'something else'", 1, "k")
+        self.assertIn("does not run scripts",
+                      str(refused.exception))
+
+
+class Trouble(unittest.TestCase):
+    def test_without_a_quorum_nothing_looks_held(self):
+        with RedisCluster(PAWLD) as cluster:
+            r = cluster.redis("a")
+            self.addCleanup(r.close)
+            self.assertTrue(r.set("k", "v", nx=True, px=20000))
+            for n in "bc":
+                cluster.nodes[n].kill()
+            for act in (lambda: r.set("x", "v", nx=True, px=1000), lambda: r.get("k"),
+                        lambda: r.delete("k")):
+                with self.assertRaises(redis.exceptions.RedisError) as refused:
+                    act()
+                self.assertRegex(str(refused.exception), "too few masters|NOREPLICAS|TRYAGAIN")
+
+    def test_who_leaves_before_the_answer_holds_nothing(self):
+        with RedisCluster(PAWLD) as cluster:
+            r = cluster.redis("b")
+            self.addCleanup(r.close)
+            held = []
+            for i in range(200):
+                with cluster.socket("a") as s:
+                    s.sendall(command("SET", "leave%d" % i, "v", "NX", "PX", 50000))
+                    # The connection ends while the request is in one of its phases.
+                    time.sleep(i % 20 / 10000)
+                    s.shutdown(socket.SHUT_WR)
+                    if s.recv(100):
+                        held.append("leave%d" % i)
+            until(self, lambda: [k for k in ("leave%d" % i for i in range(200)) if r.get(k)]
+                  == held)
+
+    def test_rights_hold(self):
+        cluster = RedisCluster(PAWLD, masters=1)
+        cluster.extra = ("", pawltest.rights(cluster.dir, (
+            "plain", "allow = read, acquire on app/\n"), local=False) + "[node]"[:0])
+        with cluster:
+            r = cluster.redis("a")
+            self.addCleanup(r.close)
+            self.assertTrue(r.set("app/k", "v", nx=True, px=1000))
+            with self.assertRaises(redis.exceptions.NoPermissionError):
+                r.set("other", "v", nx=True, px=1000)
+
+
+if __name__ == "__main__":
+    pawltest.main(globals())
