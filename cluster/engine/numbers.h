@@ -16,7 +16,7 @@ struct lapsing {
 
 static inline struct lapsing record_lapsing(const struct record *r) {
 	struct lapsing l = { .set = { { 0, 0 } } };
-	if (r->terms_size > sizeof(struct terms)) {
+	if (record_terms_size(r) > sizeof(struct terms)) {
 		memcpy(&l, r->bytes + sizeof(struct terms), sizeof l);
 	}
 	return l;

@@ -62,13 +62,14 @@ struct record {
 	uint16_t of;
 	/* core->tick when something was last accepted for the record. */
 	uint16_t accepted;
-	/* The sizes of these parts in bytes, in bits that are enough for their limits. terms_size
-	 * is 0 if the terms have nothing but `of` and `binding`. */
+	/* The sizes of these parts in bytes, in bits that are enough for their limits. That of the
+	 * terms is in words of 8 bytes (record_terms_size), and is 0 if the terms have nothing but
+	 * `of` and `binding`. */
 	uint64_t value_size : 21;
 	uint64_t owner_size : 9;
 	uint64_t label_size : 9;
 	uint64_t identity_size : 8;
-	uint64_t terms_size : 8;
+	uint64_t terms_words : 5;
 	/* There is room for a ballot behind the value; and that ballot is the highest one that this
 	 * master has noted for the record, which is above `wrote` (record_prepared). */
 	bool ballot_room : 1;
@@ -100,10 +101,15 @@ _Static_assert(sizeof(struct record) <= 120, "one for each lease");
 _Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
 	IDENTITY_MAX < 1 << 8, "the bits are enough");
 
+/* Returns how many bytes of terms a record has. */
+static inline size_t record_terms_size(const struct record *r) {
+	return 8 * (size_t)r->terms_words;
+}
+
 /* Returns the lock terms of a record, put together from its fields and its bytes. */
 static inline struct terms record_terms(const struct record *r) {
 	struct terms t = { .of = MODE_EXCLUSIVE };
-	if (r->terms_size) {
+	if (record_terms_size(r)) {
 		memcpy(&t, r->bytes, sizeof t);
 	}
 	t.of = r->of;

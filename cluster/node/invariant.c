@@ -11,7 +11,7 @@ struct sums {
 static void check_record(const struct core *core, const struct record *r) {
 	const struct terms terms = record_terms(r);
 	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&terms));
-	CHECK(r->terms_size >= terms_rest(&terms) &&
+	CHECK(record_terms_size(r) >= terms_rest(&terms) &&
 		permits_within(record_older(r).set, terms.set));
 	/* Without a number the record would close the key for nobody. */
 	CHECK(!terms_semaphore(&terms) || !permits_none(terms.set));

@@ -36,7 +36,7 @@ bool record_doubted(const struct key *key, const struct record *r, struct permit
 
 /* If no number is named, or none that the record has, all numbers are meant. */
 void record_name(struct record *r, struct permits named) {
-	if (r->terms_size <= sizeof(struct terms)) {
+	if (record_terms_size(r) <= sizeof(struct terms)) {
 		return;
 	}
 	const struct permits set = record_set(r);
@@ -58,14 +58,14 @@ void record_name(struct record *r, struct permits named) {
 
 struct older record_older(const struct record *r) {
 	struct older o = { .set = { { 0, 0 } } };
-	if (r->terms_size > sizeof(struct terms)) {
+	if (record_terms_size(r) > sizeof(struct terms)) {
 		memcpy(&o, r->bytes + sizeof(struct terms) + sizeof(struct lapsing), sizeof o);
 	}
 	return o;
 }
 
 void record_put_older(struct record *r, struct older o) {
-	if (r->terms_size > sizeof(struct terms)) {
+	if (record_terms_size(r) > sizeof(struct terms)) {
 		memcpy(r->bytes + sizeof(struct terms) + sizeof(struct lapsing), &o, sizeof o);
 	}
 }

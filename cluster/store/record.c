@@ -2,6 +2,9 @@
  * bytes (section 1). */
 #include "store.h"
 
+_Static_assert(sizeof(struct terms) % 8 == 0 && sizeof(struct lapsing) % 8 == 0 &&
+	sizeof(struct older) % 8 == 0, "the size of the terms is in words");
+
 uint8_t terms_rest(const struct terms *t) {
 	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older)
 		: t->priority || t->delay ? sizeof *t
@@ -11,25 +14,25 @@ uint8_t terms_rest(const struct terms *t) {
 void record_put_terms(struct record *r, const struct terms *terms) {
 	r->of = terms->of;
 	r->binding = terms->binding;
-	if (r->terms_size) {
+	if (record_terms_size(r)) {
 		memcpy(r->bytes, terms, sizeof *terms);
 	}
 }
 
 struct slice record_owner(const struct record *r) {
-	return slice_of(r->bytes + r->terms_size, r->owner_size);
+	return slice_of(r->bytes + record_terms_size(r), r->owner_size);
 }
 
 struct slice record_identity(const struct record *r) {
-	return slice_of(r->bytes + r->terms_size + r->owner_size, r->identity_size);
+	return slice_of(r->bytes + record_terms_size(r) + r->owner_size, r->identity_size);
 }
 
 struct slice record_label(const struct record *r) {
-	return slice_of(r->bytes + r->terms_size + r->owner_size + r->identity_size, r->label_size);
+	return slice_of(r->bytes + record_terms_size(r) + r->owner_size + r->identity_size, r->label_size);
 }
 
 static size_t before_value(const struct record *r) {
-	return (size_t)r->terms_size + r->owner_size + r->identity_size + r->label_size;
+	return record_terms_size(r) + r->owner_size + r->identity_size + r->label_size;
 }
 
 struct slice record_value(const struct record *r) {
@@ -58,7 +61,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->token = m->token;
 	r->wrote = m->ballot;
 	r->since = clock_saturating_add(core->now.boot, -span_from_us(m->age_us));
-	r->terms_size = rest;
+	r->terms_words = (rest / 8) & 0x1f;
 	record_put_terms(r, &m->terms);
 	r->barred = (m->flags & FLAG_BARRED) != 0;
 	/* Those who decode and ask have checked the sizes. */

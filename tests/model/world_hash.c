@@ -64,7 +64,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 		mix(h, older.set.w[0]);
 		mix(h, older.noted);
 	}
-	mix_bytes(h, r->bytes + r->terms_size,
+	mix_bytes(h, r->bytes + record_terms_size(r),
 		(size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
