@@ -24,7 +24,7 @@ static int connect_elsewhere(struct host *h) {
 	struct origin from;
 	net_fixture_pair(fds);
 	origin_named("elsewhere", &from);
-	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, false, &from);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, false, &from, NULL);
 	net_fixture_settle(&h->f);
 	return fds[1];
 }
