@@ -49,7 +49,7 @@ class Environment(Case):
             with self.assertRaises(ValueError):
                 pawl.connect(self.endpoints, trace=wrong)
         with pawl.connect(self.endpoints, trace=TRACE) as client:
-            client.acquire("traced").release()
+            self.assertFalse(client.get("traced").held)
             with self.assertRaises(pawl.BadRequestError) as refused:
                 client.call("ping", trace="nonsense")
             self.assertIn("traceparent", str(refused.exception))
