@@ -293,8 +293,8 @@ void op_end_wait(struct core *core, uint64_t client, uint64_t request_id) {
 		n = list_after(&c->callers, n)) {
 		const struct caller *caller = CONTAINER_OF(n, struct caller, by_client);
 		struct op *op = caller->id == request_id ? waiting_attempt(caller->op) : NULL;
-		/* A commit that is under way decides whether it gets the lock. */
-		if (op && op->state != OP_COMMITTING) {
+		/* A commit that is under way goes on, and decides whether it gets the lock. */
+		if (op) {
 			op->until = core->now;
 			timer_at(core, &op->timer, TIMER_OP, core->now);
 		}

@@ -28,7 +28,7 @@ static uint64_t wall_ms(void) {
 /* Returns when the request arrived, which is the same each time. */
 static uint64_t tell_since(const struct tell *t, struct requests_wait *wait) {
 	if (wait->since_ms == 0) {
-		int64_t waited = t->s->driver->last.boot - wait->request->count.begun;
+		int64_t waited = driver_now(t->s->driver).boot - wait->request->count.begun;
 		wait->since_ms = wall_ms() - (uint64_t)(waited > 0 ? waited / SPAN_MS : 0);
 	}
 	return wait->since_ms;

@@ -32,8 +32,9 @@ struct service_deadlocks {
 	struct look look;
 	/* Memory for a look, and for the rings that are shown. */
 	const struct allocator *alloc;
-	/* Goes off when there is something to do. */
+	/* Goes off when there is something to do, if `armed`. */
 	struct event *timer;
+	bool armed;
 	/* When the next look may begin, by CLOCK_BOOTTIME. */
 	int64_t next_look;
 	/* driver.tables at the beginning of the look. */

@@ -32,6 +32,7 @@ static void deadlock_arm_at(struct service *s, int64_t at, int64_t now) {
 	int64_t us = at > now ? (at - now + SPAN_US - 1) / SPAN_US : 0;
 	const struct timeval wait = { (time_t)(us / 1000000), (suseconds_t)(us % 1000000) };
 	event_add(s->deadlocks.timer, &wait);
+	s->deadlocks.armed = true;
 }
 
 static struct requests_wait *deadlock_first_due(const struct service *s) {
@@ -52,7 +53,7 @@ static void deadlock_arm(struct service *s, struct instant now) {
 
 void service_deadlock_waits(struct service *s, struct requests_wait *wait, struct instant now) {
 	wait->due_at = now.boot + config_of(s)->deadlock_after;
-	if (!event_pending(s->deadlocks.timer, EV_TIMEOUT, NULL)) {
+	if (!s->deadlocks.armed) {
 		deadlock_arm(s, now);
 	}
 }
@@ -283,7 +284,8 @@ static bool deadlock_begin(struct service *s, struct instant now) {
 		list_remove(&wait->due);
 		list_append(&s->requests.due, &wait->due);
 		wait->due_at = now.boot + config_of(s)->deadlock_after;
-		if (wait->request->party->locks > 0) {
+		/* A request for several keys may have some of them already. */
+		if (wait->request->party->locks > 0 || list_linked(&wait->several)) {
 			d->next_look = now.boot + LOOK_PAUSE;
 			d->tables = s->driver->tables;
 			return look_begin(&d->look, wait->request->party->id);
@@ -322,9 +324,11 @@ static void deadlock_run(struct service *s) {
 }
 
 static void deadlock_on_timer(evutil_socket_t fd, short what, void *ctx) {
+	struct service *s = ctx;
 	(void)fd;
 	(void)what;
-	deadlock_run(ctx);
+	s->deadlocks.armed = false;
+	deadlock_run(s);
 }
 
 /* ---- packets of other nodes ---- */

@@ -63,7 +63,7 @@ void service_share_take(const struct service_call *call, const struct core_reque
 	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key,
 		request->lock_id);
 	if (waits || locks > 0 || bytes > 0) {
-		requests_charge(&call->service->requests, open, call->who->share, waits,
+		requests_charge(open, call->who->share, waits,
 			(uint32_t)locks, bytes);
 	}
 }

@@ -50,7 +50,7 @@ static void who_is_about_to_get_the_lock_gets_it(void **state) {
 	assert_true(stage_sent(s, MESSAGE_COMMIT) > 0);
 	stage_step(s, 0, &(struct core_event){ .kind = CORE_END_WAIT, .client = CLIENT,
 		.request_id = id });
-	stage_tick(s);
+	stage_wait(s, 5 * SPAN_MS);
 	assert_false(answered(s, id));
 	memset(s->held, 0, sizeof s->held);
 	stage_wait(s, 10 * SPAN_MS);

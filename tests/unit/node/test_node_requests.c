@@ -150,8 +150,8 @@ static void requests_that_wait_are_counted_until_they_are_closed(void **state) {
 	assert_int_equal(requests_open(&r, 7, 1, &one), 0);
 	assert_int_equal(requests_open(&r, 7, 2, &two), 0);
 	assert_int_equal(requests_open(&r, 8, 3, &other), 0);
-	requests_mark_waiting(&r, one);
-	requests_mark_waiting(&r, other);
+	requests_mark_waiting(one);
+	requests_mark_waiting(other);
 	assert_int_equal(requests_waiting(&r, 7), 1);
 	requests_close(&r, two);
 	assert_int_equal(requests_waiting(&r, 7), 1);

@@ -37,6 +37,7 @@ static struct requests_client *requests_client_of(struct requests *r, uint64_t c
 static void requests_add(struct requests *r, struct requests_client *c, struct request *request) {
 	request->id = ++r->last_id;
 	request->client = c->client;
+	request->of = c;
 	list_append(&c->open, &request->among);
 	map_insert(&r->by_id, &request->node, request->id);
 }
@@ -91,10 +92,10 @@ struct request *requests_find(const struct requests *r, uint64_t id) {
 	return node ? CONTAINER_OF(node, struct request, node) : NULL;
 }
 
-void requests_mark_waiting(struct requests *r, struct request *request) {
+void requests_mark_waiting(struct request *request) {
 	CHECK(!request->waiting);
 	request->waiting = true;
-	requests_client_find(r, request->client)->waiting++;
+	request->of->waiting++;
 }
 
 uint32_t requests_waiting(const struct requests *r, uint64_t client) {
@@ -102,7 +103,7 @@ uint32_t requests_waiting(const struct requests *r, uint64_t client) {
 	return c ? c->waiting : 0;
 }
 
-void requests_charge(struct requests *r, struct request *request, const struct share_pair *share,
+void requests_charge(struct request *request, const struct share_pair *share,
 	bool waits, uint32_t locks, uint64_t bytes) {
 	request->share = *share;
 	request->locks = locks;
@@ -111,7 +112,7 @@ void requests_charge(struct requests *r, struct request *request, const struct s
 	shares_take(share, SHARE_LOCKS, locks);
 	shares_take(share, SHARE_VALUES, bytes);
 	if (waits) {
-		requests_mark_waiting(r, request);
+		requests_mark_waiting(request);
 	}
 }
 
@@ -186,7 +187,9 @@ static void wait_free(struct requests_wait *wait) {
 	list_remove(&wait->due);
 	list_remove(&wait->of_party);
 	list_remove(&wait->several);
-	alloc_free(wait->alloc, wait->why, wait->why_size);
+	if (wait->why) {
+		alloc_free(wait->alloc, wait->why, wait->why_size);
+	}
 	alloc_free(wait->alloc, wait, sizeof *wait + wait->size + wait->owner_size);
 }
 
@@ -203,7 +206,7 @@ void requests_wait_end(struct requests_wait *wait, const char *why) {
 /* ---- parties ---- */
 
 void requests_of_party(struct requests *r, struct request *request, struct id128 id) {
-	struct requests_client *c = requests_client_find(r, request->client);
+	struct requests_client *c = request->of;
 	if (id128_zero(id)) {
 		/* No other connection of any node has this name. */
 		memcpy(id.b, &r->salt, sizeof r->salt);
@@ -259,7 +262,7 @@ static void requests_unlink(struct requests *r, struct request *request) {
 		shares_give(&request->share, SHARE_VALUES, request->bytes);
 	}
 	if (request->waiting) {
-		requests_client_find(r, request->client)->waiting--;
+		request->of->waiting--;
 	}
 	parties_leave(&r->parties, request->party);
 	map_remove(&r->by_id, &request->node);

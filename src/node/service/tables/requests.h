@@ -42,12 +42,16 @@ struct requests {
 /* An `extend` with `locks`. */
 struct requests_batch;
 
+/* What is kept of a client. */
+struct requests_client;
+
 /* One request of a client. */
 struct request {
 	struct map_node node;
 
-	/* Linked to the other requests of its client. */
+	/* Linked to the other requests of its client, which `of` keeps. */
 	struct list among;
+	struct requests_client *of;
 	uint64_t id, client;
 	uint32_t msgid;
 
@@ -161,7 +165,7 @@ int requests_keep_list(struct requests *r, struct request *request, const struct
 	const struct allocator *alloc);
 
 /* The request waits for others, and counts as waiting until it is closed. */
-void requests_mark_waiting(struct requests *r, struct request *request);
+void requests_mark_waiting(struct request *request);
 
 /* Keeps what the request waits for until it is closed. `alloc` is as above. Returns 0 or
  * PAWL_ENOMEM. */
@@ -188,7 +192,7 @@ void requests_wait_end(struct requests_wait *wait, const char *why);
 void requests_of_party(struct requests *r, struct request *request, struct id128 party);
 
 /* Counts this for the share until the request is closed. */
-void requests_charge(struct requests *r, struct request *request, const struct share_pair *share,
+void requests_charge(struct request *request, const struct share_pair *share,
 	bool waits, uint32_t locks, uint64_t bytes);
 
 /* Returns how many of the client's requests wait. */

@@ -49,8 +49,6 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("value"), CLIENT_HAS_VALUE, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_UPDATE),
 		client_take_value },
 	{ NAME("lock_id"), CLIENT_HAS_LOCK_ID, M_HELD, client_take_lock_id },
-	{ NAME("party"), CLIENT_HAS_PARTY, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND),
-		client_take_party },
 	{ NAME("token"), CLIENT_HAS_TOKEN,
 		METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_BREAK) |
 			METHOD_BIT(CLIENT_PARAM_LOCK),
@@ -73,6 +71,8 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("label"), CLIENT_HAS_LABEL, METHOD_BIT(CLIENT_ACQUIRE), client_take_label },
 	{ NAME("host"), CLIENT_HAS_HOST, METHOD_BIT(CLIENT_ACQUIRE), client_take_host },
 	{ NAME("pid"), CLIENT_HAS_PID, METHOD_BIT(CLIENT_ACQUIRE), client_take_pid },
+	{ NAME("party"), CLIENT_HAS_PARTY, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND),
+		client_take_party },
 	{ NAME("election"), CLIENT_HAS_ELECTION, METHOD_BIT(CLIENT_ACQUIRE), client_take_election },
 	{ NAME("bond"), CLIENT_HAS_BINDING,
 		METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) |
