@@ -200,8 +200,10 @@ write_config() {
 			listen = 127.0.0.1:${admin_port[$1]}
 		END
 	} >"$dir/$1.conf"
-	# plain is whoever reads the page on this machine.
-	printf '[me]\nallow = all on *\n[plain]\nallow = read on *\n' >"$dir/rights.conf"
+	# It is written once, because nodes that were started before read it. plain is whoever reads
+	# the page on this machine.
+	[ -e "$dir/rights.conf" ] ||
+		printf '[me]\nallow = all on *\n[plain]\nallow = read on *\n' >"$dir/rights.conf"
 }
 
 # Writes what a Prometheus needs to watch the nodes that run, with the alert rules.

@@ -165,7 +165,8 @@ class Views(PageTest):
         self.fill()
         self.open()
         self.cluster.nodes["c"].kill()
-        self.wait_text("verdict", "only 2 of 3 masters. No further master may fail.")
+        self.wait_text("verdict", "only 2 of 3 masters. No further master may fail. pawl cluster "
+                       "show says what to do.")
         self.wait_text("nodes", "c\tmaster\tnot linked")
         self.assertEqual(self.page.run("document.getElementById('verdict').className"),
                          "verdict warn")

@@ -274,6 +274,16 @@ class Keeping(Certified):
         self.reload("a")
         self.assertNotIn("expires in", self.succeeds(self.ask("a", "status")).out)
 
+    def test_a_certificate_that_was_changed_since_the_links_began_is_told_of_every_node(self):
+        cluster = self.cluster().start_all()
+        self.node("b", "--days", "3")
+        self.reload("b")
+        everybody = ",".join("tls://" + cluster.clients[n] for n in "abc")
+        run = pawl("cluster", "show", "--cacert", self.path("ca.crt"), "--cert",
+                   self.path("ops.crt"), "--key", self.path("ops.key"), endpoints=everybody)
+        self.assertRegex(self.succeeds(run).out, "the certificate of b .serial %s. expires in "
+                                                 "[23] days" % self.serial("b"))
+
 
 class Roles(Certified):
     def hello(self, at, name, certificate):

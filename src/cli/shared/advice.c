@@ -149,7 +149,13 @@ static void advise_absent_master(const struct adviser *a, const struct view_node
 
 static void advise_absent(const struct adviser *a, const struct view_node *n) {
 	char why[SENTENCE_MAX];
-	if (n->master) {
+	if (*n->state) {
+		/* It has answered this command, so a restart would only lose its memory. */
+		advise(a,
+			"%s runs and answers, but has no link with %s%s: repair what is between "
+			"them, in both directions; do not restart %s",
+			n->name, a->v->node, trouble(n, why), n->name);
+	} else if (n->master) {
 		advise_absent_master(a, n);
 	} else {
 		advise(a,

@@ -57,6 +57,19 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	n->replica = strcmp(n->role, "replica") == 0;
 }
 
+/* Reads the node's present certificate. Others know the one that it showed when their links with it
+ * began. */
+static void read_certificate(struct view_node *n, const struct pawl_value *status) {
+	const struct pawl_value *peers = pawl_value_get(status, "peers");
+	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {
+		const struct pawl_value *peer = &peers->items[i];
+		if (field_bool(peer, "self")) {
+			n->serial = field_text(peer, "serial");
+			n->certificate_days = days_left(field_int(peer, "certificate_ends", 0));
+		}
+	}
+}
+
 /* Reads what a node says about itself. */
 static void read_self(struct view_node *n, const struct pawl_value *status) {
 	const struct pawl_value *following = pawl_value_get(status, "following");
@@ -95,6 +108,7 @@ void view_add(struct view *v, const struct pawl_value *status) {
 	struct view_node *n = find(v, field_text(status, "node"));
 	if (n) {
 		read_self(n, status);
+		read_certificate(n, status);
 	}
 	add_lags(v, status);
 }

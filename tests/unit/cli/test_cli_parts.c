@@ -319,6 +319,12 @@ static void why_there_is_no_link_is_said(void **state) {
 	struct advised a = advised(&v);
 	assert_non_null(strstr(a.text, "b does not answer (it cannot be reached): restart it"));
 	assert_non_null(strstr(a.text, "replica d does not answer (it cannot be reached)"));
+	/* Whoever answers the command is not down, so a restart would only cost its memory. */
+	v.nodes[1].state = "voting";
+	a = advised(&v);
+	assert_non_null(strstr(a.text, "b runs and answers, but has no link with a (it cannot be "
+		"reached): repair what is between them, in both directions; do not restart b\n"));
+	assert_null(strstr(a.text, "b does not answer"));
 }
 
 static void a_node_whose_name_is_taken_asks_for_its_place_and_not_to_be_added(void **state) {

@@ -127,7 +127,8 @@ function nodeRow(s, p) {
 }
 
 function showCluster(s, top) {
-  const [kind, said] = verdict(s), found = rates(top);
+  const [kind, so] = verdict(s), found = rates(top);
+  const said = so + (kind === "good" ? "" : " pawl cluster show says what to do.");
   if ($("verdict").textContent !== said) $("verdict").textContent = said;
   $("verdict").className = "verdict " + kind;
   $("who").textContent = s.cluster + " as " + s.node + " sees it";
