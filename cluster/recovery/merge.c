@@ -50,6 +50,8 @@ static bool merge_value(struct core *core, struct key *key, struct record **r,
 		return false;
 	}
 	*r = moved;
+	/* It is noted even if there is no memory for the value. */
+	clock_raise(core, highest.clock);
 	if (ballot_compare(m->ballot, moved->wrote) > 0) {
 		moved = key_set_value(core, key, moved, m->value);
 		*r = moved ? key_set_ballots(core, key, moved, m->ballot, highest) : *r;
