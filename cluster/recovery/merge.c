@@ -85,7 +85,6 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->sources |= 1u << source;
 		clock_raise(core, r->token);
 		clock_raise(core, r->noted);
-		clock_raise(core, record_prepared(r).clock);
 	}
 	if (r) {
 		record_changed(core, key, r, RECORD_MERGED);
