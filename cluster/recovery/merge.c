@@ -50,6 +50,8 @@ static bool merge_value(struct core *core, struct key *key, struct record **r,
 		return false;
 	}
 	*r = moved;
+	/* It is noted even if there is no memory for the value. */
+	clock_raise(core, highest.clock);
 	if (ballot_compare(m->ballot, moved->wrote) > 0) {
 		moved = key_set_value(core, key, moved, m->value);
 		*r = moved ? key_set_ballots(core, key, moved, m->ballot, highest) : *r;
@@ -83,7 +85,6 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->sources |= 1u << source;
 		clock_raise(core, r->token);
 		clock_raise(core, r->noted);
-		clock_raise(core, record_prepared(r).clock);
 	}
 	if (r) {
 		record_changed(core, key, r, RECORD_MERGED);

@@ -42,8 +42,10 @@ const struct key *table_peek(const struct core *core, struct slice name) {
 	return find_raw(core->store.live, name, table_hash(core, name));
 }
 
+/* The name begins in the padding of the struct, of which no key has less. */
 static size_t key_bytes(size_t name_size) {
-	return offsetof(struct key, name) + name_size;
+	const size_t bytes = offsetof(struct key, name) + name_size;
+	return bytes > sizeof(struct key) ? bytes : sizeof(struct key);
 }
 
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
