@@ -242,8 +242,8 @@ static void a_parked_request_is_not_passed_next_to_a_promise(void **state) {
 }
 
 /* n3 has promised to a reader, and has parked a writer behind that promise. The reader's commit is
- * overtaken, so that it asks again, and is refused. Its coordinator counts on no promise of n3 then,
- * and the writer has the turn. */
+ * overtaken, so that it asks again, and is refused. Its coordinator counts on no promise of n3
+ * then, and the writer has the turn. */
 static void a_request_that_is_refused_keeps_no_earlier_promise(void **state) {
 	struct stage *s = *state;
 	const struct message ask = { .kind = MESSAGE_PROMISE, .round = 7 << 16, .attempt = 7,
