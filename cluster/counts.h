@@ -8,6 +8,7 @@
 	X(promise_refused_promised) X(promise_refused_queued) X(promise_refused_released) \
 	X(promise_refused_recovering) X(promise_refused_contested) X(promise_refused_denied) \
 	X(promise_refused_full) X(promise_together) X(promise_displaced) X(promise_unlapsed) \
+	X(promise_replaced) \
 	X(commit_overtaken_first) \
 	X(commit_ok) X(commit_without_promise) X(commit_refused_held) \
 	X(commit_refused_stale_noted) X(commit_refused_stale_clock) X(commit_refused_released) \

@@ -120,6 +120,19 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 	answer->ballot = own->wrote;
 }
 
+/* Section 5, Going on: a coordinator that was refused does not count on an earlier promise to the
+ * same request, and does not withdraw it. The caller goes on with the parked requests. */
+static void promise_refused(struct core *core, struct key *key, uint32_t from,
+	struct id128 lock_id) {
+	struct promise *p = key_promise(key, lock_id);
+	if (p && p->peer == from) {
+		COUNT(core, promise_replaced);
+		first_lost(core, lock_id, p->first);
+		key_drop_promise(core, key, p);
+		timer_stop(core, &key->timer);
+	}
+}
+
 void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
 	const uint64_t hash = table_hash(core, m->key);
@@ -139,6 +152,9 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 &&
 			span_from_us(answer.left_us) <= answer.terms.delay;
+		if (key) {
+			promise_refused(core, key, from, m->lock_id);
+		}
 		if (key && (m->flags & FLAG_TURN) &&
 			queue_park(core, key, from, m, answer.status)) {
 			answer.status = STATUS_PARKED;

@@ -7,6 +7,7 @@ static const enum core_count wanted[] = {
 	COUNT_promise_refused_released, COUNT_promise_refused_recovering,
 	COUNT_promise_refused_contested, COUNT_promise_refused_denied, COUNT_promise_refused_full,
 	COUNT_promise_held_self, COUNT_promise_displaced, COUNT_promise_parked,
+	COUNT_promise_replaced,
 	COUNT_commit_without_promise, COUNT_commit_refused_held, COUNT_commit_refused_stale_noted,
 	COUNT_commit_refused_stale_clock, COUNT_commit_refused_released,
 	COUNT_commit_refused_too_long, COUNT_extend_refused_too_long,

@@ -122,8 +122,9 @@ static int commit_error(const struct core *core, const struct op *op) {
 		? PAWL_EFULL : PAWL_ENOQUORUM;
 }
 
-/* Limits how often an attempt begins again; each time somebody else has got the key. */
-#define OVERTAKEN_MAX 8
+/* Limits how often an attempt begins again; each time somebody else has got the key. Where many
+ * coordinators want permits of one semaphore, one in two may be overtaken each time. */
+#define OVERTAKEN_MAX 64
 
 static bool may_ask_again(struct op *op) {
 	return !list_empty(&op->callers) && op_acquire(op)->overtaken++ < OVERTAKEN_MAX;

@@ -241,6 +241,33 @@ static void a_parked_request_is_not_passed_next_to_a_promise(void **state) {
 	assert_int_equal(stage_count(s, COUNT_promise_parked), parked + 2);
 }
 
+/* n3 has promised to a reader, and has parked a writer behind that promise. The reader's commit is
+ * overtaken, so that it asks again, and is refused. Its coordinator counts on no promise of n3
+ * then, and the writer has the turn. */
+static void a_request_that_is_refused_keeps_no_earlier_promise(void **state) {
+	struct stage *s = *state;
+	const struct message ask = { .kind = MESSAGE_PROMISE, .round = 7 << 16, .attempt = 7,
+		.key = slice_str("k"), .lock_id = stage_lock(7), .flags = FLAG_TURN,
+		.ticket = { 20, 1 } };
+	struct message reader = ask;
+	reader.flags = 0;
+	reader.ticket = (struct ticket){ 0, 0 };
+	reader.terms.of = MODE_SHARED;
+	reader.lock_id = stage_lock(1);
+	assert_int_equal(promised(s, 0, 1, MODE_SHARED), 1);
+	stage_inject(s, 1, 2, &ask);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), 1);
+	/* The same request through another node has nothing to do with it. */
+	stage_inject(s, 1, 2, &reader);
+	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), 1);
+	assert_int_equal(stage_count(s, COUNT_parked_promised), 0);
+	reader.attempt++;
+	stage_inject(s, 0, 2, &reader);
+	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), 2);
+	assert_int_equal(stage_count(s, COUNT_parked_promised), 1);
+	assert_int_equal(stage_status(s, 2).promises, 1);
+}
+
 /* A writer holds the key. The readers of n1 have their turns with the first of them, and all of
  * them have the key one message after its release. */
 static void readers_of_one_node_have_turns_together(void **state) {
@@ -336,6 +363,7 @@ int main(void) {
 		NAMED(numbers_that_a_request_names_do_not_count),
 		NAMED(a_writer_is_not_passed_by_readers_that_come_after_it),
 		NAMED(a_parked_request_is_not_passed_next_to_a_promise),
+		NAMED(a_request_that_is_refused_keeps_no_earlier_promise),
 		NAMED(readers_of_one_node_have_turns_together),
 		NAMED(so_many_have_turns_together_and_no_more),
 		NAMED(turns_are_not_given_together_to_two_nodes_or_to_writers),
