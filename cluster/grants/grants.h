@@ -10,7 +10,7 @@
 #include "core.h"
 
 /* The most keys that are remembered: the one that was granted least lately is forgotten first. A
- * key takes about 1 KiB with three masters, and 2 KiB with nine. */
+ * key takes at most 2 KiB with three masters, and 4 KiB with nine, and mostly half of that. */
 #define GRANTS_KEYS_MAX 16384u
 /* How many acquisitions of a key are remembered. */
 #define GRANTS_LOCKS_MAX 4u

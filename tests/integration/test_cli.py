@@ -14,7 +14,7 @@ from cli_fixture import Case, DevCase, pawl
 
 COMMANDS = ("run elect leader acquire extend update release downgrade transfer ask-release get ls "
             "wait waiters explain watch fence break "
-            "status top clients cluster drain cert deploy bench").split()
+            "status top clients audit cluster drain cert deploy bench").split()
 
 
 class CommandLine(Case):

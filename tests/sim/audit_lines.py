@@ -1,11 +1,16 @@
 """Turns histories of the simulator (docs/testing.md, Histories) into audit files, as if one node
-had written all lines, in true time. So `pawl audit check --one-machine` judges simulated clusters."""
+had written all lines, in true time. So `pawl audit check --one-machine` judges simulated
+clusters."""
 
 import datetime
 import hashlib
 import json
 import os
 import subprocess
+
+
+# How a run begins.
+RUN = '{"op":"run",'
 
 
 class Lines:
@@ -84,10 +89,12 @@ def runs(path):
     found = []
     with open(path) as f:
         for text in f:
+            # A violation may have cut a line short, in front of the next run.
+            text = text[max(text.rfind(RUN), 0):]
             try:
                 op = json.loads(text)
             except ValueError:
-                continue  # A violation has cut the line.
+                continue
             if op["op"] == "run":
                 found.append((op["seed"], op["jumps"], []))
             else:
