@@ -268,6 +268,8 @@ class Refuse(Deadlocks):
                        lease_ms=60000, wait_ms=60000, owner="a")
         wait_until(self, lambda: self.client("c").call("get", key=self.id() + "k1",
                                                        consistency="quorum")["held"])
+        # Of two that are milliseconds apart either may be taken for the younger one.
+        time.sleep(0.1)
         other = self.wait(b, "k1", owner="b")
         with self.assertRaises(Refused) as caught:
             b.answer(other)
