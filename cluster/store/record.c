@@ -61,7 +61,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->token = m->token;
 	r->wrote = m->ballot;
 	r->since = clock_saturating_add(core->now.boot, -span_from_us(m->age_us));
-	r->terms_words = (uint8_t)(rest / 8) & 0x1f;
+	r->terms_words = (size_t)rest / 8 & 0x1f;
 	record_put_terms(r, &m->terms);
 	r->barred = (m->flags & FLAG_BARRED) != 0;
 	/* Those who decode and ask have checked the sizes. */
