@@ -31,7 +31,8 @@ static int disk_open(const char *path) {
 		return fd;
 	}
 	/* O_NONBLOCK: a pipe without a reader does not hold up the start. */
-	fd = errno == EEXIST ? open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK) : -1;
+	fd = errno == EEXIST
+		? open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	if (fd >= 0 && (fstat(fd, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))) {
 		close(fd);
 		errno = EBADF;

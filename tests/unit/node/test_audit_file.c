@@ -178,7 +178,8 @@ static void a_disk_that_hangs_stops_nobody(void **state) {
 		refused += !audit_file_put(w->file, slice_of(line, sizeof line), AUDIT_GO_ON, 2,
 			NULL);
 	}
-	assert_true(refused > 700);
+	/* The thread has some lines, as many wait, and the terminal has the others. */
+	assert_true(refused > 400);
 	assert_int_equal(audit_file_counts(w->file).dropped, refused);
 	assert_false(audit_file_put(w->file, slice_of(line, sizeof line), AUDIT_GO_ON, 2,
 		&receipt));

@@ -181,7 +181,7 @@ static void batches_are_checked_lock_by_lock(void **state) {
 	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x81\xa5locks\x91\x81\xa5locks\x90"), "locks",
 		"each of locks takes");
 	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x82\xa5locks\x91\x83" KEY ID LEASE KEY), "locks",
-		"only deadline_kept and party");
+		"only deadline_kept, party and trace");
 }
 
 #define ACQUIRE(pairs, more) REQUEST("\xa7" "acquire", pairs KEY LEASE more)
