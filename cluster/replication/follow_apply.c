@@ -9,7 +9,8 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 	struct record *r = key_record(key, m->lock_id);
 	if (r && slice_equal(record_owner(r), m->owner) &&
 		slice_equal(record_identity(r), m->identity) &&
-		slice_equal(record_label(r), m->label) && record_terms_size(r) == terms_rest(&m->terms)) {
+		slice_equal(record_label(r), m->label) &&
+		record_terms_size(r) == terms_rest(&m->terms)) {
 		bool same = ballot_compare(r->wrote, m->ballot) == 0;
 		return same ? r : key_set_value(core, key, r, m->value);
 	}

@@ -28,7 +28,8 @@ struct slice record_identity(const struct record *r) {
 }
 
 struct slice record_label(const struct record *r) {
-	return slice_of(r->bytes + record_terms_size(r) + r->owner_size + r->identity_size, r->label_size);
+	return slice_of(r->bytes + record_terms_size(r) + r->owner_size + r->identity_size,
+		r->label_size);
 }
 
 static size_t before_value(const struct record *r) {
