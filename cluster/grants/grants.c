@@ -77,8 +77,8 @@ struct grants {
 const char *grants_why_text(enum grants_why why) {
 	static const char *const texts[] = {
 		[GRANTS_OVERLAP] = "a master had both locks at once",
-		[GRANTS_EARLY] = "the earlier lease ended at a master before its time, and the "
-			"later lock was granted there within that time",
+		[GRANTS_EARLY] = ("the earlier lease ended at a master before its time, and the "
+			"later lock was granted there within that time"),
 		[GRANTS_TOKEN] = "the later lock does not have the greater token",
 	};
 	return texts[why];

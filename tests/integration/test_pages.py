@@ -48,7 +48,8 @@ class Manual(unittest.TestCase):
     def pages(self):
         pages = [p for section in "158" for p in glob.glob(here("*." + section))]
         self.assertEqual({os.path.basename(p) for p in pages}, {
-            "pawl.1", "pawld.8", "pawl.conf.5", *("pawl-%s.1" % c for c in [*COMMANDS, "can"])})
+            "pawl.1", "pawld.8", "pawl.conf.5",
+            *("pawl-%s.1" % c for c in [*COMMANDS, "can", "redis-script"])})
         return pages
 
     def test_nothing_is_wrong_with_the_pages(self):
