@@ -97,7 +97,7 @@ static int redis_script_run(struct cli_command_line *line) {
 	}
 	static struct script_account said;
 	if (script_describe(file.bytes, file.size, &said) != 0) {
-		cli_misuse(line, "%s has too many words for a script", operands[0]);
+		cli_misuse(line, "%s has too many words or parentheses for a script", operands[0]);
 	}
 	return script_tell(line, &said, shows_form);
 }

@@ -7,8 +7,10 @@
 #include "check.h"
 #include "pawl/error.h"
 
-/* How many words a script may have, and how many local names. */
-#define WORDS_MAX 2048
+/* How many words a script may have, how many opening parentheses, and how many local names. For each
+ * parenthesis the words behind it are walked through, and a node does nothing else meanwhile. */
+#define WORDS_MAX 1024
+#define PARENTHESES_MAX 64
 #define LOCALS_MAX 64
 
 enum word_kind { WORD_NAME, WORD_NUMBER, WORD_STRING, WORD_SIGN };
@@ -25,7 +27,7 @@ struct word {
 
 struct form {
 	struct word words[WORDS_MAX];
-	size_t count;
+	size_t count, parentheses;
 	struct slice locals[LOCALS_MAX];
 	size_t local_count;
 };
@@ -120,7 +122,8 @@ static size_t read_word(struct slice in, size_t at, struct word *out) {
 static int form_read(struct form *f, struct slice in) {
 	size_t at = starts(in, 0, "\xef\xbb\xbf") ? 3 : 0;
 	while ((at = skip(in, at)) < in.size) {
-		if (f->count == WORDS_MAX) {
+		f->parentheses += in.data[at] == '(';
+		if (f->count == WORDS_MAX || f->parentheses > PARENTHESES_MAX) {
 			return PAWL_ETOOLARGE;
 		}
 		at = read_word(in, at, &f->words[f->count++]);
@@ -141,12 +144,17 @@ static bool is_name(const struct form *f, size_t at) {
 	return at < f->count && f->words[at].kind == WORD_NAME;
 }
 
+static bool is_parenthesis(const struct form *f, size_t at, uint8_t which) {
+	const struct word *word = &f->words[at];
+	return word->kind == WORD_SIGN && word->text.size == 1 && word->text.data[0] == which;
+}
+
 /* Returns the place of the parenthesis that closes the one at `open`, or f->count. */
 static size_t closing(const struct form *f, size_t open) {
 	size_t depth = 0;
 	for (size_t i = open; i < f->count; i++) {
-		depth += is(f, i, "(");
-		depth -= is(f, i, ")");
+		depth += is_parenthesis(f, i, '(');
+		depth -= is_parenthesis(f, i, ')');
 		if (depth == 0) {
 			return i;
 		}

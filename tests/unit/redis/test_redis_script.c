@@ -75,6 +75,9 @@ static void test_what_is_no_script_is_refused(void **state) {
 	memset(text, '+', sizeof text);
 	assert_int_equal(script_form(slice_of(text, sizeof text), alloc(), &out), PAWL_ETOOLARGE);
 	assert_int_equal(script_form(slice_of(text, 4096), alloc(), &out), PAWL_ETOOLARGE);
+	memset(text, '(', sizeof text);
+	assert_int_equal(script_form(slice_of(text, 64), alloc(), &out), 0);
+	assert_int_equal(script_form(slice_of(text, 65), alloc(), &out), PAWL_ETOOLARGE);
 	assert_int_equal(script_form(slice_str("((((a"), alloc(), &out), 0);
 	buffer_done(&out);
 }
