@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "config_file.h"
+#include "time_source.h"
 
 static int64_t dialects_unix_ms(void *ctx) {
 	struct timespec now;
@@ -36,9 +37,19 @@ static uint32_t dialects_masters(void *ctx) {
 	return masters;
 }
 
+static struct instant dialects_now(void *ctx) {
+	(void)ctx;
+	return time_source_now();
+}
+
+static uint32_t dialects_drift(void *ctx) {
+	const struct driver *driver = ctx;
+	return core_config(driver->core)->drift_ppm;
+}
+
 void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config) {
 	*d = (struct dialects){ .node = { dialects_unix_ms, dialects_draw, dialects_max_lease,
-		dialects_masters, driver },
+		dialects_masters, dialects_now, dialects_drift, driver },
 		.redis = { .settings = { config->redis_slack, config->redis_patience } },
 		.use_redis = { &redis_dialect, &d->node, &d->redis } };
 }

@@ -84,12 +84,18 @@ struct redis_task {
 	enum redis_wait wait;
 	/* The client is gone, and what it may have taken is released. */
 	bool leaves;
+	/* The client would count on what was taken for too long, and it is released. */
+	bool late;
 	/* The act under way, which is not REDIS_NOTHING with REDIS_ACTS and REDIS_SETS_VALUE. */
 	enum redis_act act;
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
 	/* The length that the command names, and how long a take may wait, in nanoseconds. */
 	span_ns length, patience;
+	/* When a lease was first asked for; zero if none was. How much of the time since then the
+	 * request waited for its turn, before the lease began, in nanoseconds. */
+	struct instant since;
+	span_ns queued;
 	/* How many keys were held with the value, held with another one, and free; and how many
 	 * acts had an effect. */
 	uint32_t mine, others, gone, done;

@@ -136,12 +136,20 @@ static void task_take_group(struct redis *r, struct core_request *core) {
 	r->request.present = CLIENT_HAS_LOCKS;
 }
 
+/* Notes when the lease begins at the earliest. */
+static void task_begins(const struct redis *r, struct redis_task *task) {
+	if (task->since.boot == 0) {
+		task->since = r->node->now(r->node->ctx);
+	}
+}
+
 static enum dialect_step task_take(struct redis *r, bool all) {
 	struct redis_task *task = r->task;
 	struct core_request *core = task_request(r, CLIENT_ACQUIRE, CORE_ACQUIRE);
 	for (uint32_t i = 0; i < task->count; i++) {
 		task->lock_ids[i] = r->node->draw(r->node->ctx);
 	}
+	task_begins(r, task);
 	core->lock_id = task->lock_ids[task->at];
 	core->value = task->fresh;
 	core->owner = task_owner(r);
@@ -169,6 +177,7 @@ static enum dialect_step task_act(struct redis *r, enum redis_act act) {
 		: task_request(r, CLIENT_EXTEND, CORE_EXTEND);
 	core->lock_id = task->lock_ids[task->at];
 	if (act != REDIS_RELEASE) {
+		task_begins(r, task);
 		core->lease = task->length + r->server->settings.slack
 			+ (act == REDIS_ADD ? task->left : 0);
 	}
@@ -193,8 +202,45 @@ enum dialect_step redis_task_begin(struct redis *r, struct redis_task *task) {
 
 /* ---- going on ---- */
 
+/* Returns whether the answer comes so late that a client that counts its time from there would count
+ * on the lease after its end. Without slack, the operator leaves that to the client. */
+static bool task_is_late(const struct redis *r, const struct redis_task *task) {
+	const span_ns slack = r->server->settings.slack;
+	return task->done > 0 && task->since.boot != 0 && slack > 0
+		&& instant_elapsed_long(r->node->now(r->node->ctx), task->since) - task->queued
+			> slack;
+}
+
+/* Releases what was taken, key by key, and then says why. */
+static enum dialect_step task_too_late(struct redis *r, struct resp_writer *w) {
+	struct redis_task *task = r->task;
+	if (task->act == REDIS_TAKE && task->at < task->count) {
+		task->late = true;
+		task->wait = REDIS_ACTS;
+		task_request(r, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
+		return DIALECT_ASK;
+	}
+	resp_error(w, "TRYAGAIN", slice_str("the masters answered too late for the whole length: "
+		"[redis] slack of this node is shorter than that took"));
+	redis_task_free(r);
+	return DIALECT_DONE;
+}
+
+/* Returns how long an acquire waited for its turn, from how long its lease is valid from its
+ * sending on. */
+static span_ns task_queued(const struct redis *r, span_ns valid) {
+	const span_ns lease = r->task->length + r->server->settings.slack;
+	const int64_t million = 1000000, drift = r->node->drift_ppm(r->node->ctx);
+	const span_ns whole = drift < million ? valid + valid / (million - drift) * drift : valid;
+	return whole > lease ? whole - lease : 0;
+}
+
 static enum dialect_step task_finish(struct redis *r, struct resp_writer *w) {
-	const struct redis_task *task = r->task;
+	struct redis_task *task = r->task;
+	if (task_is_late(r, task)) {
+		task->at = 0;
+		return task_too_late(r, w);
+	}
 	if (task->plan.reply) {
 		task->plan.reply(task, w);
 	} else {
@@ -272,6 +318,10 @@ static enum dialect_step task_has_acted(struct redis *r, const struct client_res
 	struct resp_writer *w) {
 	struct redis_task *task = r->task;
 	const int error = response->error;
+	if (task->late) {
+		task->at++;
+		return task_too_late(r, w);
+	}
 	if (error == PAWL_EHELD || (error == PAWL_ETIMEOUT && task->act == REDIS_TAKE)) {
 		task->others++;
 		return task->plan.takes ? task_finish(r, w) : task_next(r, w);
@@ -288,6 +338,7 @@ static enum dialect_step task_has_acted(struct redis *r, const struct client_res
 	if (task->act == REDIS_REPLACE && task->wait == REDIS_ACTS) {
 		return task_set_value(r);
 	}
+	task->queued = task->act == REDIS_TAKE ? task_queued(r, response->valid) : 0;
 	const bool released = task->act != REDIS_RELEASE || response->released;
 	task->done += task->plan.takes ? task->count : released;
 	return task->plan.takes ? task_finish(r, w) : task_next(r, w);

@@ -29,6 +29,19 @@ static uint32_t masters(void *ctx) {
 	return 3;
 }
 
+/* Most answers come too late. */
+static struct instant now(void *ctx) {
+	static int64_t passed = SPAN_S;
+	(void)ctx;
+	passed += 70 * SPAN_MS;
+	return (struct instant){ passed, passed };
+}
+
+static uint32_t drift_ppm(void *ctx) {
+	(void)ctx;
+	return 10000;
+}
+
 /* Answers as a node might. */
 static void answer(const struct client_request *request, unsigned choice, struct buffer *out) {
 	static const int errors[] = { PAWL_EHELD, PAWL_ENOQUORUM, PAWL_ELOST, PAWL_EUNSURE,
@@ -54,7 +67,8 @@ static void answer(const struct client_request *request, unsigned choice, struct
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static struct redis_server server;
 	const struct allocator alloc = alloc_libc(NULL);
-	const struct dialect_node node = { unix_ms, draw, max_lease, masters, NULL };
+	const struct dialect_node node = { unix_ms, draw, max_lease, masters, now, drift_ppm,
+		NULL };
 	struct slice in = slice_of(data + (size > 0), size - (size > 0));
 	const struct client_request *request = NULL;
 	unsigned choice = size > 0 ? data[0] : 0;

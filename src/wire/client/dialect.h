@@ -19,6 +19,9 @@ struct dialect_node {
 	/* The longest lease of the cluster, in nanoseconds; and how many masters it has. */
 	span_ns (*max_lease)(void *ctx);
 	uint32_t (*masters)(void *ctx);
+	/* The present, and the bound on the drift between two clocks, in parts per million. */
+	struct instant (*now)(void *ctx);
+	uint32_t (*drift_ppm)(void *ctx);
 	void *ctx;
 };
 

@@ -17,6 +17,7 @@ struct connection {
 	struct buffer out, answer;
 	const struct client_request *request;
 	uint8_t drawn;
+	int64_t now;
 };
 
 static int64_t unix_ms(void *ctx) {
@@ -39,10 +40,20 @@ static uint32_t masters(void *ctx) {
 	return 3;
 }
 
+static struct instant now(void *ctx) {
+	const struct connection *c = ctx;
+	return (struct instant){ c->now, c->now };
+}
+
+static uint32_t drift_ppm(void *ctx) {
+	(void)ctx;
+	return 10000;
+}
+
 static int connect(void **state) {
 	static struct connection c;
 	c = (struct connection){ .alloc = alloc_libc(NULL),
-		.node = { unix_ms, draw, max_lease, masters, &c },
+		.node = { unix_ms, draw, max_lease, masters, now, drift_ppm, &c }, .now = SPAN_S,
 		.server = { .settings = { .slack = 100 * SPAN_MS } } };
 	buffer_init(&c.out, &c.alloc, 1 << 20);
 	buffer_init(&c.answer, &c.alloc, 1 << 20);
@@ -105,6 +116,10 @@ static enum dialect_step refused(struct connection *c, int error) {
 static void assert_said(struct connection *c, const char *expected) {
 	assert_int_equal(buffer_append(&c->out, "", 1), 0);
 	assert_string_equal((const char *)c->out.data, expected);
+}
+
+static bool starts_with(const struct connection *c, const char *text) {
+	return c->out.size >= strlen(text) && memcmp(c->out.data, text, strlen(text)) == 0;
 }
 
 static enum dialect_step taken(struct connection *c) {
@@ -201,6 +216,46 @@ static void test_waiting_for_a_turn(void **state) {
 	c->server.settings.patience = 50 * SPAN_MS;
 	assert_int_equal(command(c, "SET k v NX PX 5000"), DIALECT_ASK);
 	assert_int_equal(c->request->core.wait, 50 * SPAN_MS);
+}
+
+/* The lease began 111 ms ago, and is only 100 ms longer than what the client counts on. */
+static void test_what_is_taken_too_late_is_released(void **state) {
+	struct connection *c = *state;
+	assert_int_equal(command(c, "SET k v NX PX 900"), DIALECT_ASK);
+	const struct id128 lock_id = c->request->core.lock_id;
+	c->now += 121 * SPAN_MS;
+	/* Which says that it was in the queue for 10 ms. */
+	assert_int_equal(taken(c), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_RELEASE);
+	assert_true(slice_equal(c->request->core.key, slice_str("k")));
+	assert_int_equal(c->request->core.lock_id.b[0], lock_id.b[0]);
+	assert_int_equal(reply(c, &(struct core_reply){ .op = CORE_RELEASE, .released = true }),
+		DIALECT_DONE);
+	assert_true(starts_with(c, "-TRYAGAIN the masters answered too late"));
+}
+
+static void test_waiting_for_a_turn_is_not_late(void **state) {
+	struct connection *c = *state;
+	assert_int_equal(command(c, "PAWL.WAIT k v 900 5000"), DIALECT_ASK);
+	c->now += 3050 * SPAN_MS;
+	/* 3000 ms in the queue and a lease of 1000 ms, less 1 %. */
+	assert_int_equal(reply(c, &(struct core_reply){ .op = CORE_ACQUIRE,
+		.lock_id = c->request->core.lock_id, .token = 42, .valid = 3960 * SPAN_MS }),
+		DIALECT_DONE);
+	assert_said(c, "+OK\r\n");
+}
+
+static void test_a_renewal_that_comes_too_late_is_an_error(void **state) {
+	struct connection *c = *state;
+	assert_int_equal(command(c, "SET k w XX PX 5000"), DIALECT_ASK);
+	assert_int_equal(read_as(c, "v", 1100), DIALECT_ASK);
+	assert_int_equal(reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
+		.valid = 5049 * SPAN_MS }), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_UPDATE);
+	c->now += 101 * SPAN_MS;
+	assert_int_equal(reply(c, &(struct core_reply){ .op = CORE_UPDATE, .token = 42 }),
+		DIALECT_DONE);
+	assert_true(starts_with(c, "-TRYAGAIN the masters answered too late"));
 }
 
 /* ---- compare and act ---- */
@@ -358,6 +413,9 @@ int main(void) {
 		TEST(test_wrong_commands_change_nothing),
 		TEST(test_a_plain_set_takes_a_free_key_only),
 		TEST(test_waiting_for_a_turn),
+		TEST(test_what_is_taken_too_late_is_released),
+		TEST(test_waiting_for_a_turn_is_not_late),
+		TEST(test_a_renewal_that_comes_too_late_is_an_error),
 		TEST(test_a_release_names_the_lock_id_that_was_read),
 		TEST(test_another_value_is_left_alone),
 		TEST(test_the_last_moment_of_a_lease_does_not_count),
