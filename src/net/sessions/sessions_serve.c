@@ -377,7 +377,8 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	session->served_in = s->turn;
 	/* The bytes of the request belong to the stream. */
 	stream_enter(stream);
-	if (session->unread && !stream_is_paused(stream)) {
+	/* The answer of a dialect may have held what had arrived before; that comes first. */
+	if (session->unread && !stream_is_paused(stream) && !stream_is_held(stream)) {
 		session->unread = false;
 		stream_read_late(stream);
 		session = sessions_find(s, id);
