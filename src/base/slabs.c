@@ -6,9 +6,10 @@
 
 #include "check.h"
 
-/* How many pages are cut from a chunk; and its bytes, which leave room to align them. */
+/* How many pages are cut from a chunk; and its bytes, which leave room for its head and to align
+ * the pages, wherever the chunk stands. */
 #define CHUNK_PAGES 63
-#define CHUNK_BYTES ((CHUNK_PAGES + 1) * SLAB_PAGE)
+#define CHUNK_BYTES (sizeof(struct slab_chunk) + (CHUNK_PAGES + 1) * SLAB_PAGE)
 
 struct slab_chunk {
 	struct slab_chunk *next;

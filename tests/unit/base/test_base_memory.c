@@ -121,6 +121,31 @@ static void a_page_that_is_empty_serves_another_size(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
+/* Hands out one chunk, which begins in the last 16 bytes of a page. */
+static _Alignas(SLAB_PAGE) uint8_t awkward[67 * SLAB_PAGE];
+
+static void *awkward_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	size_t *size = ctx;
+	(void)old_size;
+	if (p || *size) {
+		return NULL;
+	}
+	*size = new_size;
+	return awkward + SLAB_PAGE - 16;
+}
+
+static void a_chunk_may_begin_anywhere(void **state) {
+	(void)state;
+	size_t size = 0;
+	struct slabs s;
+	slabs_init(&s, (struct allocator){ .resize = awkward_resize, .ctx = &size });
+	for (const uint8_t *block; (block = slabs_take(&s, slab_place(8))) != NULL;) {
+		assert_true(block + 8 <= awkward + SLAB_PAGE - 16 + size);
+	}
+	assert_in_range(size, 1, sizeof awkward - SLAB_PAGE);
+	slabs_done(&s);
+}
+
 /* Takes and gives blocks of three sizes as a random walk, and finds in each of them what was
  * written there. */
 static void blocks_in_use_never_overlap(void **state) {
@@ -165,7 +190,7 @@ static void blocks_in_use_never_overlap(void **state) {
 
 static void slabs_without_memory_behind_them_refuse(void **state) {
 	(void)state;
-	struct alloc_counter counter = { .max = 64 * SLAB_PAGE };
+	struct alloc_counter counter = { .max = 65 * SLAB_PAGE };
 	struct slabs s;
 	slabs_init(&s, alloc_libc(&counter));
 	size_t taken = 0;
@@ -422,6 +447,7 @@ int main(void) {
 		cmocka_unit_test(lists_that_keep_nothing_leave_all_blocks_to_the_allocator_behind),
 		cmocka_unit_test(blocks_of_a_size_stand_one_behind_the_other),
 		cmocka_unit_test(a_page_that_is_empty_serves_another_size),
+		cmocka_unit_test(a_chunk_may_begin_anywhere),
 		cmocka_unit_test(blocks_in_use_never_overlap),
 		cmocka_unit_test(slabs_without_memory_behind_them_refuse),
 		cmocka_unit_test(a_block_moves_between_sizes_with_its_bytes),
