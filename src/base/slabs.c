@@ -83,6 +83,7 @@ static struct slab_page *page_new(struct slabs *s, size_t place) {
 		page = (struct slab_page *)s->chunks->fresh;
 		s->chunks->fresh += SLAB_PAGE;
 		s->chunks->fresh_count--;
+		s->cut += SLAB_PAGE;
 	} else {
 		return NULL;
 	}
@@ -91,7 +92,29 @@ static struct slab_page *page_new(struct slabs *s, size_t place) {
 	return page;
 }
 
+/* Pages may have twice the bytes of the blocks in use, and this many more. */
+#define SPREAD_BYTES ((size_t)64 << 20)
+
+static bool is_spread(const struct slabs *s) {
+	return s->cut > SPREAD_BYTES && (s->cut - SPREAD_BYTES) / 2 > s->used;
+}
+
+/* Returns the next size that has a page with room. If there is none, it is a multiple of 128, of
+ * which there are few. */
+static size_t fitting(const struct slabs *s, size_t place) {
+	for (size_t at = place; at < SLAB_SIZES; at++) {
+		if (!list_empty(&s->partial[at])) {
+			return at;
+		}
+	}
+	return place | 15;
+}
+_Static_assert(SLAB_SIZES % 16 == 0, "the greatest size is a multiple of 128");
+
 void *slabs_take(struct slabs *s, size_t place) {
+	if (list_empty(&s->partial[place]) && list_empty(&s->empty) && is_spread(s)) {
+		place = fitting(s, place);
+	}
 	struct list *first = list_first(&s->partial[place]);
 	struct slab_page *page = first ? CONTAINER_OF(first, struct slab_page, link)
 		: page_new(s, place);
@@ -106,6 +129,7 @@ void *slabs_take(struct slabs *s, size_t place) {
 		page->fresh += (uint32_t)slab_size(place);
 	}
 	page->used++;
+	s->used += slab_size(place);
 	if (!page->given && !has_fresh(page)) {
 		list_remove(&page->link);
 	}
@@ -119,6 +143,7 @@ void slabs_give(struct slabs *s, void *p) {
 	block->next = page->given;
 	page->given = block;
 	page->used--;
+	s->used -= slab_size(page->place);
 	if (!list_linked(&page->link)) {
 		list_prepend(&s->partial[page->place], &page->link);
 	}

@@ -3,7 +3,8 @@
  * rounded up to 8 bytes; malloc takes 8 bytes more, and rounds up to 16.
  *
  * A page all of whose blocks have been given back serves any size. No page goes back to the
- * allocator behind before the end. */
+ * allocator behind before the end. When the pages have far more than the blocks in use, because a
+ * few of these are in many pages, blocks of any size come from pages of greater ones. */
 #ifndef PAWL_BASE_SLABS_H
 #define PAWL_BASE_SLABS_H
 
@@ -22,6 +23,8 @@ struct slabs {
 	struct allocator behind;
 	/* All chunks; the newest one, which may have pages that were never used, is the first. */
 	struct slab_chunk *chunks;
+	/* The bytes of the pages that have been cut, and of the blocks in use. */
+	size_t cut, used;
 	/* Pages without a block in use. */
 	struct list empty;
 	/* Pages that have both blocks in use and blocks to give, by their size. */

@@ -230,6 +230,36 @@ static void a_block_moves_between_sizes_with_its_bytes(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
+/* Of each size 16 MiB are taken, and all but one block of each page are given back. */
+static void few_blocks_in_many_pages_do_not_add_up(void **state) {
+	(void)state;
+	enum { BYTES = 16 << 20, SMALLEST = 12 };
+	struct alloc_counter counter = { 0 };
+	struct slabs s;
+	slabs_init(&s, alloc_libc(&counter));
+	static uint8_t *blocks[BYTES / 8 / SMALLEST];
+	size_t left = 0;
+	for (size_t place = SMALLEST; place < SLAB_SIZES; place++) {
+		const size_t size = slab_size(place), count = (BYTES - left) / size,
+			a_page = SLAB_PAGE / size;
+		for (size_t i = 0; i < count; i++) {
+			assert_non_null(blocks[i] = slabs_take(&s, place));
+			memset(blocks[i], (int)place, size);
+		}
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(blocks[i][size - 1], place);
+			if (i % a_page) {
+				slabs_give(&s, blocks[i]);
+			} else {
+				left += size;
+			}
+		}
+	}
+	assert_in_range(counter.used, 0, 16 * (size_t)BYTES);
+	slabs_done(&s);
+	assert_int_equal(counter.used, 0);
+}
+
 static void lists_without_memory_behind_them_refuse(void **state) {
 	(void)state;
 	struct alloc_counter counter = { .max = 64 * SLAB_PAGE + 1000 };
@@ -452,6 +482,7 @@ int main(void) {
 		cmocka_unit_test(slabs_without_memory_behind_them_refuse),
 		cmocka_unit_test(a_block_moves_between_sizes_with_its_bytes),
 		cmocka_unit_test(lists_without_memory_behind_them_refuse),
+		cmocka_unit_test(few_blocks_in_many_pages_do_not_add_up),
 		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),
 		cmocka_unit_test(a_buffer_whose_limit_was_lowered_takes_no_more),
 		cmocka_unit_test(a_buffer_without_memory_stays_as_it_was),
