@@ -202,7 +202,7 @@ struct core_reply {
 	 * previous reply), as the number of simple requests that would cost as much. */
 	uint32_t cost;
 	/* NULL without core_time_slow, and if there was no memory. */
-	const struct core_times *times;
+	struct core_times *times;
 	/* PAWL_ENOQUORUM: bit sets of peers (core_peer): the masters that were silent, and those
 	 * that are linked with this node and do not vote. */
 	uint64_t silent, not_voting;

@@ -405,7 +405,7 @@ __attribute__((cold)) void slow_answer(struct core *core, struct op *op, uint32_
 __attribute__((cold)) void slow_queued(const struct core *core, struct op *op);
 /* Returns where the time of the operation went, for a caller that came at `arrived`; NULL: no
  * memory. */
-__attribute__((cold)) const struct core_times *slow_times(struct core *core, const struct op *op,
+__attribute__((cold)) struct core_times *slow_times(struct core *core, const struct op *op,
 	struct instant arrived);
 
 /* Returns the bit set of the masters that have not answered, without those of the next function. */

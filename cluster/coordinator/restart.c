@@ -97,9 +97,31 @@ void restart_all(struct core *core) {
 	}
 }
 
+/* Moves the masters that were late (slow.c). */
+static void late_permute(struct op *op, const int from[NODES_MAX]) {
+	const uint64_t late = op->late;
+	const bool group = op->kind == CORE_ACQUIRE_ALL;
+	const uint64_t late_parts = group ? op_group(op)->late : 0;
+	uint64_t parts = 0;
+	op->late = 0;
+	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
+		if (from[i] >= 0) {
+			op->late |= (uint16_t)((late >> from[i] & 1) << i);
+			parts |= (late_parts >> from[i] & 1) << i;
+		}
+	}
+	if (group) {
+		op_group(op)->late = parts;
+	}
+}
+
 /* Moves the votes of answered operations, because peers have new indexes. from[i] is the former
  * index of peer i, or -1 if it had none. All other operations begin anew. */
 void op_permute(struct core *core, const int from[NODES_MAX]) {
+	for (struct list *n = list_first(&core->coordinator.ops); n;
+		n = list_after(&core->coordinator.ops, n)) {
+		late_permute(CONTAINER_OF(n, struct op, link), from);
+	}
 	for (struct list *n = list_first(&core->coordinator.catching_up); n;
 		n = list_after(&core->coordinator.catching_up, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);

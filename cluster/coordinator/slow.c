@@ -38,8 +38,7 @@ static uint64_t unanswered(const struct core *core, const struct op *op) {
 	return set;
 }
 
-const struct core_times *slow_times(struct core *core, const struct op *op,
-	struct instant arrived) {
+struct core_times *slow_times(struct core *core, const struct op *op, struct instant arrived) {
 	const span_ns all = instant_elapsed_short(core->now, arrived);
 	const bool asks = asks_masters(op);
 	struct core_times *times = out_room(core, sizeof *times);

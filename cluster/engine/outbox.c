@@ -332,6 +332,10 @@ static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
 		out->replies[i].silent = permute_set(out->replies[i].silent, from);
 		out->replies[i].not_voting = permute_set(out->replies[i].not_voting, from);
 		out->replies[i].missing = permute_set(out->replies[i].missing, from);
+		if (out->replies[i].times) {
+			out->replies[i].times->late =
+				permute_set(out->replies[i].times->late, from);
+		}
 	}
 	for (size_t i = out->notes_read; i < out->notes_count; i++) {
 		uint32_t to = 0;
