@@ -318,6 +318,28 @@ class Files(Checked):
         text = "".join(json.dumps(line) + "\n" for line in a.lines)
         self.good(text + '{"ts": "2026-11')
 
+    def test_a_line_that_a_crash_has_cut_is_left_out_after_the_next_start(self):
+        a, _ = self.two_holders()
+        again = Node("a", boot=2)
+        again.lines[0]["ts"] = "2026-11-26T18:03:00.000000Z"
+        first, then = ("".join(json.dumps(line) + "\n" for line in node.lines)
+                       for node in (a, again))
+        self.good(first + '{"ts": "2026-11\n' + then)
+        for behind in ("", json.dumps(a.lines[1]) + "\n"):
+            self.assertIn("line 3: this is no JSON", self.check(first + "{\n" + behind, expect=2))
+
+    def test_dropped_lines_may_be_told_late(self):
+        a = Node("a")
+        for at in range(1, 9):
+            a.acquire(at, at, at)
+            a.release(at + 0.5, at)
+        a.lines[9]["dropped"] = 3
+        del a.lines[3:6]
+        self.good(a)
+        for told in (2, 4):
+            a.lines[6]["dropped"] = told
+            self.assertEqual(self.check(a, expect=1)["violations"], 1)
+
     def test_nodes_that_do_not_tell_of_grants_are_named(self):
         a = Node("a", what="admin")
         a.add(1, "acquire", key="k", result="denied", cause="acquire")

@@ -38,6 +38,10 @@ struct check {
 	/* Lines before which others are missing. */
 	const struct audit_line **gaps;
 	size_t gap_count, gap_capacity;
+	/* How many lines of the present start of a node are missing, less those that it says it has
+	 * dropped; and the lines before and behind the first of these. */
+	uint64_t missing;
+	const struct audit_line *missing_after, *missing_before;
 	int64_t newest, drift_ppm;
 	/* The last node of which it is known that it does not tell of grants. */
 	uint32_t silent;
@@ -109,10 +113,36 @@ static bool same_line(const struct audit_line *a, const struct audit_line *b) {
 		a->owner == b->owner && a->valid_ms == b->valid_ms;
 }
 
+/* A node notices a failed write a little late. So what it has dropped may be told some lines behind
+ * the gap, but not after its end. */
+static void settle(struct check *c) {
+	if (c->missing) {
+		found(c, (struct audit_finding){ AUDIT_MISSING, c->missing_after,
+			c->missing_before, 0, false });
+	}
+	c->missing = 0;
+}
+
+static void count_missing(struct check *c, const struct audit_line *before,
+	const struct audit_line *line, uint64_t between) {
+	if (between && !c->missing) {
+		c->missing_after = before;
+		c->missing_before = line;
+	}
+	if (line->dropped > c->missing + between) {
+		/* More than there can have been. */
+		found(c, (struct audit_finding){ AUDIT_MISSING, before, line, 0, false });
+		c->missing = 0;
+		return;
+	}
+	c->missing += between - line->dropped;
+}
+
 /* Compares a line with the one before it of the same node. */
 static void follow(struct check *c, const struct audit_line *before,
 	const struct audit_line *line) {
 	if (line->boot != before->boot) {
+		settle(c);
 		if (before->action != AUDIT_CLOSE || line->boot != before->boot + 1) {
 			/* A crash: the last lines may be lost. Or a whole start is missing. */
 			keep_line(&c->gaps, &c->gap_count, &c->gap_capacity, line);
@@ -129,9 +159,7 @@ static void follow(struct check *c, const struct audit_line *before,
 	if (between || line->dropped) {
 		keep_line(&c->gaps, &c->gap_count, &c->gap_capacity, line);
 	}
-	if (between != line->dropped) {
-		found(c, (struct audit_finding){ AUDIT_MISSING, before, line, 0, false });
-	}
+	count_missing(c, before, line, between);
 }
 
 static const struct audit_line *line_before(const struct check *c, const struct audit_line *line) {
@@ -398,6 +426,7 @@ struct audit_result audit_check(struct audit_lines *lines, const struct audit_ru
 		if (before) {
 			follow(&c, before, line);
 		} else {
+			settle(&c);
 			/* What the node wrote before is not known. */
 			keep_line(&c.gaps, &c.gap_count, &c.gap_capacity, line);
 		}
@@ -406,6 +435,7 @@ struct audit_result audit_check(struct audit_lines *lines, const struct audit_ru
 			take_line(&c, line);
 		}
 	}
+	settle(&c);
 	cut_all(&c);
 	if (c.span_count) {
 		qsort(c.spans, c.span_count, sizeof *c.spans, by_key_and_time);

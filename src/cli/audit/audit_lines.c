@@ -14,6 +14,8 @@ struct reading {
 	struct audit_lines *to;
 	const char *file;
 	uint64_t number, boot;
+	/* The number of the last line, if that is no JSON object; otherwise 0. */
+	uint64_t cut;
 	bool opened;
 };
 
@@ -191,14 +193,29 @@ static bool take_object(struct reading *r, const json_t *object) {
 	return true;
 }
 
+/* A crash may cut off a line. The next start gives it an end, and goes on behind it. */
+static bool cut_by_crash(struct reading *r, const json_t *next) {
+	if (r->cut && !(text_is(next, "action", "open") && text_is(next, "cause", "start"))) {
+		r->number = r->cut;
+		return wrong(r, "this is no JSON object");
+	}
+	r->cut = 0;
+	return true;
+}
+
 static bool take_text(struct reading *r, const char *text, size_t size) {
 	json_error_t problem;
 	json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
 	if (!json_is_object(object)) {
 		json_decref(object);
-		return wrong(r, "this is no JSON object");
+		object = NULL;
 	}
-	const bool taken = take_object(r, object);
+	bool taken = cut_by_crash(r, object);
+	if (taken && object) {
+		taken = take_object(r, object);
+	} else if (taken) {
+		r->cut = r->number;
+	}
 	json_decref(object);
 	return taken;
 }
@@ -228,5 +245,5 @@ bool audit_lines_read(struct audit_lines *lines, const char *file) {
 	}
 	free(text);
 	fclose(in);
-	return good;
+	return good && cut_by_crash(&r, NULL);
 }
