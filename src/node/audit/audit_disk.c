@@ -122,11 +122,11 @@ static size_t disk_put(struct audit_disk *d, const char *bytes, size_t size) {
 }
 
 bool audit_disk_write(struct audit_disk *d, const char *bytes, size_t size) {
-	const off_t before = d->regular ? lseek(d->fd, 0, SEEK_END) : 0;
 	if (d->torn && disk_put(d, "\n", 1) != 1) {
 		return false;
 	}
 	d->torn = false;
+	const off_t before = d->regular ? lseek(d->fd, 0, SEEK_END) : 0;
 	const size_t done = disk_put(d, bytes, size);
 	if (done == size) {
 		return true;
@@ -138,8 +138,8 @@ bool audit_disk_write(struct audit_disk *d, const char *bytes, size_t size) {
 
 void audit_disk_sync(struct audit_disk *d) {
 	/* A device has nothing to sync. */
-	d->unsynced = d->regular && fdatasync(d->fd) != 0;
-	if (d->unsynced) {
+	if (d->regular && fdatasync(d->fd) != 0) {
+		d->unsynced = true;
 		disk_trouble(d, "sync");
 	}
 }

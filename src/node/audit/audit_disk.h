@@ -20,7 +20,7 @@ struct audit_disk {
 	 * constant. */
 	int trouble;
 	const char *what;
-	/* The last sync has failed. */
+	/* A sync has failed; whoever looks at it sets it to false before. */
 	bool unsynced;
 };
 

@@ -95,6 +95,10 @@ static struct audit_counts write_batch(struct audit_file *f) {
 	f->disk.unsynced = false;
 	while (at < b->used) {
 		size_t end = b->used;
+		if (b->wanted && at > 0 && (at == b->rotate_at || at == b->reopen_at)) {
+			/* The lines so far are in a file that is closed now. */
+			audit_disk_sync(&f->disk);
+		}
 		if (at == b->rotate_at) {
 			audit_disk_rotate(&f->disk, b->keep);
 		}

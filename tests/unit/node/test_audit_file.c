@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,6 +132,29 @@ static void run_until_told(struct world *w, int times) {
 	}
 }
 
+static void a_torn_line_keeps_its_end_when_the_next_one_does_not_fit(void **state) {
+	struct world *w = *state;
+	struct audit_receipt receipt = { .number = 0 };
+	struct rlimit whole, small;
+	const int fd = open(w->path, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(fd, "tor", 3), 3);
+	close(fd);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
+	small = whole;
+	small.rlim_cur = 6;
+	assert_int_equal(open_at(w, w->path), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_true(audit_file_put(w->file, slice_str("long\n"), AUDIT_GO_ON, 2, &receipt));
+	run_until_told(w, 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+	assert_int_equal(audit_file_fate(w->file, &receipt), AUDIT_LOST);
+	audit_file_forget(w->file, &receipt);
+	assert_true(put(w, "a\n", AUDIT_GO_ON));
+	audit_file_close(w->file);
+	assert_string_equal(text_of(w, ""), "tor\na\n");
+}
+
 static void a_receipt_says_what_has_become_of_the_line(void **state) {
 	struct world *w = *state;
 	struct audit_receipt receipt = { .number = 0 };
@@ -212,6 +237,7 @@ int main(void) {
 		TEST(lines_stand_in_their_order_and_files_move_on),
 		TEST(a_file_that_was_moved_is_opened_anew),
 		TEST(a_torn_line_gets_its_end),
+		TEST(a_torn_line_keeps_its_end_when_the_next_one_does_not_fit),
 		TEST(a_receipt_says_what_has_become_of_the_line),
 		TEST(a_full_disk_is_told_and_counted),
 		TEST(a_disk_that_hangs_stops_nobody),
