@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import pawltest
@@ -144,6 +145,55 @@ class On(Actions):
                      "/v1/break?key=k&token=99999999999999999999", "/v1/ask_release",
                      "/v1/ask_release?key=k&to=" + "x" * 300):
             self.assertEqual(self.post(path)[0], 400, path)
+
+
+class Audited(Actions):
+    actions = "actions = yes\n[audit]\nfile = %s\nwhat = all\n"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="pawl-actions-audit-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.file = os.path.join(folder, "audit.log")
+        cls.actions = cls.actions % cls.file
+        super().setUpClass()
+
+    def lines(self, **wanted):
+        for _ in range(100):
+            with open(self.file) as f:
+                found = [line for line in map(json.loads, f)
+                         if wanted.items() <= line.items()]
+            if found:
+                return found
+            time.sleep(0.05)
+        self.fail("no such line: %s" % wanted)
+
+    def test_what_is_done_on_the_page_is_in_the_audit_file(self):
+        _, lock = self.hold("k")
+        self.assertEqual(self.post("/v1/break?key=k&token=%d" % lock["token"])[0], 200)
+        done = self.lines(action="break", key="k", result="ok")[0]
+        asked = self.lines(action="break", key="k", result="asked")[0]
+        self.assertEqual((asked["identity"], asked["token"], done["token"]),
+                         ("alice", lock["token"], lock["token"]))
+        self.assertTrue(asked["peer"].startswith("127.0.0.1:"))
+        self.assertEqual(self.post("/v1/ask_release?key=none")[0], 200)
+        self.lines(action="ask_release", key="none", identity="alice")
+        token = self.actions_of("carol")["token"]
+        self.assertEqual(self.post("/v1/break?key=theirs&token=1", name="carol", token=token)[0],
+                         403)
+        self.lines(action="break", key="theirs", result="denied", cause="break",
+                   identity="carol")
+
+
+class Strict(Audited):
+    actions = Audited.actions + "strict = yes\n"
+
+    def test_what_is_done_on_the_page_is_in_the_audit_file(self):
+        client, lock = self.hold("k")
+        status, _, text = self.post("/v1/break?key=k&token=%d" % lock["token"])
+        self.assertEqual(status, 403)
+        self.assertIn("pawl break", text)
+        self.assertEqual(client.call("get", key="k")["token"], lock["token"])
 
 
 class Off(Actions):

@@ -84,11 +84,17 @@ static void act_do(struct monitor *m, const struct session_who *who, enum client
 			LOG_TEXT("what", client_method_name(method)),
 			LOG_BYTES("key", asked.key), LOG_BYTES("identity", who->identity),
 			LOG_TEXT("from", who->from->address));
+		service_page_denied(m->service, who, method, &asked, now);
 		show_refuse(answer, HTTP_FORBIDDEN,
 			"the access rules do not give you the right to this key\n");
+	} else if (service_page_forbids(m->service, method)) {
+		show_refuse(answer, HTTP_FORBIDDEN,
+			"with [audit] strict = yes a lock is broken only when the audit file has "
+			"it on the disk, which this page does not wait for: use 'pawl break'\n");
 	} else {
 		service_note_order(m->service, who, method, &asked, now);
-		show_ask(m, &asked, now, answer);
+		show_ask(m, &asked, now, service_page_asked(m->service, who, method, &asked, now,
+			&m->alloc), answer);
 	}
 }
 

@@ -16,6 +16,8 @@ struct monitor_ask {
 	uint64_t id;
 	/* The entries of a list that have come. */
 	struct client_list list;
+	/* What the line of its result in the audit file needs; NULL: there is none. */
+	struct request_note *note;
 };
 
 struct monitor {
@@ -77,9 +79,10 @@ void show_status(const struct monitor *m, struct instant now, struct http_answer
 /* Begin an answer in JSON, and one that says why there is none. */
 void show_begin_json(struct http_answer *answer);
 void show_refuse(struct http_answer *answer, enum http_status status, const char *why);
-/* Asks the core, whose reply becomes the answer. Without an identity no lock_id is shown. */
+/* Asks the core, whose reply becomes the answer. Without an identity no lock_id is shown.
+ * `take_note`, which may be NULL, is freed with the request. */
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	struct http_answer *answer);
+	struct request_note *take_note, struct http_answer *answer);
 
 /* ---- act.c: for show.c and monitor.c only ---- */
 

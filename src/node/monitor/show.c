@@ -88,6 +88,7 @@ static struct monitor_ask *ask_find(struct monitor *m, uint64_t id) {
 
 static void ask_end(struct monitor_ask *ask) {
 	buffer_done(&ask->list.items);
+	request_note_free(ask->note);
 	*ask = (struct monitor_ask){ .id = 0 };
 }
 
@@ -98,10 +99,11 @@ void show_done(struct monitor *m) {
 }
 
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	struct http_answer *answer) {
+	struct request_note *take_note, struct http_answer *answer) {
 	struct monitor_ask *ask = ask_find(m, 0);
 	struct core_request request = *asked;
 	if (!ask) {
+		request_note_free(take_note);
 		show_refuse(answer, HTTP_UNAVAILABLE, "too many requests are under way\n");
 		return;
 	}
@@ -109,6 +111,7 @@ void show_ask(struct monitor *m, const struct core_request *asked, struct instan
 	ask->id = m->last_ask | SHOW_ID | DRIVER_PROBE;
 	/* One byte may take JSON_TEXT_GROWTH bytes as JSON. */
 	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 8);
+	ask->note = take_note;
 	request.id = ask->id;
 	if (request.identity.size == 0) {
 		request.identity = slice_of(SHOW_IDENTITY, sizeof SHOW_IDENTITY);
@@ -155,6 +158,9 @@ void show_heard(struct monitor *m, const struct core_reply *reply) {
 		ask->list.full = client_list_add(&ask->list, reply) != 0 || ask->list.full;
 	}
 	if (!reply->goes_on) {
+		if (ask->note) {
+			service_page_answered(m->service, ask->note, reply);
+		}
 		struct show_reply shown = { m, ask, reply };
 		http_server_finish(m->http, ask->id, show_fill, &shown);
 		ask_end(ask);
@@ -265,21 +271,21 @@ static void show_get(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_GET,
 		.quorum = http_query_has(s->request->query, "quorum") };
 	if (show_key(s, false, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, answer);
+		show_ask(s->monitor, &request, s->now, NULL, answer);
 	}
 }
 
 static void show_explain(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_EXPLAIN };
 	if (show_key(s, false, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, answer);
+		show_ask(s->monitor, &request, s->now, NULL, answer);
 	}
 }
 
 static void show_list(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_LIST, .limit = SHOW_LIMIT };
 	if (show_key(s, true, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, answer);
+		show_ask(s->monitor, &request, s->now, NULL, answer);
 	}
 }
 
@@ -288,7 +294,7 @@ static void show_waiters(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_WAITERS, .prefix = prefix,
 		.limit = prefix ? SHOW_LIMIT : 0 };
 	if (show_key(s, prefix, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, answer);
+		show_ask(s->monitor, &request, s->now, NULL, answer);
 	}
 }
 

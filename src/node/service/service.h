@@ -151,6 +151,22 @@ bool service_may_ask(const struct service *s, const struct session_who *who,
 /* Logs and remembers that an operator asks this node to take a lock from its holder. */
 void service_note_order(struct service *s, const struct session_who *who, enum client_method method,
 	const struct core_request *asked, struct instant now);
+
+/* What administrators do on the page of the admin port gets its lines in the audit file, too.
+ * service_page_forbids returns whether the method must be on the disk before it is done, which the
+ * page does not wait for. */
+bool service_page_forbids(const struct service *s, enum client_method method);
+/* They lacked the right that the method needs. */
+void service_page_denied(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now);
+/* They ask for something. Returns what service_page_answered needs, with memory from `alloc`; NULL
+ * if there is no audit file, or no memory. request_note_free frees it. */
+struct request_note *service_page_asked(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now,
+	const struct allocator *alloc);
+void service_page_answered(struct service *s, const struct request_note *note,
+	const struct core_reply *reply);
+
 /* Returns whether a client with this name in its certificate may change the cluster. */
 bool service_is_admin(const struct service *s, struct slice name);
 

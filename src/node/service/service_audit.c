@@ -291,6 +291,53 @@ void service_audit_left(struct service *s, const struct client_request *request)
 	say_result(s, &about.note, "gone");
 }
 
+/* ---- the page of the admin port ---- */
+
+bool service_page_forbids(const struct service *s, enum client_method method) {
+	return s->audit && audit_settings(s->audit)->strict
+		&& client_method_right(method) == RIGHT_BREAK;
+}
+
+static void about_page(struct about *about, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now) {
+	const struct client_request r = { .method = method,
+		.core = { .key = asked->key, .token = asked->token, .to = asked->to } };
+	about_request(about, &r, who, now.boot);
+}
+
+void service_page_denied(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now) {
+	struct about about;
+	about_page(&about, who, method, asked, now);
+	struct said w = said_of(&about.note);
+	w.result = pawl_error_code(PAWL_EDENIED);
+	w.cause = right_name(client_method_right(method));
+	if (s->audit) {
+		(void)say(s, &w, NULL);
+	}
+}
+
+struct request_note *service_page_asked(struct service *s, const struct session_who *who,
+	enum client_method method, const struct core_request *asked, struct instant now,
+	const struct allocator *alloc) {
+	struct about about;
+	about_page(&about, who, method, asked, now);
+	struct said w = said_of(&about.note);
+	w.result = "asked";
+	w.token = asked->token;
+	if (client_method_right(method) == RIGHT_BREAK && audit_wants(s->audit, AUDIT_ADMIN)) {
+		(void)say(s, &w, NULL);
+	}
+	return s->audit ? request_note_new(alloc, &about.note) : NULL;
+}
+
+void service_page_answered(struct service *s, const struct request_note *note,
+	const struct core_reply *reply) {
+	if (s->audit && audit_wants(s->audit, level_of(note->method, reply->error))) {
+		say_answer(s, note, reply);
+	}
+}
+
 /* ---- what happens to locks ---- */
 
 bool service_audit_watches(const struct service *s) {
