@@ -10,8 +10,8 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional
 from . import _clock
 from ._call import UNSURE_AFTERWARDS, Answer, Call
 from ._errors import (
-    BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError,
-    UnreachableError, UnsureError, WaitTimeoutError, from_wire,
+    BadRequestError, BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError,
+    RecoveringError, TooLargeError, UnreachableError, UnsureError, WaitTimeoutError, from_wire,
 )
 from ._link import Link
 from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
@@ -252,6 +252,15 @@ class Calls:
         that was refused for a quota is sent again later."""
         if self._resting.take(call, error):
             self._land(call.msgid)
+            return
+        if (isinstance(error, BadRequestError) and error.field == "party"
+            and "party" in call.params):
+            # A node of release 0.1 does not know the parameter. The refusal had no effect.
+            call.params = {k: v for k, v in call.params.items() if k != "party"}
+            call.sends -= 1
+            self._land(call.msgid)
+            self._queue.appendleft(call)
+            self._kick()
             return
         useless = isinstance(error, (RecoveringError, NoQuorumError))
         if (not useless or call.internal or not call.repeatable

@@ -162,5 +162,24 @@ class Misbehaving(ScriptedCase):
             self.assertNotEqual(client.endpoint, node.endpoint, strange)
 
 
+class Older(ScriptedCase):
+    """Nodes of release 0.1, which refuse the parameter `party`."""
+
+    async def test_a_lock_is_granted_and_extended_without_a_party(self):
+        def of_0_1(answer):
+            return lambda p: Refuse("bad_request", field="party") if "party" in p else answer(p)
+
+        node = Script(
+            acquire=of_0_1(lambda p: dict(GRANT, valid_ms=290)),
+            extend=of_0_1(lambda p: {"locks": [{"lock_id": lock["lock_id"], "valid_ms": 290,
+                                                "token": 5} for lock in p["locks"]]}))
+        lock = await (await self.client(node)).lock("k", lease=0.3)
+        self.assertEqual(len(node.of("acquire")), 2)
+        self.assertEqual(node.of("release"), [])
+        await self.until(lambda: len(node.of("extend")) > 6)
+        self.assertTrue(lock.held)
+
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -31,6 +31,9 @@ struct session {
 	/* The node has sent a message over this connection. */
 	bool spoke;
 
+	/* The node does not know the parameter `party`. */
+	bool no_parties;
+
 	/* The number of this connection among those of the client that came into use, from 1. */
 	unsigned number;
 

@@ -206,6 +206,9 @@ static int call_send(struct pawl_call *call, struct instant now) {
 		wire->present |= CLIENT_HAS_BINDING;
 		wire->core.binding = client->connection_number;
 	}
+	if (client->session->no_parties) {
+		wire->present &= ~CLIENT_HAS_PARTY;
+	}
 	int error = client_request_encode(wire, &client->session->connection.out);
 	if (error) {
 		return error;
@@ -279,10 +282,7 @@ static bool move_on(struct pawl_call *call, struct session *session,
 		failover_move_on(client, r->error);
 	} else {
 		/* The client has left that node already. */
-		flight_end(&call->last);
-		list_remove(&call->link);
-		list_append(&client->queue, &call->link);
-		client_core_kick(client);
+		flight_again(call);
 	}
 	return true;
 }
@@ -301,10 +301,25 @@ static bool ask_again_after_wait(struct pawl_call *call, const struct session *s
 			instant_add(call->sent_at, r->valid))) {
 		return false;
 	}
-	flight_end(&call->last);
-	list_remove(&call->link);
-	list_append(&client->queue, &call->link);
-	client_core_kick(client);
+	flight_again(call);
+	return true;
+}
+
+/* A node of release 0.1 refuses the parameter `party`. Sends the request again without it, and the
+ * next ones over this connection, too: then their party is the connection. Returns whether it
+ * did. */
+static bool leave_out_party(struct pawl_call *call, struct session *session,
+	const struct client_response *r) {
+	struct client_request *wire = &call->request->wire;
+	if (r->error != PAWL_EBADREQUEST || !(wire->present & CLIENT_HAS_PARTY)
+		|| !slice_equal(r->field, slice_str("party"))) {
+		return false;
+	}
+	session->no_parties = true;
+	wire->present &= ~CLIENT_HAS_PARTY;
+	/* The refusal had no effect, so this send does not count. */
+	call->sends--;
+	flight_again(call);
 	return true;
 }
 
@@ -339,13 +354,10 @@ static bool lower_lease(struct pawl_call *call, const struct client_response *r)
 		return false;
 	}
 	call->lease_lowered = true;
-	flight_end(&call->last);
 	flight_end(&call->before);
 	/* The refusal had no effect, so this send does not count. */
 	call->sends--;
-	list_remove(&call->link);
-	list_append(&client->queue, &call->link);
-	client_core_kick(client);
+	flight_again(call);
 	return true;
 }
 
@@ -398,7 +410,7 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 		patience_answered(&client->patience, instant_elapsed_short(came, call->sent_at),
 			came.boot);
 	}
-	if (call_back_off(call, &r) || lower_lease(call, &r)
+	if (call_back_off(call, &r) || lower_lease(call, &r) || leave_out_party(call, session, &r)
 		|| ask_again_after_wait(call, session, &r)
 		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
 		return;

@@ -158,6 +158,8 @@ static inline bool call_binds(const struct pawl_call *call) {
 void flight_begin(struct pawl_call *call, uint32_t msgid, struct instant now);
 /* Forgets a sending, if there was one. */
 void flight_end(struct flight *flight);
+/* The last sending was answered, and the call is to be sent once more. */
+void flight_again(struct pawl_call *call);
 
 /* Ends the call with an error that no node has answered. */
 void call_fail(struct pawl_call *call, int error, const char *why);

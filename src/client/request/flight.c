@@ -39,6 +39,13 @@ void flight_end(struct flight *flight) {
 	}
 }
 
+void flight_again(struct pawl_call *call) {
+	flight_end(&call->last);
+	list_remove(&call->link);
+	list_append(&call->client->queue, &call->link);
+	client_core_kick(call->client);
+}
+
 /* The answer to the last sending may still come, while the call is sent again. */
 static void keep_as_before(struct pawl_call *call) {
 	struct map *by_msgid = &call->client->by_msgid;

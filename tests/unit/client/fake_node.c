@@ -212,12 +212,18 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_PING) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
-	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error) {
+	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error
+		&& !(n->knows_no_parties && (r->present & CLIENT_HAS_PARTY))) {
 		answer_batch(n, r, &c->out);
 	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS ||
 		r->method == CLIENT_UNWATCH) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
+	} else if (n->knows_no_parties && (r->present & CLIENT_HAS_PARTY)) {
+		const struct client_refusal refusal = { .error = PAWL_EBADREQUEST,
+			.field = slice_str("party") };
+		n->parties_refused++;
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (n->knows_no_elections && (r->present & CLIENT_HAS_ELECTION)) {
 		const struct client_refusal refusal = { .error = PAWL_EBADREQUEST,
 			.field = slice_str("election") };

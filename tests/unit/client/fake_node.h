@@ -101,8 +101,10 @@ struct fake_node {
 	/* The longest lease that is granted, in nanoseconds; 0: any. And the lease of the last
 	 * acquire, and of the first lock of the last batch of extensions. */
 	span_ns lease_most, last_lease;
-	/* The parameter `election` is refused, as by a node of an earlier release. */
-	bool knows_no_elections;
+	/* The parameter `election`, or `party`, is refused, as by a node of an earlier release. */
+	bool knows_no_elections, knows_no_parties;
+	/* How many requests were refused for `party`. */
+	unsigned parties_refused;
 	/* The error that answers pings. */
 	int ping_error;
 	/* The deadline_kept of the last extension. */

@@ -94,6 +94,32 @@ static void a_transfer_is_lost_with_its_own_connection_only(void **state) {
 	rig_close(&r);
 }
 
+/* As nodes of release 0.1 do. The client learns it once for each connection. */
+static void a_lock_lives_on_at_a_node_that_knows_no_parties(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 }, other = { 0 };
+	struct pawl_lock_options options = options_of(&h, false), more = options_of(&other, false);
+	begin(&r);
+	take(&r, &h, &options);
+	assert_true(r.nodes[0].last.present & CLIENT_HAS_PARTY);
+	r.nodes[0].knows_no_parties = r.nodes[1].knows_no_parties = true;
+	rig_pass(&r, 4 * SPAN_S);
+	assert_int_equal(h.lost, 0);
+	more.key = pawl_str("o");
+	take(&r, &other, &more);
+	assert_false(r.nodes[0].last.present & CLIENT_HAS_PARTY);
+	rig_pass(&r, 20 * SPAN_S);
+	assert_int_equal(h.lost + other.lost, 0);
+	assert_int_equal(r.nodes[0].parties_refused, 1);
+	r.nodes[0].mood = FAKE_SILENT;
+	rig_creep(&r, 20 * SPAN_S);
+	assert_string_equal(pawl_endpoint(r.client), r.nodes[1].endpoint);
+	assert_int_equal(h.lost + other.lost, 0);
+	assert_int_equal(r.nodes[1].parties_refused, 1);
+	rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
@@ -101,6 +127,7 @@ int main(void) {
 		cmocka_unit_test(
 			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
 		cmocka_unit_test(a_transfer_is_lost_with_its_own_connection_only),
+		cmocka_unit_test(a_lock_lives_on_at_a_node_that_knows_no_parties),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,8 @@ static void a_torn_line_keeps_its_end_when_the_next_one_does_not_fit(void **stat
 	const int fd = open(w->path, O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(write(fd, "tor", 3), 3);
 	close(fd);
-	signal(SIGXFSZ, SIG_IGN);
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	assert_int_equal(sigaction(SIGXFSZ, &ignore, NULL), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
 	small = whole;
 	small.rlim_cur = 6;
