@@ -202,8 +202,8 @@ enum dialect_step redis_task_begin(struct redis *r, struct redis_task *task) {
 
 /* ---- going on ---- */
 
-/* Returns whether the answer comes so late that a client that counts its time from there would count
- * on the lease after its end. Without slack, the operator leaves that to the client. */
+/* Returns whether the answer comes so late that a client that counts its time from there would
+ * count on the lease after its end. Without slack, the operator leaves that to the client. */
 static bool task_is_late(const struct redis *r, const struct redis_task *task) {
 	const span_ns slack = r->server->settings.slack;
 	return task->done > 0 && task->since.boot != 0 && slack > 0
