@@ -97,14 +97,15 @@ void restart_all(struct core *core) {
 	}
 }
 
-/* Moves the masters that were late (slow.c). */
+/* Moves the masters that were late (slow.c), which are the first ones of all peers. */
 static void late_permute(struct op *op, const int from[NODES_MAX]) {
+	const uint32_t masters = MASTERS_MAX < NODES_MAX ? MASTERS_MAX : NODES_MAX;
 	const uint64_t late = op->late;
 	const bool group = op->kind == CORE_ACQUIRE_ALL;
 	const uint64_t late_parts = group ? op_group(op)->late : 0;
 	uint64_t parts = 0;
 	op->late = 0;
-	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
+	for (uint32_t i = 0; i < masters; i++) {
 		if (from[i] >= 0) {
 			op->late |= (uint16_t)((late >> from[i] & 1) << i);
 			parts |= (late_parts >> from[i] & 1) << i;

@@ -54,7 +54,10 @@ struct core_times *slow_times(struct core *core, const struct op *op, struct ins
 			(int64_t)(op_acquire(op)->queued_after - 1) * SPAN_MS;
 		times->queued = (asks ? op->sent.boot : core->now.boot) - since;
 	}
-	times->round = asks ? instant_elapsed_short(core->now, op->sent) : 0;
+	/* The caller may have repeated the request while it was under way. */
+	const span_ns round = asks ? instant_elapsed_short(core->now, op->sent) : 0;
+	times->round = round < all ? round : all;
+	times->queued = times->queued < all - times->round ? times->queued : all - times->round;
 	times->before = all - times->queued - times->round;
 	if (asks && over(core, op)) {
 		times->late |= unanswered(core, op);

@@ -83,6 +83,30 @@ static void a_wait_that_ends_in_vain_is_not_slow_either(void **state) {
 	assert_true(reply->times.before < 5 * SPAN_MS && reply->times.round == 0);
 }
 
+/* A client repeats its request on another connection while the first one waits. Nothing is told of
+ * the time before the repeat. */
+static void a_repeat_is_told_its_own_time(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "a", stage_lock(1));
+	struct core_request r = stage_acquire("a", stage_lock(2), LEASE, 10 * SPAN_S);
+	stage_ask(s, 0, r);
+	stage_wait(s, 300 * SPAN_MS);
+	r.client++;
+	const uint64_t id = stage_ask(s, 0, r);
+	stage_wait(s, 50 * SPAN_MS);
+	stop_both(s, MESSAGE_COMMIT_ANSWER, true);
+	assert_int_equal(release(s, 1, "a", stage_lock(1)), PAWL_OK);
+	stage_wait(s, 60 * SPAN_MS);
+	stop_both(s, MESSAGE_COMMIT_ANSWER, false);
+	stage_settle(s);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	assert_in_range(reply->times.queued, 40 * SPAN_MS, 60 * SPAN_MS);
+	assert_in_range(reply->times.before, 0, 5 * SPAN_MS);
+	assert_in_range(reply->times.round, 60 * SPAN_MS, 70 * SPAN_MS);
+}
+
 static void several_keys_wait_one_after_the_other(void **state) {
 	struct stage *s = *state;
 	take(s, 1, "b", stage_lock(1));
@@ -120,6 +144,7 @@ int main(void) {
 		TEST(nobody_is_late_in_half_the_time),
 		TEST(waiting_for_a_holder_is_not_slow),
 		TEST(a_wait_that_ends_in_vain_is_not_slow_either),
+		TEST(a_repeat_is_told_its_own_time),
 		TEST(several_keys_wait_one_after_the_other),
 		TEST(nothing_is_told_unless_somebody_asks),
 	};
