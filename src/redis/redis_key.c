@@ -124,6 +124,8 @@ enum dialect_step redis_set(const struct redis_call *call) {
 		.reply = reply_old };
 	static const struct redis_plan fresh = { .mine = REDIS_REFUSE, .free = REDIS_TAKE,
 		.reply = redis_reply_ok };
+	static const struct redis_plan fresh_shows = { .mine = REDIS_REFUSE, .free = REDIS_TAKE,
+		.reply = reply_old };
 	struct set_options o;
 	if (!set_read(call, &o)) {
 		return DIALECT_DONE;
@@ -134,7 +136,8 @@ enum dialect_step redis_set(const struct redis_call *call) {
 	if (!o.has_end) {
 		return set_without_end(call);
 	}
-	const struct redis_plan *plan = !o.nx ? &fresh : o.get ? &shows : &takes;
+	const struct redis_plan *plan = o.nx ? o.get ? &shows : &takes
+		: o.get ? &fresh_shows : &fresh;
 	return key_begin(call, plan, 1, 1, nothing, key_arguments(call)[2], o.length);
 }
 

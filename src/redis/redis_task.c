@@ -299,7 +299,10 @@ static enum dialect_step task_has_read(struct redis *r, const struct client_resp
 		redis_show(r, task, plan->compares && !mine ? NULL : entry, &shown);
 	}
 	if (shown.error) {
-		return DIALECT_BROKEN;
+		resp_error(w, "OOM", slice_str("the values together are too large for one reply: "
+			"name fewer keys"));
+		redis_task_free(r);
+		return DIALECT_DONE;
 	}
 	if (act == REDIS_REFUSE) {
 		resp_error(w, "NOPERM", slice_str("the key is held: Pawl does not overwrite a "

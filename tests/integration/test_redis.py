@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 import unittest
 
@@ -169,6 +170,28 @@ class Three(unittest.TestCase):
                 self.assertEqual(reader.readline(), b"$100000\r\n")
                 self.assertEqual(len(reader.readline()), 100002)
         self.a.delete("much")
+
+    def test_many_who_send_before_they_are_answered(self):
+        # Bytes arrive while commands are under way and others have their turn.
+        commands = b"".join(command("GET", "many") for _ in range(20))
+        wrong = []
+
+        def client():
+            with self.cluster.socket("a") as s, s.makefile("rb") as reader:
+                for _ in range(10):
+                    for at in range(0, len(commands), 11):
+                        s.sendall(commands[at:at + 11])
+                answers = [reader.readline() for _ in range(200)]
+                if answers != [b"$-1\r\n"] * 200:
+                    wrong.append(answers)
+
+        clients = [threading.Thread(target=client) for _ in range(48)]
+        for c in clients:
+            c.start()
+        for c in clients:
+            c.join()
+        self.assertEqual(wrong, [])
+        self.assertTrue(self.a.ping())
 
     def test_what_is_no_command_ends_the_connection(self):
         with self.cluster.socket("a") as s:

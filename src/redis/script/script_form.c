@@ -8,8 +8,7 @@
 #include "pawl/error.h"
 
 /* How many words a script may have, how many opening parentheses, and how many local names. For
- * each parenthesis the words behind it are walked through, and a node does nothing else
- * meanwhile. */
+ * each parenthesis all words behind it may be looked at, while the node does nothing else. */
 #define WORDS_MAX 1024
 #define PARENTHESES_MAX 64
 #define LOCALS_MAX 64

@@ -182,6 +182,14 @@ static void test_a_moment_is_a_length(void **state) {
 	assert_said(c, "-ERR the moment at which the key is to end is over\r\n");
 }
 
+/* With GET, the answer is what the key had before. */
+static void test_a_plain_set_with_get_shows_that_the_key_was_free(void **state) {
+	assert_int_equal(command(*state, "SET k v GET PX 5000"), DIALECT_ASK);
+	assert_int_equal(read_as(*state, NULL, 0), DIALECT_ASK);
+	assert_int_equal(taken(*state), DIALECT_DONE);
+	assert_said(*state, "$-1\r\n");
+}
+
 static void test_wrong_commands_change_nothing(void **state) {
 	static const char *const wrong[] = { "SET k v", "SET k v NX", "SETNX k v",
 		"SET k v NX XX PX 5", "SET k v NX PX", "SET k v NX PX x", "SET k v NX PX 0",
@@ -410,6 +418,7 @@ int main(void) {
 		TEST(test_held_is_nil_and_an_outage_is_not),
 		TEST(test_a_length_is_never_shortened),
 		TEST(test_a_moment_is_a_length),
+		TEST(test_a_plain_set_with_get_shows_that_the_key_was_free),
 		TEST(test_wrong_commands_change_nothing),
 		TEST(test_a_plain_set_takes_a_free_key_only),
 		TEST(test_waiting_for_a_turn),
