@@ -4,6 +4,7 @@ reported once, shown and, if so configured, ended; and that nothing else is."""
 
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -348,6 +349,22 @@ class Off(Deadlocks):
     def test_nothing_is_looked_for(self):
         self.ring(2)
         self.assert_none()
+
+
+class SwitchedOn(Deadlocks):
+    action = "off"
+
+    def test_a_reload_is_enough(self):
+        self.ring(2)
+        self.assert_none()
+        for name, node in self.cluster.nodes.items():
+            with open(self.cluster.config(name)) as f:
+                config = f.read()
+            with open(self.cluster.config(name), "w") as f:
+                f.write(config.replace("deadlock = off", "deadlock = report"))
+            node.signal(signal.SIGHUP)
+            node.wait_log(" reloaded ")
+        wait_until(self, self.news)
 
 
 if __name__ == "__main__":

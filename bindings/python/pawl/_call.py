@@ -63,6 +63,8 @@ class Call:
         self.msgid = 0
         self.before = 0
         self.sends = 0
+        # The number of the last connection whose node has refused the parameter `trace`.
+        self.untraced = 0
         self.moves = 0
         self.sent_at = _clock.NEVER
         # The refusal of a node that has too few masters or no memory yet.

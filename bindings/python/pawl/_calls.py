@@ -170,7 +170,7 @@ class Calls:
         sent_at = _clock.now()
         try:
             body = call.body(sent_at, link.number)
-            if self.trace:
+            if self.trace and link.knows_trace:
                 body = {"trace": self.trace, **body}
             data = pack([0, self._msgid, call.method, [body]])
         except FormatError as error:
@@ -246,6 +246,18 @@ class Calls:
             else:
                 self._end(call, Answer(found, call.sent_at, link.number), None)
 
+    def _leave_out(self, link: Link, call: Call, error: PawlError) -> bool:
+        """A node of release 0.1 does not know the parameters `party` and `trace`. Takes the one
+        that was refused out of the call. Returns whether it did; the refusal had no effect."""
+        if not isinstance(error, BadRequestError) or error.field not in ("party", "trace"):
+            return False
+        if error.field == "trace" and self.trace and call.untraced != link.number:
+            link.knows_trace, call.untraced = False, link.number
+        elif error.field not in call.params:
+            return False
+        call.params = {k: v for k, v in call.params.items() if k != error.field}
+        return True
+
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
         """Handles an error that the node returned. A node without its memory, or without a quorum,
         refuses for itself and not for the cluster, so the call moves on to another node. A call
@@ -253,10 +265,7 @@ class Calls:
         if self._resting.take(call, error):
             self._land(call.msgid)
             return
-        if (isinstance(error, BadRequestError) and error.field == "party"
-            and "party" in call.params):
-            # A node of release 0.1 does not know the parameter. The refusal had no effect.
-            call.params = {k: v for k, v in call.params.items() if k != "party"}
+        if self._leave_out(link, call, error):
             call.sends -= 1
             self._land(call.msgid)
             self._queue.appendleft(call)

@@ -81,6 +81,8 @@ class Link(asyncio.Protocol):
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
         # A message has arrived. Until then this may not be a node of Pawl.
         self.talked = False
+        # A node of release 0.1 does not know the parameter `trace`.
+        self.knows_trace = True
         self._tls = self._heard_any = False
         self.writable = True
         # Done once a ping has been answered.

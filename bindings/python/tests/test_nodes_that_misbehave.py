@@ -163,7 +163,7 @@ class Misbehaving(ScriptedCase):
 
 
 class Older(ScriptedCase):
-    """Nodes of release 0.1, which refuse the parameter `party`."""
+    """Nodes of release 0.1, which refuse the parameters `party` and `trace`."""
 
     async def test_a_lock_is_granted_and_extended_without_a_party(self):
         def of_0_1(answer):
@@ -178,6 +178,19 @@ class Older(ScriptedCase):
         self.assertEqual(node.of("release"), [])
         await self.until(lambda: len(node.of("extend")) > 6)
         self.assertTrue(lock.held)
+
+    async def test_a_request_is_made_without_a_trace(self):
+        node = Script(get=lambda p: Refuse("bad_request", field="trace") if "trace" in p
+                      else {"held": False})
+        client = await self.client(node, trace="00-%032x-%016x-01" % (1, 2))
+        for _ in range(3):
+            self.assertFalse((await client.get("k")).held)
+        self.assertEqual(["trace" in p for p in node.of("get")], [True, False, False, False])
+        always = Script(get=lambda p: Refuse("bad_request", field="trace"))
+        client = await self.client(always, trace="00-%032x-%016x-01" % (1, 2))
+        with self.assertRaises(pawl.BadRequestError):
+            await client.get("k")
+        self.assertEqual(len(always.of("get")), 2)
 
 
 

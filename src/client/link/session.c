@@ -77,7 +77,8 @@ void session_dial(struct session *session, size_t endpoint, span_ns limit) {
 	CHECK(session->state == SESSION_CLOSED && session->flights == 0);
 	session->state = SESSION_DIALING;
 	session->endpoint = endpoint;
-	session->spoke = session->no_parties = false;
+	session->spoke = false;
+	session->unknown = 0;
 	session->dial_limit = limit;
 	agenda_set(&session->client->agenda, &session->dial_alarm,
 		client_core_now(session->client).boot + limit);

@@ -31,8 +31,8 @@ struct session {
 	/* The node has sent a message over this connection. */
 	bool spoke;
 
-	/* The node does not know the parameter `party`. */
-	bool no_parties;
+	/* The bits of those parameters `party` and `trace` that the node does not know. */
+	uint64_t unknown;
 
 	/* The number of this connection among those of the client that came into use, from 1. */
 	unsigned number;

@@ -206,9 +206,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 		wire->present |= CLIENT_HAS_BINDING;
 		wire->core.binding = client->connection_number;
 	}
-	if (client->session->no_parties) {
-		wire->present &= ~CLIENT_HAS_PARTY;
-	}
+	wire->present &= ~client->session->unknown;
 	int error = client_request_encode(wire, &client->session->connection.out);
 	if (error) {
 		return error;
@@ -305,18 +303,18 @@ static bool ask_again_after_wait(struct pawl_call *call, const struct session *s
 	return true;
 }
 
-/* A node of release 0.1 refuses the parameter `party`. Sends the request again without it, and the
- * next ones over this connection, too: then their party is the connection. Returns whether it
- * did. */
-static bool leave_out_party(struct pawl_call *call, struct session *session,
+/* A node of release 0.1 refuses the parameters `party` and `trace`. Sends the request again without
+ * it, and the next ones over this connection, too. Returns whether it did. */
+static bool leave_out(struct pawl_call *call, struct session *session,
 	const struct client_response *r) {
 	struct client_request *wire = &call->request->wire;
-	if (r->error != PAWL_EBADREQUEST || !(wire->present & CLIENT_HAS_PARTY)
-		|| !slice_equal(r->field, slice_str("party"))) {
+	const uint64_t param = slice_equal(r->field, slice_str("party")) ? CLIENT_HAS_PARTY
+		: slice_equal(r->field, slice_str("trace")) ? CLIENT_HAS_TRACE : 0;
+	if (r->error != PAWL_EBADREQUEST || !(wire->present & param)) {
 		return false;
 	}
-	session->no_parties = true;
-	wire->present &= ~CLIENT_HAS_PARTY;
+	session->unknown |= param;
+	wire->present &= ~param;
 	/* The refusal had no effect, so this send does not count. */
 	call->sends--;
 	flight_again(call);
@@ -410,7 +408,7 @@ void calls_answer(struct session *session, uint32_t msgid, struct slice message)
 		patience_answered(&client->patience, instant_elapsed_short(came, call->sent_at),
 			came.boot);
 	}
-	if (call_back_off(call, &r) || lower_lease(call, &r) || leave_out_party(call, session, &r)
+	if (call_back_off(call, &r) || lower_lease(call, &r) || leave_out(call, session, &r)
 		|| ask_again_after_wait(call, session, &r)
 		|| (can_move_on(call, r.error) && move_on(call, session, &r, message))) {
 		return;

@@ -58,6 +58,12 @@ void service_deadlock_waits(struct service *s, struct requests_wait *wait, struc
 	}
 }
 
+void service_deadlock_settings(struct service *s) {
+	if (!s->deadlocks.armed) {
+		deadlock_arm(s, driver_now(s->driver));
+	}
+}
+
 /* ---- facts ---- */
 
 struct hearer {

@@ -152,6 +152,8 @@ int service_deadlock_init(struct service *s, const struct allocator *alloc,
 void service_deadlock_done(struct service *s);
 /* A request begins to wait at `now`. */
 void service_deadlock_waits(struct service *s, struct requests_wait *wait, struct instant now);
+/* To be called after a reload, which may have switched looking on. */
+void service_deadlock_settings(struct service *s);
 /* The handler `on_waits` of the driver. */
 int service_deadlock_packet(void *ctx, uint32_t peer, struct slice body);
 /* Returns the reply, or, if the request was ended because of a deadlock, *changed, which is made to

@@ -71,6 +71,7 @@ void service_settings_changed(struct service *s) {
 	core_time_slow(s->driver->core, (span_ns)slow_ms * SPAN_MS);
 	core_want_watch_events(s->driver->core,
 		events_is_open(&s->events) || service_audit_watches(s));
+	service_deadlock_settings(s);
 }
 
 int service_init(struct service *s, struct driver *driver, const struct allocator *alloc,

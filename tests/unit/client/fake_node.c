@@ -207,7 +207,12 @@ void fake_overflow(struct fake_node *n) {
 static void answer(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	int error = 0;
-	if (r->method == CLIENT_PING && n->ping_error) {
+	if (n->knows_no_traces && (r->present & CLIENT_HAS_TRACE)) {
+		const struct client_refusal refusal = { .error = PAWL_EBADREQUEST,
+			.field = slice_str("trace") };
+		n->traces_refused++;
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
+	} else if (r->method == CLIENT_PING && n->ping_error) {
 		const struct client_refusal refusal = { .error = n->ping_error };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_PING) {

@@ -105,6 +105,9 @@ struct fake_node {
 	bool knows_no_elections, knows_no_parties;
 	/* How many requests were refused for `party`. */
 	unsigned parties_refused;
+	/* The same of `trace`. */
+	bool knows_no_traces;
+	unsigned traces_refused;
 	/* The error that answers pings. */
 	int ping_error;
 	/* The deadline_kept of the last extension. */

@@ -120,6 +120,22 @@ static void a_lock_lives_on_at_a_node_that_knows_no_parties(void **state) {
 	rig_close(&r);
 }
 
+static void requests_are_made_without_a_trace_where_that_is_not_known(void **state) {
+	(void)state;
+	struct rig r;
+	const struct pawl_options options = { .trace =
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
+	rig_open(&r, &options);
+	r.nodes[0].knows_no_traces = true;
+	for (int i = 0; i < 3; i++) {
+		struct pawl_result *result = rig_ask(&r, &get);
+		assert_int_equal(result->error, 0);
+		pawl_result_free(result);
+	}
+	assert_int_equal(r.nodes[0].traces_refused, 1);
+	rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_is_bound_to_the_new_session_before_the_old_one_is_closed),
@@ -128,6 +144,7 @@ int main(void) {
 			a_lock_that_ends_with_the_new_session_is_not_taken_from_the_old_one),
 		cmocka_unit_test(a_transfer_is_lost_with_its_own_connection_only),
 		cmocka_unit_test(a_lock_lives_on_at_a_node_that_knows_no_parties),
+		cmocka_unit_test(requests_are_made_without_a_trace_where_that_is_not_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
