@@ -38,6 +38,10 @@ static int disk_open(const char *path) {
 		errno = EBADF;
 		return -1;
 	}
+	if (fd >= 0) {
+		/* From now on the thread waits for what it writes. */
+		(void)fcntl(fd, F_SETFL, O_APPEND);
+	}
 	return fd;
 }
 
