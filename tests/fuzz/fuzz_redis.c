@@ -49,7 +49,8 @@ static void answer(const struct client_request *request, unsigned choice, struct
 	const struct client_context context = { .node = "n1", .role = "master" };
 	const struct client_refusal refusal = { .error = errors[choice / 4 % 8] };
 	struct core_lock_got got[CORE_LOCKS_MAX];
-	struct core_reply reply = { .op = request->core.op, .token = 7, .valid = SPAN_S,
+	struct core_reply reply = { .op = request->core.op, .lock_id = { { 1 } }, .token = 7,
+		.valid = SPAN_S,
 		.released = true, .got = got, .count = request->core.lock_count,
 		.held = choice & 1, .entry = { .owner = slice_str("o"), .value = slice_str("v"),
 			.token = 7, .lock_id = { { 9 } }, .show_lock_id = choice & 4,
