@@ -249,13 +249,14 @@ class Calls:
     def _leave_out(self, link: Link, call: Call, error: PawlError) -> bool:
         """A node of release 0.1 does not know the parameters `party` and `trace`. Takes the one
         that was refused out of the call. Returns whether it did; the refusal had no effect."""
-        if not isinstance(error, BadRequestError) or error.field not in ("party", "trace"):
+        if not isinstance(error, BadRequestError):
             return False
         if error.field == "trace" and self.trace and call.untraced != link.number:
             link.knows_trace, call.untraced = False, link.number
-        elif error.field not in call.params:
+            return True
+        if error.field != "party" or "party" not in call.params:
             return False
-        call.params = {k: v for k, v in call.params.items() if k != error.field}
+        call.params = {k: v for k, v in call.params.items() if k != "party"}
         return True
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
