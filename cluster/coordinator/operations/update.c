@@ -287,7 +287,8 @@ void update_answer(struct core *core, struct op *op, uint32_t from, const struct
 		update->seen = m->prepared;
 	}
 	if (m->kind == MESSAGE_PREPARE_ANSWER && op->state == OP_ROUND) {
-		v->state = vote_of(m->status);
+		/* A master without memory to note the ballot does not count, and has the lock. */
+		v->state = m->status == STATUS_FULL ? VOTE_GONE : vote_of(m->status);
 		v->had_when_asked = m->status != STATUS_RELEASED && op_had_when_asked(core, op, m);
 		if (m->status == STATUS_OK) {
 			take_report(core, op, from, m);
