@@ -79,17 +79,28 @@ static bool note_given(struct cli_command_line *line, const struct cli_option *o
 	return false;
 }
 
-/* Puts what is given into the list, whose memory lasts until the process ends. */
+/* The lists that were put together, whose memory lasts until the process ends. */
+static struct longer_list {
+	struct longer_list *next;
+	char text[];
+} *longer_lists;
+
+/* Puts what is given into the list. */
 static void add_to_list(const struct cli_command_line *line, const char **list, const char *text,
 	bool again) {
-	char *longer = NULL;
 	if (!again) {
 		*list = text;
-	} else if (asprintf(&longer, "%s,%s", *list, text) >= 0) {
-		*list = longer;
-	} else {
+		return;
+	}
+	const size_t size = strlen(*list) + strlen(text) + 2;
+	struct longer_list *longer = malloc(sizeof *longer + size);
+	if (!longer) {
 		cli_misuse(line, "out of memory");
 	}
+	snprintf(longer->text, size, "%s,%s", *list, text);
+	longer->next = longer_lists;
+	longer_lists = longer;
+	*list = longer->text;
 }
 
 static void set_option(struct cli_command_line *line, const struct cli_option *o,

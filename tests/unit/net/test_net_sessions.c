@@ -196,7 +196,10 @@ static void of_many_connections_that_send_few_are_read_outside_of_the_turns(void
 		waiting += unread > 0;
 	}
 	assert_in_range(waiting, SENDERS / 2, SENDERS - 1);
-	host_run(&h);
+	/* Where writing takes long, the answers of one turn leave in several. */
+	for (unsigned i = 0; i < SENDERS; i++) {
+		host_run(&h);
+	}
 	for (unsigned i = 0; i < SENDERS; i++) {
 		assert_int_equal(answers(fds[i]), 1);
 		close(fds[i]);
