@@ -14,8 +14,6 @@
 /* While a command is under way, this many bytes of the next ones may arrive before nothing more is
  * read. */
 #define DIALECT_INPUT_MAX (64u << 10)
-/* How many bytes of a command cost as much as a simple request. */
-#define DIALECT_BYTES_A_COST 4096u
 /* How much memory the scratch buffer for answers keeps. */
 #define DIALECT_KEEP_BYTES 1024u
 
@@ -48,7 +46,8 @@ bool session_dialect_is_full(const struct session *session) {
 static int session_dialect_ask(struct session *session, const struct client_request *request,
 	struct instant now) {
 	struct session_progress whole = { .most = SIZE_MAX };
-	session_charge(session, 1);
+	/* The bytes of the command were charged when it was served. */
+	session_charge(session, session_cost_of(request, 0));
 	return session_dispatch(session, request, &whole, now);
 }
 
@@ -91,7 +90,7 @@ bool session_dialect_serve(struct session *session, struct instant now) {
 	}
 	const enum dialect_step step = session->use->dialect->serve(session->dialect,
 		stream_input(session->stream), &taken, stream_out(session->stream), &request);
-	session_charge(session, 1 + (int64_t)(taken / DIALECT_BYTES_A_COST));
+	session_charge(session, 1 + (int64_t)(taken / SESSIONS_BYTES_A_COST));
 	session_dialect_act(session, step, request, now);
 	session = sessions_find(s, id);
 	/* A connection that is being closed drops what has arrived. */

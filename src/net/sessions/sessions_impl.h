@@ -276,6 +276,10 @@ void session_wait(struct session *session);
 void session_stop_waiting(struct session *session);
 /* To be called before a flush, because answers cost by their size. */
 void session_charge_written(struct session *session);
+/* How many bytes of a request or an answer cost as much as a simple request. */
+#define SESSIONS_BYTES_A_COST 4096u
+/* Returns what a request of this size costs, in simple requests. */
+int64_t session_cost_of(const struct client_request *request, size_t size);
 /* Charges the session, in simple requests. */
 void session_charge(struct session *session, int64_t cost);
 /* Hands over a request, or a part of it. Returns 0, or an error if a refusal could not be written.

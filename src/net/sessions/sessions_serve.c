@@ -30,8 +30,6 @@
 #define PIECE 32
 /* The cost of decoding one piece of an `extend`. */
 #define DECODE_COST 8
-/* How many bytes of a request or an answer cost as much as a simple request. */
-#define BYTES_A_COST 4096u
 /* How many records of TLS cost as much as a simple request. */
 #define RECORDS_A_COST 4u
 /* How many connections are read in one turn although it is not theirs. */
@@ -57,10 +55,11 @@ static const uint8_t serve_costs[CLIENT_METHODS] = {
 	[CLIENT_UNWATCH] = 4,
 };
 
-static int64_t serve_cost(const struct client_request *request, size_t size) {
+int64_t session_cost_of(const struct client_request *request, size_t size) {
 	int64_t cost = serve_costs[request->method];
 	int64_t parts = (int64_t)request->core.lock_count;
-	return (cost > parts ? cost : parts > 0 ? parts : 1) + (int64_t)(size / BYTES_A_COST);
+	return (cost > parts ? cost : parts > 0 ? parts : 1)
+		+ (int64_t)(size / SESSIONS_BYTES_A_COST);
 }
 
 void session_charge_written(struct session *session) {
@@ -68,7 +67,8 @@ void session_charge_written(struct session *session) {
 	stream_bytes(session->stream, &received, &sent);
 	const uint64_t before = session->charged, all = sent + stream_backlog(session->stream);
 	session->charged = all;
-	session_charge(session, (int64_t)((all > before ? all - before : 0) / BYTES_A_COST));
+	session_charge(session,
+		(int64_t)((all > before ? all - before : 0) / SESSIONS_BYTES_A_COST));
 }
 
 /* ---- waiting ---- */
@@ -104,9 +104,9 @@ void session_on_received(void *take_session) {
 	struct session *session = take_session;
 	uint64_t bytes, sent, records = stream_records(session->stream);
 	stream_bytes(session->stream, &bytes, &sent);
-	uint64_t by_bytes = (bytes - session->charged_bytes) / BYTES_A_COST;
+	uint64_t by_bytes = (bytes - session->charged_bytes) / SESSIONS_BYTES_A_COST;
 	uint64_t by_records = (records - session->charged_records) / RECORDS_A_COST;
-	session->charged_bytes += by_bytes * BYTES_A_COST;
+	session->charged_bytes += by_bytes * SESSIONS_BYTES_A_COST;
 	session->charged_records += by_records * RECORDS_A_COST;
 	session->all->read_cost += (int64_t)(by_bytes + by_records);
 	session_charge(session, (int64_t)(by_bytes + by_records));
@@ -271,7 +271,8 @@ static void session_on_request(struct session *session, struct slice message,
 			return;
 		}
 	}
-	session_charge(session, serve_cost(request, message.size) + (int64_t)request->lock_count);
+	session_charge(session,
+		session_cost_of(request, message.size) + (int64_t)request->lock_count);
 	if (error) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
 			.message = "this node has no memory left for this request" };
@@ -298,7 +299,7 @@ static void session_on_message(struct session *session, struct slice message, st
 		session_on_request(session, message, &request, now);
 		return;
 	}
-	session_charge(session, serve_cost(&request, message.size));
+	session_charge(session, session_cost_of(&request, message.size));
 	session_refuse_message(session, request.msgid, message.size, error, &refusal);
 }
 
