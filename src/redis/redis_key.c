@@ -97,8 +97,7 @@ static void reply_old(const struct redis_task *task, struct resp_writer *w) {
 	} else if (task->plan.free == REDIS_TAKE && task->gone) {
 		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
 	} else {
-		w->error = w->error ? w->error
-			: buffer_append(w->out, task->shown.data, task->shown.size);
+		resp_raw(w, buffer_slice(&task->shown));
 	}
 }
 
@@ -205,7 +204,7 @@ enum dialect_step redis_exists(const struct redis_call *call) {
 
 static void reply_array(const struct redis_task *task, struct resp_writer *w) {
 	resp_array(w, task->count);
-	w->error = w->error ? w->error : buffer_append(w->out, task->shown.data, task->shown.size);
+	resp_raw(w, buffer_slice(&task->shown));
 }
 
 enum dialect_step redis_mget(const struct redis_call *call) {

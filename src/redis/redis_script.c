@@ -36,8 +36,7 @@ static void reply_script(const struct redis_task *task, struct resp_writer *w) {
 
 static void reply_left(const struct redis_task *task, struct resp_writer *w) {
 	if (task->mine) {
-		w->error = w->error ? w->error
-			: buffer_append(w->out, task->shown.data, task->shown.size);
+		resp_raw(w, buffer_slice(&task->shown));
 	} else {
 		reply_none(w, task->others > 0 ? task->meaning->other : task->meaning->gone);
 	}
@@ -50,7 +49,6 @@ static struct redis_plan script_plan(enum script_kind kind, bool takes, bool add
 	case SCRIPT_TAKE:
 		return (struct redis_plan){ .takes = true, .reply = reply_script };
 	case SCRIPT_RENEW:
-	case SCRIPT_ADD:
 	case SCRIPT_ADD_OR_RENEW:
 		return (struct redis_plan){ .mine = adds ? REDIS_ADD : REDIS_EXTEND,
 			.compares = true, .together = true, .reply = reply_script };
@@ -99,8 +97,8 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	const size_t first = 3 + keys;
 	const struct slice value = script_argument(call, first, meaning->value);
 	const struct slice flag = script_argument(call, first, meaning->flag);
-	const bool adds = meaning->kind == SCRIPT_ADD
-		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
+	const bool adds = meaning->kind == SCRIPT_ADD_OR_RENEW
+		&& slice_equal(flag, slice_str("0"));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
 	const struct redis_plan plan = script_plan(meaning->kind, takes, adds);
 	const unsigned database = r->database;

@@ -202,6 +202,13 @@ enum dialect_step redis_task_begin(struct redis *r, struct redis_task *task) {
 
 /* ---- going on ---- */
 
+static enum dialect_step task_refuse(struct redis *r, struct resp_writer *w, const char *code,
+	const char *why) {
+	resp_error(w, code, slice_str(why));
+	redis_task_free(r);
+	return DIALECT_DONE;
+}
+
 /* Returns whether the answer comes so late that a client that counts its time from there would
  * count on the lease after its end. Without slack, the operator leaves that to the client. */
 static bool task_is_late(const struct redis *r, const struct redis_task *task) {
@@ -220,10 +227,8 @@ static enum dialect_step task_too_late(struct redis *r, struct resp_writer *w) {
 		task_request(r, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
 		return DIALECT_ASK;
 	}
-	resp_error(w, "TRYAGAIN", slice_str("the masters answered too late for the whole length: "
-		"[redis] slack of this node is shorter than that took"));
-	redis_task_free(r);
-	return DIALECT_DONE;
+	return task_refuse(r, w, "TRYAGAIN", "the masters answered too late for the whole length: "
+		"[redis] slack of this node is shorter than that took");
 }
 
 /* Returns how long an acquire waited for its turn, from how long its lease is valid from its
@@ -244,8 +249,7 @@ static enum dialect_step task_finish(struct redis *r, struct resp_writer *w) {
 	if (task->plan.reply) {
 		task->plan.reply(task, w);
 	} else {
-		w->error = w->error ? w->error
-			: buffer_append(w->out, task->shown.data, task->shown.size);
+		resp_raw(w, buffer_slice(&task->shown));
 	}
 	redis_task_free(r);
 	return DIALECT_DONE;
@@ -283,8 +287,6 @@ static const struct client_entry *task_holder(const struct redis *r,
 
 static enum dialect_step task_has_read(struct redis *r, const struct client_response *response,
 	struct resp_writer *w) {
-	static const struct client_response foreign = { .error = PAWL_EDENIED,
-		.message = { (const uint8_t *)"this lock belongs to another identity", 37 } };
 	struct redis_task *task = r->task;
 	const struct redis_plan *plan = &task->plan;
 	const struct client_entry *entry = task_holder(r, response);
@@ -299,19 +301,15 @@ static enum dialect_step task_has_read(struct redis *r, const struct client_resp
 		redis_show(r, task, plan->compares && !mine ? NULL : entry, &shown);
 	}
 	if (shown.error) {
-		resp_error(w, "OOM", slice_str("the values together are too large for one reply: "
-			"name fewer keys"));
-		redis_task_free(r);
-		return DIALECT_DONE;
+		return task_refuse(r, w, "OOM", "the values together are too large for one reply: "
+			"name fewer keys");
 	}
 	if (act == REDIS_REFUSE) {
-		resp_error(w, "NOPERM", slice_str("the key is held: Pawl does not overwrite a "
-			"lock. Use NX, or delete it first"));
-		redis_task_free(r);
-		return DIALECT_DONE;
+		return task_refuse(r, w, "NOPERM", "the key is held: Pawl does not overwrite a "
+			"lock. Use NX, or delete it first");
 	}
 	if (mine && act != REDIS_NOTHING && !(entry->present & CLIENT_ENTRY_LOCK_ID)) {
-		return task_fail(r, &foreign, w);
+		return task_refuse(r, w, "NOPERM", "this lock belongs to another identity");
 	}
 	task->lock_ids[task->at] = entry ? entry->lock_id : task->lock_ids[task->at];
 	return act == REDIS_NOTHING || plan->together ? task_next(r, w) : task_act(r, act);

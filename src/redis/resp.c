@@ -127,6 +127,10 @@ static void resp_put(struct resp_writer *w, const void *bytes, size_t size) {
 	w->error = w->error ? w->error : buffer_append(w->out, bytes, size);
 }
 
+void resp_raw(struct resp_writer *w, struct slice replies) {
+	resp_put(w, replies.data, replies.size);
+}
+
 static void resp_head_of(struct resp_writer *w, char kind, int64_t number) {
 	char line[32];
 	int size = snprintf(line, sizeof line, "%c%lld\r\n", kind, (long long)number);

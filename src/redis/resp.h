@@ -46,6 +46,8 @@ struct resp_writer {
 	int error;
 };
 
+/* Replies that were written before. */
+void resp_raw(struct resp_writer *w, struct slice replies);
 /* A status, such as OK. It must not contain a line break. */
 void resp_status(struct resp_writer *w, const char *text);
 /* An error: its code (the first word, in capitals), a space, and a sentence. Line breaks in it

@@ -72,8 +72,6 @@ const char *script_kind_name(enum script_kind kind) {
 		return "take";
 	case SCRIPT_RENEW:
 		return "renew";
-	case SCRIPT_ADD:
-		return "add";
 	case SCRIPT_ADD_OR_RENEW:
 		return "add-or-renew";
 	case SCRIPT_RENEW_OR_TAKE:

@@ -10,8 +10,6 @@ enum script_kind {
 	SCRIPT_TAKE,
 	/* Sets the length of leases. */
 	SCRIPT_RENEW,
-	/* Adds to the length. */
-	SCRIPT_ADD,
 	/* Adds to the length if the argument `flag` is "0", and sets it otherwise. */
 	SCRIPT_ADD_OR_RENEW,
 	/* Sets the length, or takes a key that is free. */
@@ -22,7 +20,6 @@ enum script_kind {
 	/* Shows what is left, if the value is the caller's. */
 	SCRIPT_LEFT_IF_MINE
 };
-#define SCRIPT_KINDS 8
 
 /* What a script answers. */
 enum script_answer {
