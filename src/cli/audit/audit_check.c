@@ -47,28 +47,15 @@ struct check {
 	uint32_t silent;
 };
 
-static void *grown(void *at, size_t count, size_t *capacity, size_t size) {
-	if (count < *capacity) {
-		return at;
-	}
-	*capacity = *capacity ? 2 * *capacity : 256;
-	at = realloc(at, *capacity * size);
-	if (!at) {
-		fputs("pawl: audit: out of memory\n", stderr);
-		exit(2);
-	}
-	return at;
-}
-
 static void keep_line(const struct audit_line ***lines, size_t *count, size_t *capacity,
 	const struct audit_line *line) {
-	*lines = grown(*lines, *count, capacity, sizeof **lines);
+	*lines = audit_grown(*lines, *count, capacity, sizeof **lines);
 	(*lines)[(*count)++] = line;
 }
 
 static void found(struct check *c, struct audit_finding finding) {
 	struct audit_result *r = &c->result;
-	r->findings = grown(r->findings, r->count, &r->capacity, sizeof *r->findings);
+	r->findings = audit_grown(r->findings, r->count, &r->capacity, sizeof *r->findings);
 	r->findings[r->count++] = finding;
 	r->violations += !finding.possible;
 }
@@ -185,7 +172,8 @@ static void take_line(struct check *c, const struct audit_line *line) {
 	}
 	if ((line->action == AUDIT_ACQUIRE || line->action == AUDIT_EXTEND) && line->ok &&
 		line->lock != AUDIT_NONE) {
-		c->spans = grown(c->spans, c->span_count, &c->span_capacity, sizeof *c->spans);
+		c->spans = audit_grown(c->spans, c->span_count, &c->span_capacity,
+			sizeof *c->spans);
 		c->spans[c->span_count++] = (struct span){ line, line->mono,
 			line->mono - line->took + line->valid_ms * MICROSECONDS,
 			c->rules->one_machine ? line->mono : line->ts, line->mode };

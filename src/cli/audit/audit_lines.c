@@ -19,7 +19,7 @@ struct reading {
 	bool opened;
 };
 
-static void *grown(void *at, size_t count, size_t *capacity, size_t size) {
+void *audit_grown(void *at, size_t count, size_t *capacity, size_t size) {
 	if (count < *capacity) {
 		return at;
 	}
@@ -43,7 +43,8 @@ static uint32_t name_of(struct audit_names *names, const char *text) {
 		return (uint32_t)json_integer_value(known);
 	}
 	char *copy = strdup(text);
-	names->texts = grown(names->texts, names->count, &names->capacity, sizeof *names->texts);
+	names->texts = audit_grown(names->texts, names->count, &names->capacity,
+		sizeof *names->texts);
 	if (!copy || json_object_set_new(names->numbers, text,
 		json_integer((json_int_t)names->count))) {
 		fputs("pawl: audit: out of memory\n", stderr);
@@ -188,7 +189,7 @@ static bool take_object(struct reading *r, const json_t *object) {
 	line.taken = text_is(object, "cause", "taken");
 	line.now = json_is_true(json_object_get(object, "now"));
 	line.holders = text_is(object, "what", "holders") || text_is(object, "what", "all");
-	to->lines = grown(to->lines, to->count, &to->capacity, sizeof *to->lines);
+	to->lines = audit_grown(to->lines, to->count, &to->capacity, sizeof *to->lines);
 	to->lines[to->count++] = line;
 	return true;
 }

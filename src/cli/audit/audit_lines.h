@@ -65,6 +65,10 @@ struct audit_lines {
 	struct audit_names names;
 };
 
+/* Returns an array with room for one more element of `size` bytes behind its first `count`. Ends
+ * the program if there is no memory. */
+void *audit_grown(void *at, size_t count, size_t *capacity, size_t size);
+
 /* Adds the lines of a file. Returns false, and says on standard error what is wrong, if the file
  * cannot be read or has a line that no node has written. A last line without its end is left out:
  * a crash has cut it. */
