@@ -404,6 +404,15 @@ class Cluster:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
+def wait_until(case, condition, patience=PATIENCE):
+    """Waits until the condition holds. If it does not within `patience` seconds, the test `case`
+    fails."""
+    end = time.monotonic() + patience
+    while not condition():
+        case.assertLess(time.monotonic(), end)
+        time.sleep(0.02)
+
+
 def tls_context(ca, cert=None, key=None):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(ca)

@@ -13,20 +13,13 @@ import unittest
 import cli_fixture
 from adminhttp import AdminCluster
 from cli_fixture import pawl
-from pawltest import PATIENCE, Refused
+from pawltest import PATIENCE, Refused, wait_until
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings",
                                 "python"))
 AFTER = 1.0
 # Half a second is promised. A machine that is busy with other tests takes longer.
 FOUND = 0.5 + 0.2 * os.getloadavg()[0]
-
-
-def wait_until(case, condition, patience=PATIENCE):
-    end = time.monotonic() + patience
-    while not condition():
-        case.assertLess(time.monotonic(), end)
-        time.sleep(0.02)
 
 
 class Deadlocks(unittest.TestCase):

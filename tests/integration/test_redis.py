@@ -9,7 +9,7 @@ import time
 import unittest
 
 import pawltest
-from pawltest import PATIENCE
+from pawltest import PATIENCE, wait_until
 
 # Debian's Python has the package python3-redis; the one that runs the tests may be another one.
 sys.path.append("/usr/lib/python3/dist-packages")
@@ -43,13 +43,6 @@ def command(*words):
     """Returns the bytes of a command."""
     words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
-
-
-def until(case, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        case.assertLess(time.monotonic(), end)
-        time.sleep(0.02)
 
 
 class Three(unittest.TestCase):
@@ -93,7 +86,7 @@ class Three(unittest.TestCase):
 
     def test_a_lease_ends(self):
         self.assertTrue(self.a.set("short", "v", nx=True, px=300))
-        until(self, lambda: self.b.set("short", "w", nx=True, px=300))
+        wait_until(self, lambda: self.b.set("short", "w", nx=True, px=300))
 
     def test_native_clients_and_these_exclude_each_other(self):
         native = self.cluster.client("c")
@@ -126,7 +119,7 @@ class Three(unittest.TestCase):
             waiter.sendall(command("PAWL.WAIT", "turn", "w", 20000, 20000))
             native = self.cluster.client("a")
             self.addCleanup(native.close)
-            until(self, lambda: native.call("waiters", key="turn")["waiters"])
+            wait_until(self, lambda: native.call("waiters", key="turn")["waiters"])
             self.a.delete("turn")
             self.assertEqual(waiter.recv(100), b"+OK\r\n")
         self.assertEqual(self.a.get("turn"), b"w")
@@ -246,7 +239,7 @@ class Trouble(unittest.TestCase):
                     s.shutdown(socket.SHUT_WR)
                     if s.recv(100):
                         held.append("leave%d" % i)
-            until(self, lambda: [k for k in ("leave%d" % i for i in range(200)) if r.get(k)]
+            wait_until(self, lambda: [k for k in ("leave%d" % i for i in range(200)) if r.get(k)]
                   == held)
 
     def test_rights_hold(self):

@@ -21,17 +21,10 @@ import cli_fixture
 import pawltest
 from adminhttp import AdminCluster
 from cli_fixture import pawl
-from pawltest import PATIENCE, Refused
+from pawltest import PATIENCE, Refused, wait_until
 
 LISTS = {"longest_queues", "oldest_waiters", "oldest_holders", "most_granted"}
 TOTALS = {"requests", "refusals", "grants", "releases", "losses", "waiting"}
-
-
-def wait_until(case, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        case.assertLess(time.monotonic(), end)
-        time.sleep(0.05)
 
 
 class Busy(unittest.TestCase):
