@@ -18,6 +18,8 @@ struct stream {
 	uint64_t log, next;
 	/* The whole table has come. */
 	bool whole;
+	/* How often the master has not told an event: an end may have been among them. */
+	uint32_t untold;
 };
 
 enum verdict { VERDICT_NONE, VERDICT_WAITS, VERDICT_OVERLAP, VERDICT_EARLY, VERDICT_TOKEN };
@@ -33,8 +35,10 @@ struct sight {
 	/* The log, and the number of the entry that told of the lock first; 0: it was in the
 	 * snapshot. */
 	uint64_t log, number;
-	/* The lease does not end before. */
+	/* The lease does not end before, unless the master has not told an event since. */
 	struct instant until;
+	/* stream.untold at that time. */
+	uint32_t untold;
 	/* What `verdict` says, it says of this lock and its token. */
 	struct id128 against;
 	uint64_t against_token;
@@ -323,11 +327,13 @@ static void record_came(struct grants *a, uint32_t master, const struct message 
 	if (fresh) {
 		*s = (struct sight){ .session = stream->session, .live = true,
 			.by_commit = (m->flags & FLAG_BY_COMMIT) != 0, .log = stream->log,
-			.number = m->number };
+			.number = m->number, .untold = stream->untold };
 	}
 	/* Durations of another clock, and rounded up to microseconds. */
-	s->until = instant_later(s->until, instant_add(sent,
-		span_shrink((span_ns)m->left_us * SPAN_US, 2 * a->drift_ppm) - 2 * SPAN_US));
+	const struct instant until = instant_add(sent,
+		span_shrink((span_ns)m->left_us * SPAN_US, 2 * a->drift_ppm) - 2 * SPAN_US);
+	s->until = s->untold == stream->untold ? instant_later(s->until, until) : until;
+	s->untold = stream->untold;
 	uint32_t accepted = 0;
 	for (uint32_t i = 0; i < a->masters; i++) {
 		accepted += lock->at[i].session != 0;
@@ -355,8 +361,10 @@ static void expired_early(struct grants *a, struct granted_key *key, struct lock
 	report_all(a, key);
 }
 
-/* The master does not tell its events: what waits for the end of a lock would wait in vain. */
+/* The master does not tell an event. What waits for the end of a lock would wait in vain. And a
+ * lease may have been lost, of which only the end of its lock delay will be told. */
 static void blind(struct grants *a, uint32_t master) {
+	a->streams[master].untold++;
 	for (struct list *at = list_first(&a->waits); at; at = list_after(&a->waits, at)) {
 		struct granted_key *key = CONTAINER_OF(at, struct granted_key, waits);
 		for (struct lock *lock = key->locks; lock; lock = lock->next) {
@@ -386,7 +394,8 @@ static void event_came(struct grants *a, uint32_t master, const struct message *
 		break;
 	case WATCH_EVENT_EXPIRED:
 		over(key, lock, master);
-		if (before(now, lock->at[master].until)) {
+		if (lock->at[master].untold == a->streams[master].untold &&
+			before(now, lock->at[master].until)) {
 			expired_early(a, key, lock, master);
 		}
 		break;

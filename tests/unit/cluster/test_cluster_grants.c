@@ -221,6 +221,45 @@ static void a_lease_that_was_taken_away_may_end_early(void **state) {
 	assert_int_equal(s->count, 0);
 }
 
+/* The master does not tell an event. */
+static void is_silent(struct seen *s, uint32_t master) {
+	entry(s, master, (struct message){ .kind = MESSAGE_FEED_WATCH_EVENT });
+}
+
+/* The master did not know yet that its events are wanted when the lease was lost. It tells the end
+ * of the lock delay. */
+static void a_lease_that_was_taken_away_unseen_may_end_early(void **state) {
+	struct seen *s = *state;
+	grant_x(s);
+	is_silent(s, 1);
+	ends(s, 1, X, 5, WATCH_EVENT_EXPIRED);
+	has(s, 1, Y, 7);
+	has(s, 2, Y, 7);
+	caught_up(s, 1);
+	assert_int_equal(s->count, 0);
+}
+
+/* What the master says of the lease after the silence counts, and it alone. */
+static void after_a_silence_the_lease_counts_as_it_is_then(void **state) {
+	struct seen *s = *state;
+	struct message closing = record_of(X, 5);
+	closing.left_us = 2000000;
+	grant_x(s);
+	is_silent(s, 1);
+	entry(s, 1, closing);
+	pass(s, 3 * SPAN_S);
+	ends(s, 1, X, 5, WATCH_EVENT_EXPIRED);
+	has(s, 1, Y, 7);
+	has(s, 2, Y, 7);
+	assert_int_equal(s->count, 0);
+	pass(s, SPAN_S);
+	ends(s, 1, Y, 7, WATCH_EVENT_EXPIRED);
+	has(s, 1, X, 9);
+	has(s, 2, X, 9);
+	assert_int_equal(s->count, 1);
+	assert_int_equal(s->why, GRANTS_EARLY);
+}
+
 static void one_master_alone_is_no_quorum(void **state) {
 	struct seen *s = *state;
 	grant_x(s);
@@ -392,6 +431,8 @@ int main(void) {
 		GRANTS(a_token_below_what_the_master_accepted_before_its_start_is_found),
 		GRANTS(one_after_the_other_is_right),
 		GRANTS(a_lease_that_was_taken_away_may_end_early),
+		GRANTS(a_lease_that_was_taken_away_unseen_may_end_early),
+		GRANTS(after_a_silence_the_lease_counts_as_it_is_then),
 		GRANTS(one_master_alone_is_no_quorum),
 		GRANTS(what_came_by_a_merge_is_no_grant),
 		GRANTS(the_end_may_come_behind_a_record_that_was_sent_late),
