@@ -218,11 +218,8 @@ struct key {
 	struct timer timer;
 	/* The held records, linked by record.next. */
 	struct record *held;
-	/* Promises, linked by promise.next, to lock_ids that have no record here and that no record
-	 * excludes. Several of them do not exclude one another. */
-	struct promise *promises;
-	/* What few keys have; or NULL. */
-	struct key_more *more;
+	/* What is on few keys, or for a short time: key_promises and key_more. */
+	uintptr_t rare;
 	/* The next key of the same leaf, and the pointer that points at this key. */
 	struct key *leaf_next, **leaf_link;
 	/* The size of the name in bytes; and the index of the group of keys that the key belongs
@@ -230,8 +227,25 @@ struct key {
 	uint16_t size : 10, group : 6;
 	uint8_t name[];
 };
-_Static_assert(offsetof(struct key, name) <= 82, "one for each lease");
+_Static_assert(offsetof(struct key, name) <= 74, "one for each lease");
 _Static_assert(KEY_MAX < 1 << 10 && KEY_GROUPS_MAX < 1 << 6, "the bits are enough");
+
+/* `rare` is the key's first promise or, with this bit, its struct key_more, which then keeps the
+ * first promise. So a key takes one word for both. */
+#define KEY_HAS_MORE ((uintptr_t)1)
+
+/* Returns what few keys have; NULL: this one has none of it. */
+static inline struct key_more *key_more(const struct key *key) {
+	return key->rare & KEY_HAS_MORE ? (struct key_more *)(key->rare & ~KEY_HAS_MORE) : NULL;
+}
+
+/* Returns the first promise of the key; promise.next leads on. NULL: it has none. Promises are to
+ * lock_ids that have no record here and that no record excludes. Several of them do not exclude one
+ * another. */
+static inline struct promise *key_promises(const struct key *key) {
+	const struct key_more *more = key_more(key);
+	return more ? more->promises : (struct promise *)key->rare;
+}
 
 /* A key keeps the number of its leaf, and the index in core->store.tables of the table that has it,
  * in what its timer leaves to its owner. */

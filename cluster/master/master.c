@@ -43,7 +43,7 @@ static void count_promise(struct core *core, enum status s) {
 static bool comes_first(const struct core *core, const struct key *key, const struct promise *p) {
 	const struct place own = { p->terms.priority, p->ticket, p->peer };
 	bool first = p->ticket.clock != 0;
-	for (const struct promise *other = key->promises; other && first; other = other->next) {
+	for (const struct promise *other = key_promises(key); other && first; other = other->next) {
 		const struct place place = { other->terms.priority, other->ticket, other->peer };
 		first = !queue_before(core, &place, &own);
 	}
@@ -184,7 +184,7 @@ static bool stays(struct key *key, struct promise *p, const struct record *r, ui
  * promises' coordinators are told. */
 static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker,
 	uint64_t token) {
-	for (struct promise *p = key->promises, *after; p; p = after) {
+	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
 		if (id128_equal(p->lock_id, r->lock_id)) {
 			key_drop_promise(core, key, p);

@@ -410,7 +410,7 @@ bool rule_value_counts(const struct record *r);
 /* The key's promise is gone, or the request that has it has asked again, with a turn: a parked
  * request may go on, or may no longer wait behind the promise. */
 static inline void queue_promise_changed(struct core *core, struct key *key) {
-	if (key->more) {
+	if (key_more(key)) {
 		queue_parked_again(core, key);
 	}
 }

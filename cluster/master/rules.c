@@ -95,7 +95,7 @@ bool rule_message_sound(const struct message *m) {
 static enum status rule_promised(const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, m->lock_id)) {
 			others++;
 			if (p->peer != from || terms_exclude(&p->terms, &m->terms)) {
@@ -157,7 +157,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 
 enum status rule_promise_in_order(const struct core *core, const struct key *key, uint32_t from,
 	const struct message *m) {
-	if (key == NULL || key->more == NULL || !(m->flags & FLAG_TURN)) {
+	if (key == NULL || key_more(key) == NULL || !(m->flags & FLAG_TURN)) {
 		return rule_promise(core, key, from, m);
 	}
 	const struct place place = { m->terms.priority, m->ticket, from };

@@ -107,7 +107,7 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	}
 	if (r && (m->flags & FLAG_RELEASED)) {
 		key_drop_record(core, key, r);
-		if (key->more) {
+		if (key_more(key)) {
 			core->observers->key_changed(core, key, NULL);
 		}
 		table_settle(core, key);

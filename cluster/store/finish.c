@@ -17,7 +17,7 @@ void finish_end_record(struct core *core, struct key *key, struct record *r, spa
 		first_ended(core, r);
 		key_drop_record(core, key, r);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		core->observers->key_changed(core, key, NULL);
 	}
 }

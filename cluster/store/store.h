@@ -58,7 +58,8 @@ void finish_sweep(struct core *core);
 
 /* Returns the index of the key; NULL: it has none. */
 static inline struct record_index *key_index(const struct key *key) {
-	return key->more ? key->more->index : NULL;
+	const struct key_more *more = key_more(key);
+	return more ? more->index : NULL;
 }
 /* The first record of the key is new. This adds it to the index, or makes the index if there are
  * enough records. */
@@ -314,7 +315,7 @@ void table_empty_go_on(struct core *core);
 void table_wake(struct core *core, struct key *key);
 /* Sets the key's timer, or frees the key if nothing is left of it: false. */
 bool table_settle(struct core *core, struct key *key);
-/* Returns key->more, and makes it if need be. NULL: no memory. */
+/* Returns the key's struct key_more, and makes it if need be. NULL: no memory. */
 struct key_more *table_more(struct core *core, struct key *key);
 /* Ends what is past its end. False: nothing is left, and the key was freed. */
 bool table_expire(struct core *core, struct key *key);
@@ -349,7 +350,7 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 
 /* Returns the key's promise to this lock_id, or NULL. */
 static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key->promises;
+	struct promise *p = key_promises(key);
 	while (p && !id128_equal(p->lock_id, lock_id)) {
 		p = p->next;
 	}

@@ -79,8 +79,8 @@ static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
 }
 
 static void hash_more(uint64_t *h, const struct core *core, const struct key *key) {
-	for (const struct waiter *w = queue_next(core, key->more, NULL, PARTS_ALL); w;
-		w = queue_next(core, key->more, &w->q, PARTS_ALL)) {
+	for (const struct waiter *w = queue_next(core, key_more(key), NULL, PARTS_ALL); w;
+		w = queue_next(core, key_more(key), &w->q, PARTS_ALL)) {
 		hash_queued(h, &w->q, (uint64_t)w->turn << 1 | w->waits);
 	}
 	mix(h, 1);
@@ -97,7 +97,7 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 		hash_record(h, r);
 	}
 	mix(h, 2);
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		mix_id(h, p->lock_id);
 		mix(h, p->attempt);
 		mix(h, p->noted);
@@ -108,7 +108,7 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 			p->turn);
 		mix_terms(h, &p->terms);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		hash_more(h, core, key);
 	}
 }
