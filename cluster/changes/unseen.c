@@ -279,14 +279,13 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 /* style: record, because the record is that of a refused commit, and in no table. */
 void unseen_written(struct core *core, const struct message *m) {
 	struct unseen *u = find(core, m->key, m->lock_id);
-	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
+	if (u == NULL || ballot_compare(m->ballot, record_wrote(core, u->record)) <= 0) {
 		return;
 	}
 	core->changes.unseen_bytes -= record_size(u->record);
 	const bool taken = core->changes.unseen_bytes + m->value.size < UNSEEN_BYTES_MAX &&
-		record_set_value(core, &u->record, m->value);
+		record_write(core, &u->record, &m->value, m->ballot, m->ballot);
 	core->changes.unseen_bytes += record_size(u->record);
-	u->record->wrote = m->ballot;
 	if (!taken) {
 		drop(core, u);
 		missed(core, m->key);

@@ -42,11 +42,9 @@ struct record {
 	/* The fencing token; and the clock of this master when it promised the lock_id, or when it
 	 * made the record. */
 	uint64_t token, noted;
-	/* The ballot of the write that made the value. */
-	struct ballot wrote;
-	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
-	 * that the record is finished. */
-	uint32_t sources;
+	/* The clock of the ballot of the write that made the value (record_wrote). `origin` below
+	 * says who drew it (store/origins.c). */
+	uint64_t wrote_clock;
 	/* When the record ends, lock delay included. */
 	struct instant end;
 	/* When the lock was acquired, as far as it is known here, in nanoseconds of CLOCK_BOOTTIME.
@@ -57,21 +55,17 @@ struct record {
 	uint64_t rests_on;
 	/* What the record adds to the digest of its leaf (digest.c). */
 	uint64_t digest;
-	/* terms.binding and terms.of. */
+	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
+	 * that the record is finished. */
+	uint32_t sources;
+	/* terms.binding. */
 	uint32_t binding;
-	uint16_t of;
-	/* core->tick when something was last accepted for the record. */
-	uint16_t accepted;
 	/* The sizes of these parts in bytes, in bits that are enough for their limits. That of the
 	 * terms is in words of 8 bytes (record_terms_size), and is 0 if the terms have nothing but
 	 * `of` and `binding`. */
-	uint64_t value_size : 21;
-	uint64_t owner_size : 9;
-	uint64_t label_size : 9;
-	uint64_t identity_size : 8;
-	uint64_t terms_words : 5;
+	uint32_t value_size : 21, terms_words : 5;
 	/* There is room for a ballot behind the value; and that ballot is the highest one that this
-	 * master has noted for the record, which is above `wrote` (record_prepared). */
+	 * master has noted for the record, which is above record_wrote (record_prepared). */
 	bool ballot_room : 1;
 	bool prepared : 1;
 	/* A break forbids any extension. */
@@ -83,6 +77,7 @@ struct record {
 	/* A source had the record bound to no node. So it does not end with a node that had bound
 	 * it here before, until that node says again that it is bound. */
 	bool freed : 1;
+	uint32_t owner_size : 9, label_size : 9, identity_size : 8;
 	/* A newer write to the record was refused here (unwritten.c). */
 	bool unwritten : 1;
 	/* The record came with a commit, so its value counts, whatever ballot the commit brought
@@ -93,11 +88,15 @@ struct record {
 	/* The record was made by a commit or a repair that the rules let through, and not by a
 	 * merge; and a commit has made it, or was accepted for it (grants/). */
 	bool by_rules : 1, by_commit : 1;
+	/* terms.of; and the number of who drew the ballot of `wrote_clock`. */
+	uint16_t of, origin;
+	/* core->tick when something was last accepted for the record. */
+	uint16_t accepted;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, and room for a ballot, one behind the other. */
 	uint8_t bytes[];
 };
-_Static_assert(sizeof(struct record) <= 120, "one for each lease");
+_Static_assert(offsetof(struct record, bytes) <= 110, "one for each lease");
 _Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
 	IDENTITY_MAX < 1 << 8, "the bits are enough");
 

@@ -120,7 +120,8 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 void master_promise_again(struct core *core, struct key *key);
 
 /* Fills in the answer "held by yourself". The value in it is the record's own. */
-void master_held_self(const struct key *key, const struct record *own, struct message *answer);
+void master_held_self(const struct core *core, const struct key *key, const struct record *own,
+	struct message *answer);
 
 /* Makes or renews the promise for a request that rule_promise let through, and fills in the
  * answer. */

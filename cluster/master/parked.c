@@ -169,7 +169,7 @@ void queue_parked_again(struct core *core, struct key *key) {
 		}
 		queue_parked_free(core, parked_of(first));
 		if (answer.status == STATUS_HELD_SELF) {
-			master_held_self(key, own, &answer);
+			master_held_self(core, key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
 			COUNT(core, parked_promised);
 			master_grant(core, key, &ask, peer, &answer);

@@ -139,7 +139,7 @@ static void turn_to(struct core *core, struct waiter *w, bool named) {
 		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);
 	} else if (turn.status == STATUS_HELD_SELF) {
-		master_held_self(key, key_record(key, q->lock_id), &turn);
+		master_held_self(core, key, key_record(key, q->lock_id), &turn);
 	} else {
 		master_blocker(core, key, q->lock_id, &q->terms, &turn);
 		if (queue_park(core, key, q->peer, &ask, turn.status)) {

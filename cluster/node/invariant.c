@@ -18,9 +18,9 @@ static void check_record(const struct core *core, const struct record *r) {
 	/* The clock is never below what this node accepted. */
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock));
 	/* Noting a ballot raises the clock to it. */
-	CHECK(!core_votes(core) || record_prepared(r).clock <= core->clock);
+	CHECK(!core_votes(core) || record_prepared(core, r).clock <= core->clock);
 	/* Whoever takes a value has noted its ballot. */
-	CHECK(ballot_compare(r->wrote, record_prepared(r)) <= 0);
+	CHECK(ballot_compare(record_wrote(core, r), record_prepared(core, r)) <= 0);
 	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
@@ -152,7 +152,7 @@ static void check_promise(const struct core *core, const struct key *key, const 
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
 	CHECK(key->held || key_promises(key) || key_more(key));
 	CHECK(!(key->held || key_promises(key)) || wheel_armed(&key->timer.wheel));
-	digest_check_key(core->store.live, key, s->digests);
+	digest_check_key(core, core->store.live, key, s->digests);
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
@@ -207,7 +207,7 @@ static void check_staging(const struct core *core) {
 			CHECK(&core->store.tables[key_table_index(key)] == t && key->held &&
 				key_promises(key) == NULL &&
 				(key_more(key) == NULL || key_index(key)));
-			digest_check_key(t, key, s.digests);
+			digest_check_key(core, t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;
 			}

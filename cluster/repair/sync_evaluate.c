@@ -75,8 +75,8 @@ static void evaluate_lock(struct core *core, const struct sync_seen *reports, ui
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
 	const struct sync_seen here = own
-		? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of,
-			.set = record_set(own) }
+		? (struct sync_seen){ .token = own->token, .wrote = record_wrote(core, own),
+			.of = own->of, .set = record_set(own) }
 		: (struct sync_seen){ .token = 0 };
 	const struct sync_seen *best = NULL;
 	bool lacking = own == NULL;

@@ -8,12 +8,14 @@
  * of the name 2, terms 2 + 8 + 8 + 4. */
 #define FIXED 69
 
-static size_t put_record(uint8_t *p, const struct key *key, const struct record *r) {
+static size_t put_record(const struct core *core, uint8_t *p, const struct key *key,
+	const struct record *r) {
+	const struct ballot wrote = record_wrote(core, r);
 	memcpy(p, r->lock_id.b, 16);
 	put_u64(p + 16, r->token);
-	put_u64(p + 24, r->wrote.clock);
-	put_u64(p + 32, r->wrote.node);
-	put_u32(p + 40, r->wrote.boot);
+	put_u64(p + 24, wrote.clock);
+	put_u64(p + 32, wrote.node);
+	put_u32(p + 40, wrote.boot);
 	p[44] = r->barred;
 	put_u16(p + 45, key->size);
 	const struct permits set = record_set(r);
@@ -55,7 +57,8 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
 					size = 0;
 				}
-				size += put_record(core->repair.sync->scratch + size, key, r);
+				size += put_record(core, core->repair.sync->scratch + size,
+					key, r);
 			}
 		}
 	}

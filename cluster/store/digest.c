@@ -38,7 +38,8 @@ uint16_t digest_leaf_of(struct slice name) {
 	return (uint16_t)(h % DIGEST_LEAVES);
 }
 
-static uint64_t hash_of(const struct record *r) {
+static uint64_t hash_of(const struct core *core, const struct record *r) {
+	const struct ballot wrote = record_wrote(core, r);
 	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
 		word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
 	if (r->of != MODE_EXCLUSIVE) {
@@ -46,9 +47,9 @@ static uint64_t hash_of(const struct record *r) {
 		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48,
 			UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
 	}
-	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
-	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^
-		((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
+	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ wrote.clock);
+	return hash_fold(h ^ wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^
+		((uint64_t)wrote.boot << 1) ^ (uint64_t)r->barred);
 }
 
 static struct leaf *leaf_at(const struct table *t, uint32_t leaf) {
@@ -91,7 +92,7 @@ static void change(struct core *core, const struct key *key, struct record *r, u
 }
 
 void digest_record(struct core *core, const struct key *key, struct record *r) {
-	change(core, key, r, hash_of(r));
+	change(core, key, r, hash_of(core, r));
 	if (key_index(key)) {
 		index_token(key_index(key), r);
 	}
@@ -126,14 +127,15 @@ void digest_done(struct core *core, struct table *t) {
 	}
 }
 
-void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]) {
+void digest_check_key(const struct core *core, const struct table *t, const struct key *key,
+	uint64_t sums[DIGEST_GROUPS]) {
 	const struct leaf *leaf = leaf_at(t, key_leaf(key));
 	CHECK(*key->leaf_link == key && key_leaf(key) == digest_leaf_of(key_name(key)));
 	uint64_t sum = 0;
 	/* This is done once for each leaf. */
 	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) {
 		for (const struct record *r = k->held; r; r = r->next) {
-			CHECK(r->digest == hash_of(r));
+			CHECK(r->digest == hash_of(core, r));
 			sum ^= r->digest;
 		}
 	}

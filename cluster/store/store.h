@@ -24,7 +24,8 @@ struct key *digest_first(const struct table *t, uint32_t leaf);
 /* Frees the leaves of a table that has no keys. */
 void digest_done(struct core *core, struct table *t);
 /* CHECKs the leaf of a key, and adds it to the sum of its group. */
-void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
+void digest_check_key(const struct core *core, const struct table *t, const struct key *key,
+	uint64_t sums[DIGEST_GROUPS]);
 
 /* ---- finish.c ---- */
 
@@ -161,6 +162,22 @@ void record_lose_numbers(struct core *core, struct key *key, struct record *r,
 /* Returns the numbers that are neither in doubt nor left to run out. */
 struct permits record_lasting(const struct key *key, const struct record *r);
 
+/* ---- origins.c ---- */
+
+/* Counts one more record whose ballot this node and boot have drawn, and writes their number.
+ * False: there is no memory, or all numbers are used, and nothing has changed. */
+bool origin_take(struct core *core, struct ballot ballot, uint16_t *out);
+/* A record has this number no longer. */
+void origin_give(struct core *core, uint16_t number);
+/* Returns the ballot with this clock that the node with this number drew. */
+static inline struct ballot origin_ballot(const struct core *core, uint64_t clock,
+	uint16_t number) {
+	const struct origin *o = number ? &core->store.origins.all[number] : NULL;
+	return (struct ballot){ clock, o ? o->node : 0, o ? o->boot : 0 };
+}
+/* Frees the table, which no record needs any more. */
+void origins_done(struct core *core);
+
 /* ---- preparing.c ---- */
 
 /* Tells whether another update of the value is under way, whose write may be on its way. */
@@ -185,21 +202,22 @@ size_t record_size(const struct record *r);
 /* Makes a record of everything that the message says but its end. NULL: no memory. The caller frees
  * it with record_free, or adds it to a key. */
 struct record *record_new(struct core *core, const struct message *m);
-/* Makes a record that only keeps a value. NULL: no memory. */
-struct record *record_with_value(struct core *core, struct slice value);
+/* Makes a record that only keeps a value, and the ballot of its write. NULL: no memory. */
+struct record *record_with_value(struct core *core, struct slice value, struct ballot wrote);
 /* Frees a record that belongs to no key. It may be NULL. */
 void record_free(struct core *core, struct record *r);
-/* Puts a new value in the place of the old one. False: no memory. The record, which belongs to no
- * key, may move; *at is the pointer to it. */
-bool record_set_value(struct core *core, struct record **at, struct slice value);
+/* Returns the ballot of the write that made the record's value. */
+static inline struct ballot record_wrote(const struct core *core, const struct record *r) {
+	return origin_ballot(core, r->wrote_clock, r->origin);
+}
 /* Returns the highest ballot that this master has noted for the record. It is never below
- * `wrote`. */
-struct ballot record_prepared(const struct record *r);
-/* Sets both ballots. The one that is prepared takes memory if it is another one. False: there is
- * none, and nothing has changed. The record, which belongs to no key, may move; *at is the pointer
- * to it. */
-bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
-	struct ballot prepared);
+ * record_wrote. */
+struct ballot record_prepared(const struct core *core, const struct record *r);
+/* Sets the value, unless it is NULL, and both ballots. The one that is prepared takes memory if it
+ * is another one. False: there is no memory, and nothing has changed. The record, which belongs to
+ * no key, may move; *at is the pointer to it. */
+bool record_write(struct core *core, struct record **at, const struct slice *value,
+	struct ballot wrote, struct ballot prepared);
 /* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
  * ballots. */
 void record_describe(const struct core *core, const struct record *r, struct message *m);
@@ -321,14 +339,10 @@ struct key_more *table_more(struct core *core, struct key *key);
 bool table_expire(struct core *core, struct key *key);
 /* Returns the key's record of the lock_id, or NULL. */
 struct record *key_record(const struct key *key, struct id128 lock_id);
-/* Puts a new value in the place of the record's old one. NULL: no memory. The record may move, and
- * is returned. */
-struct record *key_set_value(struct core *core, struct key *key, struct record *r,
-	struct slice value);
-/* Does the same as record_set_ballots with a record of the key. NULL: no memory. The record may
- * move, and is returned. */
-struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
-	struct ballot wrote, struct ballot prepared);
+/* Does the same as record_write with a record of the key. NULL: no memory, and nothing has changed.
+ * The record may move, and is returned. */
+struct record *key_write(struct core *core, struct key *key, struct record *r,
+	const struct slice *value, struct ballot wrote, struct ballot prepared);
 /* Returns how many records the key has, or `most` if there are more. */
 uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record to the key, which owns it from then on. The caller settles the key. */

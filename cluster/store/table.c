@@ -329,24 +329,11 @@ static struct record **link_of(struct key *key, const struct record *r) {
 	return at;
 }
 
-/* style: record, because whoever sets a value says so. */
-struct record *key_set_value(struct core *core, struct key *key, struct record *r,
-	struct slice value) {
+/* style: record, because whoever sets ballots and values says so. */
+struct record *key_write(struct core *core, struct key *key, struct record *r,
+	const struct slice *value, struct ballot wrote, struct ballot prepared) {
 	struct record **at = link_of(key, r);
-	if (!record_set_value(core, at, value)) {
-		return NULL;
-	}
-	if (key_index(key)) {
-		index_moved(key_index(key), *at);
-	}
-	return *at;
-}
-
-/* style: record, because whoever sets ballots says so. */
-struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
-	struct ballot wrote, struct ballot prepared) {
-	struct record **at = link_of(key, r);
-	if (!record_set_ballots(core, at, wrote, prepared)) {
+	if (!record_write(core, at, value, wrote, prepared)) {
 		return NULL;
 	}
 	if (*at != r && key_index(key)) {
