@@ -139,7 +139,7 @@ void watch_event_record(struct core *core, enum core_watch_event_kind kind, stru
 	}
 	watch_event_of(core, kind, key_name(key), r);
 	if (core_votes(core)) {
-		told_record(core, key->node.hash, r);
+		told_record(core, key_number(key), r);
 	}
 	if (is_end(kind)) {
 		unseen_record_ended(core, key, r);

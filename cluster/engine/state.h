@@ -179,9 +179,13 @@ enum { DIGEST_GROUPS = 128, DIGEST_GROUP = 128, DIGEST_LEAVES = DIGEST_GROUPS * 
 struct leaf {
 	/* The exclusive or of what the held records of the leaf add (digest.c). */
 	uint64_t digest;
-	/* The first key of the leaf; key.leaf_next leads on. */
-	struct key *first;
+	/* The keys of the leaf, without an order: how many there are; and pieces of LEAF_PIECE
+	 * elements, the low 32 bits of the hash of each name, with room for so many pieces. An
+	 * element needs a quarter of what two links would take. */
+	uint32_t count, room;
+	uint32_t **pieces;
 };
+enum { LEAF_PIECE = 16 };
 
 struct table {
 	/* struct key, by its name. */
@@ -211,7 +215,7 @@ enum staging_use {
 };
 
 struct key {
-	/* The key's element in table.keys. */
+	/* The key's element in table.keys; node.own is its index in its leaf. */
 	struct map_node node;
 	/* Fires at or before the first end of a record or of a promise. */
 	struct timer timer;
@@ -219,14 +223,12 @@ struct key {
 	struct record *held;
 	/* What is on few keys, or for a short time: key_promises and key_more. */
 	uintptr_t rare;
-	/* The next key of the same leaf, and the pointer that points at this key. */
-	struct key *leaf_next, **leaf_link;
 	/* The size of the name in bytes; and the index of the group of keys that the key belongs
 	 * to, or KEY_GROUPS_MAX. */
 	uint16_t size : 10, group : 6;
 	uint8_t name[];
 };
-_Static_assert(offsetof(struct key, name) <= 74, "one for each lease");
+_Static_assert(offsetof(struct key, name) <= 58, "one for each lease");
 _Static_assert(KEY_MAX < 1 << 10 && KEY_GROUPS_MAX < 1 << 6, "the bits are enough");
 
 /* `rare` is the key's first promise or, with this bit, its struct key_more, which then keeps the

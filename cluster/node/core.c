@@ -160,8 +160,8 @@ void core_free(struct core *core) {
 	op_free_all(core);
 	table_clear(core, &core->store.tables[0]);
 	table_clear(core, &core->store.tables[1]);
-	digest_done(core, &core->store.tables[0]);
-	digest_done(core, &core->store.tables[1]);
+	(void)digest_done(core, &core->store.tables[0], DIGEST_GROUPS);
+	(void)digest_done(core, &core->store.tables[1], DIGEST_GROUPS);
 	drain_done(core);
 	hot_done(core);
 	observe_done(core);

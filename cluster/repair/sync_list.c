@@ -45,9 +45,10 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 	for (size_t i = 0; i + 1 < leaves.size && i < 2 * SYNC_LEAVES_MAX &&
 		listed <= SYNC_LISTED_MAX; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(table_live(core), leaf)
-			: NULL;
-		for (; key && listed <= SYNC_LISTED_MAX; key = key->leaf_next) {
+		const uint32_t keys = leaf < DIGEST_LEAVES
+			? digest_keys(table_live(core), leaf) : 0;
+		for (uint32_t k = 0; k < keys && listed <= SYNC_LISTED_MAX; k++) {
+			const struct key *key = digest_key(table_live(core), leaf, k);
 			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;
 				r = r->next, listed++) {
 				if (listed == SYNC_LISTED_MAX) {

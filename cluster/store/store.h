@@ -9,9 +9,11 @@
 
 /* Returns the number of the leaf of a key with this name. */
 uint16_t digest_leaf_of(struct slice name);
-/* Puts a new key into its leaf. False: no memory. */
-bool digest_add_key(struct core *core, struct table *t, struct key *key);
-void digest_drop_key(struct key *key);
+/* Puts a new key, whose name has this hash, into its leaf. False: no memory. The key is in the map
+ * of its table before any other key is added or dropped, and digest_drop_key comes before it leaves
+ * the map. */
+bool digest_add_key(struct core *core, struct table *t, struct key *key, uint64_t hash);
+void digest_drop_key(struct core *core, struct key *key);
 /* Brings the digests up to date. It is called after a record was added and filled in, and whenever
  * its token, the ballot of its value, its permits or its bar has changed. */
 void digest_record(struct core *core, const struct key *key, struct record *r);
@@ -19,10 +21,12 @@ void digest_drop_record(struct core *core, const struct key *key, struct record 
 /* Returns one number for the whole table. */
 uint64_t digest_root(const struct table *t);
 uint64_t digest_leaf(const struct table *t, uint32_t leaf);
-/* Returns the first key of the leaf; key->leaf_next leads on. NULL: there is none. */
-struct key *digest_first(const struct table *t, uint32_t leaf);
-/* Frees the leaves of a table that has no keys. */
-void digest_done(struct core *core, struct table *t);
+/* Returns how many keys the leaf has; and the key with this index, which is below that. When a key
+ * is freed, the last one takes its index; a new one becomes the last. */
+uint32_t digest_keys(const struct table *t, uint32_t leaf);
+struct key *digest_key(const struct table *t, uint32_t leaf, uint32_t index);
+/* Frees leaves of a table that has no keys, of at most so many groups. True: nothing is left. */
+bool digest_done(struct core *core, struct table *t, uint32_t groups);
 /* CHECKs the leaf of a key, and adds it to the sum of its group. */
 void digest_check_key(const struct core *core, const struct table *t, const struct key *key,
 	uint64_t sums[DIGEST_GROUPS]);
@@ -294,6 +298,14 @@ static inline bool key_is_live(const struct core *core, const struct key *key) {
 	return &core->store.tables[key_table_index(key)] == core->store.live;
 }
 struct slice key_name(const struct key *key);
+/* Returns a number of 46 bits. Two keys have the same one by a chance of 2^-46. */
+static inline uint64_t key_number(const struct key *key) {
+	return (uint64_t)key_leaf(key) << 32 | key->node.hash;
+}
+/* Returns the same number of the key with this name. */
+static inline uint64_t key_number_of(const struct core *core, struct slice name) {
+	return (uint64_t)digest_leaf_of(name) << 32 | (uint32_t)table_hash(core, name);
+}
 /* Counts a held record of the key in its table, whose terms.of is `of`. `by` is 1, or (uint64_t)-1
  * for one less. */
 void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by);

@@ -63,7 +63,7 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 		(unsigned)(t - core->store.tables) * DIGEST_LEAVES) & UINT16_MAX;
 	key->group = key_groups_find(&core->store.groups, name) & 0x3f;
 	memcpy(key->name, name.data, name.size);
-	if (!digest_add_key(core, t, key)) {
+	if (!digest_add_key(core, t, key, hash)) {
 		alloc_free(&core->alloc, key, key_bytes(key->size));
 		return NULL;
 	}
@@ -156,8 +156,8 @@ bool table_settle(struct core *core, struct key *key) {
 	if (key_more(key)) {
 		return true;
 	}
+	digest_drop_key(core, key);
 	map_remove(&key_table(core, key)->keys, &key->node);
-	digest_drop_key(key);
 	alloc_free(&core->alloc, key, key_bytes(key->size));
 	return false;
 }
@@ -231,8 +231,8 @@ void table_free_key(struct core *core, struct key *key) {
 		core->observers->key_freed(core, key);
 		alloc_free(&core->alloc, key_more(key), sizeof(struct key_more));
 	}
+	digest_drop_key(core, key);
 	map_remove(&key_table(core, key)->keys, &key->node);
-	digest_drop_key(key);
 	alloc_free(&core->alloc, key, key_bytes(key->size));
 }
 
@@ -247,6 +247,7 @@ void table_clear(struct core *core, struct table *t) {
 /* ---- the staging table ---- */
 #define EMPTY_KEYS_A_STEP 256
 #define EMPTY_BUCKETS_A_STEP 4096
+#define EMPTY_GROUPS_A_STEP 8
 
 bool table_staging_free(const struct core *core) {
 	return core->store.staging_use == STAGING_FREE;
@@ -283,8 +284,7 @@ void table_empty_go_on(struct core *core) {
 			keys++;
 		}
 	}
-	if (t->keys.count == 0) {
-		digest_done(core, t);
+	if (t->keys.count == 0 && digest_done(core, t, EMPTY_GROUPS_A_STEP)) {
 		t->tries = 0;
 		t->latest = (struct instant){ 0, 0 };
 		core->store.staging_use = STAGING_FREE;
