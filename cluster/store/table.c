@@ -245,8 +245,8 @@ void table_clear(struct core *core, struct table *t) {
 }
 
 /* ---- the staging table ---- */
-#define EMPTY_KEYS_A_STEP 256
-#define EMPTY_BUCKETS_A_STEP 4096
+#define EMPTY_KEYS_A_STEP 128
+#define EMPTY_BUCKETS_A_STEP 2048
 #define EMPTY_GROUPS_A_STEP 8
 
 bool table_staging_free(const struct core *core) {
