@@ -32,7 +32,8 @@ static void lost(struct core *core, const struct key *key, const struct record *
 void figures_changed(struct core *core, const struct key *key, const struct record *r,
 	enum record_change what) {
 	if (what == RECORD_GRANTED && core->changes.granted) {
-		sketch_add(core->changes.granted, key->node.hash, key_name(key));
+		sketch_add(core->changes.granted,
+			hash_fold(key_number(key), UINT64_C(0x9e3779b97f4a7c15)), key_name(key));
 	}
 	const bool ends = what == RECORD_EXPIRED || what == RECORD_RELEASED ||
 		what == RECORD_CLOSED || what == RECORD_LOST;

@@ -10,7 +10,7 @@
 
 /* The highest tokens that were told of a key. */
 struct told {
-	/* The key's hash in the tables; the highest token of all its locks; and the highest one of
+	/* The key's number (key_number); the highest token of all its locks; and the highest one of
 	 * its exclusive locks. */
 	uint64_t key, any, exclusive;
 	/* The lock that `any` is the token of: the first word of its lock_id. */
@@ -113,7 +113,7 @@ bool told_already(const struct core *core, const struct message *m) {
 			return true;
 		}
 	}
-	const struct told *at = told_find(core, table_hash(core, m->key));
+	const struct told *at = told_find(core, key_number_of(core, m->key));
 	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
 }
 

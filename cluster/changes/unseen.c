@@ -163,7 +163,7 @@ static void missed(struct core *core, struct slice name) {
 static void tell(struct core *core, const struct key *key, struct unseen *u,
 	const struct record *but) {
 	const struct slice name = name_of(u);
-	u->put_off = u->put_off || told_late(core, u->node.hash, u->record) ||
+	u->put_off = u->put_off || told_late(core, key_number_of(core, name_of(u)), u->record) ||
 		stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false);
 	if (u->put_off && !is_over(core, u)) {
 		return;
@@ -180,7 +180,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u,
 		watch_event_first_value(core, name, u->record);
 		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, u->record);
 		watch_event_of(core, u->ended ? u->how : WATCH_EVENT_RELEASED, name, u->record);
-		told_record(core, u->node.hash, u->record);
+		told_record(core, key_number_of(core, name), u->record);
 		told_without(core, u->record);
 	}
 	drop(core, u);
@@ -248,7 +248,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	while (core->changes.unseen.count && (u = first_before(core, name, r)) != NULL) {
 		tell(core, key, u, r);
 	}
-	if (told_late(core, key->node.hash, r)) {
+	if (told_late(core, key_number(key), r)) {
 		tell_missed(core, name);
 	}
 }
@@ -279,14 +279,13 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 /* style: record, because the record is that of a refused commit, and in no table. */
 void unseen_written(struct core *core, const struct message *m) {
 	struct unseen *u = find(core, m->key, m->lock_id);
-	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
+	if (u == NULL || ballot_compare(m->ballot, record_wrote(core, u->record)) <= 0) {
 		return;
 	}
 	core->changes.unseen_bytes -= record_size(u->record);
 	const bool taken = core->changes.unseen_bytes + m->value.size < UNSEEN_BYTES_MAX &&
-		record_set_value(core, &u->record, m->value);
+		record_write(core, &u->record, &m->value, m->ballot, m->ballot);
 	core->changes.unseen_bytes += record_size(u->record);
-	u->record->wrote = m->ballot;
 	if (!taken) {
 		drop(core, u);
 		missed(core, m->key);
@@ -370,7 +369,7 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 		missed(core, m->key);
 		return;
 	}
-	u->put_off = told_late(core, u->node.hash, u->record) ||
+	u->put_off = told_late(core, key_number_of(core, name_of(u)), u->record) ||
 		stands_here(key, NULL, u->record, true);
 	if (ended) {
 		unseen_ended(core, key, m->key, m->lock_id,

@@ -29,7 +29,7 @@ static void tell_missed(struct core *core, const struct key *key) {
  * there were two such writes, or too many since. */
 void unwritten_refused(struct core *core, const struct key *key, struct record *r,
 	struct ballot ballot) {
-	const int newer = ballot_compare(ballot, r->wrote);
+	const int newer = ballot_compare(ballot, record_wrote(core, r));
 	struct unwritten *u = r->unwritten ? find(core, r->lock_id) : NULL;
 	if (newer == 0) {
 		/* The value is here, and has been told. */
@@ -50,7 +50,7 @@ void unwritten_told(struct core *core, enum core_watch_event_kind kind, const st
 	struct record *r) {
 	struct unwritten *u = find(core, r->lock_id);
 	const int newer = kind == WATCH_EVENT_UPDATED && u
-		? ballot_compare(u->ballot, r->wrote) : -1;
+		? ballot_compare(u->ballot, record_wrote(core, r)) : -1;
 	if (newer > 0 || kind == WATCH_EVENT_DOWNGRADED) {
 		/* The value may still come. */
 		return;

@@ -112,12 +112,12 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
 		.identity = record_identity(r),
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0),
 		.label = record_label(r), .lock_id = r->lock_id, .token = r->token,
-		.value_seq = r->wrote, .terms = record_terms(r) };
+		.value_seq = record_wrote(core, r), .terms = record_terms(r) };
 	watch_event_tell(core, &n);
 }
 
 void watch_event_first_value(struct core *core, struct slice name, const struct record *r) {
-	if (r->wrote.clock > 0 && !(r->wrote.boot & BALLOT_FIRST)) {
+	if (r->wrote_clock > 0 && !(record_wrote(core, r).boot & BALLOT_FIRST)) {
 		COUNT(core, value_missed);
 		watch_events_missed_of(core, name);
 	}
@@ -139,7 +139,7 @@ void watch_event_record(struct core *core, enum core_watch_event_kind kind, stru
 	}
 	watch_event_of(core, kind, key_name(key), r);
 	if (core_votes(core)) {
-		told_record(core, key->node.hash, r);
+		told_record(core, key_number(key), r);
 	}
 	if (is_end(kind)) {
 		unseen_record_ended(core, key, r);

@@ -120,7 +120,7 @@ struct core_reply *op_reply_part(struct core *core, struct caller *c, int error)
 /* ---- entry.c ---- */
 
 /* Describes a record as reads show it, but for its key. The bytes are the record's own. */
-struct core_entry entry_of(const struct record *r, struct instant now);
+struct core_entry entry_of(const struct core *core, const struct record *r, struct instant now);
 
 /* Tells whether the record's lease is over and only its lock delay may still run. */
 bool entry_closing(const struct record *r, struct instant now);
@@ -327,7 +327,7 @@ bool report_walk_on(const struct core *core, const struct op *op, struct report_
 
 /* Of two reports of one lock_id: tells whether `r` is to be shown rather than `best`, which may be
  * NULL. It has the newer write, or the same one with its value. */
-bool report_better(const struct record *r, const struct record *best);
+bool report_better(const struct core *core, const struct record *r, const struct record *best);
 
 /* Fetches a value that was left out of a report. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);

@@ -25,10 +25,10 @@ bool entry_held(const struct key *key, struct instant now) {
 }
 
 /* The bytes of the entry are the record's own. */
-struct core_entry entry_of(const struct record *r, struct instant now) {
+struct core_entry entry_of(const struct core *core, const struct record *r, struct instant now) {
 	struct core_entry e = { .owner = record_owner(r), .value = record_value(r),
 		.identity = record_identity(r), .label = record_label(r), .token = r->token,
-		.lock_id = r->lock_id, .value_seq = r->wrote, .terms = record_terms(r),
+		.lock_id = r->lock_id, .value_seq = record_wrote(core, r), .terms = record_terms(r),
 		.remaining = instant_left_long(now, lease_end(r)), .age = record_age(r, now),
 		.closing = entry_closing(r, now) };
 	e.closed_for = e.closing ? instant_left_long(now, r->end) : 0;
@@ -58,7 +58,7 @@ const struct record *entry_shown(const struct key *key, struct instant now, uint
 
 bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key,
 	const struct record *r, struct core_entry *e) {
-	const struct core_entry own = entry_of(r, core->now);
+	const struct core_entry own = entry_of(core, r, core->now);
 	*e = own;
 	/* Section 9: the lock_id is the proof of holding, so it is shown only to its holder and to
 	 * administrators. */
@@ -74,7 +74,8 @@ static const struct record *own_copy(struct core *core, const struct op *op,
 	const struct record *r) {
 	const struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, r->lock_id) : NULL;
-	return own && ballot_compare(own->wrote, r->wrote) == 0 ? own : NULL;
+	return own && ballot_compare(record_wrote(core, own), record_wrote(core, r)) == 0
+		? own : NULL;
 }
 
 /* Returns the record that has the value to be shown: this one, or this node's own copy of it. NULL:

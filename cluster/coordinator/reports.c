@@ -182,8 +182,9 @@ bool report_walk_on(const struct core *core, const struct op *op, struct report_
 	return least != NULL;
 }
 
-bool report_better(const struct record *r, const struct record *best) {
-	const int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
+bool report_better(const struct core *core, const struct record *r, const struct record *best) {
+	const int newer = best
+		? ballot_compare(record_wrote(core, r), record_wrote(core, best)) : 1;
 	return newer > 0 || (newer == 0 && best->value_left_out && !r->value_left_out);
 }
 
@@ -223,11 +224,10 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 		if (f->from == from && f->record->value_left_out &&
 			id128_equal(f->record->lock_id, reports->fetching)) {
 			if (m->status != STATUS_OK ||
-				ballot_compare(m->ballot, f->record->wrote) < 0 ||
-				!record_set_value(core, &f->record, m->value)) {
+				ballot_compare(m->ballot, record_wrote(core, f->record)) < 0 ||
+				!record_write(core, &f->record, &m->value, m->ballot, m->ballot)) {
 				return false;
 			}
-			f->record->wrote = m->ballot;
 			f->record->value_left_out = false;
 			return true;
 		}

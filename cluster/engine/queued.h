@@ -71,6 +71,8 @@ struct key_more {
 	/* The name of the key. */
 	struct slice name;
 	struct key *key;
+	/* The first promise of the key (key_promises). */
+	struct promise *promises;
 	/* struct waiter: the queue, by the number of the part. */
 	struct tree_node *queue[QUEUE_PARTS];
 	/* struct waiter: the same entries by their owners, and those of one owner in the order in

@@ -64,6 +64,18 @@ struct peering_state {
 	struct peer_table_room *peer_table_room;
 };
 
+enum { ORIGIN_CHAINS = 256 };
+/* A node, at one of its boots, that has drawn ballots of records. */
+struct origin {
+	/* ballot.node and ballot.boot. */
+	uint64_t node;
+	uint32_t boot;
+	/* The next number of the same chain, or the next one that is free; 0: there is none. */
+	uint32_t next;
+	/* How many records have this number. */
+	uint64_t records;
+};
+
 /* store/: the tables, what has ended, and what a master remembers of the lock_ids that it lacks. */
 struct store_state {
 	/* The memory of the live table and of the staging table. */
@@ -78,6 +90,13 @@ struct store_state {
 	uint64_t promise_count;
 	/* Keys that are counted apart. */
 	struct key_groups groups;
+	/* Who drew the ballots of all records (origins.c). */
+	struct origins {
+		/* The origins by their numbers, and how many places there are; the first number
+		 * that is free, or 0; and the first number of each chain, by hash. */
+		struct origin *all;
+		uint32_t size, free, chains[ORIGIN_CHAINS];
+	} origins;
 
 	/* A ring of `tombstones_size` places; tombstones_next is the place that is filled next. */
 	struct tombstone *tombstones;

@@ -42,11 +42,9 @@ struct record {
 	/* The fencing token; and the clock of this master when it promised the lock_id, or when it
 	 * made the record. */
 	uint64_t token, noted;
-	/* The ballot of the write that made the value. */
-	struct ballot wrote;
-	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
-	 * that the record is finished. */
-	uint32_t sources;
+	/* The clock of the ballot of the write that made the value (record_wrote). `origin` below
+	 * says who drew it (store/origins.c). */
+	uint64_t wrote_clock;
 	/* When the record ends, lock delay included. */
 	struct instant end;
 	/* When the lock was acquired, as far as it is known here, in nanoseconds of CLOCK_BOOTTIME.
@@ -57,21 +55,17 @@ struct record {
 	uint64_t rests_on;
 	/* What the record adds to the digest of its leaf (digest.c). */
 	uint64_t digest;
-	/* terms.binding and terms.of. */
+	/* In a merge: a bit set of the tries to copy that brought the record (MERGE_TRIES). 0 means
+	 * that the record is finished. */
+	uint32_t sources;
+	/* terms.binding. */
 	uint32_t binding;
-	uint16_t of;
-	/* core->tick when something was last accepted for the record. */
-	uint16_t accepted;
 	/* The sizes of these parts in bytes, in bits that are enough for their limits. That of the
 	 * terms is in words of 8 bytes (record_terms_size), and is 0 if the terms have nothing but
 	 * `of` and `binding`. */
-	uint64_t value_size : 21;
-	uint64_t owner_size : 9;
-	uint64_t label_size : 9;
-	uint64_t identity_size : 8;
-	uint64_t terms_words : 5;
+	uint32_t value_size : 21, terms_words : 5;
 	/* There is room for a ballot behind the value; and that ballot is the highest one that this
-	 * master has noted for the record, which is above `wrote` (record_prepared). */
+	 * master has noted for the record, which is above record_wrote (record_prepared). */
 	bool ballot_room : 1;
 	bool prepared : 1;
 	/* A break forbids any extension. */
@@ -83,6 +77,7 @@ struct record {
 	/* A source had the record bound to no node. So it does not end with a node that had bound
 	 * it here before, until that node says again that it is bound. */
 	bool freed : 1;
+	uint32_t owner_size : 9, label_size : 9, identity_size : 8;
 	/* A newer write to the record was refused here (unwritten.c). */
 	bool unwritten : 1;
 	/* The record came with a commit, so its value counts, whatever ballot the commit brought
@@ -93,11 +88,15 @@ struct record {
 	/* The record was made by a commit or a repair that the rules let through, and not by a
 	 * merge; and a commit has made it, or was accepted for it (grants/). */
 	bool by_rules : 1, by_commit : 1;
+	/* terms.of; and the number of who drew the ballot of `wrote_clock`. */
+	uint16_t of, origin;
+	/* core->tick when something was last accepted for the record. */
+	uint16_t accepted;
 	/* The terms (with struct lapsing and struct older of a semaphore), owner, identity, label
 	 * and value, and room for a ballot, one behind the other. */
 	uint8_t bytes[];
 };
-_Static_assert(sizeof(struct record) <= 120, "one for each lease");
+_Static_assert(offsetof(struct record, bytes) <= 110, "one for each lease");
 _Static_assert(VALUE_MAX_HARD < 1 << 21 && OWNER_MAX < 1 << 9 && LABEL_MAX < 1 << 9 &&
 	IDENTITY_MAX < 1 << 8, "the bits are enough");
 
@@ -180,9 +179,13 @@ enum { DIGEST_GROUPS = 128, DIGEST_GROUP = 128, DIGEST_LEAVES = DIGEST_GROUPS * 
 struct leaf {
 	/* The exclusive or of what the held records of the leaf add (digest.c). */
 	uint64_t digest;
-	/* The first key of the leaf; key.leaf_next leads on. */
-	struct key *first;
+	/* The keys of the leaf, without an order: how many there are; and pieces of LEAF_PIECE
+	 * elements, the low 32 bits of the hash of each name, with room for so many pieces. An
+	 * element needs a quarter of what two links would take. */
+	uint32_t count, room;
+	uint32_t **pieces;
 };
+enum { LEAF_PIECE = 16 };
 
 struct table {
 	/* struct key, by its name. */
@@ -212,26 +215,38 @@ enum staging_use {
 };
 
 struct key {
-	/* The key's element in table.keys. */
+	/* The key's element in table.keys; node.own is its index in its leaf. */
 	struct map_node node;
 	/* Fires at or before the first end of a record or of a promise. */
 	struct timer timer;
 	/* The held records, linked by record.next. */
 	struct record *held;
-	/* Promises, linked by promise.next, to lock_ids that have no record here and that no record
-	 * excludes. Several of them do not exclude one another. */
-	struct promise *promises;
-	/* What few keys have; or NULL. */
-	struct key_more *more;
-	/* The next key of the same leaf, and the pointer that points at this key. */
-	struct key *leaf_next, **leaf_link;
+	/* What is on few keys, or for a short time: key_promises and key_more. */
+	uintptr_t rare;
 	/* The size of the name in bytes; and the index of the group of keys that the key belongs
 	 * to, or KEY_GROUPS_MAX. */
 	uint16_t size : 10, group : 6;
 	uint8_t name[];
 };
-_Static_assert(offsetof(struct key, name) <= 82, "one for each lease");
+_Static_assert(offsetof(struct key, name) <= 58, "one for each lease");
 _Static_assert(KEY_MAX < 1 << 10 && KEY_GROUPS_MAX < 1 << 6, "the bits are enough");
+
+/* `rare` is the key's first promise or, with this bit, its struct key_more, which then keeps the
+ * first promise. So a key takes one word for both. */
+#define KEY_HAS_MORE ((uintptr_t)1)
+
+/* Returns what few keys have; NULL: this one has none of it. */
+static inline struct key_more *key_more(const struct key *key) {
+	return key->rare & KEY_HAS_MORE ? (struct key_more *)(key->rare & ~KEY_HAS_MORE) : NULL;
+}
+
+/* Returns the first promise of the key; promise.next leads on. NULL: it has none. Promises are to
+ * lock_ids that have no record here and that no record excludes. Several of them do not exclude one
+ * another. */
+static inline struct promise *key_promises(const struct key *key) {
+	const struct key_more *more = key_more(key);
+	return more ? more->promises : (struct promise *)key->rare;
+}
 
 /* A key keeps the number of its leaf, and the index in core->store.tables of the table that has it,
  * in what its timer leaves to its owner. */

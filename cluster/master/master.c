@@ -43,7 +43,7 @@ static void count_promise(struct core *core, enum status s) {
 static bool comes_first(const struct core *core, const struct key *key, const struct promise *p) {
 	const struct place own = { p->terms.priority, p->ticket, p->peer };
 	bool first = p->ticket.clock != 0;
-	for (const struct promise *other = key->promises; other && first; other = other->next) {
+	for (const struct promise *other = key_promises(key); other && first; other = other->next) {
 		const struct place place = { other->terms.priority, other->ticket, other->peer };
 		first = !queue_before(core, &place, &own);
 	}
@@ -109,7 +109,8 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	}
 }
 
-void master_held_self(const struct key *key, const struct record *own, struct message *answer) {
+void master_held_self(const struct core *core, const struct key *key, const struct record *own,
+	struct message *answer) {
 	answer->status = STATUS_HELD_SELF;
 	answer->token = own->token;
 	answer->noted = own->noted;
@@ -117,7 +118,7 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 	/* The repeat must not choose any other permits. */
 	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own));
 	answer->value = record_value(own);
-	answer->ballot = own->wrote;
+	answer->ballot = record_wrote(core, own);
 }
 
 /* Section 5, Going on: a coordinator that was refused does not count on an earlier promise to the
@@ -146,7 +147,7 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 			answer.status = STATUS_FULL;
 		}
 	} else if (answer.status == STATUS_HELD_SELF) {
-		master_held_self(key, key_record(key, m->lock_id), &answer);
+		master_held_self(core, key, key_record(key, m->lock_id), &answer);
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
@@ -184,7 +185,7 @@ static bool stays(struct key *key, struct promise *p, const struct record *r, ui
  * promises' coordinators are told. */
 static void displace(struct core *core, struct key *key, const struct record *r, uint32_t maker,
 	uint64_t token) {
-	for (struct promise *p = key->promises, *after; p; p = after) {
+	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
 		if (id128_equal(p->lock_id, r->lock_id)) {
 			key_drop_promise(core, key, p);
@@ -235,8 +236,8 @@ static void accept_again(struct core *core, struct key *key, struct record *r,
 
 /* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the value in a
  * commit is for masters that lack the record. */
-static bool brings_value(const struct record *r, const struct message *m) {
-	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
+static bool brings_value(const struct core *core, const struct record *r, const struct message *m) {
+	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, record_wrote(core, r)) > 0;
 }
 
 /* Accepts a commit, or a record sent for repair, that the rules let through. Makes the record held
@@ -269,17 +270,11 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
-		if (brings_value(r, m)) {
-			struct record *moved = key_set_value(core, key, r, m->value);
-			if (moved == NULL) {
-				return false;
-			}
-			r = moved;
-			written = true;
-		}
+		written = brings_value(core, r, m);
 		/* A master that takes a value has noted its ballot. */
-		r = key_set_ballots(core, key, r, written ? m->ballot : r->wrote,
-			ballot_later(m->ballot, record_prepared(r)));
+		r = key_write(core, key, r, written ? &m->value : NULL,
+			written ? m->ballot : record_wrote(core, r),
+			ballot_later(m->ballot, record_prepared(core, r)));
 		if (r == NULL) {
 			return false;
 		}

@@ -120,7 +120,8 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 void master_promise_again(struct core *core, struct key *key);
 
 /* Fills in the answer "held by yourself". The value in it is the record's own. */
-void master_held_self(const struct key *key, const struct record *own, struct message *answer);
+void master_held_self(const struct core *core, const struct key *key, const struct record *own,
+	struct message *answer);
 
 /* Makes or renews the promise for a request that rule_promise let through, and fills in the
  * answer. */
@@ -410,7 +411,7 @@ bool rule_value_counts(const struct record *r);
 /* The key's promise is gone, or the request that has it has asked again, with a turn: a parked
  * request may go on, or may no longer wait behind the promise. */
 static inline void queue_promise_changed(struct core *core, struct key *key) {
-	if (key->more) {
+	if (key_more(key)) {
 		queue_parked_again(core, key);
 	}
 }

@@ -18,8 +18,8 @@ struct telling {
 
 /* Requests leave room for records, and records leave room for requests. */
 static struct telling telling_of(const struct key *key) {
-	const uint32_t requests = (key->promises ? 1 : 0) +
-		(key->more ? key->more->parked_count : 0);
+	const uint32_t requests = (key_promises(key) ? 1 : 0) +
+		(key_more(key) ? key_more(key)->parked_count : 0);
 	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX,
 		room = PARTS_MAX - told;
 	const uint32_t records = key_count(key, UINT32_MAX);
@@ -68,7 +68,7 @@ static void say_records(struct core *core, uint32_t from, const struct key *key,
 static void say_requests(struct core *core, uint32_t from, const struct key *key,
 	struct message *answer, const struct telling *t) {
 	const uint32_t common = answer->flags;
-	const struct promise *p = key->promises;
+	const struct promise *p = key_promises(key);
 	if (p) {
 		*answer = part(answer, common | FLAG_PROMISE);
 		answer->lock_id = p->lock_id;
@@ -89,8 +89,8 @@ void master_explain(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round,
 		.status = rule_votes(core), .flags = FLAG_EXPLAIN };
 	struct key *key = table_find(core, m->key);
-	if (key && key->more && key->more->waiters) {
-		answer.number = key->more->waiters;
+	if (key && key_more(key) && key_more(key)->waiters) {
+		answer.number = key_more(key)->waiters;
 		answer.flags |= FLAG_IS_HOME;
 	}
 	const struct telling t = key && answer.status == STATUS_OK

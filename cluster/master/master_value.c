@@ -24,8 +24,8 @@ static enum status rule_update(const struct core *core, const struct key *key,
 
 /* Every master refuses ballots that are not above its record's noted clock, and ballots below the
  * one that it noted. */
-static bool ballot_refused(const struct record *r, struct ballot ballot) {
-	return ballot.clock <= r->noted || ballot_compare(ballot, record_prepared(r)) < 0;
+static bool ballot_refused(const struct core *core, const struct record *r, struct ballot ballot) {
+	return ballot.clock <= r->noted || ballot_compare(ballot, record_prepared(core, r)) < 0;
 }
 
 void master_prepare(struct core *core, uint32_t from, const struct message *m) {
@@ -37,21 +37,22 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 		clock_refused(core, from, m->ballot.clock, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
-		answer.prepared = record_prepared(r);
-		if (ballot_refused(r, m->ballot) || preparing_busy(core, r, from, m->round)) {
+		answer.prepared = record_prepared(core, r);
+		if (ballot_refused(core, r, m->ballot) || preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
 			if (r->noted > answer.prepared.clock) {
 				answer.prepared.clock = r->noted;
 			}
-		} else if ((r = key_set_ballots(core, key, r, r->wrote, m->ballot)) == NULL) {
+		} else if ((r = key_write(core, key, r, NULL, record_wrote(core, r),
+			m->ballot)) == NULL) {
 			answer.status = STATUS_FULL;
 		} else {
 			preparing_note(core, r, from, m->round);
 			clock_raise(core, m->ballot.clock);
-			answer.ballot = r->wrote;
+			answer.ballot = record_wrote(core, r);
 			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;
-			if (ballot_compare(r->wrote, m->prepared) == 0) {
+			if (ballot_compare(answer.ballot, m->prepared) == 0) {
 				/* Values travel only to a coordinator that lacks them. */
 				answer.flags |= FLAG_SAME;
 			} else {
@@ -72,8 +73,9 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		counted_key_missed(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id), *moved;
-		answer.prepared = record_prepared(r);
-		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 ||
+		answer.prepared = record_prepared(core, r);
+		if (ballot_refused(core, r, m->ballot) ||
+			ballot_compare(record_wrote(core, r), m->ballot) > 0 ||
 			preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
@@ -81,13 +83,12 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 				answer.prepared.clock = r->noted;
 			}
 			unwritten_refused(core, key, r, m->ballot);
-		} else if ((moved = key_set_value(core, key, r, m->value)) == NULL) {
+		} else if ((moved = key_write(core, key, r, &m->value, m->ballot,
+			m->ballot)) == NULL) {
 			answer.status = STATUS_FULL;
 			unwritten_refused(core, key, r, m->ballot);
 		} else {
 			r = moved;
-			r->wrote = m->ballot;
-			r->prepared = false;
 			clock_raise(core, m->ballot.clock);
 			record_changed(core, key, r, RECORD_WRITTEN);
 		}

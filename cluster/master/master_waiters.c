@@ -28,10 +28,10 @@ static struct queued place_told(const struct core *core, const struct message *m
 static struct waiter *next_of(const struct core *core, const struct waiter *w,
 	const struct message *m) {
 	const struct key *key = w->q.key;
-	struct waiter *next = queue_next(core, key->more, &w->q, PARTS_ALL);
+	struct waiter *next = queue_next(core, key_more(key), &w->q, PARTS_ALL);
 	while (next == NULL && (m->flags & FLAG_PREFIX) &&
 		(key = queue_next_key(core, key_name(key), false)) != NULL) {
-		next = queue_next(core, key->more, NULL, PARTS_ALL);
+		next = queue_next(core, key_more(key), NULL, PARTS_ALL);
 	}
 	return next;
 }
@@ -44,12 +44,12 @@ static struct waiter *begin_at(struct core *core, const struct message *m) {
 	const struct queued told = place_told(core, m);
 	/* Otherwise nobody waits any more for the key that was told last. */
 	const bool within = rest && key && slice_equal(key_name(key), name);
-	struct waiter *w = key && key->more
-		? queue_next(core, key->more, within ? &told : NULL, PARTS_ALL)
+	struct waiter *w = key && key_more(key)
+		? queue_next(core, key_more(key), within ? &told : NULL, PARTS_ALL)
 		: NULL;
 	while (w == NULL && prefix && key &&
 		(key = queue_next_key(core, key_name(key), false)) != NULL) {
-		w = queue_next(core, key->more, NULL, PARTS_ALL);
+		w = queue_next(core, key_more(key), NULL, PARTS_ALL);
 	}
 	return w;
 }

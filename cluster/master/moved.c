@@ -7,7 +7,7 @@
 #define MOVED_PIECE 256
 
 void queue_moved_enter(struct core *core, struct waiter *w) {
-	struct key_more *more = w->q.key->more;
+	struct key_more *more = key_more(w->q.key);
 	if (!w->moved || more->turns > 0 || list_linked(&more->moved)) {
 		return;
 	}

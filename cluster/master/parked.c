@@ -8,13 +8,13 @@ static struct parked *parked_of(struct queued *q) {
 
 /* Section 10, Order: parked requests stand in the same order as the home's queue. */
 static void enter(struct core *core, struct parked *k) {
-	k->q.key->more->parked_count++;
-	queued_enter(core, &core->master.queues.parked, &k->q.key->more->parked, &k->q);
+	key_more(k->q.key)->parked_count++;
+	queued_enter(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
 }
 
 static void leave(struct core *core, struct parked *k) {
-	k->q.key->more->parked_count--;
-	queued_leave(core, &core->master.queues.parked, &k->q.key->more->parked, &k->q);
+	key_more(k->q.key)->parked_count--;
+	queued_leave(core, &core->master.queues.parked, &key_more(k->q.key)->parked, &k->q);
 }
 
 void queue_parked_free(struct core *core, struct parked *k) {
@@ -25,16 +25,16 @@ void queue_parked_free(struct core *core, struct parked *k) {
 
 struct parked *queue_parked_next(const struct core *core, const struct key *key,
 	const struct parked *behind) {
-	if (key->more == NULL) {
+	if (key_more(key) == NULL) {
 		return NULL;
 	}
-	return parked_of(behind ? queued_after(core, key->more->parked, &behind->q)
-		: queued_first(key->more->parked));
+	return parked_of(behind ? queued_after(core, key_more(key)->parked, &behind->q)
+		: queued_first(key_more(key)->parked));
 }
 
 static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id) {
-	return key->more
+	return key_more(key)
 		? parked_of(queued_find(core, &core->master.queues.parked, key, peer, lock_id))
 		: NULL;
 }
@@ -50,7 +50,7 @@ bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
 }
 
 bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
-	const struct queued *first = key->more ? queued_first(key->more->parked) : NULL;
+	const struct queued *first = key_more(key) ? queued_first(key_more(key)->parked) : NULL;
 	return first && !id128_equal(first->lock_id, lock_id);
 }
 
@@ -59,7 +59,7 @@ bool queue_parked_before(const struct core *core, const struct key *key, struct 
 	if (!queue_parked_ahead(key, lock_id)) {
 		return false;
 	}
-	const struct place ahead = queued_place(queued_first(key->more->parked));
+	const struct place ahead = queued_place(queued_first(key_more(key)->parked));
 	return queue_before(core, &ahead, place);
 }
 
@@ -74,7 +74,7 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
 			refused == STATUS_QUEUED;
 	}
 	bool may = true;
-	for (const struct promise *p = key->promises; p && may; p = p->next) {
+	for (const struct promise *p = key_promises(key); p && may; p = p->next) {
 		const struct place ahead = { p->terms.priority, p->ticket, p->peer };
 		/* The order is not known where there is no stamp, as after a hand-over. */
 		may = !p->turn || (p->ticket.clock && queue_before(core, &ahead, place));
@@ -136,10 +136,10 @@ void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct
 
 /* A record has ended, or excludes less than before. */
 void queue_record_ended(struct core *core, struct key *key) {
-	if (key->promises) {
+	if (key_promises(key)) {
 		master_promise_again(core, key);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		queue_parked_again(core, key);
 	}
 }
@@ -147,8 +147,8 @@ void queue_record_ended(struct core *core, struct key *key) {
 /* Promises to the first parked request as soon as nothing excludes it, which may be because it has
  * become the first. A request that may not wait any longer is told what is in its way. */
 void queue_parked_again(struct core *core, struct key *key) {
-	while (key->more && core_votes(core)) {
-		struct queued *first = queued_first(key->more->parked);
+	while (key_more(key) && core_votes(core)) {
+		struct queued *first = queued_first(key_more(key)->parked);
 		if (first == NULL) {
 			return;
 		}
@@ -169,7 +169,7 @@ void queue_parked_again(struct core *core, struct key *key) {
 		}
 		queue_parked_free(core, parked_of(first));
 		if (answer.status == STATUS_HELD_SELF) {
-			master_held_self(key, own, &answer);
+			master_held_self(core, key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
 			COUNT(core, parked_promised);
 			master_grant(core, key, &ask, peer, &answer);

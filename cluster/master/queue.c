@@ -30,7 +30,7 @@ bool waiter_lost(const struct core *core, const struct waiter *w) {
 }
 
 static struct tree_node **part_of(const struct waiter *w) {
-	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
+	return &key_more(w->q.key)->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
 }
 
 /* The largest number of lost entries in a row that are passed over at once. The entry behind them
@@ -68,7 +68,7 @@ static void length_changed(struct core *core, uint32_t before, uint32_t after) {
 
 /* Puts the entry into the queue of its key. */
 static void enter(struct core *core, struct waiter *w) {
-	struct key_more *more = w->q.key->more;
+	struct key_more *more = key_more(w->q.key);
 	if (more->waiters++ == 0) {
 		queued_key_enter(core, more);
 	}
@@ -80,7 +80,7 @@ static void enter(struct core *core, struct waiter *w) {
 }
 
 static void waiter_free(struct core *core, struct waiter *w) {
-	struct key_more *more = w->q.key->more;
+	struct key_more *more = key_more(w->q.key);
 	queued_leave(core, &core->master.queues.waiters, part_of(w), &w->q);
 	queued_owner_leave(core, w);
 	list_remove(&w->q.by_peer);
@@ -98,7 +98,7 @@ static void mark_turn(struct core *core, struct waiter *w) {
 	if (!w->turn) {
 		struct tree_node **from = part_of(w);
 		w->turn = true;
-		w->q.key->more->turns++;
+		key_more(w->q.key)->turns++;
 		queued_move(core, from, part_of(w), &w->q);
 	}
 }
@@ -114,7 +114,7 @@ struct waiter *queue_first_other(const struct core *core, const struct key_more 
 }
 
 bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id) {
-	return key->more && queue_first_other(core, key->more, lock_id, PARTS_ALL) != NULL;
+	return key_more(key) && queue_first_other(core, key_more(key), lock_id, PARTS_ALL) != NULL;
 }
 
 /* ---- turns ---- */
@@ -139,7 +139,7 @@ static void turn_to(struct core *core, struct waiter *w, bool named) {
 		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);
 	} else if (turn.status == STATUS_HELD_SELF) {
-		master_held_self(key, key_record(key, q->lock_id), &turn);
+		master_held_self(core, key, key_record(key, q->lock_id), &turn);
 	} else {
 		master_blocker(core, key, q->lock_id, &q->terms, &turn);
 		if (queue_park(core, key, q->peer, &ask, turn.status)) {
@@ -191,15 +191,15 @@ static bool may_go_together(const struct key_more *more, const struct waiter *ou
 /* Gives turns to the first entries that have none, whether the key is free or not. While an entry
  * has a turn, another of the same priority has one only next to it (section 10, Order). */
 void queue_give_turn(struct core *core, struct key *key) {
-	while (key->more && key->more->waiters > 0 && core_votes(core) &&
-		drop_lost(core, key->more)) {
-		struct waiter *first = queue_next(core, key->more, NULL, PARTS_NO_TURN);
+	while (key_more(key) && key_more(key)->waiters > 0 && core_votes(core) &&
+		drop_lost(core, key_more(key))) {
+		struct waiter *first = queue_next(core, key_more(key), NULL, PARTS_NO_TURN);
 		/* Of the entries with a turn, this is the one with the highest priority. */
-		const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN);
+		const struct waiter *out = queue_next(core, key_more(key), NULL, PARTS_TURN);
 		const bool same = first && out && out->q.terms.priority == first->q.terms.priority;
-		const bool ahead = same && queue_moved_ahead(core, key->more, out, first);
-		if (first == NULL || queue_moved_waits(core, key->more, out) ||
-			(same && !ahead && !may_go_together(key->more, out, first)) ||
+		const bool ahead = same && queue_moved_ahead(core, key_more(key), out, first);
+		if (first == NULL || queue_moved_waits(core, key_more(key), out) ||
+			(same && !ahead && !may_go_together(key_more(key), out, first)) ||
 			(out && out->q.terms.priority > first->q.terms.priority)) {
 			return;
 		}
@@ -213,19 +213,20 @@ void queue_give_turn(struct core *core, struct key *key) {
 
 static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer,
 	struct id128 lock_id) {
-	return key->more
+	return key_more(key)
 		? waiter_of(queued_find(core, &core->master.queues.waiters, key, peer, lock_id))
 		: NULL;
 }
 
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
 	struct id128 but) {
-	struct waiter *w = key->more ? queued_owner_next(core, key->more, owner, NULL) : NULL;
+	const struct key_more *more = key_more(key);
+	struct waiter *w = more ? queued_owner_next(core, more, owner, NULL) : NULL;
 	for (int passed = 0; w && passed < LOST_PASSED; passed++) {
 		if (!waiter_lost(core, w) && !id128_equal(w->q.lock_id, but)) {
 			return w;
 		}
-		w = queued_owner_next(core, key->more, owner, w);
+		w = queued_owner_next(core, more, owner, w);
 	}
 	return NULL;
 }
@@ -247,7 +248,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, uint32
 		return STATUS_RECOVERING;
 	}
 	if (!(m->flags & FLAG_WAIT) && key) {
-		if (key->more && queue_waits_ahead(core, key->more, from, m)) {
+		if (key_more(key) && queue_waits_ahead(core, key_more(key), from, m)) {
 			return STATUS_QUEUED;
 		}
 		if (key_other(key, m->lock_id, &m->terms)) {
@@ -255,7 +256,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, uint32
 		}
 	}
 	if (core->master.waiter_count >= core->limits.waiters ||
-		(key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
+		(key && key_more(key) && key_more(key)->waiters >= core->limits.waiters_per_key)) {
 		COUNT(core, queue_refused_full);
 		return STATUS_FULL;
 	}
@@ -376,7 +377,7 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const 
  * (section 2, Release). */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	struct queued *q;
-	if (key->more == NULL) {
+	if (key_more(key) == NULL) {
 		return;
 	}
 	while ((q = queued_of_lock(core, &core->master.queues.parked, key, lock_id)) != NULL) {
@@ -395,7 +396,7 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 /* A record has become held. Try-locks in the queue that it excludes are refused; an entry for the
  * record's own lock_id gets its turn at once. */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
-	if (key->more == NULL || key->more->waiters == 0) {
+	if (key_more(key) == NULL || key_more(key)->waiters == 0) {
 		return;
 	}
 	for (struct queued *q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id); q;
@@ -405,9 +406,9 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 			turn_to(core, waiter_of(q), false);
 		}
 	}
-	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w;
+	for (struct waiter *w = queue_next(core, key_more(key), NULL, PARTS_TRIES), *next; w;
 		w = next) {
-		next = queue_next(core, key->more, &w->q, PARTS_TRIES);
+		next = queue_next(core, key_more(key), &w->q, PARTS_TRIES);
 		if (!id128_equal(w->q.lock_id, lock_id) &&
 			key_other(key, w->q.lock_id, &w->q.terms)) {
 			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER,
@@ -485,11 +486,11 @@ void queue_forget_all(struct core *core) {
 
 void queue_free_all(struct core *core, struct key *key) {
 	struct queued *q;
-	while ((q = queued_first(key->more->parked)) != NULL) {
+	while ((q = queued_first(key_more(key)->parked)) != NULL) {
 		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
-		while ((q = queued_first(key->more->queue[part])) != NULL) {
+		while ((q = queued_first(key_more(key)->queue[part])) != NULL) {
 			waiter_free(core, waiter_of(q));
 		}
 	}

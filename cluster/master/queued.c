@@ -134,12 +134,12 @@ static bool owner_before(const void *ctx, const struct tree_node *a, const struc
 
 void queued_owner_enter(const struct core *core, struct waiter *w) {
 	const struct owner_order o = { .core = core };
-	tree_insert(&w->q.key->more->owners, &w->by_owner, owner_before, &o);
+	tree_insert(&key_more(w->q.key)->owners, &w->by_owner, owner_before, &o);
 }
 
 void queued_owner_leave(const struct core *core, struct waiter *w) {
 	const struct owner_order o = { .core = core };
-	tree_remove(&w->q.key->more->owners, &w->by_owner, owner_before, &o);
+	tree_remove(&key_more(w->q.key)->owners, &w->by_owner, owner_before, &o);
 }
 
 struct waiter *queued_owner_next(const struct core *core, const struct key_more *more,

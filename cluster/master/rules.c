@@ -95,7 +95,7 @@ bool rule_message_sound(const struct message *m) {
 static enum status rule_promised(const struct key *key, uint32_t from,
 	const struct message *m) {
 	uint32_t others = 0;
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, m->lock_id)) {
 			others++;
 			if (p->peer != from || terms_exclude(&p->terms, &m->terms)) {
@@ -157,7 +157,7 @@ enum status rule_promise(const struct core *core, const struct key *key, uint32_
 
 enum status rule_promise_in_order(const struct core *core, const struct key *key, uint32_t from,
 	const struct message *m) {
-	if (key == NULL || key->more == NULL || !(m->flags & FLAG_TURN)) {
+	if (key == NULL || key_more(key) == NULL || !(m->flags & FLAG_TURN)) {
 		return rule_promise(core, key, from, m);
 	}
 	const struct place place = { m->terms.priority, m->ticket, from };
@@ -211,7 +211,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
 	s = s == STATUS_OK ? rule_order(core, key, own, m) : s;
-	if (s == STATUS_OK && own && ballot_compare(own->wrote, m->prepared) > 0 &&
+	if (s == STATUS_OK && own && ballot_compare(record_wrote(core, own), m->prepared) > 0 &&
 		!slice_equal(record_value(own), m->value)) {
 		/* The value has been updated since the masters were asked. The attempt is to begin
 		 * again, and is told that value. */
@@ -317,5 +317,5 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r,
 /* Section 2, Update, Prepare: a master that missed an extension and learned the record anew may
  * have an old value. */
 bool rule_value_counts(const struct record *r) {
-	return r->vouched || r->wrote.clock > r->noted;
+	return r->vouched || r->wrote_clock > r->noted;
 }

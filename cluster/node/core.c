@@ -160,8 +160,8 @@ void core_free(struct core *core) {
 	op_free_all(core);
 	table_clear(core, &core->store.tables[0]);
 	table_clear(core, &core->store.tables[1]);
-	digest_done(core, &core->store.tables[0]);
-	digest_done(core, &core->store.tables[1]);
+	(void)digest_done(core, &core->store.tables[0], DIGEST_GROUPS);
+	(void)digest_done(core, &core->store.tables[1], DIGEST_GROUPS);
 	drain_done(core);
 	hot_done(core);
 	observe_done(core);
@@ -174,6 +174,8 @@ void core_free(struct core *core) {
 	unseen_done(core);
 	sync_free(core);
 	queue_done(core);
+	/* All records are gone. */
+	origins_done(core);
 	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys,
 		&core->coordinator.ops_by_id, &core->coordinator.ops_by_lock,
 		&core->coordinator.clients, &core->master.bound_locks,

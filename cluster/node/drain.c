@@ -139,7 +139,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 static bool restore_record(struct core *core, const struct message *m) {
 	struct key *key = table_make(core, m->key);
 	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
-	if (r && !record_set_ballots(core, &r, r->wrote, m->prepared)) {
+	if (r && !record_write(core, &r, NULL, m->ballot, m->prepared)) {
 		record_free(core, r);
 		r = NULL;
 	}

@@ -53,7 +53,7 @@ static void key_changed(struct core *core, struct key *key, const struct record 
 	if (core->coordinator.queued_count > 0) {
 		attempt_key_changed(core, key, r != NULL);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		local_check_waits(core, key, r);
 	}
 }

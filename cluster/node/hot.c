@@ -70,8 +70,8 @@ void hot_met(struct core *core, const struct key *key) {
 	if (!finding) {
 		return;
 	}
-	if (key->more && key->more->waiters > 0) {
-		list_note(&finding->lists[HOT_QUEUES], key->more->waiters, key,
+	if (key_more(key) && key_more(key)->waiters > 0) {
+		list_note(&finding->lists[HOT_QUEUES], key_more(key)->waiters, key,
 			slice_of(NULL, 0));
 	}
 	const struct record *oldest = NULL;

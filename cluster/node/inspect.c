@@ -19,7 +19,7 @@ bool core_inspect_holders(const struct core *core, struct slice name, struct ins
 	const struct key *key = inspect_key(core, name);
 	uint32_t count = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		const struct core_entry entry = entry_of(r, now);
+		const struct core_entry entry = entry_of(core, r, now);
 		if (count++ == most) {
 			return false;
 		}
@@ -46,13 +46,14 @@ uint64_t core_value_bytes(const struct core *core, struct slice name) {
 }
 
 /* What is past its end by now does not exist, whether or not a step has removed it. */
-static bool inspect_record(const struct key *key, struct instant now, struct core_inspect *out) {
+static bool inspect_record(const struct core *core, const struct key *key, struct instant now,
+	struct core_inspect *out) {
 	uint32_t holders;
 	const struct record *best = entry_shown(key, now, &holders);
 	if (best == NULL) {
 		return false;
 	}
-	out->entry = entry_of(best, now);
+	out->entry = entry_of(core, best, now);
 	out->entry.key = key_name(key);
 	out->entry.show_lock_id = true;
 	out->entry.holders = holders;
@@ -63,7 +64,7 @@ static bool inspect_record(const struct key *key, struct instant now, struct cor
 bool core_inspect(const struct core *core, struct slice key, struct instant now,
 	struct core_inspect *out) {
 	const struct key *found = inspect_key(core, key);
-	return found && inspect_record(found, now, out);
+	return found && inspect_record(core, found, now, out);
 }
 
 void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,
@@ -75,7 +76,7 @@ void core_inspect_each(const struct core *core, struct slice prefix, struct inst
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			struct core_inspect look;
 			if (slice_has_prefix(key_name(key), prefix) &&
-				inspect_record(key, now, &look) && !visit(ctx, &look)) {
+				inspect_record(core, key, now, &look) && !visit(ctx, &look)) {
 				return;
 			}
 		}

@@ -18,15 +18,15 @@ static void check_record(const struct core *core, const struct record *r) {
 	/* The clock is never below what this node accepted. */
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock));
 	/* Noting a ballot raises the clock to it. */
-	CHECK(!core_votes(core) || record_prepared(r).clock <= core->clock);
+	CHECK(!core_votes(core) || record_prepared(core, r).clock <= core->clock);
 	/* Whoever takes a value has noted its ballot. */
-	CHECK(ballot_compare(r->wrote, record_prepared(r)) <= 0);
+	CHECK(ballot_compare(record_wrote(core, r), record_prepared(core, r)) <= 0);
 	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
 /* No wait of a key is forgotten: what it waits for is not so, or it is due. */
 static void check_waits(const struct core *core, const struct key *key) {
-	const struct key_more *more = key->more;
+	const struct key_more *more = key_more(key);
 	uint64_t last[WAITS_KINDS] = { 0 };
 	for (uint32_t kind = 0; kind < WAITS_KINDS; kind++) {
 		for (const struct list *n = list_first(&more->waits[kind]); n;
@@ -48,7 +48,7 @@ static void check_waits(const struct core *core, const struct key *key) {
 }
 
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
-	const struct key_more *more = key->more;
+	const struct key_more *more = key_more(key);
 	uint32_t waiters = 0, turns = 0, parked = 0;
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		const struct queued *last = NULL;
@@ -105,7 +105,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 /* What the index says of a lock_id is what a look at each record says. */
 static void check_sums(const struct key *key, const struct record *r, struct id128 lock_id) {
 	struct key plain = *key;
-	plain.more = NULL;
+	plain.rare = 0;
 	bool room, plain_room;
 	const struct terms all[] = { record_terms(r), { .of = MODE_EXCLUSIVE },
 		{ .of = MODE_SHARED } };
@@ -150,9 +150,9 @@ static void check_promise(const struct core *core, const struct key *key, const 
 }
 
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
-	CHECK(key->held || key->promises || key->more);
-	CHECK(!(key->held || key->promises) || wheel_armed(&key->timer.wheel));
-	digest_check_key(core->store.live, key, s->digests);
+	CHECK(key->held || key_promises(key) || key_more(key));
+	CHECK(!(key->held || key_promises(key)) || wheel_armed(&key->timer.wheel));
+	digest_check_key(core, core->store.live, key, s->digests);
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
@@ -171,11 +171,11 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	/* key_contested, which makes one pass, agrees with the definition. */
 	CHECK(exclude == key_contested(key));
 	s->contested += exclude;
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		check_promise(core, key, p);
 		s->promises++;
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		check_more(core, key, s);
 	}
 }
@@ -205,8 +205,9 @@ static void check_staging(const struct core *core) {
 			n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			CHECK(&core->store.tables[key_table_index(key)] == t && key->held &&
-				key->promises == NULL && (key->more == NULL || key_index(key)));
-			digest_check_key(t, key, s.digests);
+				key_promises(key) == NULL &&
+				(key_more(key) == NULL || key_index(key)));
+			digest_check_key(core, t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;
 			}

@@ -43,18 +43,18 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
  * style: record, because merge_record says so when everything is merged. */
 static bool merge_value(struct core *core, struct key *key, struct record **r,
 	const struct message *m) {
-	const struct ballot highest = ballot_later(record_prepared(*r),
-		ballot_later(m->prepared, m->ballot));
-	struct record *moved = key_set_ballots(core, key, *r, (*r)->wrote, highest);
+	const struct ballot highest = ballot_later(record_prepared(core, *r),
+		ballot_later(m->prepared, m->ballot)), wrote = record_wrote(core, *r);
+	struct record *moved = key_write(core, key, *r, NULL, wrote, highest);
 	if (moved == NULL) {
 		return false;
 	}
 	*r = moved;
 	/* It is noted even if there is no memory for the value. */
 	clock_raise(core, highest.clock);
-	if (ballot_compare(m->ballot, moved->wrote) > 0) {
-		moved = key_set_value(core, key, moved, m->value);
-		*r = moved ? key_set_ballots(core, key, moved, m->ballot, highest) : *r;
+	if (ballot_compare(m->ballot, wrote) > 0) {
+		moved = key_write(core, key, moved, &m->value, m->ballot, highest);
+		*r = moved ? moved : *r;
 	}
 	return moved;
 }
@@ -107,7 +107,7 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	}
 	if (r && (m->flags & FLAG_RELEASED)) {
 		key_drop_record(core, key, r);
-		if (key->more) {
+		if (key_more(key)) {
 			core->observers->key_changed(core, key, NULL);
 		}
 		table_settle(core, key);

@@ -75,8 +75,8 @@ static void evaluate_lock(struct core *core, const struct sync_seen *reports, ui
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
 	const struct sync_seen here = own
-		? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of,
-			.set = record_set(own) }
+		? (struct sync_seen){ .token = own->token, .wrote = record_wrote(core, own),
+			.of = own->of, .set = record_set(own) }
 		: (struct sync_seen){ .token = 0 };
 	const struct sync_seen *best = NULL;
 	bool lacking = own == NULL;
@@ -125,8 +125,9 @@ static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
 static void ask_releases(struct core *core, uint32_t from) {
 	const struct sync_pull *p = &core->repair.sync->pulls[from];
 	for (uint32_t i = 0; i < p->listed; i++) {
-		for (const struct key *key = digest_first(table_live(core), p->leaves[i]); key;
-			key = key->leaf_next) {
+		const uint32_t keys = digest_keys(table_live(core), p->leaves[i]);
+		for (uint32_t k = 0; k < keys; k++) {
+			const struct key *key = digest_key(table_live(core), p->leaves[i], k);
 			for (const struct record *r = key->held; r; r = r->next) {
 				if (!listed_by(core->repair.sync, key_name(key), r->lock_id,
 					from)) {
@@ -219,12 +220,14 @@ static void drop_what_few_have(struct core *core) {
 				core->masters - core->quorum;
 			/* The first master that listed the leaf is the one for which it is
 			 * evaluated, so that it is evaluated once. */
-			struct key *next = enough && masters >> from & 1 &&
+			uint32_t keys = enough && masters >> from & 1 &&
 				(masters & ((1u << from) - 1)) == 0
-				? digest_first(table_live(core), p->leaves[i]) : NULL;
-			for (struct key *key = next; key; key = next) {
-				next = key->leaf_next;
-				evaluate_own(core, key, masters);
+				? digest_keys(table_live(core), p->leaves[i]) : 0;
+			/* A key that is freed is replaced by the last one, which was evaluated
+			 * before it. */
+			while (keys-- > 0) {
+				evaluate_own(core, digest_key(table_live(core), p->leaves[i], keys),
+					masters);
 			}
 		}
 	}

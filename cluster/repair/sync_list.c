@@ -8,12 +8,14 @@
  * of the name 2, terms 2 + 8 + 8 + 4. */
 #define FIXED 69
 
-static size_t put_record(uint8_t *p, const struct key *key, const struct record *r) {
+static size_t put_record(const struct core *core, uint8_t *p, const struct key *key,
+	const struct record *r) {
+	const struct ballot wrote = record_wrote(core, r);
 	memcpy(p, r->lock_id.b, 16);
 	put_u64(p + 16, r->token);
-	put_u64(p + 24, r->wrote.clock);
-	put_u64(p + 32, r->wrote.node);
-	put_u32(p + 40, r->wrote.boot);
+	put_u64(p + 24, wrote.clock);
+	put_u64(p + 32, wrote.node);
+	put_u32(p + 40, wrote.boot);
 	p[44] = r->barred;
 	put_u16(p + 45, key->size);
 	const struct permits set = record_set(r);
@@ -43,9 +45,10 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 	for (size_t i = 0; i + 1 < leaves.size && i < 2 * SYNC_LEAVES_MAX &&
 		listed <= SYNC_LISTED_MAX; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(table_live(core), leaf)
-			: NULL;
-		for (; key && listed <= SYNC_LISTED_MAX; key = key->leaf_next) {
+		const uint32_t keys = leaf < DIGEST_LEAVES
+			? digest_keys(table_live(core), leaf) : 0;
+		for (uint32_t k = 0; k < keys && listed <= SYNC_LISTED_MAX; k++) {
+			const struct key *key = digest_key(table_live(core), leaf, k);
 			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;
 				r = r->next, listed++) {
 				if (listed == SYNC_LISTED_MAX) {
@@ -55,7 +58,8 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
 					size = 0;
 				}
-				size += put_record(core->repair.sync->scratch + size, key, r);
+				size += put_record(core, core->repair.sync->scratch + size,
+					key, r);
 			}
 		}
 	}

@@ -3,19 +3,23 @@
  * the master. */
 #include "replication.h"
 
-/* Finds or makes the record, with the message's owner, value and terms. NULL: there is no memory.
+/* Finds or makes the record, with the message's owner, value, ballots and terms. NULL: there is no
+ * memory.
  * style: record, because follow_record says so when everything is as the master says. */
 static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
 	struct record *r = key_record(key, m->lock_id);
+	/* Whoever takes a value has noted its ballot, whatever the message says. */
+	const struct ballot prepared = ballot_later(m->prepared, m->ballot);
 	if (r && slice_equal(record_owner(r), m->owner) &&
 		slice_equal(record_identity(r), m->identity) &&
 		slice_equal(record_label(r), m->label) &&
 		record_terms_size(r) == terms_rest(&m->terms)) {
-		bool same = ballot_compare(r->wrote, m->ballot) == 0;
-		return same ? r : key_set_value(core, key, r, m->value);
+		const bool same = ballot_compare(record_wrote(core, r), m->ballot) == 0;
+		return key_write(core, key, r, same ? NULL : &m->value, m->ballot, prepared);
 	}
 	struct record *fresh = record_new(core, m);
-	if (fresh == NULL) {
+	if (fresh == NULL || !record_write(core, &fresh, NULL, m->ballot, prepared)) {
+		record_free(core, fresh);
 		return NULL;
 	}
 	if (r) {
@@ -28,9 +32,6 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 bool follow_record(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_make_in(core, t, m->key);
 	struct record *r = key ? make_record(core, key, m) : NULL;
-	/* Whoever takes a value has noted its ballot, whatever the message says. */
-	r = r ? key_set_ballots(core, key, r, m->ballot, ballot_later(m->prepared, m->ballot))
-		: NULL;
 	if (r) {
 		r->token = m->token;
 		r->noted = m->noted;

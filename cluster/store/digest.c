@@ -38,7 +38,8 @@ uint16_t digest_leaf_of(struct slice name) {
 	return (uint16_t)(h % DIGEST_LEAVES);
 }
 
-static uint64_t hash_of(const struct record *r) {
+static uint64_t hash_of(const struct core *core, const struct record *r) {
+	const struct ballot wrote = record_wrote(core, r);
 	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb),
 		word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
 	if (r->of != MODE_EXCLUSIVE) {
@@ -46,40 +47,96 @@ static uint64_t hash_of(const struct record *r) {
 		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48,
 			UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
 	}
-	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
-	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^
-		((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
+	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ wrote.clock);
+	return hash_fold(h ^ wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^
+		((uint64_t)wrote.boot << 1) ^ (uint64_t)r->barred);
 }
 
 static struct leaf *leaf_at(const struct table *t, uint32_t leaf) {
 	return &t->leaves[leaf / DIGEST_GROUP][leaf % DIGEST_GROUP];
 }
 
-bool digest_add_key(struct core *core, struct table *t, struct key *key) {
-	const uint16_t leaf = key_leaf(key);
-	struct leaf **group = &t->leaves[leaf / DIGEST_GROUP];
-	if (*group == NULL) {
-		*group = alloc_new(&core->alloc, DIGEST_GROUP * sizeof **group);
-		if (*group == NULL) {
-			COUNT(core, no_memory);
+#define LEAF_PIECE_BYTES (LEAF_PIECE * sizeof(uint32_t))
+
+static uint32_t *leaf_element(const struct leaf *leaf, uint32_t index) {
+	return &leaf->pieces[index / LEAF_PIECE][index % LEAF_PIECE];
+}
+
+/* Makes sure that there is a piece for one more key. False: no memory. */
+static bool leaf_room(struct core *core, struct leaf *leaf) {
+	const uint32_t piece = leaf->count / LEAF_PIECE;
+	if (piece == leaf->room) {
+		const uint32_t room = leaf->room ? 2 * leaf->room : 1;
+		uint32_t **more = alloc_resize(&core->alloc, leaf->pieces,
+			leaf->room * sizeof *more, room * sizeof *more);
+		if (more == NULL) {
 			return false;
 		}
+		memset(more + leaf->room, 0, (room - leaf->room) * sizeof *more);
+		leaf->pieces = more;
+		leaf->room = room;
 	}
-	struct key **first = &leaf_at(t, leaf)->first;
-	key->leaf_next = *first;
-	key->leaf_link = first;
-	if (*first) {
-		(*first)->leaf_link = &key->leaf_next;
+	if (leaf->pieces[piece] == NULL) {
+		leaf->pieces[piece] = alloc_new(&core->alloc, LEAF_PIECE_BYTES);
 	}
-	*first = key;
+	return leaf->pieces[piece] != NULL;
+}
+
+/* Frees the pieces from this one on, of which no key needs any. */
+static void leaf_trim(struct core *core, struct leaf *leaf, uint32_t piece) {
+	for (; piece < leaf->room && leaf->pieces[piece]; piece++) {
+		alloc_free(&core->alloc, leaf->pieces[piece], LEAF_PIECE_BYTES);
+		leaf->pieces[piece] = NULL;
+	}
+}
+
+bool digest_add_key(struct core *core, struct table *t, struct key *key, uint64_t hash) {
+	const uint16_t number = key_leaf(key);
+	struct leaf **group = &t->leaves[number / DIGEST_GROUP];
+	if (*group == NULL) {
+		*group = alloc_new(&core->alloc, DIGEST_GROUP * sizeof **group);
+	}
+	struct leaf *leaf = *group ? leaf_at(t, number) : NULL;
+	if (leaf == NULL || !leaf_room(core, leaf)) {
+		COUNT(core, no_memory);
+		return false;
+	}
+	*leaf_element(leaf, leaf->count) = (uint32_t)hash;
+	key->node.own = leaf->count++;
 	return true;
 }
 
-void digest_drop_key(struct key *key) {
-	*key->leaf_link = key->leaf_next;
-	if (key->leaf_next) {
-		key->leaf_next->leaf_link = key->leaf_link;
+uint32_t digest_keys(const struct table *t, uint32_t leaf) {
+	return t->leaves[leaf / DIGEST_GROUP] ? leaf_at(t, leaf)->count : 0;
+}
+
+struct key *digest_key(const struct table *t, uint32_t leaf, uint32_t index) {
+	struct map_node *n = map_first(&t->keys, *leaf_element(leaf_at(t, leaf), index));
+	for (;;) {
+		CHECK(n);
+		struct key *key = CONTAINER_OF(n, struct key, node);
+		if (n->own == index && key_leaf(key) == leaf) {
+			return key;
+		}
+		n = map_next(n);
 	}
+}
+
+/* The last key takes the place of this one. */
+void digest_drop_key(struct core *core, struct key *key) {
+	struct table *t = key_table(core, key);
+	const uint16_t number = key_leaf(key);
+	struct leaf *leaf = leaf_at(t, number);
+	const uint32_t index = key->node.own, last = leaf->count - 1;
+	if (index != last) {
+		struct key *moved = digest_key(t, number, last);
+		*leaf_element(leaf, index) = moved->node.hash;
+		moved->node.own = index;
+	}
+	leaf->count = last;
+	/* One piece is kept in reserve, so that keys that come and go do not make and free one each
+	 * time. */
+	leaf_trim(core, leaf, last / LEAF_PIECE + 2);
 }
 
 static void change(struct core *core, const struct key *key, struct record *r, uint64_t hash) {
@@ -91,7 +148,7 @@ static void change(struct core *core, const struct key *key, struct record *r, u
 }
 
 void digest_record(struct core *core, const struct key *key, struct record *r) {
-	change(core, key, r, hash_of(r));
+	change(core, key, r, hash_of(core, r));
 	if (key_index(key)) {
 		index_token(key_index(key), r);
 	}
@@ -113,30 +170,36 @@ uint64_t digest_leaf(const struct table *t, uint32_t leaf) {
 	return t->leaves[leaf / DIGEST_GROUP] ? leaf_at(t, leaf)->digest : 0;
 }
 
-struct key *digest_first(const struct table *t, uint32_t leaf) {
-	return t->leaves[leaf / DIGEST_GROUP] ? leaf_at(t, leaf)->first : NULL;
-}
-
-void digest_done(struct core *core, struct table *t) {
+bool digest_done(struct core *core, struct table *t, uint32_t groups) {
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
-		if (t->leaves[g]) {
-			alloc_free(&core->alloc, t->leaves[g], DIGEST_GROUP * sizeof *t->leaves[g]);
-			t->leaves[g] = NULL;
+		if (t->leaves[g] && groups-- == 0) {
+			return false;
 		}
+		for (uint32_t i = 0; t->leaves[g] && i < DIGEST_GROUP; i++) {
+			struct leaf *leaf = &t->leaves[g][i];
+			leaf_trim(core, leaf, 0);
+			alloc_free(&core->alloc, leaf->pieces, leaf->room * sizeof *leaf->pieces);
+		}
+		alloc_free(&core->alloc, t->leaves[g], DIGEST_GROUP * sizeof *t->leaves[g]);
+		t->leaves[g] = NULL;
 	}
+	return true;
 }
 
-void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]) {
-	const struct leaf *leaf = leaf_at(t, key_leaf(key));
-	CHECK(*key->leaf_link == key && key_leaf(key) == digest_leaf_of(key_name(key)));
+void digest_check_key(const struct core *core, const struct table *t, const struct key *key,
+	uint64_t sums[DIGEST_GROUPS]) {
+	const uint16_t number = key_leaf(key);
+	const struct leaf *leaf = leaf_at(t, number);
+	CHECK(number == digest_leaf_of(key_name(key)) && key->node.own < leaf->count &&
+		digest_key(t, number, key->node.own) == key);
 	uint64_t sum = 0;
 	/* This is done once for each leaf. */
-	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) {
-		for (const struct record *r = k->held; r; r = r->next) {
-			CHECK(r->digest == hash_of(r));
+	for (uint32_t i = 0; i < leaf->count && key->node.own == 0; i++) {
+		for (const struct record *r = digest_key(t, number, i)->held; r; r = r->next) {
+			CHECK(r->digest == hash_of(core, r));
 			sum ^= r->digest;
 		}
 	}
-	CHECK(leaf->first != key || sum == leaf->digest);
-	sums[key_leaf(key) / DIGEST_GROUP] ^= sum;
+	CHECK(key->node.own > 0 || sum == leaf->digest);
+	sums[number / DIGEST_GROUP] ^= sum;
 }

@@ -7,7 +7,7 @@
 #include "store.h"
 #include "first.h"
 
-#define SWEEP_BUCKETS_A_STEP 512
+#define SWEEP_BUCKETS_A_STEP 256
 
 /* style: record, because finish_key has said so, or nobody votes from the table yet. */
 void finish_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
@@ -17,7 +17,7 @@ void finish_end_record(struct core *core, struct key *key, struct record *r, spa
 		first_ended(core, r);
 		key_drop_record(core, key, r);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		core->observers->key_changed(core, key, NULL);
 	}
 }

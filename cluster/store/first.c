@@ -28,7 +28,7 @@ void first_ended(struct core *core, const struct record *r) {
 		*last = instant_later(*last,
 			instant_expired(core->now, r->end) ? r->end : core->now);
 	}
-	first_lost(core, r->lock_id, record_prepared(r));
+	first_lost(core, r->lock_id, record_prepared(core, r));
 }
 
 void first_promised(struct core *core, struct promise *p, const struct message *m,
@@ -40,11 +40,11 @@ void first_promised(struct core *core, struct promise *p, const struct message *
 	clock_raise(core, m->ballot.clock);
 }
 
-/* Of a new record, `wrote` is also the ballot that it has noted. */
+/* Of a new record, record_wrote is also the ballot that it has noted. */
 bool first_noted(struct core *core, const struct key *key, struct record **at) {
 	const struct promise *p = key_promise(key, (*at)->lock_id);
-	return p == NULL || ballot_compare(p->first, (*at)->wrote) <= 0 ||
-		record_set_ballots(core, at, (*at)->wrote, p->first);
+	return p == NULL || ballot_compare(p->first, record_wrote(core, *at)) <= 0 ||
+		record_write(core, at, NULL, record_wrote(core, *at), p->first);
 }
 
 bool first_overtaken(const struct core *core, const struct key *key, const struct message *commit) {
@@ -55,7 +55,7 @@ bool first_overtaken(const struct core *core, const struct key *key, const struc
 	const struct record *own = key ? key_record(key, commit->lock_id) : NULL;
 	const struct promise *p = key ? key_promise(key, commit->lock_id) : NULL;
 	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 ||
-		(own && ballot_compare(commit->ballot, record_prepared(own)) < 0) ||
+		(own && ballot_compare(commit->ballot, record_prepared(core, own)) < 0) ||
 		(p && ballot_compare(commit->ballot, p->first) < 0);
 }
 

@@ -208,7 +208,7 @@ void index_free(struct core *core, struct key *key) {
 		alloc_free(&core->alloc, p, sizeof *p);
 	}
 	alloc_free(&core->alloc, x, sizeof *x);
-	key->more->index = NULL;
+	key_more(key)->index = NULL;
 }
 
 /* Adds a record that stands behind that of `before` in key.held. NULL: no memory. */
@@ -234,7 +234,7 @@ static void build(struct core *core, struct key *key) {
 	if (table_more(core, key) == NULL) {
 		return;
 	}
-	struct record_index *x = key->more->index = alloc_new(&core->alloc, sizeof *x);
+	struct record_index *x = key_more(key)->index = alloc_new(&core->alloc, sizeof *x);
 	struct record_place *last = NULL;
 	COUNT(core, record_index_made);
 	for (struct record *r = x ? key->held : NULL; r; r = r->next) {

@@ -11,13 +11,13 @@ static bool of_op(const struct preparing *p, uint32_t from, uint64_t round) {
 
 bool preparing_busy(const struct core *core, const struct record *r, uint32_t from,
 	uint64_t round) {
-	if (ballot_compare(r->wrote, record_prepared(r)) == 0) {
+	if (ballot_compare(record_wrote(core, r), record_prepared(core, r)) == 0) {
 		return false;
 	}
 	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
 		const struct preparing *p = &core->store.preparing[i];
 		if (p->op && id128_equal(p->lock_id, r->lock_id) &&
-			ballot_compare(p->ballot, record_prepared(r)) == 0) {
+			ballot_compare(p->ballot, record_prepared(core, r)) == 0) {
 			return !of_op(p, from, round) && !instant_distrusted(core->now, p->until);
 		}
 	}
@@ -27,7 +27,7 @@ bool preparing_busy(const struct core *core, const struct record *r, uint32_t fr
 void preparing_note(struct core *core, const struct record *r, uint32_t from, uint64_t round) {
 	struct preparing *p = &core->store.preparing[core->store.preparing_next];
 	core->store.preparing_next = (core->store.preparing_next + 1) % PREPARING_MAX;
-	*p = (struct preparing){ .lock_id = r->lock_id, .ballot = record_prepared(r),
+	*p = (struct preparing){ .lock_id = r->lock_id, .ballot = record_prepared(core, r),
 		.op = round >> 16, .peer = from,
 		.until = instant_add(core->now, core->config.request_timeout / 4) };
 }

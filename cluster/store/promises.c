@@ -4,11 +4,20 @@
 #include "store.h"
 
 struct promise *key_promised_other(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key->promises;
+	struct promise *p = key_promises(key);
 	while (p && id128_equal(p->lock_id, lock_id)) {
 		p = p->next;
 	}
 	return p;
+}
+
+static void put_first(struct key *key, struct promise *first) {
+	struct key_more *more = key_more(key);
+	if (more) {
+		more->promises = first;
+	} else {
+		key->rare = (uintptr_t)first;
+	}
 }
 
 struct promise *key_make_promise(struct core *core, struct key *key, struct id128 lock_id) {
@@ -17,36 +26,37 @@ struct promise *key_make_promise(struct core *core, struct key *key, struct id12
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	core->counts[COUNT_promise_together] += key->promises != NULL;
+	core->counts[COUNT_promise_together] += key_promises(key) != NULL;
 	p->key = key;
 	p->lock_id = lock_id;
 	p->noted = core->clock;
-	p->next = key->promises;
-	key->promises = p;
+	p->next = key_promises(key);
+	put_first(key, p);
 	core->store.promise_count++;
 	timer_stop(core, &key->timer);
 	return p;
 }
 
 void key_drop_promise(struct core *core, struct key *key, struct promise *p) {
-	struct promise **at = &key->promises;
+	struct promise *first = key_promises(key), **at = &first;
 	while (*at != p) {
 		at = &(*at)->next;
 	}
 	*at = p->next;
+	put_first(key, first);
 	list_remove(&p->by_peer);
 	alloc_free(&core->alloc, p, sizeof *p);
 	core->store.promise_count--;
 }
 
 struct promise *key_next_promise(struct key *key) {
-	struct promise *first = key->promises;
+	struct promise *first = key_promises(key);
 	if (first->next) {
 		struct promise **end = &first->next;
 		while (*end) {
 			end = &(*end)->next;
 		}
-		key->promises = first->next;
+		put_first(key, first->next);
 		first->next = NULL;
 		*end = first;
 	}
@@ -57,7 +67,7 @@ struct promise *key_next_promise(struct key *key) {
 
 struct permits key_reserved(const struct key *key, struct id128 lock_id) {
 	struct permits reserved = { { 0, 0 } };
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (!id128_equal(p->lock_id, lock_id)) {
 			reserved = permits_or(reserved, p->terms.set);
 		}

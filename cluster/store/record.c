@@ -44,23 +44,38 @@ static size_t before_ballot(const struct record *r) {
 	return before_value(r) + r->value_size;
 }
 
+/* The bytes begin in the padding of the struct, of which no record has less. */
+static size_t size_with(size_t bytes) {
+	const size_t size = offsetof(struct record, bytes) + bytes;
+	return size > sizeof(struct record) ? size : sizeof(struct record);
+}
+
+/* Returns the size of all that stands behind the fields. */
+static size_t bytes_of(const struct record *r) {
+	return before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
+}
+
 size_t record_size(const struct record *r) {
-	return sizeof *r + before_ballot(r) + (r->ballot_room ? sizeof(struct ballot) : 0);
+	return size_with(bytes_of(r));
 }
 
 /* style: record, because a new record is in no table yet. */
 struct record *record_new(struct core *core, const struct message *m) {
 	const uint8_t rest = terms_rest(&m->terms);
-	struct record *r = alloc_new(&core->alloc,
-		sizeof *r + rest + m->owner.size + m->identity.size + m->label.size +
+	const size_t size = size_with(rest + m->owner.size + m->identity.size + m->label.size +
 		m->value.size);
+	struct record *r = alloc_new(&core->alloc, size);
 	if (r == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
 	}
+	if (!origin_take(core, m->ballot, &r->origin)) {
+		alloc_free(&core->alloc, r, size);
+		return NULL;
+	}
 	r->lock_id = m->lock_id;
 	r->token = m->token;
-	r->wrote = m->ballot;
+	r->wrote_clock = m->ballot.clock;
 	r->since = clock_saturating_add(core->now.boot, -span_from_us(m->age_us));
 	r->terms_words = (size_t)rest / 8 & 0x1f;
 	record_put_terms(r, &m->terms);
@@ -75,65 +90,66 @@ struct record *record_new(struct core *core, const struct message *m) {
 	return r;
 }
 
-struct record *record_with_value(struct core *core, struct slice value) {
-	struct message m = { .value = value };
+struct record *record_with_value(struct core *core, struct slice value, struct ballot wrote) {
+	struct message m = { .value = value, .ballot = wrote };
 	return record_new(core, &m);
 }
 
 void record_free(struct core *core, struct record *r) {
 	if (r) {
+		origin_give(core, r->origin);
 		alloc_free(&core->alloc, r, record_size(r));
 	}
 }
 
-struct ballot record_prepared(const struct record *r) {
-	struct ballot prepared = r->wrote;
+struct ballot record_prepared(const struct core *core, const struct record *r) {
+	struct ballot prepared = record_wrote(core, r);
 	if (r->prepared) {
 		memcpy(&prepared, r->bytes + before_ballot(r), sizeof prepared);
 	}
 	return prepared;
 }
 
-/* style: record, because whoever sets ballots says so. */
-bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
-	struct ballot prepared) {
-	struct record *r = *at;
-	const bool differ = ballot_compare(wrote, prepared) != 0;
-	if (differ && !r->ballot_room) {
-		const size_t size = record_size(r);
-		r = alloc_resize(&core->alloc, r, size, size + sizeof prepared);
-		if (r == NULL) {
-			COUNT(core, no_memory);
-			return false;
-		}
-		*at = r;
-		r->ballot_room = true;
+/* Gives the record another size. False: no memory. */
+static bool resize(struct core *core, struct record **at, size_t size) {
+	const size_t old = record_size(*at);
+	struct record *r = size == old ? *at : alloc_resize(&core->alloc, *at, old, size);
+	if (r == NULL) {
+		COUNT(core, no_memory);
+		return false;
 	}
-	r->wrote = wrote;
-	r->prepared = differ;
-	if (differ) {
-		memcpy(r->bytes + before_ballot(r), &prepared, sizeof prepared);
-	}
+	*at = r;
 	return true;
 }
 
-bool record_set_value(struct core *core, struct record **at, struct slice value) {
-	struct record *r = *at;
-	const struct ballot wrote = r->wrote, prepared = record_prepared(r);
-	if (value.size != r->value_size) {
-		const size_t size = record_size(r);
-		r = alloc_resize(&core->alloc, r, size, size - r->value_size + value.size);
-		if (r == NULL) {
-			COUNT(core, no_memory);
-			return false;
-		}
-		*at = r;
-		r->value_size = value.size & 0x1fffff;
-		/* The ballot stands behind the value. There is room for it, if it is needed. */
-		(void)record_set_ballots(core, at, wrote, prepared);
+/* style: record, because whoever sets ballots and values says so. */
+bool record_write(struct core *core, struct record **at, const struct slice *value,
+	struct ballot wrote, struct ballot prepared) {
+	const bool differ = ballot_compare(wrote, prepared) != 0,
+		room = (*at)->ballot_room || differ;
+	const size_t size = size_with(bytes_of(*at) +
+		(room && !(*at)->ballot_room ? sizeof prepared : 0) +
+		(value ? value->size - (*at)->value_size : 0));
+	uint16_t origin;
+	if (!origin_take(core, wrote, &origin)) {
+		return false;
 	}
-	if (value.size) {
-		memcpy(r->bytes + before_value(r), value.data, value.size);
+	if (!resize(core, at, size)) {
+		origin_give(core, origin);
+		return false;
+	}
+	struct record *r = *at;
+	origin_give(core, r->origin);
+	r->origin = origin;
+	r->wrote_clock = wrote.clock;
+	r->ballot_room = room;
+	r->prepared = differ;
+	if (value) {
+		r->value_size = value->size & 0x1fffff;
+		slice_put(r->bytes + before_value(r), *value);
+	}
+	if (differ) {
+		memcpy(r->bytes + before_ballot(r), &prepared, sizeof prepared);
 	}
 	return true;
 }
@@ -152,7 +168,7 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 	m->value = record_value(r);
 	m->terms = record_terms(r);
 	m->age_us = (uint64_t)(record_age(r, core->now) / SPAN_US);
-	m->ballot = r->wrote;
-	m->prepared = record_prepared(r);
+	m->ballot = record_wrote(core, r);
+	m->prepared = record_prepared(core, r);
 	m->flags |= r->barred ? FLAG_BARRED : 0;
 }

@@ -9,9 +9,11 @@
 
 /* Returns the number of the leaf of a key with this name. */
 uint16_t digest_leaf_of(struct slice name);
-/* Puts a new key into its leaf. False: no memory. */
-bool digest_add_key(struct core *core, struct table *t, struct key *key);
-void digest_drop_key(struct key *key);
+/* Puts a new key, whose name has this hash, into its leaf. False: no memory. The key is in the map
+ * of its table before any other key is added or dropped, and digest_drop_key comes before it leaves
+ * the map. */
+bool digest_add_key(struct core *core, struct table *t, struct key *key, uint64_t hash);
+void digest_drop_key(struct core *core, struct key *key);
 /* Brings the digests up to date. It is called after a record was added and filled in, and whenever
  * its token, the ballot of its value, its permits or its bar has changed. */
 void digest_record(struct core *core, const struct key *key, struct record *r);
@@ -19,12 +21,15 @@ void digest_drop_record(struct core *core, const struct key *key, struct record 
 /* Returns one number for the whole table. */
 uint64_t digest_root(const struct table *t);
 uint64_t digest_leaf(const struct table *t, uint32_t leaf);
-/* Returns the first key of the leaf; key->leaf_next leads on. NULL: there is none. */
-struct key *digest_first(const struct table *t, uint32_t leaf);
-/* Frees the leaves of a table that has no keys. */
-void digest_done(struct core *core, struct table *t);
+/* Returns how many keys the leaf has; and the key with this index, which is below that. When a key
+ * is freed, the last one takes its index; a new one becomes the last. */
+uint32_t digest_keys(const struct table *t, uint32_t leaf);
+struct key *digest_key(const struct table *t, uint32_t leaf, uint32_t index);
+/* Frees leaves of a table that has no keys, of at most so many groups. True: nothing is left. */
+bool digest_done(struct core *core, struct table *t, uint32_t groups);
 /* CHECKs the leaf of a key, and adds it to the sum of its group. */
-void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
+void digest_check_key(const struct core *core, const struct table *t, const struct key *key,
+	uint64_t sums[DIGEST_GROUPS]);
 
 /* ---- finish.c ---- */
 
@@ -58,7 +63,8 @@ void finish_sweep(struct core *core);
 
 /* Returns the index of the key; NULL: it has none. */
 static inline struct record_index *key_index(const struct key *key) {
-	return key->more ? key->more->index : NULL;
+	const struct key_more *more = key_more(key);
+	return more ? more->index : NULL;
 }
 /* The first record of the key is new. This adds it to the index, or makes the index if there are
  * enough records. */
@@ -160,6 +166,22 @@ void record_lose_numbers(struct core *core, struct key *key, struct record *r,
 /* Returns the numbers that are neither in doubt nor left to run out. */
 struct permits record_lasting(const struct key *key, const struct record *r);
 
+/* ---- origins.c ---- */
+
+/* Counts one more record whose ballot this node and boot have drawn, and writes their number.
+ * False: there is no memory, or all numbers are used, and nothing has changed. */
+bool origin_take(struct core *core, struct ballot ballot, uint16_t *out);
+/* A record has this number no longer. */
+void origin_give(struct core *core, uint16_t number);
+/* Returns the ballot with this clock that the node with this number drew. */
+static inline struct ballot origin_ballot(const struct core *core, uint64_t clock,
+	uint16_t number) {
+	const struct origin *o = number ? &core->store.origins.all[number] : NULL;
+	return (struct ballot){ clock, o ? o->node : 0, o ? o->boot : 0 };
+}
+/* Frees the table, which no record needs any more. */
+void origins_done(struct core *core);
+
 /* ---- preparing.c ---- */
 
 /* Tells whether another update of the value is under way, whose write may be on its way. */
@@ -184,21 +206,22 @@ size_t record_size(const struct record *r);
 /* Makes a record of everything that the message says but its end. NULL: no memory. The caller frees
  * it with record_free, or adds it to a key. */
 struct record *record_new(struct core *core, const struct message *m);
-/* Makes a record that only keeps a value. NULL: no memory. */
-struct record *record_with_value(struct core *core, struct slice value);
+/* Makes a record that only keeps a value, and the ballot of its write. NULL: no memory. */
+struct record *record_with_value(struct core *core, struct slice value, struct ballot wrote);
 /* Frees a record that belongs to no key. It may be NULL. */
 void record_free(struct core *core, struct record *r);
-/* Puts a new value in the place of the old one. False: no memory. The record, which belongs to no
- * key, may move; *at is the pointer to it. */
-bool record_set_value(struct core *core, struct record **at, struct slice value);
+/* Returns the ballot of the write that made the record's value. */
+static inline struct ballot record_wrote(const struct core *core, const struct record *r) {
+	return origin_ballot(core, r->wrote_clock, r->origin);
+}
 /* Returns the highest ballot that this master has noted for the record. It is never below
- * `wrote`. */
-struct ballot record_prepared(const struct record *r);
-/* Sets both ballots. The one that is prepared takes memory if it is another one. False: there is
- * none, and nothing has changed. The record, which belongs to no key, may move; *at is the pointer
- * to it. */
-bool record_set_ballots(struct core *core, struct record **at, struct ballot wrote,
-	struct ballot prepared);
+ * record_wrote. */
+struct ballot record_prepared(const struct core *core, const struct record *r);
+/* Sets the value, unless it is NULL, and both ballots. The one that is prepared takes memory if it
+ * is another one. False: there is no memory, and nothing has changed. The record, which belongs to
+ * no key, may move; *at is the pointer to it. */
+bool record_write(struct core *core, struct record **at, const struct slice *value,
+	struct ballot wrote, struct ballot prepared);
 /* Describes the record in a message: its token, the time that is left, its bytes, terms, age and
  * ballots. */
 void record_describe(const struct core *core, const struct record *r, struct message *m);
@@ -275,6 +298,14 @@ static inline bool key_is_live(const struct core *core, const struct key *key) {
 	return &core->store.tables[key_table_index(key)] == core->store.live;
 }
 struct slice key_name(const struct key *key);
+/* Returns a number of 46 bits. Two keys have the same one by a chance of 2^-46. */
+static inline uint64_t key_number(const struct key *key) {
+	return (uint64_t)key_leaf(key) << 32 | key->node.hash;
+}
+/* Returns the same number of the key with this name. */
+static inline uint64_t key_number_of(const struct core *core, struct slice name) {
+	return (uint64_t)digest_leaf_of(name) << 32 | (uint32_t)table_hash(core, name);
+}
 /* Counts a held record of the key in its table, whose terms.of is `of`. `by` is 1, or (uint64_t)-1
  * for one less. */
 void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by);
@@ -314,20 +345,16 @@ void table_empty_go_on(struct core *core);
 void table_wake(struct core *core, struct key *key);
 /* Sets the key's timer, or frees the key if nothing is left of it: false. */
 bool table_settle(struct core *core, struct key *key);
-/* Returns key->more, and makes it if need be. NULL: no memory. */
+/* Returns the key's struct key_more, and makes it if need be. NULL: no memory. */
 struct key_more *table_more(struct core *core, struct key *key);
 /* Ends what is past its end. False: nothing is left, and the key was freed. */
 bool table_expire(struct core *core, struct key *key);
 /* Returns the key's record of the lock_id, or NULL. */
 struct record *key_record(const struct key *key, struct id128 lock_id);
-/* Puts a new value in the place of the record's old one. NULL: no memory. The record may move, and
- * is returned. */
-struct record *key_set_value(struct core *core, struct key *key, struct record *r,
-	struct slice value);
-/* Does the same as record_set_ballots with a record of the key. NULL: no memory. The record may
- * move, and is returned. */
-struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
-	struct ballot wrote, struct ballot prepared);
+/* Does the same as record_write with a record of the key. NULL: no memory, and nothing has changed.
+ * The record may move, and is returned. */
+struct record *key_write(struct core *core, struct key *key, struct record *r,
+	const struct slice *value, struct ballot wrote, struct ballot prepared);
 /* Returns how many records the key has, or `most` if there are more. */
 uint32_t key_count(const struct key *key, uint32_t most);
 /* Adds a record to the key, which owns it from then on. The caller settles the key. */
@@ -349,7 +376,7 @@ void key_note_contested(struct core *core, const struct key *key, bool before);
 
 /* Returns the key's promise to this lock_id, or NULL. */
 static inline struct promise *key_promise(const struct key *key, struct id128 lock_id) {
-	struct promise *p = key->promises;
+	struct promise *p = key_promises(key);
 	while (p && !id128_equal(p->lock_id, lock_id)) {
 		p = p->next;
 	}

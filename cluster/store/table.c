@@ -63,7 +63,7 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 		(unsigned)(t - core->store.tables) * DIGEST_LEAVES) & UINT16_MAX;
 	key->group = key_groups_find(&core->store.groups, name) & 0x3f;
 	memcpy(key->name, name.data, name.size);
-	if (!digest_add_key(core, t, key)) {
+	if (!digest_add_key(core, t, key, hash)) {
 		alloc_free(&core->alloc, key, key_bytes(key->size));
 		return NULL;
 	}
@@ -82,50 +82,55 @@ struct key *table_make(struct core *core, struct slice name) {
 }
 
 struct key_more *table_more(struct core *core, struct key *key) {
-	if (key->more == NULL) {
-		key->more = alloc_new(&core->alloc, sizeof *key->more);
-		if (key->more == NULL) {
+	struct key_more *more = key_more(key);
+	if (more == NULL) {
+		more = alloc_new(&core->alloc, sizeof *more);
+		if (more == NULL) {
 			COUNT(core, no_memory);
 			return NULL;
 		}
-		key->more->name = key_name(key);
-		key->more->key = key;
+		more->name = key_name(key);
+		more->key = key;
+		more->promises = key_promises(key);
 		for (uint32_t i = 0; i < WAITS_KINDS; i++) {
-			list_init(&key->more->waits[i]);
+			list_init(&more->waits[i]);
 		}
+		key->rare = (uintptr_t)more | KEY_HAS_MORE;
 	}
-	return key->more;
+	return more;
 }
 
 /* Tells whether anybody waits for the key, in any way. */
 static bool awaited(const struct key *key) {
-	return key->more && (key->more->waiters > 0 || key->more->parked_count > 0 ||
-		!list_empty(&key->more->waits[WAITS_HELD]) ||
-		!list_empty(&key->more->waits[WAITS_FREE]));
+	const struct key_more *more = key_more(key);
+	return more && (more->waiters > 0 || more->parked_count > 0 ||
+		!list_empty(&more->waits[WAITS_HELD]) || !list_empty(&more->waits[WAITS_FREE]));
 }
 
 static void free_more(struct core *core, struct key *key) {
-	if (key->more == NULL) {
+	struct key_more *more = key_more(key);
+	if (more == NULL) {
 		return;
 	}
 	/* A key whose count goes up and down a little keeps its index. */
-	if (key->more->index && key->more->index->count < (core->limits.indexed + 1) / 2) {
+	if (more->index && more->index->count < (core->limits.indexed + 1) / 2) {
 		index_free(core, key);
 	}
-	if (!awaited(key) && key->more->index == NULL) {
-		alloc_free(&core->alloc, key->more, sizeof *key->more);
-		key->more = NULL;
+	if (!awaited(key) && more->index == NULL) {
+		key->rare = (uintptr_t)more->promises;
+		alloc_free(&core->alloc, more, sizeof *more);
 	}
 }
 
 void table_wake(struct core *core, struct key *key) {
-	if ((key->held == NULL && key->promises == NULL) || wheel_armed(&key->timer.wheel)) {
+	const struct promise *promises = key_promises(key);
+	if ((key->held == NULL && promises == NULL) || wheel_armed(&key->timer.wheel)) {
 		/* Nothing ends here; or the timer fires at or before the first end, because ends
 		 * only become later. */
 		return;
 	}
-	struct instant first = key->promises ? key->promises->end : key->held->end;
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	struct instant first = promises ? promises->end : key->held->end;
+	for (const struct promise *p = promises; p; p = p->next) {
 		first = p->end.boot < first.boot ? p->end : first;
 	}
 	if (key_index(key) && key->held) {
@@ -143,16 +148,16 @@ void table_wake(struct core *core, struct key *key) {
 
 bool table_settle(struct core *core, struct key *key) {
 	free_more(core, key);
-	if (key->held || key->promises) {
+	if (key->held || key_promises(key)) {
 		table_wake(core, key);
 		return true;
 	}
 	timer_stop(core, &key->timer);
-	if (key->more) {
+	if (key_more(key)) {
 		return true;
 	}
+	digest_drop_key(core, key);
 	map_remove(&key_table(core, key)->keys, &key->node);
-	digest_drop_key(key);
 	alloc_free(&core->alloc, key, key_bytes(key->size));
 	return false;
 }
@@ -160,7 +165,7 @@ bool table_settle(struct core *core, struct key *key) {
 bool table_expire(struct core *core, struct key *key) {
 	struct record_index *x = key_index(key);
 	bool ended = false;
-	for (struct promise *p = key->promises, *after; p; p = after) {
+	for (struct promise *p = key_promises(key), *after; p; p = after) {
 		after = p->next;
 		if (instant_expired(core->now, p->end)) {
 			first_lost(core, p->lock_id, p->first);
@@ -189,7 +194,7 @@ bool table_expire(struct core *core, struct key *key) {
 	if (ended && key_is_live(core, key)) {
 		core->observers->key_ended(core, key);
 	}
-	bool left = key->held || key->promises || awaited(key);
+	bool left = key->held || key_promises(key) || awaited(key);
 	if (ended || !left) {
 		timer_stop(core, &key->timer);
 		table_settle(core, key);
@@ -219,15 +224,15 @@ void table_free_key(struct core *core, struct key *key) {
 		table_count(core, key, r->of, (uint64_t)-1);
 		record_free(core, r);
 	}
-	while (key->promises) {
-		key_drop_promise(core, key, key->promises);
+	while (key_promises(key)) {
+		key_drop_promise(core, key, key_promises(key));
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		core->observers->key_freed(core, key);
-		alloc_free(&core->alloc, key->more, sizeof *key->more);
+		alloc_free(&core->alloc, key_more(key), sizeof(struct key_more));
 	}
+	digest_drop_key(core, key);
 	map_remove(&key_table(core, key)->keys, &key->node);
-	digest_drop_key(key);
 	alloc_free(&core->alloc, key, key_bytes(key->size));
 }
 
@@ -240,8 +245,9 @@ void table_clear(struct core *core, struct table *t) {
 }
 
 /* ---- the staging table ---- */
-#define EMPTY_KEYS_A_STEP 256
-#define EMPTY_BUCKETS_A_STEP 4096
+#define EMPTY_KEYS_A_STEP 128
+#define EMPTY_BUCKETS_A_STEP 2048
+#define EMPTY_GROUPS_A_STEP 8
 
 bool table_staging_free(const struct core *core) {
 	return core->store.staging_use == STAGING_FREE;
@@ -278,8 +284,7 @@ void table_empty_go_on(struct core *core) {
 			keys++;
 		}
 	}
-	if (t->keys.count == 0) {
-		digest_done(core, t);
+	if (t->keys.count == 0 && digest_done(core, t, EMPTY_GROUPS_A_STEP)) {
 		t->tries = 0;
 		t->latest = (struct instant){ 0, 0 };
 		core->store.staging_use = STAGING_FREE;
@@ -324,24 +329,11 @@ static struct record **link_of(struct key *key, const struct record *r) {
 	return at;
 }
 
-/* style: record, because whoever sets a value says so. */
-struct record *key_set_value(struct core *core, struct key *key, struct record *r,
-	struct slice value) {
+/* style: record, because whoever sets ballots and values says so. */
+struct record *key_write(struct core *core, struct key *key, struct record *r,
+	const struct slice *value, struct ballot wrote, struct ballot prepared) {
 	struct record **at = link_of(key, r);
-	if (!record_set_value(core, at, value)) {
-		return NULL;
-	}
-	if (key_index(key)) {
-		index_moved(key_index(key), *at);
-	}
-	return *at;
-}
-
-/* style: record, because whoever sets ballots says so. */
-struct record *key_set_ballots(struct core *core, struct key *key, struct record *r,
-	struct ballot wrote, struct ballot prepared) {
-	struct record **at = link_of(key, r);
-	if (!record_set_ballots(core, at, wrote, prepared)) {
+	if (!record_write(core, at, value, wrote, prepared)) {
 		return NULL;
 	}
 	if (*at != r && key_index(key)) {

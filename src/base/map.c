@@ -18,7 +18,7 @@ static inline size_t map_power(size_t n) {
 	return (size_t)1 << (63 - __builtin_clzll(n));
 }
 
-static inline size_t map_index(const struct map *m, uint64_t hash) {
+static inline size_t map_index(const struct map *m, uint32_t hash) {
 	size_t power = map_power(m->bucket_count);
 	size_t i = (size_t)hash & (2 * power - 1);
 	return i < m->bucket_count ? i : i - power;
@@ -76,7 +76,7 @@ static bool map_room(struct map *m) {
 /* Splits the next bucket that is due: those of its elements that belong there move to the new last
  * bucket. False: there is no memory. */
 static bool map_grow(struct map *m) {
-	if (!map_room(m)) {
+	if (m->bucket_count > UINT32_MAX || !map_room(m)) {
 		return false;
 	}
 	size_t power = map_power(m->bucket_count);
@@ -121,8 +121,8 @@ void map_insert(struct map *m, struct map_node *node, uint64_t hash) {
 			break;
 		}
 	}
-	struct map_node **slot = map_slot(m, map_index(m, hash));
-	node->hash = hash;
+	struct map_node **slot = map_slot(m, map_index(m, (uint32_t)hash));
+	node->hash = (uint32_t)hash;
 	node->next = *slot;
 	*slot = node;
 	m->count++;
@@ -148,8 +148,8 @@ void map_remove(struct map *m, struct map_node *node) {
 }
 
 struct map_node *map_first(const struct map *m, uint64_t hash) {
-	struct map_node *node = *map_slot(m, map_index(m, hash));
-	while (node && node->hash != hash) {
+	struct map_node *node = *map_slot(m, map_index(m, (uint32_t)hash));
+	while (node && node->hash != (uint32_t)hash) {
 		node = node->next;
 	}
 	return node;

@@ -1,6 +1,7 @@
 /* map.h: an intrusive hash map by linear hashing (Litwin, 1980). It grows and shrinks by one bucket
  * at a time, so no insertion ever pays for the whole table. The caller computes hashes with a keyed
- * hash, and tells equal hashes apart: map_first and map_next iterate over the nodes of one hash.
+ * hash, of which the low 32 bits count, and tells equal hashes apart: map_first and map_next go
+ * over the nodes of one hash. There are at most 2^32 buckets.
  *
  * Bucket numbers are stable enough for a walk: while the table grows, an element only ever moves to
  * a bucket with a higher number. While it shrinks, an element moves to a lower one, so
@@ -17,7 +18,10 @@
 
 struct map_node {
 	struct map_node *next;
-	uint64_t hash;
+	/* The low 32 bits of the element's hash. */
+	uint32_t hash;
+	/* For the owner of the element, which may keep there whatever it likes. */
+	uint32_t own;
 };
 
 struct map {

@@ -31,8 +31,8 @@ promise_timeout = 2s
 request_timeout = 1s
 
 [limits]
-keys = 4000000
-memory = 4g
+keys = {keys}
+memory = {memory}
 clients = 1000
 
 [cluster.masters]
@@ -70,7 +70,7 @@ class Cluster:
     """A context with masters on loopback. Their names are those of NODES, unless it is told
     others."""
 
-    def __init__(self, build, tls, max_lease="60s", names=None):
+    def __init__(self, build, tls, max_lease="60s", names=None, keys=4000000, memory="4g"):
         self.build = build
         self.pawl = os.path.join(build, "src/cli/pawl")
         self.pawld = os.path.join(build, "src/node/pawld")
@@ -78,6 +78,7 @@ class Cluster:
         self.tls = tls
         self.dir = tempfile.mkdtemp(prefix="pawl-bench-")
         self.max_lease = max_lease
+        self.keys, self.memory = keys, memory
         self.processes = {}
         self.names = list(names or NODES)
         self.address = dict.fromkeys(self.names, "127.0.0.1")
@@ -92,7 +93,7 @@ class Cluster:
         if not self.tls:
             listeners += f", unix:{self.path(name, 'sock')}"
         return CONFIG.format(name=name, dir=self.dir, peer=self.peer_address(name),
-            client=listeners, max_lease=self.max_lease,
+            client=listeners, max_lease=self.max_lease, keys=self.keys, memory=self.memory,
             masters="\n".join(f"{n} = {self.peer_address(n)}" for n in self.names))
 
     def peer_address(self, name):

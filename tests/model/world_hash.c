@@ -40,12 +40,12 @@ static void mix_terms(uint64_t *h, const struct terms *t) {
 	mix(h, t->set.w[0] << 32 | t->binding);
 }
 
-static void hash_record(uint64_t *h, const struct record *r) {
+static void hash_record(const struct core *core, uint64_t *h, const struct record *r) {
 	mix_id(h, r->lock_id);
 	mix(h, r->token);
 	mix(h, r->noted);
-	mix_ballot(h, r->wrote);
-	mix_ballot(h, record_prepared(r));
+	mix_ballot(h, record_wrote(core, r));
+	mix_ballot(h, record_prepared(core, r));
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
 	mix(h, r->rests_on);
@@ -79,8 +79,8 @@ static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
 }
 
 static void hash_more(uint64_t *h, const struct core *core, const struct key *key) {
-	for (const struct waiter *w = queue_next(core, key->more, NULL, PARTS_ALL); w;
-		w = queue_next(core, key->more, &w->q, PARTS_ALL)) {
+	for (const struct waiter *w = queue_next(core, key_more(key), NULL, PARTS_ALL); w;
+		w = queue_next(core, key_more(key), &w->q, PARTS_ALL)) {
 		hash_queued(h, &w->q, (uint64_t)w->turn << 1 | w->waits);
 	}
 	mix(h, 1);
@@ -94,10 +94,10 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 	mix_bytes(h, key->name, key->size);
 	mix(h, wheel_armed(&key->timer.wheel) ? key->timer.wheel.tick : 0);
 	for (const struct record *r = key->held; r; r = r->next) {
-		hash_record(h, r);
+		hash_record(core, h, r);
 	}
 	mix(h, 2);
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		mix_id(h, p->lock_id);
 		mix(h, p->attempt);
 		mix(h, p->noted);
@@ -108,7 +108,7 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 			p->turn);
 		mix_terms(h, &p->terms);
 	}
-	if (key->more) {
+	if (key_more(key)) {
 		hash_more(h, core, key);
 	}
 }
@@ -136,11 +136,12 @@ static void hash_acquire(uint64_t *h, const struct core *core, const struct acqu
 	mix_time(h, a->since);
 	mix_ballot(h, a->ballot);
 	if (a->holder) {
-		hash_record(h, a->holder);
+		hash_record(core, h, a->holder);
 	}
 }
 
-static void hash_extend(uint64_t *h, const struct extend_state *e) {
+static void hash_extend(uint64_t *h, const struct core *core,
+	const struct extend_state *e) {
 	mix(h, (uint64_t)e->deadline_kept | (uint64_t)e->backed << 1 | (uint64_t)e->blind << 2 |
 		(uint64_t)(e->record != NULL) << 3);
 	mix(h, e->token);
@@ -149,17 +150,18 @@ static void hash_extend(uint64_t *h, const struct extend_state *e) {
 	mix(h, (uint64_t)(uint32_t)e->fetch_from << 32 | e->fetch_tried);
 	mix_time(h, e->later);
 	if (e->record) {
-		hash_record(h, e->record);
+		hash_record(core, h, e->record);
 	}
 }
 
-static void hash_update(uint64_t *h, const struct update_state *u) {
+static void hash_update(uint64_t *h, const struct core *core,
+	const struct update_state *u) {
 	mix(h, (uint64_t)(u->record != NULL) | (uint64_t)u->pauses << 1);
 	mix(h, (uint64_t)u->error);
 	mix_ballot(h, u->ballot);
 	mix_ballot(h, u->seen);
 	if (u->record) {
-		hash_record(h, u->record);
+		hash_record(core, h, u->record);
 	}
 }
 
@@ -174,8 +176,8 @@ static void hash_transfer(uint64_t *h, const struct transfer_state *t) {
 static void hash_kind(uint64_t *h, const struct core *core, const struct op *op) {
 	switch (op->kind) {
 	case CORE_ACQUIRE: hash_acquire(h, core, op_acquire(op)); break;
-	case CORE_EXTEND: hash_extend(h, op_extend(op)); break;
-	case CORE_UPDATE: hash_update(h, op_update(op)); break;
+	case CORE_EXTEND: hash_extend(h, core, op_extend(op)); break;
+	case CORE_UPDATE: hash_update(h, core, op_update(op)); break;
 	case CORE_RELEASE: mix(h, op_release(op)->had_any); break;
 	case CORE_TRANSFER: hash_transfer(h, op_transfer(op)); break;
 	case CORE_DOWNGRADE:

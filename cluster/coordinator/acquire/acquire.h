@@ -71,7 +71,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 void commit_evaluate(struct core *core, struct op *op, bool over);
 
 /* Fills in the value that a commit brings, with its ballot. The bytes are the operation's own. */
-void commit_put_value(const struct op *op, struct message *m);
+void commit_put_value(const struct core *core, const struct op *op, struct message *m);
 
 /* Rolls back what the commit may have left. False: there is nothing, or not every master is told at
  * once. */

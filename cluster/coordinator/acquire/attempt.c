@@ -61,7 +61,7 @@ static void fill_holder(struct core *core, const struct op *op, struct core_repl
 		instant_expired(core->now, acquire->holder->end))) {
 		return;
 	}
-	const struct core_entry known = entry_of(acquire->holder, core->now);
+	const struct core_entry known = entry_of(core, acquire->holder, core->now);
 	r->contested = acquire->contested_seen;
 	r->entry.token = known.token;
 	r->entry.remaining = known.remaining;
@@ -273,12 +273,12 @@ static enum vote_state vote_of(enum status s) {
  * False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
 	struct acquire_state *acquire = op_acquire(op);
-	if (acquire->reported && ballot_compare(m->ballot, acquire->reported->wrote) <= 0) {
+	if (acquire->reported && ballot_compare(m->ballot,
+		record_wrote(core, acquire->reported)) <= 0) {
 		return true;
 	}
-	struct record *r = record_with_value(core, m->value);
+	struct record *r = record_with_value(core, m->value, m->ballot);
 	if (r) {
-		r->wrote = m->ballot;
 		record_free(core, acquire->reported);
 		acquire->reported = r;
 	}

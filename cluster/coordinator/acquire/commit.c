@@ -31,12 +31,12 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 
 /* A master that lacks the lock_id gets the value that other masters have (section 2, Acquire); if
  * no master has one, it gets the first value. */
-void commit_put_value(const struct op *op, struct message *m) {
+void commit_put_value(const struct core *core, const struct op *op, struct message *m) {
 	const struct acquire_state *acquire = op_acquire(op);
 	const struct record *there = acquire->reported;
 	m->value = there ? record_value(there) : op->value;
-	m->ballot = there ? there->wrote : acquire->ballot;
-	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
+	m->ballot = there ? record_wrote(core, there) : acquire->ballot;
+	m->prepared = there ? record_wrote(core, there) : (struct ballot){ 0, 0, 0 };
 }
 
 void commit_start(struct core *core, struct op *op) {
@@ -61,7 +61,7 @@ void commit_start(struct core *core, struct op *op) {
 	acquire->roll_back_name = terms_semaphore(&op->terms) ? m.name : 0;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = acquire->token;
-	commit_put_value(op, &m);
+	commit_put_value(core, op, &m);
 	m.ticket = acquire->ticket;
 	counted_commit_begun(core);
 	op_ask_all(core, op, &m);

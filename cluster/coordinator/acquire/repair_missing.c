@@ -10,7 +10,7 @@ static void repair(struct core *core, struct op *op, uint32_t index) {
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us =
 		(uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
-	commit_put_value(op, &m);
+	commit_put_value(core, op, &m);
 	COUNT(core, repair_sent);
 	op_ask(core, op, index, &m);
 }

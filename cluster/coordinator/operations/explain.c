@@ -118,7 +118,7 @@ static struct record *best_of(const struct core *core, const struct op *op,
 		if (w->told >> i & 1) {
 			struct record *r = op_reports(op)->replies[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
-			best = report_better(r, best) ? r : best;
+			best = report_better(core, r, best) ? r : best;
 			best->end = end;
 		}
 	}

@@ -73,7 +73,7 @@ static bool enter_wait(struct core *core, struct op *op, struct key *key) {
 
 /* The caller settles the key. */
 static void leave_wait(struct op *op) {
-	struct key_more *more = op_wait(op)->on->more;
+	struct key_more *more = key_more(op_wait(op)->on);
 	list_remove(&op->waiting);
 	if (list_empty(&more->waits[WAITS_HELD]) && list_empty(&more->waits[WAITS_FREE])) {
 		list_remove(&more->due);
@@ -94,18 +94,18 @@ void local_wait(struct core *core, struct op *op) {
 
 /* Tells whether the key has been free since the wait began. */
 static bool was_freed(const struct op *op) {
-	return op_wait(op)->for_free && op->id < op_wait(op)->on->more->freed;
+	return op_wait(op)->for_free && op->id < key_more(op_wait(op)->on)->freed;
 }
 
 /* If nobody holds the key any more, the waits for it to be held are not due any more. */
 static void recheck_taken(const struct core *core, const struct key *key) {
-	struct key_more *more = key->more;
+	struct key_more *more = key_more(key);
 	more->taken = more->taken && entry_held(key, core->now);
 }
 
 /* Returns the first wait of the key that is due; NULL: none is. */
 static struct op *first_due(const struct key *key) {
-	const struct key_more *more = key->more;
+	const struct key_more *more = key_more(key);
 	struct list *held = list_first(&more->waits[WAITS_HELD]),
 		*free = list_first(&more->waits[WAITS_FREE]);
 	struct op *first = free ? CONTAINER_OF(free, struct op, waiting) : NULL;
@@ -130,7 +130,7 @@ static struct op *answer_due(struct core *core, const struct key *key, struct op
  * turn has answered as many as it may. */
 static void answer_or_put_off(struct core *core, struct key *key) {
 	struct list *due = &core->coordinator.due_waits;
-	if (list_linked(&key->more->due)) {
+	if (list_linked(&key_more(key)->due)) {
 		return;
 	}
 	recheck_taken(core, key);
@@ -140,12 +140,12 @@ static void answer_or_put_off(struct core *core, struct key *key) {
 	}
 	if (op) {
 		COUNT(core, wait_put_off);
-		list_append(due, &key->more->due);
+		list_append(due, &key_more(key)->due);
 	}
 }
 
 void local_check_waits(struct core *core, struct key *key, const struct record *r) {
-	struct key_more *more = key->more;
+	struct key_more *more = key_more(key);
 	const struct list *held = &more->waits[WAITS_HELD], *free = &more->waits[WAITS_FREE];
 	if (r && !list_empty(held) && entry_holds(r, core->now)) {
 		more->taken = true;
@@ -166,7 +166,7 @@ void local_waits_go_on(struct core *core) {
 		list_append(&core->coordinator.due_waits, n);
 		/* This drops what has ended. The key stays, because it is waited for. */
 		struct key *key = table_find(core, more->name);
-		CHECK(key && key->more == more);
+		CHECK(key && key_more(key) == more);
 		recheck_taken(core, key);
 		struct op *op = first_due(key);
 		if (op == NULL || answer_due(core, key, op) == NULL) {
@@ -221,10 +221,10 @@ static void wait_moved(struct core *core, struct op *op) {
 	}
 	key = op_wait(op)->on;
 	/* All that wait for this key to be held are due with the first of them. */
-	if (list_first(&key->more->waits[WAITS_HELD]) == &op->waiting) {
-		key->more->taken = entry_held(key, core->now);
-		if (key->more->taken && !list_linked(&key->more->due)) {
-			list_append(&core->coordinator.due_waits, &key->more->due);
+	if (list_first(&key_more(key)->waits[WAITS_HELD]) == &op->waiting) {
+		key_more(key)->taken = entry_held(key, core->now);
+		if (key_more(key)->taken && !list_linked(&key_more(key)->due)) {
+			list_append(&core->coordinator.due_waits, &key_more(key)->due);
 		}
 	}
 }

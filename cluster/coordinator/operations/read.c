@@ -46,7 +46,7 @@ static void weigh_one(const struct core *core, struct op *op, const struct repor
 		terms = terms_both(&terms, &reported);
 		/* Some masters may have missed an extension. */
 		end = instant_later(end, f->record->end);
-		best = f->counts && report_better(f->record, best) ? f->record : best;
+		best = f->counts && report_better(core, f->record, best) ? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(w->told);
 	v->free = v->free && n + silent < core->quorum;

@@ -35,9 +35,11 @@ void update_start(struct core *core, struct op *op) {
 	update->error = PAWL_OK;
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
-	struct slice none = slice_of(NULL, 0);
-	update->record = record_with_value(core, none);
-	update->own_value = own && expects(op) ? record_with_value(core, record_value(own)) : NULL;
+	const struct slice none = slice_of(NULL, 0);
+	const struct ballot nobody = { 0, 0, 0 };
+	update->record = record_with_value(core, none, nobody);
+	update->own_value = own && expects(op) ? record_with_value(core, record_value(own),
+		nobody) : NULL;
 	if (update->record == NULL || (own && expects(op) && update->own_value == NULL)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
@@ -46,7 +48,7 @@ void update_start(struct core *core, struct op *op) {
 	struct message m = op_message(op, MESSAGE_PREPARE);
 	m.ballot = update->ballot;
 	/* A master that has the same value leaves it out of its report. */
-	m.prepared = own ? own->wrote : (struct ballot){ 0, 0, 0 };
+	m.prepared = own ? record_wrote(core, own) : nobody;
 	op->state = OP_ROUND;
 	m.round = op_next_round(core, op);
 	op_ask_all(core, op, &m);
@@ -78,7 +80,8 @@ static void prepared(struct core *core, struct op *op) {
 	bool fits = !expects(op) ||
 		(update->expect_value && slice_equal(record_value(update->record), op->expected)) ||
 		(update->expect_seq &&
-			ballot_compare(update->record->wrote, update->expected_seq) == 0);
+			ballot_compare(record_wrote(core, update->record),
+				update->expected_seq) == 0);
 	if (!fits) {
 		COUNT(core, update_mismatch);
 		update->error = PAWL_EMISMATCH;
@@ -234,21 +237,23 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 	struct update_state *update = op_update(op);
 	struct vote *v = &op->votes[from];
 	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
-	if (v->state != VOTE_OK || ballot_compare(m->ballot, update->record->wrote) <= 0) {
+	if (v->state != VOTE_OK ||
+		ballot_compare(m->ballot, record_wrote(core, update->record)) <= 0) {
 		return;
 	}
 	if (!expects(op)) {
-		update->record->wrote = m->ballot;
+		if (!record_write(core, &update->record, NULL, m->ballot, m->ballot)) {
+			v->state = VOTE_GONE;
+		}
 		return;
 	}
 	bool same = (m->flags & FLAG_SAME) && update->own_value;
 	struct record *better = record_with_value(core,
-		same ? record_value(update->own_value) : m->value);
+		same ? record_value(update->own_value) : m->value, m->ballot);
 	if (better == NULL) {
 		v->state = VOTE_GONE;
 		return;
 	}
-	better->wrote = m->ballot;
 	record_free(core, update->record);
 	update->record = better;
 }

@@ -39,7 +39,7 @@ static int teardown(void **state) {
 
 static bool found(const struct fixture *f, size_t i) {
 	for (struct map_node *n = map_first(&f->map, f->hash[i]); n; n = map_next(n)) {
-		assert_true(n->hash == f->hash[i]);
+		assert_true(n->hash == (uint32_t)f->hash[i]);
 		if (n == &f->nodes[i]) {
 			return true;
 		}
