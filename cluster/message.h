@@ -438,6 +438,9 @@ struct message {
 	uint64_t same;
 	/* How many bytes the slices have, if these bytes are kept already (out_keep); else 0. */
 	size_t kept;
+	/* The hash of the key in the tables of this node (table_hash), in what the node says to
+	 * itself about an operation; 0 if it is not known. */
+	uint64_t key_hash;
 };
 
 /* Flags of a frame: the sender votes in this epoch; and it knows that all masters of this epoch
