@@ -158,7 +158,7 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 		return false;
 	}
 	struct message *copy = &q->messages[q->count];
-	*copy = *m;
+	message_copy(copy, m);
 	const size_t bytes = m->kept ? m->kept : keep_bytes(core, copy);
 	if (bytes > OUT_PEER_BYTES_MAX - q->bytes) {
 		return false;

@@ -36,12 +36,16 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 /* Allocates through what the core was given, up to the limit on memory. */
 static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct core *core = ctx;
+	if (new_size == 0) {
+		core->memory_used -= old_size;
+		return core->outer.resize(core->outer.ctx, p, old_size, 0);
+	}
 	if (new_size > old_size &&
 		core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
 		return NULL;
 	}
 	void *moved = core->outer.resize(core->outer.ctx, p, old_size, new_size);
-	if (moved || new_size == 0) {
+	if (moved) {
 		core->memory_used += new_size - old_size;
 	}
 	return moved;
