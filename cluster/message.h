@@ -438,7 +438,28 @@ struct message {
 	uint64_t same;
 	/* How many bytes the slices have, if these bytes are kept already (out_keep); else 0. */
 	size_t kept;
+	/* The hash of the key in the tables of this node (table_hash), in what the node says to
+	 * itself about an operation; 0 if it is not known. */
+	uint64_t key_hash;
 };
+
+/* These copy a message and zero one. They do so in parts, which the compiler handles in place with
+ * the largest registers that every machine has. For the whole it would call the C library. */
+_Static_assert(sizeof(struct message) == 384, "it has two parts of 192 and four of 96 bytes");
+static inline void message_copy(struct message *to, const struct message *from) {
+	uint8_t *at = (uint8_t *)to;
+	const uint8_t *other = (const uint8_t *)from;
+	memcpy(at, other, 192);
+	memcpy(at + 192, other + 192, 192);
+}
+
+static inline void message_clear(struct message *m) {
+	uint8_t *at = (uint8_t *)m;
+	memset(at, 0, 96);
+	memset(at + 96, 0, 96);
+	memset(at + 192, 0, 96);
+	memset(at + 288, 0, 96);
+}
 
 /* Flags of a frame: the sender votes in this epoch; and it knows that all masters of this epoch
  * have voted in it (section 6). */

@@ -34,21 +34,23 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key,
 
 /* ---- granted.c ---- */
 
+/* In what follows, `key_hash` is the hash of the key in the tables (op.key_hash). */
+
 /* Keeps a granted lease, or replaces what is kept of it. `asker`: who was answered (op_asker).
  * `numbers`: the permits of a semaphore that were answered. */
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
-	uint64_t asker, struct permits numbers);
+void granted_set(struct core *core, uint64_t key_hash, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers);
 
 /* Does the same with a granted lease that may still be trusted, and nothing if there is none. */
-void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+void granted_renew(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	struct instant deadline, uint64_t asker, struct permits numbers);
 
 /* Returns the granted lease while it may be trusted; otherwise NULL. The pointer is good until any
  * granted lease is set or dropped. */
-struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id);
+struct granted *granted_find(struct core *core, uint64_t key_hash, struct id128 lock_id);
 
 /* Returns it only if this asker was the one that was answered last. */
-struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id,
+struct granted *granted_of(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	uint64_t asker);
 
 /* Returns the permits that were answered last; none for a lock that is no semaphore's. */
@@ -58,7 +60,7 @@ struct permits granted_numbers(const struct core *core, const struct granted *b)
 struct instant granted_deadline(const struct granted *b);
 
 /* Forgets the granted lease, if there is one. */
-void granted_drop(struct core *core, struct slice key, struct id128 lock_id);
+void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id);
 
 /* Frees some of the granted leases that have ended. */
 void granted_beat(struct core *core);

@@ -41,8 +41,8 @@ static uint64_t second_word(struct id128 lock_id) {
 
 /* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not
  * kept, and for the first word of the lock_id. */
-static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
-	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
+static uint64_t hash_both(const struct core *core, uint64_t key_hash, struct id128 lock_id) {
+	return hash_lock_id(core, lock_id) ^ key_hash;
 }
 
 static struct granted *find(const struct core *core, uint64_t hash, struct id128 lock_id) {
@@ -57,17 +57,17 @@ static struct granted *find(const struct core *core, uint64_t hash, struct id128
 	return NULL;
 }
 
-struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id) {
-	struct granted *b = find(core, hash_both(core, key, lock_id), lock_id);
+struct granted *granted_find(struct core *core, uint64_t key_hash, struct id128 lock_id) {
+	struct granted *b = find(core, hash_both(core, key_hash, lock_id), lock_id);
 	return b && !instant_distrusted(core->now, granted_deadline(b)) ? b : NULL;
 }
 
 /* A caller on another connection may meanwhile have bound the lock to a connection of another node,
  * or to that node itself. The lock may have ended with it while this node had no link and heard
  * nothing (section 2, Extend). */
-struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id,
+struct granted *granted_of(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	uint64_t asker) {
-	struct granted *b = granted_find(core, key, lock_id);
+	struct granted *b = granted_find(core, key_hash, lock_id);
 	return b && asker && b->asker == (asker & GRANTED_ASKER) ? b : NULL;
 }
 
@@ -171,23 +171,23 @@ static void put(struct core *core, struct granted *b, struct instant deadline, u
 	b->asker = asker & GRANTED_ASKER;
 }
 
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
-	uint64_t asker, struct permits numbers) {
-	const uint64_t hash = hash_both(core, key, lock_id);
+void granted_set(struct core *core, uint64_t key_hash, struct id128 lock_id,
+	struct instant deadline, uint64_t asker, struct permits numbers) {
+	const uint64_t hash = hash_both(core, key_hash, lock_id);
 	struct granted *b = find(core, hash, lock_id);
 	put(core, b ? b : add(core, hash, lock_id), deadline, asker, numbers);
 }
 
-void granted_renew(struct core *core, struct slice key, struct id128 lock_id,
+void granted_renew(struct core *core, uint64_t key_hash, struct id128 lock_id,
 	struct instant deadline, uint64_t asker, struct permits numbers) {
-	struct granted *b = granted_find(core, key, lock_id);
+	struct granted *b = granted_find(core, key_hash, lock_id);
 	if (b) {
 		put(core, b, deadline, asker, numbers);
 	}
 }
 
-void granted_drop(struct core *core, struct slice key, struct id128 lock_id) {
-	struct granted *b = find(core, hash_both(core, key, lock_id), lock_id);
+void granted_drop(struct core *core, uint64_t key_hash, struct id128 lock_id) {
+	struct granted *b = find(core, hash_both(core, key_hash, lock_id), lock_id);
 	if (b) {
 		drop(core, b);
 	}

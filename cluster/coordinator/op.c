@@ -22,9 +22,10 @@ static bool copy_bytes(struct core *core, struct op *op, const struct core_reque
 	struct slice expected = r->op == CORE_LIST ? r->after : r->expected;
 	op->block_size = r->key.size + r->owner.size + r->identity.size + r->value.size +
 		expected.size + r->label.size + r->to.size;
-	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
+	op->block = op->block_size <= sizeof op->near ? op->near
+		: alloc_resize(&core->alloc, NULL, 0, op->block_size);
 	if (op->block == NULL) {
-		return op->block_size == 0;
+		return false;
 	}
 	uint8_t *at = copy(op->block, r->key, &op->key);
 	at = copy(at, r->owner, &op->owner);
@@ -33,7 +34,14 @@ static bool copy_bytes(struct core *core, struct op *op, const struct core_reque
 	at = copy(at, expected, &op->expected);
 	at = copy(at, r->label, &op->label);
 	copy(at, r->to, &op->to);
+	op->key_hash = table_hash(core, op->key);
 	return true;
+}
+
+static void free_bytes(struct core *core, const struct op *op) {
+	if (op->block != op->near) {
+		alloc_free(&core->alloc, op->block, op->block_size);
+	}
 }
 
 static struct op *take_from_pool(struct core *core) {
@@ -56,7 +64,7 @@ static void drop_unborn(struct core *core, struct op *op) {
 	if (row(core, op)->release) {
 		row(core, op)->release(core, op);
 	}
-	alloc_free(&core->alloc, op->block, op->block_size);
+	free_bytes(core, op);
 	alloc_free(&core->alloc, op, sizeof *op);
 }
 
@@ -155,7 +163,7 @@ void op_free(struct core *core, struct op *op) {
 	if (row(core, op)->release) {
 		row(core, op)->release(core, op);
 	}
-	alloc_free(&core->alloc, op->block, op->block_size);
+	free_bytes(core, op);
 	if (core->coordinator.pool_count < POOL_MAX) {
 		list_append(&core->coordinator.op_pool, &op->link);
 		core->coordinator.pool_count++;
@@ -202,7 +210,7 @@ void op_enter_catching_up(struct core *core, struct op *op) {
 	list_append(&core->coordinator.catching_up, &op->link);
 	core->coordinator.op_count--;
 	core->coordinator.catch_up_count++;
-	timer_at(core, &op->timer, TIMER_OP, op->until);
+	timer_by(core, &op->timer, TIMER_OP, op->until);
 	if (core->coordinator.catch_up_count > core->limits.catching_up) {
 		COUNT(core, catching_up_lost);
 		catch_up_end(core,
@@ -297,7 +305,12 @@ void op_timer(struct core *core, struct op *op) {
 		return;
 	}
 	if (op->state == OP_CATCHING_UP) {
-		catch_up_end(core, op);
+		/* The timer of a round may still be armed. */
+		if (instant_expired(core->now, op->until)) {
+			catch_up_end(core, op);
+		} else {
+			timer_at(core, &op->timer, TIMER_OP, op->until);
+		}
 	} else if (op->state == OP_SUSPENDED) {
 		restart_timer(core, op);
 	} else if (row(core, op)->timer) {

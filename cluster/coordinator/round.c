@@ -98,5 +98,5 @@ struct message op_message(const struct op *op, enum message_kind kind) {
 	return (struct message){ .kind = kind, .round = op->round, .key = op->key,
 		.lock_id = op->lock_id, .owner = op->owner, .identity = op->identity,
 		.value = op->value, .label = op->label, .terms = op->terms,
-		.lease_us = (uint64_t)(op->lease / SPAN_US) };
+		.lease_us = (uint64_t)(op->lease / SPAN_US), .key_hash = op->key_hash };
 }

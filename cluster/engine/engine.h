@@ -163,6 +163,9 @@ void epoch_seen(struct core *core);
 
 /* Sets the timer, which may be set already, to `at`. */
 void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
+/* Sets the timer so that it fires at `at` or before. If it is set for an earlier time it stays as
+ * it is, which costs less; whoever is woken then finds that it is too early, and sets it again. */
+void timer_by(struct core *core, struct timer *t, enum timer_kind kind, struct instant at);
 void timer_stop(struct core *core, struct timer *t);
 
 /* ---- turns of the loop ---- */

@@ -150,6 +150,10 @@ struct client {
 	struct list listing;
 };
 
+/* So many bytes of a request need no memory of their own: most keys, owners and labels are
+ * short. */
+#define OP_NEAR_BYTES 128
+
 /* An operation of this node as a coordinator: what all kinds have in common, and the struct of its
  * kind. */
 struct op {
@@ -196,10 +200,13 @@ struct op {
 	 * means that this is a part of none. */
 	uint64_t part_of;
 
-	/* One block of memory that has all bytes of the request, which the slices point into. */
+	/* One block of memory that has all bytes of the request, which the slices point into. It is
+	 * `near` if they are few. */
 	uint8_t *block;
 	size_t block_size;
 	struct slice key, owner, identity, value, expected, label, to;
+	/* The hash of the key in the tables (table_hash). */
+	uint64_t key_hash;
 
 	/* What the kind alone needs. It is read and written by the names below, which check the
 	 * kind. It is all zero until the function `make` of the kind has filled it in
@@ -228,9 +235,11 @@ struct op {
 	bool missed;
 	/* A bit set of the masters that were late (slow.c). */
 	uint16_t late;
-	/* The masters' votes, by peer index. They come last, because those from
+	/* The masters' votes, by peer index. They come behind the rest, because those from
 	 * core->masters_most on are zero in every operation, and so need not be zeroed. */
 	struct vote votes[MASTERS_MAX];
+	/* Not zeroed either. */
+	uint8_t near[OP_NEAR_BYTES];
 };
 
 #define OP_KIND(name) (UINT32_C(1) << CORE_##name)

@@ -122,14 +122,9 @@ static size_t carried_bytes(uint32_t fields, const struct message *m) {
 		(fields & F_LABEL ? m->label.size : 0);
 }
 
-/* Copies the bytes of the message, and makes it point to the copy. Returns how many they are;
- * SIZE_MAX: no memory. */
-static size_t keep_bytes(struct core *core, struct message *m) {
-	const uint32_t fields = message_fields(m->kind);
-	const size_t bytes = fields & MESSAGE_BYTES ? carried_bytes(fields, m) : 0;
-	if (bytes == 0) {
-		return 0;
-	}
+/* Copies so many bytes of a message with these fields. Returns as keep_bytes does. */
+static __attribute__((noinline)) size_t copy_bytes(struct core *core, struct message *m,
+	uint32_t fields, size_t bytes) {
 	uint8_t *at = arena_take(&core->out->message_bytes, bytes, 1);
 	if (at == NULL) {
 		return SIZE_MAX;
@@ -141,6 +136,14 @@ static size_t keep_bytes(struct core *core, struct message *m) {
 	at = keep(at, fields & F_BLOB, &m->blob);
 	keep(at, fields & F_LABEL, &m->label);
 	return bytes;
+}
+
+/* Copies the bytes of the message, and makes it point to the copy. Returns how many they are;
+ * SIZE_MAX: no memory. Most answers have none. */
+static inline size_t keep_bytes(struct core *core, struct message *m) {
+	const uint32_t fields = message_fields(m->kind);
+	const size_t bytes = fields & MESSAGE_BYTES ? carried_bytes(fields, m) : 0;
+	return bytes ? copy_bytes(core, m, fields, bytes) : 0;
 }
 
 void out_keep(struct core *core, struct message *m) {
@@ -155,14 +158,16 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 		return false;
 	}
 	struct message *copy = &q->messages[q->count];
-	*copy = *m;
+	message_copy(copy, m);
 	const size_t bytes = m->kept ? m->kept : keep_bytes(core, copy);
 	if (bytes > OUT_PEER_BYTES_MAX - q->bytes) {
 		return false;
 	}
 	/* A handler may copy what this node says to itself into another message. */
 	copy->kept = 0;
-	copy->same = q == &core->out->peers[core->self] ? 0 : m->same;
+	const bool own = q == &core->out->peers[core->self];
+	copy->same = own ? 0 : m->same;
+	copy->key_hash = own ? m->key_hash : 0;
 	q->bytes += bytes;
 	q->count++;
 	core->out->queued++;

@@ -136,7 +136,7 @@ static void promise_refused(struct core *core, struct key *key, uint32_t from,
 
 void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
-	const uint64_t hash = table_hash(core, m->key);
+	const uint64_t hash = message_hash(core, m);
 	struct key *key = table_find_hashed(core, m->key, hash);
 	answer.status = rule_promise_in_order(core, key, from, m);
 	if (answer.status == STATUS_OK) {
@@ -361,7 +361,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round,
 		.token = m->token };
-	struct key *key = table_find(core, m->key);
+	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
 	answer.status = rule_commit(core, key, m);
 	count_commit(core, key, m, answer.status);
 	if (answer.status == STATUS_CLOCK) {

@@ -161,10 +161,10 @@ void master_break(struct core *core, uint32_t from, const struct message *m);
 bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
 	uint32_t binding);
 
-/* Drops everything of the lock_id and adds it to the tombstones. `how`: RECORD_RELEASED, or
+/* Drops everything of the message's lock_id and adds it to the tombstones. `how`: RECORD_RELEASED, or
  * RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id,
-	enum record_change how, const struct successor *successor);
+bool master_release_here(struct core *core, const struct message *m, enum record_change how,
+	const struct successor *successor);
 
 /* Bars the lock_id from extension. */
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);

@@ -42,7 +42,7 @@ void master_say_when(const struct core *core, struct message *answer) {
 
 /* A master that has the lock_id live extends it. A master that lacks it asks for the record. */
 void master_extend(struct core *core, uint32_t from, const struct message *m) {
-	struct key *key = table_find(core, m->key);
+	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
 	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round,
 		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_extend(core, key, m);

@@ -7,16 +7,16 @@
  * lock_id (R3). A recovering master does so too, but its answer does not count (section 4). `how`:
  * RELEASED, or LOST when the lock is taken by force. `successor`: the request that is to be next
  * here, or NULL for the first in the order. */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id,
-	enum record_change how, const struct successor *successor) {
-	const uint64_t hash = table_hash(core, name);
+bool master_release_here(struct core *core, const struct message *m, enum record_change how,
+	const struct successor *successor) {
+	const struct slice name = m->key;
+	const struct id128 lock_id = m->lock_id;
 	/* This finishes merging the key first. The merge would drop a record that it finds among
-	 * the released. */
-	(void)table_find_hashed(core, name, hash);
+	 * the released. What comes next leaves the table as it is. */
+	struct key *key = table_find_hashed(core, name, message_hash(core, m));
 	tombstone_add(core, lock_id, false);
 	binding_master_released(core, lock_id);
 	core->observers->lock_ended(core, name, lock_id);
-	struct key *key = table_find_hashed(core, name, hash);
 	unseen_ended(core, key, name, lock_id,
 		how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
 	if (key == NULL) {
@@ -138,7 +138,7 @@ static bool roll_back(struct core *core, uint32_t from, const struct message *m)
 void master_release(struct core *core, uint32_t from, const struct message *m) {
 	bool had = m->number ? master_end_binding(core, m->key, m->lock_id, (uint32_t)m->number)
 		: m->name ? roll_back(core, from, m)
-		: master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
+		: master_release_here(core, m, RECORD_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
 		.status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
@@ -168,7 +168,7 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
 	COUNT(core, broken);
 	if (m->flags & FLAG_NOW) {
-		master_release_here(core, m->key, m->lock_id, RECORD_LOST, NULL);
+		master_release_here(core, m, RECORD_LOST, NULL);
 	} else {
 		master_bar_here(core, m->key, m->lock_id);
 	}

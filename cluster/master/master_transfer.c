@@ -27,8 +27,7 @@ void master_hand_over(struct core *core, uint32_t from, const struct message *m)
 	if (named) {
 		memcpy(successor.node.b, m->blob.data, sizeof successor.node.b);
 	}
-	bool had = master_release_here(core, m->key, m->lock_id, RECORD_RELEASED,
-		named ? &successor : NULL);
+	bool had = master_release_here(core, m, RECORD_RELEASED, named ? &successor : NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
 		.status = rule_votes(core), .flags = had ? FLAG_HAD : 0,

@@ -86,7 +86,7 @@ bool rule_message_sound(const struct message *m) {
 		MESSAGE_BIT(MESSAGE_LEARN) | MESSAGE_BIT(MESSAGE_FETCH_ANSWER) |
 		MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_FEED_RECORD) |
 		MESSAGE_BIT(MESSAGE_SYNC_RECORD);
-	return !(records & MESSAGE_BIT(m->kind)) || !terms_semaphore(&m->terms) ||
+	return !terms_semaphore(&m->terms) || !(records & MESSAGE_BIT(m->kind)) ||
 		!permits_none(m->terms.set);
 }
 

@@ -36,12 +36,16 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 /* Allocates through what the core was given, up to the limit on memory. */
 static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	struct core *core = ctx;
+	if (new_size == 0) {
+		core->memory_used -= old_size;
+		return core->outer.resize(core->outer.ctx, p, old_size, 0);
+	}
 	if (new_size > old_size &&
 		core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
 		return NULL;
 	}
 	void *moved = core->outer.resize(core->outer.ctx, p, old_size, new_size);
-	if (moved || new_size == 0) {
+	if (moved) {
 		core->memory_used += new_size - old_size;
 	}
 	return moved;
@@ -279,16 +283,19 @@ static void say_to_self(struct core *core) {
 /* Handles what the node says to itself. Then it loses the links that have failed meanwhile, one
  * after the other, while nothing else is under way, and handles what that made the node say. Each
  * link fails once at most, so this ends. */
-static void settle(struct core *core) {
-	/* Four times in each step, and mostly in vain. */
-	if (!out_said(core) && list_empty(&core->coordinator.groups) &&
-		list_empty(&core->coordinator.in_line) && !core->engine.failed) {
-		return;
-	}
+static __attribute__((noinline)) void settle_all(struct core *core) {
 	say_to_self(core);
 	while (core->engine.failed) {
 		peers_lose_failed(core);
 		say_to_self(core);
+	}
+}
+
+/* Does so four times in each step, and mostly there is nothing to do. */
+static inline void settle(struct core *core) {
+	if (out_said(core) || !list_empty(&core->coordinator.groups) ||
+		!list_empty(&core->coordinator.in_line) || core->engine.failed) {
+		settle_all(core);
 	}
 }
 

@@ -336,7 +336,7 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 		core->counts[COUNT_sync_rolled_back] += master_roll_back(core, m->key, m->lock_id,
 			m->name);
 	} else if (m->status == STATUS_RELEASED) {
-		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id,
+		core->counts[COUNT_sync_released] += master_release_here(core, m,
 			RECORD_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);

@@ -321,6 +321,10 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
  * memory. */
 struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash);
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash);
+/* Returns the hash of the message's key. */
+static inline uint64_t message_hash(const struct core *core, const struct message *m) {
+	return m->key_hash ? m->key_hash : table_hash(core, m->key);
+}
 /* Returns the same key as table_find, with what is past its end, and changes nothing. NULL: there
  * is none. */
 const struct key *table_peek(const struct core *core, struct slice name);

@@ -84,6 +84,10 @@ void wheel_disarm(struct wheel *w, struct wheel_timer *t) {
 	}
 }
 
+bool wheel_fires_by(const struct wheel_timer *t, int64_t at_ns) {
+	return wheel_armed(t) && t->tick <= wheel_tick_above(at_ns);
+}
+
 /* Returns the first occupied slot of a level in from .. to-1, or SLOTS. */
 static uint64_t wheel_find(const struct wheel *w, unsigned level, uint64_t from, uint64_t to) {
 	for (uint64_t slot = from; slot < to; slot = (slot / 64 + 1) * 64) {

@@ -54,6 +54,9 @@ static inline bool wheel_armed(const struct wheel_timer *t) {
 	return list_linked(&t->link);
 }
 
+/* Tells whether the timer is armed for a time that is not after this one. */
+bool wheel_fires_by(const struct wheel_timer *t, int64_t at_ns);
+
 /* Returns the next timer that is due at now_ns, and disarms it; NULL: there is none left. It is to
  * be called until it returns NULL. Timers that are armed meanwhile for a time that has passed are
  * returned, too. Timers come in the order of their ticks. */

@@ -65,7 +65,7 @@ void commit_start(struct core *core, struct op *op) {
 	m.ticket = acquire->ticket;
 	counted_commit_begun(core);
 	op_ask_all(core, op, &m);
-	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	timer_by(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 
 /* Returns what the holder may count on, from the instant at which it sent the request. */
@@ -85,7 +85,7 @@ static void held(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ENOQUORUM);
 		return;
 	}
-	granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	granted_set(core, op->key_hash, op->lock_id, deadline, op_asker(op), op->terms.set);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);

@@ -50,7 +50,7 @@ bool group_answer_held(struct core *core, struct op *op) {
 	COUNT(core, group_held);
 	for (uint32_t i = 0; i < group->count; i++) {
 		const struct member *m = &group->members[i];
-		struct granted *b = granted_of(core, m->key, m->lock_id, m->name);
+		struct granted *b = granted_of(core, table_hash(core, m->key), m->lock_id, m->name);
 		/* From now on each member is a lock of its own. */
 		if (b) {
 			b->asker = op_asker(op) & GRANTED_ASKER;

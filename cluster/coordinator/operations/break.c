@@ -71,7 +71,7 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	op->state = OP_SECOND;
 	op_next_round(core, op);
 	if (breaking->now) {
-		granted_drop(core, op->key, op->lock_id);
+		granted_drop(core, op->key_hash, op->lock_id);
 		op_lock_released(core, op->key, op->lock_id, true);
 	}
 	struct message m = op_message(op, MESSAGE_BREAK);

@@ -26,8 +26,8 @@ static struct message question(const struct op *op) {
 void extend_start(struct core *core, struct op *op) {
 	struct extend_state *extend = op_extend(op);
 	const struct granted *b = extend->deadline_kept
-		? granted_find(core, op->key, op->lock_id)
-		: granted_of(core, op->key, op->lock_id, op_asker(op));
+		? granted_find(core, op->key_hash, op->lock_id)
+		: granted_of(core, op->key_hash, op->lock_id, op_asker(op));
 	/* Under a new epoch the extension keeps the deadline that it began with. */
 	if (!extend->backed) {
 		/* This node answered the lock to this caller, and its deadline has not passed. */
@@ -233,9 +233,9 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
 	if (extend->deadline_kept) {
-		granted_renew(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+		granted_renew(core, op->key_hash, op->lock_id, deadline, op_asker(op), op->terms.set);
 	} else {
-		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+		granted_set(core, op->key_hash, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -310,7 +310,7 @@ static int late_error(struct core *core, const struct op *op) {
 	if (error != PAWL_ENOQUORUM) {
 		return error;
 	}
-	return granted_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
+	return granted_of(core, op->key_hash, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
 }
 
 /* A request that gives the lock back must find its own name where this extension has arrived

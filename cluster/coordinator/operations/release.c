@@ -6,11 +6,11 @@
 void release_start(struct core *core, struct op *op) {
 	op->until = longest_lease(core);
 	if (op->part_of == 0) {
-		granted_drop(core, op->key, op->lock_id);
+		granted_drop(core, op->key_hash, op->lock_id);
 		op_lock_released(core, op->key, op->lock_id, false);
 	} else {
-		if (granted_of(core, op->key, op->lock_id, op->part_of)) {
-			granted_drop(core, op->key, op->lock_id);
+		if (granted_of(core, op->key_hash, op->lock_id, op->part_of)) {
+			granted_drop(core, op->key_hash, op->lock_id);
 		}
 		op_lock_rolled_back(core, op->key, op->lock_id, op->part_of);
 	}

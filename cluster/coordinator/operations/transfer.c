@@ -20,7 +20,7 @@ static void hand_over(struct core *core, struct op *op) {
 	struct transfer_state *transfer = op_transfer(op);
 	/* A hand-over is sent again for as long as a release is. */
 	op->until = longest_lease(core);
-	granted_drop(core, op->key, op->lock_id);
+	granted_drop(core, op->key_hash, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id, false);
 	COUNT(core, handed_over);
 	op->state = OP_SECOND;

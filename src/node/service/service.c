@@ -106,12 +106,11 @@ void service_count(const struct service_call *call, struct request *open, struct
 		call->now);
 }
 
-struct core_request service_core_request(const struct service_call *call) {
-	struct core_request request = call->request->core;
-	request.client = call->client;
-	request.identity = service_owner(call->service, call->who);
-	request.admin = service_has(call->service, call->who, RIGHT_BREAK);
-	return request;
+void service_core_request(const struct service_call *call, struct core_request *out) {
+	*out = call->request->core;
+	out->client = call->client;
+	out->identity = service_owner(call->service, call->who);
+	out->admin = service_has(call->service, call->who, RIGHT_BREAK);
 }
 
 void service_step(const struct service_call *call, const struct core_request *request) {
@@ -157,7 +156,8 @@ static bool service_notes(const struct service_call *call) {
 static void service_call_core(const struct service_call *call) {
 	struct service *s = call->service;
 	struct request *open;
-	struct core_request request = service_core_request(call);
+	struct core_request request;
+	service_core_request(call, &request);
 	if (request.op == CORE_ACQUIRE) {
 		service_draw(&request.lock_id);
 	}
@@ -215,7 +215,8 @@ static bool service_open_batch(const struct service_call *call) {
 static void service_call_part(const struct service_call *call, const struct client_lock *lock,
 	uint64_t id) {
 	const struct client_request *asked = call->request;
-	struct core_request request = service_core_request(call);
+	struct core_request request;
+	service_core_request(call, &request);
 	request.id = id;
 	request.key = lock->key;
 	request.lock_id = lock->lock_id;

@@ -29,7 +29,8 @@ struct service_call {
 		LOG_KNOWN("pid", (who)->from->pid)
 
 /* The functions below are in service.c. */
-struct core_request service_core_request(const struct service_call *call);
+/* Fills in what the core is asked for. The bytes are borrowed from the call. */
+void service_core_request(const struct service_call *call, struct core_request *out);
 /* Counts an open request from now on; `key` is the first that it asks for, or empty. The request
  * may wait for others for as long as `wait`, in nanoseconds. */
 void service_count(const struct service_call *call, struct request *open, struct slice key,

@@ -176,7 +176,8 @@ void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid,
 static void watch_look(const struct service_call *call, const struct events_position *from) {
 	struct service *s = call->service;
 	struct request *open;
-	struct core_request request = service_core_request(call);
+	struct core_request request;
+	service_core_request(call, &request);
 	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
 	if (!error) {
 		error = requests_keep_watch(&s->requests, open, request.key, from->log,

@@ -4,6 +4,8 @@
 
 #include "check.h"
 #include "client_list.h"
+#include "pack.h"
+#include "unpack.h"
 
 #define CLIENT_LIST_MIN 16
 
@@ -109,11 +111,24 @@ void *client_list_room(const struct allocator *alloc, struct client_room *room, 
 	return (uint8_t *)room->items + count * item_bytes;
 }
 
+/* Returns the eight hex digits of a number, each in a byte, the first one in the highest. All are
+ * worked out at once: each of these steps moves the upper halves apart from the lower ones, until
+ * every byte has four bits. */
+static uint64_t client_hex(uint32_t number) {
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t x = number;
+	x = (x & 0xffff0000) << 16 | (x & 0xffff);
+	x = (x & UINT64_C(0x0000ff000000ff00)) << 8 | (x & UINT64_C(0x000000ff000000ff));
+	x = (x & UINT64_C(0x00f000f000f000f0)) << 4 | (x & UINT64_C(0x000f000f000f000f));
+	/* A byte that is 10 or more carries into its fifth bit. */
+	const uint64_t letters = (x + ones * 6) >> 4 & ones;
+	return x + ones * '0' + letters * ('a' - '0' - 10);
+}
+
 void client_lock_id_format(struct id128 id, char out[CLIENT_LOCK_ID_DIGITS]) {
-	static const char digits[] = "0123456789abcdef";
-	for (size_t i = 0; i < sizeof id.b; i++) {
-		out[2 * i] = digits[id.b[i] >> 4];
-		out[2 * i + 1] = digits[id.b[i] & 15];
+	for (size_t i = 0; i < sizeof id.b; i += 4) {
+		pack_put_be((uint8_t *)out + 2 * i, client_hex((uint32_t)unpack_be(id.b + i, 4)),
+			8);
 	}
 }
 

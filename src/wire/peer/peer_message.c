@@ -384,7 +384,7 @@ int peer_message_encode(const struct message *m, struct buffer *out) {
 }
 
 void peer_message_take(struct unpack *u, struct message *m) {
-	*m = (struct message){ 0 };
+	message_clear(m);
 	uint32_t elements = unpack_array(u);
 	uint64_t number = unpack_uint(u, MESSAGE_KIND_MAX);
 	if (u->bad || !peer_kinds[number].take) {

@@ -229,6 +229,11 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal,
 
 /* Writes the mode of the lock, and the permit numbers of a semaphore. */
 static void reply_put_mode(struct pack *k, struct pack_open *map, const struct terms *terms) {
+	if (!terms_semaphore(terms)) {
+		pack_key(k, map, "mode");
+		pack_text(k, terms->of == MODE_SHARED ? "shared" : "exclusive");
+		return;
+	}
 	struct client_lock_mode mode = client_mode_of(terms);
 	client_field_put_all(k, map, client_mode_fields, CLIENT_MODE_FIELD_COUNT, &mode,
 		client_mode_present(&mode));
