@@ -48,12 +48,12 @@ void show_refuse(struct http_answer *answer, enum http_status status, const char
 
 /* ---- what the node itself knows ---- */
 
-static void put_status(const struct monitor *m, struct instant now, struct page *p) {
+static void put_status(const struct monitor *m, struct instant now, bool whose, struct page *p) {
 	struct service_status status;
 	struct allocator libc = alloc_libc(NULL);
 	struct buffer packed;
 	buffer_init(&packed, &libc, HTTP_BODY_BYTES_MAX);
-	service_status_at(m->service, now, &status);
+	service_status_at(m->service, now, whose, &status);
 	p->bad = p->bad || client_status_encode(0, &status.status, &packed) != 0;
 	show_response(p, &packed);
 	buffer_done(&packed);
@@ -71,7 +71,7 @@ static void put_top(const struct monitor *m, struct instant now, struct slice pr
 
 void show_status(const struct monitor *m, struct instant now, struct http_answer *answer) {
 	show_begin_json(answer);
-	put_status(m, now, &answer->body);
+	put_status(m, now, false, &answer->body);
 	page_text(&answer->body, "\n");
 }
 
@@ -303,7 +303,7 @@ static void show_live(struct show *s, struct http_answer *answer) {
 	if (show_allowed(s, slice_of(NULL, 0), true, answer)) {
 		show_begin_json(answer);
 		page_text(&answer->body, "{\"status\":");
-		put_status(s->monitor, s->now, &answer->body);
+		put_status(s->monitor, s->now, true, &answer->body);
 		page_text(&answer->body, ",\"top\":");
 		put_top(s->monitor, s->now, slice_of(NULL, 0), &answer->body);
 		page_text(&answer->body, "}");

@@ -133,9 +133,10 @@ struct service_status {
 	/* The memory of status.not_ready. */
 	char not_ready[SERVICE_WHY_BYTES];
 };
-/* Fills in what the node says of itself at `now`. It borrows from the service and from *out, and is
- * valid until the loop goes on. */
-void service_status_at(const struct service *s, struct instant now, struct service_status *out);
+/* Fills in what the node says of itself at `now`; with `whose` also who has filled its limits. It
+ * borrows from the service and from *out, and is valid until the loop goes on. */
+void service_status_at(const struct service *s, struct instant now, bool whose,
+	struct service_status *out);
 
 /* Appends the answer to a `top` with this prefix and msgid. Returns 0, PAWL_ENOMEM or
  * PAWL_ETOOLARGE. */
