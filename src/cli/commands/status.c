@@ -191,8 +191,8 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 /* The key that nodes read to find out whether a quorum answers; everybody may read it. */
 #define CHECK_KEY "pawl:probe"
 
-/* Says what of the node is full. It is ready all the same, as /readyz says, too: what it has granted
- * stays, and those who ask for no more are served. */
+/* Says what of the node is full. It is ready all the same, as /readyz says, too: what it has
+ * granted stays, and those who ask for no more are served. */
 static void check_say_limits(const struct pawl_value *tree) {
 	struct view v;
 	view_read(&v, tree);

@@ -362,7 +362,8 @@ static void advise_certificate(const struct adviser *a, const struct view_node *
 			"with it: issue a new one (pawl cert node %s --host ...), install it, and "
 			"reload: systemctl reload pawld",
 			n->name, n->serial, n->name);
-	} else if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
+	} else if (n->certificate_days != VIEW_UNKNOWN
+		&& n->certificate_days < CERTIFICATE_DAYS_FEW) {
 		advise(a,
 			"the certificate of %s (serial %s) expires in %" PRId64
 			" days: issue a new one (pawl cert node %s --host ...), install it, and "

@@ -64,8 +64,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	n->replica = strcmp(n->role, "replica") == 0;
 }
 
-/* Reads the node's present certificate. Others know the one that it showed when their links with it
- * began. */
+/* Reads the node's present certificate, which the node itself knows best. */
 static void read_certificate(struct view_node *n, const struct pawl_value *status) {
 	const struct pawl_value *peers = pawl_value_get(status, "peers");
 	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {

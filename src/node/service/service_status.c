@@ -6,12 +6,15 @@ static void service_status_peers(const struct service *s, struct client_status *
 		bool self = i == core_self(s->driver->core);
 		const struct tls_identity *c = self
 			? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
+		const struct peer_note *note = peers_note(s->driver->peers, i);
+		/* The link was made with the certificate of that time. The peer may have told of a
+		 * newer one. */
+		const bool told = !self && note && note->serial[0];
 		if (c && c->serial[0]) {
-			status->peers[i].serial = slice_str(c->serial);
-			status->peers[i].certificate_ends = (uint64_t)c->ends;
+			status->peers[i].serial = slice_str(told ? note->serial : c->serial);
+			status->peers[i].certificate_ends = told ? note->ends : (uint64_t)c->ends;
 			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
 		}
-		const struct peer_note *note = peers_note(s->driver->peers, i);
 		status->peers[i].rights =
 			slice_str(self ? s->driver->rights : note ? note->rights : "");
 		status->peers[i].trouble =
