@@ -216,6 +216,24 @@ class Views(PageTest):
         self.page.wait("document.getElementById('limits').innerText === ''")
         self.check_console()
 
+    def test_a_deadlock_is_explained(self):
+        self.start()
+        clients = [self.cluster.client(n) for n in "ab"]
+        for i, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.call("acquire", key="k%d" % i, lease_ms=60000, owner="o%d" % i)
+        for i, client in enumerate(clients):
+            client.send("acquire", key="k%d" % (1 - i), lease_ms=60000, wait_ms=60000,
+                        owner="o%d" % i)
+        self.cluster.nodes["b"].wait_log(" deadlock ")
+        self.open("a")
+        self.wait_text("verdict", "A quorum votes")
+        self.page.wait("explain('k0').then(() => document.getElementById('why').innerText"
+                       ".includes('o0 waits for k1, which o1 holds (at a)'))")
+        self.wait_text("why", "o1 waits for k0, which o0 holds (at b)",
+                       "One of them must release what it holds")
+        self.check_console()
+
     def test_the_node_is_gone_and_comes_back(self):
         self.start()
         self.open("c")

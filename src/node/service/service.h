@@ -143,6 +143,12 @@ void service_status_at(const struct service *s, struct instant now, bool whose,
 int service_top_encode(struct service *s, struct instant now, struct slice prefix, uint32_t msgid,
 	struct buffer *out);
 
+/* Appends the answer to an `explain`, which says in which deadlocks the key is, as far as the caller
+ * may read the keys in them; NULL stands for somebody who may read nothing. Returns 0, PAWL_ENOMEM
+ * or PAWL_ETOOLARGE. */
+int service_explain_encode(const struct service *s, const struct session_who *who, uint32_t msgid,
+	const struct core_reply *reply, struct buffer *to);
+
 /* Returns whether the caller may read the key, or all keys that begin with it. */
 bool service_may_read(const struct service *s, const struct session_who *who, struct slice key,
 	bool prefix);

@@ -180,9 +180,9 @@ struct peer_note {
 	/* The digest of the file with the access rules in hex digits, or "none" if there is no such
 	 * file; empty if the node has not told it. */
 	char rights[2 * 32 + 1];
-	/* The certificate that the node uses now, which it may have got since the link was made: its
-	 * serial number in capital hex digits, and its end in seconds since 1970. Empty and 0 if
-	 * the node has no TLS, or has not told it. */
+	/* The certificate that the node uses now, which it may have got since the link was made:
+	 * its serial number in capital hex digits, and its end in seconds since 1970. Empty and 0
+	 * if the node has no TLS, or has not told it. */
 	char serial[PEER_SERIAL_MAX + 1];
 	uint64_t ends;
 };

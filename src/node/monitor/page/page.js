@@ -315,7 +315,15 @@ function sentences(name, said) {
     + home.node + ". " + (said.held ? "The first of them gets the key when it is released, "
     + "or when the lease ends." : "The first of them should get the key now.")
     : "Nobody waits for it.");
-  return out;
+  return out.concat(...said.deadlocks.map(ringSentences));
+}
+
+function ringSentences(d) {
+  const ring = d.ring, who = (m) => text(m, "owner") || "somebody without a name";
+  return ["Deadlock: " + ring.map((m, i) => who(m) + " waits for " + text(m, "key") + ", which "
+    + who(ring[(i + 1) % ring.length]) + " holds (at " + m.node + ")").join("; ") + ".",
+  d.refused ? "The first of them was refused, with the error deadlock."
+    : "One of them must release what it holds: the first is the youngest."];
 }
 
 async function explain(name) {
