@@ -195,6 +195,45 @@ class Views(PageTest):
         self.assertIn("!", self.page.run("document.title"))
         self.check_console()
 
+    def test_a_limit_is_full(self):
+        self.start(node="[limits]\nkeys = 10\n")
+        a = self.cluster.client("a")
+        self.addCleanup(a.close)
+        self.open()
+        self.wait_text("verdict", "A quorum votes: all 3 masters.")
+        for i in range(9):
+            got = a.call("acquire", key="k%d" % i, lease_ms=60000, owner="\x1bgreedy")
+        self.wait_text("limits", "A limit of this node is nearly reached: keys, 9 of 10.")
+        a.call("acquire", key="the last", lease_ms=60000, owner="modest")
+        self.wait_text("limits", "A limit of this node is reached, and it refuses what needs more: "
+                       "keys, 10 of 10, at least 9 of them of ?greedy.")
+        self.wait_text("verdict", "A quorum votes: all 3 masters.")
+        self.assertIn("!", self.page.run("document.title"))
+        self.assertGreaterEqual(self.page.run(CONTRAST)[0], 4.5)
+        for i in (0, 1):
+            a.call("break", key="k%d" % i, now=True)
+        a.call("release", key="k8", lock_id=got["lock_id"])
+        self.page.wait("document.getElementById('limits').innerText === ''")
+        self.check_console()
+
+    def test_a_deadlock_is_explained(self):
+        self.start()
+        clients = [self.cluster.client(n) for n in "ab"]
+        for i, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.call("acquire", key="k%d" % i, lease_ms=60000, owner="o%d" % i)
+        for i, client in enumerate(clients):
+            client.send("acquire", key="k%d" % (1 - i), lease_ms=60000, wait_ms=60000,
+                        owner="o%d" % i)
+        self.cluster.nodes["b"].wait_log(" deadlock ")
+        self.open("a")
+        self.wait_text("verdict", "A quorum votes")
+        self.page.wait("explain('k0').then(() => document.getElementById('why').innerText"
+                       ".includes('o0 waits for k1, which o1 holds (at a)'))")
+        self.wait_text("why", "o1 waits for k0, which o0 holds (at b)",
+                       "One of them must release what it holds")
+        self.check_console()
+
     def test_the_node_is_gone_and_comes_back(self):
         self.start()
         self.open("c")

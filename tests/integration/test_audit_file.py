@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import tty
 import unittest
 
 import adminhttp
@@ -51,6 +52,35 @@ class Strict(Unwritable):
         self.refused("io", "drain")
         self.assertEqual(self.client.call("status")["state"], "voting")
         self.cluster.nodes["a"].wait_log(" error audit_failed ")
+
+
+class SlowDisk(AuditCase):
+    """A terminal that nobody reads takes the lines, as a disk that hangs for some seconds."""
+    more = "strict = yes\n"
+
+    def setUp(self):
+        self.reader, self.terminal = os.openpty()
+        self.addCleanup(os.close, self.terminal)
+        tty.setraw(self.terminal)
+        super().setUp()
+
+    def path(self, name):
+        return os.ttyname(self.terminal)
+
+    def test_an_order_that_was_refused_for_a_slow_disk_has_a_line_with_its_result(self):
+        for i in range(300):
+            self.acquire("%d" % i + "k" * 400)
+        self.refused("io", "break", key="0" + "k" * 400, now=True)
+        self.assertTrue(self.client.call("get", key="0" + "k" * 400)["held"])
+        found = []
+        with open(self.reader, "rb") as f:
+            while len(found) < 2:
+                line = json.loads(f.readline())
+                if line["action"] == "break":
+                    found.append(line["result"])
+            self.assertEqual(found, ["asked", "io"])
+            # The node writes its last line, and the terminal takes it.
+            self.cluster.nodes["a"].terminate()
 
 
 @unittest.skipUnless(os.getuid() == 0, "only root can mount")

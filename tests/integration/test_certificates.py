@@ -278,6 +278,12 @@ class Keeping(Certified):
         cluster = self.cluster().start_all()
         self.node("b", "--days", "3")
         self.reload("b")
+
+        def told_by_a():
+            peers = self.succeeds(self.ask("a", "status", "--json")).json["peers"]
+            return {p["node"]: p for p in peers}["b"]["serial"]
+
+        pawltest.wait_until(self, lambda: told_by_a() == self.serial("b"))
         everybody = ",".join("tls://" + cluster.clients[n] for n in "abc")
         run = pawl("cluster", "show", "--cacert", self.path("ca.crt"), "--cert",
                    self.path("ops.crt"), "--key", self.path("ops.key"), endpoints=everybody)

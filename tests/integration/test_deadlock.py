@@ -2,6 +2,7 @@
 """test_deadlock.py PAWLD PAWL: tests that deadlocks between clients of real nodes are found,
 reported once, shown and, if so configured, ended; and that nothing else is."""
 
+import json
 import os
 import re
 import signal
@@ -223,6 +224,8 @@ class Report(Deadlocks):
                 self.assertEqual({m["owner"] for m in ring["ring"]}, {b"o0", b"o1", b"o2"})
                 self.assertEqual({m["node"] for m in ring["ring"]}, set(self.cluster.names))
                 self.assertEqual(client.call("explain", key="other")["deadlocks"], [])
+                answer = self.cluster.fetch(name, "/v1/explain?key=" + key)[2]
+                self.assertEqual(len(json.loads(answer)["deadlocks"][0]["ring"]), 3)
         done = pawl("explain", key, endpoints=self.cluster.clients["a"])
         self.assertEqual((done.status, done.err), (0, ""))
         self.assertRegex(done.out, r"(?m)^  o0 waits for \S+k1, which o1 holds \(at a\)$")

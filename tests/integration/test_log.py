@@ -163,6 +163,9 @@ class Full(Case):
                            owner="greedy" if i else "modest")
             line = node.wait_log(" full what=keys ", "used=4 limit=4 ", "owner=greedy")
             self.assertIn(" most=3 ", line)
+            full = {row["name"]: row for row in first.call("status")["limits"]}
+            self.assertEqual(full["keys"], {"name": "keys", "used": 4, "limit": 4,
+                                            "reached": True, "most": 3, "whose": "greedy"})
             with self.assertRaises(Refused) as refused:
                 first.call("acquire", key="one more", lease_ms=1000)
             self.assertEqual(refused.exception.code, "full")
@@ -175,6 +178,7 @@ class Full(Case):
             for i in range(6):
                 first.send("acquire", key="k1", lease_ms=1000, wait_ms=60000)
             node.wait_log(" full what=waiters ", "limit=6 most=6 ", "pid=%d" % os.getpid())
+            self.check_command(cluster)
             # A newcomer can take the place of a silent connection.
             self.assertNotIn(" full what=clients ", node.log())
             others = [cluster.client("a") for _ in range(4)]
@@ -189,6 +193,16 @@ class Full(Case):
                 client.close()
             for what in ("clients", "waiters"):
                 node.wait_log(" full_over what=%s " % what)
+
+    def check_command(self, cluster):
+        """The command says the same, and that the node is ready all the same."""
+        for arguments, words in (
+                (("status",), ("FULL", "keys, 4 of 4", "of greedy", "a has reached a limit")),
+                (("status", "--check"), ("ready\n", "full: waiters, 6 of 6, at least 6 of them"))):
+            done = cli_fixture.pawl(*arguments, endpoints=cluster.unix("a"))
+            self.assertEqual(done.status, 0, done.out + done.err)
+            for word in words:
+                self.assertIn(word, done.out)
 
 
 class Clients(Case):

@@ -23,7 +23,8 @@ static const char status_help[] =
 	"  --interval DURATION  time between repeats with --watch (default 1s)\n"
 	"  --check              for scripts: exit status 0 only if the node is ready for\n"
 	"                       clients, as /readyz of its admin port says, and a quorum\n"
-	"                       answers; otherwise 1, and a line that says why not\n"
+	"                       answers; otherwise 1, and a line that says why not. A\n"
+	"                       further line for each limit that is full, or nearly\n"
 	"\n"
 	"The exit status is 3 if no node answers; with --all, if one of them does not.\n"
 	"\n"
@@ -67,6 +68,14 @@ static void print_change(const struct view_change *c) {
 			c->epoch, c->step, c->done, c->total);
 	} else if (*c->step) {
 		output_field("change", "to epoch %" PRId64 ": %s", c->epoch, c->step);
+	}
+}
+
+static void print_limits(const struct view_node *self) {
+	for (size_t i = 0; self && i < self->limit_count; i++) {
+		char text[VIEW_LIMIT_TEXT_BYTES];
+		view_limit_text(&self->limits[i], text);
+		output_field(self->limits[i].reached ? "FULL" : "nearly full", "%s", text);
 	}
 }
 
@@ -127,6 +136,7 @@ static void print_status(const struct pawl_result *result) {
 		field_int(tree, "held", 0), field_int(tree, "promises", 0),
 		field_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)field_int(tree, "memory_bytes", 0) / 1048576);
+	print_limits(self);
 	output_field_duration("max lease", v.max_lease_ms);
 	if (*field_text(tree, "rights")) {
 		output_field("rights", "%s",
@@ -134,7 +144,9 @@ static void print_status(const struct pawl_result *result) {
 				? "no rules file ([acl] file)"
 				: field_text(tree, "rights"));
 	}
-	if (self && self->certificate_days != VIEW_UNKNOWN) {
+	if (self && self->certificate_ended) {
+		output_field("certificate", "serial %s, HAS ENDED", self->serial);
+	} else if (self && self->certificate_days != VIEW_UNKNOWN) {
 		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial,
 			self->certificate_days);
 	}
@@ -179,30 +191,48 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 /* The key that nodes read to find out whether a quorum answers; everybody may read it. */
 #define CHECK_KEY "pawl:probe"
 
-static int check_say(const struct cli_command_line *line, bool ready, const char *why) {
+/* Says what of the node is full. It is ready all the same, as /readyz says, too: what it has
+ * granted stays, and those who ask for no more are served. */
+static void check_say_limits(const struct pawl_value *tree) {
+	struct view v;
+	view_read(&v, tree);
+	const struct view_node *self = view_find(&v, v.node);
+	for (size_t i = 0; self && i < self->limit_count; i++) {
+		char text[VIEW_LIMIT_TEXT_BYTES];
+		view_limit_text(&self->limits[i], text);
+		printf("%s: %s\n", self->limits[i].reached ? "full" : "nearly full", text);
+	}
+}
+
+/* `tree` is what the node has said of itself. */
+static int check_say(const struct cli_command_line *line, const struct pawl_value *tree, bool ready,
+	const char *why) {
 	if (line->json) {
-		json_t *object = json_object();
+		json_t *object = json_object(), *all = output_json_tree(tree);
 		output_json_set(object, "ready", json_boolean(ready));
 		output_json_bytes(object, "not_ready", pawl_str(why));
+		output_json_set(object, "limits", json_incref(json_object_get(all, "limits")));
 		output_json(object);
-	} else if (ready) {
-		printf("ready\n");
+		json_decref(all);
 	} else {
-		printf("not ready: %s\n", why);
+		printf("%s%s\n", ready ? "ready" : "not ready: ", why);
+		check_say_limits(tree);
 	}
 	return ready ? CLI_DONE : CLI_REFUSED;
 }
 
 /* Without an admin port, a node does not ask the others whether they answer, so this does. */
-static int check_quorum(const struct cli_command_line *line, struct pawl *client) {
+static int check_quorum(const struct cli_command_line *line, struct pawl *client,
+	const struct pawl_value *tree) {
 	const struct pawl_request request = { .method = PAWL_GET, .key = pawl_str(CHECK_KEY),
 		.quorum = true, .timeout_ms = line->timeout_ms };
 	struct pawl_result *result = cli_call(client, &request);
-	bool ready = !result->error || result->error == PAWL_EINDETERMINATE;
-	int status = check_say(line, ready,
+	const bool ready = !result->error || result->error == PAWL_EINDETERMINATE;
+	int status = check_say(line, tree, ready,
 		ready ? "" : *result->message ? result->message
 			: pawl_error_message(result->error));
-	return cli_finish(client, result, status);
+	pawl_result_free(result);
+	return status;
 }
 
 static int status_check(const struct cli_command_line *line) {
@@ -210,17 +240,17 @@ static int status_check(const struct cli_command_line *line) {
 		.timeout_ms = line->timeout_ms };
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
+	int status;
 	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "status", NULL));
-	}
-	if (!field_bool(result->tree, "ready")) {
+		status = cli_fail(line, result, "status", NULL);
+	} else if (field_bool(result->tree, "ready")) {
+		status = check_quorum(line, client, result->tree);
+	} else {
 		const char *why = field_text(result->tree, "not_ready");
-		int status = check_say(line, false,
+		status = check_say(line, result->tree, false,
 			*why ? why : "this node is of an older version, which does not say");
-		return cli_finish(client, result, status);
 	}
-	pawl_result_free(result);
-	return check_quorum(line, client);
+	return cli_finish(client, result, status);
 }
 
 /* ---- asking ---- */

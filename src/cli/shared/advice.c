@@ -7,7 +7,7 @@
 
 #include "view.h"
 
-#define SENTENCE_MAX 1024
+#define SENTENCE_MAX 2048
 /* The number of log entries that a busy cluster makes in several seconds. */
 #define LAG_MANY 100000
 /* An echo comes every few milliseconds, so a view of this age is very old. */
@@ -356,12 +356,50 @@ static void advise_rights(const struct adviser *a) {
 }
 
 static void advise_certificate(const struct adviser *a, const struct view_node *n) {
-	if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
+	if (n->certificate_ended) {
+		advise(a,
+			"the certificate of %s (serial %s) has ended, so nobody makes a new link "
+			"with it: issue a new one (pawl cert node %s --host ...), install it, and "
+			"reload: systemctl reload pawld",
+			n->name, n->serial, n->name);
+	} else if (n->certificate_days != VIEW_UNKNOWN
+		&& n->certificate_days < CERTIFICATE_DAYS_FEW) {
 		advise(a,
 			"the certificate of %s (serial %s) expires in %" PRId64
 			" days: issue a new one (pawl cert node %s --host ...), install it, and "
 			"reload: systemctl reload pawld",
 			n->name, n->serial, n->certificate_days, n->name);
+	}
+}
+
+void view_limit_text(const struct view_limit *limit, char out[VIEW_LIMIT_TEXT_BYTES]) {
+	if (limit->most > 0) {
+		snprintf(out, VIEW_LIMIT_TEXT_BYTES,
+			"%s, %" PRId64 " of %" PRId64 ", at least %" PRId64 " of them of %s",
+			limit->name, limit->used, limit->limit, limit->most,
+			*limit->whose ? limit->whose : "somebody without a name");
+	} else {
+		snprintf(out, VIEW_LIMIT_TEXT_BYTES, "%s, %" PRId64 " of %" PRId64, limit->name,
+			limit->used, limit->limit);
+	}
+}
+
+static void advise_limits(const struct adviser *a, const struct view_node *n) {
+	for (size_t i = 0; i < n->limit_count; i++) {
+		char text[VIEW_LIMIT_TEXT_BYTES];
+		view_limit_text(&n->limits[i], text);
+		if (n->limits[i].reached) {
+			advise(a,
+				"%s has reached a limit and refuses what needs more (%s): see who "
+				"has most (pawl clients --shares), and end it (pawl clients kick) "
+				"or give it a smaller share; or raise [limits] %s on all nodes",
+				n->name, text, n->limits[i].name);
+		} else {
+			advise(a,
+				"%s has used more than 80 %% of a limit (%s): see who has most "
+				"(pawl clients --shares), or raise [limits] %s on all nodes",
+				n->name, text, n->limits[i].name);
+		}
 	}
 }
 
@@ -376,6 +414,7 @@ void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	}
 	for (size_t i = 0; i < v->count; i++) {
 		advise_certificate(&a, &v->nodes[i]);
+		advise_limits(&a, &v->nodes[i]);
 	}
 	advise_rights(&a);
 	advise_change(&a);

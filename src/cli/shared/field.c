@@ -29,6 +29,12 @@ static int64_t days_left(int64_t ends) {
 		: 0;
 }
 
+static bool has_ended(int64_t ends) {
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return ends != 0 && ends <= (int64_t)now.tv_sec;
+}
+
 static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	*n = (struct view_node){
 		.name = field_text(peer, "node"),
@@ -52,13 +58,13 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.rights = field_text(peer, "rights"),
 		.serial = field_text(peer, "serial"),
 		.certificate_days = days_left(field_int(peer, "certificate_ends", 0)),
+		.certificate_ended = has_ended(field_int(peer, "certificate_ends", 0)),
 	};
 	n->master = strcmp(n->role, "master") == 0;
 	n->replica = strcmp(n->role, "replica") == 0;
 }
 
-/* Reads the node's present certificate. Others know the one that it showed when their links with it
- * began. */
+/* Reads the node's present certificate, which the node itself knows best. */
 static void read_certificate(struct view_node *n, const struct pawl_value *status) {
 	const struct pawl_value *peers = pawl_value_get(status, "peers");
 	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {
@@ -66,7 +72,21 @@ static void read_certificate(struct view_node *n, const struct pawl_value *statu
 		if (field_bool(peer, "self")) {
 			n->serial = field_text(peer, "serial");
 			n->certificate_days = days_left(field_int(peer, "certificate_ends", 0));
+			n->certificate_ended = has_ended(field_int(peer, "certificate_ends", 0));
 		}
+	}
+}
+
+static void read_limits(struct view_node *n, const struct pawl_value *status) {
+	const struct pawl_value *limits = pawl_value_get(status, "limits");
+	n->limit_count = 0;
+	for (size_t i = 0; limits && limits->kind == PAWL_ARRAY && i < limits->count
+		&& n->limit_count < VIEW_LIMITS_MAX; i++) {
+		const struct pawl_value *limit = &limits->items[i];
+		n->limits[n->limit_count++] = (struct view_limit){ field_text(limit, "name"),
+			field_int(limit, "used", 0), field_int(limit, "limit", 0),
+			field_bool(limit, "reached"), field_int(limit, "most", 0),
+			field_text(limit, "whose") };
 	}
 }
 
@@ -109,6 +129,7 @@ void view_add(struct view *v, const struct pawl_value *status) {
 	if (n) {
 		read_self(n, status);
 		read_certificate(n, status);
+		read_limits(n, status);
 	}
 	add_lags(v, status);
 }

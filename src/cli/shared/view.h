@@ -9,6 +9,18 @@
 
 #define VIEW_NODES_MAX 64
 #define VIEW_UNKNOWN (-1)
+#define VIEW_LIMITS_MAX 16
+
+/* A limit of a node that is nearly, or quite, reached. */
+struct view_limit {
+	const char *name;
+	int64_t used, limit;
+	bool reached;
+	/* How much of it one party has at least, and which one; 0 and "" if the node does not
+	 * say. */
+	int64_t most;
+	const char *whose;
+};
 
 struct view_node {
 	/* The role is "master", "replica", or what else the node calls it. */
@@ -50,8 +62,14 @@ struct view_node {
 	/* The serial number of its certificate; "" if it has no TLS or is not linked. */
 	const char *serial;
 
-	/* For how many days its certificate is still valid; VIEW_UNKNOWN if that is not known. */
+	/* For how many days its certificate is still valid; VIEW_UNKNOWN if that is not known. It
+	 * has ended. */
 	int64_t certificate_days;
+	bool certificate_ended;
+
+	/* What the node says about its limits, if it was asked. */
+	struct view_limit limits[VIEW_LIMITS_MAX];
+	size_t limit_count;
 };
 
 /* The change that is under way at the node that was asked; if there is none, `step` is "". */
@@ -80,6 +98,10 @@ const struct view_node *view_candidate(const struct view *v);
 
 /* Calls `say` with a sentence for everything that an operator should do something about, the most
  * urgent first. If all is well, it is not called. */
+#define VIEW_LIMIT_TEXT_BYTES 1024
+/* Writes "NAME, 90 of 100", and who has most of it. */
+void view_limit_text(const struct view_limit *limit, char out[VIEW_LIMIT_TEXT_BYTES]);
+
 typedef void advice_say(void *ctx, const char *sentence);
 void advice_give(const struct view *v, advice_say *say, void *ctx);
 

@@ -1,5 +1,5 @@
 /* driver_rights.c: compares the access rules of all nodes, which should be the same. Each node
- * tells the others the digest of its file.
+ * tells the others the digest of its file, and which certificate it uses.
  */
 #include <stdio.h>
 
@@ -76,6 +76,8 @@ bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to) {
 		return false;
 	}
 	snprintf(note.rights, sizeof note.rights, "%s", d->rights);
+	snprintf(note.serial, sizeof note.serial, "%s", d->own_certificate.serial);
+	note.ends = d->own_certificate.ends > 0 ? (uint64_t)d->own_certificate.ends : 0;
 	/* Without memory, the note is told at the next link or reload. */
 	return peer_note_encode(&note, to) == 0;
 }

@@ -10,12 +10,23 @@
 #include "service.h"
 #include "tls_context.h"
 
+/* Room for the identity of somebody who reads the admin port, in bytes with the 0 at the end. */
+#define MONITOR_IDENTITY_BYTES (TLS_NAME_MAX + 1)
+/* Somebody who reads the admin port, as the access rules see them. */
+struct monitor_reader {
+	struct origin from;
+	bool local;
+	char identity[MONITOR_IDENTITY_BYTES];
+};
+
 /* A request of somebody who reads the admin port, whose reply has not come. */
 struct monitor_ask {
 	/* The id of the request, which is also the number of the answer; 0 for none. */
 	uint64_t id;
 	/* The entries of a list that have come. */
 	struct client_list list;
+	/* Who asks for an explanation. */
+	struct monitor_reader reader;
 	/* What the line of its result in the audit file needs; NULL: there is none. */
 	struct request_note *note;
 };
@@ -80,9 +91,11 @@ void show_status(const struct monitor *m, struct instant now, struct http_answer
 void show_begin_json(struct http_answer *answer);
 void show_refuse(struct http_answer *answer, enum http_status status, const char *why);
 /* Asks the core, whose reply becomes the answer. Without an identity no lock_id is shown.
- * `take_note`, which may be NULL, is freed with the request. */
+ * `reader`, which may be NULL, is who asks for an explanation. `take_note`, which may be NULL, is
+ * freed with the request. */
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	struct request_note *take_note, struct http_answer *answer);
+	const struct monitor_reader *reader, struct request_note *take_note,
+	struct http_answer *answer);
 
 /* ---- act.c: for show.c and monitor.c only ---- */
 

@@ -1,6 +1,8 @@
 /* show.c: what the admin port shows under /v1/: the answers of the client protocol as JSON, under
  * the names of its methods. Whoever may read the port sees keys only with the right to read
  * them. */
+#include <stdio.h>
+
 #include "json_page.h"
 #include "json_text.h"
 #include "monitor.h"
@@ -48,12 +50,12 @@ void show_refuse(struct http_answer *answer, enum http_status status, const char
 
 /* ---- what the node itself knows ---- */
 
-static void put_status(const struct monitor *m, struct instant now, struct page *p) {
+static void put_status(const struct monitor *m, struct instant now, bool whose, struct page *p) {
 	struct service_status status;
 	struct allocator libc = alloc_libc(NULL);
 	struct buffer packed;
 	buffer_init(&packed, &libc, HTTP_BODY_BYTES_MAX);
-	service_status_at(m->service, now, &status);
+	service_status_at(m->service, now, whose, &status);
 	p->bad = p->bad || client_status_encode(0, &status.status, &packed) != 0;
 	show_response(p, &packed);
 	buffer_done(&packed);
@@ -71,7 +73,7 @@ static void put_top(const struct monitor *m, struct instant now, struct slice pr
 
 void show_status(const struct monitor *m, struct instant now, struct http_answer *answer) {
 	show_begin_json(answer);
-	put_status(m, now, &answer->body);
+	put_status(m, now, false, &answer->body);
 	page_text(&answer->body, "\n");
 }
 
@@ -99,7 +101,8 @@ void show_done(struct monitor *m) {
 }
 
 void show_ask(struct monitor *m, const struct core_request *asked, struct instant now,
-	struct request_note *take_note, struct http_answer *answer) {
+	const struct monitor_reader *reader, struct request_note *take_note,
+	struct http_answer *answer) {
 	struct monitor_ask *ask = ask_find(m, 0);
 	struct core_request request = *asked;
 	if (!ask) {
@@ -112,6 +115,7 @@ void show_ask(struct monitor *m, const struct core_request *asked, struct instan
 	/* One byte may take JSON_TEXT_GROWTH bytes as JSON. */
 	buffer_init(&ask->list.items, &m->alloc, HTTP_BODY_BYTES_MAX / 8);
 	ask->note = take_note;
+	ask->reader = reader ? *reader : (struct monitor_reader){ .local = false };
 	request.id = ask->id;
 	if (request.identity.size == 0) {
 		request.identity = slice_of(SHOW_IDENTITY, sizeof SHOW_IDENTITY);
@@ -128,6 +132,22 @@ void show_ask(struct monitor *m, const struct core_request *asked, struct instan
 	}
 }
 
+static void reader_of(const struct http_caller *caller, struct monitor_reader *out) {
+	out->from = *caller->from;
+	out->local = !caller->tls;
+	if (caller->tls) {
+		snprintf(out->identity, sizeof out->identity, "%s", caller->name);
+	} else {
+		origin_identity(caller->from, out->identity);
+	}
+}
+
+/* The result borrows from the reader. */
+static struct session_who reader_who(const struct monitor_reader *reader) {
+	return (struct session_who){ .from = &reader->from, .local = reader->local,
+		.identity = slice_str(reader->identity) };
+}
+
 struct show_reply {
 	const struct monitor *monitor;
 	const struct monitor_ask *ask;
@@ -140,8 +160,11 @@ static void show_fill(void *ctx, struct http_answer *answer) {
 	struct buffer packed;
 	buffer_init(&packed, &r->monitor->alloc, HTTP_BODY_BYTES_MAX);
 	show_begin_json(answer);
+	const struct session_who who = reader_who(&r->ask->reader);
 	int error = r->reply->op == CORE_LIST && !r->reply->error
 		? client_list_encode(0, &r->ask->list, r->reply, context, &packed)
+		: r->reply->op == CORE_EXPLAIN && !r->reply->error
+		? service_explain_encode(r->monitor->service, &who, 0, r->reply, &packed)
 		: client_reply_encode(0, r->reply, context, &packed);
 	answer->body.bad = answer->body.bad || error;
 	show_response(&answer->body, &packed);
@@ -226,10 +249,9 @@ struct show {
 
 static bool show_allowed(const struct show *s, struct slice key, bool prefix,
 	struct http_answer *answer) {
-	char local[ORIGIN_IDENTITY_BYTES];
-	origin_identity(s->caller->from, local);
-	const struct session_who who = { .from = s->caller->from, .local = !s->caller->tls,
-		.identity = slice_str(s->caller->tls ? s->caller->name : local) };
+	struct monitor_reader reader;
+	reader_of(s->caller, &reader);
+	const struct session_who who = reader_who(&reader);
 	const bool may = service_may_read(s->monitor->service, &who, key, prefix);
 	if (!may) {
 		show_refuse(answer, HTTP_FORBIDDEN,
@@ -271,21 +293,23 @@ static void show_get(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_GET,
 		.quorum = http_query_has(s->request->query, "quorum") };
 	if (show_key(s, false, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
 	}
 }
 
 static void show_explain(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_EXPLAIN };
 	if (show_key(s, false, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, answer);
+		struct monitor_reader reader;
+		reader_of(s->caller, &reader);
+		show_ask(s->monitor, &request, s->now, &reader, NULL, answer);
 	}
 }
 
 static void show_list(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_LIST, .limit = SHOW_LIMIT };
 	if (show_key(s, true, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
 	}
 }
 
@@ -294,7 +318,7 @@ static void show_waiters(struct show *s, struct http_answer *answer) {
 	struct core_request request = { .op = CORE_WAITERS, .prefix = prefix,
 		.limit = prefix ? SHOW_LIMIT : 0 };
 	if (show_key(s, prefix, &request.key, answer)) {
-		show_ask(s->monitor, &request, s->now, NULL, answer);
+		show_ask(s->monitor, &request, s->now, NULL, NULL, answer);
 	}
 }
 
@@ -303,7 +327,7 @@ static void show_live(struct show *s, struct http_answer *answer) {
 	if (show_allowed(s, slice_of(NULL, 0), true, answer)) {
 		show_begin_json(answer);
 		page_text(&answer->body, "{\"status\":");
-		put_status(s->monitor, s->now, &answer->body);
+		put_status(s->monitor, s->now, true, &answer->body);
 		page_text(&answer->body, ",\"top\":");
 		put_top(s->monitor, s->now, slice_of(NULL, 0), &answer->body);
 		page_text(&answer->body, "}");

@@ -16,19 +16,18 @@
  * good as a random draw. */
 #define SAMPLE 2000
 
-/* The core's defaults for limits that the configuration leaves open
- * (docs/operations/reference.md). */
-#define KEYS_DEFAULT 4000000u
-#define MEMORY_DEFAULT ((uint64_t)4 << 30)
-#define WAITERS_DEFAULT 100000u
+/* How often it is found out who has filled a limit that is reached. */
+#define FIND_AGAIN (5 * SPAN_S)
 
 static const char *const full_names[FULL_KINDS] = { [FULL_CLIENTS] = "clients",
 	[FULL_WAITERS] = "waiters", [FULL_KEYS] = "keys", [FULL_MEMORY] = "memory",
-	[FULL_CLIENT_MEMORY] = "client_memory" };
+	[FULL_CLIENT_MEMORY] = "client_memory", [FULL_WAITERS_PER_KEY] = "waiters_per_key",
+	[FULL_ROUNDS] = "rounds", [FULL_LINGERING] = "lingering",
+	[FULL_HANDSHAKES] = "handshakes" };
 
-struct full_use {
-	uint64_t used, limit;
-};
+const char *full_name(enum full_what what) {
+	return full_names[what];
+}
 
 /* ---- who filled it ---- */
 
@@ -63,18 +62,24 @@ static bool full_count_session(void *ctx, const struct session_view *view) {
 	return true;
 }
 
-static void full_say_clients(struct service *s, enum full_what what, const struct full_use *use) {
+/* Finds the client that has filled a limit, and logs that if `log` is set. */
+static void full_find_client(struct service *s, enum full_what what, struct full_row *row,
+	bool log) {
 	struct full_walk walk = { .service = s, .what = what };
 	struct session_who who;
 	sessions_each(s->sessions, 0, full_count_session, &walk);
 	const struct tally_row *most = tally_most(&walk.tally);
 	if (most && sessions_who(s->sessions, most->part, &who)) {
+		row->most = most->count;
+		full_whose(who.identity.data, who.identity.size, who.from->address, row->whose);
+	}
+	if (log && row->most) {
 		log_to(s->driver->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]),
-			LOG_NUMBER("used", use->used), LOG_NUMBER("limit", use->limit),
-			LOG_NUMBER("most", most->count), LOG_WHO(&who));
-	} else {
+			LOG_NUMBER("used", row->used), LOG_NUMBER("limit", row->limit),
+			LOG_NUMBER("most", row->most), LOG_WHO(&who));
+	} else if (log) {
 		log_to(s->driver->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]),
-			LOG_NUMBER("used", use->used), LOG_NUMBER("limit", use->limit));
+			LOG_NUMBER("used", row->used), LOG_NUMBER("limit", row->limit));
 	}
 }
 
@@ -88,68 +93,97 @@ static bool full_count_key(void *ctx, const struct core_inspect *look) {
 	return ++walk->sampled < SAMPLE;
 }
 
-static void full_say_keys(struct service *s, enum full_what what, const struct full_use *use) {
+/* Finds the holder of most keys, and logs that if `log` is set. */
+static void full_find_holder(struct service *s, enum full_what what, struct full_row *row,
+	bool log) {
 	struct full_walk walk = { .service = s };
 	core_inspect_each(s->driver->core, slice_of(NULL, 0), s->driver->last,
 		full_count_key, &walk);
 	const struct tally_row *most = tally_most(&walk.tally);
-	struct slice nobody = slice_of(NULL, 0);
-	log_to(s->driver->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]),
-		LOG_NUMBER("used", use->used), LOG_NUMBER("limit", use->limit),
-		LOG_NUMBER("sampled", walk.sampled), LOG_NUMBER("most", most ? most->count : 0),
-		LOG_BYTES(most && !most->part ? "owner" : "identity", most ? most->text : nobody));
+	const struct slice name = most ? most->text : slice_of(NULL, 0);
+	if (most) {
+		/* Of more keys than the sample has, the same part is theirs. */
+		row->most = walk.sampled < SAMPLE ? most->count
+			: (uint64_t)((double)row->used * (double)most->count / SAMPLE);
+		full_whose(name.data, name.size, NULL, row->whose);
+	}
+	if (log) {
+		log_to(s->driver->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]),
+			LOG_NUMBER("used", row->used), LOG_NUMBER("limit", row->limit),
+			LOG_NUMBER("sampled", walk.sampled),
+			LOG_NUMBER("most", most ? most->count : 0),
+			LOG_BYTES(most && !most->part ? "owner" : "identity", name));
+	}
+}
+
+static void full_find(struct service *s, enum full_what what, struct full_row *row,
+	struct instant now, bool log) {
+	row->most = 0;
+	row->whose[0] = '\0';
+	row->found = now;
+	row->said = log ? now : row->said;
+	if (what == FULL_KEYS || what == FULL_MEMORY) {
+		full_find_holder(s, what, row, log);
+	} else if (what < FULL_LOGGED) {
+		full_find_client(s, what, row, log);
+	}
 }
 
 /* ---- whether it is full ---- */
 
-static struct full_use full_use(const struct service *s, const struct core_status *core,
-	enum full_what what) {
-	const struct node_limits *limits = &s->driver->config->limits;
-	switch (what) {
-	case FULL_CLIENTS:
-		return (struct full_use){
-			sessions_count(s->sessions) - sessions_strangers(s->sessions).now,
-			limits->clients };
-	case FULL_WAITERS:
-		return (struct full_use){ core->waiters,
-			limits->core.waiters ? limits->core.waiters : WAITERS_DEFAULT };
-	case FULL_KEYS:
-		return (struct full_use){ core->keys,
-			limits->core.keys ? limits->core.keys : KEYS_DEFAULT };
-	case FULL_MEMORY:
-		return (struct full_use){ core->memory_bytes,
-			limits->core.memory_bytes ? limits->core.memory_bytes : MEMORY_DEFAULT };
-	case FULL_CLIENT_MEMORY:
-		return (struct full_use){ sessions_memory_most(s->sessions),
-			limits->client_memory };
-	case FULL_KINDS:
-		break;
-	}
-	return (struct full_use){ 0, 1 };
+struct full_use {
+	uint64_t used, limit;
+};
+
+static void full_use(const struct service *s, struct full_use out[FULL_KINDS]) {
+	const struct driver *d = s->driver;
+	const struct node_limits *limits = &d->config->limits;
+	/* The core knows its defaults. */
+	const struct core_limits *most = core_limits_of(d->core);
+	const uint32_t strangers = sessions_strangers(s->sessions).now;
+	struct core_status core;
+	struct core_figures figures;
+	core_status(d->core, d->last, &core);
+	core_figures(d->core, d->last, &figures);
+	const struct full_use use[FULL_KINDS] = {
+		[FULL_CLIENTS] = { sessions_count(s->sessions) - strangers, limits->clients },
+		[FULL_WAITERS] = { core.waiters, most->waiters },
+		[FULL_KEYS] = { core.keys, most->keys },
+		[FULL_MEMORY] = { core.memory_bytes, most->memory_bytes },
+		[FULL_CLIENT_MEMORY] = { sessions_memory_most(s->sessions),
+			limits->client_memory },
+		[FULL_WAITERS_PER_KEY] = { figures.longest_queue, most->waiters_per_key },
+		[FULL_ROUNDS] = { core.rounds, most->rounds },
+		[FULL_LINGERING] = { core.catch_up_count, most->catching_up },
+		[FULL_HANDSHAKES] = { strangers, limits->handshakes } };
+	memcpy(out, use, sizeof use);
 }
 
 /* Returns whether the limit is reached. Memory hardly ever fills up to the exact limit, so a little
  * less counts, too. */
 static bool full_reached(enum full_what what, const struct full_use *use) {
-	return use->used >= use->limit
+	return use->limit > 0 && use->used >= use->limit
 		- (what == FULL_MEMORY || what == FULL_CLIENT_MEMORY ? use->limit / 128 : 0);
 }
 
+/* A limit that was reached counts as reached until a twentieth of it is free, so that the log does
+ * not tell of each client that comes and goes. */
 static void full_judge(struct full *f, enum full_what what, const struct full_use *use,
 	struct instant now) {
-	struct service *s = f->service;
-	if (full_reached(what, use)
-		&& (!f->reached[what] || instant_elapsed_long(now, f->said[what]) >= AGAIN)) {
-		f->reached[what] = true;
-		f->said[what] = now;
-		if (what != FULL_KEYS && what != FULL_MEMORY) {
-			full_say_clients(s, what, use);
-		} else {
-			full_say_keys(s, what, use);
-		}
-	} else if (f->reached[what] && use->used < use->limit - use->limit / 20) {
-		f->reached[what] = false;
-		log_to(s->driver->log, LEVEL_NOTICE, "full_over",
+	struct full_row *row = &f->rows[what];
+	const bool reached = full_reached(what, use), before = row->reached;
+	row->used = use->used;
+	row->limit = use->limit;
+	row->near = use->limit > 0
+		&& (double)use->used * 100 > (double)use->limit * FULL_NEAR;
+	row->reached = reached || (before && use->used >= use->limit - use->limit / 20);
+	if (reached && what < FULL_LOGGED
+		&& (!before || instant_elapsed_long(now, row->said) >= AGAIN)) {
+		full_find(f->service, what, row, now, true);
+	} else if (row->reached && instant_elapsed_long(now, row->found) >= FIND_AGAIN) {
+		full_find(f->service, what, row, now, false);
+	} else if (before && !row->reached && what < FULL_LOGGED) {
+		log_to(f->service->driver->log, LEVEL_NOTICE, "full_over",
 			LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
 			LOG_NUMBER("limit", use->limit));
 	}
@@ -157,18 +191,17 @@ static void full_judge(struct full *f, enum full_what what, const struct full_us
 
 static void full_on_look(evutil_socket_t fd, short what, void *ctx) {
 	struct full *f = ctx;
+	struct full_use use[FULL_KINDS];
 	struct instant now = time_source_now();
-	struct core_status status;
 	(void)fd;
 	(void)what;
 	if (!f->service->sessions || !f->service->driver->config) {
 		/* The node is not started yet. */
 		return;
 	}
-	core_status(f->service->driver->core, f->service->driver->last, &status);
+	full_use(f->service, use);
 	for (int i = 0; i < FULL_KINDS; i++) {
-		const struct full_use use = full_use(f->service, &status, (enum full_what)i);
-		full_judge(f, (enum full_what)i, &use, now);
+		full_judge(f, (enum full_what)i, &use[i], now);
 	}
 }
 

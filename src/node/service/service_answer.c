@@ -42,14 +42,13 @@ static bool service_shows_values(const struct core_reply *reply) {
 		|| reply->op == CORE_EXPLAIN);
 }
 
-/* An explanation says in which deadlocks the key is. */
-static int service_put_explained(struct service *s, const struct request *request,
+int service_explain_encode(const struct service *s, const struct session_who *who, uint32_t msgid,
 	const struct core_reply *reply, struct buffer *to) {
 	struct waits_ring rings[RINGS_KEPT];
 	struct client_ring shown[RINGS_KEPT];
 	struct client_ring_member members[RINGS_KEPT][RING_MEMBERS_MAX];
 	struct client_context context = s->driver->context;
-	context.ring_count = service_deadlock_rings(s, request->client, reply->entry.key, rings);
+	context.ring_count = service_deadlock_rings(s, who, reply->entry.key, rings);
 	context.rings = shown;
 	for (uint32_t i = 0; i < context.ring_count; i++) {
 		for (uint32_t m = 0; m < rings[i].count; m++) {
@@ -59,7 +58,14 @@ static int service_put_explained(struct service *s, const struct request *reques
 		}
 		shown[i] = (struct client_ring){ members[i], rings[i].count, rings[i].refused };
 	}
-	return client_reply_encode(request->msgid, reply, &context, to);
+	return client_reply_encode(msgid, reply, &context, to);
+}
+
+static int service_put_explained(struct service *s, const struct request *request,
+	const struct core_reply *reply, struct buffer *to) {
+	struct session_who who;
+	const bool known = sessions_who(s->sessions, request->client, &who);
+	return service_explain_encode(s, known ? &who : NULL, request->msgid, reply, to);
 }
 
 static int service_put_reply(struct service *s, const struct request *request,

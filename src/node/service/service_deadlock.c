@@ -164,13 +164,12 @@ static void deadlock_tell_ring(struct service *s, uint64_t number, const struct 
 	buffer_done(&packet);
 }
 
-/* Hides what the client may not read. */
-static void deadlock_hide(const struct service *s, uint64_t client, struct waits_ring *ring) {
-	struct session_who who;
-	bool known = sessions_who(s->sessions, client, &who);
+/* Hides what the caller may not read. */
+static void deadlock_hide(const struct service *s, const struct session_who *who,
+	struct waits_ring *ring) {
 	for (uint32_t i = 0; i < ring->count; i++) {
 		struct ring_member *member = &ring->members[i];
-		if (!known || !service_may_read(s, &who, member->key, false)) {
+		if (!who || !service_may_read(s, who, member->key, false)) {
 			*member = (struct ring_member){ slice_str("(hidden)"), slice_str(hidden),
 				member->node };
 		}
@@ -185,8 +184,8 @@ static bool ring_has(const struct waits_ring *ring, struct slice key) {
 	return has;
 }
 
-uint32_t service_deadlock_rings(const struct service *s, uint64_t client, struct slice key,
-	struct waits_ring out[RINGS_KEPT]) {
+uint32_t service_deadlock_rings(const struct service *s, const struct session_who *who,
+	struct slice key, struct waits_ring out[RINGS_KEPT]) {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < RINGS_KEPT; i++) {
 		const struct service_ring *ring = &s->deadlocks.rings[i];
@@ -197,7 +196,7 @@ uint32_t service_deadlock_rings(const struct service *s, uint64_t client, struct
 			continue;
 		}
 		out[count] = packet.ring;
-		deadlock_hide(s, client, &out[count++]);
+		deadlock_hide(s, who, &out[count++]);
 	}
 	return count;
 }
@@ -229,9 +228,11 @@ static void deadlock_log(const struct service *s, const struct deadlock *found,
 static void deadlock_refuse(struct service *s, const struct deadlock *found,
 	struct waits_ring ring, struct requests_wait *wait) {
 	char text[RING_TEXT_BYTES];
+	struct session_who who;
 	const struct core_event event = { .kind = CORE_END_WAIT, .client = wait->request->client,
 		.request_id = wait->request->id };
-	deadlock_hide(s, wait->request->client, &ring);
+	const bool known = sessions_who(s->sessions, wait->request->client, &who);
+	deadlock_hide(s, known ? &who : NULL, &ring);
 	ring_text(&ring, found->count, text);
 	if (!wait->why) {
 		requests_wait_end(wait, text);

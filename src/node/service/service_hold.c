@@ -92,17 +92,31 @@ bool service_hold(const struct service_call *call) {
 	return audit_settings(s->audit)->strict;
 }
 
+/* Refuses the request, because its line is lost, or waits for too long. */
+static void held_give_up(struct service *s, const struct service_held *h,
+	const struct session_who *who, const struct client_request *request,
+	enum audit_fate fate) {
+	const struct service_call call = { .service = s, .client = h->client, .who = who,
+		.request = request, .now = driver_now(s->driver) };
+	held_refuse(s, h->client, request, PAWL_EIO, held_refusal);
+	if (fate == AUDIT_WAITS) {
+		/* A disk that is only slow writes the line "asked" in the end, so the line of the
+		 * result must follow. */
+		service_audit_at_once(&call, PAWL_EIO);
+	}
+}
+
 /* Serves the request, or refuses it. */
 static void held_go_on(struct service *s, const struct service_held *h,
-	const struct client_request *request, bool written) {
+	const struct client_request *request, enum audit_fate fate) {
 	struct session_who who;
 	struct session_progress progress = { .done = 0 };
 	if (!sessions_who(s->sessions, h->client, &who)) {
 		service_audit_left(s, request);
 		return;
 	}
-	if (!written && audit_settings(s->audit)->strict) {
-		held_refuse(s, h->client, request, PAWL_EIO, held_refusal);
+	if (fate != AUDIT_WRITTEN && audit_settings(s->audit)->strict) {
+		held_give_up(s, h, &who, request, fate);
 	} else {
 		/* Its caller may have lost the right meanwhile. */
 		s->held_before = true;
@@ -112,14 +126,14 @@ static void held_go_on(struct service *s, const struct service_held *h,
 	}
 }
 
-static void held_end(struct service *s, struct service_held *h, bool written) {
+static void held_end(struct service *s, struct service_held *h, enum audit_fate fate) {
 	struct client_decoder decoder;
 	struct client_request request;
 	struct client_refusal refusal;
 	client_decoder_init(&decoder, s->requests.alloc);
 	/* It was decoded before, so it fails only for lack of memory. */
 	if (client_request_decode(&decoder, buffer_slice(&h->bytes), &request, &refusal) == 0) {
-		held_go_on(s, h, &request, written);
+		held_go_on(s, h, &request, fate);
 	} else {
 		held_refuse(s, h->client, &request, PAWL_EBUSY, NULL);
 	}
@@ -135,7 +149,7 @@ void service_audit_told(void *ctx) {
 		const enum audit_fate fate = audit_fate(s->audit, &h->receipt);
 		n = list_after(&s->held, n);
 		if (fate != AUDIT_WAITS) {
-			held_end(s, h, fate == AUDIT_WRITTEN);
+			held_end(s, h, fate);
 		}
 	}
 	driver_flush_later(s->driver);
@@ -155,7 +169,7 @@ static void hold_on_impatient(evutil_socket_t fd, short what, void *ctx) {
 			event_add(s->impatient, &again);
 			break;
 		}
-		held_end(s, h, false);
+		held_end(s, h, AUDIT_WAITS);
 	}
 	driver_flush_later(s->driver);
 }

@@ -161,10 +161,10 @@ int service_deadlock_packet(void *ctx, uint32_t peer, struct slice body);
  * say so. */
 const struct core_reply *service_deadlock_reply(const struct request *request,
 	const struct core_reply *reply, struct core_reply *changed);
-/* Writes the rings in which clients wait for the key, or hold it, as far as the client may read
- * their keys; at most RINGS_KEPT. Returns how many. */
-uint32_t service_deadlock_rings(const struct service *s, uint64_t client, struct slice key,
-	struct waits_ring out[RINGS_KEPT]);
+/* Writes the rings in which clients wait for the key, or hold it, as far as the caller may read
+ * their keys, and nothing of them if `who` is NULL; at most RINGS_KEPT. Returns how many. */
+uint32_t service_deadlock_rings(const struct service *s, const struct session_who *who,
+	struct slice key, struct waits_ring out[RINGS_KEPT]);
 
 /* The functions below are in deadlock_tell.c. Tell the reader who holds the key, as far as this
  * node has granted it, and what these parties and the party wait for here. Both return what that

@@ -69,6 +69,19 @@ struct client_status_change {
 	uint64_t epoch;
 };
 
+/* A limit of [limits] that is nearly, or quite, reached. */
+struct client_status_limit {
+	struct slice name;
+	uint64_t used, limit;
+	bool reached;
+	/* How much of it belongs at least to one party, and which one this is, for people; 0 and
+	 * empty if the node does not know, or does not say. */
+	uint64_t most;
+	struct slice whose;
+};
+/* The most limits in a status. */
+#define CLIENT_STATUS_LIMITS_MAX 16
+
 struct client_status {
 	/* The node that answers. */
 	struct slice node, role, version;
@@ -121,6 +134,8 @@ struct client_status {
 	uint64_t watches, events;
 	/* The time since the node's start, in nanoseconds. */
 	span_ns uptime;
+	uint32_t limit_count;
+	struct client_status_limit limits[CLIENT_STATUS_LIMITS_MAX];
 
 	/* The timing constants of the configuration: nanoseconds, and millionths. */
 	span_ns max_lease, request_timeout, promise_timeout;
@@ -133,9 +148,9 @@ struct client_status {
 };
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
- * (all three), quota_refused, watches, events, uptime, ready, not_ready, and of each peer the
- * certificate, the rights and the trouble. The result borrows from the core, the configuration and
- * the context. */
+ * (all three), quota_refused, watches, events, uptime, limits, ready, not_ready, and of each peer
+ * the certificate, the rights and the trouble. The result borrows from the core, the configuration
+ * and the context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);
 

@@ -171,6 +171,8 @@ const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_
 
 /* ---- notes ---- */
 
+/* The longest serial number, in hex digits (RFC 5280 allows 20 bytes). */
+#define PEER_SERIAL_MAX 48
 /* What nodes that have PEER_FEATURE_NOTES tell each other for operators, in addition to the frames.
  * Nothing of the protocol depends on it. A note is a packet between frames whose body is a map. The
  * latest note counts. Later versions may add keys. */
@@ -178,6 +180,11 @@ struct peer_note {
 	/* The digest of the file with the access rules in hex digits, or "none" if there is no such
 	 * file; empty if the node has not told it. */
 	char rights[2 * 32 + 1];
+	/* The certificate that the node uses now, which it may have got since the link was made:
+	 * its serial number in capital hex digits, and its end in seconds since 1970. Empty and 0
+	 * if the node has no TLS, or has not told it. */
+	char serial[PEER_SERIAL_MAX + 1];
+	uint64_t ends;
 };
 /* Tells whether the body is a note. If not, it is a frame, or garbage. */
 bool peer_is_note(struct slice body);

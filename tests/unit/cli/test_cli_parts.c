@@ -202,6 +202,31 @@ static void a_healthy_cluster_needs_no_advice(void **state) {
 	assert_int_equal(advised(&v).count, 0);
 }
 
+static void a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[1].limits[0] = (struct view_limit){ "clients", 10, 10, true, 7, "billing" };
+	v.nodes[1].limits[1] = (struct view_limit){ "keys", 9, 10, false, 0, "" };
+	v.nodes[1].limit_count = 2;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 2);
+	assert_non_null(strstr(a.text, "b has reached a limit"));
+	assert_non_null(strstr(a.text, "clients, 10 of 10, at least 7 of them of billing"));
+	assert_non_null(strstr(a.text, "b has used more than 80 % of a limit (keys, 9 of 10)"));
+	assert_non_null(strstr(a.text, "raise [limits] keys"));
+}
+
+static void a_certificate_that_has_ended_is_told_from_one_that_is_about_to(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[1].certificate_days = 0;
+	assert_non_null(strstr(advised(&v).text, "expires in 0 days"));
+	v.nodes[1].certificate_ended = true;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_non_null(strstr(a.text, "the certificate of b (serial ) has ended"));
+}
+
 static void a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -361,6 +386,8 @@ int main(void) {
 		cmocka_unit_test(drifts_are_percent_or_parts_in_a_million),
 		cmocka_unit_test(without_a_terminal_each_step_is_a_line_said_once),
 		cmocka_unit_test(a_healthy_cluster_needs_no_advice),
+		cmocka_unit_test(a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do),
+		cmocka_unit_test(a_certificate_that_has_ended_is_told_from_one_that_is_about_to),
 		cmocka_unit_test(
 			a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
 		cmocka_unit_test(a_lost_majority_comes_first_and_names_force),

@@ -47,6 +47,10 @@ static void status_comes_back_as_it_was(void **state) {
 	status.peers[1].serial = slice_str("4A3F");
 	status.peers[1].certificate_ends = 1900000000;
 	status.peers[1].certificate_role = slice_str("replica");
+	status.limits[status.limit_count++] = (struct client_status_limit){ slice_str("clients"),
+		10, 10, true, 7, slice_str("billing") };
+	status.limits[status.limit_count++] = (struct client_status_limit){ slice_str("keys"),
+		9, 10, false, 0, slice_str("") };
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
 	const struct client_status *s = &t->got.status;
@@ -61,6 +65,12 @@ static void status_comes_back_as_it_was(void **state) {
 	assert_true(s->watches == 7 && s->events == 8);
 	assert_true(s->uptime == 90 * SPAN_S && s->max_lease == 60 * SPAN_S &&
 		slice_equal(s->cluster, slice_str("prod")));
+	assert_true(s->limit_count == 2 && slice_equal(s->limits[0].name, slice_str("clients")) &&
+		s->limits[0].used == 10 && s->limits[0].limit == 10 && s->limits[0].reached);
+	assert_true(s->limits[0].most == 7 &&
+		slice_equal(s->limits[0].whose, slice_str("billing")));
+	assert_true(slice_equal(s->limits[1].name, slice_str("keys")) && s->limits[1].used == 9 &&
+		!s->limits[1].reached && s->limits[1].most == 0 && s->limits[1].whose.size == 0);
 	assert_int_equal(s->peer_count, 3);
 	assert_true(s->peers[0].self && !s->peers[1].self && s->peers[1].linked &&
 		s->peers[1].voting);

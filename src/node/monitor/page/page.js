@@ -99,6 +99,19 @@ function verdict(s) {
     + " masters. " + fail)];
 }
 
+// What is full counts as trouble, although the node is ready: it refuses whoever needs more.
+function limitText(l) {
+  return (l.reached ? "A limit of this node is reached, and it refuses what needs more: "
+    : "A limit of this node is nearly reached: ") + l.name + ", " + l.used + " of " + l.limit
+    + (l.most ? ", at least " + l.most + " of them of " + (text(l, "whose")
+      || "somebody without a name") : "") + ". pawl clients --shares says who has most.";
+}
+
+function showLimits(s) {
+  $("limits").replaceChildren(...s.limits.map((l) => make("p", limitText(l),
+    "verdict " + (l.reached ? "bad" : "warn"))));
+}
+
 function nodeState(s, p) {
   if (p.self) {
     return {text: s.ready ? s.state : s.state + ", not ready", mark: s.ready ? "good" : "bad"};
@@ -132,7 +145,8 @@ function showCluster(s, top) {
   if ($("verdict").textContent !== said) $("verdict").textContent = said;
   $("verdict").className = "verdict " + kind;
   $("who").textContent = s.cluster + " as " + s.node + " sees it";
-  document.title = (kind === "good" ? "" : "! ") + "Pawl " + s.cluster;
+  showLimits(s);
+  document.title = (kind === "good" && !s.limits.length ? "" : "! ") + "Pawl " + s.cluster;
   const facts = [["Epoch", s.epoch], ["Held leases", s.held], ["Keys", s.keys],
     ["Requests that wait here", top.waiting], ["Clients here", s.clients],
     ...Object.keys(totals).map((name) => [totals[name], rate(found[name])])];
@@ -301,7 +315,15 @@ function sentences(name, said) {
     + home.node + ". " + (said.held ? "The first of them gets the key when it is released, "
     + "or when the lease ends." : "The first of them should get the key now.")
     : "Nobody waits for it.");
-  return out;
+  return out.concat(...said.deadlocks.map(ringSentences));
+}
+
+function ringSentences(d) {
+  const ring = d.ring, who = (m) => text(m, "owner") || "somebody without a name";
+  return ["Deadlock: " + ring.map((m, i) => who(m) + " waits for " + text(m, "key") + ", which "
+    + who(ring[(i + 1) % ring.length]) + " holds (at " + m.node + ")").join("; ") + ".",
+  d.refused ? "The first of them was refused, with the error deadlock."
+    : "One of them must release what it holds: the first is the youngest."];
 }
 
 async function explain(name) {
@@ -334,15 +356,19 @@ async function askActions() {
   } catch (problem) { /* Then the page shows, and changes nothing. */ }
 }
 
-// Returns whether the reader is sure.
+// Ends the question that is open, with whether the reader is sure.
+let decide = () => {};
+
+// Returns whether the reader is sure. A question that is still open is answered with no.
 function sure(title, said, yes) {
   const dialog = $("sure");
   $("sure-title").textContent = title;
   $("sure-text").textContent = said;
   $("sure-yes").textContent = yes;
   dialog.returnValue = "no";
+  decide(false);
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
+    decide = resolve;
     dialog.showModal();
   });
 }
@@ -447,6 +473,10 @@ setInterval(() => { if (!document.hidden) { showQueues(); showRecent(); } }, 500
 $("find").addEventListener("submit", (event) => {
   event.preventDefault();
   search($("prefix").value);
+});
+// The event comes later than the end of the dialog, which may be open for the next question by then.
+$("sure").addEventListener("close", () => {
+  if (!$("sure").open) decide($("sure").returnValue === "yes");
 });
 $("break").addEventListener("click", breakLock);
 $("ask").addEventListener("click", askRelease);

@@ -102,6 +102,19 @@ static const struct client_field trouble_fields[] = {
 	PEER_FIELD(trouble, FIELD_TEXT),
 };
 
+#define LIMIT_FIELD(member, type) { #member, type, offsetof(struct client_status_limit, member), 0 }
+static const struct client_field limit_fields[] = {
+	LIMIT_FIELD(name, FIELD_TEXT),
+	LIMIT_FIELD(used, FIELD_U64),
+	LIMIT_FIELD(limit, FIELD_U64),
+	LIMIT_FIELD(reached, FIELD_BOOL),
+};
+/* The fields of a limit of which somebody is known to have most. */
+static const struct client_field whose_fields[] = {
+	LIMIT_FIELD(most, FIELD_U64),
+	LIMIT_FIELD(whose, FIELD_TEXT),
+};
+
 static const char *status_state_name(enum core_state state) {
 	switch (state) {
 	case CORE_UNBORN: case CORE_OUTSIDE:
@@ -282,6 +295,22 @@ static void status_put_change(struct pack *k, struct pack_open *map,
 	pack_map_close(k, &inner);
 }
 
+static void status_put_limits(struct pack *k, struct pack_open *map,
+	const struct client_status *status) {
+	pack_key(k, map, "limits");
+	pack_array(k, status->limit_count);
+	for (uint32_t i = 0; i < status->limit_count; i++) {
+		const struct client_status_limit *limit = &status->limits[i];
+		struct pack_open inner = pack_map_open(k);
+		client_field_put_all(k, &inner, limit_fields, COUNT(limit_fields), limit, 0);
+		if (limit->most > 0) {
+			client_field_put_all(k, &inner, whose_fields, COUNT(whose_fields), limit,
+				0);
+		}
+		pack_map_close(k, &inner);
+	}
+}
+
 int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out) {
 	struct pack k;
 	pack_begin(&k, out);
@@ -304,6 +333,7 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 	client_field_put_all(&k, &inner, replication_fields, COUNT(replication_fields), status, 0);
 	pack_map_close(&k, &inner);
 	status_put_following(&k, &map, status);
+	status_put_limits(&k, &map, status);
 	status_put_change(&k, &map, status);
 	pack_map_close(&k, &map);
 	return pack_end(&k);
@@ -361,6 +391,24 @@ static void status_take_missing(struct unpack *u, struct client_status *out) {
 	}
 }
 
+/* Limits beyond CLIENT_STATUS_LIMITS_MAX are left out; a newer server may have more. */
+static void status_take_limits(struct unpack *u, struct client_status *out) {
+	uint32_t count = unpack_array(u);
+	out->limit_count = 0;
+	for (uint32_t i = 0; i < count && !u->bad; i++) {
+		if (i >= CLIENT_STATUS_LIMITS_MAX) {
+			unpack_skip(u);
+			continue;
+		}
+		struct client_status_limit *limit = &out->limits[out->limit_count++];
+		const struct client_field_set sets[] = {
+			{ limit_fields, COUNT(limit_fields), limit, NULL },
+			{ whose_fields, COUNT(whose_fields), limit, NULL } };
+		*limit = (struct client_status_limit){ 0 };
+		status_take_map(u, sets, COUNT(sets));
+	}
+}
+
 /* Reads a map inside the result. Returns false if it is nil. */
 static bool status_take_inner(struct unpack *u, const struct client_field *fields, size_t count,
 	struct client_status *out) {
@@ -381,6 +429,8 @@ void client_status_take(struct unpack *u, struct slice name, struct client_statu
 	}
 	if (slice_equal(name, slice_str("peers"))) {
 		status_take_peers(u, out);
+	} else if (slice_equal(name, slice_str("limits"))) {
+		status_take_limits(u, out);
 	} else if (slice_equal(name, slice_str("missing"))) {
 		status_take_missing(u, out);
 	} else if (slice_equal(name, slice_str("replication"))) {
