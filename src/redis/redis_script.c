@@ -15,8 +15,9 @@ static void reply_none(struct resp_writer *w, int8_t number) {
 	}
 }
 
-static void reply_script(const struct redis_task *task, struct resp_writer *w) {
-	const struct script_meaning *meaning = task->meaning;
+static void reply_script(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	const struct script_meaning *meaning = r->meaning;
 	if (task->done < (task->plan.together ? task->count : 1)) {
 		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
 		return;
@@ -34,11 +35,12 @@ static void reply_script(const struct redis_task *task, struct resp_writer *w) {
 	}
 }
 
-static void reply_left(const struct redis_task *task, struct resp_writer *w) {
+static void reply_left(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
 	if (task->mine) {
 		resp_raw(w, buffer_slice(&task->shown));
 	} else {
-		reply_none(w, task->others > 0 ? task->meaning->other : task->meaning->gone);
+		reply_none(w, task->others > 0 ? r->meaning->other : r->meaning->gone);
 	}
 }
 
@@ -47,22 +49,22 @@ static void reply_left(const struct redis_task *task, struct resp_writer *w) {
 static struct redis_plan script_plan(enum script_kind kind, bool takes, bool adds) {
 	switch (kind) {
 	case SCRIPT_TAKE:
-		return (struct redis_plan){ .takes = true, .reply = reply_script };
+		return (struct redis_plan){ .act.takes = true, .reply = reply_script };
 	case SCRIPT_RENEW:
 	case SCRIPT_ADD_OR_RENEW:
-		return (struct redis_plan){ .mine = adds ? REDIS_ADD : REDIS_EXTEND,
-			.compares = true, .together = true, .reply = reply_script };
+		return (struct redis_plan){ .act.mine = adds ? TASK_ADD : TASK_EXTEND,
+			.act.compares = TASK_VALUE, .act.together = true, .reply = reply_script };
 	case SCRIPT_RENEW_OR_TAKE:
-		return (struct redis_plan){ .mine = REDIS_EXTEND,
-			.free = takes ? REDIS_TAKE : REDIS_NOTHING, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_EXTEND,
+			.act.free = takes ? TASK_TAKE : TASK_NOTHING, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_RELEASE:
-		return (struct redis_plan){ .mine = REDIS_RELEASE, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_RELEASE, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_READ:
 		return (struct redis_plan){ .show = REDIS_SHOW_BOTH };
 	case SCRIPT_LEFT_IF_MINE:
-		return (struct redis_plan){ .compares = true, .show = REDIS_SHOW_PTTL,
+		return (struct redis_plan){ .act.compares = TASK_VALUE, .show = REDIS_SHOW_PTTL,
 			.reply = reply_left };
 	}
 	CHECK(false);
@@ -113,15 +115,15 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		return call->w->out->size > call->began ? DIALECT_DONE
 			: script_wrong(call, "the script has too few arguments");
 	}
-	struct redis_task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
+	struct task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
 		value, value, &step);
 	r->database = database;
 	if (!task) {
 		return step;
 	}
-	task->meaning = meaning;
+	r->meaning = meaning;
 	task->length = length;
-	task->patience = plan.takes ? r->server->settings.patience : 0;
+	task->patience = plan.act.takes ? r->server->settings.patience : 0;
 	return redis_task_begin(r, task);
 }
 
