@@ -53,10 +53,10 @@ struct redis {
 	char name[REDIS_NAME_MAX + 1], library[REDIS_NAME_MAX + 1];
 	/* Where the connection comes from; borrowed. */
 	const char *from;
-	/* The command under way, what it does, and the script that it runs; NULL if it is none. */
+	/* The command under way, what it does, and what the script means if it runs one. */
 	struct task_runner tasks;
 	struct redis_plan plan;
-	const struct script_meaning *meaning;
+	struct script_meaning meaning;
 	struct client_decoder decoder;
 };
 

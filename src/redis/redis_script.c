@@ -17,7 +17,7 @@ static void reply_none(struct resp_writer *w, int8_t number) {
 
 static void reply_script(const struct redis *r, struct resp_writer *w) {
 	const struct task *task = r->tasks.task;
-	const struct script_meaning *meaning = r->meaning;
+	const struct script_meaning *meaning = &r->meaning;
 	if (task->done < (task->plan.together ? task->count : 1)) {
 		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
 		return;
@@ -40,7 +40,7 @@ static void reply_left(const struct redis *r, struct resp_writer *w) {
 	if (task->mine) {
 		resp_raw(w, buffer_slice(&task->shown));
 	} else {
-		reply_none(w, task->others > 0 ? r->meaning->other : r->meaning->gone);
+		reply_none(w, task->others > 0 ? r->meaning.other : r->meaning.gone);
 	}
 }
 
@@ -51,6 +51,7 @@ static struct redis_plan script_plan(enum script_kind kind, bool takes, bool add
 	case SCRIPT_TAKE:
 		return (struct redis_plan){ .act.takes = true, .reply = reply_script };
 	case SCRIPT_RENEW:
+	case SCRIPT_ADD:
 	case SCRIPT_ADD_OR_RENEW:
 		return (struct redis_plan){ .act.mine = adds ? TASK_ADD : TASK_EXTEND,
 			.act.compares = TASK_VALUE, .act.together = true, .reply = reply_script };
@@ -99,8 +100,8 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	const size_t first = 3 + keys;
 	const struct slice value = script_argument(call, first, meaning->value);
 	const struct slice flag = script_argument(call, first, meaning->flag);
-	const bool adds = meaning->kind == SCRIPT_ADD_OR_RENEW
-		&& slice_equal(flag, slice_str("0"));
+	const bool adds = meaning->kind == SCRIPT_ADD
+		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
 	const struct redis_plan plan = script_plan(meaning->kind, takes, adds);
 	const unsigned database = r->database;
@@ -121,10 +122,19 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	if (!task) {
 		return step;
 	}
-	r->meaning = meaning;
+	r->meaning = *meaning;
 	task->length = length;
 	task->patience = plan.act.takes ? r->server->settings.patience : 0;
 	return redis_task_begin(r, task);
+}
+
+/* A script that uses one key would leave any others alone. */
+static enum dialect_step script_wrong_keys(const struct redis_call *call,
+	const struct script_meaning *meaning) {
+	char why[64];
+	snprintf(why, sizeof why, "this script has %u key%s", meaning->keys,
+		meaning->keys == 1 ? "" : "s");
+	return script_wrong(call, why);
 }
 
 /* Reads how many keys EVAL and EVALSHA have. */
@@ -137,6 +147,9 @@ static enum dialect_step script_run(const struct redis_call *call,
 	if ((uint64_t)keys > call->command->count - 3) {
 		return script_wrong(call, "Number of keys can't be greater than number of args");
 	}
+	if (meaning->keys != SCRIPT_ANY_KEYS && keys != meaning->keys) {
+		return script_wrong_keys(call, meaning);
+	}
 	return script_begin(call, meaning, (size_t)keys);
 }
 
@@ -148,7 +161,8 @@ static const struct script_meaning *script_learn(const struct redis_call *call,
 	struct scripts *scripts = &call->redis->server->scripts;
 	script_sha1(script, sha1);
 	const struct script_meaning *found = scripts_find(scripts, sha1);
-	if (!found && (found = script_find(script, &call->redis->alloc)) != NULL) {
+	if (!found && (found = script_find(script, &scripts->mappings,
+			&call->redis->alloc)) != NULL) {
 		scripts_learn(scripts, sha1, found);
 	}
 	return found;

@@ -51,7 +51,6 @@ struct task *redis_task_new(const struct redis_call *call, const struct redis_pl
 	}
 	r->plan = *plan;
 	r->plan.act.shows = plan->show != REDIS_SHOW_NOTHING;
-	r->meaning = NULL;
 	struct task *task = task_new(&r->tasks, &r->plan.act, prefix, keys, count, value, fresh);
 	if (!task) {
 		*out_step = DIALECT_BROKEN;
