@@ -50,6 +50,11 @@ static uint32_t dialects_drift(void *ctx) {
 void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config) {
 	*d = (struct dialects){ .node = { dialects_unix_ms, dialects_draw, dialects_max_lease,
 		dialects_masters, dialects_now, dialects_drift, driver },
-		.redis = { .settings = { config->redis_slack, config->redis_patience } },
 		.use_redis = { &redis_dialect, &d->node, &d->redis } };
+	dialects_reload(d, config);
+}
+
+void dialects_reload(struct dialects *d, const struct node_config *config) {
+	d->redis.settings = config->redis;
+	scripts_map(&d->redis.scripts, &config->redis_scripts);
 }

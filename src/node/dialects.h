@@ -15,5 +15,7 @@ struct dialects {
 
 /* The driver and the configuration are borrowed. */
 void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config);
+/* Takes over new settings. */
+void dialects_reload(struct dialects *d, const struct node_config *config);
 
 #endif

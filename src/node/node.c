@@ -378,6 +378,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	sessions_set_limits(node->service.sessions, &limits);
 	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_set_rights(&node->driver);
+	dialects_reload(&node->dialects, config);
 	service_rules_changed(&node->service);
 	if (node->audit) {
 		audit_set_config(node->audit, config);

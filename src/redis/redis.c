@@ -128,6 +128,8 @@ static void *redis_open(const struct allocator *alloc, const struct dialect_node
 	if (r) {
 		*r = (struct redis){ .alloc = *alloc, .node = node, .server = server,
 			.number = number, .from = from, .version = 2 };
+		r->tasks = (struct task_runner){ .alloc = &r->alloc, .node = node,
+			.show = redis_show, .ctx = r };
 		client_decoder_init(&r->decoder, &r->alloc);
 	}
 	return r;
@@ -135,7 +137,7 @@ static void *redis_open(const struct allocator *alloc, const struct dialect_node
 
 static void redis_close(void *state) {
 	struct redis *r = state;
-	redis_task_free(r);
+	task_free(&r->tasks);
 	client_decoder_done(&r->decoder);
 	const struct allocator alloc = r->alloc;
 	alloc_free(&alloc, r, sizeof *r);
@@ -144,7 +146,7 @@ static void redis_close(void *state) {
 /* Returns what follows from a step, with regard to what could be written. */
 static enum dialect_step redis_stepped(struct redis *r, enum dialect_step step,
 	const struct resp_writer *w, const struct client_request **out_request) {
-	*out_request = step == DIALECT_ASK ? &r->request : NULL;
+	*out_request = step == DIALECT_ASK ? &r->tasks.request : NULL;
 	return w->error ? DIALECT_BROKEN : step;
 }
 
@@ -155,7 +157,7 @@ static enum dialect_step redis_serve(void *state, struct slice in, size_t *out_t
 	struct resp_writer w = { .out = out, .version = r->version };
 	const char *why = NULL;
 	char text[96];
-	CHECK(!r->task);
+	CHECK(!r->tasks.task);
 	*out_taken = 0;
 	switch (resp_read(in, &command, out_taken, &why)) {
 	case RESP_MORE:
@@ -180,8 +182,9 @@ static enum dialect_step redis_answer(void *state, struct slice message, struct 
 	struct redis *r = state;
 	struct client_response response;
 	struct resp_writer w = { .out = out, .version = r->version };
-	CHECK(r->task);
-	int error = client_response_decode(&r->decoder, r->request.method, message, &response);
+	CHECK(r->tasks.task);
+	int error = client_response_decode(&r->decoder, r->tasks.request.method, message,
+		&response);
 	CHECK(error != PAWL_EPROTOCOL);
 	return redis_stepped(r, error ? DIALECT_BROKEN : redis_task_answer(r, &response, &w), &w,
 		out_request);
@@ -199,7 +202,7 @@ static void redis_say_refusal(void *state, struct slice message, struct buffer *
 /* Whoever asked for a lock may not have learned that it has it. */
 static const struct client_request *redis_leave(void *state) {
 	struct redis *r = state;
-	return r->task ? redis_task_leave(r) : NULL;
+	return task_leave(&r->tasks);
 }
 
 const struct dialect redis_dialect = { redis_open, redis_close, redis_serve, redis_answer,

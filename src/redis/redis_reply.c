@@ -41,10 +41,12 @@ static int64_t reply_ms(span_ns left) {
 	return (left + SPAN_MS - 1) / SPAN_MS;
 }
 
-void redis_show(const struct redis *r, const struct redis_task *task,
-	const struct client_entry *entry, struct resp_writer *w) {
+int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
+	const struct redis *r = ctx;
+	struct resp_writer writer = { .out = &task->shown, .version = r->version };
+	struct resp_writer *w = &writer;
 	const int64_t end = entry ? r->node->unix_ms(r->node->ctx) + reply_ms(task->left) : 0;
-	switch (task->plan.show) {
+	switch (r->plan.show) {
 	case REDIS_SHOW_NOTHING:
 		break;
 	case REDIS_SHOW_VALUE:
@@ -89,18 +91,19 @@ void redis_show(const struct redis *r, const struct redis_task *task,
 		resp_number(w, entry ? reply_ms(task->left) : -2);
 		break;
 	}
+	return w->error;
 }
 
-void redis_reply_done(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->done);
+void redis_reply_done(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->done);
 }
 
-void redis_reply_mine(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->mine);
+void redis_reply_mine(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->mine);
 }
 
-void redis_reply_ok(const struct redis_task *task, struct resp_writer *w) {
-	if (task->done) {
+void redis_reply_ok(const struct redis *r, struct resp_writer *w) {
+	if (r->tasks.task->done) {
 		resp_status(w, "OK");
 	} else {
 		resp_nil(w);
@@ -108,6 +111,6 @@ void redis_reply_ok(const struct redis_task *task, struct resp_writer *w) {
 }
 
 /* SETNX, and scripts that take. */
-void redis_reply_taken(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->done > 0);
+void redis_reply_taken(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->done > 0);
 }

@@ -15,8 +15,9 @@ static void reply_none(struct resp_writer *w, int8_t number) {
 	}
 }
 
-static void reply_script(const struct redis_task *task, struct resp_writer *w) {
-	const struct script_meaning *meaning = task->meaning;
+static void reply_script(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	const struct script_meaning *meaning = &r->meaning;
 	if (task->done < (task->plan.together ? task->count : 1)) {
 		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
 		return;
@@ -34,11 +35,12 @@ static void reply_script(const struct redis_task *task, struct resp_writer *w) {
 	}
 }
 
-static void reply_left(const struct redis_task *task, struct resp_writer *w) {
+static void reply_left(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
 	if (task->mine) {
 		resp_raw(w, buffer_slice(&task->shown));
 	} else {
-		reply_none(w, task->others > 0 ? task->meaning->other : task->meaning->gone);
+		reply_none(w, task->others > 0 ? r->meaning.other : r->meaning.gone);
 	}
 }
 
@@ -47,22 +49,23 @@ static void reply_left(const struct redis_task *task, struct resp_writer *w) {
 static struct redis_plan script_plan(enum script_kind kind, bool takes, bool adds) {
 	switch (kind) {
 	case SCRIPT_TAKE:
-		return (struct redis_plan){ .takes = true, .reply = reply_script };
+		return (struct redis_plan){ .act.takes = true, .reply = reply_script };
 	case SCRIPT_RENEW:
+	case SCRIPT_ADD:
 	case SCRIPT_ADD_OR_RENEW:
-		return (struct redis_plan){ .mine = adds ? REDIS_ADD : REDIS_EXTEND,
-			.compares = true, .together = true, .reply = reply_script };
+		return (struct redis_plan){ .act.mine = adds ? TASK_ADD : TASK_EXTEND,
+			.act.compares = TASK_VALUE, .act.together = true, .reply = reply_script };
 	case SCRIPT_RENEW_OR_TAKE:
-		return (struct redis_plan){ .mine = REDIS_EXTEND,
-			.free = takes ? REDIS_TAKE : REDIS_NOTHING, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_EXTEND,
+			.act.free = takes ? TASK_TAKE : TASK_NOTHING, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_RELEASE:
-		return (struct redis_plan){ .mine = REDIS_RELEASE, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_RELEASE, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_READ:
 		return (struct redis_plan){ .show = REDIS_SHOW_BOTH };
 	case SCRIPT_LEFT_IF_MINE:
-		return (struct redis_plan){ .compares = true, .show = REDIS_SHOW_PTTL,
+		return (struct redis_plan){ .act.compares = TASK_VALUE, .show = REDIS_SHOW_PTTL,
 			.reply = reply_left };
 	}
 	CHECK(false);
@@ -97,8 +100,8 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	const size_t first = 3 + keys;
 	const struct slice value = script_argument(call, first, meaning->value);
 	const struct slice flag = script_argument(call, first, meaning->flag);
-	const bool adds = meaning->kind == SCRIPT_ADD_OR_RENEW
-		&& slice_equal(flag, slice_str("0"));
+	const bool adds = meaning->kind == SCRIPT_ADD
+		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
 	const struct redis_plan plan = script_plan(meaning->kind, takes, adds);
 	const unsigned database = r->database;
@@ -113,16 +116,25 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		return call->w->out->size > call->began ? DIALECT_DONE
 			: script_wrong(call, "the script has too few arguments");
 	}
-	struct redis_task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
+	struct task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
 		value, value, &step);
 	r->database = database;
 	if (!task) {
 		return step;
 	}
-	task->meaning = meaning;
+	r->meaning = *meaning;
 	task->length = length;
-	task->patience = plan.takes ? r->server->settings.patience : 0;
+	task->patience = plan.act.takes ? r->server->settings.patience : 0;
 	return redis_task_begin(r, task);
+}
+
+/* A script that uses one key would leave any others alone. */
+static enum dialect_step script_wrong_keys(const struct redis_call *call,
+	const struct script_meaning *meaning) {
+	char why[64];
+	snprintf(why, sizeof why, "this script has %u key%s", meaning->keys,
+		meaning->keys == 1 ? "" : "s");
+	return script_wrong(call, why);
 }
 
 /* Reads how many keys EVAL and EVALSHA have. */
@@ -135,6 +147,9 @@ static enum dialect_step script_run(const struct redis_call *call,
 	if ((uint64_t)keys > call->command->count - 3) {
 		return script_wrong(call, "Number of keys can't be greater than number of args");
 	}
+	if (meaning->keys != SCRIPT_ANY_KEYS && keys != meaning->keys) {
+		return script_wrong_keys(call, meaning);
+	}
 	return script_begin(call, meaning, (size_t)keys);
 }
 
@@ -146,7 +161,8 @@ static const struct script_meaning *script_learn(const struct redis_call *call,
 	struct scripts *scripts = &call->redis->server->scripts;
 	script_sha1(script, sha1);
 	const struct script_meaning *found = scripts_find(scripts, sha1);
-	if (!found && (found = script_find(script, &call->redis->alloc)) != NULL) {
+	if (!found && (found = script_find(script, &scripts->mappings,
+			&call->redis->alloc)) != NULL) {
 		scripts_learn(scripts, sha1, found);
 	}
 	return found;
