@@ -23,7 +23,7 @@ import rpc
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOLDERS, KEYS, PORT = 50, 20, 6379
-# From one fault to the next, in seconds. With shorter pauses there is hardly ever a quorum of three.
+# From one fault to the next, in seconds. With shorter ones there is hardly ever a quorum of three.
 PAUSES = (0.3, 4.0)
 # What a node adds to each lease ([redis] slack). Beliefs may overlap by no more than that.
 SLACK_NS = 100 * 1000 * 1000
