@@ -51,5 +51,8 @@ void dialects_init(struct dialects *d, struct driver *driver, const struct node_
 	*d = (struct dialects){ .node = { dialects_unix_ms, dialects_draw, dialects_max_lease,
 		dialects_masters, dialects_now, dialects_drift, driver },
 		.redis = { .settings = { config->redis_slack, config->redis_patience } },
-		.use_redis = { &redis_dialect, &d->node, &d->redis } };
+		.memcached = { .settings = { config->memcached_slack,
+			config->memcached_patience } },
+		.use_redis = { &redis_dialect, &d->node, &d->redis },
+		.use_memcached = { &memcached_dialect, &d->node, &d->memcached } };
 }
