@@ -67,8 +67,8 @@ enum task_refusal {
 	/* The answer came so late that the client would count on the lease after its end. What was
 	 * taken has been released. */
 	TASK_IS_LATE,
-	/* The dialect did not show the key: what is shown exceeds TASK_SHOWN_MAX, there is no memory
-	 * for it, or the dialect has a reason of its own. */
+	/* The dialect did not show the key: what is shown exceeds TASK_SHOWN_MAX, there is no
+	 * memory for it, or the dialect has a reason of its own. */
 	TASK_IS_NOT_SHOWN
 };
 

@@ -47,19 +47,31 @@ enum dialect_step memcached_gats(const struct memcached_call *call) {
 
 /* ---- storing ---- */
 
-const struct memcached_plan memcached_add_plan = { .act.takes = true,
-	.words = { "STORED", "NOT_STORED", "NOT_STORED", "STORED" } };
+const struct memcached_plan memcached_add_plan = {
+	.act.takes = true,
+	.words = { "STORED", "NOT_STORED", "NOT_STORED", "STORED" }
+};
+
 /* Whoever holds the key with this value renews, which is the heartbeat of some. */
-const struct memcached_plan memcached_set_plan = { .act.mine = TASK_EXTEND,
-	.act.other = TASK_REFUSE, .act.free = TASK_TAKE, .act.compares = TASK_VALUE,
-	.show = MEMCACHED_SHOW_FLAGS, .words = { "STORED", "STORED", NULL, NULL } };
-const struct memcached_plan memcached_replace_plan = { .act.mine = TASK_REPLACE,
+const struct memcached_plan memcached_set_plan = {
+	.act.mine = TASK_EXTEND, .act.other = TASK_REFUSE, .act.free = TASK_TAKE,
+	.act.compares = TASK_VALUE,
 	.show = MEMCACHED_SHOW_FLAGS,
-	.words = { "STORED", "NOT_STORED", "NOT_STORED", "NOT_STORED" } };
+	.words = { "STORED", "STORED", NULL, NULL }
+};
+
+const struct memcached_plan memcached_replace_plan = {
+	.act.mine = TASK_REPLACE,
+	.show = MEMCACHED_SHOW_FLAGS,
+	.words = { "STORED", "NOT_STORED", "NOT_STORED", "NOT_STORED" }
+};
+
 /* The unique is the fencing token, which every holder has another one of. */
-const struct memcached_plan memcached_cas_plan = { .act.mine = TASK_REPLACE,
-	.act.compares = TASK_TOKEN, .show = MEMCACHED_SHOW_FLAGS,
-	.words = { "STORED", "NOT_FOUND", "EXISTS", "NOT_FOUND" } };
+const struct memcached_plan memcached_cas_plan = {
+	.act.mine = TASK_REPLACE, .act.compares = TASK_TOKEN,
+	.show = MEMCACHED_SHOW_FLAGS,
+	.words = { "STORED", "NOT_FOUND", "EXISTS", "NOT_FOUND" }
+};
 
 /* NAME key flags exptime bytes */
 static enum dialect_step key_store(const struct memcached_call *call,

@@ -159,7 +159,8 @@ static void reply_words(const struct memcached *m, struct mctext_writer *w) {
 	const char *word = task->done ? words->done : task->others ? words->other
 		: task->mine ? words->mine : words->gone;
 	if (!word) {
-		mctext_error(w, "SERVER_ERROR", slice_str("the key changed hands meanwhile: try again"));
+		mctext_error(w, "SERVER_ERROR",
+			slice_str("the key changed hands meanwhile: try again"));
 	} else if (!m->meta.on) {
 		mctext_line(w, word);
 	} else if (!m->meta.quiet || word != words->done) {
