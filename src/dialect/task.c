@@ -255,7 +255,7 @@ static enum task_step task_has_read(struct task_runner *runner,
 	task->mine += mine;
 	task->others += entry && !mine;
 	if (plan->shows && runner->show(runner->ctx, task, mine ? entry : NULL) != 0) {
-		return task_refuse(task, TASK_IS_LARGE);
+		return task_refuse(task, TASK_IS_NOT_SHOWN);
 	}
 	if (act == TASK_REFUSE) {
 		return task_refuse(task, TASK_IS_HELD);
@@ -292,6 +292,7 @@ static enum task_step task_has_acted(struct task_runner *runner,
 		return task_set_value(runner);
 	}
 	task->queued = task->act == TASK_TAKE ? task_queued(runner, response->valid) : 0;
+	task->got = response->present & CLIENT_RESULT_TOKEN ? response->token : task->got;
 	const bool released = task->act != TASK_RELEASE || response->released;
 	task->done += task->plan.takes ? task->count : released;
 	return task->plan.takes ? task_finish(runner) : task_next(runner);

@@ -67,8 +67,9 @@ enum task_refusal {
 	/* The answer came so late that the client would count on the lease after its end. What was
 	 * taken has been released. */
 	TASK_IS_LATE,
-	/* What is shown exceeds TASK_SHOWN_MAX, or there is no memory for it. */
-	TASK_IS_LARGE
+	/* The dialect did not show the key: what is shown exceeds TASK_SHOWN_MAX, there is no
+	 * memory for it, or the dialect has a reason of its own. */
+	TASK_IS_NOT_SHOWN
 };
 
 /* What follows from an answer. */
@@ -96,6 +97,8 @@ struct task {
 	uint32_t at;
 	bool all_read;
 	enum task_wait wait;
+	/* The fencing token that the last act of taking or renewing was answered with. */
+	uint64_t got;
 	/* The client is gone, and what it may have taken is released. */
 	bool leaves;
 	/* The client would count on what was taken for too long, and it is released. */
@@ -132,7 +135,7 @@ struct task {
 
 /* Appends to task->shown what the dialect shows of a key that was read; `entry` is NULL if nobody
  * holds it, or if it is not the same in what is compared. `ctx` is that of the runner. Returns 0,
- * PAWL_ENOMEM or PAWL_ETOOLARGE. */
+ * PAWL_ENOMEM or PAWL_ETOOLARGE; or any other error, for which the dialect refuses the task. */
 typedef int task_show(void *ctx, struct task *task, const struct client_entry *entry);
 
 /* The tasks of a connection, one at a time. All pointers but `task` are borrowed. */

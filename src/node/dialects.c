@@ -50,7 +50,10 @@ static uint32_t dialects_drift(void *ctx) {
 void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config) {
 	*d = (struct dialects){ .node = { dialects_unix_ms, dialects_draw, dialects_max_lease,
 		dialects_masters, dialects_now, dialects_drift, driver },
-		.use_redis = { &redis_dialect, &d->node, &d->redis } };
+		.memcached = { .settings = { config->memcached_slack,
+			config->memcached_patience } },
+		.use_redis = { &redis_dialect, &d->node, &d->redis },
+		.use_memcached = { &memcached_dialect, &d->node, &d->memcached } };
 	dialects_reload(d, config);
 }
 

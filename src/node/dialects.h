@@ -3,14 +3,16 @@
 #define PAWL_NODE_DIALECTS_H
 
 #include "driver.h"
+#include "memcached.h"
 #include "redis.h"
 
 /* It must stay where it is after dialects_init. */
 struct dialects {
 	struct dialect_node node;
 	struct redis_server redis;
-	/* For listeners of clients of Redis. */
-	struct dialect_use use_redis;
+	struct memcached_server memcached;
+	/* For listeners of clients of Redis, and of memcached. */
+	struct dialect_use use_redis, use_memcached;
 };
 
 /* The driver and the configuration are borrowed. */

@@ -29,6 +29,7 @@ struct node_config *node_config_new(void) {
 	c->deadlock = DEADLOCK_REPORT;
 	c->deadlock_after = SPAN_S;
 	c->redis.slack = 100 * SPAN_MS;
+	c->memcached_slack = 100 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;
@@ -89,7 +90,7 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [redis], [redis.scripts], [limits], [acl] and [audit]", name);
+		"[tls], [admin], [redis], [redis.scripts], [memcached], [limits], [acl] and [audit]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -170,6 +171,7 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	case SECTION_TLS:
 	case SECTION_ADMIN:
 	case SECTION_REDIS:
+	case SECTION_MEMCACHED:
 	case SECTION_LIMITS:
 	case SECTION_ACL:
 	case SECTION_AUDIT:

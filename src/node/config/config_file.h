@@ -17,7 +17,7 @@
 
 /* The size of a path with the terminating 0. */
 #define CONFIG_PATH_MAX 1024
-/* The largest number of addresses in listen_client and listen_redis together. */
+/* The largest number of addresses in listen_client, listen_redis and listen_memcached together. */
 #define LISTEN_CLIENT_MAX 8
 #define CLIENT_PORT_DEFAULT 7117
 #define PEER_PORT_DEFAULT 7118
@@ -43,8 +43,8 @@ struct listen_address {
 	uint16_t port;
 	/* For UNIX: the path of the socket. */
 	char path[108];
-	/* Clients of Redis connect here. */
-	bool redis;
+	/* Clients of Redis connect here; or those of memcached. */
+	bool redis, memcached;
 };
 
 /* Whether clients show certificates. */
@@ -124,6 +124,8 @@ struct node_config {
 	struct redis_settings redis;
 	/* The section [redis.scripts]. */
 	struct script_mappings redis_scripts;
+	/* The section [memcached] (memcached.h), in nanoseconds. */
+	span_ns memcached_slack, memcached_patience;
 
 	/* The host:port at which peers reach this node. Empty means that it is not given (for a
 	 * node that is to be added). */
