@@ -46,6 +46,7 @@
 	X(REDIS_WITHOUT_END, "redis", "without_end", KEEP, redis.keeps) \
 	X(REDIS_OVERWRITE, "redis", "overwrite", BREAK, redis.overwrites) \
 	X(REDIS_REDLOCK, "redis", "redlock", BOOL, redis.redlock) \
+	X(REDIS_MASTER_NAME, "redis", "master_name", NAME, redis.master_name) \
 	X(REDIS_ADVERTISE, "redis", "advertise", ADDRESS, redis.advertise) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
