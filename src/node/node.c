@@ -347,7 +347,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	}
 	/* Everything that can fail comes before this start writes to the disk. So a start that
 	 * fails leaves alone what a drain wrote. */
-	dialects_init(&node->dialects, &node->driver, node->config);
+	dialects_init(&node->dialects, &node->service, node->config);
 	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
 		&node->dialects, node->config, why);
 	error = error ? error : listeners_open_admin(&node->listeners, &node->loop, &node->monitor,

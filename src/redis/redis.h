@@ -25,6 +25,8 @@ struct redis_settings {
 	bool dev;
 	/* The host:port at which clients reach this node; empty: where they have connected. */
 	char advertise[ADDRESS_MAX + 1];
+	/* The name by which clients ask Sentinels for their master. */
+	char master_name[NODE_NAME_MAX + 1];
 };
 
 /* What all connections share. */

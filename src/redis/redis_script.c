@@ -15,24 +15,34 @@ static void reply_none(struct resp_writer *w, int8_t number) {
 	}
 }
 
-static void reply_script(const struct redis *r, struct resp_writer *w) {
-	const struct task *task = r->tasks.task;
-	const struct script_meaning *meaning = &r->meaning;
-	if (task->done < (task->plan.together ? task->count : 1)) {
-		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
-		return;
-	}
+static void reply_acted(struct resp_writer *w, const struct script_meaning *meaning,
+	uint32_t count) {
 	switch (meaning->answer) {
 	case SCRIPT_SAYS_ONE:
 		resp_number(w, 1);
 		break;
 	case SCRIPT_SAYS_COUNT:
-		resp_number(w, task->done);
+		resp_number(w, count);
 		break;
 	case SCRIPT_SAYS_OK:
 		resp_status(w, "OK");
 		break;
 	}
+}
+
+static void reply_script(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	const struct script_meaning *meaning = &r->meaning;
+	if (meaning->kind == SCRIPT_RELEASE && r->server->settings.redlock && task->others == 0) {
+		/* Another node has released what was taken through all of them. */
+		reply_acted(w, meaning, task->count);
+		return;
+	}
+	if (task->done < (task->plan.together ? task->count : 1)) {
+		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
+		return;
+	}
+	reply_acted(w, meaning, task->done);
 }
 
 static void reply_left(const struct redis *r, struct resp_writer *w) {
@@ -103,7 +113,7 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	const bool adds = meaning->kind == SCRIPT_ADD
 		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
-	const struct redis_plan plan = script_plan(meaning->kind, takes, adds);
+	struct redis_plan plan = script_plan(meaning->kind, takes, adds);
 	const unsigned database = r->database;
 	enum dialect_step step;
 	span_ns length = 0;
@@ -116,6 +126,13 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		return call->w->out->size > call->began ? DIALECT_DONE
 			: script_wrong(call, "the script has too few arguments");
 	}
+	if (meaning->kind == SCRIPT_TAKE && length == 0 && !redis_keeps(call)) {
+		r->database = database;
+		return DIALECT_DONE;
+	}
+	if (meaning->kind == SCRIPT_TAKE && length > 0) {
+		redis_redlock(r, &plan);
+	}
 	struct task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
 		value, value, &step);
 	r->database = database;
@@ -124,6 +141,7 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	}
 	r->meaning = *meaning;
 	task->length = length;
+	task->without_end = length == 0;
 	task->patience = plan.act.takes ? r->server->settings.patience : 0;
 	return redis_task_begin(r, task);
 }
@@ -172,6 +190,7 @@ static enum dialect_step script_unknown(const struct redis_call *call,
 	const uint8_t sha1[SCRIPT_SHA1_BYTES]) {
 	char text[2 * SCRIPT_SHA1_BYTES + 1], why[256];
 	script_sha1_print(sha1, text);
+	call->redis->node->unknown_script(call->redis->node->ctx, call->redis->number, text);
 	snprintf(why, sizeof why, "Pawl does not run scripts, and does not know the one with the "
 		"SHA1 %s: pawl redis-script says more (docs/redis.md)", text);
 	resp_error(call->w, "NOPERM", slice_str(why));

@@ -30,6 +30,7 @@ struct node_config *node_config_new(void) {
 	c->deadlock_after = SPAN_S;
 	c->redis.slack = 100 * SPAN_MS;
 	c->memcached_slack = 100 * SPAN_MS;
+	text_copy(c->redis.master_name, sizeof c->redis.master_name, "mymaster");
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;

@@ -47,6 +47,7 @@
 	X(REDIS_WITHOUT_END, "redis", "without_end", KEEP, redis.keeps) \
 	X(REDIS_OVERWRITE, "redis", "overwrite", BREAK, redis.overwrites) \
 	X(REDIS_REDLOCK, "redis", "redlock", BOOL, redis.redlock) \
+	X(REDIS_MASTER_NAME, "redis", "master_name", NAME, redis.master_name) \
 	X(REDIS_ADVERTISE, "redis", "advertise", ADDRESS, redis.advertise) \
 	X(MEMCACHED_SLACK, "memcached", "slack", SPAN_OR_0, memcached_slack) \
 	X(MEMCACHED_PATIENCE, "memcached", "patience", SPAN_OR_0, memcached_patience) \

@@ -123,8 +123,8 @@ int script_describe(const void *script, size_t size, struct script_account *out)
 	return error == PAWL_EINVAL ? 0 : error;
 }
 
-const struct script_meaning *script_find(struct slice script, const struct script_mappings *mappings,
-	const struct allocator *alloc) {
+const struct script_meaning *script_find(struct slice script,
+	const struct script_mappings *mappings, const struct allocator *alloc) {
 	struct buffer form;
 	uint8_t sha1[SCRIPT_SHA1_BYTES];
 	buffer_init(&form, alloc, 2 * SCRIPT_BYTES_MAX);

@@ -81,8 +81,8 @@ const char *script_kind_name(enum script_kind kind);
 const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYTES]);
 /* Returns the meaning of a script, or NULL if none is known or there is no memory. The mappings
  * count for those whose normal form is not known. */
-const struct script_meaning *script_find(struct slice script, const struct script_mappings *mappings,
-	const struct allocator *alloc);
+const struct script_meaning *script_find(struct slice script,
+	const struct script_mappings *mappings, const struct allocator *alloc);
 
 /* What can be said of a script. */
 struct script_account {

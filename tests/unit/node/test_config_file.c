@@ -321,7 +321,8 @@ static void clients_of_redis_have_no_wrong_settings(void **state) {
 		{ "[redis]\noverwrite = keep\n", "refuse or break" },
 		{ "[redis]\nadvertise = unix:/x\n", "write the host:port" },
 		{ "[redis]\nadvertise = here\n", "write the host:port" },
-		{ "[redis.scripts]\n12 = read\n", "f:10: [redis.scripts] 12 = read: write the SHA1" },
+		{ "[redis.scripts]\n12 = read\n",
+			"f:10: [redis.scripts] 12 = read: write the SHA1" },
 		{ "[redis.scripts]\n" SHA1 " = read\n" SHA1 " = read\n", "first on line 10" },
 		{ "[redis.scripts]\n8f4d42e76cbb4fad0f45e575441b8a269ebc173c = release value=1\n",
 			"know this script already" },
@@ -332,7 +333,8 @@ static void clients_of_redis_have_no_wrong_settings(void **state) {
 		struct node_config *c = NULL;
 		struct problem problem = { "" };
 		snprintf(text, sizeof text, "%s%s", BASE, wrong[i][0]);
-		assert_int_equal(node_config_parse(slice_str(text), "f", &c, &problem), PAWL_EINVAL);
+		assert_int_equal(node_config_parse(slice_str(text), "f", &c, &problem),
+			PAWL_EINVAL);
 		assert_non_null(strstr(problem.text, wrong[i][1]));
 	}
 }
