@@ -130,6 +130,13 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 	case TASK_IS_ANOTHERS:
 		why = "this lock belongs to another identity";
 		break;
+	case TASK_IS_ENDLESS:
+		why = "this lock was taken without an end, and cannot be given one";
+		break;
+	case TASK_IS_UNKEPT:
+		why = "this node keeps as many locks without an end as it may: take the lock with "
+			"an exptime, or through another node";
+		break;
 	case TASK_IS_LATE:
 		why = "the masters answered too late for the whole time: [memcached] slack of this "
 			"node is shorter than that took";
