@@ -24,7 +24,7 @@ function store(string $client, int $port) {
 	}
 	$config = ['options' => ['prefix' => 'laravel:'],
 		'default' => ['host' => '127.0.0.1', 'port' => $port, 'database' => 0]];
-	return new RedisStore(new RedisManager(new stdClass, $client, $config), 'cache:');
+	return new RedisStore(new RedisManager(new stdClass, $client, $config), 'cache');
 }
 
 function check(bool $holds, string $what): void {

@@ -1,4 +1,4 @@
-"""Locks of redis-py, sync and asyncio, whose package in Debian carries no tests: redis_py.py PORT."""
+"""redis_py.py PORT: locks of redis-py, sync and asyncio, whose package in Debian has no tests."""
 
 import asyncio
 import sys

@@ -17,12 +17,11 @@ class Unable(Exception):
 
 
 class Suite:
-    """A suite. `kind` is the server's: redis or memcached. `own` says whose tests they are: True for
-    the library's, False for tests of Pawl's project, written after its documentation."""
+    """A suite. `kind` is the server's: redis or memcached. `own` is True for the library's own
+    tests, and False for those of tests/clients, which are written after its documentation."""
 
-    def __init__(self, name, kind, own, debian=(), npm=(), note=""):
-        self.name, self.kind, self.own, self.debian, self.npm, self.note = (name, kind, own, debian,
-                                                                            npm, note)
+    def __init__(self, name, kind, own, debian=(), npm=()):
+        self.name, self.kind, self.own, self.debian, self.npm = name, kind, own, debian, npm
 
     def fetch(self, folder):
         """Gets the packages, those of npm into the folder."""
@@ -111,7 +110,7 @@ class Tooz(Suite):
 
 
 class Mocha(Suite):
-    """The tests of redlock 4, which is a file of its package. It asks for the usual port of Redis."""
+    """The tests of redlock 4, a file of its package, which asks for the usual port of Redis."""
 
     def command(self, port, folder):
         package = os.path.join(folder, "node_modules", "redlock")

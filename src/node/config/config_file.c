@@ -91,7 +91,8 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [redis], [redis.scripts], [memcached], [limits], [acl] and [audit]", name);
+		"[tls], [admin], [redis], [redis.scripts], [memcached], [limits], [acl] and "
+		"[audit]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
