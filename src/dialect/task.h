@@ -8,6 +8,8 @@
 #include "client.h"
 #include "dialect.h"
 
+/* How often a task with `retakes` tries to take its keys. */
+#define TASK_TRIES_MAX 8
 /* How many keys one task may have. */
 #define TASK_KEYS_MAX CORE_LOCKS_MAX
 /* The most that a task may show of its keys, in bytes. */
@@ -21,6 +23,11 @@ enum task_act {
 	/* The length that the command names is added to what is left of the lease. */
 	TASK_ADD,
 	TASK_RELEASE,
+	/* The lock is released if it is of the connection's identity, and broken at once if it is
+	 * another's, for which the connection needs the right to break. */
+	TASK_DELETE,
+	/* As TASK_DELETE, and then the key is taken. */
+	TASK_OVERWRITE,
 	TASK_TAKE,
 	/* The lease is set as for TASK_EXTEND, and then the value. */
 	TASK_REPLACE,
@@ -51,6 +58,9 @@ struct task_plan {
 	bool together;
 	/* The first step is TASK_TAKE of all keys, without a read. */
 	bool takes;
+	/* With `takes` and `together`: if a key is held, all are read. If all are `mine`, that is
+	 * what is done; if all are free by now, they are taken again, TASK_TRIES_MAX times. */
+	bool retakes;
 	/* The dialect shows something of each key that is read. */
 	bool shows;
 };
@@ -64,6 +74,11 @@ enum task_refusal {
 	TASK_IS_HELD,
 	/* The key is held by another identity. */
 	TASK_IS_ANOTHERS,
+	/* The lock has no end, and cannot be given one. */
+	TASK_IS_ENDLESS,
+	/* The node keeps as many locks without an end as it may, or has no memory for another one.
+	 * What was taken has been released. */
+	TASK_IS_UNKEPT,
 	/* The answer came so late that the client would count on the lease after its end. What was
 	 * taken has been released. */
 	TASK_IS_LATE,
@@ -101,11 +116,19 @@ struct task {
 	uint64_t got;
 	/* The client is gone, and what it may have taken is released. */
 	bool leaves;
-	/* The client would count on what was taken for too long, and it is released. */
-	bool late;
+	/* What was taken is given back, because of `refusal`. */
+	bool gives_back;
 	enum task_refusal refusal;
 	/* The act under way, which is not TASK_NOTHING with TASK_ACTS and TASK_SETS_VALUE. */
 	enum task_act act;
+	/* What is taken has no end: the node keeps it. `length` is not used then. */
+	bool without_end;
+	/* The key that was read last has no end, and its node lives. */
+	bool endless;
+	/* The fencing token of the key that was read last, and whether the connection's identity
+	 * holds it. */
+	uint64_t read_token;
+	bool own;
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
 	/* The fencing token that is compared. */
@@ -124,6 +147,8 @@ struct task {
 	/* How many keys were held and the same, held and not the same, and free; and how many acts
 	 * had an effect. */
 	uint32_t mine, others, gone, done;
+	/* How often it has tried to take its keys. */
+	uint32_t tries;
 	/* What a quorum has said of the key that was read last, in nanoseconds: what is left of its
 	 * lease as it is shown. */
 	span_ns left;
@@ -142,6 +167,8 @@ typedef int task_show(void *ctx, struct task *task, const struct client_entry *e
 struct task_runner {
 	const struct allocator *alloc;
 	const struct dialect_node *node;
+	/* The number of the connection. */
+	uint64_t number;
 	task_show *show;
 	void *ctx;
 	/* The task under way; NULL if there is none. */
@@ -155,7 +182,8 @@ span_ns task_longest(const struct dialect_node *node, span_ns slack);
 /* Returns whether a task may have these keys, in front of each of which comes `prefix`. */
 bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t count);
 /* Makes a task for such keys, in the order of the command. `value` is what is compared, and `fresh`
- * what is set. The caller may set the members from `token` to `slack`. Returns NULL if there is no
+ * what is set. The caller may set `without_end`, and the members from
+ * `token` to `slack`. Returns NULL if there is no
  * memory. */
 struct task *task_new(const struct task_runner *runner, const struct task_plan *plan,
 	struct slice prefix, const struct slice *keys, size_t count, struct slice value,

@@ -76,12 +76,11 @@ static enum dialect_step command_run(const struct memcached_call *call) {
 static void *memcached_open(const struct allocator *alloc, const struct dialect_node *node,
 	void *server, uint64_t number, const char *from) {
 	struct memcached *m = alloc_new(alloc, sizeof *m);
-	(void)number;
 	if (m) {
 		*m = (struct memcached){ .alloc = *alloc, .node = node, .server = server,
 			.from = from };
 		m->tasks = (struct task_runner){ .alloc = &m->alloc, .node = node,
-			.show = memcached_show, .ctx = m };
+			.number = number, .show = memcached_show, .ctx = m };
 		client_decoder_init(&m->decoder, &m->alloc);
 	}
 	return m;

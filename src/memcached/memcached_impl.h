@@ -72,9 +72,12 @@ struct memcached {
 	struct memcached_meta meta;
 	/* Nothing is replied. */
 	bool noreply;
-	/* The client flags that the command sets; whether those of a held key are others. */
+	/* The client flags that the command sets. */
 	uint32_t flags;
-	bool flags_differ;
+	/* The command names no end. */
+	bool without_end;
+	/* Why a key that was read is not shown; NULL: it does not fit. */
+	const char *refused;
 	/* The key that was shown last: where it begins in what is shown, and how many acts had an
 	 * effect before. */
 	size_t shown_from;
@@ -102,15 +105,16 @@ struct memcached_work {
 	struct slice value, fresh;
 	/* The unique that is compared. */
 	uint64_t token;
-	/* In nanoseconds; 0 with MEMCACHED_OVER. */
+	/* In nanoseconds. */
 	span_ns length;
-	/* The key is to be gone at once, by a time that is over. */
-	bool over;
+	/* The key is to be gone at once, by a time that is over; or it is to have no end. Then
+	 * `length` is 0. */
+	bool over, without_end;
 };
 
 /* ---- memcached_task.c ---- */
 
-/* Reads the time of a command. Returns false if it was refused. */
+/* Reads the time of a command into `length`, `over` or `without_end`. Returns false if it was refused. */
 bool memcached_time(const struct memcached_call *call, struct slice word,
 	struct memcached_work *work);
 /* Begins with a task. Its keys are checked. */
@@ -137,6 +141,8 @@ void memcached_reply(struct memcached *m, struct mctext_writer *w);
 
 extern const struct memcached_plan memcached_add_plan, memcached_set_plan, memcached_replace_plan,
 	memcached_cas_plan;
+/* Returns what set does, by the settings of the node. */
+struct memcached_plan memcached_set_plan_of(const struct memcached *m);
 memcached_run memcached_get, memcached_gets, memcached_gat, memcached_gats, memcached_add,
 	memcached_set, memcached_replace, memcached_cas, memcached_touch, memcached_delete,
 	memcached_no_number, memcached_no_piece, memcached_flush_all, memcached_stats,

@@ -41,6 +41,11 @@ static int64_t reply_ms(span_ns left) {
 	return (left + SPAN_MS - 1) / SPAN_MS;
 }
 
+/* A lock without an end ends never, which clients of Redis know as -1. */
+static int64_t reply_end(const struct task *task, int64_t end) {
+	return task->endless ? -1 : end;
+}
+
 int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
 	const struct redis *r = ctx;
 	struct resp_writer writer = { .out = &task->shown, .version = r->version };
@@ -57,16 +62,16 @@ int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
 		}
 		break;
 	case REDIS_SHOW_PTTL:
-		resp_number(w, entry ? reply_ms(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_ms(task->left)) : -2);
 		break;
 	case REDIS_SHOW_TTL:
-		resp_number(w, entry ? reply_seconds(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_seconds(task->left)) : -2);
 		break;
 	case REDIS_SHOW_END_MS:
-		resp_number(w, entry ? end : -2);
+		resp_number(w, entry ? reply_end(task, end) : -2);
 		break;
 	case REDIS_SHOW_END:
-		resp_number(w, entry ? (end + 500) / 1000 : -2);
+		resp_number(w, entry ? reply_end(task, (end + 500) / 1000) : -2);
 		break;
 	case REDIS_SHOW_TYPE:
 		resp_status(w, entry ? "string" : "none");
@@ -88,7 +93,7 @@ int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
 		} else {
 			resp_nil(w);
 		}
-		resp_number(w, entry ? reply_ms(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_ms(task->left)) : -2);
 		break;
 	}
 	return w->error;
@@ -113,4 +118,13 @@ void redis_reply_ok(const struct redis *r, struct resp_writer *w) {
 /* SETNX, and scripts that take. */
 void redis_reply_taken(const struct redis *r, struct resp_writer *w) {
 	resp_number(w, r->tasks.task->done > 0);
+}
+
+/* A plain SET is never answered with nil, which would mean that the key is held. */
+void redis_reply_set(const struct redis *r, struct resp_writer *w) {
+	if (r->tasks.task->done) {
+		resp_status(w, "OK");
+	} else {
+		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
+	}
 }

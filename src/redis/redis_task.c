@@ -31,8 +31,7 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 	return true;
 }
 
-/* Returns what stands in front of the keys of the database. */
-static struct slice task_prefix(const struct redis *r, char text[REDIS_PREFIX_MAX + 1]) {
+struct slice redis_prefix(const struct redis *r, char text[REDIS_PREFIX_MAX + 1]) {
 	int size = r->database ? snprintf(text, REDIS_PREFIX_MAX + 1, "db%u:", r->database) : 0;
 	return slice_of(text, (size_t)size);
 }
@@ -42,7 +41,7 @@ struct task *redis_task_new(const struct redis_call *call, const struct redis_pl
 	enum dialect_step *out_step) {
 	struct redis *r = call->redis;
 	char text[REDIS_PREFIX_MAX + 1];
-	const struct slice prefix = task_prefix(r, text);
+	const struct slice prefix = redis_prefix(r, text);
 	if (!task_keys_are_right(prefix, keys, count)) {
 		resp_error(call->w, "ERR", slice_str("Pawl takes 1 to 64 keys at once, of 1 to "
 			"512 bytes each, with the prefix dbN: of a database other than 0"));
@@ -51,7 +50,6 @@ struct task *redis_task_new(const struct redis_call *call, const struct redis_pl
 	}
 	r->plan = *plan;
 	r->plan.act.shows = plan->show != REDIS_SHOW_NOTHING;
-	r->meaning = NULL;
 	struct task *task = task_new(&r->tasks, &r->plan.act, prefix, keys, count, value, fresh);
 	if (!task) {
 		*out_step = DIALECT_BROKEN;
@@ -61,6 +59,14 @@ struct task *redis_task_new(const struct redis_call *call, const struct redis_pl
 	task->owner = slice_str(r->name[0] ? r->name : r->from);
 	task->label.text = slice_str(r->library);
 	return task;
+}
+
+void redis_redlock(const struct redis *r, struct redis_plan *plan) {
+	if (r->server->settings.redlock) {
+		plan->act.retakes = plan->act.together = true;
+		plan->act.mine = TASK_EXTEND;
+		plan->act.compares = TASK_VALUE;
+	}
 }
 
 enum dialect_step redis_task_begin(struct redis *r, struct task *task) {
@@ -76,6 +82,14 @@ static void task_say(struct resp_writer *w, enum task_refusal why) {
 		break;
 	case TASK_IS_ANOTHERS:
 		resp_error(w, "NOPERM", slice_str("this lock belongs to another identity"));
+		break;
+	case TASK_IS_ENDLESS:
+		resp_error(w, "NOPERM", slice_str("this lock was taken without an end, and cannot "
+			"be given one: take it with PX or EX"));
+		break;
+	case TASK_IS_UNKEPT:
+		resp_error(w, "OOM", slice_str("this node keeps as many locks without an end as "
+			"it may: take the lock with PX or EX, or through another node"));
 		break;
 	case TASK_IS_LATE:
 		resp_error(w, "TRYAGAIN", slice_str("the masters answered too late for the whole "
@@ -94,6 +108,10 @@ enum dialect_step redis_task_answer(struct redis *r, const struct client_respons
 	case TASK_ASKS:
 		return DIALECT_ASK;
 	case TASK_DONE:
+		if (r->plan.then) {
+			task_free(&r->tasks);
+			return r->plan.then(r, w);
+		}
 		if (r->plan.reply) {
 			r->plan.reply(r, w);
 		} else {
@@ -101,12 +119,17 @@ enum dialect_step redis_task_answer(struct redis *r, const struct client_respons
 		}
 		break;
 	case TASK_FAILED:
-		redis_refuse(w, response);
+		if (r->plan.failed) {
+			r->plan.failed(r, w);
+		} else {
+			redis_refuse(w, response);
+		}
 		break;
 	case TASK_REFUSED:
 		task_say(w, r->tasks.task->refusal);
 		break;
 	}
 	task_free(&r->tasks);
+	redis_walk_done(r);
 	return DIALECT_DONE;
 }

@@ -242,6 +242,7 @@ int config_finish(struct config_reading *r) {
 	error = error ? error : finish_advertise(r);
 	error = error ? error : finish_peer(r);
 	error = error ? error : finish_client(r);
+	error = error ? error : config_finish_redis(r);
 	error = error ? error : config_finish_admin(r);
 	error = error ? error : finish_audit(r);
 	return error ? error : finish_limits(r);

@@ -67,7 +67,7 @@ static enum pawld_exit pawld_run(const char *path) {
 	return daemon_run(&options, &problem) ? pawld_fail(&problem, EXIT_FAILED) : EXIT_DONE;
 }
 
-static enum pawld_exit pawld_dev(const char *listen) {
+static enum pawld_exit pawld_dev(const char *listen, const char *redis) {
 	char dir[CONFIG_PATH_MAX];
 	struct daemon_options options = { .config_path = NULL };
 	struct problem problem = { "" };
@@ -75,7 +75,7 @@ static enum pawld_exit pawld_dev(const char *listen) {
 		return pawld_fail(&problem, EXIT_FAILED);
 	}
 	enum pawld_exit status = EXIT_DONE;
-	if (node_config_dev(listen, dir, &options.take_config, &problem)) {
+	if (node_config_dev(listen, redis, dir, &options.take_config, &problem)) {
 		status = pawld_fail(&problem, EXIT_USAGE);
 	} else if (daemon_run(&options, &problem)) {
 		status = pawld_fail(&problem, EXIT_FAILED);
@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
 	case PAWLD_RUN:
 		return (int)pawld_run(options.config);
 	case PAWLD_DEV:
-		return (int)pawld_dev(options.listen);
+		return (int)pawld_dev(options.listen, options.listen_redis);
 	case PAWLD_CHECK:
 		return (int)pawld_check(options.config);
 	case PAWLD_VERSION:
