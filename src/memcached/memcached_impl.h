@@ -82,6 +82,8 @@ struct memcached {
 	 * effect before. */
 	size_t shown_from;
 	uint32_t done_before;
+	/* flush_all is under way: how many lists it has asked for; otherwise 0. */
+	uint32_t flush_lists;
 	/* The label of what is taken. */
 	char label[sizeof MEMCACHED_LABEL MEMCACHED_FLAGS + 10];
 
@@ -114,7 +116,8 @@ struct memcached_work {
 
 /* ---- memcached_task.c ---- */
 
-/* Reads the time of a command into `length`, `over` or `without_end`. Returns false if it was refused. */
+/* Reads the time of a command into `length`, `over` or `without_end`. Returns false if it was
+ * refused. */
 bool memcached_time(const struct memcached_call *call, struct slice word,
 	struct memcached_work *work);
 /* Begins with a task. Its keys are checked. */
@@ -127,6 +130,13 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 enum dialect_step memcached_wrong(const struct memcached_call *call, const char *why);
 /* Says what the command is refused for. */
 enum dialect_step memcached_refused(const struct memcached_call *call, const char *why);
+
+/* ---- memcached_flush.c ---- */
+
+/* Goes on with flush_all after a list, and after the locks of a list have been ended. */
+enum dialect_step memcached_flush_listed(struct memcached *m,
+	const struct client_response *response, struct mctext_writer *w);
+enum dialect_step memcached_flush_ended(struct memcached *m);
 
 /* ---- memcached_reply.c ---- */
 

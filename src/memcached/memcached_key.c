@@ -146,11 +146,6 @@ enum dialect_step memcached_no_piece(const struct memcached_call *call) {
 		"cas with the whole value");
 }
 
-enum dialect_step memcached_flush_all(const struct memcached_call *call) {
-	return memcached_refused(call, "Pawl does not end all locks at once: delete those that you "
-		"hold");
-}
-
 /* ---- the server ---- */
 
 enum dialect_step memcached_stats(const struct memcached_call *call) {

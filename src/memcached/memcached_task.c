@@ -161,7 +161,8 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 			"node is shorter than that took";
 		break;
 	case TASK_IS_NOT_SHOWN:
-		why = m->refused ? m->refused : "the values together are too large for one reply: name fewer keys";
+		why = m->refused ? m->refused
+			: "the values together are too large for one reply: name fewer keys";
 		break;
 	}
 	mctext_error(w, "SERVER_ERROR", slice_str(why));
@@ -169,10 +170,17 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 
 enum dialect_step memcached_go_on(struct memcached *m, const struct client_response *response,
 	struct mctext_writer *w) {
+	if (!m->tasks.task) {
+		return memcached_flush_listed(m, response, w);
+	}
 	switch (task_answer(&m->tasks, response)) {
 	case TASK_ASKS:
 		return DIALECT_ASK;
 	case TASK_DONE:
+		if (m->flush_lists > 0) {
+			task_free(&m->tasks);
+			return memcached_flush_ended(m);
+		}
 		memcached_reply(m, w);
 		break;
 	case TASK_FAILED:
@@ -183,5 +191,6 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 		break;
 	}
 	task_free(&m->tasks);
+	m->flush_lists = 0;
 	return DIALECT_DONE;
 }

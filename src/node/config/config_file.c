@@ -327,3 +327,14 @@ int node_config_dev(const char *listen, const char *redis, const char *state_dir
 	*out = c;
 	return 0;
 }
+
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem) {
+	const uint32_t number = c->listen_client_count;
+	c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
+	if (!config_dev_listen(c, "--listen-memcached", address, problem)) {
+		return PAWL_EINVAL;
+	}
+	c->listen_client[number].memcached = true;
+	return 0;
+}

@@ -187,6 +187,10 @@ int node_config_read_rights(struct node_config *c, struct problem *problem);
  * (127.0.0.1:7117), and so may `redis` (no listener for clients of Redis). */
 int node_config_dev(const char *listen, const char *redis, const char *state_dir,
 	struct node_config **out, struct problem *problem);
+/* Adds a listener for clients of memcached to such a configuration. Returns 0, or PAWL_EINVAL with
+ * *problem set. */
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem);
 
 /* One setting of [limits]. */
 struct node_limit {

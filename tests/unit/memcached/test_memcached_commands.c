@@ -106,7 +106,8 @@ static void test_a_lock_has_an_end(void **state) {
 	for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
 		assert_int_equal(rig_command(*state, endless[i]), DIALECT_DONE);
 		rig_assert_said(*state, "SERVER_ERROR a lock without an end is not possible here: "
-			"give it an exptime other than 0 ([memcached] without_end of this node)\r\n");
+			"give it an exptime other than 0 ([memcached] without_end of this "
+			"node)\r\n");
 	}
 }
 
@@ -391,6 +392,31 @@ static void test_the_server(void **state) {
 	rig_assert_said(*state, "");
 }
 
+/* Lists and deletes follow each other until a list is empty. */
+static void test_flush_all_ends_all_locks_of_dev(void **state) {
+	const struct core_entry entries[] = { { .key = slice_str("a"), .token = 1 },
+		{ .key = slice_str("b"), .token = 2 } };
+	struct connection *c = *state;
+	c->server.settings.dev = true;
+	assert_int_equal(rig_command(c, "flush_all"), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_LIST);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_LIST, .entries = entries,
+		.count = 2 }), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "v", "memcached", 5000), DIALECT_ASK);
+	assert_int_equal(rig_released(c), DIALECT_ASK);
+	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_LIST);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_LIST }), DIALECT_DONE);
+	rig_assert_said(c, "OK\r\n");
+	assert_int_equal(rig_command(c, "flush_all 0 noreply"), DIALECT_ASK);
+	assert_int_equal(rig_refused(c, PAWL_EDENIED), DIALECT_DONE);
+	rig_assert_said(c, "");
+	assert_int_equal(rig_command(c, "flush_all 10"), DIALECT_DONE);
+	rig_assert_said(c, "CLIENT_ERROR Pawl knows no flush_all that waits\r\n");
+	assert_int_equal(rig_command(c, "get k"), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_GET);
+}
+
 static void test_the_binary_protocol_is_refused_by_name(void **state) {
 	struct connection *c = *state;
 	size_t size;
@@ -444,6 +470,7 @@ int main(void) {
 		TEST(test_without_a_reply),
 		TEST(test_wrong_commands_change_nothing),
 		TEST(test_the_server),
+		TEST(test_flush_all_ends_all_locks_of_dev),
 		TEST(test_the_binary_protocol_is_refused_by_name),
 		TEST(test_who_leaves_gives_back_what_it_may_have_taken),
 	};
