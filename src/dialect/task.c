@@ -382,11 +382,11 @@ static enum task_step task_has_acted(struct task_runner *runner,
 		return task_set_value(runner);
 	}
 	task->queued = task->act == TASK_TAKE ? task_queued(runner, response->valid) : 0;
+	task->got = response->present & CLIENT_RESULT_TOKEN ? response->token : task->got;
 	if (task->act == TASK_TAKE && !task_keeps(runner)) {
 		task->at = task->plan.takes ? 0 : task->at;
 		return task_give_back(runner, TASK_IS_UNKEPT);
 	}
-	task->got = response->present & CLIENT_RESULT_TOKEN ? response->token : task->got;
 	const bool released = (task->act != TASK_RELEASE && task->act != TASK_DELETE)
 		|| response->released;
 	const bool took_all = task->plan.takes && task->act == TASK_TAKE;

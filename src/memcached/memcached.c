@@ -76,12 +76,11 @@ static enum dialect_step command_run(const struct memcached_call *call) {
 static void *memcached_open(const struct allocator *alloc, const struct dialect_node *node,
 	void *server, uint64_t number, const char *from) {
 	struct memcached *m = alloc_new(alloc, sizeof *m);
-	(void)number;
 	if (m) {
 		*m = (struct memcached){ .alloc = *alloc, .node = node, .server = server,
 			.from = from };
 		m->tasks = (struct task_runner){ .alloc = &m->alloc, .node = node,
-			.show = memcached_show, .ctx = m };
+			.number = number, .show = memcached_show, .ctx = m };
 		client_decoder_init(&m->decoder, &m->alloc);
 	}
 	return m;
@@ -116,7 +115,7 @@ static enum dialect_step memcached_serve(void *state, struct slice in, size_t *o
 	struct mctext_writer w = { .out = out };
 	const size_t began = out->size;
 	const char *why = NULL;
-	CHECK(!m->tasks.task);
+	CHECK(!m->tasks.task && m->flush_lists == 0);
 	*out_taken = 0;
 	switch (mctext_read(in, &command, out_taken, &why)) {
 	case MCTEXT_MORE:
@@ -137,7 +136,7 @@ static enum dialect_step memcached_answer(void *state, struct slice message, str
 	struct client_response response;
 	struct mctext_writer w = { .out = out };
 	const size_t began = out->size;
-	CHECK(m->tasks.task);
+	CHECK(m->tasks.task || m->flush_lists > 0);
 	int error = client_response_decode(&m->decoder, m->tasks.request.method, message,
 		&response);
 	CHECK(error != PAWL_EPROTOCOL);

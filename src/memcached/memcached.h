@@ -13,6 +13,12 @@ struct memcached_settings {
 	span_ns slack;
 	/* How long an add may wait for its turn, in nanoseconds; 0 is one try. */
 	span_ns patience;
+	/* Locks without an end are kept by the node, instead of refused. */
+	bool keeps;
+	/* A set of a key that is held breaks the lock, instead of being refused. */
+	bool overwrites;
+	/* flush_all is served (pawld --dev). */
+	bool dev;
 };
 
 /* What all connections share. */

@@ -72,13 +72,18 @@ struct memcached {
 	struct memcached_meta meta;
 	/* Nothing is replied. */
 	bool noreply;
-	/* The client flags that the command sets; whether those of a held key are others. */
+	/* The client flags that the command sets. */
 	uint32_t flags;
-	bool flags_differ;
+	/* The command names no end. */
+	bool without_end;
+	/* Why a key that was read is not shown; NULL: it does not fit. */
+	const char *refused;
 	/* The key that was shown last: where it begins in what is shown, and how many acts had an
 	 * effect before. */
 	size_t shown_from;
 	uint32_t done_before;
+	/* flush_all is under way: how many lists it has asked for; otherwise 0. */
+	uint32_t flush_lists;
 	/* The label of what is taken. */
 	char label[sizeof MEMCACHED_LABEL MEMCACHED_FLAGS + 10];
 
@@ -102,15 +107,17 @@ struct memcached_work {
 	struct slice value, fresh;
 	/* The unique that is compared. */
 	uint64_t token;
-	/* In nanoseconds; 0 with MEMCACHED_OVER. */
+	/* In nanoseconds. */
 	span_ns length;
-	/* The key is to be gone at once, by a time that is over. */
-	bool over;
+	/* The key is to be gone at once, by a time that is over; or it is to have no end. Then
+	 * `length` is 0. */
+	bool over, without_end;
 };
 
 /* ---- memcached_task.c ---- */
 
-/* Reads the time of a command. Returns false if it was refused. */
+/* Reads the time of a command into `length`, `over` or `without_end`. Returns false if it was
+ * refused. */
 bool memcached_time(const struct memcached_call *call, struct slice word,
 	struct memcached_work *work);
 /* Begins with a task. Its keys are checked. */
@@ -123,6 +130,13 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 enum dialect_step memcached_wrong(const struct memcached_call *call, const char *why);
 /* Says what the command is refused for. */
 enum dialect_step memcached_refused(const struct memcached_call *call, const char *why);
+
+/* ---- memcached_flush.c ---- */
+
+/* Goes on with flush_all after a list, and after the locks of a list have been ended. */
+enum dialect_step memcached_flush_listed(struct memcached *m,
+	const struct client_response *response, struct mctext_writer *w);
+enum dialect_step memcached_flush_ended(struct memcached *m);
 
 /* ---- memcached_reply.c ---- */
 
@@ -137,6 +151,8 @@ void memcached_reply(struct memcached *m, struct mctext_writer *w);
 
 extern const struct memcached_plan memcached_add_plan, memcached_set_plan, memcached_replace_plan,
 	memcached_cas_plan;
+/* Returns what set does, by the settings of the node. */
+struct memcached_plan memcached_set_plan_of(const struct memcached *m);
 memcached_run memcached_get, memcached_gets, memcached_gat, memcached_gats, memcached_add,
 	memcached_set, memcached_replace, memcached_cas, memcached_touch, memcached_delete,
 	memcached_no_number, memcached_no_piece, memcached_flush_all, memcached_stats,

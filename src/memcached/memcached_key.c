@@ -73,6 +73,14 @@ const struct memcached_plan memcached_cas_plan = {
 	.words = { "STORED", "NOT_FOUND", "EXISTS", "NOT_FOUND" }
 };
 
+struct memcached_plan memcached_set_plan_of(const struct memcached *m) {
+	struct memcached_plan plan = memcached_set_plan;
+	if (m->server->settings.overwrites) {
+		plan.act.other = TASK_OVERWRITE;
+	}
+	return plan;
+}
+
 /* NAME key flags exptime bytes */
 static enum dialect_step key_store(const struct memcached_call *call,
 	const struct memcached_plan *plan, uint64_t token) {
@@ -92,7 +100,8 @@ enum dialect_step memcached_add(const struct memcached_call *call) {
 }
 
 enum dialect_step memcached_set(const struct memcached_call *call) {
-	return key_store(call, &memcached_set_plan, 0);
+	const struct memcached_plan plan = memcached_set_plan_of(call->memcached);
+	return key_store(call, &plan, 0);
 }
 
 enum dialect_step memcached_replace(const struct memcached_call *call) {
@@ -116,9 +125,10 @@ enum dialect_step memcached_touch(const struct memcached_call *call) {
 		: DIALECT_DONE;
 }
 
-/* delete key [0] [noreply]; some clients send the 0, which had a meaning once. */
+/* delete key [0] [noreply]; some clients send the 0, which had a meaning once. Whoever deletes a
+ * lock without naming its unique takes it from its holder, unless it is its own. */
 enum dialect_step memcached_delete(const struct memcached_call *call) {
-	static const struct memcached_plan plan = { .act.mine = TASK_RELEASE,
+	static const struct memcached_plan plan = { .act.mine = TASK_DELETE,
 		.words = { "DELETED", "NOT_FOUND", "NOT_FOUND", "NOT_FOUND" } };
 	const struct memcached_work work = { .keys = words(call) + 1, .count = 1 };
 	const size_t extra = call->command->count - 2 - call->memcached->noreply;
@@ -134,11 +144,6 @@ enum dialect_step memcached_no_number(const struct memcached_call *call) {
 enum dialect_step memcached_no_piece(const struct memcached_call *call) {
 	return memcached_refused(call, "Pawl does not add to the value of a lock: use replace or "
 		"cas with the whole value");
-}
-
-enum dialect_step memcached_flush_all(const struct memcached_call *call) {
-	return memcached_refused(call, "Pawl does not end all locks at once: delete those that you "
-		"hold");
 }
 
 /* ---- the server ---- */

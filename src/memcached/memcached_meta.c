@@ -152,7 +152,8 @@ enum dialect_step memcached_ms(const struct memcached_call *call) {
 	if (!memcached_time(call, read.time.data ? read.time : slice_str("0"), &work)) {
 		return DIALECT_DONE;
 	}
-	struct memcached_plan plan = *mode;
+	struct memcached_plan plan = mode == &memcached_set_plan
+		? memcached_set_plan_of(call->memcached) : *mode;
 	plan.words = (struct memcached_words){ meta_word(mode->words.done),
 		meta_word(mode->words.mine), meta_word(mode->words.other),
 		meta_word(mode->words.gone) };
@@ -160,14 +161,17 @@ enum dialect_step memcached_ms(const struct memcached_call *call) {
 }
 
 enum dialect_step memcached_md(const struct memcached_call *call) {
-	struct memcached_plan plan = { .act.mine = TASK_RELEASE, .words = { "HD", "NF", "EX",
+	struct memcached_plan plan = { .act.mine = TASK_DELETE, .words = { "HD", "NF", "EX",
 		"NF" } };
 	struct memcached_work work = { .keys = call->command->words + 1, .count = 1 };
 	struct meta_read read;
 	if (!meta_read(call, 2, "C", "k", &read) || !meta_unique(call, &read, &work)) {
 		return DIALECT_DONE;
 	}
-	plan.act.compares = read.unique.data ? TASK_TOKEN : TASK_ANY;
+	if (read.unique.data) {
+		plan.act.compares = TASK_TOKEN;
+		plan.act.mine = TASK_RELEASE;
+	}
 	return memcached_begin(call, &plan, &work);
 }
 

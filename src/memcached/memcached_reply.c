@@ -36,8 +36,15 @@ static uint32_t entry_flags(const struct client_entry *entry) {
 
 /* ---- showing ---- */
 
-static int64_t show_seconds(span_ns left) {
-	return (left + SPAN_S / 2) / SPAN_S;
+/* Writes the rest of a lease in seconds. */
+static void show_left(const struct task *task, span_ns left, const char *before,
+	struct mctext_writer *w) {
+	mctext_put(w, slice_str(before));
+	if (task->endless) {
+		mctext_put(w, slice_str("-1"));
+	} else {
+		mctext_put_number(w, "", (uint64_t)((left + SPAN_S / 2) / SPAN_S));
+	}
 }
 
 /* VALUE key flags bytes [unique] */
@@ -81,11 +88,13 @@ static void show_meta(const struct memcached *m, const struct task *task,
 		if (meta_flag(m, *letter, task->keys[task->at], w)) {
 			continue;
 		}
+		if (*letter == 't') {
+			show_left(task, renews ? task->length : task->left, " t", w);
+			continue;
+		}
 		const char before[] = { ' ', *letter, '\0' };
 		mctext_put_number(w, before, *letter == 'c' ? entry->token
-			: *letter == 'f' ? entry_flags(entry)
-			: *letter == 's' ? entry->value.size
-			: (uint64_t)show_seconds(renews ? task->length : task->left));
+			: *letter == 'f' ? entry_flags(entry) : entry->value.size);
 	}
 	mctext_line(w, "");
 	if (m->meta.value) {
@@ -98,7 +107,7 @@ static void show_debug(const struct task *task, const struct client_entry *entry
 	struct mctext_writer *w) {
 	mctext_put(w, slice_str("ME "));
 	mctext_put(w, task->keys[task->at]);
-	mctext_put_number(w, " exp=", (uint64_t)show_seconds(task->left));
+	show_left(task, task->left, " exp=", w);
 	mctext_put_number(w, " cas=", entry->token);
 	mctext_put_number(w, " size=", entry->value.size);
 	mctext_line(w, "");
@@ -120,12 +129,19 @@ int memcached_show(void *ctx, struct task *task, const struct client_entry *entr
 	if (!entry) {
 		return 0;
 	}
+	if (m->without_end && !entry->label.without_end) {
+		m->refused = "a lock that was taken with an end keeps it";
+		return PAWL_EINVAL;
+	}
 	switch (m->plan.show) {
 	case MEMCACHED_SHOW_NOTHING:
 		break;
 	case MEMCACHED_SHOW_FLAGS:
-		m->flags_differ = entry_flags(entry) != m->flags;
-		return m->flags_differ ? PAWL_EINVAL : 0;
+		if (entry_flags(entry) != m->flags) {
+			m->refused = "the client flags of a key that is held cannot be changed";
+			return PAWL_EINVAL;
+		}
+		break;
 	case MEMCACHED_SHOW_VALUE:
 	case MEMCACHED_SHOW_UNIQUE:
 		show_value(m, task, entry, &w);

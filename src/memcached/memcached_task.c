@@ -27,10 +27,14 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 		memcached_wrong(call, "invalid exptime argument");
 		return false;
 	}
-	if (number == 0) {
-		memcached_refused(call, "a lock without an end is not possible: give it an exptime "
-			"other than 0");
+	if (number == 0 && !m->server->settings.keeps) {
+		memcached_refused(call, "a lock without an end is not possible here: give it an "
+			"exptime other than 0 ([memcached] without_end of this node)");
 		return false;
+	}
+	if (number == 0) {
+		work->without_end = true;
+		return true;
 	}
 	const int64_t ms = number <= LENGTH_SECONDS_MAX ? number * 1000
 		: number * 1000 - m->node->unix_ms(m->node->ctx);
@@ -72,6 +76,16 @@ static void plan_for_over(struct memcached_plan *plan) {
 	}
 }
 
+/* A lock that has no end is not extended, because its node does that; and no other lock loses its
+ * end (memcached_show). */
+static void plan_without_end(struct memcached_plan *plan) {
+	if (plan->act.mine == TASK_EXTEND) {
+		plan->act.mine = TASK_NOTHING;
+		plan->words.mine = plan->words.done;
+	}
+	plan->act.shows = true;
+}
+
 static void task_label(struct memcached *m, struct task *task) {
 	if (m->flags) {
 		snprintf(m->label, sizeof m->label, MEMCACHED_LABEL MEMCACHED_FLAGS "%lu",
@@ -97,11 +111,15 @@ enum dialect_step memcached_begin(const struct memcached_call *call,
 	}
 	m->plan = *plan;
 	m->plan.act.shows = plan->show != MEMCACHED_SHOW_NOTHING;
-	m->flags_differ = false;
+	m->refused = NULL;
+	m->without_end = work->without_end;
 	m->shown_from = 0;
 	m->done_before = 0;
 	if (work->over) {
 		plan_for_over(&m->plan);
+	}
+	if (work->without_end) {
+		plan_without_end(&m->plan);
 	}
 	struct task *task = task_new(&m->tasks, &m->plan.act, slice_of(NULL, 0), work->keys,
 		work->count, work->value, work->fresh);
@@ -110,6 +128,7 @@ enum dialect_step memcached_begin(const struct memcached_call *call,
 	}
 	task->token = work->token;
 	task->length = work->length;
+	task->without_end = work->without_end;
 	task->slack = settings->slack;
 	task->patience = m->plan.act.takes ? settings->patience : 0;
 	task->owner = slice_str(m->from);
@@ -131,18 +150,18 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 		why = "this lock belongs to another identity";
 		break;
 	case TASK_IS_ENDLESS:
-		why = "this lock was taken without an end, and cannot be given one";
+		why = "a lock without an end stays as it is: delete it, and take it again";
 		break;
 	case TASK_IS_UNKEPT:
-		why = "this node keeps as many locks without an end as it may: take the lock with "
-			"an exptime, or through another node";
+		why = "this node keeps as many locks without an end as it can: give the lock an "
+			"exptime, or use another node";
 		break;
 	case TASK_IS_LATE:
 		why = "the masters answered too late for the whole time: [memcached] slack of this "
 			"node is shorter than that took";
 		break;
 	case TASK_IS_NOT_SHOWN:
-		why = m->flags_differ ? "the client flags of a key that is held cannot be changed"
+		why = m->refused ? m->refused
 			: "the values together are too large for one reply: name fewer keys";
 		break;
 	}
@@ -151,10 +170,17 @@ static void task_say(const struct memcached *m, struct mctext_writer *w) {
 
 enum dialect_step memcached_go_on(struct memcached *m, const struct client_response *response,
 	struct mctext_writer *w) {
+	if (!m->tasks.task) {
+		return memcached_flush_listed(m, response, w);
+	}
 	switch (task_answer(&m->tasks, response)) {
 	case TASK_ASKS:
 		return DIALECT_ASK;
 	case TASK_DONE:
+		if (m->flush_lists > 0) {
+			task_free(&m->tasks);
+			return memcached_flush_ended(m);
+		}
 		memcached_reply(m, w);
 		break;
 	case TASK_FAILED:
@@ -165,5 +191,6 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 		break;
 	}
 	task_free(&m->tasks);
+	m->flush_lists = 0;
 	return DIALECT_DONE;
 }

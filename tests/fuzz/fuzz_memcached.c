@@ -42,6 +42,22 @@ static uint32_t drift_ppm(void *ctx) {
 	return 10000;
 }
 
+/* The connection has no identity, as half of the locks that it reads. */
+static struct slice identity(void *ctx, uint64_t number) {
+	(void)ctx;
+	(void)number;
+	return slice_of(NULL, 0);
+}
+
+static int keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
+	static unsigned kept;
+	(void)ctx;
+	(void)number;
+	(void)key;
+	(void)lock_id;
+	return kept++ % 4 == 0 ? PAWL_EFULL : 0;
+}
+
 /* Answers as a node might. */
 static void answer(const struct client_request *request, unsigned choice, struct buffer *out) {
 	static const int errors[] = { PAWL_EHELD, PAWL_ENOQUORUM, PAWL_ELOST, PAWL_EUNSURE,
@@ -49,11 +65,12 @@ static void answer(const struct client_request *request, unsigned choice, struct
 	const struct client_context context = { .node = "n1", .role = "master" };
 	const struct client_refusal refusal = { .error = errors[choice / 4 % 8] };
 	const struct client_label label = { .text = slice_str(choice & 16
-		? "memcached flags=16" : "memcached") };
+		? "memcached flags=16" : "memcached"), .without_end = choice & 32 };
 	uint8_t packed[LABEL_MAX];
 	struct core_reply reply = { .op = request->core.op, .lock_id = { { 1 } }, .token = 7,
 		.valid = SPAN_S, .released = true,
 		.held = choice & 1, .entry = { .owner = slice_str("o"), .value = slice_str("v"),
+			.identity = slice_str(choice & 64 ? "another" : ""),
 			.label = slice_of(packed, client_label_pack(&label, packed)), .token = 7,
 			.lock_id = { { 9 } }, .show_lock_id = choice & 4,
 			.remaining = choice & 8 ? SPAN_S : SPAN_MS } };
@@ -64,14 +81,17 @@ static void answer(const struct client_request *request, unsigned choice, struct
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static struct memcached_server server = { .settings = { .slack = 100 * SPAN_MS } };
+	static struct memcached_server server;
 	const struct allocator alloc = alloc_libc(NULL);
-	const struct dialect_node node = { unix_ms, draw, max_lease, masters, now, drift_ppm,
-		NULL };
+	const struct dialect_node node = { .unix_ms = unix_ms, .draw = draw,
+		.max_lease = max_lease, .masters = masters, .now = now, .drift_ppm = drift_ppm,
+		.identity = identity, .keep = keep };
 	struct slice in = slice_of(data + (size > 0), size - (size > 0));
 	const struct client_request *request = NULL;
 	unsigned choice = size > 0 ? data[0] : 0;
 	struct buffer out, said;
+	server.settings = (struct memcached_settings){ .slack = 100 * SPAN_MS,
+		.keeps = choice & 128, .overwrites = choice & 64, .dev = choice & 32 };
 	buffer_init(&out, &alloc, OUT_MAX);
 	buffer_init(&said, &alloc, OUT_MAX);
 	void *memcached = memcached_dialect.open(&alloc, &node, &server, 1, "127.0.0.1:1");

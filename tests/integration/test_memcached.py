@@ -295,6 +295,45 @@ a.get_stats()
         self.assertEqual(wrong, [])
 
 
+class Settings(unittest.TestCase):
+    def test_a_lock_without_an_end_is_kept_by_its_node(self):
+        cluster = MemcachedCluster(PAWLD)
+        # A kept lock is extended many times before this is over.
+        cluster.extra = ("max_lease = 2s", "[memcached]\nwithout_end = keep\n")
+        with cluster:
+            client = cluster.memcached("a")
+            self.addCleanup(client.close)
+            self.assertTrue(client.add("endless", "v", expire=0, noreply=False))
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                with cluster.socket("b") as s:
+                    s.sendall(b"mg endless t v\r\n")
+                    self.assertEqual(s.recv(100), b"VA 1 t-1\r\nv\r\n")
+                time.sleep(0.2)
+            cluster.nodes["a"].kill()
+            other = cluster.memcached("b")
+            self.addCleanup(other.close)
+            wait_until(self, lambda: other.add("endless", "w", expire=1, noreply=False))
+
+    def test_dev_may_do_what_memcached_does(self):
+        folder = tempfile.mkdtemp(prefix="pawl-dev-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "memcached.sock")
+        node = pawltest.Node([PAWLD, "--dev", "--listen", "unix:" + os.path.join(folder, "s"),
+                              "--listen-memcached", "unix:" + path])
+        self.addCleanup(node.kill)
+        node.wait_log(" voting ")
+        client = Client("unix:" + path, timeout=PATIENCE)
+        self.addCleanup(client.close)
+        for i in range(150):
+            self.assertTrue(client.set("k%d" % i, "v", noreply=False))
+        self.assertTrue(client.set("k7", "w", noreply=False))
+        self.assertEqual(client.get("k7"), b"w")
+        self.assertTrue(client.flush_all(noreply=False))
+        self.assertEqual(client.get_many(["k%d" % i for i in range(60)]), {})
+        self.assertTrue(client.add("k149", "v", expire=20, noreply=False))
+
+
 class Trouble(unittest.TestCase):
     def test_without_a_quorum_nothing_looks_held(self):
         with MemcachedCluster(PAWLD) as cluster:

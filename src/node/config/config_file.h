@@ -11,6 +11,7 @@
 #include "audit_config.h"
 #include "core.h"
 #include "log.h"
+#include "memcached.h"
 #include "problem.h"
 #include "redis.h"
 #include "rights.h"
@@ -124,8 +125,8 @@ struct node_config {
 	struct redis_settings redis;
 	/* The section [redis.scripts]. */
 	struct script_mappings redis_scripts;
-	/* The section [memcached] (memcached.h), in nanoseconds. */
-	span_ns memcached_slack, memcached_patience;
+	/* The section [memcached]. */
+	struct memcached_settings memcached;
 
 	/* The host:port at which peers reach this node. Empty means that it is not given (for a
 	 * node that is to be added). */
@@ -186,6 +187,10 @@ int node_config_read_rights(struct node_config *c, struct problem *problem);
  * (127.0.0.1:7117), and so may `redis` (no listener for clients of Redis). */
 int node_config_dev(const char *listen, const char *redis, const char *state_dir,
 	struct node_config **out, struct problem *problem);
+/* Adds a listener for clients of memcached to such a configuration. Returns 0, or PAWL_EINVAL with
+ * *problem set. */
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem);
 
 /* One setting of [limits]. */
 struct node_limit {

@@ -49,8 +49,10 @@
 	X(REDIS_REDLOCK, "redis", "redlock", BOOL, redis.redlock) \
 	X(REDIS_MASTER_NAME, "redis", "master_name", NAME, redis.master_name) \
 	X(REDIS_ADVERTISE, "redis", "advertise", ADDRESS, redis.advertise) \
-	X(MEMCACHED_SLACK, "memcached", "slack", SPAN_OR_0, memcached_slack) \
-	X(MEMCACHED_PATIENCE, "memcached", "patience", SPAN_OR_0, memcached_patience) \
+	X(MEMCACHED_SLACK, "memcached", "slack", SPAN_OR_0, memcached.slack) \
+	X(MEMCACHED_PATIENCE, "memcached", "patience", SPAN_OR_0, memcached.patience) \
+	X(MEMCACHED_WITHOUT_END, "memcached", "without_end", KEEP, memcached.keeps) \
+	X(MEMCACHED_OVERWRITE, "memcached", "overwrite", BREAK, memcached.overwrites) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \

@@ -35,10 +35,27 @@ static uint32_t drift_ppm(void *ctx) {
 	return 10000;
 }
 
+static struct slice identity(void *ctx, uint64_t number) {
+	(void)ctx;
+	assert_int_equal(number, 7);
+	return slice_of(NULL, 0);
+}
+
+static int keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
+	struct connection *c = ctx;
+	assert_int_equal(number, 7);
+	assert_true(slice_equal(key, slice_str("k")));
+	c->kept = lock_id;
+	return c->keep_error;
+}
+
 int rig_connect(void **state) {
 	static struct connection c;
 	c = (struct connection){ .alloc = alloc_libc(NULL),
-		.node = { unix_ms, draw, max_lease, masters, now, drift_ppm, &c }, .now = SPAN_S,
+		.node = { .unix_ms = unix_ms, .draw = draw, .max_lease = max_lease,
+			.masters = masters, .now = now, .drift_ppm = drift_ppm,
+			.identity = identity, .keep = keep, .ctx = &c },
+		.now = SPAN_S, .identity = "",
 		.server = { .settings = { .slack = 100 * SPAN_MS } } };
 	buffer_init(&c.out, &c.alloc, 1 << 20);
 	buffer_init(&c.answer, &c.alloc, 1 << 20);
@@ -93,9 +110,10 @@ enum dialect_step rig_refused(struct connection *c, int error) {
 enum dialect_step rig_read(struct connection *c, const char *value, const char *label,
 	int64_t left_ms) {
 	uint8_t packed[LABEL_MAX];
-	const struct client_label says = { .text = slice_str(label) };
+	const struct client_label says = { .text = slice_str(label), .without_end = c->endless };
 	struct core_entry entry = { .owner = slice_str("o"), .token = 42, .show_lock_id = true,
 		.lock_id = { { 9 } }, .remaining = left_ms * SPAN_MS,
+		.identity = slice_str(c->identity),
 		.label = slice_of(packed, client_label_pack(&says, packed)) };
 	assert_int_equal(c->request->method, CLIENT_GET);
 	assert_true(c->request->core.quorum);
@@ -126,6 +144,12 @@ enum dialect_step rig_updated(struct connection *c) {
 enum dialect_step rig_released(struct connection *c) {
 	assert_int_equal(c->request->method, CLIENT_RELEASE);
 	return rig_reply(c, &(struct core_reply){ .op = CORE_RELEASE, .released = true });
+}
+
+enum dialect_step rig_broken(struct connection *c) {
+	assert_int_equal(c->request->method, CLIENT_BREAK);
+	assert_int_equal(c->request->core.token, 42);
+	return rig_reply(c, &(struct core_reply){ .op = CORE_BREAK, .released = true });
 }
 
 void rig_assert_said(struct connection *c, const char *expected) {

@@ -17,6 +17,13 @@ struct connection {
 	const struct client_request *request;
 	uint8_t drawn;
 	int64_t now;
+	/* The lock that the node keeps, and the error that it says about that. */
+	struct id128 kept;
+	int keep_error;
+	/* Every lock that is read has no end. */
+	bool endless;
+	/* The identity of the locks that are read; the connection has none. */
+	const char *identity;
 };
 
 /* The setup and the teardown of a test. The time of day is RIG_SECONDS since 1970, the longest
@@ -41,6 +48,8 @@ enum dialect_step rig_taken(struct connection *c);
 enum dialect_step rig_extended(struct connection *c);
 enum dialect_step rig_updated(struct connection *c);
 enum dialect_step rig_released(struct connection *c);
+/* Answers that the lock with the token 42 was broken. */
+enum dialect_step rig_broken(struct connection *c);
 
 /* The client has been told exactly this since the last command. */
 void rig_assert_said(struct connection *c, const char *expected);

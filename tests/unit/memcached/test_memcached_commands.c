@@ -105,8 +105,59 @@ static void test_a_lock_has_an_end(void **state) {
 		"gat 0 k", "ms k 1\r\nv", "ms k 1 T0\r\nv", "mg k T0" };
 	for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
 		assert_int_equal(rig_command(*state, endless[i]), DIALECT_DONE);
-		rig_assert_said(*state, "SERVER_ERROR a lock without an end is not possible: give "
-			"it an exptime other than 0\r\n");
+		rig_assert_said(*state, "SERVER_ERROR a lock without an end is not possible here: "
+			"give it an exptime other than 0 ([memcached] without_end of this "
+			"node)\r\n");
+	}
+}
+
+/* ---- without an end ---- */
+
+static void test_the_node_keeps_a_lock_without_an_end(void **state) {
+	struct connection *c = *state;
+	c->server.settings.keeps = true;
+	assert_int_equal(rig_command(c, "add k 0 0 1\r\nv"), DIALECT_ASK);
+	assert_int_equal(c->request->core.lease, 60 * SPAN_S);
+	assert_true(client_label_unpack(c->request->core.label).without_end);
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	rig_assert_said(c, "STORED\r\n");
+	assert_int_equal(c->kept.b[0], c->drawn);
+	c->keep_error = PAWL_EFULL;
+	assert_int_equal(rig_command(c, "set k 0 0 1\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_ASK);
+	assert_int_equal(rig_released(c), DIALECT_DONE);
+	rig_assert_said(c, "SERVER_ERROR this node keeps as many locks without an end as it can: "
+		"give the lock an exptime, or use another node\r\n");
+}
+
+static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
+	static const char *const texts[][2] = { { "set k 0 0 1\r\nv", "STORED\r\n" },
+		{ "touch k 0", "TOUCHED\r\n" }, { "gat 0 k", "VALUE k 0 1\r\nv\r\nEND\r\n" },
+		{ "mg k t", "HD t-1\r\n" }, { "mg k T0 t", "HD t-1\r\n" },
+		{ "me k", "ME k exp=-1 cas=42 size=1\r\n" },
+		{ "touch k 20", "SERVER_ERROR a lock without an end stays as it is: delete it, and "
+			"take it again\r\n" },
+		{ "replace k 0 0 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
+			"delete it, and take it again\r\n" } };
+	struct connection *c = *state;
+	c->server.settings.keeps = c->endless = true;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		assert_int_equal(rig_command(c, texts[i][0]), DIALECT_ASK);
+		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
+		rig_assert_said(c, texts[i][1]);
+	}
+}
+
+static void test_no_lock_loses_its_end(void **state) {
+	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k",
+		"replace k 0 0 1\r\nw", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
+	struct connection *c = *state;
+	c->server.settings.keeps = true;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
+		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
+		rig_assert_said(c, "SERVER_ERROR a lock that was taken with an end keeps it\r\n");
 	}
 }
 
@@ -240,10 +291,39 @@ static void test_replace_touch_and_delete_need_a_holder(void **state) {
 	rig_assert_said(*state, "DELETED\r\n");
 }
 
+static void test_set_may_break_the_lock_of_another_value(void **state) {
+	struct connection *c = *state;
+	c->server.settings.overwrites = true;
+	assert_int_equal(rig_command(c, "set k 0 5 1\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_released(c), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	rig_assert_said(c, "STORED\r\n");
+	c->identity = "another";
+	assert_int_equal(rig_command(c, "ms k 1 T5\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_broken(c), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	rig_assert_said(c, "HD\r\n");
+}
+
+static void test_delete_breaks_the_lock_of_another_identity(void **state) {
+	struct connection *c = *state;
+	c->identity = "another";
+	assert_int_equal(rig_command(c, "delete k"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "v", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_broken(c), DIALECT_DONE);
+	rig_assert_said(c, "DELETED\r\n");
+	assert_int_equal(rig_command(c, "delete k"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "v", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_refused(c, PAWL_EDENIED), DIALECT_DONE);
+	rig_assert_said(c, "SERVER_ERROR denied: so it is\r\n");
+}
+
 static void test_the_identity_of_another_is_told(void **state) {
 	const struct core_entry entry = { .owner = slice_str("o"), .value = slice_str("v"),
 		.token = 42, .remaining = SPAN_S };
-	assert_int_equal(rig_command(*state, "delete k"), DIALECT_ASK);
+	assert_int_equal(rig_command(*state, "touch k 5"), DIALECT_ASK);
 	assert_int_equal(rig_reply(*state, &(struct core_reply){ .op = CORE_GET, .held = true,
 		.entry = entry }), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR this lock belongs to another identity\r\n");
@@ -312,6 +392,31 @@ static void test_the_server(void **state) {
 	rig_assert_said(*state, "");
 }
 
+/* Lists and deletes follow each other until a list is empty. */
+static void test_flush_all_ends_all_locks_of_dev(void **state) {
+	const struct core_entry entries[] = { { .key = slice_str("a"), .token = 1 },
+		{ .key = slice_str("b"), .token = 2 } };
+	struct connection *c = *state;
+	c->server.settings.dev = true;
+	assert_int_equal(rig_command(c, "flush_all"), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_LIST);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_LIST, .entries = entries,
+		.count = 2 }), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "v", "memcached", 5000), DIALECT_ASK);
+	assert_int_equal(rig_released(c), DIALECT_ASK);
+	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_LIST);
+	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_LIST }), DIALECT_DONE);
+	rig_assert_said(c, "OK\r\n");
+	assert_int_equal(rig_command(c, "flush_all 0 noreply"), DIALECT_ASK);
+	assert_int_equal(rig_refused(c, PAWL_EDENIED), DIALECT_DONE);
+	rig_assert_said(c, "");
+	assert_int_equal(rig_command(c, "flush_all 10"), DIALECT_DONE);
+	rig_assert_said(c, "CLIENT_ERROR Pawl knows no flush_all that waits\r\n");
+	assert_int_equal(rig_command(c, "get k"), DIALECT_ASK);
+	assert_int_equal(c->request->method, CLIENT_GET);
+}
+
 static void test_the_binary_protocol_is_refused_by_name(void **state) {
 	struct connection *c = *state;
 	size_t size;
@@ -346,6 +451,9 @@ int main(void) {
 		TEST(test_set_renews_the_same_value_and_overwrites_none),
 		TEST(test_a_time_is_never_shortened),
 		TEST(test_a_lock_has_an_end),
+		TEST(test_the_node_keeps_a_lock_without_an_end),
+		TEST(test_a_lock_without_an_end_stays_as_it_is),
+		TEST(test_no_lock_loses_its_end),
 		TEST(test_a_large_time_is_a_moment),
 		TEST(test_a_time_that_is_over),
 		TEST(test_get_shows_what_is_held),
@@ -356,10 +464,13 @@ int main(void) {
 		TEST(test_client_flags_are_not_changed_in_silence),
 		TEST(test_cas_replaces_what_has_the_token),
 		TEST(test_replace_touch_and_delete_need_a_holder),
+		TEST(test_set_may_break_the_lock_of_another_value),
+		TEST(test_delete_breaks_the_lock_of_another_identity),
 		TEST(test_the_identity_of_another_is_told),
 		TEST(test_without_a_reply),
 		TEST(test_wrong_commands_change_nothing),
 		TEST(test_the_server),
+		TEST(test_flush_all_ends_all_locks_of_dev),
 		TEST(test_the_binary_protocol_is_refused_by_name),
 		TEST(test_who_leaves_gives_back_what_it_may_have_taken),
 	};
