@@ -6,6 +6,8 @@
 
 #include "check.h"
 #include "config_file.h"
+#include "log.h"
+#include "text.h"
 #include "time_source.h"
 
 static int64_t dialects_unix_ms(void *ctx) {
@@ -22,14 +24,17 @@ static struct id128 dialects_draw(void *ctx) {
 	return drawn;
 }
 
+static const struct driver *dialects_driver(void *ctx) {
+	const struct service *service = ctx;
+	return service->driver;
+}
+
 static span_ns dialects_max_lease(void *ctx) {
-	const struct driver *driver = ctx;
-	return core_config(driver->core)->max_lease;
+	return core_config(dialects_driver(ctx)->core)->max_lease;
 }
 
 static uint32_t dialects_masters(void *ctx) {
-	const struct driver *driver = ctx;
-	const struct config *config = core_config(driver->core);
+	const struct config *config = core_config(dialects_driver(ctx)->core);
 	uint32_t masters = 0;
 	for (uint32_t i = 0; i < config->node_count; i++) {
 		masters += config->nodes[i].master;
@@ -43,13 +48,49 @@ static struct instant dialects_now(void *ctx) {
 }
 
 static uint32_t dialects_drift(void *ctx) {
-	const struct driver *driver = ctx;
-	return core_config(driver->core)->drift_ppm;
+	return core_config(dialects_driver(ctx)->core)->drift_ppm;
 }
 
-void dialects_init(struct dialects *d, struct driver *driver, const struct node_config *config) {
-	*d = (struct dialects){ .node = { dialects_unix_ms, dialects_draw, dialects_max_lease,
-		dialects_masters, dialects_now, dialects_drift, driver },
-		.redis = { .settings = { config->redis_slack, config->redis_patience } },
-		.use_redis = { &redis_dialect, &d->node, &d->redis } };
+static struct slice dialects_identity(void *ctx, uint64_t number) {
+	return service_client_identity(ctx, number);
+}
+
+static int dialects_keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
+	return service_keep(ctx, number, key, lock_id);
+}
+
+static void dialects_reached_at(void *ctx, uint64_t number, char out[ADDRESS_MAX + 1]) {
+	const struct service *service = ctx;
+	char text[ADDRESS_TEXT_BYTES];
+	sessions_reached_at(service->sessions, number, text);
+	(void)text_copy(out, ADDRESS_MAX + 1, text);
+}
+
+static void dialects_unknown_script(void *ctx, uint64_t number, const char *sha1) {
+	const struct service *service = ctx;
+	struct session_who who;
+	if (sessions_who(service->sessions, number, &who)) {
+		log_untrusted(service->driver->log, "unknown_script", LOG_TEXT("sha1", sha1),
+			LOG_BYTES("identity", who.identity), LOG_TEXT("from", who.from->address),
+			LOG_TEXT("remedy",
+				"pawl redis-script tells what it may mean; [redis.scripts] names "
+				"its meaning"));
+	}
+}
+
+void dialects_init(struct dialects *d, struct service *service, const struct node_config *config) {
+	*d = (struct dialects){ .use_redis = { &redis_dialect, &d->node, &d->redis },
+		.use_memcached = { &memcached_dialect, &d->node, &d->memcached } };
+	d->node = (struct dialect_node){ .unix_ms = dialects_unix_ms, .draw = dialects_draw,
+		.max_lease = dialects_max_lease, .masters = dialects_masters, .now = dialects_now,
+		.drift_ppm = dialects_drift, .identity = dialects_identity, .keep = dialects_keep,
+		.reached_at = dialects_reached_at, .unknown_script = dialects_unknown_script,
+		.ctx = service };
+	dialects_reload(d, config);
+}
+
+void dialects_reload(struct dialects *d, const struct node_config *config) {
+	d->redis.settings = config->redis;
+	d->memcached.settings = config->memcached;
+	scripts_map(&d->redis.scripts, &config->redis_scripts);
 }

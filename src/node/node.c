@@ -347,7 +347,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	}
 	/* Everything that can fail comes before this start writes to the disk. So a start that
 	 * fails leaves alone what a drain wrote. */
-	dialects_init(&node->dialects, &node->driver, node->config);
+	dialects_init(&node->dialects, &node->service, node->config);
 	error = listeners_open(&node->listeners, &node->client_loop, &node->service,
 		&node->dialects, node->config, why);
 	error = error ? error : listeners_open_admin(&node->listeners, &node->loop, &node->monitor,
@@ -378,6 +378,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	sessions_set_limits(node->service.sessions, &limits);
 	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_set_rights(&node->driver);
+	dialects_reload(&node->dialects, config);
 	service_rules_changed(&node->service);
 	if (node->audit) {
 		audit_set_config(node->audit, config);

@@ -55,6 +55,7 @@ static const struct redis_command {
 	{ "CLIENT", 2, 0, redis_client },
 	{ "COMMAND", 1, 0, redis_command_list },
 	{ "CONFIG", 2, 0, redis_config },
+	{ "DBSIZE", 1, 1, redis_dbsize },
 	{ "DEL", 2, 0, redis_del },
 	{ "DELEX", 2, 4, redis_delex },
 	{ "DELIFEQ", 3, 3, redis_delex },
@@ -62,12 +63,16 @@ static const struct redis_command {
 	{ "EXISTS", 2, 0, redis_exists },
 	{ "EXPIRE", 3, 3, redis_expire },
 	{ "EXPIRETIME", 2, 2, redis_expiretime },
+	{ "FLUSHALL", 1, 2, redis_flush },
+	{ "FLUSHDB", 1, 2, redis_flush },
 	{ "HELLO", 1, 0, redis_hello },
 	{ "INFO", 1, 0, redis_info },
+	{ "KEYS", 2, 2, redis_keys },
 	{ "MGET", 2, 0, redis_mget },
 	{ "PAWL.TOKEN", 3, 3, redis_token },
 	{ "PAWL.VALID", 3, 3, redis_valid },
 	{ "PAWL.WAIT", 5, 5, redis_take_waiting },
+	{ "PERSIST", 2, 2, redis_persist },
 	{ "PEXPIRE", 3, 3, redis_pexpire },
 	{ "PEXPIRETIME", 2, 2, redis_pexpiretime },
 	{ "PSETEX", 4, 4, redis_psetex },
@@ -79,6 +84,7 @@ static const struct redis_command {
 	{ "ROLE", 1, 1, redis_role },
 	{ "SCRIPT", 2, 0, redis_script },
 	{ "SELECT", 2, 2, redis_select },
+	{ "SENTINEL", 2, 0, redis_sentinel },
 	{ "SETEX", 4, 4, redis_setex },
 	{ "SETNX", 3, 3, redis_setnx },
 	{ "STRLEN", 2, 2, redis_strlen },
@@ -128,6 +134,8 @@ static void *redis_open(const struct allocator *alloc, const struct dialect_node
 	if (r) {
 		*r = (struct redis){ .alloc = *alloc, .node = node, .server = server,
 			.number = number, .from = from, .version = 2 };
+		r->tasks = (struct task_runner){ .alloc = &r->alloc, .node = node,
+			.number = number, .show = redis_show, .ctx = r };
 		client_decoder_init(&r->decoder, &r->alloc);
 	}
 	return r;
@@ -135,7 +143,8 @@ static void *redis_open(const struct allocator *alloc, const struct dialect_node
 
 static void redis_close(void *state) {
 	struct redis *r = state;
-	redis_task_free(r);
+	task_free(&r->tasks);
+	redis_walk_done(r);
 	client_decoder_done(&r->decoder);
 	const struct allocator alloc = r->alloc;
 	alloc_free(&alloc, r, sizeof *r);
@@ -144,7 +153,7 @@ static void redis_close(void *state) {
 /* Returns what follows from a step, with regard to what could be written. */
 static enum dialect_step redis_stepped(struct redis *r, enum dialect_step step,
 	const struct resp_writer *w, const struct client_request **out_request) {
-	*out_request = step == DIALECT_ASK ? &r->request : NULL;
+	*out_request = step == DIALECT_ASK ? &r->tasks.request : NULL;
 	return w->error ? DIALECT_BROKEN : step;
 }
 
@@ -155,7 +164,7 @@ static enum dialect_step redis_serve(void *state, struct slice in, size_t *out_t
 	struct resp_writer w = { .out = out, .version = r->version };
 	const char *why = NULL;
 	char text[96];
-	CHECK(!r->task);
+	CHECK(!r->tasks.task);
 	*out_taken = 0;
 	switch (resp_read(in, &command, out_taken, &why)) {
 	case RESP_MORE:
@@ -180,11 +189,14 @@ static enum dialect_step redis_answer(void *state, struct slice message, struct 
 	struct redis *r = state;
 	struct client_response response;
 	struct resp_writer w = { .out = out, .version = r->version };
-	CHECK(r->task);
-	int error = client_response_decode(&r->decoder, r->request.method, message, &response);
+	CHECK(r->tasks.task || r->walk.kind != REDIS_WALKS_NOT);
+	int error = client_response_decode(&r->decoder, r->tasks.request.method, message,
+		&response);
 	CHECK(error != PAWL_EPROTOCOL);
-	return redis_stepped(r, error ? DIALECT_BROKEN : redis_task_answer(r, &response, &w), &w,
-		out_request);
+	const enum dialect_step step = error ? DIALECT_BROKEN
+		: r->tasks.task ? redis_task_answer(r, &response, &w)
+		: redis_walk_answer(r, &response, &w);
+	return redis_stepped(r, step, &w, out_request);
 }
 
 static void redis_say_refusal(void *state, struct slice message, struct buffer *out) {
@@ -199,7 +211,7 @@ static void redis_say_refusal(void *state, struct slice message, struct buffer *
 /* Whoever asked for a lock may not have learned that it has it. */
 static const struct client_request *redis_leave(void *state) {
 	struct redis *r = state;
-	return r->task ? redis_task_leave(r) : NULL;
+	return task_leave(&r->tasks);
 }
 
 const struct dialect redis_dialect = { redis_open, redis_close, redis_serve, redis_answer,

@@ -14,6 +14,19 @@ struct redis_settings {
 	span_ns slack;
 	/* How long a SET with NX may wait for its turn, in nanoseconds; 0 is one try. */
 	span_ns patience;
+	/* Locks without an end are kept by the node, instead of refused. */
+	bool keeps;
+	/* A plain SET of a key that is held breaks the lock, instead of being refused. */
+	bool overwrites;
+	/* A lock that was taken with the same value, through whichever node, counts as taken by
+	 * whoever tries to take it with that value. */
+	bool redlock;
+	/* Commands that look at all keys are served (pawld --dev). */
+	bool dev;
+	/* The host:port at which clients reach this node; empty: where they have connected. */
+	char advertise[ADDRESS_MAX + 1];
+	/* The name by which clients ask Sentinels for their master. */
+	char master_name[NODE_NAME_MAX + 1];
 };
 
 /* What all connections share. */

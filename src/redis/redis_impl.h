@@ -5,29 +5,13 @@
 #include "client.h"
 #include "redis.h"
 #include "resp.h"
+#include "task.h"
 
-/* How many keys one command or script may have. */
-#define REDIS_KEYS_MAX CORE_LOCKS_MAX
 /* The longest name that CLIENT SETNAME takes, and the longest name of a library, in bytes. */
 #define REDIS_NAME_MAX 64
 /* How many databases SELECT knows. Those but the first have a prefix before their keys. */
 #define REDIS_DATABASES 16
 #define REDIS_PREFIX_MAX 5
-
-/* What is done with a key. */
-enum redis_act {
-	REDIS_NOTHING,
-	/* The lease is set to the length that the command names. */
-	REDIS_EXTEND,
-	/* The length that the command names is added to what is left of the lease. */
-	REDIS_ADD,
-	REDIS_RELEASE,
-	REDIS_TAKE,
-	/* The lease is set as for REDIS_EXTEND, and then the value. */
-	REDIS_REPLACE,
-	/* The command is refused, because the key is held. */
-	REDIS_REFUSE
-};
 
 /* What a command shows of each key. */
 enum redis_show {
@@ -44,70 +28,40 @@ enum redis_show {
 	REDIS_SHOW_BOTH
 };
 
-struct redis_task;
+struct redis;
 
-/* What a command does, key by key: it reads the key from a quorum, compares the value if it names
- * one, and then acts on the lock_id that it has read. If the holder has changed meanwhile, there is
- * another lock_id, and nothing happens. */
+/* What a command does (task.h), and what it replies. */
 struct redis_plan {
-	/* What is done with a key that is held; only if it has the value of the task, where
-	 * `compares` is set. */
-	enum redis_act mine;
-	/* What is done with a key that is held with another value. */
-	enum redis_act other;
-	/* What is done with a key that is free. */
-	enum redis_act free;
-	bool compares;
-	/* Nothing is done before all keys have been read, and only if all of them are `mine`. */
-	bool together;
-	/* The first step is REDIS_TAKE of all keys, without a read. */
-	bool takes;
+	struct task_plan act;
+	/* What is shown of each key; act.shows follows from it. */
 	enum redis_show show;
 	/* Writes the reply when everything is done; NULL: what was shown is the reply. */
-	void (*reply)(const struct redis_task *task, struct resp_writer *w);
+	void (*reply)(const struct redis *r, struct resp_writer *w);
+	/* Goes on when everything is done, instead of a reply; or NULL. The task is gone. */
+	enum dialect_step (*then)(struct redis *r, struct resp_writer *w);
+	/* Writes the reply when the task fails; NULL: the error is the reply. */
+	void (*failed)(const struct redis *r, struct resp_writer *w);
 };
 
-/* What a task waits for. */
-enum redis_wait { REDIS_READS, REDIS_ACTS, REDIS_SETS_VALUE };
+enum redis_walk_kind {
+	REDIS_WALKS_NOT,
+	REDIS_WALKS_KEYS,
+	REDIS_WALKS_SIZE,
+	REDIS_WALKS_DELETES
+};
 
-/* A command that takes requests. It owns a copy of everything that the command named. */
-struct redis_task {
-	struct redis_plan plan;
-	struct slice keys[REDIS_KEYS_MAX];
-	struct id128 lock_ids[REDIS_KEYS_MAX];
-	/* The locks of a request that takes several keys. */
-	struct core_lock locks[REDIS_KEYS_MAX];
-	uint32_t count;
-	/* The key whose turn it is; and with plan.together whether all have been read. */
-	uint32_t at;
-	bool all_read;
-	enum redis_wait wait;
-	/* The client is gone, and what it may have taken is released. */
-	bool leaves;
-	/* The client would count on what was taken for too long, and it is released. */
-	bool late;
-	/* The act under way, which is not REDIS_NOTHING with REDIS_ACTS and REDIS_SETS_VALUE. */
-	enum redis_act act;
-	/* The value that is compared, and the one that is set. */
-	struct slice value, fresh;
-	/* The length that the command names, and how long a take may wait, in nanoseconds. */
-	span_ns length, patience;
-	/* When a lease was first asked for; zero if none was. How much of the time since then the
-	 * request waited for its turn, before the lease began, in nanoseconds. */
-	struct instant since;
-	span_ns queued;
-	/* How many keys were held with the value, held with another one, and free; and how many
-	 * acts had an effect. */
-	uint32_t mine, others, gone, done;
-	/* What a quorum has said of the key that was read last, in nanoseconds: what is left of its
-	 * lease as it is shown. */
-	span_ns left;
-	/* The script that the command runs; NULL if it is none. */
-	const struct script_meaning *meaning;
-	/* What is shown so far. */
-	struct buffer shown;
-	/* The size of this struct with the bytes behind it, to which the slices point. */
-	size_t bytes;
+/* A command that looks at all keys (redis_walk.c). */
+struct redis_walk {
+	enum redis_walk_kind kind;
+	/* The keys of all databases are meant. */
+	bool all;
+	/* How many lists it has asked for, and how many keys it has found. */
+	uint32_t lists;
+	int64_t count;
+	/* The pattern of KEYS, the key behind which the next list begins, and the keys so far. */
+	struct buffer pattern, after, shown;
+	/* The prefix of the database, while a list is asked for. */
+	char prefix[REDIS_PREFIX_MAX + 1];
 };
 
 /* A connection. */
@@ -124,10 +78,11 @@ struct redis {
 	char name[REDIS_NAME_MAX + 1], library[REDIS_NAME_MAX + 1];
 	/* Where the connection comes from; borrowed. */
 	const char *from;
-	/* The command under way; NULL if there is none. */
-	struct redis_task *task;
-	/* The request that the task makes. */
-	struct client_request request;
+	/* The command under way, what it does, and what the script means if it runs one. */
+	struct task_runner tasks;
+	struct redis_plan plan;
+	struct script_meaning meaning;
+	struct redis_walk walk;
 	struct client_decoder decoder;
 };
 
@@ -148,20 +103,23 @@ bool redis_number(struct slice word, int64_t *out);
 
 /* ---- redis_task.c ---- */
 
+/* Writes what stands in front of the keys of the present database into `text`, and returns it. */
+struct slice redis_prefix(const struct redis *r, char text[REDIS_PREFIX_MAX + 1]);
 /* Makes a task for these keys of the present database, in the order of the command. Returns NULL
  * after an error, which was answered; *out_step is what to return then. */
-struct redis_task *redis_task_new(const struct redis_call *call, const struct redis_plan *plan,
+struct task *redis_task_new(const struct redis_call *call, const struct redis_plan *plan,
 	const struct slice *keys, size_t count, struct slice value, struct slice fresh,
 	enum dialect_step *out_step);
 /* Begins with the task. */
-enum dialect_step redis_task_begin(struct redis *r, struct redis_task *task);
+enum dialect_step redis_task_begin(struct redis *r, struct task *task);
 /* Goes on after the answer. */
 enum dialect_step redis_task_answer(struct redis *r, const struct client_response *response,
 	struct resp_writer *w);
-/* The client is gone. Returns the next request that gives back what it may have taken without being
- * told, or NULL. */
-const struct client_request *redis_task_leave(struct redis *r);
-void redis_task_free(struct redis *r);
+/* With [redis] redlock, lets a take find that the same value has taken the keys through another
+ * node. The value of the task must be that which is taken. */
+void redis_redlock(const struct redis *r, struct redis_plan *plan);
+/* Returns whether locks without an end are kept. If not, the command was refused. */
+bool redis_keeps(const struct redis_call *call);
 /* Reads a length that a command names, in milliseconds or, with `seconds`, in seconds, and checks
  * it against the longest lease. Returns false if it was refused. */
 bool redis_length(const struct redis_call *call, struct slice word, bool seconds, span_ns *out);
@@ -170,14 +128,25 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 
 /* Writes the error of an answer in a form in which no client takes it for "held". */
 void redis_refuse(struct resp_writer *w, const struct client_response *response);
-/* Writes what is shown of a key; `entry` is NULL if nobody holds it. */
-void redis_show(const struct redis *r, const struct redis_task *task,
-	const struct client_entry *entry, struct resp_writer *w);
+/* Shows what the plan shows of a key (task_show). */
+task_show redis_show;
 /* The replies of plans. */
-void redis_reply_done(const struct redis_task *task, struct resp_writer *w);
-void redis_reply_mine(const struct redis_task *task, struct resp_writer *w);
-void redis_reply_ok(const struct redis_task *task, struct resp_writer *w);
-void redis_reply_taken(const struct redis_task *task, struct resp_writer *w);
+void redis_reply_done(const struct redis *r, struct resp_writer *w);
+void redis_reply_mine(const struct redis *r, struct resp_writer *w);
+void redis_reply_ok(const struct redis *r, struct resp_writer *w);
+void redis_reply_set(const struct redis *r, struct resp_writer *w);
+void redis_reply_taken(const struct redis *r, struct resp_writer *w);
+
+/* ---- redis_walk.c ---- */
+
+/* Returns whether the text fits the pattern, which may have the signs * ? [ ] ^ - and \\, as
+ * those of Redis. At most each byte of one is compared with each of the other. */
+bool redis_glob(struct slice pattern, struct slice text);
+/* Goes on after a list of keys. */
+enum dialect_step redis_walk_answer(struct redis *r, const struct client_response *response,
+	struct resp_writer *w);
+/* Frees what the walk under way has, if there is one. */
+void redis_walk_done(struct redis *r);
 
 /* ---- the commands ---- */
 
@@ -186,8 +155,10 @@ redis_run redis_ping, redis_echo, redis_quit, redis_reset, redis_time, redis_hel
 	redis_wait, redis_subscribe, redis_unsubscribe;
 redis_run redis_set, redis_setnx, redis_setex, redis_psetex, redis_get, redis_exists, redis_ttl,
 	redis_pttl, redis_expiretime, redis_pexpiretime, redis_type, redis_strlen, redis_mget,
-	redis_expire, redis_pexpire, redis_del, redis_delex, redis_token, redis_valid,
+	redis_expire, redis_persist, redis_pexpire, redis_del, redis_delex, redis_token, redis_valid,
 	redis_take_waiting;
 redis_run redis_eval, redis_evalsha, redis_script;
+redis_run redis_keys, redis_dbsize, redis_flush;
+redis_run redis_sentinel;
 
 #endif

@@ -1,5 +1,5 @@
 /* redis_key.c: the commands on keys. Those that act on a lock compare and act by its lock_id
- * (struct redis_plan). */
+ * (struct task_plan). */
 #include "redis_impl.h"
 
 #include <stdio.h>
@@ -10,17 +10,19 @@ static const struct slice *key_arguments(const struct redis_call *call) {
 	return call->command->arguments;
 }
 
-/* Begins with a task for `count` keys from argument `first` on. */
+/* Begins with a task for `count` keys from argument `first` on. What is taken with a length of 0
+ * has no end. */
 static enum dialect_step key_begin(const struct redis_call *call, const struct redis_plan *plan,
 	size_t first, size_t count, struct slice value, struct slice fresh, span_ns length) {
 	enum dialect_step step;
-	struct redis_task *task = redis_task_new(call, plan, key_arguments(call) + first, count,
+	struct task *task = redis_task_new(call, plan, key_arguments(call) + first, count,
 		value, fresh, &step);
 	if (!task) {
 		return step;
 	}
 	task->length = length;
-	task->patience = plan->takes ? call->redis->server->settings.patience : 0;
+	task->without_end = length == 0;
+	task->patience = plan->act.takes ? call->redis->server->settings.patience : 0;
 	return redis_task_begin(call->redis, task);
 }
 
@@ -91,40 +93,56 @@ static bool set_read(const struct redis_call *call, struct set_options *out) {
 }
 
 /* The reply to a SET with GET: the value that the key had. */
-static void reply_old(const struct redis_task *task, struct resp_writer *w) {
-	if (task->done && task->plan.free == REDIS_TAKE) {
-		resp_nil(w);
-	} else if (task->plan.free == REDIS_TAKE && task->gone) {
+static void reply_old(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	const bool acts = task->plan.free == TASK_TAKE
+		&& (task->gone || task->plan.mine == TASK_OVERWRITE);
+	if (acts && !task->done) {
 		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
 	} else {
 		resp_raw(w, buffer_slice(&task->shown));
 	}
 }
 
-static enum dialect_step set_without_end(const struct redis_call *call) {
-	resp_error(call->w, "NOPERM", slice_str("a lock without an end is not possible: give it a "
-		"length with PX or EX"));
-	return DIALECT_DONE;
+bool redis_keeps(const struct redis_call *call) {
+	if (!call->redis->server->settings.keeps) {
+		resp_error(call->w, "NOPERM", slice_str("a lock without an end is not possible "
+			"here: give it a length with PX or EX ([redis] without_end of this node)"));
+	}
+	return call->redis->server->settings.keeps;
+}
+
+/* Takes the key if it is free. */
+static enum dialect_step set_fresh(const struct redis_call *call, struct redis_plan plan,
+	span_ns length) {
+	const struct slice value = key_arguments(call)[2];
+	plan.act.takes = true;
+	if (length > 0) {
+		redis_redlock(call->redis, &plan);
+	}
+	return key_begin(call, &plan, 1, 1, value, value, length);
+}
+
+/* Returns what a plain SET does to a lock that stands in its way. */
+static enum task_act set_over(const struct redis_call *call) {
+	return call->redis->server->settings.overwrites ? TASK_OVERWRITE : TASK_REFUSE;
 }
 
 static enum dialect_step set_present(const struct redis_call *call, const struct set_options *o) {
-	const struct redis_plan plan = { .mine = REDIS_REPLACE,
-		.compares = o->has_old, .show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
+	const struct redis_plan plan = { .act.mine = TASK_REPLACE,
+		.act.compares = o->has_old ? TASK_VALUE : TASK_ANY,
+		.show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
 		.reply = o->get ? reply_old : redis_reply_ok };
 	if (!o->has_end) {
-		return set_without_end(call);
+		return key_wrong(call, "a lock that is held keeps its end: name a length with PX "
+			"or EX");
 	}
 	return key_begin(call, &plan, 1, 1, o->old, key_arguments(call)[2], o->length);
 }
 
 enum dialect_step redis_set(const struct redis_call *call) {
-	static const struct redis_plan takes = { .takes = true, .reply = redis_reply_ok };
-	static const struct redis_plan shows = { .free = REDIS_TAKE, .show = REDIS_SHOW_VALUE,
-		.reply = reply_old };
-	static const struct redis_plan fresh = { .mine = REDIS_REFUSE, .free = REDIS_TAKE,
-		.reply = redis_reply_ok };
-	static const struct redis_plan fresh_shows = { .mine = REDIS_REFUSE, .free = REDIS_TAKE,
-		.reply = reply_old };
+	static const struct redis_plan takes = { .reply = redis_reply_ok };
+	struct redis_plan plan = { .act.free = TASK_TAKE, .reply = redis_reply_set };
 	struct set_options o;
 	if (!set_read(call, &o)) {
 		return DIALECT_DONE;
@@ -132,22 +150,29 @@ enum dialect_step redis_set(const struct redis_call *call) {
 	if (o.xx || o.has_old) {
 		return set_present(call, &o);
 	}
-	if (!o.has_end) {
-		return set_without_end(call);
+	if (!o.has_end && !redis_keeps(call)) {
+		return DIALECT_DONE;
 	}
-	const struct redis_plan *plan = o.nx ? o.get ? &shows : &takes
-		: o.get ? &fresh_shows : &fresh;
-	return key_begin(call, plan, 1, 1, nothing, key_arguments(call)[2], o.length);
+	if (o.nx && !o.get) {
+		return set_fresh(call, takes, o.length);
+	}
+	if (o.get) {
+		plan.show = REDIS_SHOW_VALUE;
+		plan.reply = reply_old;
+	}
+	plan.act.mine = o.nx ? TASK_NOTHING : set_over(call);
+	return key_begin(call, &plan, 1, 1, nothing, key_arguments(call)[2], o.length);
 }
 
 enum dialect_step redis_setnx(const struct redis_call *call) {
-	return set_without_end(call);
+	static const struct redis_plan takes = { .reply = redis_reply_taken };
+	return redis_keeps(call) ? set_fresh(call, takes, 0) : DIALECT_DONE;
 }
 
 /* SETEX and PSETEX, the heartbeat of tooz: whoever holds the key with this value renews. */
 static enum dialect_step set_for(const struct redis_call *call, bool seconds) {
-	static const struct redis_plan plan = { .mine = REDIS_EXTEND, .other = REDIS_REFUSE,
-		.free = REDIS_TAKE, .compares = true, .reply = redis_reply_ok };
+	const struct redis_plan plan = { .act.mine = TASK_EXTEND, .act.other = set_over(call),
+		.act.free = TASK_TAKE, .act.compares = TASK_VALUE, .reply = redis_reply_set };
 	const struct slice value = key_arguments(call)[3];
 	span_ns length;
 	return redis_length(call, key_arguments(call)[2], seconds, &length)
@@ -202,7 +227,8 @@ enum dialect_step redis_exists(const struct redis_call *call) {
 	return key_begin(call, &plan, 1, call->command->count - 1, nothing, nothing, 0);
 }
 
-static void reply_array(const struct redis_task *task, struct resp_writer *w) {
+static void reply_array(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
 	resp_array(w, task->count);
 	resp_raw(w, buffer_slice(&task->shown));
 }
@@ -215,7 +241,8 @@ enum dialect_step redis_mget(const struct redis_call *call) {
 /* ---- renewing and ending ---- */
 
 static enum dialect_step key_expire(const struct redis_call *call, bool seconds) {
-	static const struct redis_plan plan = { .mine = REDIS_EXTEND, .reply = redis_reply_done };
+	static const struct redis_plan plan = { .act.mine = TASK_EXTEND,
+		.reply = redis_reply_done };
 	span_ns length;
 	return redis_length(call, key_arguments(call)[2], seconds, &length)
 		? key_begin(call, &plan, 1, 1, nothing, nothing, length) : DIALECT_DONE;
@@ -229,15 +256,33 @@ enum dialect_step redis_pexpire(const struct redis_call *call) {
 	return key_expire(call, false);
 }
 
+static void reply_persist(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	if (task->mine && !task->endless) {
+		resp_error(w, "NOPERM", slice_str("a lock that was taken with an end keeps it"));
+	} else {
+		resp_number(w, 0);
+	}
+}
+
+/* No lock loses its end; but one that has none has nothing to lose. */
+enum dialect_step redis_persist(const struct redis_call *call) {
+	static const struct redis_plan plan = { .reply = reply_persist };
+	return key_begin(call, &plan, 1, 1, nothing, nothing, 0);
+}
+
+/* Whoever deletes a lock without naming its value takes it from its holder, unless it is its
+ * own. */
 enum dialect_step redis_del(const struct redis_call *call) {
-	static const struct redis_plan plan = { .mine = REDIS_RELEASE, .reply = redis_reply_done };
+	static const struct redis_plan plan = { .act.mine = TASK_DELETE,
+		.reply = redis_reply_done };
 	return key_begin(call, &plan, 1, call->command->count - 1, nothing, nothing, 0);
 }
 
 /* DELEX key IFEQ value, and DELIFEQ key value. */
 enum dialect_step redis_delex(const struct redis_call *call) {
-	static const struct redis_plan plan = { .mine = REDIS_RELEASE, .compares = true,
-		.reply = redis_reply_done };
+	static const struct redis_plan plan = { .act.mine = TASK_RELEASE,
+		.act.compares = TASK_VALUE, .reply = redis_reply_done };
 	const struct resp_command *c = call->command;
 	const bool long_form = redis_is(c->arguments[0], "DELEX");
 	if (long_form && (c->count != 4 || !redis_is(c->arguments[2], "IFEQ"))) {
@@ -249,18 +294,20 @@ enum dialect_step redis_delex(const struct redis_call *call) {
 /* ---- what Redis does not have ---- */
 
 enum dialect_step redis_token(const struct redis_call *call) {
-	static const struct redis_plan plan = { .compares = true, .show = REDIS_SHOW_TOKEN };
+	static const struct redis_plan plan = { .act.compares = TASK_VALUE,
+		.show = REDIS_SHOW_TOKEN };
 	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
 }
 
 enum dialect_step redis_valid(const struct redis_call *call) {
-	static const struct redis_plan plan = { .compares = true, .show = REDIS_SHOW_PTTL };
+	static const struct redis_plan plan = { .act.compares = TASK_VALUE,
+		.show = REDIS_SHOW_PTTL };
 	return key_begin(call, &plan, 1, 1, key_arguments(call)[2], nothing, 0);
 }
 
 /* PAWL.WAIT key value ms wait-ms: takes the key when its turn comes. */
 enum dialect_step redis_take_waiting(const struct redis_call *call) {
-	static const struct redis_plan plan = { .takes = true, .reply = redis_reply_ok };
+	static const struct redis_plan plan = { .act.takes = true, .reply = redis_reply_ok };
 	const struct slice *a = key_arguments(call);
 	enum dialect_step step;
 	span_ns length;
@@ -271,7 +318,7 @@ enum dialect_step redis_take_waiting(const struct redis_call *call) {
 	if (!redis_number(a[4], &wait) || wait < 0 || wait > CLIENT_MS_MAX) {
 		return key_wrong(call, "the time to wait must be a number of milliseconds");
 	}
-	struct redis_task *task = redis_task_new(call, &plan, a + 1, 1, nothing, a[2], &step);
+	struct task *task = redis_task_new(call, &plan, a + 1, 1, nothing, a[2], &step);
 	if (!task) {
 		return step;
 	}

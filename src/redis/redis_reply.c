@@ -41,10 +41,17 @@ static int64_t reply_ms(span_ns left) {
 	return (left + SPAN_MS - 1) / SPAN_MS;
 }
 
-void redis_show(const struct redis *r, const struct redis_task *task,
-	const struct client_entry *entry, struct resp_writer *w) {
+/* A lock without an end ends never, which clients of Redis know as -1. */
+static int64_t reply_end(const struct task *task, int64_t end) {
+	return task->endless ? -1 : end;
+}
+
+int redis_show(void *ctx, struct task *task, const struct client_entry *entry) {
+	const struct redis *r = ctx;
+	struct resp_writer writer = { .out = &task->shown, .version = r->version };
+	struct resp_writer *w = &writer;
 	const int64_t end = entry ? r->node->unix_ms(r->node->ctx) + reply_ms(task->left) : 0;
-	switch (task->plan.show) {
+	switch (r->plan.show) {
 	case REDIS_SHOW_NOTHING:
 		break;
 	case REDIS_SHOW_VALUE:
@@ -55,16 +62,16 @@ void redis_show(const struct redis *r, const struct redis_task *task,
 		}
 		break;
 	case REDIS_SHOW_PTTL:
-		resp_number(w, entry ? reply_ms(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_ms(task->left)) : -2);
 		break;
 	case REDIS_SHOW_TTL:
-		resp_number(w, entry ? reply_seconds(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_seconds(task->left)) : -2);
 		break;
 	case REDIS_SHOW_END_MS:
-		resp_number(w, entry ? end : -2);
+		resp_number(w, entry ? reply_end(task, end) : -2);
 		break;
 	case REDIS_SHOW_END:
-		resp_number(w, entry ? (end + 500) / 1000 : -2);
+		resp_number(w, entry ? reply_end(task, (end + 500) / 1000) : -2);
 		break;
 	case REDIS_SHOW_TYPE:
 		resp_status(w, entry ? "string" : "none");
@@ -86,21 +93,22 @@ void redis_show(const struct redis *r, const struct redis_task *task,
 		} else {
 			resp_nil(w);
 		}
-		resp_number(w, entry ? reply_ms(task->left) : -2);
+		resp_number(w, entry ? reply_end(task, reply_ms(task->left)) : -2);
 		break;
 	}
+	return w->error;
 }
 
-void redis_reply_done(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->done);
+void redis_reply_done(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->done);
 }
 
-void redis_reply_mine(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->mine);
+void redis_reply_mine(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->mine);
 }
 
-void redis_reply_ok(const struct redis_task *task, struct resp_writer *w) {
-	if (task->done) {
+void redis_reply_ok(const struct redis *r, struct resp_writer *w) {
+	if (r->tasks.task->done) {
 		resp_status(w, "OK");
 	} else {
 		resp_nil(w);
@@ -108,6 +116,15 @@ void redis_reply_ok(const struct redis_task *task, struct resp_writer *w) {
 }
 
 /* SETNX, and scripts that take. */
-void redis_reply_taken(const struct redis_task *task, struct resp_writer *w) {
-	resp_number(w, task->done > 0);
+void redis_reply_taken(const struct redis *r, struct resp_writer *w) {
+	resp_number(w, r->tasks.task->done > 0);
+}
+
+/* A plain SET is never answered with nil, which would mean that the key is held. */
+void redis_reply_set(const struct redis *r, struct resp_writer *w) {
+	if (r->tasks.task->done) {
+		resp_status(w, "OK");
+	} else {
+		resp_error(w, "TRYAGAIN", slice_str("another client took the key meanwhile"));
+	}
 }

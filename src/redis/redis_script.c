@@ -15,18 +15,14 @@ static void reply_none(struct resp_writer *w, int8_t number) {
 	}
 }
 
-static void reply_script(const struct redis_task *task, struct resp_writer *w) {
-	const struct script_meaning *meaning = task->meaning;
-	if (task->done < (task->plan.together ? task->count : 1)) {
-		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
-		return;
-	}
+static void reply_acted(struct resp_writer *w, const struct script_meaning *meaning,
+	uint32_t count) {
 	switch (meaning->answer) {
 	case SCRIPT_SAYS_ONE:
 		resp_number(w, 1);
 		break;
 	case SCRIPT_SAYS_COUNT:
-		resp_number(w, task->done);
+		resp_number(w, count);
 		break;
 	case SCRIPT_SAYS_OK:
 		resp_status(w, "OK");
@@ -34,11 +30,27 @@ static void reply_script(const struct redis_task *task, struct resp_writer *w) {
 	}
 }
 
-static void reply_left(const struct redis_task *task, struct resp_writer *w) {
+static void reply_script(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
+	const struct script_meaning *meaning = &r->meaning;
+	if (meaning->kind == SCRIPT_RELEASE && r->server->settings.redlock && task->others == 0) {
+		/* Another node has released what was taken through all of them. */
+		reply_acted(w, meaning, task->count);
+		return;
+	}
+	if (task->done < (task->plan.together ? task->count : 1)) {
+		reply_none(w, task->gone < task->count ? meaning->other : meaning->gone);
+		return;
+	}
+	reply_acted(w, meaning, task->done);
+}
+
+static void reply_left(const struct redis *r, struct resp_writer *w) {
+	const struct task *task = r->tasks.task;
 	if (task->mine) {
 		resp_raw(w, buffer_slice(&task->shown));
 	} else {
-		reply_none(w, task->others > 0 ? task->meaning->other : task->meaning->gone);
+		reply_none(w, task->others > 0 ? r->meaning.other : r->meaning.gone);
 	}
 }
 
@@ -47,22 +59,23 @@ static void reply_left(const struct redis_task *task, struct resp_writer *w) {
 static struct redis_plan script_plan(enum script_kind kind, bool takes, bool adds) {
 	switch (kind) {
 	case SCRIPT_TAKE:
-		return (struct redis_plan){ .takes = true, .reply = reply_script };
+		return (struct redis_plan){ .act.takes = true, .reply = reply_script };
 	case SCRIPT_RENEW:
+	case SCRIPT_ADD:
 	case SCRIPT_ADD_OR_RENEW:
-		return (struct redis_plan){ .mine = adds ? REDIS_ADD : REDIS_EXTEND,
-			.compares = true, .together = true, .reply = reply_script };
+		return (struct redis_plan){ .act.mine = adds ? TASK_ADD : TASK_EXTEND,
+			.act.compares = TASK_VALUE, .act.together = true, .reply = reply_script };
 	case SCRIPT_RENEW_OR_TAKE:
-		return (struct redis_plan){ .mine = REDIS_EXTEND,
-			.free = takes ? REDIS_TAKE : REDIS_NOTHING, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_EXTEND,
+			.act.free = takes ? TASK_TAKE : TASK_NOTHING, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_RELEASE:
-		return (struct redis_plan){ .mine = REDIS_RELEASE, .compares = true,
+		return (struct redis_plan){ .act.mine = TASK_RELEASE, .act.compares = TASK_VALUE,
 			.reply = reply_script };
 	case SCRIPT_READ:
 		return (struct redis_plan){ .show = REDIS_SHOW_BOTH };
 	case SCRIPT_LEFT_IF_MINE:
-		return (struct redis_plan){ .compares = true, .show = REDIS_SHOW_PTTL,
+		return (struct redis_plan){ .act.compares = TASK_VALUE, .show = REDIS_SHOW_PTTL,
 			.reply = reply_left };
 	}
 	CHECK(false);
@@ -97,10 +110,10 @@ static enum dialect_step script_begin(const struct redis_call *call,
 	const size_t first = 3 + keys;
 	const struct slice value = script_argument(call, first, meaning->value);
 	const struct slice flag = script_argument(call, first, meaning->flag);
-	const bool adds = meaning->kind == SCRIPT_ADD_OR_RENEW
-		&& slice_equal(flag, slice_str("0"));
+	const bool adds = meaning->kind == SCRIPT_ADD
+		|| (meaning->kind == SCRIPT_ADD_OR_RENEW && slice_equal(flag, slice_str("0")));
 	const bool takes = !meaning->flag || slice_equal(flag, slice_str("yes"));
-	const struct redis_plan plan = script_plan(meaning->kind, takes, adds);
+	struct redis_plan plan = script_plan(meaning->kind, takes, adds);
 	const unsigned database = r->database;
 	enum dialect_step step;
 	span_ns length = 0;
@@ -113,16 +126,33 @@ static enum dialect_step script_begin(const struct redis_call *call,
 		return call->w->out->size > call->began ? DIALECT_DONE
 			: script_wrong(call, "the script has too few arguments");
 	}
-	struct redis_task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
+	if (meaning->kind == SCRIPT_TAKE && length == 0 && !redis_keeps(call)) {
+		r->database = database;
+		return DIALECT_DONE;
+	}
+	if (meaning->kind == SCRIPT_TAKE && length > 0) {
+		redis_redlock(r, &plan);
+	}
+	struct task *task = redis_task_new(call, &plan, call->command->arguments + 3, keys,
 		value, value, &step);
 	r->database = database;
 	if (!task) {
 		return step;
 	}
-	task->meaning = meaning;
+	r->meaning = *meaning;
 	task->length = length;
-	task->patience = plan.takes ? r->server->settings.patience : 0;
+	task->without_end = length == 0;
+	task->patience = plan.act.takes ? r->server->settings.patience : 0;
 	return redis_task_begin(r, task);
+}
+
+/* A script that uses one key would leave any others alone. */
+static enum dialect_step script_wrong_keys(const struct redis_call *call,
+	const struct script_meaning *meaning) {
+	char why[64];
+	snprintf(why, sizeof why, "this script has %u key%s", meaning->keys,
+		meaning->keys == 1 ? "" : "s");
+	return script_wrong(call, why);
 }
 
 /* Reads how many keys EVAL and EVALSHA have. */
@@ -135,6 +165,9 @@ static enum dialect_step script_run(const struct redis_call *call,
 	if ((uint64_t)keys > call->command->count - 3) {
 		return script_wrong(call, "Number of keys can't be greater than number of args");
 	}
+	if (meaning->keys != SCRIPT_ANY_KEYS && keys != meaning->keys) {
+		return script_wrong_keys(call, meaning);
+	}
 	return script_begin(call, meaning, (size_t)keys);
 }
 
@@ -146,7 +179,8 @@ static const struct script_meaning *script_learn(const struct redis_call *call,
 	struct scripts *scripts = &call->redis->server->scripts;
 	script_sha1(script, sha1);
 	const struct script_meaning *found = scripts_find(scripts, sha1);
-	if (!found && (found = script_find(script, &call->redis->alloc)) != NULL) {
+	if (!found && (found = script_find(script, &scripts->mappings,
+			&call->redis->alloc)) != NULL) {
 		scripts_learn(scripts, sha1, found);
 	}
 	return found;
@@ -156,6 +190,7 @@ static enum dialect_step script_unknown(const struct redis_call *call,
 	const uint8_t sha1[SCRIPT_SHA1_BYTES]) {
 	char text[2 * SCRIPT_SHA1_BYTES + 1], why[256];
 	script_sha1_print(sha1, text);
+	call->redis->node->unknown_script(call->redis->node->ctx, call->redis->number, text);
 	snprintf(why, sizeof why, "Pawl does not run scripts, and does not know the one with the "
 		"SHA1 %s: pawl redis-script says more (docs/redis.md)", text);
 	resp_error(call->w, "NOPERM", slice_str(why));

@@ -178,6 +178,14 @@ void resp_nil(struct resp_writer *w) {
 	}
 }
 
+void resp_nil_array(struct resp_writer *w) {
+	if (w->version >= 3) {
+		resp_nil(w);
+	} else {
+		resp_put(w, "*-1\r\n", 5);
+	}
+}
+
 void resp_array(struct resp_writer *w, size_t count) {
 	resp_head_of(w, '*', (int64_t)count);
 }

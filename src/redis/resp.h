@@ -58,6 +58,8 @@ void resp_bulk(struct resp_writer *w, struct slice bytes);
 void resp_text(struct resp_writer *w, const char *text);
 /* Nothing: a null of RESP3, a bulk string of length -1 in RESP2. */
 void resp_nil(struct resp_writer *w);
+/* The same where an array could be: a null array in RESP2. */
+void resp_nil_array(struct resp_writer *w);
 /* The head of an array; `count` replies follow. */
 void resp_array(struct resp_writer *w, size_t count);
 /* The head of a map with `pairs` pairs, which in RESP2 is an array of twice as many. */

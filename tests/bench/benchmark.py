@@ -23,7 +23,7 @@ state_dir = {dir}/{name}
 listen_peer = {peer}
 listen_client = {client}
 log_level = warning
-
+{more}
 [cluster]
 name = bench
 max_lease = {max_lease}
@@ -82,18 +82,19 @@ class Cluster:
         self.processes = {}
         self.names = list(names or NODES)
         self.address = dict.fromkeys(self.names, "127.0.0.1")
-        ports = free_ports(2 * len(self.names))
-        self.client = dict(zip(self.names, ports[: len(self.names)]))
-        self.peer = dict(zip(self.names, ports[len(self.names) :]))
+        ports = iter(free_ports(3 * len(self.names)))
+        self.client, self.peer, self.redis = (dict(zip(self.names, ports)) for _ in range(3))
         self.env = dict(os.environ)
 
     def configuration(self, name):
         """Returns the configuration of this node, without that of TLS."""
-        listeners = f"{self.address[name]}:{self.client[name]}"
+        listeners, more = f"{self.address[name]}:{self.client[name]}", ""
         if not self.tls:
             listeners += f", unix:{self.path(name, 'sock')}"
+            more = f"listen_redis = {self.address[name]}:{self.redis[name]}\n"
         return CONFIG.format(name=name, dir=self.dir, peer=self.peer_address(name),
-            client=listeners, max_lease=self.max_lease, keys=self.keys, memory=self.memory,
+            client=listeners, more=more, max_lease=self.max_lease, keys=self.keys,
+            memory=self.memory,
             masters="\n".join(f"{n} = {self.peer_address(n)}" for n in self.names))
 
     def peer_address(self, name):
@@ -197,6 +198,14 @@ class Cluster:
         result["cpu_us"] = (self.cpu() - before) / result["cycles"] * 1e6
         return result
 
+    def redis_cycles(self, program, seconds, count, name):
+        """Returns what elect-bench says of so many locks by the commands of Redis, each with a
+        connection of its own to this node, and "cpu_us" as above."""
+        before = self.cpu()
+        result = program.run("redis-cycle", self.redis[name], count, seconds)
+        result["cpu_us"] = per_cycle(self.cpu() - before, result, seconds)
+        return result
+
     def keys_of(self, name):
         """Yields keys whose home is this node."""
         for i in itertools.count():
@@ -230,6 +239,12 @@ def finish(process):
 def duration(seconds):
     """Returns a duration as pawl reads it."""
     return f"{int(seconds * 1000)}ms"
+
+
+def per_cycle(used_s, result, seconds):
+    """Returns how many microseconds of processor time a cycle of elect-bench took, of these
+    seconds in all. A warm-up comes before, at about the same rate."""
+    return used_s / (result["cycles"] * (1 + WARM_UP_S / seconds)) * 1e6
 
 
 class Program:
@@ -283,9 +298,7 @@ class Redis:
         with "cpu_us" how much processor time the server took for a cycle."""
         before = processor_time(self.process)
         result = program.run("redis-cycle", self.socket if unix else self.port, count, seconds)
-        # A warm-up comes before, at about the same rate.
-        result["cpu_us"] = ((processor_time(self.process) - before)
-                            / (result["cycles"] * (1 + WARM_UP_S / seconds)) * 1e6)
+        result["cpu_us"] = per_cycle(processor_time(self.process) - before, result, seconds)
         return result
 
     def set(self, clients, requests):

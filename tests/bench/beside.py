@@ -71,6 +71,27 @@ def measure_own(cluster, redis, report, seconds):
                         "at least 0.9 of " if count == 64 else "")
 
 
+def measure_dialect(cluster, redis, report, seconds):
+    """Measures locks by the commands of Redis: at a node, and at a server of Redis; and native ones
+    at the node, all by 64 connections with one cycle under way on each."""
+    program, count = Program(cluster.build), 64
+    theirs, native, ours = [], [], []
+    for _ in range(ROUNDS):
+        theirs.append(redis.cycles(program, seconds, count))
+        ours.append(cluster.redis_cycles(program, seconds, count, "a"))
+        native.append(cluster.cycles(seconds, count, count, ["a"]))
+    rates, others, goals = each(ours, "per_second"), [], []
+    for goal, who, results in ((0.7, "native clients", native), (0.5, "Redis's server", theirs)):
+        other = each(results, "per_second")
+        goals.append(f"at least {goal} of the {median(other):.0f} of {who}; it is "
+                     f"{median_ratio(rates, other)} times")
+        others.append(f"{who}: {median(each(results, 'cpu_us')):.1f} us")
+    report.add("dialect", f"cycles/s by SET and EVALSHA, {count} connections of their own, all at "
+               "one node", f"{median(rates):.0f}", "; ".join(goals))
+    report.add("dialect_cpu", "... CPU of the three nodes, one cycle",
+               f"{median(each(ours, 'cpu_us')):.1f} us", "; ".join(others))
+
+
 def add_own(report, key, what, ours, theirs, goal):
     rates, other = each(ours, "per_second"), each(theirs, "per_second")
     report.add(key, f"cycles/s, {what}", f"{median(rates):.0f}",

@@ -66,7 +66,8 @@ class Measured(unittest.TestCase):
         beside.measure_redlock(cluster, self.report, MOMENT)
         with benchmark.Redis() as redis:
             beside.measure_own(cluster, redis, self.report, MOMENT)
-        self.assert_measured("redlock", *(
+            beside.measure_dialect(cluster, redis, self.report, MOMENT)
+        self.assert_measured("redlock", "dialect", "dialect_cpu", *(
             f"own_{count}_{socket}_{where}{cpu}" for count in (64, 256)
             for socket in ("tcp", "unix") for where in ("one", "all") for cpu in ("", "_cpu")))
 

@@ -140,8 +140,15 @@ def blocks(text, language):
     return re.findall(r"^```%s\n(.*?)^```$" % language, text, flags=re.S | re.M)
 
 
-def main(module):
-    """Runs the tests of the calling module: test_x.py PAWLD PAWL PROGRAMS [unittest options]."""
+def main(module, counts=False):
+    """Runs the tests of the calling module: test_x.py PAWLD PAWL PROGRAMS [unittest options]. With
+    `counts` it ends with lines that say how many were skipped, and why."""
     Paths.pawld, Paths.pawl, Paths.programs = [os.path.abspath(p) for p in sys.argv[1:4]]
     del sys.argv[1:4]
-    unittest.main(module=module, verbosity=2)
+    result = unittest.main(module=module, verbosity=2, exit=not counts).result
+    for test, reason in result.skipped:
+        print("skipped: %s: %s" % (test.id().split(".", 1)[1], reason))
+    failed = len(result.failures) + len(result.errors)
+    print("passed=%d failed=%d skipped=%d" % (
+        result.testsRun - failed - len(result.skipped), failed, len(result.skipped)))
+    sys.exit(not result.wasSuccessful())

@@ -40,7 +40,8 @@ class Pages(unittest.TestCase):
     def test_every_example_is_on_a_page_and_in_a_test(self):
         text = "".join(map(page, PAGES))
         tests = ""
-        for name in ("test_recipes.py", "test_fencing.py", "test_singleton.py"):
+        for name in ("test_recipes.py", "test_fencing.py", "test_singleton.py",
+                     "test_dialects.py"):
             with open(os.path.join(HERE, name), encoding="utf-8") as f:
                 tests += f.read()
         for name in FILES:

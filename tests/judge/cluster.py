@@ -35,12 +35,13 @@ class Node(netnode.NetNode):
         super().__init__(cluster.net, name, cluster.folder, cluster.pawld, cluster.rates)
         self.host = cluster.net.add(name)
         self.address = "%s:%d" % (self.host, PEER_PORT)
+        self.redis = "listen_redis = %s:%d\n" % (self.host, cluster.redis) if cluster.redis else ""
 
     def write_config(self, masters):
         with open(self.config, "w") as f:
             f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\nlisten_peer = %s\n"
-                    "listen_client = %s:%d, unix:%s\n" % (
-                self.name, self.state, self.address, self.host, rpc.PORT, self.unix))
+                    "listen_client = %s:%d, unix:%s\n%s" % (
+                self.name, self.state, self.address, self.host, rpc.PORT, self.unix, self.redis))
             f.write("[cluster]\nname = judged\n%s[cluster.masters]\n" % TIMING)
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
 
@@ -96,7 +97,9 @@ class Cluster:
     """The network, its nodes and hosts. Use it in a with statement, so that nothing is left
     behind."""
 
-    def __init__(self, build, folder, masters, spares, pawld=None):
+    def __init__(self, build, folder, masters, spares, pawld=None, redis=None):
+        """`redis` is the port at which the nodes listen for clients of Redis, or None."""
+        self.redis = redis
         self.pawld = pawld or os.path.join(build, "src", "node", "pawld")
         self.rates = os.path.join(build, "tests", "rates", "librate.so")
         self.folder, self.nodes, self.net = folder, {}, None

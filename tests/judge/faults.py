@@ -15,7 +15,9 @@ class Faults:
     """Strikes until it is told to heal. Work that blocks (processes, packet filters) runs in a
     thread of its own, which lives as long as this object."""
 
-    def __init__(self, cluster, history, seed, odd_clocks=True, wrong=None):
+    def __init__(self, cluster, history, seed, odd_clocks=True, wrong=None, pauses=(0.05, 1.0)):
+        """Between two faults is a pause of `pauses`, from and to so many seconds."""
+        self.pauses = pauses
         self.cluster, self.history, self.random = (cluster, history,
                                                    random.Random("faults %d" % seed))
         self.hands = concurrent.futures.ThreadPoolExecutor(1)
@@ -247,7 +249,7 @@ class Faults:
         self.healed = asyncio.Event()
         end = rpc.now() + seconds * 1e9
         while rpc.now() < end:
-            await asyncio.sleep(self.random.uniform(0.05, 1.0))
+            await asyncio.sleep(self.random.uniform(*self.pauses))
             self.look()
             await self.strike()
         self.healed.set()

@@ -398,6 +398,15 @@ bool stream_closed_there(const struct stream *s) {
 	return s->closed_there;
 }
 
+void stream_reached_at(const struct stream *s, char out[ADDRESS_TEXT_BYTES]) {
+	struct sockaddr_storage at = { 0 };
+	socklen_t size = sizeof at;
+	out[0] = '\0';
+	if (getsockname(s->fd, (struct sockaddr *)&at, &size) == 0 && at.ss_family != AF_UNIX) {
+		address_print((const struct sockaddr *)&at, size, out);
+	}
+}
+
 bool stream_is_open(const struct stream *s) {
 	return s->state == STREAM_OPEN;
 }

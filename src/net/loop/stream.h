@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "address.h"
 #include "buffer.h"
 #include "clock.h"
 #include "net_loop.h"
@@ -150,5 +151,9 @@ bool stream_is_open(const struct stream *s);
 /* Returns whether the other side ended the connection, in order (of TCP or of TLS) or by a reset,
  * and not the network or this side. */
 bool stream_closed_there(const struct stream *s);
+
+/* Writes the address at which the other side has reached us, as address_print does; an empty text
+ * for a Unix socket. */
+void stream_reached_at(const struct stream *s, char out[ADDRESS_TEXT_BYTES]);
 
 #endif

@@ -155,6 +155,9 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client);
 /* Says who the client is. Returns false if the client is gone, or its connection is closed and
  * waits for its end. The result is valid until the client is gone. */
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
+/* Writes the address at which the client has reached the node (stream_reached_at); an empty text if
+ * it is gone. */
+void sessions_reached_at(const struct sessions *s, uint64_t client, char out[ADDRESS_TEXT_BYTES]);
 
 /* Returns the buffer to which to append what answers no request, or NULL if the client is gone. */
 struct buffer *sessions_notify(struct sessions *s, uint64_t client);

@@ -37,3 +37,11 @@ void sessions_each(const struct sessions *s, uint64_t after, sessions_visit *vis
 		on = visit(ctx, &view);
 	}
 }
+
+void sessions_reached_at(const struct sessions *s, uint64_t client, char out[ADDRESS_TEXT_BYTES]) {
+	const struct session *session = sessions_find(s, client);
+	out[0] = '\0';
+	if (session) {
+		stream_reached_at(session->stream, out);
+	}
+}

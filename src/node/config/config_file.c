@@ -28,7 +28,9 @@ struct node_config *node_config_new(void) {
 	c->replication_interval = 5 * SPAN_MS;
 	c->deadlock = DEADLOCK_REPORT;
 	c->deadlock_after = SPAN_S;
-	c->redis_slack = 100 * SPAN_MS;
+	c->redis.slack = 100 * SPAN_MS;
+	text_copy(c->redis.master_name, sizeof c->redis.master_name, "mymaster");
+	c->memcached.slack = 100 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;
@@ -89,7 +91,8 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [redis], [limits], [acl] and [audit]", name);
+		"[tls], [admin], [redis], [redis.scripts], [memcached], [limits], [acl] and "
+		"[audit]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -163,11 +166,14 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	switch (section) {
 	case SECTION_MASTERS:
 		return config_master_line(r, line, item->name, item->value);
+	case SECTION_REDIS_SCRIPTS:
+		return config_script_line(r, line, item->name, item->value);
 	case SECTION_NODE:
 	case SECTION_CLUSTER:
 	case SECTION_TLS:
 	case SECTION_ADMIN:
 	case SECTION_REDIS:
+	case SECTION_MEMCACHED:
 	case SECTION_LIMITS:
 	case SECTION_ACL:
 	case SECTION_AUDIT:
@@ -271,25 +277,45 @@ int node_config_read_rights(struct node_config *c, struct problem *problem) {
 	return error;
 }
 
-int node_config_dev(const char *listen, const char *state_dir, struct node_config **out,
+/* Adds an address for clients. Returns false if it is none of this machine. */
+static bool config_dev_listen(struct node_config *c, const char *option, const char *address,
 	struct problem *problem) {
+	struct listen_address *out = &c->listen_client[c->listen_client_count];
+	const char *wrong = listen_address_parse(address, false, out);
+	if (!wrong && !listen_address_loopback(out)) {
+		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT "
+			"or unix:/path";
+	}
+	if (wrong) {
+		problem_set(problem, "%s %s: %s", option, address, wrong);
+		return false;
+	}
+	c->listen_client_count++;
+	return true;
+}
+
+/* Whoever tries a program out, or runs the tests of a library, may do with locks what Redis
+ * allows. */
+static bool config_dev_redis(struct node_config *c, const char *address, struct problem *problem) {
+	c->redis.dev = c->redis.keeps = c->redis.overwrites = true;
+	const uint32_t number = c->listen_client_count;
+	bool right = config_dev_listen(c, "--listen-redis", address, problem);
+	c->listen_client[number].redis = true;
+	return right;
+}
+
+int node_config_dev(const char *listen, const char *redis, const char *state_dir,
+	struct node_config **out, struct problem *problem) {
 	struct node_config *c = node_config_new();
 	if (!c) {
 		problem_set(problem, "out of memory");
 		return PAWL_ENOMEM;
 	}
-	const char *address = listen ? listen : "127.0.0.1:7117";
-	const char *wrong = listen_address_parse(address, false, &c->listen_client[0]);
-	if (!wrong && !listen_address_loopback(&c->listen_client[0])) {
-		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT "
-			"or unix:/path";
-	}
-	if (wrong) {
-		problem_set(problem, "--listen %s: %s", address, wrong);
+	if (!config_dev_listen(c, "--listen", listen ? listen : "127.0.0.1:7117", problem)
+		|| (redis && !config_dev_redis(c, redis, problem))) {
 		node_config_free(c);
 		return PAWL_EINVAL;
 	}
-	c->listen_client_count = 1;
 	text_copy(c->name, sizeof c->name, "dev");
 	text_copy(c->birth.cluster, sizeof c->birth.cluster, "dev");
 	CHECK(text_copy(c->state_dir, sizeof c->state_dir, state_dir));
@@ -299,5 +325,16 @@ int node_config_dev(const char *listen, const char *state_dir, struct node_confi
 	text_copy(c->advertise, sizeof c->advertise, c->birth.nodes[0].address);
 	CHECK(!config_problem(&c->birth));
 	*out = c;
+	return 0;
+}
+
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem) {
+	const uint32_t number = c->listen_client_count;
+	c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
+	if (!config_dev_listen(c, "--listen-memcached", address, problem)) {
+		return PAWL_EINVAL;
+	}
+	c->listen_client[number].memcached = true;
 	return 0;
 }

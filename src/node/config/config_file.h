@@ -11,12 +11,14 @@
 #include "audit_config.h"
 #include "core.h"
 #include "log.h"
+#include "memcached.h"
 #include "problem.h"
+#include "redis.h"
 #include "rights.h"
 
 /* The size of a path with the terminating 0. */
 #define CONFIG_PATH_MAX 1024
-/* The largest number of addresses in listen_client and listen_redis together. */
+/* The largest number of addresses in listen_client, listen_redis and listen_memcached together. */
 #define LISTEN_CLIENT_MAX 8
 #define CLIENT_PORT_DEFAULT 7117
 #define PEER_PORT_DEFAULT 7118
@@ -42,8 +44,8 @@ struct listen_address {
 	uint16_t port;
 	/* For UNIX: the path of the socket. */
 	char path[108];
-	/* Clients of Redis connect here. */
-	bool redis;
+	/* Clients of Redis connect here; or those of memcached. */
+	bool redis, memcached;
 };
 
 /* Whether clients show certificates. */
@@ -119,8 +121,12 @@ struct node_config {
 	struct listen_address listen_peer;
 	struct listen_address listen_client[LISTEN_CLIENT_MAX];
 	uint32_t listen_client_count;
-	/* The section [redis] (redis.h), in nanoseconds. */
-	span_ns redis_slack, redis_patience;
+	/* The section [redis]. */
+	struct redis_settings redis;
+	/* The section [redis.scripts]. */
+	struct script_mappings redis_scripts;
+	/* The section [memcached]. */
+	struct memcached_settings memcached;
 
 	/* The host:port at which peers reach this node. Empty means that it is not given (for a
 	 * node that is to be added). */
@@ -178,8 +184,12 @@ int node_config_parse(struct slice text, const char *name, struct node_config **
  * changed. */
 int node_config_read_rights(struct node_config *c, struct problem *problem);
 /* Makes the configuration of a single master on loopback without a file. `listen` may be NULL
- * (127.0.0.1:7117). */
-int node_config_dev(const char *listen, const char *state_dir, struct node_config **out,
+ * (127.0.0.1:7117), and so may `redis` (no listener for clients of Redis). */
+int node_config_dev(const char *listen, const char *redis, const char *state_dir,
+	struct node_config **out, struct problem *problem);
+/* Adds a listener for clients of memcached to such a configuration. Returns 0, or PAWL_EINVAL with
+ * *problem set. */
+int node_config_dev_memcached(struct node_config *c, const char *address,
 	struct problem *problem);
 
 /* One setting of [limits]. */
@@ -194,10 +204,10 @@ bool node_config_limit(const struct node_limits *limits, unsigned n, struct node
 
 /* Returns NULL, or the sentence that says which setting cannot be changed by a reload (a restart is
  * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format,
- * slow_ms, deadlock and deadlock_after; [admin] readers and drain_wait; [audit] but for file and
- * check; and of [limits]
- * clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
- * watches_per_client, idle_timeout and handshake*. */
+ * slow_ms, deadlock and deadlock_after; [redis] and [redis.scripts]; [admin] readers and
+ * drain_wait; [audit] but for file and check; and of [limits] clients, admin_clients,
+ * client_memory, *_per_identity, *_per_address, requests_per_client, watches_per_client,
+ * idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running,
 	const struct node_config *wanted);
 

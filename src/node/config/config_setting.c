@@ -16,6 +16,8 @@ const char *const config_section_name[SECTION_COUNT] = {
 	[SECTION_TLS] = "tls",
 	[SECTION_ADMIN] = "admin",
 	[SECTION_REDIS] = "redis",
+	[SECTION_REDIS_SCRIPTS] = "redis.scripts",
+	[SECTION_MEMCACHED] = "memcached",
 	[SECTION_LIMITS] = "limits",
 	[SECTION_ACL] = "acl",
 	[SECTION_AUDIT] = "audit",
@@ -45,6 +47,9 @@ enum setting_kind {
 	KIND_SIZE_16M,
 	KIND_SIZE_1M,
 	KIND_WHAT,
+	/* refuse or keep, and refuse or break. */
+	KIND_KEEP,
+	KIND_BREAK,
 	KIND_VALUE_BYTES
 };
 
@@ -70,6 +75,8 @@ enum setting_kind {
 #define PLACE_SIZE_16M PLACE_NAME
 #define PLACE_SIZE_1M PLACE_NAME
 #define PLACE_WHAT PLACE_NAME
+#define PLACE_KEEP PLACE_NAME
+#define PLACE_BREAK PLACE_NAME
 #define PLACE_VALUE_BYTES PLACE_NAME
 #define PLACE_RAW(member) offsetof(struct config_reading, member)
 
@@ -243,6 +250,16 @@ static const char *set_deadlock(enum deadlock_action *out, const char *value) {
 	return NULL;
 }
 
+/* `yes` is the word that stands for true. */
+static const char *set_unless_refused(bool *out, const char *value, const char *yes,
+	const char *wrong) {
+	if (strcmp(value, yes) != 0 && strcmp(value, "refuse") != 0) {
+		return wrong;
+	}
+	*out = strcmp(value, yes) == 0;
+	return NULL;
+}
+
 const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value) {
 	size_t place = setting_row[setting].place;
 	void *to = (char *)r->config + place;
@@ -300,6 +317,10 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 			"write a size from 1m to 16384g");
 	case KIND_WHAT:
 		return set_what(to, value);
+	case KIND_KEEP:
+		return set_unless_refused(to, value, "keep", "write refuse or keep");
+	case KIND_BREAK:
+		return set_unless_refused(to, value, "break", "write refuse or break");
 	case KIND_VALUE_BYTES:
 		return set_u32(to, value, true, 1, VALUE_MAX_HARD,
 			"write a size from 1 byte to 1m");

@@ -15,6 +15,7 @@
 	X(LISTEN_PEER, "node", "listen_peer", RAW, listen_peer) \
 	X(LISTEN_CLIENT, "node", "listen_client", RAW, listen_client) \
 	X(LISTEN_REDIS, "node", "listen_redis", RAW, listen_redis) \
+	X(LISTEN_MEMCACHED, "node", "listen_memcached", RAW, listen_memcached) \
 	X(ADVERTISE, "node", "advertise", ADDRESS, advertise) \
 	X(INSECURE, "node", "insecure", BOOL, insecure) \
 	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
@@ -41,8 +42,17 @@
 	X(ADMIN_GROUPS, "admin", "groups", RAW, admin_groups) \
 	X(ADMIN_DRAIN_WAIT, "admin", "drain_wait", SPAN_OR_0, admin.drain_wait) \
 	X(ADMIN_ACTIONS, "admin", "actions", BOOL, admin.actions) \
-	X(REDIS_SLACK, "redis", "slack", SPAN_OR_0, redis_slack) \
-	X(REDIS_PATIENCE, "redis", "patience", SPAN_OR_0, redis_patience) \
+	X(REDIS_SLACK, "redis", "slack", SPAN_OR_0, redis.slack) \
+	X(REDIS_PATIENCE, "redis", "patience", SPAN_OR_0, redis.patience) \
+	X(REDIS_WITHOUT_END, "redis", "without_end", KEEP, redis.keeps) \
+	X(REDIS_OVERWRITE, "redis", "overwrite", BREAK, redis.overwrites) \
+	X(REDIS_REDLOCK, "redis", "redlock", BOOL, redis.redlock) \
+	X(REDIS_MASTER_NAME, "redis", "master_name", NAME, redis.master_name) \
+	X(REDIS_ADVERTISE, "redis", "advertise", ADDRESS, redis.advertise) \
+	X(MEMCACHED_SLACK, "memcached", "slack", SPAN_OR_0, memcached.slack) \
+	X(MEMCACHED_PATIENCE, "memcached", "patience", SPAN_OR_0, memcached.patience) \
+	X(MEMCACHED_WITHOUT_END, "memcached", "without_end", KEEP, memcached.keeps) \
+	X(MEMCACHED_OVERWRITE, "memcached", "overwrite", BREAK, memcached.overwrites) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \
@@ -121,6 +131,8 @@ enum config_section {
 	SECTION_TLS,
 	SECTION_ADMIN,
 	SECTION_REDIS,
+	SECTION_REDIS_SCRIPTS,
+	SECTION_MEMCACHED,
 	SECTION_LIMITS,
 	SECTION_ACL,
 	SECTION_AUDIT,
@@ -138,11 +150,14 @@ struct config_reading {
 	unsigned section_line[SECTION_COUNT];
 	/* The line of each initial master, in the order of config->birth. */
 	unsigned master_line[MASTERS_MAX];
+	/* The line of each mapped script, in the order of config->redis_scripts. */
+	unsigned script_line[SCRIPTS_MAPPED_MAX];
 	/* Without listen_client, nobody listens for clients (a node inside a program). */
 	bool no_clients;
 	/* These addresses are parsed when it is known whether there is a section [tls]. */
 	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1],
-		listen_redis[INI_VALUE_MAX + 1], admin_listen[INI_VALUE_MAX + 1];
+		listen_redis[INI_VALUE_MAX + 1], listen_memcached[INI_VALUE_MAX + 1],
+		admin_listen[INI_VALUE_MAX + 1];
 	/* These lists are taken apart when all settings have been read. */
 	char admin_readers[INI_VALUE_MAX + 1], admin_groups[INI_VALUE_MAX + 1];
 };
@@ -163,6 +178,12 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 /* Reads one initial master. Returns 0 or PAWL_EINVAL. */
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
 	const char *value);
+
+/* Reads one line of [redis.scripts] (config_redis.c), and checks [redis]. Both return 0 or
+ * PAWL_EINVAL. */
+int config_script_line(struct config_reading *r, unsigned line, const char *name,
+	const char *value);
+int config_finish_redis(struct config_reading *r);
 
 /* Reads the section [admin] (config_admin.c). Returns 0 or PAWL_EINVAL. */
 int config_finish_admin(struct config_reading *r);

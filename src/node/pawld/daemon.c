@@ -188,6 +188,9 @@ static void daemon_announce_dev(struct daemon *d) {
 		"endpoint: %s\n"
 		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
 		address, address);
+	if (node_client_address(d->node, 1)) {
+		printf("clients of Redis: %s\n", node_client_address(d->node, 1));
+	}
 	fflush(stdout);
 }
 

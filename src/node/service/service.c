@@ -196,6 +196,7 @@ static void service_call_core(const struct service_call *call) {
 		service_deadlock_waits(s, open->wait, call->now);
 	}
 	service_value_begun(call, &request, open);
+	service_keep_asked(s, &request);
 	service_step(call, &request);
 }
 

@@ -10,6 +10,7 @@
 #include "client_status_fields.h"
 #include "events.h"
 #include "full.h"
+#include "kept_locks.h"
 #include "holdings.h"
 #include "look.h"
 #include "orders.h"
@@ -65,6 +66,10 @@ struct service {
 	struct events events;
 	struct session_bindings session_bindings;
 	struct holdings holdings;
+	/* The locks that the node extends for their holders (service_keep.c), and the timer that
+	 * goes off when one of them is to be extended. */
+	struct kept_locks kept;
+	struct event *keep;
 	struct full full;
 	struct service_deadlocks deadlocks;
 	/* What operators have asked this node for last. */
@@ -176,6 +181,13 @@ void service_page_answered(struct service *s, const struct request_note *note,
 
 /* Returns whether a client with this name in its certificate may change the cluster. */
 bool service_is_admin(const struct service *s, struct slice name);
+
+/* From now on the node extends the lock, which the client has just taken, until it is released or
+ * lost. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
+int service_keep(struct service *s, uint64_t client, struct slice key, struct id128 lock_id);
+/* Returns the identity under which a client holds locks; it may be empty. It is borrowed from the
+ * connection. */
+struct slice service_client_identity(const struct service *s, uint64_t client);
 
 /* Answers a `drain`. */
 void service_answer_done(struct service *s, uint64_t request_id, int error);

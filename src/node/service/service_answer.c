@@ -144,7 +144,8 @@ void service_answer(struct service *s, const struct core_reply *answer) {
 	struct request *request = requests_find(&s->requests, answer->id);
 	struct core_reply changed;
 	if (!request) {
-		/* The client is gone. */
+		/* The client is gone, or the node itself has asked. */
+		service_keep_answered(s, answer);
 		return;
 	}
 	const struct core_reply *reply = service_deadlock_reply(request, answer, &changed);

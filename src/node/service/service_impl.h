@@ -116,6 +116,15 @@ void service_share_take(const struct service_call *call, const struct core_reque
 void service_share_answered(struct service *s, struct request *request,
 	const struct core_reply *reply);
 
+/* The functions below are in service_keep.c. service_keep_init returns 0 or PAWL_ENOMEM. */
+int service_keep_init(struct service *s, const struct allocator *alloc);
+/* Accepts what service_keep_init left half done. */
+void service_keep_done(struct service *s);
+/* To be called before the core is asked, for each request of a client. */
+void service_keep_asked(struct service *s, const struct core_request *request);
+/* To be called for the reply to each request of the node's own. */
+void service_keep_answered(struct service *s, const struct core_reply *reply);
+
 /* See service_status.c. */
 void service_status(const struct service_call *call);
 

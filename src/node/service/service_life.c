@@ -57,6 +57,7 @@ static int service_init_tables(struct service *s, const struct allocator *alloc,
 		&service_events_port, s);
 	error = error ? error : full_init(&s->full, s);
 	error = error ? error : service_shares_init(s, alloc, key);
+	error = error ? error : service_keep_init(s, alloc);
 	return error ? error : session_bindings_init(&s->session_bindings, client_alloc, key);
 }
 
@@ -92,6 +93,7 @@ static void service_done_requests(struct service *s) {
 		s->sweep = NULL;
 	}
 	service_deadlock_done(s);
+	service_keep_done(s);
 	holdings_done(&s->holdings);
 	session_bindings_done(&s->session_bindings);
 	if (s->requests.alloc) {

@@ -7,62 +7,66 @@
 #include "pawl/error.h"
 
 static const struct script_meaning meanings[] = {
-	{ .form = "8f4d42e76cbb4fad0f45e575441b8a269ebc173c", .kind = SCRIPT_RELEASE, .value = 1,
-		.library = "the release that Redis documents: redis-py (to 3.4), redsync, Laravel, "
-			"ShedLock, redlock-rb, bsm/redislock and others" },
-	{ .form = "5698e40a14bc413f80773fec993b0a150155d76b", .kind = SCRIPT_RELEASE, .value = 1,
-		.library = "the same with UNLINK: Spring Integration" },
-	{ .form = "20ec5c2d73fce3bf06c662da0decd4971e247037", .kind = SCRIPT_RELEASE, .value = 1,
-		.other = SCRIPT_NIL, .gone = SCRIPT_NIL, .library = "Spring Integration" },
-	{ .form = "142cf948698e8e74874f68ef0f2f4e3f20838cec", .kind = SCRIPT_RELEASE, .value = 1,
-		.library = "redis-py, release" },
-	{ .form = "4240563d13194564d0a981073c60dd42aee55c4c", .kind = SCRIPT_RELEASE, .value = 1,
-		.gone = -1, .library = "redsync 4, release" },
-	{ .form = "2a9344ac05e1404221966f636938dfe0f0ce597e", .kind = SCRIPT_RELEASE, .value = 1,
-		.other = -2, .gone = -1, .library = "Dapr, release" },
-	{ .form = "2f58279bbe435e25fef1fbb9920079a52438c2ed", .kind = SCRIPT_RELEASE, .value = 1,
-		.library = "redis-semaphore, delIfEqual" },
-	{ .form = "d5991e8393ecbd5185be5103062fde6f5b64a5a3", .kind = SCRIPT_RELEASE, .value = 1,
-		.answer = SCRIPT_SAYS_COUNT, .library = "redlock for node 4 and 5, release" },
+	{ .form = "8f4d42e76cbb4fad0f45e575441b8a269ebc173c", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1,
+		.library = "the release that Redis documents: redis-py (to 3.4), redsync, "
+			"Laravel, ShedLock, redlock-rb, bsm/redislock and others" },
+	{ .form = "5698e40a14bc413f80773fec993b0a150155d76b", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .library = "the same with UNLINK: Spring Integration" },
+	{ .form = "20ec5c2d73fce3bf06c662da0decd4971e247037", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .other = SCRIPT_NIL, .gone = SCRIPT_NIL,
+		.library = "Spring Integration" },
+	{ .form = "142cf948698e8e74874f68ef0f2f4e3f20838cec", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .library = "redis-py, release" },
+	{ .form = "4240563d13194564d0a981073c60dd42aee55c4c", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .gone = -1, .library = "redsync 4, release" },
+	{ .form = "2a9344ac05e1404221966f636938dfe0f0ce597e", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .other = -2, .gone = -1, .library = "Dapr, release" },
+	{ .form = "2f58279bbe435e25fef1fbb9920079a52438c2ed", .kind = SCRIPT_RELEASE, .keys = 1,
+		.value = 1, .library = "redis-semaphore, delIfEqual" },
+	{ .form = "d5991e8393ecbd5185be5103062fde6f5b64a5a3", .kind = SCRIPT_RELEASE,
+		.keys = SCRIPT_ANY_KEYS, .value = 1, .answer = SCRIPT_SAYS_COUNT,
+		.library = "redlock for node 4 and 5, release" },
 	{ .form = "a170a02924d436223050f919c99fd01f544a0933", .kind = SCRIPT_ADD_OR_RENEW,
-		.value = 1, .length = 2, .flag = 3, .library = "redis-py, extend" },
-	{ .form = "89bef62202898b2cbe68bd07b5d40cf7d6dc755d", .kind = SCRIPT_RENEW, .value = 1,
-		.length = 2, .library = "redis-py, reacquire" },
-	{ .form = "dc8ad6110baa7f60ed379b4db40a165d3c7e1ae1", .kind = SCRIPT_RENEW, .value = 1,
-		.length = 2, .library = "redsync, bsm/redislock and others, renew" },
-	{ .form = "92501c2233520d90f49109a7bf0c4a1fc04a2a46", .kind = SCRIPT_RENEW, .value = 1,
-		.length = 2, .seconds = true, .library = "the same with EXPIRE" },
-	{ .form = "ac52276514bd31e648d621eb7931ade96d9cea53", .kind = SCRIPT_RENEW, .value = 1,
-		.length = 2, .library = "redis-semaphore, expireIfEqual" },
-	{ .form = "7aee5c20c8573227df2105d36dc94a1aeddc887e", .kind = SCRIPT_RENEW, .value = 1,
-		.length = 2, .answer = SCRIPT_SAYS_COUNT,
+		.keys = 1, .value = 1, .length = 2, .flag = 3, .library = "redis-py, extend" },
+	{ .form = "89bef62202898b2cbe68bd07b5d40cf7d6dc755d", .kind = SCRIPT_RENEW, .keys = 1,
+		.value = 1, .length = 2, .library = "redis-py, reacquire" },
+	{ .form = "dc8ad6110baa7f60ed379b4db40a165d3c7e1ae1", .kind = SCRIPT_RENEW, .keys = 1,
+		.value = 1, .length = 2, .library = "redsync, bsm/redislock and others, renew" },
+	{ .form = "92501c2233520d90f49109a7bf0c4a1fc04a2a46", .kind = SCRIPT_RENEW, .keys = 1,
+		.value = 1, .length = 2, .seconds = true, .library = "the same with EXPIRE" },
+	{ .form = "ac52276514bd31e648d621eb7931ade96d9cea53", .kind = SCRIPT_RENEW, .keys = 1,
+		.value = 1, .length = 2, .library = "redis-semaphore, expireIfEqual" },
+	{ .form = "7aee5c20c8573227df2105d36dc94a1aeddc887e", .kind = SCRIPT_RENEW,
+		.keys = SCRIPT_ANY_KEYS, .value = 1, .length = 2, .answer = SCRIPT_SAYS_COUNT,
 		.library = "redlock for node 4 and 5, extend" },
-	{ .form = "57cdbcdefce146905a5779119a9c214f23849ffc", .kind = SCRIPT_TAKE, .value = 1,
-		.length = 2, .answer = SCRIPT_SAYS_COUNT,
+	{ .form = "57cdbcdefce146905a5779119a9c214f23849ffc", .kind = SCRIPT_TAKE,
+		.keys = SCRIPT_ANY_KEYS, .value = 1, .length = 2, .answer = SCRIPT_SAYS_COUNT,
 		.library = "redlock for node 4 and 5, acquire" },
-	{ .form = "0f6684c52f95c9c6745c165765147db00633e5ad", .kind = SCRIPT_TAKE, .value = 1,
-		.length = 2, .answer = SCRIPT_SAYS_OK, .other = SCRIPT_NIL,
+	{ .form = "0f6684c52f95c9c6745c165765147db00633e5ad", .kind = SCRIPT_TAKE, .keys = 1,
+		.value = 1, .length = 2, .answer = SCRIPT_SAYS_OK, .other = SCRIPT_NIL,
 		.library = "SET with NX and PX in a script" },
 	{ .form = "fec1404623a6073439947e352ab3dd415756093b", .kind = SCRIPT_RENEW_OR_TAKE,
-		.value = 1, .length = 2, .flag = 3, .answer = SCRIPT_SAYS_OK, .other = SCRIPT_NIL,
-		.gone = SCRIPT_NIL, .library = "redlock-rb, lock and extend" },
+		.keys = 1, .value = 1, .length = 2, .flag = 3, .answer = SCRIPT_SAYS_OK,
+		.other = SCRIPT_NIL, .gone = SCRIPT_NIL,
+		.library = "redlock-rb, lock and extend" },
 	{ .form = "6ec8a022fbf6bdf4fb651c46eedfd32d0b6625c5", .kind = SCRIPT_RENEW_OR_TAKE,
-		.value = 1, .length = 2, .library = "redsync 4, extend with SetNX" },
+		.keys = 1, .value = 1, .length = 2, .library = "redsync 4, extend with SetNX" },
 	{ .form = "6fd082c601ed9469259410de7f5c8d9ccf8383ef", .kind = SCRIPT_RENEW_OR_TAKE,
-		.value = 1, .length = 2, .other = SCRIPT_NIL, .gone = SCRIPT_NIL,
+		.keys = 1, .value = 1, .length = 2, .other = SCRIPT_NIL, .gone = SCRIPT_NIL,
 		.library = "Spring Integration, obtain" },
-	{ .form = "8241bcadb9353e0c75a10bc6fa97b8c276790713", .kind = SCRIPT_READ,
+	{ .form = "8241bcadb9353e0c75a10bc6fa97b8c276790713", .kind = SCRIPT_READ, .keys = 1,
 		.library = "redlock-rb, value and what is left" },
 	{ .form = "30cd4ff7ff9dea263f0fc63566fdf123fef27591", .kind = SCRIPT_LEFT_IF_MINE,
-		.value = 1, .other = -3, .gone = -3, .library = "bsm/redislock, TTL" },
-	{ .form = "96950db21907f2d8a885c539618c61d51734cd0a", .kind = SCRIPT_TAKE, .database = 1,
-		.value = 2, .length = 3, .answer = SCRIPT_SAYS_COUNT,
-		.library = "@sesamecare-oss/redlock, acquire" },
-	{ .form = "4ab88877e0e7c155d1e97fdbfa2244a5c2da78d5", .kind = SCRIPT_RENEW, .database = 1,
-		.value = 2, .length = 3, .answer = SCRIPT_SAYS_COUNT,
-		.library = "@sesamecare-oss/redlock, extend" },
+		.keys = 1, .value = 1, .other = -3, .gone = -3, .library = "bsm/redislock, TTL" },
+	{ .form = "96950db21907f2d8a885c539618c61d51734cd0a", .kind = SCRIPT_TAKE,
+		.keys = SCRIPT_ANY_KEYS, .database = 1, .value = 2, .length = 3,
+		.answer = SCRIPT_SAYS_COUNT, .library = "@sesamecare-oss/redlock, acquire" },
+	{ .form = "4ab88877e0e7c155d1e97fdbfa2244a5c2da78d5", .kind = SCRIPT_RENEW,
+		.keys = SCRIPT_ANY_KEYS, .database = 1, .value = 2, .length = 3,
+		.answer = SCRIPT_SAYS_COUNT, .library = "@sesamecare-oss/redlock, extend" },
 	{ .form = "386892ad7c5938dbd91da056fcaab92657bc4779", .kind = SCRIPT_RELEASE,
-		.database = 1, .value = 2, .answer = SCRIPT_SAYS_COUNT,
+		.keys = SCRIPT_ANY_KEYS, .database = 1, .value = 2, .answer = SCRIPT_SAYS_COUNT,
 		.library = "@sesamecare-oss/redlock, release" },
 };
 
@@ -72,6 +76,8 @@ const char *script_kind_name(enum script_kind kind) {
 		return "take";
 	case SCRIPT_RENEW:
 		return "renew";
+	case SCRIPT_ADD:
+		return "add";
 	case SCRIPT_ADD_OR_RENEW:
 		return "add-or-renew";
 	case SCRIPT_RENEW_OR_TAKE:
@@ -117,7 +123,8 @@ int script_describe(const void *script, size_t size, struct script_account *out)
 	return error == PAWL_EINVAL ? 0 : error;
 }
 
-const struct script_meaning *script_find(struct slice script, const struct allocator *alloc) {
+const struct script_meaning *script_find(struct slice script,
+	const struct script_mappings *mappings, const struct allocator *alloc) {
 	struct buffer form;
 	uint8_t sha1[SCRIPT_SHA1_BYTES];
 	buffer_init(&form, alloc, 2 * SCRIPT_BYTES_MAX);
@@ -125,9 +132,14 @@ const struct script_meaning *script_find(struct slice script, const struct alloc
 	if (script_form(script, alloc, &form) == 0) {
 		script_sha1(buffer_slice(&form), sha1);
 		found = script_find_form(sha1);
+		found = found ? found : script_mappings_find(mappings, sha1);
 	}
 	buffer_done(&form);
 	return found;
+}
+
+void scripts_map(struct scripts *s, const struct script_mappings *mappings) {
+	*s = (struct scripts){ .mappings = *mappings };
 }
 
 const struct script_meaning *scripts_find(const struct scripts *s,
@@ -137,7 +149,7 @@ const struct script_meaning *scripts_find(const struct scripts *s,
 			return s->learned[i].meaning;
 		}
 	}
-	return NULL;
+	return script_mappings_find(&s->mappings, sha1);
 }
 
 void scripts_learn(struct scripts *s, const uint8_t sha1[SCRIPT_SHA1_BYTES],

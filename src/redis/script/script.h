@@ -10,6 +10,8 @@ enum script_kind {
 	SCRIPT_TAKE,
 	/* Sets the length of leases. */
 	SCRIPT_RENEW,
+	/* Adds to the length of leases. */
+	SCRIPT_ADD,
 	/* Adds to the length if the argument `flag` is "0", and sets it otherwise. */
 	SCRIPT_ADD_OR_RENEW,
 	/* Sets the length, or takes a key that is free. */
@@ -31,12 +33,16 @@ enum script_answer {
 
 /* Stands for nil among the numbers of struct script_meaning. */
 #define SCRIPT_NIL 100
+/* Stands for any number of keys. */
+#define SCRIPT_ANY_KEYS 255
 
 /* What a script means. The numbers of arguments count from 1; 0 is none. */
 struct script_meaning {
 	/* The SHA1 of its normal form, in hex digits. */
 	const char *form;
 	enum script_kind kind;
+	/* The number of keys, or SCRIPT_ANY_KEYS. A script acts on all of its keys. */
+	uint8_t keys;
 	/* The arguments with the value, with the length, and with a flag. */
 	uint8_t value, length, flag;
 	/* The argument with the number of a database, whose keys are meant. */
@@ -50,13 +56,33 @@ struct script_meaning {
 	const char *library;
 };
 
+/* A script that the operator has named. */
+struct script_mapping {
+	/* The digest of its bytes or of its normal form. */
+	uint8_t sha1[SCRIPT_SHA1_BYTES];
+	struct script_meaning meaning;
+};
+#define SCRIPTS_MAPPED_MAX 64
+struct script_mappings {
+	struct script_mapping list[SCRIPTS_MAPPED_MAX];
+	uint32_t count;
+};
+/* Reads a line of [redis.scripts]: the digest, and the meaning as docs/redis.md says. Returns NULL
+ * and sets *out, or returns what is wrong; `out` is unchanged then. */
+const char *script_mapping_read(const char *sha1, const char *meaning, struct script_mapping *out);
+/* Returns NULL if the digest is not mapped. */
+const struct script_meaning *script_mappings_find(const struct script_mappings *m,
+	const uint8_t sha1[SCRIPT_SHA1_BYTES]);
+
 /* The name of a kind, as `pawl redis-script` prints it. */
 const char *script_kind_name(enum script_kind kind);
 
 /* Returns the meaning of the script with this digest of its normal form, or NULL. */
 const struct script_meaning *script_find_form(const uint8_t sha1[SCRIPT_SHA1_BYTES]);
-/* Returns the meaning of a script, or NULL if none is known or there is no memory. */
-const struct script_meaning *script_find(struct slice script, const struct allocator *alloc);
+/* Returns the meaning of a script, or NULL if none is known or there is no memory. The mappings
+ * count for those whose normal form is not known. */
+const struct script_meaning *script_find(struct slice script,
+	const struct script_mappings *mappings, const struct allocator *alloc);
 
 /* What can be said of a script. */
 struct script_account {
@@ -82,7 +108,11 @@ struct scripts {
 	} learned[SCRIPTS_LEARNED_MAX];
 	/* The place that is used next. */
 	size_t next;
+	struct script_mappings mappings;
 };
+/* Replaces the mappings, and forgets what was learned. */
+void scripts_map(struct scripts *s, const struct script_mappings *mappings);
+/* Returns the meaning of a script that was learned or is mapped, or NULL. */
 const struct script_meaning *scripts_find(const struct scripts *s,
 	const uint8_t sha1[SCRIPT_SHA1_BYTES]);
 /* Remembers a script, in the place of the one that was learned first. */

@@ -20,6 +20,8 @@ struct client_label {
 	uint32_t pid;
 	/* The key is an election, and the holder its leader. */
 	bool election;
+	/* The node that granted the lock extends it until it is released. */
+	bool without_end;
 };
 /* Packs the label as the core keeps it, which is a small map. Longer texts are cut. Returns how
  * many bytes it used; 0 if the label says nothing. */
@@ -73,7 +75,8 @@ enum client_entry_has {
 	CLIENT_ENTRY_HOLDERS = 1 << 17,
 	/* Only the answer to `explain` has it. */
 	CLIENT_ENTRY_BARRED = 1 << 18,
-	CLIENT_ENTRY_ELECTION = 1 << 19
+	CLIENT_ENTRY_ELECTION = 1 << 19,
+	CLIENT_ENTRY_WITHOUT_END = 1 << 20
 };
 /* One holder of a key. */
 struct client_entry {

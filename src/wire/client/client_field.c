@@ -28,6 +28,7 @@ const struct client_field client_entry_fields[] = {
 	FIELD(holders, FIELD_U32, CLIENT_ENTRY_HOLDERS),
 	FIELD(barred, FIELD_BOOL, CLIENT_ENTRY_BARRED),
 	FIELD_NAMED("election", label.election, FIELD_BOOL, CLIENT_ENTRY_ELECTION),
+	FIELD_NAMED("without_end", label.without_end, FIELD_BOOL, CLIENT_ENTRY_WITHOUT_END),
 };
 const size_t client_entry_field_count = sizeof client_entry_fields / sizeof client_entry_fields[0];
 
@@ -73,6 +74,7 @@ uint32_t client_label_present(const struct client_label *label) {
 	present |= label->host.size ? CLIENT_ENTRY_HOST : 0;
 	present |= label->pid ? CLIENT_ENTRY_PID : 0;
 	present |= label->election ? CLIENT_ENTRY_ELECTION : 0;
+	present |= label->without_end ? CLIENT_ENTRY_WITHOUT_END : 0;
 	return present;
 }
 

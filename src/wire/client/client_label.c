@@ -11,6 +11,7 @@ static const struct client_field label_fields[] = {
 	{ "p", FIELD_U32, offsetof(struct client_label, pid), 1 << 1 },
 	{ "l", FIELD_BYTES, offsetof(struct client_label, text), 1 << 2 },
 	{ "e", FIELD_BOOL, offsetof(struct client_label, election), 1 << 3 },
+	{ "w", FIELD_BOOL, offsetof(struct client_label, without_end), 1 << 4 },
 };
 #define LABEL_FIELDS (sizeof label_fields / sizeof label_fields[0])
 
@@ -24,13 +25,23 @@ static uint8_t *label_put(uint8_t *p, char name, struct slice s, size_t max) {
 	return pack_put_bin(p, s);
 }
 
+static uint8_t *label_put_flag(uint8_t *p, char name, bool is_set) {
+	if (is_set) {
+		*p++ = 0xa1;
+		*p++ = (uint8_t)name;
+		*p++ = 0xc3;
+	}
+	return p;
+}
+
 uint32_t client_label_pack(const struct client_label *label, uint8_t out[LABEL_MAX]) {
 	_Static_assert(1 + (2 + 2 + CLIENT_HOST_MAX) + (2 + 5) + (2 + 2 + CLIENT_LABEL_MAX) +
-				(2 + 1) <=
+				(2 + 1) + (2 + 1) <=
 			LABEL_MAX,
 		"the largest one fits");
 	uint32_t pairs = (label->host.size ? 1u : 0u) + (label->pid ? 1u : 0u) +
-		(label->text.size ? 1u : 0u) + (label->election ? 1u : 0u);
+		(label->text.size ? 1u : 0u) + (label->election ? 1u : 0u) +
+		(label->without_end ? 1u : 0u);
 	if (pairs == 0) {
 		return 0;
 	}
@@ -43,11 +54,8 @@ uint32_t client_label_pack(const struct client_label *label, uint8_t out[LABEL_M
 		p = pack_put_uint(p, label->pid);
 	}
 	p = label_put(p, 'l', label->text, CLIENT_LABEL_MAX);
-	if (label->election) {
-		*p++ = 0xa1;
-		*p++ = 'e';
-		*p++ = 0xc3;
-	}
+	p = label_put_flag(p, 'e', label->election);
+	p = label_put_flag(p, 'w', label->without_end);
 	return (uint32_t)(p - out);
 }
 

@@ -22,6 +22,17 @@ struct dialect_node {
 	/* The present, and the bound on the drift between two clocks, in parts per million. */
 	struct instant (*now)(void *ctx);
 	uint32_t (*drift_ppm)(void *ctx);
+	/* The identity under which a connection holds locks, which may be empty; valid until the
+	 * next call of anything. The connection is named by its number, here and below. */
+	struct slice (*identity)(void *ctx, uint64_t number);
+	/* From now on the node extends a lock that the connection has just taken with the longest
+	 * lease, until it is released or lost. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
+	int (*keep)(void *ctx, uint64_t number, struct slice key, struct id128 lock_id);
+	/* Writes the address at which the connection has reached the node, as host:port; an empty
+	 * text if it came over a Unix socket. */
+	void (*reached_at)(void *ctx, uint64_t number, char out[ADDRESS_MAX + 1]);
+	/* A script is not known, and was refused; `sha1` is in hex digits. */
+	void (*unknown_script)(void *ctx, uint64_t number, const char *sha1);
 	void *ctx;
 };
 

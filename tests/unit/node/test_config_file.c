@@ -297,16 +297,113 @@ static void a_node_that_is_to_be_added_says_where_it_listens(void **state) {
 	node_config_free(c);
 }
 
+#define SHA1 "00112233445566778899aabbccddeeff00112233"
+
+static void clients_of_redis_have_settings(void **state) {
+	(void)state;
+	struct node_config *c = parse_good(BASE);
+	assert_false(c->redis.keeps || c->redis.overwrites || c->redis.redlock || c->redis.dev);
+	node_config_free(c);
+	c = parse_good(BASE "[redis]\nslack = 50ms\npatience = 1s\nwithout_end = keep\n"
+		"overwrite = break\nredlock = yes\nadvertise = locks.example:6379\n"
+		"[redis.scripts]\n" SHA1 " = release value=1\n");
+	assert_int_equal(c->redis.slack, 50 * SPAN_MS);
+	assert_int_equal(c->redis.patience, SPAN_S);
+	assert_true(c->redis.keeps && c->redis.overwrites && c->redis.redlock);
+	assert_string_equal(c->redis.advertise, "locks.example:6379");
+	assert_int_equal(c->redis_scripts.count, 1);
+	node_config_free(c);
+}
+
+static void clients_of_redis_have_no_wrong_settings(void **state) {
+	static const char *const wrong[][2] = {
+		{ "[redis]\nwithout_end = yes\n", "refuse or keep" },
+		{ "[redis]\noverwrite = keep\n", "refuse or break" },
+		{ "[redis]\nadvertise = unix:/x\n", "write the host:port" },
+		{ "[redis]\nadvertise = here\n", "write the host:port" },
+		{ "[redis.scripts]\n12 = read\n",
+			"f:10: [redis.scripts] 12 = read: write the SHA1" },
+		{ "[redis.scripts]\n" SHA1 " = read\n" SHA1 " = read\n", "first on line 10" },
+		{ "[redis.scripts]\n8f4d42e76cbb4fad0f45e575441b8a269ebc173c = release value=1\n",
+			"know this script already" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		char text[512];
+		struct node_config *c = NULL;
+		struct problem problem = { "" };
+		snprintf(text, sizeof text, "%s%s", BASE, wrong[i][0]);
+		assert_int_equal(node_config_parse(slice_str(text), "f", &c, &problem),
+			PAWL_EINVAL);
+		assert_non_null(strstr(problem.text, wrong[i][1]));
+	}
+}
+
+static void only_so_many_scripts_are_mapped(void **state) {
+	char text[8192];
+	size_t size = (size_t)snprintf(text, sizeof text, "%s[redis.scripts]\n", BASE);
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	(void)state;
+	for (int i = 0; i <= SCRIPTS_MAPPED_MAX; i++) {
+		size += (size_t)snprintf(text + size, sizeof text - size, "%040d = read\n", i);
+	}
+	assert_int_equal(node_config_parse(slice_of(text, size), "f", &c, &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "at most 64 scripts"));
+}
+
+static void dev_serves_clients_of_redis_as_redis_does(void **state) {
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	(void)state;
+	assert_int_equal(node_config_dev(NULL, "127.0.0.1:0", "/tmp/x", &c, &problem), 0);
+	assert_true(c->listen_client[1].redis && !c->listen_client[0].redis);
+	assert_true(c->redis.dev && c->redis.keeps && c->redis.overwrites);
+	node_config_free(c);
+	assert_int_equal(node_config_dev(NULL, "0.0.0.0:1", "/tmp/x", &c, &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "--listen-redis 0.0.0.0:1: --dev has no TLS"));
+}
+
+static void clients_of_memcached_have_settings(void **state) {
+	(void)state;
+	struct node_config *c = parse_good("[node]\nname = a\nlisten_memcached = 127.0.0.1:9\n"
+		"[cluster]\nname = t\n" MASTERS "[memcached]\nslack = 50ms\npatience = 1s\n"
+		"without_end = keep\noverwrite = break\n");
+	assert_int_equal(c->listen_client_count, 2);
+	assert_true(c->listen_client[1].memcached && !c->listen_client[0].memcached);
+	assert_int_equal(c->memcached.slack, 50 * SPAN_MS);
+	assert_int_equal(c->memcached.patience, SPAN_S);
+	assert_true(c->memcached.keeps && c->memcached.overwrites && !c->memcached.dev);
+	node_config_free(c);
+	c = parse_good(BASE);
+	assert_int_equal(c->memcached.slack, 100 * SPAN_MS);
+	assert_false(c->memcached.keeps || c->memcached.overwrites || c->memcached.dev);
+	node_config_free(c);
+}
+
+static void dev_serves_clients_of_memcached_as_memcached_does(void **state) {
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	(void)state;
+	assert_int_equal(node_config_dev(NULL, NULL, "/tmp/x", &c, &problem), 0);
+	assert_int_equal(node_config_dev_memcached(c, "127.0.0.1:0", &problem), 0);
+	assert_true(c->listen_client[1].memcached && !c->listen_client[0].memcached);
+	assert_true(c->memcached.dev && c->memcached.keeps && c->memcached.overwrites);
+	assert_int_equal(node_config_dev_memcached(c, "0.0.0.0:1", &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "--listen-memcached 0.0.0.0:1: --dev has no TLS"));
+	node_config_free(c);
+}
+
 static void dev_is_one_master_on_loopback(void **state) {
 	(void)state;
 	struct node_config *c = NULL;
 	struct problem problem = { "" };
-	assert_int_equal(node_config_dev("127.0.0.1:0", "/tmp/x", &c, &problem), 0);
+	assert_int_equal(node_config_dev("127.0.0.1:0", NULL, "/tmp/x", &c, &problem), 0);
 	assert_int_equal(config_masters(&c->birth), 1);
 	assert_int_equal(c->listen_peer.kind, LISTEN_NONE);
 	assert_int_equal(c->listen_client[0].port, 0);
 	node_config_free(c);
-	assert_int_equal(node_config_dev("0.0.0.0:1", "/tmp/x", &c, &problem), PAWL_EINVAL);
+	assert_int_equal(node_config_dev("0.0.0.0:1", NULL, "/tmp/x", &c, &problem), PAWL_EINVAL);
 	assert_non_null(strstr(problem.text,
 		"--listen 0.0.0.0:1: --dev has no TLS and stays on loopback"));
 }
@@ -355,6 +452,12 @@ int main(void) {
 		cmocka_unit_test(a_file_that_is_not_there_is_named),
 		cmocka_unit_test(insecure_lets_plain_listeners_out),
 		cmocka_unit_test(a_node_that_is_to_be_added_says_where_it_listens),
+		cmocka_unit_test(clients_of_redis_have_settings),
+		cmocka_unit_test(clients_of_redis_have_no_wrong_settings),
+		cmocka_unit_test(only_so_many_scripts_are_mapped),
+		cmocka_unit_test(dev_serves_clients_of_redis_as_redis_does),
+		cmocka_unit_test(clients_of_memcached_have_settings),
+		cmocka_unit_test(dev_serves_clients_of_memcached_as_memcached_does),
 		cmocka_unit_test(dev_is_one_master_on_loopback),
 		cmocka_unit_test(a_reload_changes_only_what_can_change),
 		cmocka_unit_test(addresses_survive_being_written_and_read),

@@ -18,6 +18,13 @@ struct connection {
 	const struct client_request *request;
 	uint8_t drawn;
 	int64_t now;
+	/* The identity of the connection, and the address at which it has reached the node. */
+	const char *identity, *reached_at;
+	/* The lock that the node keeps, or the error that it says instead. */
+	struct id128 kept;
+	int keep_error;
+	/* The SHA1 of a script that was not known. */
+	char unknown[2 * SCRIPT_SHA1_BYTES + 1];
 };
 
 static int64_t unix_ms(void *ctx) {
@@ -50,11 +57,41 @@ static uint32_t drift_ppm(void *ctx) {
 	return 10000;
 }
 
+static struct slice identity(void *ctx, uint64_t number) {
+	const struct connection *c = ctx;
+	assert_int_equal(number, 7);
+	return slice_str(c->identity);
+}
+
+static int keep(void *ctx, uint64_t number, struct slice key, struct id128 lock_id) {
+	struct connection *c = ctx;
+	assert_int_equal(number, 7);
+	assert_true(slice_equal(key, slice_str("k")));
+	c->kept = lock_id;
+	return c->keep_error;
+}
+
+static void reached_at(void *ctx, uint64_t number, char out[ADDRESS_MAX + 1]) {
+	const struct connection *c = ctx;
+	assert_int_equal(number, 7);
+	snprintf(out, ADDRESS_MAX + 1, "%s", c->reached_at);
+}
+
+static void unknown_script(void *ctx, uint64_t number, const char *sha1) {
+	struct connection *c = ctx;
+	assert_int_equal(number, 7);
+	snprintf(c->unknown, sizeof c->unknown, "%s", sha1);
+}
+
 static int connect(void **state) {
 	static struct connection c;
 	c = (struct connection){ .alloc = alloc_libc(NULL),
-		.node = { unix_ms, draw, max_lease, masters, now, drift_ppm, &c }, .now = SPAN_S,
-		.server = { .settings = { .slack = 100 * SPAN_MS } } };
+		.node = { .unix_ms = unix_ms, .draw = draw, .max_lease = max_lease,
+			.masters = masters, .now = now, .drift_ppm = drift_ppm,
+			.identity = identity, .keep = keep, .reached_at = reached_at,
+			.unknown_script = unknown_script, .ctx = &c },
+		.now = SPAN_S, .identity = "", .reached_at = "10.0.0.9:6379",
+		.server = { .settings = { .slack = 100 * SPAN_MS, .master_name = "mymaster" } } };
 	buffer_init(&c.out, &c.alloc, 1 << 20);
 	buffer_init(&c.answer, &c.alloc, 1 << 20);
 	c.redis = redis_dialect.open(&c.alloc, &c.node, &c.server, 7, "10.0.0.1:5");

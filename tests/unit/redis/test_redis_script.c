@@ -20,6 +20,8 @@ static void assert_form(const char *script, const char *expected) {
 	buffer_done(&out);
 }
 
+static const struct script_mappings none;
+
 static void test_the_look_does_not_matter(void **state) {
 	static const char form[] = "return redis . call ( \"get\" , KEYS [ 1 ] )";
 	(void)state;
@@ -98,18 +100,101 @@ static void test_known_scripts(void **state) {
 	(void)state;
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
 		const struct script_meaning *found = script_find(slice_str(known[i].script),
-			alloc());
+			&none, alloc());
 		assert_non_null(found);
 		assert_int_equal(found->kind, known[i].kind);
 	}
-	assert_null(script_find(slice_str("return redis.call('get', KEYS[2])"), alloc()));
+	assert_null(script_find(slice_str("return redis.call('get', KEYS[2])"), &none, alloc()));
+}
+
+static struct script_mapping mapped(const char *meaning) {
+	struct script_mapping mapping;
+	const char *wrong = script_mapping_read("00112233445566778899aabbccddeeff00112233", meaning,
+		&mapping);
+	if (wrong) {
+		fail_msg("%s: %s", meaning, wrong);
+	}
+	return mapping;
+}
+
+static void test_the_operator_says_what_a_script_means(void **state) {
+	struct script_mapping m = mapped("release value=2 keys=any answer=count held=-2 free=nil");
+	(void)state;
+	assert_int_equal(m.sha1[1], 0x11);
+	assert_int_equal(m.meaning.kind, SCRIPT_RELEASE);
+	assert_int_equal(m.meaning.keys, SCRIPT_ANY_KEYS);
+	assert_int_equal(m.meaning.value, 2);
+	assert_int_equal(m.meaning.answer, SCRIPT_SAYS_COUNT);
+	assert_int_equal(m.meaning.other, -2);
+	assert_int_equal(m.meaning.gone, SCRIPT_NIL);
+	m = mapped("renew\tvalue=1  length=3 unit=s database=2");
+	assert_int_equal(m.meaning.kind, SCRIPT_RENEW);
+	assert_int_equal(m.meaning.keys, 1);
+	assert_int_equal(m.meaning.length, 3);
+	assert_int_equal(m.meaning.database, 2);
+	assert_true(m.meaning.seconds);
+	assert_int_equal(mapped("add value=1 length=2").meaning.kind, SCRIPT_ADD);
+	assert_int_equal(mapped("take value=1").meaning.length, 0);
+	assert_int_equal(mapped("read").meaning.kind, SCRIPT_READ);
+}
+
+static void test_a_wrong_meaning_is_refused_with_a_reason(void **state) {
+	static const struct {
+		const char *sha1, *meaning, *why;
+	} wrong[] = {
+		{ "12", "read", "40 hex digits" },
+		{ NULL, "", "begin with take" },
+		{ NULL, "steal value=1", "begin with take" },
+		{ NULL, "release", "value= is missing" },
+		{ NULL, "read value=1", "leave out value=" },
+		{ NULL, "release value=0", "from 1 on" },
+		{ NULL, "release value=1 value=2", "each given once" },
+		{ NULL, "release value=1 length=2", "no length" },
+		{ NULL, "renew value=1", "length= is missing" },
+		{ NULL, "renew value=1 length=2 flag=3", "have a flag" },
+		{ NULL, "add-or-renew value=1 length=2", "flag= is missing" },
+		{ NULL, "release value=1 keys=65", "from 1 to 64" },
+		{ NULL, "release value=1 keys=1x", "from 1 to 64" },
+		{ NULL, "release value=1 held=100", "-99 to 99" },
+		{ NULL, "release value=1 answer=two", "one, count or ok" },
+		{ NULL, "renew value=1 length=2 unit=h", "ms or s" },
+		{ NULL, "release value=1 what=1", "after the meaning" },
+		{ NULL, "release value", "after the meaning" },
+	};
+	struct script_mapping m = { .meaning.kind = SCRIPT_READ };
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		const char *why = script_mapping_read(wrong[i].sha1 ? wrong[i].sha1
+			: "00112233445566778899aabbccddeeff00112233", wrong[i].meaning, &m);
+		assert_non_null(why);
+		assert_non_null(strstr(why, wrong[i].why));
+	}
+	assert_int_equal(m.meaning.kind, SCRIPT_READ);
+}
+
+static void test_a_mapping_names_bytes_or_a_normal_form(void **state) {
+	static const char script[] = "return redis.call('get', KEYS[2])";
+	static struct script_account account;
+	static struct scripts scripts;
+	struct script_mappings mappings = { .count = 1 };
+	(void)state;
+	assert_int_equal(script_describe(script, sizeof script - 1, &account), 0);
+	assert_null(script_mapping_read(account.form_sha1, "read", &mappings.list[0]));
+	const struct script_meaning *found = script_find(slice_str("return redis.call(\"GET\", "
+		"KEYS[2]) -- the same"), &mappings, alloc());
+	assert_ptr_equal(found, &mappings.list[0].meaning);
+	assert_null(script_mapping_read(account.sha1, "read", &mappings.list[0]));
+	scripts_map(&scripts, &mappings);
+	assert_non_null(scripts_find(&scripts, mappings.list[0].sha1));
+	scripts_map(&scripts, &none);
+	assert_null(scripts_find(&scripts, mappings.list[0].sha1));
 }
 
 static void test_a_learned_script_is_found_until_others_take_its_place(void **state) {
 	static struct scripts scripts;
 	const struct script_meaning *meaning = script_find(
 		slice_str("return { redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]) }"),
-		alloc());
+		&none, alloc());
 	uint8_t sha1[SCRIPT_SHA1_BYTES] = { 0 };
 	(void)state;
 	assert_null(scripts_find(&scripts, sha1));
@@ -151,6 +236,9 @@ int main(void) {
 		cmocka_unit_test(test_a_last_return_is_an_else),
 		cmocka_unit_test(test_what_is_no_script_is_refused),
 		cmocka_unit_test(test_known_scripts),
+		cmocka_unit_test(test_the_operator_says_what_a_script_means),
+		cmocka_unit_test(test_a_wrong_meaning_is_refused_with_a_reason),
+		cmocka_unit_test(test_a_mapping_names_bytes_or_a_normal_form),
 		cmocka_unit_test(test_a_learned_script_is_found_until_others_take_its_place),
 		cmocka_unit_test(test_digests),
 	};

@@ -1,0 +1,104 @@
+/* kept_locks.c: the locks that the node itself extends. */
+#include "kept_locks.h"
+
+#include "pawl/error.h"
+
+int kept_locks_init(struct kept_locks *k, const struct allocator *alloc) {
+	k->alloc = alloc;
+	list_init(&k->due);
+	return map_init(&k->by_lock, alloc);
+}
+
+static void kept_locks_free(struct kept_locks *k, struct kept_lock *take_kept) {
+	map_remove(&k->by_lock, &take_kept->by_lock);
+	list_remove(&take_kept->due_link);
+	alloc_free(k->alloc, take_kept, take_kept->bytes);
+}
+
+static void kept_locks_remove(void *ctx, struct map_node *node) {
+	kept_locks_free(ctx, CONTAINER_OF(node, struct kept_lock, by_lock));
+}
+
+void kept_locks_done(struct kept_locks *k) {
+	map_drain(&k->by_lock, kept_locks_remove, k);
+	map_done(&k->by_lock);
+	*k = (struct kept_locks){ 0 };
+}
+
+/* The node itself has drawn the lock_ids, so they need no secret key. */
+static uint64_t kept_locks_hash(struct id128 lock_id) {
+	uint64_t hash;
+	memcpy(&hash, lock_id.b, sizeof hash);
+	return hash;
+}
+
+/* Usually no other lock is due later. */
+static void kept_locks_queue(struct kept_locks *k, struct kept_lock *kept, struct instant due) {
+	struct list *at = &k->due;
+	kept->due = due;
+	while (at->prev != &k->due
+		&& CONTAINER_OF(at->prev, struct kept_lock, due_link)->due.boot > due.boot) {
+		at = at->prev;
+	}
+	list_insert_before(at, &kept->due_link);
+}
+
+static uint8_t *kept_copy(uint8_t *at, struct slice from, struct slice *out) {
+	*out = slice_of(at, from.size);
+	return slice_put(at, from);
+}
+
+int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
+	const struct kept_holder *holder, struct instant due) {
+	const struct slice gids = slice_of(holder->gids,
+		holder->gid_count * sizeof holder->gids[0]);
+	const size_t bytes = sizeof(struct kept_lock) + gids.size + holder->identity.size
+		+ holder->owner.size + key.size;
+	if (k->by_lock.count >= KEPT_LOCKS_MAX) {
+		return PAWL_EFULL;
+	}
+	struct kept_lock *kept = alloc_new(k->alloc, bytes);
+	if (!kept) {
+		return PAWL_ENOMEM;
+	}
+	kept->lock_id = lock_id;
+	kept->bytes = bytes;
+	kept->holder = *holder;
+	kept->holder.gids = (const uint32_t *)(kept + 1);
+	uint8_t *at = slice_put((uint8_t *)(kept + 1), gids);
+	at = kept_copy(at, holder->identity, &kept->holder.identity);
+	at = kept_copy(at, holder->owner, &kept->holder.owner);
+	(void)kept_copy(at, key, &kept->key);
+	map_insert(&k->by_lock, &kept->by_lock, kept_locks_hash(lock_id));
+	kept_locks_queue(k, kept, due);
+	return 0;
+}
+
+struct kept_lock *kept_locks_find(const struct kept_locks *k, struct id128 lock_id) {
+	struct map_node *node = k->by_lock.count
+		? map_first(&k->by_lock, kept_locks_hash(lock_id)) : NULL;
+	for (; node; node = map_next(node)) {
+		struct kept_lock *kept = CONTAINER_OF(node, struct kept_lock, by_lock);
+		if (id128_equal(kept->lock_id, lock_id)) {
+			return kept;
+		}
+	}
+	return NULL;
+}
+
+void kept_locks_drop(struct kept_locks *k, struct id128 lock_id) {
+	struct kept_lock *kept = kept_locks_find(k, lock_id);
+	if (kept) {
+		kept_locks_free(k, kept);
+	}
+}
+
+struct kept_lock *kept_locks_next(const struct kept_locks *k) {
+	struct list *first = list_first(&k->due);
+	return first ? CONTAINER_OF(first, struct kept_lock, due_link) : NULL;
+}
+
+void kept_locks_again(struct kept_locks *k, struct kept_lock *kept, struct instant due) {
+	list_remove(&kept->due_link);
+	kept_locks_queue(k, kept, due);
+}

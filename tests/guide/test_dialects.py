@@ -1,0 +1,152 @@
+"""Tests the pages of docs/guide about clients of Redis and memcached, with their programs. Tests of
+libraries that are not installed are skipped; scripts/test-clients installs all of them."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import guide
+import pawltest
+from guide import Recipe
+
+PYTHON = "/usr/bin/python3"  # The packages of Debian are for Debian's Python.
+sys.path.append("/usr/lib/python3/dist-packages")
+import redis  # noqa: E402
+
+# Where scripts/test-clients puts the packages of npm.
+MODULES = os.path.join(guide.GUIDE, "..", "..", "out", "clients", "redlock-5.0.0-beta.2",
+                       "node_modules")
+
+
+class Cluster(pawltest.Cluster):
+    """A cluster whose first node listens for clients of Redis and of memcached."""
+
+    def write_configs(self):
+        self.redis, self.memcached = ("127.0.0.1:%d" % pawltest.free_port() for _ in range(2))
+        super().write_configs()
+        with open(self.config("a"), encoding="utf-8") as f:
+            text = f.read()
+        with open(self.config("a"), "w", encoding="utf-8") as f:
+            f.write(text.replace("listen_client = ", "listen_redis = %s\nlisten_memcached = %s\n"
+                                 "listen_client = " % (self.redis, self.memcached)))
+
+
+def lacks_python(*modules):
+    done = subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True,
+                          check=False)
+    return done.returncode and "Debian's Python lacks one of " + ", ".join(modules)
+
+
+def lacks_laravel():
+    if not shutil.which("php"):
+        return "php is not installed"
+    done = subprocess.run(["php", "-r", "class_exists('Redis') || exit(1);"
+                           "require 'Illuminate/Redis/autoload.php';"
+                           "require 'Illuminate/Cache/autoload.php';"],
+                          capture_output=True, check=False)
+    return done.returncode and "php-redis or the packages php-illuminate-* are not installed"
+
+
+def lacks_redlock():
+    return not (shutil.which("node") and os.path.isdir(MODULES)) and "redlock is not installed"
+
+
+class Dialects(Recipe):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(guide.Paths.pawld).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.endpoints = ",".join(cls.cluster.clients[n] for n in "abc")
+
+    def env(self, **more):
+        return super().env(NODE_PATH=MODULES, **more)
+
+    def check(self, lacks, stored, *words):
+        """Checks that the program takes the lock and releases it, says a token that grows, and is
+        refused while another holds it. `words` are the command without the key. `stored` is what
+        the key `job` is called in Pawl."""
+        if lacks:
+            self.skipTest(lacks)
+        tokens = [int(re.fullmatch(r"mine, with token (\d+)", line)[1])
+                  for _ in range(2) for line in self.finish(*words, "job")]
+        self.assertLess(*tokens)
+        held = self.call("acquire", key=stored, lease_ms=30000)
+        self.assertGreater(held["token"], tokens[1])
+        self.assertEqual(self.finish(*words, "job", status=1), ["somebody else has it"])
+        self.call("release", key=stored, lock_id=held["lock_id"])
+
+    def test_redis_py(self):
+        self.check(lacks_python("redis"), "job", PYTHON, guide.EXAMPLES + "/" + "lock_redis.py",
+                   self.cluster.redis)
+
+    def test_redlock(self):
+        self.check(lacks_redlock(), "job", "lock_redlock.js", self.cluster.redis)
+
+    def test_laravel(self):
+        self.check(lacks_laravel(), "app:cache:job", "lock_laravel.php", self.cluster.redis)
+
+    def test_tooz(self):
+        self.check(lacks_python("tooz", "pymemcache"), "__TOOZ_LOCK_job", PYTHON,
+                   guide.EXAMPLES + "/" + "lock_tooz.py", self.cluster.memcached)
+
+    def test_django(self):
+        self.check(lacks_python("django", "pymemcache"), ":1:job", PYTHON,
+                   guide.EXAMPLES + "/" + "lock_django.py", self.cluster.memcached)
+
+
+class WithoutQuorum(Dialects):
+    """No program takes an outage for a lock that somebody else has."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name in "bc":
+            cls.cluster.nodes[name].signal(signal.SIGSTOP)
+
+    def check(self, lacks, stored, *words):
+        if lacks:
+            self.skipTest(lacks)
+        program = self.start(*words, "job")
+        self.assertNotEqual(program.end(), 0)
+        self.assertNotIn("somebody else has it", program.lines)
+
+
+class Java(unittest.TestCase):
+    """from-spring.md and from-shedlock.md: what these libraries send, besides their scripts."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(guide.Paths.pawld).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+        host, port = cls.cluster.redis.rsplit(":", 1)
+        cls.redis = redis.Redis(host, int(port))
+        cls.addClassCleanup(cls.redis.close)
+
+    def say(self, *words):
+        return self.redis.execute_command(*words)
+
+    def test_what_spring_sends(self):
+        self.assertTrue(self.say("SET", "locks:a", "process", "NX", "PX", 30000))
+        self.assertIsNone(self.say("SET", "locks:a", "other", "NX", "PX", 30000))
+        self.assertTrue(self.say("SET", "locks:a", "process", "IFEQ", "process", "PX", 30000))
+        self.assertIsNone(self.say("SET", "locks:a", "other", "IFEQ", "other", "PX", 30000))
+        self.assertGreater(self.say("PAWL.TOKEN", "locks:a", self.say("GET", "locks:a")), 0)
+        self.assertEqual(self.say("DELEX", "locks:a", "IFEQ", "other"), 0)
+        self.assertEqual(self.say("DELEX", "locks:a", "IFEQ", "process"), 1)
+
+    def test_what_shedlock_sends(self):
+        key = "job-lock:production:a"
+        self.assertTrue(self.say("SET", key, "host", "NX", "PX", 30000))
+        self.assertIsNone(self.say("SET", key, "other", "NX", "PX", 30000))
+        self.assertTrue(self.say("SET", key, "host", "XX", "PX", 2000))
+        # The page says so: a lease is not shortened.
+        self.assertGreater(self.say("PTTL", key), 20000)
+        self.assertEqual(self.say("DEL", key), 1)
+
+
+if __name__ == "__main__":
+    guide.main("__main__", counts=True)

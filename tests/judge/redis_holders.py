@@ -1,0 +1,138 @@
+"""redis_holders.py SEED COUNT KEYS ADDRESS...: holders of locks as a program of redis-py has them.
+
+Each of COUNT threads takes one of KEYS keys at one of the addresses by redis.Redis.lock, holds it
+for a while, perhaps extends it, and releases it or lets it end. What a thread believes is written
+to stdout, one JSON object in a line, with true times: a belief begins when the answer has arrived,
+and ends after the timeout of the lock, or when its release is about to be sent. The program ends
+when its stdin ends, and then writes what it has counted.
+"""
+
+import collections
+import json
+import random
+import socket
+import sys
+import threading
+import time
+
+# The package of Debian's Python; the Python that runs this may be another one.
+sys.path.append("/usr/lib/python3/dist-packages")
+import redis  # noqa: E402
+
+TIMEOUT_S, BLOCKING_S, SLEEP_S, SOCKET_S = (0.3, 3.0), 2.0, 0.03, 2.0
+TOKENS_OF = 4  # One in so many holders asks for its fencing token.
+
+
+class Output:
+    def __init__(self):
+        self.lock, self.counts = threading.Lock(), collections.Counter()
+
+    def write(self, **fields):
+        with self.lock:
+            sys.stdout.write(json.dumps(fields) + "\n")
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] += 1
+
+
+class Holder:
+    def __init__(self, number, seed, keys, addresses, out, stop):
+        self.number, self.keys, self.addresses, self.out, self.stop = (number, keys, addresses,
+                                                                       out, stop)
+        self.random, self.client = random.Random("holder %d %d" % (seed, number)), None
+
+    def connect(self):
+        if self.client:
+            self.client.close()
+        host, port = self.random.choice(self.addresses).rsplit(":", 1)
+        self.client = redis.Redis(host, int(port), socket_timeout=SOCKET_S,
+                                  socket_connect_timeout=SOCKET_S)
+
+    def run(self):
+        self.connect()
+        while not self.stop.is_set():
+            try:
+                self.one()
+            except redis.exceptions.LockNotOwnedError:
+                self.out.count("lost")
+            except (redis.exceptions.RedisError, OSError) as e:
+                word = str(e).split(" ", 1)[0]
+                self.out.count(word if word.isupper() else type(e).__name__)
+                self.connect()
+                self.stop.wait(self.random.uniform(0, 0.2))
+        self.client.close()
+
+    def one(self):
+        """Takes a lock once and holds it. Errors go to the caller."""
+        key, timeout = ("held/%d" % self.random.randrange(self.keys),
+                        self.random.uniform(*TIMEOUT_S))
+        lock = self.client.lock(key, timeout=timeout, sleep=SLEEP_S, blocking_timeout=BLOCKING_S)
+        if not lock.acquire():
+            return self.out.count("refused")
+        begin = time.monotonic_ns()
+        belief = {"key": key, "who": self.number, "begin": begin,
+                  "end": begin + int(timeout * 1e9)}
+        try:
+            self.hold(lock, belief)
+        finally:
+            self.out.count("acquired")
+            self.out.write(**belief)
+
+    def hold(self, lock, belief):
+        if self.random.randrange(TOKENS_OF) == 0:
+            self.ask_token(lock, belief)
+        self.stop.wait(self.random.uniform(0, self.left(belief)))
+        if self.random.random() < 0.3:
+            self.extend(lock, belief)
+            self.stop.wait(self.random.uniform(0, self.left(belief)))
+        if self.random.random() < 0.8:
+            belief["end"] = min(belief["end"], time.monotonic_ns())
+            lock.release()
+            self.out.count("released")
+        else:
+            self.stop.wait(self.left(belief))
+            self.out.count("left to end")
+
+    @staticmethod
+    def left(belief):
+        return max(0, belief["end"] - time.monotonic_ns()) / 1e9
+
+    def ask_token(self, lock, belief):
+        try:
+            token = self.client.execute_command("PAWL.TOKEN", belief["key"], lock.local.token)
+        except redis.exceptions.ResponseError:
+            token = None  # The original server does not know the command.
+        if token:
+            belief["token"] = token
+
+    def extend(self, lock, belief):
+        """If no answer comes, the belief ends when it would have without this."""
+        timeout = self.random.uniform(*TIMEOUT_S)
+        try:
+            lock.extend(timeout, replace_ttl=True)
+        except redis.exceptions.LockNotOwnedError:
+            belief["end"] = min(belief["end"], time.monotonic_ns())
+            raise
+        belief["end"] = time.monotonic_ns() + int(timeout * 1e9)
+        self.out.count("extended")
+
+
+def main():
+    seed, count, keys = map(int, sys.argv[1:4])
+    out, stop = Output(), threading.Event()
+    offset = 1000 * seed
+    holders = [Holder(offset + n, seed, keys, sys.argv[4:], out, stop) for n in range(count)]
+    threads = [threading.Thread(target=h.run) for h in holders]
+    for t in threads:
+        t.start()
+    sys.stdin.read()
+    stop.set()
+    for t in threads:
+        t.join()
+    out.write(counts=out.counts, host=socket.gethostname())
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
