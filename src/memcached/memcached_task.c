@@ -126,7 +126,7 @@ enum dialect_step memcached_begin(const struct memcached_call *call,
 	if (!task) {
 		return DIALECT_BROKEN;
 	}
-	task->token = work->token;
+	task->unique = work->unique;
 	task->length = work->length;
 	task->without_end = work->without_end;
 	task->slack = settings->slack;

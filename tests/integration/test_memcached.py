@@ -145,12 +145,15 @@ class Three(unittest.TestCase):
         self.assertEqual(value, b"me")
         self.assertTrue(self.b.touch("lock", expire=30, noreply=False))
         self.assertTrue(self.a.cas("lock", "me too", unique, expire=20, noreply=False))
+        self.assertFalse(self.b.cas("lock", "me", unique, expire=20, noreply=False))
         self.assertEqual(self.b.get("lock"), b"me too")
+        uniques = [int(unique), int(self.b.gets("lock")[1])]
         self.assertTrue(self.b.delete("lock", noreply=False))
         self.assertFalse(self.a.cas("lock", "me", unique, expire=20, noreply=False))
         self.assertTrue(self.b.add("lock", "you", expire=20, noreply=False))
         self.assertIs(self.a.cas("lock", "me", unique, expire=20, noreply=False), False)
-        self.assertGreater(int(self.a.gets("lock")[1]), int(unique))
+        uniques.append(int(self.a.gets("lock")[1]))
+        self.assertEqual(uniques, sorted(set(uniques)))
         self.b.delete("lock", noreply=False)
 
     def test_values_come_back_as_what_they_were(self):

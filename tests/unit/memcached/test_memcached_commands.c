@@ -138,7 +138,7 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 		{ "me k", "ME k exp=-1 cas=42 size=1\r\n" },
 		{ "touch k 20", "SERVER_ERROR a lock without an end stays as it is: delete it, and "
 			"take it again\r\n" },
-		{ "replace k 0 0 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
+		{ "replace k 0 5 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
 			"delete it, and take it again\r\n" } };
 	struct connection *c = *state;
 	c->server.settings.keeps = c->endless = true;
@@ -147,6 +147,11 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
 		rig_assert_said(c, texts[i][1]);
 	}
+	assert_int_equal(rig_command(c, "replace k 0 0 1\r\nw"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_ASK);
+	assert_true(slice_equal(c->request->core.value, slice_str("w")));
+	assert_int_equal(rig_updated(c), DIALECT_DONE);
+	rig_assert_said(c, "STORED\r\n");
 }
 
 static void test_no_lock_loses_its_end(void **state) {
@@ -269,6 +274,25 @@ static void test_cas_replaces_what_has_the_token(void **state) {
 	assert_int_equal(rig_command(c, "cas k 0 5 1 42\r\nw"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_DONE);
 	rig_assert_said(c, "NOT_FOUND\r\n");
+}
+
+/* As with memcached, a cas fails after another change of the same holder, too. */
+static void test_the_unique_changes_with_the_value(void **state) {
+	struct connection *c = *state;
+	c->written = 50;
+	assert_int_equal(rig_command(c, "gets k"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_DONE);
+	rig_assert_said(c, "VALUE k 0 1 50\r\nw\r\nEND\r\n");
+	assert_int_equal(rig_command(c, "cas k 0 5 1 42\r\nx"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_DONE);
+	rig_assert_said(c, "EXISTS\r\n");
+	assert_int_equal(rig_command(c, "cas k 0 5 1 50\r\nx"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_extended(c), DIALECT_ASK);
+	assert_true(c->request->core.expect_seq);
+	assert_int_equal(c->request->core.expected_seq.clock, 50);
+	assert_int_equal(rig_refused(c, PAWL_EMISMATCH), DIALECT_DONE);
+	rig_assert_said(c, "EXISTS\r\n");
 }
 
 static void test_replace_touch_and_delete_need_a_holder(void **state) {
@@ -463,6 +487,7 @@ int main(void) {
 		TEST(test_client_flags_are_kept),
 		TEST(test_client_flags_are_not_changed_in_silence),
 		TEST(test_cas_replaces_what_has_the_token),
+		TEST(test_the_unique_changes_with_the_value),
 		TEST(test_replace_touch_and_delete_need_a_holder),
 		TEST(test_set_may_break_the_lock_of_another_value),
 		TEST(test_delete_breaks_the_lock_of_another_identity),
