@@ -164,7 +164,7 @@ bool table_settle(struct core *core, struct key *key) {
 
 /* Tells whether nothing of a key without an index has ended. */
 static inline bool all_last(const struct core *core, const struct key *key) {
-	for (const struct promise *p = key->promises; p; p = p->next) {
+	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (instant_expired(core->now, p->end)) {
 			return false;
 		}
@@ -219,7 +219,7 @@ static __attribute__((noinline)) bool expire(struct core *core, struct key *key)
 
 bool table_expire(struct core *core, struct key *key) {
 	/* Each message looks a key up, and mostly nothing of it has ended. */
-	return (key->held || key->promises) && key->more == NULL && all_last(core, key)
+	return (key->held || key_promises(key)) && key_more(key) == NULL && all_last(core, key)
 		? true : expire(core, key);
 }
 
