@@ -8,8 +8,8 @@
 #include "pawl/error.h"
 
 /* A value that was set later than with the lock was written by a node that knew of the lock, and so
- * was ahead of its token; and whoever takes the key next hears of the write from a quorum (protocol,
- * Update). */
+ * was ahead of its token; and whoever takes the key next hears of the write from a quorum
+ * (protocol, Update). */
 static uint64_t unique_of(uint64_t token, struct ballot value) {
 	return value.boot & BALLOT_FIRST ? token : value.clock;
 }
@@ -88,7 +88,10 @@ static struct core_request *task_request(struct task_runner *runner, enum client
 }
 
 static enum task_step task_read(struct task_runner *runner) {
+	const enum task_act act = runner->task->plan.mine;
 	task_request(runner, CLIENT_GET, CORE_GET)->quorum = true;
+	runner->request.urgent = act == TASK_RELEASE || act == TASK_DELETE || act == TASK_EXTEND
+		|| act == TASK_ADD || act == TASK_REPLACE;
 	runner->task->wait = TASK_READS;
 	return TASK_ASKS;
 }
@@ -428,14 +431,21 @@ enum task_step task_answer(struct task_runner *runner, const struct client_respo
 	return response->error ? TASK_FAILED : task_has_read(runner, response);
 }
 
+bool task_tells(struct task_runner *runner) {
+	struct task *task = runner->task;
+	task->told = task->done > 0 && task->act == TASK_TAKE;
+	return task->told;
+}
+
 const struct client_request *task_leave(struct task_runner *runner) {
 	struct task *task = runner->task;
 	if (!task || task->wait != TASK_ACTS || task->act != TASK_TAKE) {
 		return NULL;
 	}
 	/* A single key is taken at its place, several keys together. */
-	task->at = !task->leaves && task->plan.takes ? 0 : task->at + task->leaves;
-	if (task->at == task->count || (task->leaves && !task->plan.takes)) {
+	const bool all = task->plan.takes || task->told;
+	task->at = !task->leaves && all ? 0 : task->at + task->leaves;
+	if (task->at == task->count || (task->leaves && !all)) {
 		return NULL;
 	}
 	task->leaves = true;

@@ -42,8 +42,8 @@ enum task_compare {
 	TASK_ANY,
 	/* It has the value of the task. */
 	TASK_VALUE,
-	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has set
-	 * it meanwhile. */
+	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has
+	 * set it meanwhile. */
 	TASK_UNIQUE
 };
 
@@ -116,8 +116,9 @@ struct task {
 	enum task_wait wait;
 	/* The unique of the lock after the last act; 0 before any. */
 	uint64_t got;
-	/* The client is gone, and what it may have taken is released. */
-	bool leaves;
+	/* The client is told what it has taken; it is gone, and what it may have taken is
+	 * released. */
+	bool told, leaves;
 	/* What was taken is given back, because of `refusal`. */
 	bool gives_back;
 	enum task_refusal refusal;
@@ -180,8 +181,8 @@ struct task_runner {
 	struct client_request request;
 };
 
-/* Returns a number that changes with every change of a key. It is the fencing token until the holder
- * sets another value; then it is greater, but less than the token of any later holder. */
+/* Returns a number that changes with every change of a key. It is the fencing token until the
+ * holder sets another value; then it is greater, but less than the token of any later holder. */
 uint64_t task_unique(const struct client_entry *entry);
 /* Returns the longest length that a command may name, in nanoseconds. */
 span_ns task_longest(const struct dialect_node *node, span_ns slack);
@@ -198,6 +199,9 @@ struct task *task_new(const struct task_runner *runner, const struct task_plan *
 void task_begin(struct task_runner *runner, struct task *take_task);
 /* Goes on after the answer. */
 enum task_step task_answer(struct task_runner *runner, const struct client_response *response);
+/* To be called when all is done. Returns whether the client is told that it has taken something; then
+ * the task is to be freed only when that has been sent (DIALECT_TOLD). */
+bool task_tells(struct task_runner *runner);
 /* The client is gone. Returns the next request that gives back what it may have taken without being
  * told, or NULL. */
 const struct client_request *task_leave(struct task_runner *runner);

@@ -182,6 +182,9 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 			return memcached_flush_ended(m);
 		}
 		memcached_reply(m, w);
+		if (task_tells(&m->tasks)) {
+			return DIALECT_TOLD;
+		}
 		break;
 	case TASK_FAILED:
 		memcached_refuse(w, response);

@@ -316,7 +316,15 @@ class Settings(unittest.TestCase):
             cluster.nodes["a"].kill()
             other = cluster.memcached("b")
             self.addCleanup(other.close)
-            wait_until(self, lambda: other.add("endless", "w", expire=1, noreply=False))
+
+            def taken():
+                try:
+                    return other.add("endless", "w", expire=1, noreply=False)
+                except MemcacheServerError:
+                    # It asked the node that has just died.
+                    return False
+
+            wait_until(self, taken)
 
     def test_dev_may_do_what_memcached_does(self):
         folder = tempfile.mkdtemp(prefix="pawl-dev-")
