@@ -12,6 +12,8 @@ static void test_a_time_is_never_shortened(void **state) {
 		"allows, which is 59900 ms: take it for less, and renew it\r\n");
 	assert_int_equal(rig_command(*state, "add k 0 59 1\r\nv"), DIALECT_ASK);
 	rig_refused(*state, PAWL_EHELD);
+	assert_int_equal(rig_command(*state, "touch k 999999999999999999"), DIALECT_DONE);
+	rig_assert_said(*state, "CLIENT_ERROR invalid exptime argument\r\n");
 	assert_int_equal(rig_command(*state, "touch k 2592000"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 2592000000 ms is longer than this cluster "
 		"allows, which is 59900 ms: take it for less, and renew it\r\n");
@@ -91,7 +93,8 @@ static void test_a_large_time_is_a_moment(void **state) {
 
 /* As with memcached, the key is as good as taken and ended again. */
 static void test_a_time_that_is_over(void **state) {
-	static const char *const over[] = { "add k 0 -1 1\r\nv", "add k 0 1700000000 1\r\nv" };
+	static const char *const over[] = { "add k 0 -1 1\r\nv", "add k 0 1700000000 1\r\nv",
+		"add k 0 -999999999999999999 1\r\nv" };
 	for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
 		assert_int_equal(rig_command(*state, over[i]), DIALECT_ASK);
 		assert_int_equal(rig_read(*state, NULL, "", 0), DIALECT_DONE);
