@@ -119,7 +119,8 @@ static void take_watch_event(const uint8_t *from, struct log_entry *e) {
 
 /* Stores an entry. watch_event is NULL if the entry is none. False: no memory. Not inline: mostly
  * there is nobody who could follow, and then its caller is to cost little. */
-static __attribute__((noinline)) bool store(struct core *core, struct slice key, struct id128 lock_id,
+static __attribute__((noinline)) bool store(struct core *core, struct slice key,
+	struct id128 lock_id,
 	const struct core_watch_event *watch_event) {
 	struct log *log = &core->changes.log;
 	if (!make_ring(core)) {

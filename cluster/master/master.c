@@ -135,7 +135,8 @@ static void promise_refused(struct core *core, struct key *key, uint32_t from,
 }
 
 void master_promise(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
+	struct message answer;
+	master_answer(&answer, MESSAGE_PROMISE_ANSWER, m);
 	const uint64_t hash = message_hash(core, m);
 	struct key *key = table_find_hashed(core, m->key, hash);
 	answer.status = rule_promise_in_order(core, key, from, m);
@@ -359,8 +360,9 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 }
 
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round,
-		.token = m->token };
+	struct message answer;
+	master_answer(&answer, MESSAGE_COMMIT_ANSWER, m);
+	answer.token = m->token;
 	struct key *key = table_find_hashed(core, m->key, message_hash(core, m));
 	answer.status = rule_commit(core, key, m);
 	count_commit(core, key, m, answer.status);

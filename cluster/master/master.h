@@ -100,6 +100,14 @@ bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
 
 /* ---- master.c ---- */
 
+/* Makes an answer of this kind to a message, with nothing in it yet. */
+static inline void master_answer(struct message *answer, enum message_kind kind,
+	const struct message *m) {
+	message_clear(answer);
+	answer->kind = kind;
+	answer->round = m->round;
+}
+
 void master_promise(struct core *core, uint32_t from, const struct message *m);
 void master_commit(struct core *core, uint32_t from, const struct message *m);
 void master_learn(struct core *core, uint32_t from, const struct message *m);
@@ -161,8 +169,8 @@ void master_break(struct core *core, uint32_t from, const struct message *m);
 bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
 	uint32_t binding);
 
-/* Drops everything of the message's lock_id and adds it to the tombstones. `how`: RECORD_RELEASED, or
- * RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
+/* Drops everything of the message's lock_id and adds it to the tombstones. `how`: RECORD_RELEASED,
+ * or RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
 bool master_release_here(struct core *core, const struct message *m, enum record_change how,
 	const struct successor *successor);
 

@@ -163,7 +163,7 @@ bool table_settle(struct core *core, struct key *key) {
 }
 
 /* Tells whether nothing of a key without an index has ended. */
-static inline bool all_last(const struct core *core, const struct key *key) {
+static inline bool none_ended(const struct core *core, const struct key *key) {
 	for (const struct promise *p = key_promises(key); p; p = p->next) {
 		if (instant_expired(core->now, p->end)) {
 			return false;
@@ -177,7 +177,10 @@ static inline bool all_last(const struct core *core, const struct key *key) {
 	return true;
 }
 
-static __attribute__((noinline)) bool expire(struct core *core, struct key *key) {
+/* It is rare, and its caller is to cost little. */
+static bool drop_ended(struct core *core, struct key *key) __attribute__((noinline));
+
+static bool drop_ended(struct core *core, struct key *key) {
 	struct record_index *x = key_index(key);
 	bool ended = false;
 	for (struct promise *p = key_promises(key), *after; p; p = after) {
@@ -219,8 +222,8 @@ static __attribute__((noinline)) bool expire(struct core *core, struct key *key)
 
 bool table_expire(struct core *core, struct key *key) {
 	/* Each message looks a key up, and mostly nothing of it has ended. */
-	return (key->held || key_promises(key)) && key_more(key) == NULL && all_last(core, key)
-		? true : expire(core, key);
+	return (key->held || key_promises(key)) && key_more(key) == NULL && none_ended(core, key)
+		? true : drop_ended(core, key);
 }
 
 void table_count(struct core *core, const struct key *key, uint16_t of, uint64_t by) {

@@ -233,9 +233,11 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
 	 * moves a granted lease that has not ended meanwhile. */
 	if (extend->deadline_kept) {
-		granted_renew(core, op->key_hash, op->lock_id, deadline, op_asker(op), op->terms.set);
+		granted_renew(core, op->key_hash, op->lock_id, deadline, op_asker(op),
+			op->terms.set);
 	} else {
-		granted_set(core, op->key_hash, op->lock_id, deadline, op_asker(op), op->terms.set);
+		granted_set(core, op->key_hash, op->lock_id, deadline, op_asker(op),
+			op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -310,7 +312,8 @@ static int late_error(struct core *core, const struct op *op) {
 	if (error != PAWL_ENOQUORUM) {
 		return error;
 	}
-	return granted_of(core, op->key_hash, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
+	return granted_of(core, op->key_hash, op->lock_id, op_asker(op))
+		? PAWL_ENOQUORUM : PAWL_EUNSURE;
 }
 
 /* A request that gives the lock back must find its own name where this extension has arrived

@@ -138,11 +138,14 @@ static void service_draw(struct id128 *lock_id) {
 static void service_value_begun(const struct service_call *call, const struct core_request *request,
 	struct request *open) {
 	const struct core *core = call->service->driver->core;
+	if (request->wait > 0) {
+		return;
+	}
 	uint64_t bytes = request->value.size * (request->lock_count ? request->lock_count : 1);
 	if (request->op == CORE_GET || request->op == CORE_ACQUIRE) {
 		bytes += core_value_bytes(core, request->key);
 	}
-	if (bytes > 0 && request->wait <= 0) {
+	if (bytes > 0) {
 		open->values = bytes;
 		sessions_value_begun(call->service->sessions, call->client, bytes);
 	}

@@ -38,8 +38,14 @@ static uint8_t *peer_put_ballot(uint8_t *p, struct ballot b) {
 	return pack_put_uint(p, b.boot);
 }
 
-/* The sign of the priority is its lowest bit, so that small numbers of either sign are short. */
+/* The sign of the priority is its lowest bit, so that small numbers of either sign are short. Most
+ * locks are exclusive and without any of the other terms, so that seven zeros are written. */
 static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
+	if (((uint32_t)t->of | t->count | (uint32_t)t->priority | t->binding) == 0 &&
+		t->delay == 0 && permits_none(t->set)) {
+		memset(p, 0, 7);
+		return p + 7;
+	}
 	p = pack_put_uint(p, t->of);
 	p = pack_put_uint(p, t->count);
 	p = pack_put_uint(p,
@@ -212,6 +218,12 @@ PEER_FOR_A_KIND int peer_encode(const struct message *m, uint32_t fields, struct
 
 struct id128 peer_take_id(struct unpack *u) {
 	struct id128 id = { { 0 } };
+	if (!u->bad && unpack_left(u) >= 2 + sizeof id.b && u->p[0] == 0xc4 &&
+		u->p[1] == sizeof id.b) {
+		memcpy(id.b, u->p + 2, sizeof id.b);
+		u->p += 2 + sizeof id.b;
+		return id;
+	}
 	struct slice s = unpack_bin(u, sizeof id.b);
 	if (s.size == sizeof id.b) {
 		memcpy(id.b, s.data, sizeof id.b);
@@ -222,7 +234,12 @@ struct id128 peer_take_id(struct unpack *u) {
 }
 
 static struct ballot peer_take_ballot(struct unpack *u) {
-	struct ballot b;
+	static const uint8_t none[3] = { 0 };
+	struct ballot b = { 0, 0, 0 };
+	if (!u->bad && unpack_left(u) >= sizeof none && memcmp(u->p, none, sizeof none) == 0) {
+		u->p += sizeof none;
+		return b;
+	}
 	b.clock = unpack_uint(u, TOKEN_MAX);
 	b.node = unpack_uint(u, UINT64_MAX);
 	b.boot = (uint32_t)unpack_uint(u, UINT32_MAX);

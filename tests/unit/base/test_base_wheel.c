@@ -232,6 +232,17 @@ static void a_timer_that_is_alone_among_those_to_be_placed_is_disarmed(void **st
 	assert_int_equal(f->fired, 1);
 }
 
+static void an_armed_timer_fires_by_any_time_that_is_not_before_its_own(void **state) {
+	struct fixture *f = *state;
+	assert_false(wheel_fires_by(&f->timers[0], INT64_MAX));
+	arm(f, 0, 300 * TICK);
+	assert_false(wheel_fires_by(&f->timers[0], 299 * TICK));
+	assert_true(wheel_fires_by(&f->timers[0], 300 * TICK));
+	assert_true(wheel_fires_by(&f->timers[0], INT64_MAX));
+	advance(f, 300 * TICK);
+	assert_false(wheel_fires_by(&f->timers[0], 300 * TICK));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -246,6 +257,7 @@ int main(void) {
 		TEST(time_that_goes_backward_changes_nothing),
 		TEST(a_slot_with_many_timers_is_emptied_in_pieces),
 		TEST(a_timer_that_is_alone_among_those_to_be_placed_is_disarmed),
+		TEST(an_armed_timer_fires_by_any_time_that_is_not_before_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,18 @@ static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
 	assert_true(stage_count(s, COUNT_release_resent) > 0);
 }
 
+static void a_release_is_sent_again_long_after_the_time_of_its_round(void **state) {
+	struct stage *s = *state;
+	take_long(s, 0, stage_lock(1));
+	stage_isolate(s, 2, true);
+	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
+	stage_wait(s, 4 * SPAN_S);
+	assert_int_equal(stage_count(s, COUNT_release_resent), 0);
+	stage_isolate(s, 2, false);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_true(stage_count(s, COUNT_release_resent) > 0);
+}
+
 static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **state) {
 	struct stage *s = *state;
 	leave_behind(s, 0, stage_lock(1));
@@ -212,6 +224,7 @@ int main(void) {
 		NAMED(an_extension_repairs_masters_that_lack_the_record_with_its_value_too),
 		NAMED(a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline),
 		NAMED(a_release_is_sent_again_to_a_master_that_missed_it),
+		NAMED(a_release_is_sent_again_long_after_the_time_of_its_round),
 		NAMED(a_record_left_behind_by_a_failed_commit_goes_with_a_release),
 		NAMED(a_quorum_read_counts_a_master_that_does_not_vote_as_silent),
 		NAMED(a_contested_key_is_granted_to_nobody),
