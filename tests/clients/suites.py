@@ -185,8 +185,8 @@ class RedisPySource(Suite):
     def command(self, port, folder):
         tests = [os.path.join(self.source, "tests", *t) for t in (
             ("test_lock.py",), ("test_asyncio", "test_lock.py"))]
-        return ([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--rootdir",
-                 self.source, *tests, "--redis-url", "redis://127.0.0.1:%d/0" % port],
+        return ([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "-c", os.devnull,
+                 "-o", "asyncio_mode=auto", "--rootdir", self.source, *tests, "--redis-url", "redis://127.0.0.1:%d/0" % port],
                 {"PYTHONPATH": self.source})
 
     def results(self, text):
