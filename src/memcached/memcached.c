@@ -105,6 +105,11 @@ static enum dialect_step memcached_stepped(struct memcached *m, enum dialect_ste
 	if (m->noreply) {
 		w->out->size = began;
 	}
+	if (step == DIALECT_TOLD && w->out->size == began) {
+		/* The client does not want to be told. */
+		task_free(&m->tasks);
+		return DIALECT_DONE;
+	}
 	return step;
 }
 
@@ -159,5 +164,11 @@ static const struct client_request *memcached_leave(void *state) {
 	return task_leave(&m->tasks);
 }
 
-const struct dialect memcached_dialect = { memcached_open, memcached_close, memcached_serve,
-	memcached_answer, memcached_say_refusal, memcached_leave };
+static void memcached_sent(void *state) {
+	struct memcached *m = state;
+	task_free(&m->tasks);
+}
+
+const struct dialect memcached_dialect = { .open = memcached_open, .close = memcached_close,
+	.serve = memcached_serve, .answer = memcached_answer, .refuse = memcached_say_refusal,
+	.leave = memcached_leave, .sent = memcached_sent };

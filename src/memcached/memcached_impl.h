@@ -23,7 +23,7 @@ enum memcached_show {
 	 * cannot be changed. */
 	MEMCACHED_SHOW_FLAGS,
 	MEMCACHED_SHOW_VALUE,
-	/* The value with its unique, which is the fencing token. */
+	/* The value with its unique (task_unique). */
 	MEMCACHED_SHOW_UNIQUE,
 	/* What the flags of a meta command ask for. */
 	MEMCACHED_SHOW_META,
@@ -106,7 +106,7 @@ struct memcached_work {
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
 	/* The unique that is compared. */
-	uint64_t token;
+	uint64_t unique;
 	/* In nanoseconds. */
 	span_ns length;
 	/* The key is to be gone at once, by a time that is over; or it is to have no end. Then

@@ -66,9 +66,8 @@ const struct memcached_plan memcached_replace_plan = {
 	.words = { "STORED", "NOT_STORED", "NOT_STORED", "NOT_STORED" }
 };
 
-/* The unique is the fencing token, which every holder has another one of. */
 const struct memcached_plan memcached_cas_plan = {
-	.act.mine = TASK_REPLACE, .act.compares = TASK_TOKEN,
+	.act.mine = TASK_REPLACE, .act.compares = TASK_UNIQUE,
 	.show = MEMCACHED_SHOW_FLAGS,
 	.words = { "STORED", "NOT_FOUND", "EXISTS", "NOT_FOUND" }
 };
@@ -83,9 +82,9 @@ struct memcached_plan memcached_set_plan_of(const struct memcached *m) {
 
 /* NAME key flags exptime bytes */
 static enum dialect_step key_store(const struct memcached_call *call,
-	const struct memcached_plan *plan, uint64_t token) {
+	const struct memcached_plan *plan, uint64_t unique) {
 	struct memcached_work work = { .keys = words(call) + 1, .count = 1,
-		.value = call->command->data, .fresh = call->command->data, .token = token };
+		.value = call->command->data, .fresh = call->command->data, .unique = unique };
 	uint64_t flags;
 	if (!mctext_unsigned(words(call)[2], &flags) || flags > UINT32_MAX) {
 		return memcached_wrong(call, "the client flags are a number of 32 bits");
@@ -109,9 +108,9 @@ enum dialect_step memcached_replace(const struct memcached_call *call) {
 }
 
 enum dialect_step memcached_cas(const struct memcached_call *call) {
-	uint64_t token;
-	return mctext_unsigned(words(call)[5], &token)
-		? key_store(call, &memcached_cas_plan, token)
+	uint64_t unique;
+	return mctext_unsigned(words(call)[5], &unique)
+		? key_store(call, &memcached_cas_plan, unique)
 		: memcached_wrong(call, "the unique is a number of 64 bits, which gets has told");
 }
 

@@ -90,7 +90,7 @@ static bool meta_read(const struct memcached_call *call, size_t first, const cha
 
 static bool meta_unique(const struct memcached_call *call, const struct meta_read *read,
 	struct memcached_work *work) {
-	if (read->unique.data && !mctext_unsigned(read->unique, &work->token)) {
+	if (read->unique.data && !mctext_unsigned(read->unique, &work->unique)) {
 		memcached_wrong(call, "bad token in command line format");
 		return false;
 	}
@@ -169,7 +169,7 @@ enum dialect_step memcached_md(const struct memcached_call *call) {
 		return DIALECT_DONE;
 	}
 	if (read.unique.data) {
-		plan.act.compares = TASK_TOKEN;
+		plan.act.compares = TASK_UNIQUE;
 		plan.act.mine = TASK_RELEASE;
 	}
 	return memcached_begin(call, &plan, &work);

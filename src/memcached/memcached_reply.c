@@ -55,7 +55,7 @@ static void show_value(const struct memcached *m, const struct task *task,
 	mctext_put_number(w, " ", entry_flags(entry));
 	mctext_put_number(w, " ", entry->value.size);
 	if (m->plan.show == MEMCACHED_SHOW_UNIQUE) {
-		mctext_put_number(w, " ", entry->token);
+		mctext_put_number(w, " ", task_unique(entry));
 	}
 	mctext_line(w, "");
 	mctext_put(w, entry->value);
@@ -93,7 +93,7 @@ static void show_meta(const struct memcached *m, const struct task *task,
 			continue;
 		}
 		const char before[] = { ' ', *letter, '\0' };
-		mctext_put_number(w, before, *letter == 'c' ? entry->token
+		mctext_put_number(w, before, *letter == 'c' ? task_unique(entry)
 			: *letter == 'f' ? entry_flags(entry) : entry->value.size);
 	}
 	mctext_line(w, "");
@@ -108,7 +108,7 @@ static void show_debug(const struct task *task, const struct client_entry *entry
 	mctext_put(w, slice_str("ME "));
 	mctext_put(w, task->keys[task->at]);
 	show_left(task, task->left, " exp=", w);
-	mctext_put_number(w, " cas=", entry->token);
+	mctext_put_number(w, " cas=", task_unique(entry));
 	mctext_put_number(w, " size=", entry->value.size);
 	mctext_line(w, "");
 }

@@ -214,5 +214,11 @@ static const struct client_request *redis_leave(void *state) {
 	return task_leave(&r->tasks);
 }
 
-const struct dialect redis_dialect = { redis_open, redis_close, redis_serve, redis_answer,
-	redis_say_refusal, redis_leave };
+static void redis_sent(void *state) {
+	struct redis *r = state;
+	task_free(&r->tasks);
+}
+
+const struct dialect redis_dialect = { .open = redis_open, .close = redis_close,
+	.serve = redis_serve, .answer = redis_answer, .refuse = redis_say_refusal,
+	.leave = redis_leave, .sent = redis_sent };

@@ -117,6 +117,9 @@ enum dialect_step redis_task_answer(struct redis *r, const struct client_respons
 		} else {
 			resp_raw(w, buffer_slice(&r->tasks.task->shown));
 		}
+		if (task_tells(&r->tasks)) {
+			return DIALECT_TOLD;
+		}
 		break;
 	case TASK_FAILED:
 		if (r->plan.failed) {

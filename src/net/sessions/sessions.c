@@ -141,6 +141,7 @@ static void session_on_closed(void *ctx, int error, const char *why) {
 
 void session_on_drained(void *ctx) {
 	struct session *session = ctx;
+	session_dialect_sent(session);
 	session_wait(session);
 	if (session->crowded) {
 		session->crowded = false;

@@ -39,8 +39,13 @@ struct buffer *session_out(struct session *session) {
 	return session->use ? &session->answers : stream_out(session->stream);
 }
 
+/* Returns whether the next command has to wait. */
+static bool session_dialect_waits(const struct session *session) {
+	return session->asked || session->unsent;
+}
+
 bool session_dialect_is_full(const struct session *session) {
-	return session->asked && stream_input(session->stream).size > DIALECT_INPUT_MAX;
+	return session_dialect_waits(session) && stream_input(session->stream).size > DIALECT_INPUT_MAX;
 }
 
 static int session_dialect_ask(struct session *session, const struct client_request *request,
@@ -59,6 +64,10 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 	session_mark(session);
 	switch (step) {
 	case DIALECT_MORE:
+		break;
+	case DIALECT_TOLD:
+		session->unsent = true;
+		strangers_remove(&session->all->strangers, &session->stranger);
 		break;
 	case DIALECT_DONE:
 		strangers_remove(&session->all->strangers, &session->stranger);
@@ -85,7 +94,7 @@ bool session_dialect_serve(struct session *session, struct instant now) {
 	const uint64_t id = session->id;
 	const struct client_request *request = NULL;
 	size_t taken = 0;
-	if (session->asked) {
+	if (session_dialect_waits(session)) {
 		return false;
 	}
 	const enum dialect_step step = session->use->dialect->serve(session->dialect,
@@ -98,6 +107,23 @@ bool session_dialect_serve(struct session *session, struct instant now) {
 		stream_take(session->stream, taken);
 	}
 	return session && step == DIALECT_DONE;
+}
+
+/* Serves what has arrived behind a command that took its time. */
+static void session_dialect_go_on(struct session *session) {
+	if (!session->closing && !session_dialect_waits(session)
+		&& stream_input(session->stream).size > 0) {
+		stream_hold(session->stream);
+		session_wait(session);
+	}
+}
+
+void session_dialect_sent(struct session *session) {
+	if (session->unsent) {
+		session->unsent = false;
+		session->use->dialect->sent(session->dialect);
+		session_dialect_go_on(session);
+	}
 }
 
 bool session_dialect_flush(struct session *session) {
@@ -113,10 +139,8 @@ bool session_dialect_flush(struct session *session) {
 		buffer_trim(&session->answers, DIALECT_KEEP_BYTES);
 		session_dialect_act(session, step, request, time_source_now());
 		session = sessions_find(s, id);
-		if (session && !session->closing && !session->asked
-			&& stream_input(session->stream).size > 0) {
-			stream_hold(session->stream);
-			session_wait(session);
+		if (session) {
+			session_dialect_go_on(session);
 		}
 	}
 	return session && !session->closing;
@@ -132,14 +156,14 @@ bool session_dialect_leave(struct session *session) {
 	struct sessions *s = session->all;
 	const uint64_t id = session->id;
 	const struct client_request *request;
-	while (session && session->asked
+	while (session && session_dialect_waits(session)
 		&& (request = session->use->dialect->leave(session->dialect)) != NULL) {
 		/* Nobody reads the answer, so it does not matter if there is none. */
 		(void)session_dialect_ask(session, request, time_source_now());
 		session = sessions_find(s, id);
 	}
 	if (session) {
-		session->asked = false;
+		session->asked = session->unsent = false;
 		buffer_clear(&session->answers);
 	}
 	return session != NULL;

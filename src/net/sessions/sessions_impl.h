@@ -84,6 +84,8 @@ struct session {
 	 * protocol. */
 	struct buffer answers;
 	bool asked;
+	/* The dialect has told the client that it has taken something, and that has not left. */
+	bool unsent;
 	/* Finds the end of the request that is arriving. */
 	struct client_scanner scanner;
 
@@ -256,7 +258,7 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 
 /* Returns whether requests of this kind give something back, keep a lock, or ask whether the node
  * lives. They are let through where there is no room for others (sessions_serve.c). */
-bool session_is_urgent(enum client_method method);
+bool session_is_urgent(const struct client_request *request);
 /* Whether what has arrived for the stream of the session is to be read at once. That is so for a
  * connection that asks for little, of an identity that does, and while nobody waits. Any other
  * connection is read when its turn comes, just as its requests are served then; otherwise a
@@ -296,6 +298,8 @@ struct buffer *session_out(struct session *session);
 /* Serves one command. Returns whether the next one may be served. The session may be gone
  * afterwards. */
 bool session_dialect_serve(struct session *session, struct instant now);
+/* Everything that was written has left. */
+void session_dialect_sent(struct session *session);
 /* Returns whether so much has arrived behind the command under way that nothing more is read. */
 bool session_dialect_is_full(const struct session *session);
 /* To be called before a flush: turns the answer into what the client is told. Returns false if the

@@ -142,23 +142,25 @@ void session_batch_free(struct session *session) {
 
 /* The methods that let others go on, or keep a lock, and the one that asks whether the node
  * lives. */
-bool session_is_urgent(enum client_method method) {
-	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH
-		|| method == CLIENT_PING;
+bool session_is_urgent(const struct client_request *request) {
+	const enum client_method method = request->method;
+	return request->urgent || method == CLIENT_EXTEND || method == CLIENT_RELEASE
+		|| method == CLIENT_UNWATCH || method == CLIENT_PING;
 }
 
 /* Requests that session_is_urgent names are let through even if a connection has too many under
  * way, but not without a bound. */
-static bool session_is_full(const struct session *session, enum client_method method) {
+static bool session_is_full(const struct session *session, const struct client_request *request) {
 	uint64_t most = session->all->limits.requests_per_client;
-	return method != CLIENT_PING && session->open >= most * (session_is_urgent(method) ? 2 : 1);
+	return request->method != CLIENT_PING
+		&& session->open >= most * (session_is_urgent(request) ? 2 : 1);
 }
 
 int session_dispatch(struct session *session, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
-	if (progress->done == 0 && session_is_full(session, request->method)) {
+	if (progress->done == 0 && session_is_full(session, request)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
 			.message = "too many requests are under way on this connection" };
 		progress->done = request->lock_count;

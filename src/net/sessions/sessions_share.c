@@ -140,7 +140,7 @@ bool session_is_remedy(const struct session *session, enum client_method method)
 
 static bool share_over(const struct session *session, const struct client_request *request,
 	struct instant now, struct share_quota *room) {
-	bool urgent = session_is_urgent(request->method);
+	bool urgent = session_is_urgent(request);
 	if (!urgent && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
 		&& (!session_is_remedy(session, request->method)
 		|| shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
@@ -158,7 +158,7 @@ const struct client_refusal *session_over_quota(struct session *session,
 	if (request->method == CLIENT_PING) {
 		return NULL;
 	}
-	bool easy = memory_easy(session->memory, 1) || session_is_urgent(request->method);
+	bool easy = memory_easy(session->memory, 1) || session_is_urgent(request);
 	const struct client_refusal *full = easy
 		? NULL : session_over_memory(session, request->method, room);
 	if (full || share_over(session, request, now, room)) {

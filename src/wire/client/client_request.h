@@ -140,6 +140,10 @@ struct client_request {
 	 * none. */
 	struct id128 party;
 
+	/* GET of a dialect: what follows is a release or an extension, and so this has their
+	 * privileges where there is no room for others. */
+	bool urgent;
+
 	/* UNWATCH: the number of the watch. */
 	uint64_t watch;
 

@@ -1,8 +1,8 @@
 /* dialect.h: another protocol than MessagePack-RPC on a connection of a client. A dialect turns
  * the commands of such a connection into requests of the client protocol, one after the other, and
  * their answers into what the client expects. So a command has the rights, the limits, the turns
- * and the counts that its requests have. A dialect knows no sockets and no clocks; src/redis is
- * one.
+ * and the counts that its requests have. A dialect knows no sockets and no clocks; src/redis and
+ * src/memcached are two of them.
  */
 #ifndef PAWL_WIRE_DIALECT_H
 #define PAWL_WIRE_DIALECT_H
@@ -41,6 +41,10 @@ enum dialect_step {
 	DIALECT_MORE,
 	/* A command has been served. */
 	DIALECT_DONE,
+	/* A command has been served, and the client is told that it has taken something. No other
+	 * command is served before all that was written has left; then sent() is called. If the
+	 * connection is gone before that, leave() is called. */
+	DIALECT_TOLD,
 	/* The request at *out_request is to be made. Nothing is served before its answer. */
 	DIALECT_ASK,
 	/* The connection is to be closed, after what was written has left. */
@@ -73,6 +77,8 @@ struct dialect {
 	 * the client, or NULL. It is called until
 	 * then. */
 	const struct client_request *(*leave)(void *state);
+	/* What was written has left after DIALECT_TOLD. A dialect without that step has none. */
+	void (*sent)(void *state);
 };
 
 /* A dialect, and what its connections share: the node and the dialect's own settings. All is

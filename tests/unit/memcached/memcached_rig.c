@@ -92,6 +92,10 @@ static enum dialect_step rig_answered(struct connection *c) {
 	const enum dialect_step step = memcached_dialect.answer(c->memcached,
 		buffer_slice(&c->answer), &c->out, &c->request);
 	buffer_clear(&c->answer);
+	if (step == DIALECT_TOLD && !c->unsent) {
+		memcached_dialect.sent(c->memcached);
+		return DIALECT_DONE;
+	}
 	return step;
 }
 
@@ -113,6 +117,8 @@ enum dialect_step rig_read(struct connection *c, const char *value, const char *
 	const struct client_label says = { .text = slice_str(label), .without_end = c->endless };
 	struct core_entry entry = { .owner = slice_str("o"), .token = 42, .show_lock_id = true,
 		.lock_id = { { 9 } }, .remaining = left_ms * SPAN_MS,
+		.value_seq = { .clock = c->written ? c->written : 40,
+			.boot = c->written ? 1 : BALLOT_FIRST },
 		.identity = slice_str(c->identity),
 		.label = slice_of(packed, client_label_pack(&says, packed)) };
 	assert_int_equal(c->request->method, CLIENT_GET);
@@ -138,7 +144,8 @@ enum dialect_step rig_extended(struct connection *c) {
 enum dialect_step rig_updated(struct connection *c) {
 	assert_int_equal(c->request->method, CLIENT_UPDATE);
 	assert_int_equal(c->request->core.lock_id.b[0], 9);
-	return rig_reply(c, &(struct core_reply){ .op = CORE_UPDATE, .token = 42 });
+	return rig_reply(c, &(struct core_reply){ .op = CORE_UPDATE, .token = 42,
+		.value_seq = { .clock = 50 } });
 }
 
 enum dialect_step rig_released(struct connection *c) {

@@ -15,6 +15,8 @@ struct connection {
 	void *memcached;
 	struct buffer out, answer;
 	const struct client_request *request;
+	/* What is written does not leave. */
+	bool unsent;
 	uint8_t drawn;
 	int64_t now;
 	/* The lock that the node keeps, and the error that it says about that. */
@@ -22,6 +24,9 @@ struct connection {
 	int keep_error;
 	/* Every lock that is read has no end. */
 	bool endless;
+	/* The value of a lock that is read was set by the write with this clock; 0: it came with
+	 * the lock. */
+	uint64_t written;
 	/* The identity of the locks that are read; the connection has none. */
 	const char *identity;
 };
@@ -43,7 +48,7 @@ enum dialect_step rig_refused(struct connection *c, int error);
 enum dialect_step rig_read(struct connection *c, const char *value, const char *label,
 	int64_t left_ms);
 /* Answers that the key was taken, with the fencing token 42; that the lease was extended; and that
- * the value was set. */
+ * the value was set, by the write with the clock 50. */
 enum dialect_step rig_taken(struct connection *c);
 enum dialect_step rig_extended(struct connection *c);
 enum dialect_step rig_updated(struct connection *c);

@@ -64,11 +64,11 @@ static void test_ms_has_the_modes_of_the_classic_commands(void **state) {
 }
 
 static void test_ms_compares_the_token(void **state) {
-	assert_int_equal(rig_command(*state, "ms k 2 T10 C42\r\nhi"), DIALECT_ASK);
+	assert_int_equal(rig_command(*state, "ms k 2 T10 C42 c\r\nhi"), DIALECT_ASK);
 	assert_int_equal(rig_read(*state, "ho", "memcached", 5000), DIALECT_ASK);
 	assert_int_equal(rig_extended(*state), DIALECT_ASK);
 	assert_int_equal(rig_updated(*state), DIALECT_DONE);
-	rig_assert_said(*state, "HD\r\n");
+	rig_assert_said(*state, "HD c50\r\n");
 	assert_int_equal(rig_command(*state, "ms k 2 T10 C41 k\r\nhi"), DIALECT_ASK);
 	assert_int_equal(rig_read(*state, "ho", "memcached", 5000), DIALECT_DONE);
 	rig_assert_said(*state, "EX kk\r\n");

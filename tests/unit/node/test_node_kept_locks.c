@@ -1,0 +1,112 @@
+/* The table of the locks that the node itself extends. */
+#include "unit.h"
+
+#include "kept_locks.h"
+#include "pawl/error.h"
+
+static const uint32_t gids[] = { 7, 1000 };
+static const struct kept_holder holder = { .local = true, .uid = 1000, .gids = gids,
+	.gid_count = 2 };
+
+struct table {
+	struct alloc_counter memory;
+	struct allocator alloc;
+	struct kept_locks kept;
+};
+
+static int open_table(void **state) {
+	static struct table t;
+	t = (struct table){ 0 };
+	t.alloc = alloc_libc(&t.memory);
+	assert_int_equal(kept_locks_init(&t.kept, &t.alloc), 0);
+	*state = &t;
+	return 0;
+}
+
+static int close_table(void **state) {
+	struct table *t = *state;
+	kept_locks_done(&t->kept);
+	assert_int_equal(t->memory.used, 0);
+	return 0;
+}
+
+static struct id128 lock(unsigned n) {
+	return (struct id128){ .b = { (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), 5 } };
+}
+
+static struct instant at(int64_t seconds) {
+	return (struct instant){ seconds * SPAN_S, seconds * SPAN_S };
+}
+
+static int add(struct table *t, unsigned n, int64_t due) {
+	struct kept_holder named = holder;
+	char key[] = "key", identity[] = "web", owner[] = "";
+	named.identity = slice_str(identity);
+	named.owner = slice_str(owner);
+	int error = kept_locks_add(&t->kept, slice_str(key), lock(n), &named, at(due));
+	/* The table has copies. */
+	memset(key, 0, sizeof key);
+	memset(identity, 0, sizeof identity);
+	return error;
+}
+
+static void test_a_lock_is_kept_with_its_holder_until_it_is_dropped(void **state) {
+	struct table *t = *state;
+	assert_int_equal(add(t, 1, 10), 0);
+	const struct kept_lock *kept = kept_locks_find(&t->kept, lock(1));
+	assert_non_null(kept);
+	assert_true(slice_equal(kept->key, slice_str("key")));
+	assert_true(slice_equal(kept->holder.identity, slice_str("web")));
+	assert_int_equal(kept->holder.owner.size, 0);
+	assert_int_equal(kept->holder.gids[1], 1000);
+	assert_null(kept_locks_find(&t->kept, lock(2)));
+	kept_locks_drop(&t->kept, lock(2));
+	kept_locks_drop(&t->kept, lock(1));
+	assert_null(kept_locks_find(&t->kept, lock(1)));
+	assert_null(kept_locks_next(&t->kept));
+}
+
+static void test_the_next_lock_is_the_one_that_is_due_first(void **state) {
+	struct table *t = *state;
+	assert_int_equal(add(t, 1, 10), 0);
+	assert_int_equal(add(t, 2, 11), 0);
+	/* The leases of the cluster have become shorter. */
+	assert_int_equal(add(t, 3, 5), 0);
+	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(3)));
+	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(15));
+	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(1)));
+	kept_locks_drop(&t->kept, lock(1));
+	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(2)));
+	kept_locks_again(&t->kept, kept_locks_next(&t->kept), at(16));
+	assert_true(id128_equal(kept_locks_next(&t->kept)->lock_id, lock(3)));
+	assert_int_equal(kept_locks_next(&t->kept)->due.boot, 15 * SPAN_S);
+}
+
+static void test_a_node_keeps_so_many_locks_and_no_more(void **state) {
+	struct table *t = *state;
+	for (unsigned i = 0; i < KEPT_LOCKS_MAX; i++) {
+		assert_int_equal(add(t, i, 10), 0);
+	}
+	assert_int_equal(add(t, KEPT_LOCKS_MAX, 10), PAWL_EFULL);
+	kept_locks_drop(&t->kept, lock(77));
+	assert_int_equal(add(t, KEPT_LOCKS_MAX, 10), 0);
+}
+
+static void test_without_memory_a_lock_is_not_kept(void **state) {
+	struct table *t = *state;
+	t->memory.max = t->memory.used;
+	assert_int_equal(add(t, 1, 10), PAWL_ENOMEM);
+	assert_null(kept_locks_next(&t->kept));
+	t->memory.max = 0;
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_table, close_table)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_lock_is_kept_with_its_holder_until_it_is_dropped),
+		TEST(test_the_next_lock_is_the_one_that_is_due_first),
+		TEST(test_a_node_keeps_so_many_locks_and_no_more),
+		TEST(test_without_memory_a_lock_is_not_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
