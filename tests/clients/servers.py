@@ -19,6 +19,9 @@ import pawltest  # noqa: E402
 
 START_S = 20
 MAX_LEASE = "1h"
+# The suites take locks without an end, play a thief, and expect that a lock of 200 ms is over soon
+# after.
+OPTIONS = "slack = 0ms\nwithout_end = keep\noverwrite = break\n"
 
 
 class Original:
@@ -54,10 +57,9 @@ class Pawl(pawltest.Cluster):
     """Three masters, of which the clients ask the first one. For clients of Redis there is a proxy
     before it."""
 
-    def __init__(self, pawld, kind, options):
-        """`options` are lines of the section of that kind, such as "without_end = keep"."""
+    def __init__(self, pawld, kind):
         super().__init__(pawld, cluster="max_lease = %s" % MAX_LEASE)
-        self.kind, self.lines, self.proxy = kind, options, None
+        self.kind, self.proxy = kind, None
 
     def write_configs(self):
         self.port = pawltest.free_port()
@@ -69,7 +71,7 @@ class Pawl(pawltest.Cluster):
                 text = text.replace("listen_client = ", "listen_%s = 127.0.0.1:%d\nlisten_client = "
                                     % (self.kind, self.port))
             with open(self.config(n), "w", encoding="utf-8") as f:
-                f.write(text + "".join("\n[%s]\n%s\n" % (self.kind, self.lines)))
+                f.write(text + "\n[%s]\n%s" % (self.kind, OPTIONS))
 
     def __enter__(self):
         super().__enter__()
