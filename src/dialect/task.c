@@ -7,6 +7,17 @@
 #include "check.h"
 #include "pawl/error.h"
 
+/* A value that was set later than with the lock was written by a node that knew of the lock, and so
+ * was ahead of its token; and whoever takes the key next hears of the write from a quorum (protocol,
+ * Update). */
+static uint64_t unique_of(uint64_t token, struct ballot value) {
+	return value.boot & BALLOT_FIRST ? token : value.clock;
+}
+
+uint64_t task_unique(const struct client_entry *entry) {
+	return unique_of(entry->token, entry->value_seq);
+}
+
 /* ---- making a task ---- */
 
 span_ns task_longest(const struct dialect_node *node, span_ns slack) {
@@ -159,6 +170,17 @@ static enum task_step task_delete(struct task_runner *runner, enum task_act act)
 	return TASK_ASKS;
 }
 
+static enum task_step task_set_value(struct task_runner *runner) {
+	struct task *task = runner->task;
+	struct core_request *core = task_request(runner, CLIENT_UPDATE, CORE_UPDATE);
+	core->lock_id = task->lock_ids[task->at];
+	core->value = task->fresh;
+	core->expect_seq = task->plan.compares == TASK_UNIQUE;
+	core->expected_seq = task->read_value;
+	task->wait = TASK_SETS_VALUE;
+	return TASK_ASKS;
+}
+
 static enum task_step task_do(struct task_runner *runner, enum task_act act) {
 	struct task *task = runner->task;
 	task->act = act;
@@ -169,6 +191,9 @@ static enum task_step task_do(struct task_runner *runner, enum task_act act) {
 	if (act == TASK_DELETE || act == TASK_OVERWRITE) {
 		return task_delete(runner, act);
 	}
+	if (act == TASK_REPLACE && task->without_end) {
+		return task_set_value(runner);
+	}
 	struct core_request *core = act == TASK_RELEASE
 		? task_request(runner, CLIENT_RELEASE, CORE_RELEASE)
 		: task_request(runner, CLIENT_EXTEND, CORE_EXTEND);
@@ -177,15 +202,6 @@ static enum task_step task_do(struct task_runner *runner, enum task_act act) {
 		task_begins(runner);
 		core->lease = task->length + task->slack + (act == TASK_ADD ? task->left : 0);
 	}
-	return TASK_ASKS;
-}
-
-static enum task_step task_set_value(struct task_runner *runner) {
-	struct task *task = runner->task;
-	struct core_request *core = task_request(runner, CLIENT_UPDATE, CORE_UPDATE);
-	core->lock_id = task->lock_ids[task->at];
-	core->value = task->fresh;
-	task->wait = TASK_SETS_VALUE;
 	return TASK_ASKS;
 }
 
@@ -297,8 +313,8 @@ static bool task_is_same(const struct task *task, const struct client_entry *ent
 		return true;
 	case TASK_VALUE:
 		return slice_equal(entry->value, task->value);
-	case TASK_TOKEN:
-		return entry->token == task->token;
+	case TASK_UNIQUE:
+		return task_unique(entry) == task->unique;
 	}
 	CHECK(false);
 }
@@ -314,6 +330,7 @@ static void task_note(const struct task_runner *runner, const struct client_entr
 	task->own = entry
 		&& slice_equal(entry->identity, node->identity(node->ctx, runner->number));
 	task->read_token = entry ? entry->token : 0;
+	task->read_value = entry ? entry->value_seq : (struct ballot){ 0 };
 }
 
 /* Returns whether the act needs to know the lock_id. */
@@ -322,8 +339,9 @@ static bool task_needs_lock_id(const struct task *task, enum task_act act) {
 		|| ((act == TASK_DELETE || act == TASK_OVERWRITE) && task->own);
 }
 
-static bool task_lengthens(enum task_act act) {
-	return act == TASK_EXTEND || act == TASK_ADD || act == TASK_REPLACE;
+static bool task_lengthens(const struct task *task, enum task_act act) {
+	return act == TASK_EXTEND || act == TASK_ADD
+		|| (act == TASK_REPLACE && !task->without_end);
 }
 
 static enum task_step task_has_read(struct task_runner *runner,
@@ -338,7 +356,7 @@ static enum task_step task_has_read(struct task_runner *runner,
 	task->mine += mine;
 	task->others += entry && !mine;
 	if (plan->shows && runner->show(runner->ctx, task, mine ? entry : NULL) != 0) {
-		return task_refuse(task, TASK_IS_LARGE);
+		return task_refuse(task, TASK_IS_NOT_SHOWN);
 	}
 	if (act == TASK_REFUSE) {
 		return task_refuse(task, TASK_IS_HELD);
@@ -346,7 +364,7 @@ static enum task_step task_has_read(struct task_runner *runner,
 	if (entry && task_needs_lock_id(task, act) && !(entry->present & CLIENT_ENTRY_LOCK_ID)) {
 		return task_refuse(task, TASK_IS_ANOTHERS);
 	}
-	if (mine && task_lengthens(act) && entry->label.without_end) {
+	if (mine && task_lengthens(task, act) && entry->label.without_end) {
 		return task_refuse(task, TASK_IS_ENDLESS);
 	}
 	task->lock_ids[task->at] = entry ? entry->lock_id : task->lock_ids[task->at];
@@ -372,6 +390,12 @@ static enum task_step task_has_acted(struct task_runner *runner,
 			|| error == PAWL_ENOTFOUND)) {
 		return task_take(runner, false);
 	}
+	if (error == PAWL_EMISMATCH) {
+		/* The holder has set another value after it was read. */
+		task->mine -= task->mine > 0;
+		task->others++;
+		return task_next(runner);
+	}
 	if (error == PAWL_ELOST || error == PAWL_ENOTFOUND) {
 		/* It ended, or another one took it, after it was read. */
 		task->mine -= task->mine > 0;
@@ -385,6 +409,9 @@ static enum task_step task_has_acted(struct task_runner *runner,
 		return task_set_value(runner);
 	}
 	task->queued = task->act == TASK_TAKE ? task_queued(runner, response->valid) : 0;
+	task->got = task->act == TASK_TAKE ? response->token
+		: task->wait == TASK_SETS_VALUE ? response->value_seq.clock
+		: unique_of(task->read_token, task->read_value);
 	if (task->act == TASK_TAKE && !task_keeps(runner)) {
 		task->at = task->plan.takes ? 0 : task->at;
 		return task_give_back(runner, TASK_IS_UNKEPT);

@@ -29,7 +29,8 @@ enum task_act {
 	/* As TASK_DELETE, and then the key is taken. */
 	TASK_OVERWRITE,
 	TASK_TAKE,
-	/* The lease is set as for TASK_EXTEND, and then the value. */
+	/* The lease is set as for TASK_EXTEND, and then the value. With task.without_end, only the
+	 * value is set: the dialect has seen that the lock has no end. */
 	TASK_REPLACE,
 	/* The command is refused, because the key is held. */
 	TASK_REFUSE
@@ -41,8 +42,9 @@ enum task_compare {
 	TASK_ANY,
 	/* It has the value of the task. */
 	TASK_VALUE,
-	/* It has the fencing token of the task. */
-	TASK_TOKEN
+	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has set
+	 * it meanwhile. */
+	TASK_UNIQUE
 };
 
 /* What a task does, key by key. */
@@ -82,8 +84,9 @@ enum task_refusal {
 	/* The answer came so late that the client would count on the lease after its end. What was
 	 * taken has been released. */
 	TASK_IS_LATE,
-	/* What is shown exceeds TASK_SHOWN_MAX, or there is no memory for it. */
-	TASK_IS_LARGE
+	/* The dialect did not show the key: what is shown exceeds TASK_SHOWN_MAX, there is no
+	 * memory for it, or the dialect has a reason of its own. */
+	TASK_IS_NOT_SHOWN
 };
 
 /* What follows from an answer. */
@@ -111,6 +114,8 @@ struct task {
 	uint32_t at;
 	bool all_read;
 	enum task_wait wait;
+	/* The unique of the lock after the last act; 0 before any. */
+	uint64_t got;
 	/* The client is told what it has taken; it is gone, and what it may have taken is
 	 * released. */
 	bool told, leaves;
@@ -123,14 +128,15 @@ struct task {
 	bool without_end;
 	/* The key that was read last has no end, and its node lives. */
 	bool endless;
-	/* The fencing token of the key that was read last, and whether the connection's identity
-	 * holds it. */
+	/* The fencing token of the key that was read last, the write that its value comes from, and
+	 * whether the connection's identity holds it. */
 	uint64_t read_token;
+	struct ballot read_value;
 	bool own;
 	/* The value that is compared, and the one that is set. */
 	struct slice value, fresh;
-	/* The fencing token that is compared. */
-	uint64_t token;
+	/* The unique that is compared. */
+	uint64_t unique;
 	/* The owner and the label of what is taken; borrowed from the connection. */
 	struct slice owner;
 	struct client_label label;
@@ -158,7 +164,7 @@ struct task {
 
 /* Appends to task->shown what the dialect shows of a key that was read; `entry` is NULL if nobody
  * holds it, or if it is not the same in what is compared. `ctx` is that of the runner. Returns 0,
- * PAWL_ENOMEM or PAWL_ETOOLARGE. */
+ * PAWL_ENOMEM or PAWL_ETOOLARGE; or any other error, for which the dialect refuses the task. */
 typedef int task_show(void *ctx, struct task *task, const struct client_entry *entry);
 
 /* The tasks of a connection, one at a time. All pointers but `task` are borrowed. */
@@ -175,13 +181,16 @@ struct task_runner {
 	struct client_request request;
 };
 
+/* Returns a number that changes with every change of a key. It is the fencing token until the holder
+ * sets another value; then it is greater, but less than the token of any later holder. */
+uint64_t task_unique(const struct client_entry *entry);
 /* Returns the longest length that a command may name, in nanoseconds. */
 span_ns task_longest(const struct dialect_node *node, span_ns slack);
 /* Returns whether a task may have these keys, in front of each of which comes `prefix`. */
 bool task_keys_are_right(struct slice prefix, const struct slice *keys, size_t count);
 /* Makes a task for such keys, in the order of the command. `value` is what is compared, and `fresh`
  * what is set. The caller may set `without_end`, and the members from
- * `token` to `slack`. Returns NULL if there is no
+ * `unique` to `slack`. Returns NULL if there is no
  * memory. */
 struct task *task_new(const struct task_runner *runner, const struct task_plan *plan,
 	struct slice prefix, const struct slice *keys, size_t count, struct slice value,

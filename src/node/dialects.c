@@ -79,7 +79,8 @@ static void dialects_unknown_script(void *ctx, uint64_t number, const char *sha1
 }
 
 void dialects_init(struct dialects *d, struct service *service, const struct node_config *config) {
-	*d = (struct dialects){ .use_redis = { &redis_dialect, &d->node, &d->redis } };
+	*d = (struct dialects){ .use_redis = { &redis_dialect, &d->node, &d->redis },
+		.use_memcached = { &memcached_dialect, &d->node, &d->memcached } };
 	d->node = (struct dialect_node){ .unix_ms = dialects_unix_ms, .draw = dialects_draw,
 		.max_lease = dialects_max_lease, .masters = dialects_masters, .now = dialects_now,
 		.drift_ppm = dialects_drift, .identity = dialects_identity, .keep = dialects_keep,
@@ -90,5 +91,6 @@ void dialects_init(struct dialects *d, struct service *service, const struct nod
 
 void dialects_reload(struct dialects *d, const struct node_config *config) {
 	d->redis.settings = config->redis;
+	d->memcached.settings = config->memcached;
 	scripts_map(&d->redis.scripts, &config->redis_scripts);
 }

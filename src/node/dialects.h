@@ -2,6 +2,7 @@
 #ifndef PAWL_NODE_DIALECTS_H
 #define PAWL_NODE_DIALECTS_H
 
+#include "memcached.h"
 #include "redis.h"
 #include "service.h"
 
@@ -9,8 +10,9 @@
 struct dialects {
 	struct dialect_node node;
 	struct redis_server redis;
-	/* For listeners of clients of Redis. */
-	struct dialect_use use_redis;
+	struct memcached_server memcached;
+	/* For listeners of clients of Redis, and of memcached. */
+	struct dialect_use use_redis, use_memcached;
 };
 
 /* The service and the configuration are borrowed. */

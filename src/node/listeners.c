@@ -160,7 +160,8 @@ static void listeners_on_client(void *ctx, int take_fd, const struct origin *fro
 	numbered.listener = one->number;
 	sessions_accept(l->service->sessions, take_fd, one->tls ? l->tls.client : NULL,
 		l->client_auth, from->local && !one->tls, &numbered,
-		one->redis ? &l->dialects->use_redis : NULL);
+		one->redis ? &l->dialects->use_redis
+		: one->memcached ? &l->dialects->use_memcached : NULL);
 }
 
 static void listeners_on_admin(void *ctx, int take_fd, const struct origin *from) {
@@ -183,7 +184,7 @@ static int listeners_listen(struct listeners *l, struct net_loop *loop, struct n
 	char text[LISTEN_TEXT_BYTES];
 	listeners_address(a, text);
 	*one = (struct node_listener){ .listeners = l, .tls = a->kind == LISTEN_TLS,
-		.redis = a->redis };
+		.redis = a->redis, .memcached = a->memcached };
 	return listener_new(loop, text, accepted, one, &one->listener, why);
 }
 

@@ -16,8 +16,8 @@ struct node_listener {
 	bool tls;
 	/* The number of a listener for clients. */
 	uint8_t number;
-	/* Clients of Redis connect here. */
-	bool redis;
+	/* Clients of Redis connect here; or those of memcached. */
+	bool redis, memcached;
 };
 
 struct listeners {

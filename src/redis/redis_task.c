@@ -95,7 +95,7 @@ static void task_say(struct resp_writer *w, enum task_refusal why) {
 		resp_error(w, "TRYAGAIN", slice_str("the masters answered too late for the whole "
 			"length: [redis] slack of this node is shorter than that took"));
 		break;
-	case TASK_IS_LARGE:
+	case TASK_IS_NOT_SHOWN:
 		resp_error(w, "OOM", slice_str("the values together are too large for one reply: "
 			"name fewer keys"));
 		break;

@@ -30,6 +30,7 @@ struct node_config *node_config_new(void) {
 	c->deadlock_after = SPAN_S;
 	c->redis.slack = 100 * SPAN_MS;
 	text_copy(c->redis.master_name, sizeof c->redis.master_name, "mymaster");
+	c->memcached.slack = 100 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;
@@ -90,7 +91,8 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 	}
 	return config_wrong(r, line,
 		"unknown section [%s]; the sections are [node], [cluster], [cluster.masters], "
-		"[tls], [admin], [redis], [redis.scripts], [limits], [acl] and [audit]", name);
+		"[tls], [admin], [redis], [redis.scripts], [memcached], [limits], [acl] and "
+		"[audit]", name);
 }
 
 int config_master_line(struct config_reading *r, unsigned line, const char *name,
@@ -171,6 +173,7 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	case SECTION_TLS:
 	case SECTION_ADMIN:
 	case SECTION_REDIS:
+	case SECTION_MEMCACHED:
 	case SECTION_LIMITS:
 	case SECTION_ACL:
 	case SECTION_AUDIT:
@@ -322,5 +325,16 @@ int node_config_dev(const char *listen, const char *redis, const char *state_dir
 	text_copy(c->advertise, sizeof c->advertise, c->birth.nodes[0].address);
 	CHECK(!config_problem(&c->birth));
 	*out = c;
+	return 0;
+}
+
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem) {
+	const uint32_t number = c->listen_client_count;
+	c->memcached.dev = c->memcached.keeps = c->memcached.overwrites = true;
+	if (!config_dev_listen(c, "--listen-memcached", address, problem)) {
+		return PAWL_EINVAL;
+	}
+	c->listen_client[number].memcached = true;
 	return 0;
 }

@@ -11,13 +11,14 @@
 #include "audit_config.h"
 #include "core.h"
 #include "log.h"
+#include "memcached.h"
 #include "problem.h"
 #include "redis.h"
 #include "rights.h"
 
 /* The size of a path with the terminating 0. */
 #define CONFIG_PATH_MAX 1024
-/* The largest number of addresses in listen_client and listen_redis together. */
+/* The largest number of addresses in listen_client, listen_redis and listen_memcached together. */
 #define LISTEN_CLIENT_MAX 8
 #define CLIENT_PORT_DEFAULT 7117
 #define PEER_PORT_DEFAULT 7118
@@ -43,8 +44,8 @@ struct listen_address {
 	uint16_t port;
 	/* For UNIX: the path of the socket. */
 	char path[108];
-	/* Clients of Redis connect here. */
-	bool redis;
+	/* Clients of Redis connect here; or those of memcached. */
+	bool redis, memcached;
 };
 
 /* Whether clients show certificates. */
@@ -124,6 +125,8 @@ struct node_config {
 	struct redis_settings redis;
 	/* The section [redis.scripts]. */
 	struct script_mappings redis_scripts;
+	/* The section [memcached]. */
+	struct memcached_settings memcached;
 
 	/* The host:port at which peers reach this node. Empty means that it is not given (for a
 	 * node that is to be added). */
@@ -184,6 +187,10 @@ int node_config_read_rights(struct node_config *c, struct problem *problem);
  * (127.0.0.1:7117), and so may `redis` (no listener for clients of Redis). */
 int node_config_dev(const char *listen, const char *redis, const char *state_dir,
 	struct node_config **out, struct problem *problem);
+/* Adds a listener for clients of memcached to such a configuration. Returns 0, or PAWL_EINVAL with
+ * *problem set. */
+int node_config_dev_memcached(struct node_config *c, const char *address,
+	struct problem *problem);
 
 /* One setting of [limits]. */
 struct node_limit {

@@ -78,7 +78,9 @@ static int finish_listen(struct config_reading *r, enum setting setting, const c
 	struct listen_address *out) {
 	unsigned line = r->setting_line[setting];
 	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer"
-		: setting == SETTING_LISTEN_REDIS ? "[node] listen_redis" : "[node] listen_client";
+		: setting == SETTING_LISTEN_REDIS ? "[node] listen_redis"
+		: setting == SETTING_LISTEN_MEMCACHED ? "[node] listen_memcached"
+		: "[node] listen_client";
 	const char *wrong = listen_address_parse(text, r->config->tls.on, out);
 	if (wrong) {
 		return config_wrong(r, line, "%s = %s: %s", key, text, wrong);
@@ -164,8 +166,8 @@ static int finish_list(struct config_reading *r, enum setting setting, const cha
 	for (char *one = strtok_r(text, ", \t", &rest); one; one = strtok_r(NULL, ", \t", &rest)) {
 		if (c->listen_client_count == LISTEN_CLIENT_MAX) {
 			return config_wrong(r, r->setting_line[setting],
-				"[node] listen_client and listen_redis: at most %d addresses",
-				LISTEN_CLIENT_MAX);
+				"[node] listen_client, listen_redis and listen_memcached: at most "
+				"%d addresses", LISTEN_CLIENT_MAX);
 		}
 		struct listen_address *address = &c->listen_client[c->listen_client_count];
 		int error = finish_listen(r, setting, one, address);
@@ -173,6 +175,7 @@ static int finish_list(struct config_reading *r, enum setting setting, const cha
 			return error;
 		}
 		address->redis = setting == SETTING_LISTEN_REDIS;
+		address->memcached = setting == SETTING_LISTEN_MEMCACHED;
 		c->listen_client_count++;
 	}
 	return 0;
@@ -193,7 +196,8 @@ static int finish_client(struct config_reading *r) {
 			"[node] listen_client: write host:port; separate several "
 			"addresses with commas");
 	}
-	return finish_list(r, SETTING_LISTEN_REDIS, r->listen_redis);
+	error = finish_list(r, SETTING_LISTEN_REDIS, r->listen_redis);
+	return error ? error : finish_list(r, SETTING_LISTEN_MEMCACHED, r->listen_memcached);
 }
 
 static int finish_limits(struct config_reading *r) {
@@ -283,8 +287,8 @@ const char *node_config_reload_problem(const struct node_config *running,
 	}
 	if (!listen_same(&running->listen_peer, &wanted->listen_peer)
 		|| !clients_same(running, wanted)) {
-		return "[node] listen_peer, listen_client and listen_redis can only be "
-			"changed by a restart";
+		return "[node] listen_peer, listen_client, listen_redis and listen_memcached can "
+			"only be changed by a restart";
 	}
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] can only be turned on or off by a restart";

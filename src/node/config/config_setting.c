@@ -17,6 +17,7 @@ const char *const config_section_name[SECTION_COUNT] = {
 	[SECTION_ADMIN] = "admin",
 	[SECTION_REDIS] = "redis",
 	[SECTION_REDIS_SCRIPTS] = "redis.scripts",
+	[SECTION_MEMCACHED] = "memcached",
 	[SECTION_LIMITS] = "limits",
 	[SECTION_ACL] = "acl",
 	[SECTION_AUDIT] = "audit",

@@ -15,6 +15,7 @@
 	X(LISTEN_PEER, "node", "listen_peer", RAW, listen_peer) \
 	X(LISTEN_CLIENT, "node", "listen_client", RAW, listen_client) \
 	X(LISTEN_REDIS, "node", "listen_redis", RAW, listen_redis) \
+	X(LISTEN_MEMCACHED, "node", "listen_memcached", RAW, listen_memcached) \
 	X(ADVERTISE, "node", "advertise", ADDRESS, advertise) \
 	X(INSECURE, "node", "insecure", BOOL, insecure) \
 	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
@@ -48,6 +49,10 @@
 	X(REDIS_REDLOCK, "redis", "redlock", BOOL, redis.redlock) \
 	X(REDIS_MASTER_NAME, "redis", "master_name", NAME, redis.master_name) \
 	X(REDIS_ADVERTISE, "redis", "advertise", ADDRESS, redis.advertise) \
+	X(MEMCACHED_SLACK, "memcached", "slack", SPAN_OR_0, memcached.slack) \
+	X(MEMCACHED_PATIENCE, "memcached", "patience", SPAN_OR_0, memcached.patience) \
+	X(MEMCACHED_WITHOUT_END, "memcached", "without_end", KEEP, memcached.keeps) \
+	X(MEMCACHED_OVERWRITE, "memcached", "overwrite", BREAK, memcached.overwrites) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
 	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \
@@ -127,6 +132,7 @@ enum config_section {
 	SECTION_ADMIN,
 	SECTION_REDIS,
 	SECTION_REDIS_SCRIPTS,
+	SECTION_MEMCACHED,
 	SECTION_LIMITS,
 	SECTION_ACL,
 	SECTION_AUDIT,
@@ -150,7 +156,8 @@ struct config_reading {
 	bool no_clients;
 	/* These addresses are parsed when it is known whether there is a section [tls]. */
 	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1],
-		listen_redis[INI_VALUE_MAX + 1], admin_listen[INI_VALUE_MAX + 1];
+		listen_redis[INI_VALUE_MAX + 1], listen_memcached[INI_VALUE_MAX + 1],
+		admin_listen[INI_VALUE_MAX + 1];
 	/* These lists are taken apart when all settings have been read. */
 	char admin_readers[INI_VALUE_MAX + 1], admin_groups[INI_VALUE_MAX + 1];
 };

@@ -67,7 +67,7 @@ static enum pawld_exit pawld_run(const char *path) {
 	return daemon_run(&options, &problem) ? pawld_fail(&problem, EXIT_FAILED) : EXIT_DONE;
 }
 
-static enum pawld_exit pawld_dev(const char *listen, const char *redis) {
+static enum pawld_exit pawld_dev(const struct pawld_options *given) {
 	char dir[CONFIG_PATH_MAX];
 	struct daemon_options options = { .config_path = NULL };
 	struct problem problem = { "" };
@@ -75,8 +75,13 @@ static enum pawld_exit pawld_dev(const char *listen, const char *redis) {
 		return pawld_fail(&problem, EXIT_FAILED);
 	}
 	enum pawld_exit status = EXIT_DONE;
-	if (node_config_dev(listen, redis, dir, &options.take_config, &problem)) {
+	if (node_config_dev(given->listen, given->listen_redis, dir, &options.take_config,
+			&problem)) {
 		status = pawld_fail(&problem, EXIT_USAGE);
+	} else if (given->listen_memcached && node_config_dev_memcached(options.take_config,
+			given->listen_memcached, &problem)) {
+		status = pawld_fail(&problem, EXIT_USAGE);
+		node_config_free(options.take_config);
 	} else if (daemon_run(&options, &problem)) {
 		status = pawld_fail(&problem, EXIT_FAILED);
 		fprintf(stderr, "pawld: if the port is taken, --listen 127.0.0.1:0 "
@@ -108,7 +113,7 @@ int main(int argc, char **argv) {
 	case PAWLD_RUN:
 		return (int)pawld_run(options.config);
 	case PAWLD_DEV:
-		return (int)pawld_dev(options.listen, options.listen_redis);
+		return (int)pawld_dev(&options);
 	case PAWLD_CHECK:
 		return (int)pawld_check(options.config);
 	case PAWLD_VERSION:

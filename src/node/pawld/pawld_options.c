@@ -25,6 +25,8 @@ const char *pawld_help(void) {
 		"  --listen-redis ADDRESS       address for clients of Redis (docs/redis.md);\n"
 		"                               they may take locks without an end, overwrite\n"
 		"                               them, and use FLUSHDB, FLUSHALL and KEYS\n"
+		"  --listen-memcached ADDRESS   address for clients of memcached, in the same\n"
+		"                               way (docs/memcached.md); they may use flush_all\n"
 		"\n"
 		"To try it:       pawld --dev &\n"
 		"                 export PAWL_ENDPOINTS=127.0.0.1:7117\n"
@@ -43,7 +45,7 @@ const char *pawld_help(void) {
 
 struct pawld_given {
 	bool dev, check, version, help;
-	const char *config, *listen, *listen_redis;
+	const char *config, *listen, *listen_redis, *listen_memcached;
 };
 
 static int pawld_options_wrong(struct problem *problem, const char *what) {
@@ -54,7 +56,8 @@ static int pawld_options_wrong(struct problem *problem, const char *what) {
 static int pawld_options_decide(const struct pawld_given *given, struct pawld_options *out,
 	struct problem *problem) {
 	*out = (struct pawld_options){ .config = given->config, .listen = given->listen,
-		.listen_redis = given->listen_redis };
+		.listen_redis = given->listen_redis,
+		.listen_memcached = given->listen_memcached };
 	if (given->help || given->version) {
 		out->mode = given->help ? PAWLD_HELP : PAWLD_VERSION;
 		return 0;
@@ -68,6 +71,11 @@ static int pawld_options_decide(const struct pawld_given *given, struct pawld_op
 		return pawld_options_wrong(problem,
 			"--listen-redis needs --dev; with a configuration file, set [node] "
 			"listen_redis there");
+	}
+	if (given->listen_memcached && !given->dev) {
+		return pawld_options_wrong(problem,
+			"--listen-memcached needs --dev; with a configuration file, set [node] "
+			"listen_memcached there");
 	}
 	if (given->dev) {
 		out->mode = PAWLD_DEV;
@@ -91,6 +99,7 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 		{ "dev", no_argument, NULL, 'd' },
 		{ "listen", required_argument, NULL, 'l' },
 		{ "listen-redis", required_argument, NULL, 'r' },
+		{ "listen-memcached", required_argument, NULL, 'm' },
 		{ "check-config", no_argument, NULL, 'k' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
@@ -102,10 +111,12 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 	optind = 0;
 	while ((option = getopt_long(argc, argv, ":c:hV", known, NULL)) != -1) {
 		if ((option == 'c' && given.config) || (option == 'l' && given.listen)
-			|| (option == 'r' && given.listen_redis)) {
+			|| (option == 'r' && given.listen_redis)
+			|| (option == 'm' && given.listen_memcached)) {
 			problem_set(problem, "%s is given twice (see pawld --help)",
 				option == 'c' ? "--config"
-				: option == 'l' ? "--listen" : "--listen-redis");
+				: option == 'l' ? "--listen" : option == 'r' ? "--listen-redis"
+				: "--listen-memcached");
 			return PAWL_EINVAL;
 		}
 		switch (option) {
@@ -120,6 +131,9 @@ int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct
 			break;
 		case 'r':
 			given.listen_redis = optarg;
+			break;
+		case 'm':
+			given.listen_memcached = optarg;
 			break;
 		case 'k':
 			given.check = true;

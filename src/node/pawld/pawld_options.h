@@ -16,6 +16,8 @@ struct pawld_options {
 	const char *listen;
 	/* The address for clients of Redis for DEV; NULL means that there is none. */
 	const char *listen_redis;
+	/* The same for clients of memcached. */
+	const char *listen_memcached;
 };
 
 /* Returns 0, or PAWL_EINVAL with *problem set. The options borrow from argv. */

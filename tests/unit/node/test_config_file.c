@@ -364,6 +364,36 @@ static void dev_serves_clients_of_redis_as_redis_does(void **state) {
 	assert_non_null(strstr(problem.text, "--listen-redis 0.0.0.0:1: --dev has no TLS"));
 }
 
+static void clients_of_memcached_have_settings(void **state) {
+	(void)state;
+	struct node_config *c = parse_good("[node]\nname = a\nlisten_memcached = 127.0.0.1:9\n"
+		"[cluster]\nname = t\n" MASTERS "[memcached]\nslack = 50ms\npatience = 1s\n"
+		"without_end = keep\noverwrite = break\n");
+	assert_int_equal(c->listen_client_count, 2);
+	assert_true(c->listen_client[1].memcached && !c->listen_client[0].memcached);
+	assert_int_equal(c->memcached.slack, 50 * SPAN_MS);
+	assert_int_equal(c->memcached.patience, SPAN_S);
+	assert_true(c->memcached.keeps && c->memcached.overwrites && !c->memcached.dev);
+	node_config_free(c);
+	c = parse_good(BASE);
+	assert_int_equal(c->memcached.slack, 100 * SPAN_MS);
+	assert_false(c->memcached.keeps || c->memcached.overwrites || c->memcached.dev);
+	node_config_free(c);
+}
+
+static void dev_serves_clients_of_memcached_as_memcached_does(void **state) {
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	(void)state;
+	assert_int_equal(node_config_dev(NULL, NULL, "/tmp/x", &c, &problem), 0);
+	assert_int_equal(node_config_dev_memcached(c, "127.0.0.1:0", &problem), 0);
+	assert_true(c->listen_client[1].memcached && !c->listen_client[0].memcached);
+	assert_true(c->memcached.dev && c->memcached.keeps && c->memcached.overwrites);
+	assert_int_equal(node_config_dev_memcached(c, "0.0.0.0:1", &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "--listen-memcached 0.0.0.0:1: --dev has no TLS"));
+	node_config_free(c);
+}
+
 static void dev_is_one_master_on_loopback(void **state) {
 	(void)state;
 	struct node_config *c = NULL;
@@ -426,6 +456,8 @@ int main(void) {
 		cmocka_unit_test(clients_of_redis_have_no_wrong_settings),
 		cmocka_unit_test(only_so_many_scripts_are_mapped),
 		cmocka_unit_test(dev_serves_clients_of_redis_as_redis_does),
+		cmocka_unit_test(clients_of_memcached_have_settings),
+		cmocka_unit_test(dev_serves_clients_of_memcached_as_memcached_does),
 		cmocka_unit_test(dev_is_one_master_on_loopback),
 		cmocka_unit_test(a_reload_changes_only_what_can_change),
 		cmocka_unit_test(addresses_survive_being_written_and_read),
