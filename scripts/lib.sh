@@ -11,7 +11,8 @@ packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libe
 	libjansson-dev libmsgpack-dev libsystemd-dev)
 packages_run=(openssl procps)
 packages_test=(clang libclang-rt-dev llvm libcmocka-dev iproute2 nftables mypy postgresql-15
-	prometheus python3-redis python3-venv python3-setuptools python3-wheel python3-yaml man-db
+	prometheus python3-redis python3-pymemcache python3-pylibmc python3-memcache memcached
+	python3-venv python3-setuptools python3-wheel python3-yaml man-db
 	mandoc zsh fish)
 packages_package=(debhelper dh-python dpkg-dev)
 # For a bare system in a directory.

@@ -8,8 +8,8 @@
 #include "pawl/error.h"
 
 /* A value that was set later than with the lock was written by a node that knew of the lock, and so
- * was ahead of its token; and whoever takes the key next hears of the write from a quorum (protocol,
- * Update). */
+ * was ahead of its token; and whoever takes the key next hears of the write from a quorum
+ * (protocol, Update). */
 static uint64_t unique_of(uint64_t token, struct ballot value) {
 	return value.boot & BALLOT_FIRST ? token : value.clock;
 }

@@ -42,8 +42,8 @@ enum task_compare {
 	TASK_ANY,
 	/* It has the value of the task. */
 	TASK_VALUE,
-	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has set
-	 * it meanwhile. */
+	/* It has the unique of the task (task_unique). If the value is set, too, nobody else has
+	 * set it meanwhile. */
 	TASK_UNIQUE
 };
 
@@ -181,8 +181,8 @@ struct task_runner {
 	struct client_request request;
 };
 
-/* Returns a number that changes with every change of a key. It is the fencing token until the holder
- * sets another value; then it is greater, but less than the token of any later holder. */
+/* Returns a number that changes with every change of a key. It is the fencing token until the
+ * holder sets another value; then it is greater, but less than the token of any later holder. */
 uint64_t task_unique(const struct client_entry *entry);
 /* Returns the longest length that a command may name, in nanoseconds. */
 span_ns task_longest(const struct dialect_node *node, span_ns slack);

@@ -105,6 +105,11 @@ static enum dialect_step memcached_stepped(struct memcached *m, enum dialect_ste
 	if (m->noreply) {
 		w->out->size = began;
 	}
+	if (step == DIALECT_TOLD && w->out->size == began) {
+		/* The client does not want to be told. */
+		task_free(&m->tasks);
+		return DIALECT_DONE;
+	}
 	return step;
 }
 
@@ -159,6 +164,11 @@ static const struct client_request *memcached_leave(void *state) {
 	return task_leave(&m->tasks);
 }
 
+static void memcached_sent(void *state) {
+	struct memcached *m = state;
+	task_free(&m->tasks);
+}
+
 const struct dialect memcached_dialect = { .open = memcached_open, .close = memcached_close,
 	.serve = memcached_serve, .answer = memcached_answer, .refuse = memcached_say_refusal,
-	.leave = memcached_leave };
+	.leave = memcached_leave, .sent = memcached_sent };

@@ -36,10 +36,14 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 		work->without_end = true;
 		return true;
 	}
+	if (number < 0) {
+		work->over = true;
+		return true;
+	}
 	const int64_t ms = number <= LENGTH_SECONDS_MAX ? number * 1000
 		: number * 1000 - m->node->unix_ms(m->node->ctx);
-	work->over = number < 0 || ms <= 0;
-	if (work->over) {
+	if (ms <= 0) {
+		work->over = true;
 		return true;
 	}
 	if (ms > most) {
@@ -182,6 +186,9 @@ enum dialect_step memcached_go_on(struct memcached *m, const struct client_respo
 			return memcached_flush_ended(m);
 		}
 		memcached_reply(m, w);
+		if (task_tells(&m->tasks)) {
+			return DIALECT_TOLD;
+		}
 		break;
 	case TASK_FAILED:
 		memcached_refuse(w, response);

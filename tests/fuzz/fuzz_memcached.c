@@ -108,6 +108,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 			step = memcached_dialect.serve(memcached, in, &taken, &out, &request);
 			CHECK(taken > 0 || (step != DIALECT_DONE && step != DIALECT_ASK));
 		}
+		if (step == DIALECT_TOLD) {
+			CHECK(out.size > 0);
+			memcached_dialect.sent(memcached);
+			step = DIALECT_DONE;
+		}
 		CHECK(taken <= in.size);
 		in = slice_of(in.data + taken, in.size - taken);
 		CHECK(out.size < 2 || memcmp(out.data + out.size - 2, "\r\n", 2) == 0);

@@ -316,7 +316,15 @@ class Settings(unittest.TestCase):
             cluster.nodes["a"].kill()
             other = cluster.memcached("b")
             self.addCleanup(other.close)
-            wait_until(self, lambda: other.add("endless", "w", expire=1, noreply=False))
+
+            def taken():
+                try:
+                    return other.add("endless", "w", expire=1, noreply=False)
+                except MemcacheServerError:
+                    # It asked the node that has just died.
+                    return False
+
+            wait_until(self, taken)
 
     def test_dev_may_do_what_memcached_does(self):
         folder = tempfile.mkdtemp(prefix="pawl-dev-")
@@ -398,21 +406,33 @@ class Trouble(unittest.TestCase):
         certificates = Certificates(directory)
         certificates.make("a", "pawl:node:a")
         certificates.make("alice", "pawl:client:alice")
+        rights = pawltest.rights(directory, ("alice", pawltest.ALL), ("everybody", pawltest.KEYS))
 
         def section(_, name):
-            return "ca = %s\ncert = %s\nkey = %s\nclient_auth = optional\n" % tuple(
-                certificates.path(f) for f in ("ca.crt", name + ".crt", name + ".key"))
+            return "ca = %s\ncert = %s\nkey = %s\nclient_auth = optional\n%s" % (
+                *(certificates.path(f) for f in ("ca.crt", name + ".crt", name + ".key")), rights)
 
         with MemcachedCluster(PAWLD, masters=1, tls=section) as cluster:
-            for name in "alice", None:
-                client = cluster.memcached("a", tls_context=certificates.context(name))
-                self.assertTrue(client.add("tls", "v", expire=20, noreply=False))
-                native = cluster.client("a", tls=certificates.context("alice"))
-                entry = native.call("get", key="tls", consistency="quorum")
-                self.assertEqual(entry.get("identity"), b"alice" if name else None)
-                self.assertTrue(client.delete("tls", noreply=False))
-                native.close()
-                client.close()
+            alice, nobody = (cluster.memcached("a", tls_context=certificates.context(name))
+                             for name in ("alice", None))
+            native = cluster.client("a", tls=certificates.context("alice"))
+            for client in alice, nobody, native:
+                self.addCleanup(client.close)
+            self.assertTrue(alice.add("tls", "v", expire=20, noreply=False))
+            entry = native.call("get", key="tls", consistency="quorum")
+            self.assertEqual(entry["identity"], b"alice")
+            self.assertEqual(nobody.get("tls"), b"v")
+            for act in (lambda: nobody.touch("tls", expire=30, noreply=False),
+                        lambda: nobody.set("tls", "v", expire=30, noreply=False)):
+                with self.assertRaisesRegex(MemcacheServerError, "another identity"):
+                    act()
+            with self.assertRaisesRegex(MemcacheServerError, "denied"):
+                nobody.delete("tls", noreply=False)
+            self.assertTrue(alice.delete("tls", noreply=False))
+            # Who may break deletes the lock of another identity.
+            self.assertTrue(nobody.add("tls", "v", expire=20, noreply=False))
+            self.assertTrue(alice.delete("tls", noreply=False))
+            self.assertIsNone(nobody.get("tls"))
 
     def test_a_stop_ends_connections(self):
         with MemcachedCluster(PAWLD, masters=1) as cluster:

@@ -1,8 +1,8 @@
 /* dialect.h: another protocol than MessagePack-RPC on a connection of a client. A dialect turns
  * the commands of such a connection into requests of the client protocol, one after the other, and
  * their answers into what the client expects. So a command has the rights, the limits, the turns
- * and the counts that its requests have. A dialect knows no sockets and no clocks; src/redis is
- * one.
+ * and the counts that its requests have. A dialect knows no sockets and no clocks; src/redis and
+ * src/memcached are two of them.
  */
 #ifndef PAWL_WIRE_DIALECT_H
 #define PAWL_WIRE_DIALECT_H

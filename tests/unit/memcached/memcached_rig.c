@@ -92,6 +92,10 @@ static enum dialect_step rig_answered(struct connection *c) {
 	const enum dialect_step step = memcached_dialect.answer(c->memcached,
 		buffer_slice(&c->answer), &c->out, &c->request);
 	buffer_clear(&c->answer);
+	if (step == DIALECT_TOLD && !c->unsent) {
+		memcached_dialect.sent(c->memcached);
+		return DIALECT_DONE;
+	}
 	return step;
 }
 

@@ -15,6 +15,8 @@ struct connection {
 	void *memcached;
 	struct buffer out, answer;
 	const struct client_request *request;
+	/* What is written does not leave. */
+	bool unsent;
 	uint8_t drawn;
 	int64_t now;
 	/* The lock that the node keeps, and the error that it says about that. */

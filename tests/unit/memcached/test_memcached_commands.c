@@ -87,111 +87,6 @@ static void test_set_renews_the_same_value_and_overwrites_none(void **state) {
 		"add, or delete it first\r\n");
 }
 
-/* ---- times ---- */
-
-static void test_a_time_is_never_shortened(void **state) {
-	assert_int_equal(rig_command(*state, "add k 0 60 1\r\nv"), DIALECT_DONE);
-	rig_assert_said(*state, "SERVER_ERROR a lock of 60000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it\r\n");
-	assert_int_equal(rig_command(*state, "add k 0 59 1\r\nv"), DIALECT_ASK);
-	rig_refused(*state, PAWL_EHELD);
-	assert_int_equal(rig_command(*state, "touch k 2592000"), DIALECT_DONE);
-	rig_assert_said(*state, "SERVER_ERROR a lock of 2592000000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it\r\n");
-}
-
-static void test_a_lock_has_an_end(void **state) {
-	static const char *const endless[] = { "add k 0 0 1\r\nv", "set k 0 0 1\r\nv", "touch k 0",
-		"gat 0 k", "ms k 1\r\nv", "ms k 1 T0\r\nv", "mg k T0" };
-	for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
-		assert_int_equal(rig_command(*state, endless[i]), DIALECT_DONE);
-		rig_assert_said(*state, "SERVER_ERROR a lock without an end is not possible here: "
-			"give it an exptime other than 0 ([memcached] without_end of this "
-			"node)\r\n");
-	}
-}
-
-/* ---- without an end ---- */
-
-static void test_the_node_keeps_a_lock_without_an_end(void **state) {
-	struct connection *c = *state;
-	c->server.settings.keeps = true;
-	assert_int_equal(rig_command(c, "add k 0 0 1\r\nv"), DIALECT_ASK);
-	assert_int_equal(c->request->core.lease, 60 * SPAN_S);
-	assert_true(client_label_unpack(c->request->core.label).without_end);
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
-	rig_assert_said(c, "STORED\r\n");
-	assert_int_equal(c->kept.b[0], c->drawn);
-	c->keep_error = PAWL_EFULL;
-	assert_int_equal(rig_command(c, "set k 0 0 1\r\nv"), DIALECT_ASK);
-	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_ASK);
-	assert_int_equal(rig_taken(c), DIALECT_ASK);
-	assert_int_equal(rig_released(c), DIALECT_DONE);
-	rig_assert_said(c, "SERVER_ERROR this node keeps as many locks without an end as it can: "
-		"give the lock an exptime, or use another node\r\n");
-}
-
-static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
-	static const char *const texts[][2] = { { "set k 0 0 1\r\nv", "STORED\r\n" },
-		{ "touch k 0", "TOUCHED\r\n" }, { "gat 0 k", "VALUE k 0 1\r\nv\r\nEND\r\n" },
-		{ "mg k t", "HD t-1\r\n" }, { "mg k T0 t", "HD t-1\r\n" },
-		{ "me k", "ME k exp=-1 cas=42 size=1\r\n" },
-		{ "touch k 20", "SERVER_ERROR a lock without an end stays as it is: delete it, and "
-			"take it again\r\n" },
-		{ "replace k 0 5 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
-			"delete it, and take it again\r\n" } };
-	struct connection *c = *state;
-	c->server.settings.keeps = c->endless = true;
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		assert_int_equal(rig_command(c, texts[i][0]), DIALECT_ASK);
-		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
-		rig_assert_said(c, texts[i][1]);
-	}
-	assert_int_equal(rig_command(c, "replace k 0 0 1\r\nw"), DIALECT_ASK);
-	assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_ASK);
-	assert_true(slice_equal(c->request->core.value, slice_str("w")));
-	assert_int_equal(rig_updated(c), DIALECT_DONE);
-	rig_assert_said(c, "STORED\r\n");
-}
-
-static void test_no_lock_loses_its_end(void **state) {
-	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k",
-		"replace k 0 0 1\r\nw", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
-	struct connection *c = *state;
-	c->server.settings.keeps = true;
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
-		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
-		rig_assert_said(c, "SERVER_ERROR a lock that was taken with an end keeps it\r\n");
-	}
-}
-
-static void test_a_large_time_is_a_moment(void **state) {
-	struct connection *c = *state;
-	assert_int_equal(rig_command(c, "add k 0 1700000020 1\r\nv"), DIALECT_ASK);
-	assert_int_equal(c->request->core.lease, 20100 * SPAN_MS);
-}
-
-/* As with memcached, the key is as good as taken and ended again. */
-static void test_a_time_that_is_over(void **state) {
-	static const char *const over[] = { "add k 0 -1 1\r\nv", "add k 0 1700000000 1\r\nv" };
-	for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
-		assert_int_equal(rig_command(*state, over[i]), DIALECT_ASK);
-		assert_int_equal(rig_read(*state, NULL, "", 0), DIALECT_DONE);
-		rig_assert_said(*state, "STORED\r\n");
-		assert_int_equal(rig_command(*state, over[i]), DIALECT_ASK);
-		assert_int_equal(rig_read(*state, "v", "memcached", 1000), DIALECT_DONE);
-		rig_assert_said(*state, "NOT_STORED\r\n");
-	}
-	assert_int_equal(rig_command(*state, "touch k -1"), DIALECT_ASK);
-	assert_int_equal(rig_read(*state, "v", "memcached", 1000), DIALECT_ASK);
-	assert_int_equal(rig_released(*state), DIALECT_DONE);
-	rig_assert_said(*state, "TOUCHED\r\n");
-	assert_int_equal(rig_command(*state, "set k 0 -1 1\r\nv"), DIALECT_ASK);
-	assert_int_equal(rig_read(*state, NULL, "", 0), DIALECT_DONE);
-	rig_assert_said(*state, "STORED\r\n");
-}
-
 /* ---- reading ---- */
 
 static void test_get_shows_what_is_held(void **state) {
@@ -464,6 +359,20 @@ static void test_who_leaves_gives_back_what_it_may_have_taken(void **state) {
 	assert_null(memcached_dialect.leave(c->memcached));
 }
 
+static void test_an_answer_that_could_not_be_sent_gives_back(void **state) {
+	struct connection *c = *state;
+	c->unsent = true;
+	assert_int_equal(rig_command(c, "add k 0 5 1 noreply\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_command(c, "add k 0 5 1\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
+	const struct client_request *request = memcached_dialect.leave(c->memcached);
+	assert_non_null(request);
+	assert_int_equal(request->method, CLIENT_RELEASE);
+	assert_int_equal(request->core.lock_id.b[0], c->drawn);
+	assert_null(memcached_dialect.leave(c->memcached));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_connect, rig_disconnect)
@@ -473,13 +382,6 @@ int main(void) {
 		TEST(test_what_is_taken_too_late_is_released),
 		TEST(test_set_takes_a_free_key),
 		TEST(test_set_renews_the_same_value_and_overwrites_none),
-		TEST(test_a_time_is_never_shortened),
-		TEST(test_a_lock_has_an_end),
-		TEST(test_the_node_keeps_a_lock_without_an_end),
-		TEST(test_a_lock_without_an_end_stays_as_it_is),
-		TEST(test_no_lock_loses_its_end),
-		TEST(test_a_large_time_is_a_moment),
-		TEST(test_a_time_that_is_over),
 		TEST(test_get_shows_what_is_held),
 		TEST(test_the_unique_is_the_fencing_token),
 		TEST(test_the_last_moment_of_a_lease_does_not_count),
@@ -498,6 +400,7 @@ int main(void) {
 		TEST(test_flush_all_ends_all_locks_of_dev),
 		TEST(test_the_binary_protocol_is_refused_by_name),
 		TEST(test_who_leaves_gives_back_what_it_may_have_taken),
+		TEST(test_an_answer_that_could_not_be_sent_gives_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
