@@ -199,8 +199,8 @@ struct task *task_new(const struct task_runner *runner, const struct task_plan *
 void task_begin(struct task_runner *runner, struct task *take_task);
 /* Goes on after the answer. */
 enum task_step task_answer(struct task_runner *runner, const struct client_response *response);
-/* To be called when all is done. Returns whether the client is told that it has taken something; then
- * the task is to be freed only when that has been sent (DIALECT_TOLD). */
+/* To be called when all is done. Returns whether the client is told that it has taken something;
+ * then the task is to be freed only when that has been sent (DIALECT_TOLD). */
 bool task_tells(struct task_runner *runner);
 /* The client is gone. Returns the next request that gives back what it may have taken without being
  * told, or NULL. */

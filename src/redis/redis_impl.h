@@ -155,8 +155,8 @@ redis_run redis_ping, redis_echo, redis_quit, redis_reset, redis_time, redis_hel
 	redis_wait, redis_subscribe, redis_unsubscribe;
 redis_run redis_set, redis_setnx, redis_setex, redis_psetex, redis_get, redis_exists, redis_ttl,
 	redis_pttl, redis_expiretime, redis_pexpiretime, redis_type, redis_strlen, redis_mget,
-	redis_expire, redis_persist, redis_pexpire, redis_del, redis_delex, redis_token, redis_valid,
-	redis_take_waiting;
+	redis_expire, redis_persist, redis_pexpire, redis_del, redis_delex, redis_token,
+	redis_valid, redis_take_waiting;
 redis_run redis_eval, redis_evalsha, redis_script;
 redis_run redis_keys, redis_dbsize, redis_flush;
 redis_run redis_sentinel;

@@ -32,6 +32,7 @@ class Suite:
             ["dpkg-query", "-W", "-f", "${db:Status-Status}", p], capture_output=True,
             text=True).stdout != "installed"]
         if missing:
+            must(["apt-get", "update", "-qq"])
             must(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing])
         if self.npm and not os.path.exists(os.path.join(folder, "fetched")):
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""test_suites.py PAWLD: what scripts/test-clients reads from the output of the suites; and the suite
-of redis-py at nodes of Pawl."""
+"""test_suites.py PAWLD: what scripts/test-clients reads from the output of suites, and the suite of
+redis-py at nodes of Pawl."""
 
 import os
 import sys

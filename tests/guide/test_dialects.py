@@ -23,16 +23,20 @@ MODULES = os.path.join(guide.GUIDE, "..", "..", "out", "clients", "redlock-5.0.0
 
 
 class Cluster(pawltest.Cluster):
-    """A cluster whose first node listens for clients of Redis and of memcached."""
+    """A cluster whose nodes listen for clients of Redis and of memcached, too. `redis` and
+    `memcached` are the addresses of the first one."""
 
     def write_configs(self):
-        self.redis, self.memcached = ("127.0.0.1:%d" % pawltest.free_port() for _ in range(2))
         super().write_configs()
-        with open(self.config("a"), encoding="utf-8") as f:
-            text = f.read()
-        with open(self.config("a"), "w", encoding="utf-8") as f:
-            f.write(text.replace("listen_client = ", "listen_redis = %s\nlisten_memcached = %s\n"
-                                 "listen_client = " % (self.redis, self.memcached)))
+        self.all_redis = {n: "127.0.0.1:%d" % pawltest.free_port() for n in self.names}
+        self.redis, self.memcached = self.all_redis["a"], "127.0.0.1:%d" % pawltest.free_port()
+        for name in self.names:
+            with open(self.config(name), encoding="utf-8") as f:
+                text = f.read()
+            more = "listen_memcached = %s\n" % self.memcached if name == "a" else ""
+            with open(self.config(name), "w", encoding="utf-8") as f:
+                f.write(text.replace("listen_client = ", "listen_redis = %s\n%slisten_client = "
+                                     % (self.all_redis[name], more)))
 
 
 def lacks_python(*modules):
@@ -71,12 +75,17 @@ class Dialects(Recipe):
         the key `job` is called in Pawl."""
         if lacks:
             self.skipTest(lacks)
-        tokens = [int(re.fullmatch(r"mine, with token (\d+)", line)[1])
-                  for _ in range(2) for line in self.finish(*words, "job")]
+        tokens = []
+        for _ in range(2):
+            # tooz warns of heartbeats that are late, which they may be on a busy machine.
+            said = "\n".join(self.finish(*words, "job"))
+            token = re.search(r"^mine, with token (\d+)$", said, flags=re.M)
+            self.assertTrue(token, said)
+            tokens.append(int(token[1]))
         self.assertLess(*tokens)
         held = self.call("acquire", key=stored, lease_ms=30000)
         self.assertGreater(held["token"], tokens[1])
-        self.assertEqual(self.finish(*words, "job", status=1), ["somebody else has it"])
+        self.assertIn("somebody else has it", self.finish(*words, "job", status=1))
         self.call("release", key=stored, lock_id=held["lock_id"])
 
     def test_redis_py(self):
@@ -113,6 +122,36 @@ class WithoutQuorum(Dialects):
         program = self.start(*words, "job")
         self.assertNotEqual(program.end(), 0)
         self.assertNotIn("somebody else has it", program.lines)
+
+
+class Sentinels(unittest.TestCase):
+    """from-redis-py.md, Several nodes"""
+
+    @unittest.skipIf(lacks_python("redis"), "Debian's Python lacks redis")
+    def test_a_lock_outlives_the_node_that_granted_it(self):
+        with Cluster(guide.Paths.pawld) as cluster:
+            host = subprocess.Popen(
+                [PYTHON, os.path.join(guide.EXAMPLES, "lock_sentinel.py"),
+                 ",".join(cluster.all_redis.values()), "job"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            with host:
+                self.addCleanup(host.kill)
+                self.assertEqual(self.say(host, "one"), "renewed: one\n")
+                cluster.nodes["a"].kill()
+                for _ in range(5):
+                    if self.say(host, "two") == "renewed: two\n":
+                        break
+                with cluster.client("b") as native:
+                    left = native.call("get", key="job", consistency="quorum")["remaining_ms"]
+                self.assertGreater(left, 5000)
+                host.stdin.close()
+                self.assertEqual(host.wait(guide.PATIENCE), 0)
+
+    @staticmethod
+    def say(host, line):
+        host.stdin.write(line + "\n")
+        host.stdin.flush()
+        return host.stdout.readline()
 
 
 class Java(unittest.TestCase):

@@ -45,7 +45,8 @@ static bool session_dialect_waits(const struct session *session) {
 }
 
 bool session_dialect_is_full(const struct session *session) {
-	return session_dialect_waits(session) && stream_input(session->stream).size > DIALECT_INPUT_MAX;
+	return session_dialect_waits(session)
+		&& stream_input(session->stream).size > DIALECT_INPUT_MAX;
 }
 
 static int session_dialect_ask(struct session *session, const struct client_request *request,

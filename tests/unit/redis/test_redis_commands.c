@@ -81,8 +81,8 @@ static void test_wrong_commands_change_nothing(void **state) {
 static void test_a_plain_set_takes_a_free_key_only(void **state) {
 	assert_int_equal(rig_command(*state, "SET k v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, "w", 1000), DIALECT_DONE);
-	rig_assert_said(*state, "-NOPERM the key is held: Pawl does not overwrite a lock. Use NX, or "
-		"delete it first\r\n");
+	rig_assert_said(*state, "-NOPERM the key is held: Pawl does not overwrite a lock. Use NX, "
+		"or delete it first\r\n");
 	assert_int_equal(rig_command(*state, "SET k v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, NULL, 0), DIALECT_ASK);
 	assert_int_equal(rig_taken(*state), DIALECT_TOLD);

@@ -48,7 +48,8 @@ static void test_what_the_node_cannot_keep_is_released(void **state) {
 }
 
 static void test_a_lock_without_an_end_shows_none_while_its_node_lives(void **state) {
-	static const char *const commands[] = { "TTL k", "PTTL k", "EXPIRETIME k", "PEXPIRETIME k" };
+	static const char *const commands[] = { "TTL k", "PTTL k", "EXPIRETIME k",
+		"PEXPIRETIME k" };
 	struct connection *c = *state;
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
 		assert_int_equal(rig_command(c, commands[i]), DIALECT_ASK);
