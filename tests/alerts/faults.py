@@ -390,6 +390,18 @@ def state_file_fails(pawld):
             prometheus.wait_ends()
 
 
+def audit_fails(pawld):
+    """The disk of the audit file is full."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "audit.log")
+        os.symlink("/dev/full", path)
+        with World(pawld, node="[audit]\nfile = %s\n" % path) as (cluster, prometheus), \
+                cluster.client("a") as client:
+            prometheus.wait_fires("AuditFails", meanwhile=lambda: client.call(
+                "break", key="nothing", now=True))
+            prometheus.wait_ends()
+
+
 def connect(cluster, count):
     """Makes connections that are clients, as far as the node lets them."""
     made = []
@@ -445,7 +457,7 @@ def certificate_ends(pawld):
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
           clients_deadlock, node_pauses, clock_is_refused, key_is_contested,
-          key_is_granted_twice, state_file_fails, limits, files, certificate_ends]
+          key_is_granted_twice, state_file_fails, audit_fails, limits, files, certificate_ends]
 
 
 def untested():
