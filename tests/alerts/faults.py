@@ -390,6 +390,25 @@ def state_file_fails(pawld):
             prometheus.wait_ends()
 
 
+def state_is_lost(pawld):
+    """A master comes back without its state directory."""
+    with World(pawld) as (cluster, prometheus), cluster.client("a") as client:
+        cluster.nodes["c"].kill()
+        shutil.rmtree(os.path.join(cluster.dir, "state-c"))
+        cluster.start("c")
+        prometheus.wait_fires("NodeOutside", "OneFailureFromNoQuorum")
+        client.call("cluster_replace", old="c", new="c")
+        prometheus.wait_ends()
+
+
+def kick_nobody(client):
+    """Asks for something that the audit file must tell of."""
+    try:
+        client.call("kick", client=1000)
+    except Refused:
+        pass
+
+
 def audit_fails(pawld):
     """The disk of the audit file is full."""
     with tempfile.TemporaryDirectory() as folder:
@@ -397,8 +416,7 @@ def audit_fails(pawld):
         os.symlink("/dev/full", path)
         with World(pawld, node="[audit]\nfile = %s\n" % path) as (cluster, prometheus), \
                 cluster.client("a") as client:
-            prometheus.wait_fires("AuditFails", meanwhile=lambda: client.call(
-                "break", key="nothing", now=True))
+            prometheus.wait_fires("AuditFails", meanwhile=lambda: kick_nobody(client))
             prometheus.wait_ends()
 
 
@@ -457,7 +475,8 @@ def certificate_ends(pawld):
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
           clients_deadlock, node_pauses, clock_is_refused, key_is_contested,
-          key_is_granted_twice, state_file_fails, audit_fails, limits, files, certificate_ends]
+          key_is_granted_twice, state_file_fails, state_is_lost, audit_fails,
+          limits, files, certificate_ends]
 
 
 def untested():
