@@ -390,6 +390,29 @@ def state_file_fails(pawld):
             prometheus.wait_ends()
 
 
+def state_is_lost(pawld):
+    """A master comes back without its state directory."""
+    with World(pawld) as (cluster, prometheus), cluster.client("a") as client:
+        cluster.nodes["c"].kill()
+        shutil.rmtree(os.path.join(cluster.dir, "state-c"))
+        cluster.start("c")
+        prometheus.wait_fires("NodeOutside", "OneFailureFromNoQuorum")
+        client.call("cluster_replace", old="c", new="c")
+        prometheus.wait_ends()
+
+
+def audit_fails(pawld):
+    """The disk of the audit file is full."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "audit.log")
+        os.symlink("/dev/full", path)
+        with World(pawld, node="[audit]\nfile = %s\n" % path) as (cluster, prometheus), \
+                cluster.client("a") as client:
+            # The file must tell of it, although there is no such client.
+            prometheus.wait_fires("AuditFails", meanwhile=lambda: client.send("kick", client=1000))
+            prometheus.wait_ends()
+
+
 def connect(cluster, count):
     """Makes connections that are clients, as far as the node lets them."""
     made = []
@@ -445,7 +468,8 @@ def certificate_ends(pawld):
 
 FAULTS = [quiet, node_is_down, no_quorum, all_are_down, epoch_is_incomplete, leases_expire, waiters,
           clients_deadlock, node_pauses, clock_is_refused, key_is_contested,
-          key_is_granted_twice, state_file_fails, limits, files, certificate_ends]
+          key_is_granted_twice, state_file_fails, state_is_lost, audit_fails,
+          limits, files, certificate_ends]
 
 
 def untested():

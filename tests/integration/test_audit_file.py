@@ -34,6 +34,11 @@ class Unwritable(AuditCase):
         self.assertTrue(self.client.call("break", key="k", now=True)["broken"])
         line = self.cluster.nodes["a"].wait_log(" error audit_failed ", "No space left on device")
         self.assertIn("make room", line)
+        said = self.client.call("status")["audit_trouble"]
+        self.assertIn("/dev/full: No space left on device: make room on its disk", said)
+        pawltest.wait_until(self, lambda: self.client.call("status")["ready"])
+        done = cli_fixture.pawl("status", "--check", endpoints=self.cluster.clients["a"])
+        self.assertEqual((done.status, done.out), (0, "ready\naudit file fails: %s\n" % said))
         shown = adminhttp.samples(adminhttp.fetch("127.0.0.1:%d" % self.port, "/metrics")[2])
         self.assertEqual(shown["pawl_audit_lines_total"], 0)
         for name in ("pawl_audit_dropped_total", "pawl_audit_failures_total"):

@@ -24,7 +24,8 @@ static const char status_help[] =
 	"  --check              for scripts: exit status 0 only if the node is ready for\n"
 	"                       clients, as /readyz of its admin port says, and a quorum\n"
 	"                       answers; otherwise 1, and a line that says why not. A\n"
-	"                       further line for each limit that is full, or nearly\n"
+	"                       further line for each limit that is full, or nearly,\n"
+	"                       and for an audit file that cannot be written\n"
 	"\n"
 	"The exit status is 3 if no node answers; with --all, if one of them does not.\n"
 	"\n"
@@ -137,6 +138,9 @@ static void print_status(const struct pawl_result *result) {
 		field_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)field_int(tree, "memory_bytes", 0) / 1048576);
 	print_limits(self);
+	if (self && *self->audit_trouble) {
+		output_field("audit file", "FAILS: %s", self->audit_trouble);
+	}
 	output_field_duration("max lease", v.max_lease_ms);
 	if (*field_text(tree, "rights")) {
 		output_field("rights", "%s",
@@ -191,9 +195,9 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 /* The key that nodes read to find out whether a quorum answers; everybody may read it. */
 #define CHECK_KEY "pawl:probe"
 
-/* Says what of the node is full. It is ready all the same, as /readyz says, too: what it has
- * granted stays, and those who ask for no more are served. */
-static void check_say_limits(const struct pawl_value *tree) {
+/* Says which limits are full, and whether the audit file fails. The node is ready all the same, as
+ * /readyz says, too: what it has granted stays, and those who ask for no more are served. */
+static void check_say_trouble(const struct pawl_value *tree) {
 	struct view v;
 	view_read(&v, tree);
 	const struct view_node *self = view_find(&v, v.node);
@@ -201,6 +205,9 @@ static void check_say_limits(const struct pawl_value *tree) {
 		char text[VIEW_LIMIT_TEXT_BYTES];
 		view_limit_text(&self->limits[i], text);
 		printf("%s: %s\n", self->limits[i].reached ? "full" : "nearly full", text);
+	}
+	if (self && *self->audit_trouble) {
+		printf("audit file fails: %s\n", self->audit_trouble);
 	}
 }
 
@@ -212,11 +219,13 @@ static int check_say(const struct cli_command_line *line, const struct pawl_valu
 		output_json_set(object, "ready", json_boolean(ready));
 		output_json_bytes(object, "not_ready", pawl_str(why));
 		output_json_set(object, "limits", json_incref(json_object_get(all, "limits")));
+		output_json_bytes(object, "audit_trouble",
+			pawl_str(field_text(tree, "audit_trouble")));
 		output_json(object);
 		json_decref(all);
 	} else {
 		printf("%s%s\n", ready ? "ready" : "not ready: ", why);
-		check_say_limits(tree);
+		check_say_trouble(tree);
 	}
 	return ready ? CLI_DONE : CLI_REFUSED;
 }

@@ -403,6 +403,12 @@ static void advise_limits(const struct adviser *a, const struct view_node *n) {
 	}
 }
 
+static void advise_audit(const struct adviser *a, const struct view_node *n) {
+	if (*n->audit_trouble) {
+		advise(a, "the audit file of %s lacks lines: %s", n->name, n->audit_trouble);
+	}
+}
+
 void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	const struct adviser a = { v, say, ctx };
 	if (inside(v)) {
@@ -415,6 +421,7 @@ void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	for (size_t i = 0; i < v->count; i++) {
 		advise_certificate(&a, &v->nodes[i]);
 		advise_limits(&a, &v->nodes[i]);
+		advise_audit(&a, &v->nodes[i]);
 	}
 	advise_rights(&a);
 	advise_change(&a);

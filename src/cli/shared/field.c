@@ -55,6 +55,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.version = "",
 		.age_ms = VIEW_UNKNOWN,
 		.trouble = field_text(peer, "trouble"),
+		.audit_trouble = "",
 		.rights = field_text(peer, "rights"),
 		.serial = field_text(peer, "serial"),
 		.certificate_days = days_left(field_int(peer, "certificate_ends", 0)),
@@ -97,6 +98,7 @@ static void read_self(struct view_node *n, const struct pawl_value *status) {
 	n->waits_for = field_text(status, "waits_for");
 	n->version = field_text(status, "version");
 	n->rights = field_text(status, "rights");
+	n->audit_trouble = field_text(status, "audit_trouble");
 	n->left_ms = field_int(status, "left_ms", 0);
 	n->following = field_text(following, "node");
 	n->age_ms = field_int(following, "age_ms", VIEW_UNKNOWN);

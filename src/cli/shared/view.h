@@ -67,6 +67,9 @@ struct view_node {
 	int64_t certificate_days;
 	bool certificate_ended;
 
+	/* Why it cannot write its audit file; "" if it can, has none, or was not asked. */
+	const char *audit_trouble;
+
 	/* What the node says about its limits, if it was asked. */
 	struct view_limit limits[VIEW_LIMITS_MAX];
 	size_t limit_count;

@@ -160,6 +160,25 @@ struct audit_counts audit_counts(struct audit *a) {
 	return audit_file_counts(a->file);
 }
 
+/* ---- trouble ---- */
+
+static const char *trouble_remedy(int trouble) {
+	return trouble == ENOSPC
+		? "make room on its disk, or lower [audit] max_bytes and keep"
+		: "the account of pawld must be able to write the file and its directory";
+}
+
+bool audit_fails(const struct audit *a, char why[AUDIT_WHY_BYTES]) {
+	const char *what = NULL;
+	const int trouble = audit_file_trouble(a->file, &what);
+	why[0] = '\0';
+	if (trouble) {
+		snprintf(why, AUDIT_WHY_BYTES, "cannot %s %s: %s: %s", what, a->config->audit_file,
+			strerror(trouble), trouble_remedy(trouble));
+	}
+	return trouble != 0;
+}
+
 /* ---- life ---- */
 
 static void audit_on_told(void *ctx) {
@@ -170,11 +189,7 @@ static void audit_on_told(void *ctx) {
 		log_to(a->log, LEVEL_ERROR, "audit_failed", LOG_TEXT("what", what),
 			LOG_TEXT("why", strerror(trouble)),
 			LOG_TEXT("file", a->config->audit_file),
-			LOG_TEXT("remedy",
-				trouble == ENOSPC ? "make room on its disk, or lower [audit] "
-					"max_bytes and keep"
-				: "the account of pawld must be able to write the file and "
-					"its directory"));
+			LOG_TEXT("remedy", trouble_remedy(trouble)));
 	} else if (!trouble && a->failing) {
 		log_to(a->log, LEVEL_NOTICE, "audit_goes_on",
 			LOG_TEXT("file", a->config->audit_file));

@@ -67,6 +67,9 @@ bool audit_end(struct audit *a, struct audit_line *line, struct audit_receipt *r
 enum audit_fate audit_fate(struct audit *a, const struct audit_receipt *receipt);
 void audit_forget(struct audit *a, struct audit_receipt *receipt);
 struct audit_counts audit_counts(struct audit *a);
+/* Returns whether the file could not be written when that was tried last; then *why says why, and
+ * what to do, as a phrase. */
+bool audit_fails(const struct audit *a, char why[AUDIT_WHY_BYTES]);
 
 /* Each of these appends a field; what is empty is left out. A text is cut off after AUDIT_TEXT_MAX
  * bytes. */

@@ -93,8 +93,8 @@ static void act_do(struct monitor *m, const struct session_who *who, enum client
 			"it on the disk, which this page does not wait for: use 'pawl break'\n");
 	} else {
 		service_note_order(m->service, who, method, &asked, now);
-		show_ask(m, &asked, now, NULL, service_page_asked(m->service, who, method, &asked, now,
-			&m->alloc), answer);
+		show_ask(m, &asked, now, NULL, service_page_asked(m->service, who, method, &asked,
+			now, &m->alloc), answer);
 	}
 }
 

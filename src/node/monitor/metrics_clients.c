@@ -165,7 +165,8 @@ void metrics_limits(const struct metrics *m) {
 	} uses[] = { { "keys", m->core.keys }, { "memory", m->core.memory_bytes },
 		{ "log", m->core.log_bytes }, { "waiters", m->core.waiters },
 		{ "waiters_per_key", m->figures.longest_queue }, { "rounds", m->core.rounds },
-		{ "lingering", m->core.catch_up_count }, { "clients", sessions_count(s) - m->strangers.now },
+		{ "lingering", m->core.catch_up_count },
+		{ "clients", sessions_count(s) - m->strangers.now },
 		{ "client_memory", sessions_memory(s) },
 		{ "handshakes", m->strangers.now } };
 	/* The core knows its defaults. */

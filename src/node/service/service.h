@@ -137,6 +137,8 @@ struct service_status {
 	struct client_status status;
 	/* The memory of status.not_ready. */
 	char not_ready[SERVICE_WHY_BYTES];
+	/* That of status.audit_trouble. */
+	char audit_trouble[AUDIT_WHY_BYTES];
 };
 /* Fills in what the node says of itself at `now`; with `whose` also who has filled its limits. It
  * borrows from the service and from *out, and is valid until the loop goes on. */
@@ -148,9 +150,9 @@ void service_status_at(const struct service *s, struct instant now, bool whose,
 int service_top_encode(struct service *s, struct instant now, struct slice prefix, uint32_t msgid,
 	struct buffer *out);
 
-/* Appends the answer to an `explain`, which says in which deadlocks the key is, as far as the caller
- * may read the keys in them; NULL stands for somebody who may read nothing. Returns 0, PAWL_ENOMEM
- * or PAWL_ETOOLARGE. */
+/* Appends the answer to an `explain`, which says in which deadlocks the key is, as far as the
+ * caller may read the keys in them; NULL stands for somebody who may read nothing. Returns 0,
+ * PAWL_ENOMEM or PAWL_ETOOLARGE. */
 int service_explain_encode(const struct service *s, const struct session_who *who, uint32_t msgid,
 	const struct core_reply *reply, struct buffer *to);
 

@@ -64,6 +64,9 @@ void service_status_at(const struct service *s, struct instant now, bool whose,
 	service_status_peers(s, status);
 	status->ready = s->ready(s->ready_ctx, out->not_ready);
 	status->not_ready = slice_str(out->not_ready);
+	if (s->audit && audit_fails(s->audit, out->audit_trouble)) {
+		status->audit_trouble = slice_str(out->audit_trouble);
+	}
 }
 
 void service_status(const struct service_call *call) {

@@ -97,6 +97,9 @@ struct client_status {
 	/* The node serves clients; or else why not, as a phrase. */
 	bool ready;
 	struct slice not_ready;
+	/* Why the audit file cannot be written now, as a phrase; empty if it can, or if there is
+	 * none. */
+	struct slice audit_trouble;
 	/* The time in nanoseconds after which the node votes at the latest, because it has waited
 	 * long enough; 0 for unknown. */
 	span_ns left;
@@ -148,9 +151,9 @@ struct client_status {
 };
 
 /* Fills in everything that the core knows. The caller adds version, rights, clients, handshakes
- * (all three), quota_refused, watches, events, uptime, limits, ready, not_ready, and of each peer
- * the certificate, the rights and the trouble. The result borrows from the core, the configuration
- * and the context. */
+ * (all three), quota_refused, watches, events, uptime, limits, ready, not_ready, audit_trouble,
+ * and of each peer the certificate, the rights and the trouble. The result borrows from the core,
+ * the configuration and the context. */
 void client_status_of_core(struct client_status *out, const struct core_status *core,
 	const struct config *config, const struct client_context *context);
 

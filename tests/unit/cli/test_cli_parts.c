@@ -161,7 +161,7 @@ static struct view_node healthy(const char *name, bool master) {
 	return (struct view_node){ .name = name, .address = "",
 		.role = master ? "master" : "replica", .master = master, .replica = !master,
 		.linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "",
-		.waits_for = "", .trouble = "", .following = "", .version = "",
+		.waits_for = "", .trouble = "", .audit_trouble = "", .following = "", .version = "",
 		.age_ms = VIEW_UNKNOWN, .rights = "", .serial = "",
 		.certificate_days = VIEW_UNKNOWN };
 }
@@ -214,6 +214,14 @@ static void a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do(void *
 	assert_non_null(strstr(a.text, "clients, 10 of 10, at least 7 of them of billing"));
 	assert_non_null(strstr(a.text, "b has used more than 80 % of a limit (keys, 9 of 10)"));
 	assert_non_null(strstr(a.text, "raise [limits] keys"));
+}
+
+static void an_audit_file_that_fails_is_named(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[2].audit_trouble = "cannot write /x: No space left on device: make room";
+	assert_string_equal(advised(&v).text, "the audit file of c lacks lines: cannot write /x: "
+		"No space left on device: make room\n");
 }
 
 static void a_certificate_that_has_ended_is_told_from_one_that_is_about_to(void **state) {
@@ -387,6 +395,7 @@ int main(void) {
 		cmocka_unit_test(without_a_terminal_each_step_is_a_line_said_once),
 		cmocka_unit_test(a_healthy_cluster_needs_no_advice),
 		cmocka_unit_test(a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do),
+		cmocka_unit_test(an_audit_file_that_fails_is_named),
 		cmocka_unit_test(a_certificate_that_has_ended_is_told_from_one_that_is_about_to),
 		cmocka_unit_test(
 			a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),

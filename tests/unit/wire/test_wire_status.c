@@ -42,6 +42,7 @@ static void status_comes_back_as_it_was(void **state) {
 				.boot = 8, .master = true, .member = true }, { .member = true } } };
 	struct config config = { .cluster = "prod", .max_lease = 60 * SPAN_S };
 	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .watches = 7,
+		.audit_trouble = slice_str("no room"),
 		.events = 8, .uptime = 90 * SPAN_S };
 	client_status_of_core(&status, &core, &config, &t->context);
 	status.peers[1].serial = slice_str("4A3F");
@@ -62,7 +63,8 @@ static void status_comes_back_as_it_was(void **state) {
 		s->voting_linked == 2);
 	assert_true(s->keys == 5 && s->held == 4 && s->promises == 1 && s->waiters == 9 &&
 		s->rounds == 2 && s->clients == 6);
-	assert_true(s->watches == 7 && s->events == 8);
+	assert_true(s->watches == 7 && s->events == 8 &&
+		slice_equal(s->audit_trouble, slice_str("no room")));
 	assert_true(s->uptime == 90 * SPAN_S && s->max_lease == 60 * SPAN_S &&
 		slice_equal(s->cluster, slice_str("prod")));
 	assert_true(s->limit_count == 2 && slice_equal(s->limits[0].name, slice_str("clients")) &&

@@ -110,6 +110,10 @@ function limitText(l) {
 function showLimits(s) {
   $("limits").replaceChildren(...s.limits.map((l) => make("p", limitText(l),
     "verdict " + (l.reached ? "bad" : "warn"))));
+  if (s.audit_trouble) {
+    $("limits").append(make("p", "The audit file of this node lacks lines: " + s.audit_trouble + ".",
+      "verdict bad"));
+  }
 }
 
 function nodeState(s, p) {
@@ -117,7 +121,7 @@ function nodeState(s, p) {
     return {text: s.ready ? s.state : s.state + ", not ready", mark: s.ready ? "good" : "bad"};
   }
   if (p.stranger) return {text: "has lost its state", mark: "bad"};
-  if (!p.linked) return {text: "not linked", mark: "bad"};
+  if (!p.linked) return {text: "not linked" + (p.trouble ? ": " + p.trouble : ""), mark: "bad"};
   if (p.other_epoch) return {text: "in another epoch", mark: "warn"};
   if (p.role === "master" && !p.voting) return {text: "does not vote", mark: "bad"};
   return {text: p.role === "master" ? "voting" : "linked", mark: "good"};
@@ -146,7 +150,7 @@ function showCluster(s, top) {
   $("verdict").className = "verdict " + kind;
   $("who").textContent = s.cluster + " as " + s.node + " sees it";
   showLimits(s);
-  document.title = (kind === "good" && !s.limits.length ? "" : "! ") + "Pawl " + s.cluster;
+  document.title = (kind === "good" && !$("limits").firstChild ? "" : "! ") + "Pawl " + s.cluster;
   const facts = [["Epoch", s.epoch], ["Held leases", s.held], ["Keys", s.keys],
     ["Requests that wait here", top.waiting], ["Clients here", s.clients],
     ...Object.keys(totals).map((name) => [totals[name], rate(found[name])])];

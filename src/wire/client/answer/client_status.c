@@ -15,6 +15,7 @@ static const struct client_field status_fields[] = {
 	FIELD(waits_for, FIELD_TEXT),
 	FIELD(ready, FIELD_BOOL),
 	FIELD(not_ready, FIELD_TEXT),
+	FIELD(audit_trouble, FIELD_TEXT),
 	FIELD_NAMED("left_ms", left, FIELD_MS_UP),
 	FIELD(epoch, FIELD_U64),
 	FIELD(config_hash, FIELD_U64),
