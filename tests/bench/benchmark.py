@@ -32,6 +32,8 @@ request_timeout = 1s
 
 [limits]
 keys = {keys}
+locks_per_identity = {keys}
+locks_per_address = {keys}
 memory = {memory}
 clients = 1000
 
