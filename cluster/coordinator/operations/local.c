@@ -36,7 +36,7 @@ void local_get(struct core *core, struct op *op) {
 /* In an answer to a wait, so many records of the key, or bytes of values, count as one answer more
  * of those that one turn of the loop may give. */
 #define RECORDS_AN_ANSWER 4u
-#define BYTES_AN_ANSWER 512u
+#define BYTES_AN_ANSWER 256u
 
 static uint32_t wait_kind(const struct op *op) {
 	return op_wait(op)->for_free ? WAITS_FREE : WAITS_HELD;

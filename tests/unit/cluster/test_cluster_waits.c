@@ -8,6 +8,7 @@
 #define LARGE 60000u
 /* core_limits.waits_a_turn as a node has it. */
 #define A_TURN 512u
+#define AN_ANSWER 256u
 
 static const struct id128 no_lock;
 
@@ -107,8 +108,8 @@ static void large_values_are_shown_to_few_in_one_turn(void **state) {
 	struct stage *s = *state;
 	const uint64_t first = wait_all(s, MANY, false);
 	stage_ask(s, 0, with_value(LARGE));
-	assert_in_range(most_at_once(s, 10), 2, A_TURN / (LARGE / 512) + 2);
-	assert_true(most_at_once(s, MANY / 3) <= A_TURN / (LARGE / 512) + 2);
+	assert_in_range(most_at_once(s, 10), 2, A_TURN / (LARGE / AN_ANSWER) + 2);
+	assert_true(most_at_once(s, MANY / 3) <= A_TURN / (LARGE / AN_ANSWER) + 2);
 	assert_told(s, first, MANY, true);
 	assert_int_equal(stage_answer(s, first + MANY - 1)->r.entry.value.size, LARGE);
 }
