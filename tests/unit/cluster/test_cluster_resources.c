@@ -166,8 +166,8 @@ static void a_waiter_gets_the_key_although_a_turn_could_not_be_told(void **state
 	assert_true(lost > 0);
 }
 
-/* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory. The
- * name of a is so long that a release of it needs memory. */
+/* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory.
+ * The name of a is so long that a release of it needs memory. */
 static void what_could_not_be_rolled_back_is_rolled_back_soon(void **state) {
 	(void)state;
 	struct stage *s = stage_short_of(3, 0);
