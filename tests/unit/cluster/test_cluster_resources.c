@@ -166,24 +166,27 @@ static void a_waiter_gets_the_key_although_a_turn_could_not_be_told(void **state
 	assert_true(lost > 0);
 }
 
-/* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory. */
+/* A request for two keys has a, and waits for b. Then its client leaves, and there is no memory.
+ * The name of a is so long that a release of it needs memory. */
 static void what_could_not_be_rolled_back_is_rolled_back_soon(void **state) {
 	(void)state;
 	struct stage *s = stage_short_of(3, 0);
-	const struct core_lock locks[] = { { .key = slice_str("a"), .lock_id = stage_lock(1) },
+	char a[200] = { 0 };
+	memset(a, 'a', sizeof a - 1);
+	const struct core_lock locks[] = { { .key = slice_str(a), .lock_id = stage_lock(1) },
 		{ .key = slice_str("b"), .lock_id = stage_lock(2) } };
 	take(s, 1, "b", stage_lock(9));
 	stage_ask(s, 0, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks,
 		.lock_count = 2, .lease = LEASE, .wait = WAIT });
 	stage_settle(s);
-	assert_true(holds(s, 1, "a", stage_lock(1)));
+	assert_true(holds(s, 1, a, stage_lock(1)));
 	uint64_t refused = stage_count(s, COUNT_no_memory);
 	fail_from(1, 1000);
 	stage_client_gone(s, 0, 1);
 	fail_none();
 	assert_true(stage_count(s, COUNT_no_memory) > refused);
 	stage_wait(s, SPAN_S / 4);
-	take(s, 1, "a", stage_lock(3));
+	take(s, 1, a, stage_lock(3));
 	end(s);
 }
 
