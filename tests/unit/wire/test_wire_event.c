@@ -7,7 +7,8 @@
 
 static struct core_watch_event random_event(struct response_test *t,
 	enum core_watch_event_kind kind, uint8_t label[LABEL_MAX]) {
-	const struct client_label said = { slice_str("h"), slice_str("text"), 5, false };
+	const struct client_label said = { slice_str("h"), slice_str("text"), 5, false,
+		false };
 	struct core_entry e = random_entry(t);
 	return (struct core_watch_event){ .kind = kind, .key = e.key, .owner = e.owner,
 		.identity = e.identity, .value = e.value,

@@ -9,7 +9,7 @@ static const struct terms three_of_ten = { .of = 10, .count = 3,
 
 static struct core_entry labelled_entry(struct response_test *t, uint8_t bytes[LABEL_MAX]) {
 	const struct client_label label = { slice_str("db-1"), slice_str("nightly backup"), 4711,
-		true };
+		true, false };
 	struct core_entry e = random_entry(t);
 	e.label = slice_of(bytes, client_label_pack(&label, bytes));
 	return e;
@@ -263,11 +263,12 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 		const struct client_label said = { wire_bytes(&t->prng, 0, CLIENT_HOST_MAX),
 			wire_bytes(&t->prng, 0, CLIENT_LABEL_MAX),
 			(uint32_t)wire_number(&t->prng, UINT32_MAX),
-			prng_chance(&t->prng, 1, 2) };
+			prng_chance(&t->prng, 1, 2), prng_chance(&t->prng, 1, 2) };
 		struct client_label got = client_label_unpack(
 			slice_of(bytes, client_label_pack(&said, bytes)));
 		assert_true(slice_equal(said.host, got.host) && slice_equal(said.text, got.text) &&
-			said.pid == got.pid && said.election == got.election);
+			said.pid == got.pid && said.election == got.election &&
+			said.without_end == got.without_end);
 		/* Any bytes may come. */
 		got = client_label_unpack(wire_bytes(&t->prng, 0, LABEL_MAX));
 		(void)got;
@@ -275,11 +276,11 @@ static void what_a_holder_says_about_itself_fits_and_comes_back(void **state) {
 	const struct client_label nothing = { 0 };
 	assert_int_equal(client_label_pack(&nothing, bytes), 0);
 	const struct client_label much = { wire_bytes(&t->prng, 200, 200),
-		wire_bytes(&t->prng, 300, 300), UINT32_MAX, true };
+		wire_bytes(&t->prng, 300, 300), UINT32_MAX, true, true };
 	struct client_label got = client_label_unpack(
 		slice_of(bytes, client_label_pack(&much, bytes)));
 	assert_true(got.host.size == CLIENT_HOST_MAX && got.text.size == CLIENT_LABEL_MAX &&
-		got.pid == UINT32_MAX && got.election);
+		got.pid == UINT32_MAX && got.election && got.without_end);
 }
 
 int main(void) {
