@@ -135,8 +135,10 @@ static bool walk_is_elsewhere(struct slice key) {
 /* Returns the key as the database has it. `own` says whether it belongs to the database. */
 static struct slice walk_key(struct redis *r, struct slice key, bool *own) {
 	const struct slice prefix = redis_prefix(r, r->walk.prefix);
-	*own = r->walk.all || prefix.size > 0 || !walk_is_elsewhere(key);
-	return r->walk.all ? key : slice_of(key.data + prefix.size, key.size - prefix.size);
+	const bool begins = slice_has_prefix(key, prefix);
+	*own = r->walk.all || (begins && (prefix.size > 0 || !walk_is_elsewhere(key)));
+	return r->walk.all || !*own ? key
+		: slice_of(key.data + prefix.size, key.size - prefix.size);
 }
 
 /* ---- deleting ---- */

@@ -53,7 +53,7 @@ static void test_no_length_of_data_is_guessed(void **state) {
 	static const char *const wrong[] = { "add k 0 5\r\n", "set k 0 5 x\r\n", "set k 0 5 -1\r\n",
 		"ms k\r\n", "ms k S1\r\n", "set k 0 5 1\r\nab\r\n", "set k 0 5 1048577\r\n",
 		"set k 0 5 18446744073709551615\r\n", "set k 0 5 18446744073709551616\r\n",
-		"\x80" "\1" };
+		"\x80?" };
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		struct mctext_command c;
