@@ -128,7 +128,7 @@ class Text(unittest.TestCase):
 
 
 class Exported(unittest.TestCase):
-    """What a cluster with TLS, groups of keys and a replica exports."""
+    """What a cluster with TLS, groups of keys, audit files and a replica exports."""
 
     @classmethod
     def setUpClass(cls):
@@ -144,7 +144,8 @@ class Exported(unittest.TestCase):
                 c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
                 pawltest.rights(c.dir, ("alice", pawltest.ALL)))
 
-        cluster = adminhttp.AdminCluster(PAWLD, admin="groups = billing/", tls=section)
+        cluster = adminhttp.AdminCluster(PAWLD, tls=section,
+                                         admin="groups = billing/\n[audit]\nfile = /dev/null")
         cls.addClassCleanup(cluster.__exit__)
         cluster.__enter__()
         cluster.join("r")

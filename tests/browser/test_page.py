@@ -216,6 +216,18 @@ class Views(PageTest):
         self.page.wait("document.getElementById('limits').innerText === ''")
         self.check_console()
 
+    def test_an_audit_file_fails(self):
+        folder = tempfile.mkdtemp(prefix="pawl-page-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "audit.log")
+        os.symlink("/dev/full", path)
+        self.start(node="[audit]\nfile = %s\n" % path)
+        self.open()
+        self.wait_text("limits", "The audit file of this node lacks lines: cannot write %s: "
+                       "No space left on device: make room on its disk" % path)
+        self.assertIn("!", self.page.run("document.title"))
+        self.check_console()
+
     def test_a_deadlock_is_explained(self):
         self.start()
         clients = [self.cluster.client(n) for n in "ab"]

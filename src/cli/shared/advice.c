@@ -76,9 +76,12 @@ static bool has_majority(const struct view *v) {
 	return v->voting >= v->quorum;
 }
 
-static bool all_masters_present(const struct view *v) {
+/* A master that has answered this command runs, although the node that was asked has no link with
+ * it. */
+static bool all_masters_run(const struct view *v) {
 	for (size_t i = 0; i < v->count; i++) {
-		if (v->nodes[i].master && !present(&v->nodes[i])) {
+		const struct view_node *n = &v->nodes[i];
+		if (n->master && !present(n) && !*n->state) {
 			return false;
 		}
 	}
@@ -92,7 +95,7 @@ static void advise_majority(const struct adviser *a) {
 			"nothing can be granted: %s sees %" PRId64 " of the %" PRId64
 			" votes that are needed%s",
 			v->node, v->voting, v->quorum,
-			all_masters_present(v)
+			all_masters_run(v)
 				? ""
 				: ". Start the masters that are down. If a majority of the "
 				  "machines is lost for good, read pawl cluster force --help");

@@ -216,6 +216,20 @@ static void a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do(void *
 	assert_non_null(strstr(a.text, "raise [limits] keys"));
 }
 
+static void masters_that_run_and_are_cut_off_are_not_said_to_be_down(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.voting = 1;
+	for (size_t i = 1; i < 3; i++) {
+		v.nodes[i].linked = v.nodes[i].voting = false;
+		v.nodes[i].state = "voting";
+	}
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 3);
+	assert_null(strstr(a.text, "Start the masters that are down"));
+	assert_non_null(strstr(a.text, "c runs and answers, but has no link with a"));
+}
+
 static void an_audit_file_that_fails_is_named(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -396,6 +410,7 @@ int main(void) {
 		cmocka_unit_test(a_healthy_cluster_needs_no_advice),
 		cmocka_unit_test(a_limit_that_is_full_is_named_with_whose_it_is_and_what_to_do),
 		cmocka_unit_test(an_audit_file_that_fails_is_named),
+		cmocka_unit_test(masters_that_run_and_are_cut_off_are_not_said_to_be_down),
 		cmocka_unit_test(a_certificate_that_has_ended_is_told_from_one_that_is_about_to),
 		cmocka_unit_test(
 			a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
