@@ -163,6 +163,27 @@ struct map_node *map_next(const struct map_node *node) {
 	return next;
 }
 
+void map_insert_number(struct map *m, struct map_node *node, uint64_t number) {
+	node->own = (uint32_t)(number >> 32);
+	map_insert(m, node, number);
+}
+
+/* Returns the first node from this one on, all of whose hashes are equal, with these upper bits. */
+static struct map_node *map_with_upper(struct map_node *node, uint32_t upper) {
+	while (node && node->own != upper) {
+		node = map_next(node);
+	}
+	return node;
+}
+
+struct map_node *map_first_number(const struct map *m, uint64_t number) {
+	return map_with_upper(map_first(m, number), (uint32_t)(number >> 32));
+}
+
+struct map_node *map_next_number(const struct map_node *node) {
+	return map_with_upper(map_next(node), node->own);
+}
+
 void map_walk_begin(struct map *m) {
 	m->walks++;
 }

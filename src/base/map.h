@@ -66,6 +66,12 @@ struct map_node *map_first(const struct map *m, uint64_t hash);
 /* Returns the next node with the same hash; NULL: there is none. */
 struct map_node *map_next(const struct map_node *node);
 
+/* The same for elements with a number in the place of a hash. All its 64 bits count: `own` has the
+ * upper ones. So whoever gives each element another number need not tell any apart. */
+void map_insert_number(struct map *m, struct map_node *node, uint64_t number);
+struct map_node *map_first_number(const struct map *m, uint64_t number);
+struct map_node *map_next_number(const struct map_node *node);
+
 /* Return the elements of one bucket, one after the other; bucket < bucket_count. They are inline,
  * because a walk meets many empty buckets. */
 static inline struct map_node *map_bucket(const struct map *m, size_t bucket) {

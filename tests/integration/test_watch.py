@@ -354,5 +354,25 @@ class Replica(unittest.TestCase):
             self.assertFalse(watcher.notes)
 
 
+class OwnRequests(unittest.TestCase):
+    """A node asks itself to release what ended with a connection, and numbers that apart from what
+    its clients ask for."""
+
+    def test_a_waiter_is_not_told_what_the_node_itself_has_asked_for(self):
+        with Cluster(PAWLD, masters=1) as cluster:
+            holder, waiter, other = (cluster.client("a") for _ in range(3))
+            got = holder.call("acquire", key="held", lease_ms=30000)
+            waiting = waiter.send("acquire", key="held", lease_ms=30000, wait_ms=30000)
+            while not other.call("waiters", key="held")["waiters"]:
+                pass
+            for _ in range(10):
+                with cluster.client("a") as gone:
+                    gone.call("acquire", key="gone", lease_ms=30000, wait_ms=20000,
+                              release_on_disconnect=True)
+            other.call("acquire", key="gone", lease_ms=30000, wait_ms=20000)
+            holder.call("release", key="held", lock_id=got["lock_id"])
+            self.assertGreater(waiter.answer(waiting)["token"], got["token"])
+
+
 if __name__ == "__main__":
     pawltest.main(globals())

@@ -49,7 +49,7 @@ static void watch_unwatch(struct pawl_watch *watch) {
 }
 
 static struct pawl_watch *find(const struct pawl *client, uint64_t number) {
-	struct map_node *node = map_first(&client->by_watch, number);
+	struct map_node *node = map_first_number(&client->by_watch, number);
 	return node ? CONTAINER_OF(node, struct pawl_watch, by_number) : NULL;
 }
 
@@ -197,7 +197,7 @@ static void watch_begin(struct pawl_watch *watch, const struct pawl_result *resu
 	const struct result_box *box = (const struct result_box *)(const void *)result;
 	bool goes_on = resumed(watch, result), tried = watch->resumes;
 	watch->number = box->watch;
-	map_insert(&client->by_watch, &watch->by_number, watch->number);
+	map_insert_number(&client->by_watch, &watch->by_number, watch->number);
 	memcpy(watch->position, box->position, sizeof(watch->position));
 	watch->resumes = false;
 	if (goes_on) {

@@ -28,7 +28,7 @@ struct session *sessions_find(const struct sessions *s, uint64_t client) {
 	if (s->latest && s->latest->id == client) {
 		return s->latest;
 	}
-	struct map_node *node = map_first(&s->by_id, client);
+	struct map_node *node = map_first_number(&s->by_id, client);
 	return node ? CONTAINER_OF(node, struct session, node) : NULL;
 }
 
@@ -238,7 +238,7 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		.stream = made, .memory = memory, .tls = tls != NULL, .from = *from };
 	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
-	map_insert(&s->by_id, &session->node, session->id);
+	map_insert_number(&s->by_id, &session->node, session->id);
 	s->by_listener[from->listener]++;
 	return session;
 }

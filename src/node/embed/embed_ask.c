@@ -29,7 +29,7 @@ static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
 	call->node = node;
 	call->id = DRIVER_LOCAL | ++node->last_id;
 	arena_init(&call->bytes, &node->alloc, RESULT_BYTES_MAX);
-	map_insert(&node->calls, &call->by_id, call->id);
+	map_insert_number(&node->calls, &call->by_id, call->id);
 	list_append(&node->under_way, &call->among);
 	*out = call;
 	return 0;
@@ -261,7 +261,7 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 }
 
 static struct pawl_node_call *call_find(const struct pawl_node *node, uint64_t id) {
-	struct map_node *found = map_first(&node->calls, id);
+	struct map_node *found = map_first_number(&node->calls, id);
 	return found ? CONTAINER_OF(found, struct pawl_node_call, by_id) : NULL;
 }
 

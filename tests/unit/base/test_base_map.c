@@ -105,6 +105,25 @@ static void nodes_with_equal_hashes_are_all_found(void **state) {
 	}
 }
 
+static void all_64_bits_of_a_number_count(void **state) {
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 1000; i++) {
+		/* Each number twice, and always one of ten lower halves. */
+		map_insert_number(&f->map, &f->nodes[i], (uint64_t)(i / 20) << 32 | i % 10);
+	}
+	for (size_t i = 0; i < 1000; i++) {
+		const uint64_t number = (uint64_t)(i / 20) << 32 | i % 10;
+		const struct map_node *one = map_first_number(&f->map, number),
+			*other = map_next_number(one);
+		assert_true(one == &f->nodes[i] || other == &f->nodes[i]);
+		assert_null(map_next_number(other));
+		assert_null(map_first_number(&f->map, number | UINT64_C(1) << 63));
+	}
+	for (size_t i = 0; i < 1000; i++) {
+		map_remove(&f->map, &f->nodes[i]);
+	}
+}
+
 static void a_map_gives_memory_back_when_it_empties(void **state) {
 	struct fixture *f = *state;
 	size_t empty = f->counter.used, buckets = f->map.bucket_count;
@@ -212,6 +231,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_map_holds_what_a_naive_model_holds_while_it_grows_and_shrinks),
 		TEST(nodes_with_equal_hashes_are_all_found),
+		TEST(all_64_bits_of_a_number_count),
 		TEST(a_map_gives_memory_back_when_it_empties),
 		TEST(no_operation_moves_more_than_four_buckets),
 		TEST(without_memory_chains_get_longer_and_nothing_is_lost),

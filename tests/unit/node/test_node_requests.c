@@ -36,6 +36,28 @@ static void each_request_is_found_by_its_id_until_it_is_closed(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
+/* A request may wait for days, in which a node gets any number of others. */
+static void four_billion_requests_later_a_request_is_still_found_and_no_other(void **state) {
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc;
+	struct requests r = open_table(&counter, &alloc);
+	struct request *waits, *later;
+	const uint64_t turn = UINT64_C(1) << 32;
+	(void)state;
+	assert_int_equal(requests_open(&r, 7, 100, &waits), 0);
+	const uint64_t id = waits->id;
+	r.last_id += turn - 1;
+	assert_int_equal(requests_open(&r, 7 + turn, 1, &later), 0);
+	assert_int_equal(later->id, id + turn);
+	assert_int_equal(later->client, 7 + turn);
+	assert_ptr_equal(requests_find(&r, id), waits);
+	assert_ptr_equal(requests_find(&r, id + turn), later);
+	requests_close(&r, later);
+	assert_null(requests_find(&r, id + turn));
+	requests_done(&r);
+	assert_int_equal(counter.used, 0);
+}
+
 static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) {
 	struct alloc_counter counter = { 0 };
 	struct allocator alloc;
@@ -167,6 +189,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_that_wait_are_counted_until_they_are_closed),
 		cmocka_unit_test(each_request_is_found_by_its_id_until_it_is_closed),
+		cmocka_unit_test(
+			four_billion_requests_later_a_request_is_still_found_and_no_other),
 		cmocka_unit_test(a_batch_is_whole_with_its_last_part_in_whatever_order),
 		cmocka_unit_test(a_batch_is_written_as_far_as_its_results_are_there),
 		cmocka_unit_test(a_client_that_is_gone_takes_its_requests_along_and_no_others),

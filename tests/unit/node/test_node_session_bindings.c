@@ -193,6 +193,20 @@ static void locks_that_nobody_releases_are_forgotten_after_their_leases(void **s
 	table_close(&t);
 }
 
+static void clients_and_requests_with_numbers_alike_are_told_apart(void **state) {
+	const uint64_t turn = UINT64_C(1) << 32;
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 10, 1, 1);
+	put(&t, 1 + turn, 10 + turn, 2, 1);
+	assert_true(id128_equal(session_bindings_first(&t.session_bindings, 1)->lock_id, lock(1)));
+	session_bindings_refused(&t.session_bindings, 1 + turn, 10 + turn, NULL);
+	assert_null(session_bindings_first(&t.session_bindings, 1 + turn));
+	assert_non_null(session_bindings_first(&t.session_bindings, 1));
+	table_close(&t);
+}
+
 static void clients_that_are_gone_are_done_with_one_after_the_other(void **state) {
 	struct table t;
 	uint64_t client;
@@ -236,6 +250,7 @@ int main(void) {
 		cmocka_unit_test(a_later_binding_counts),
 		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
 		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),
+		cmocka_unit_test(clients_and_requests_with_numbers_alike_are_told_apart),
 		cmocka_unit_test(clients_that_are_gone_are_done_with_one_after_the_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

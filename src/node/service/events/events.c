@@ -26,7 +26,7 @@ static uint64_t events_own_hash(uint64_t hash, uint64_t client) {
 }
 
 struct events_client *events_client(const struct events *e, uint64_t id) {
-	struct map_node *node = map_first(&e->clients, id);
+	struct map_node *node = map_first_number(&e->clients, id);
 	return node ? CONTAINER_OF(node, struct events_client, node) : NULL;
 }
 
@@ -138,7 +138,7 @@ static struct events_client *events_client_of(struct events *e, const struct eve
 			who->identity.size);
 		list_init(&c->entries);
 		list_append(&e->everybody, &c->among);
-		map_insert(&e->clients, &c->node, c->id);
+		map_insert_number(&e->clients, &c->node, c->id);
 	}
 	return c;
 }

@@ -16,7 +16,7 @@ struct requests_client {
 };
 
 static struct requests_client *requests_client_find(const struct requests *r, uint64_t client) {
-	struct map_node *node = map_first(&r->by_client, client);
+	struct map_node *node = map_first_number(&r->by_client, client);
 	return node ? CONTAINER_OF(node, struct requests_client, node) : NULL;
 }
 
@@ -29,7 +29,7 @@ static struct requests_client *requests_client_of(struct requests *r, uint64_t c
 	if (c) {
 		c->client = client;
 		list_init(&c->open);
-		map_insert(&r->by_client, &c->node, client);
+		map_insert_number(&r->by_client, &c->node, client);
 	}
 	return c;
 }
@@ -39,7 +39,7 @@ static void requests_add(struct requests *r, struct requests_client *c, struct r
 	request->client = c->client;
 	request->of = c;
 	list_append(&c->open, &request->among);
-	map_insert(&r->by_id, &request->node, request->id);
+	map_insert_number(&r->by_id, &request->node, request->id);
 }
 
 int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out) {
@@ -88,7 +88,7 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 }
 
 struct request *requests_find(const struct requests *r, uint64_t id) {
-	struct map_node *node = map_first(&r->by_id, id);
+	struct map_node *node = map_first_number(&r->by_id, id);
 	return node ? CONTAINER_OF(node, struct request, node) : NULL;
 }
 

@@ -24,7 +24,7 @@ struct session_bindings_client {
 
 static struct session_bindings_client *session_bindings_client(const struct session_bindings *l,
 	uint64_t client) {
-	struct map_node *node = map_first(&l->by_client, client);
+	struct map_node *node = map_first_number(&l->by_client, client);
 	return node ? CONTAINER_OF(node, struct session_bindings_client, node) : NULL;
 }
 
@@ -101,7 +101,7 @@ static struct session_bindings_client *session_bindings_client_of(struct session
 		c->id = client;
 		c->sweep_at = SWEEP_LEAST;
 		list_init(&c->all);
-		map_insert(&l->by_client, &c->node, client);
+		map_insert_number(&l->by_client, &c->node, client);
 	}
 	return c;
 }
@@ -136,7 +136,7 @@ int session_bindings_put(struct session_bindings *l, const struct allocator *all
 	memcpy(bound->key, key.size ? key.data : bound->key, key.size);
 	map_insert(&l->by_lock, &bound->by_lock, session_bindings_hash(l, lock_id));
 	if (request) {
-		map_insert(&l->by_request, &bound->by_request, request);
+		map_insert_number(&l->by_request, &bound->by_request, request);
 	}
 	list_insert_before(c->all.next, &bound->among);
 	c->count++;
@@ -166,8 +166,8 @@ static void session_bindings_refused_one(struct session_bindings *l,
 static void session_bindings_refused_all(struct session_bindings *l,
 	struct session_bindings_client *c, uint64_t request) {
 	struct map_node *next;
-	for (struct map_node *n = map_first(&l->by_request, request); n; n = next) {
-		next = map_next(n);
+	for (struct map_node *n = map_first_number(&l->by_request, request); n; n = next) {
+		next = map_next_number(n);
 		session_bindings_refused_one(l,
 			CONTAINER_OF(n, struct session_binding, by_request));
 	}
