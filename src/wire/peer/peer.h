@@ -181,8 +181,8 @@ struct peer_note {
 	 * file; empty if the node has not told it. */
 	char rights[2 * 32 + 1];
 	/* The certificate that the node uses now, which it may have got since the link was made:
-	 * its serial number in capital hex digits, and its end in seconds since 1970. Empty and 0
-	 * if the node has no TLS, or has not told it. */
+	 * its serial number in capital hex digits, with a - in front if it is negative, and its end
+	 * in seconds since 1970. Empty and 0 if the node has no TLS, or has not told it. */
 	char serial[PEER_SERIAL_MAX + 1];
 	uint64_t ends;
 };

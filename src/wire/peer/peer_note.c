@@ -13,7 +13,9 @@
 
 /* A text of a note gets into logs and onto terminals, so all but these characters are refused. */
 #define NOTE_RIGHTS_CHARS "0123456789abcdefghijklmnopqrstuvwxyz"
-#define NOTE_SERIAL_CHARS "0123456789ABCDEF"
+/* A serial number should be positive, but some authorities have given others, and certificates with
+ * them are valid. */
+#define NOTE_SERIAL_CHARS "-0123456789ABCDEF"
 
 /* Reads a text of these characters, for which there is room for `size` bytes with the 0 at the
  * end. */

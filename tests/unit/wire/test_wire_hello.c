@@ -141,7 +141,7 @@ static void what_keeps_two_nodes_apart_is_named(void **state) {
 static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 	(void)state;
 	struct allocator alloc = alloc_libc(NULL);
-	struct peer_note note = { .rights = "none", .serial = "4A3F", .ends = 1900000000 }, got;
+	struct peer_note note = { .rights = "none", .serial = "-4A3F", .ends = 1900000000 }, got;
 	struct buffer b;
 	struct slice body;
 	buffer_init(&b, &alloc, PEER_HELLO_BYTES_MAX);
@@ -151,7 +151,7 @@ static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
 	assert_true(peer_is_note(body));
 	assert_int_equal(peer_note_decode(body, &got), 0);
 	assert_string_equal(got.rights, "none");
-	assert_string_equal(got.serial, "4A3F");
+	assert_string_equal(got.serial, "-4A3F");
 	assert_int_equal(got.ends, 1900000000);
 	for (size_t size = 0; size < body.size; size++) {
 		assert_int_equal(peer_note_decode(slice_of(body.data, size), &got), PAWL_EPROTOCOL);
