@@ -253,6 +253,9 @@ static span_ns task_queued(const struct task_runner *runner, span_ns valid) {
 
 static enum task_step task_finish(struct task_runner *runner) {
 	if (task_is_late(runner)) {
+		if (runner->task->plan.retakes) {
+			return task_refuse(runner->task, TASK_IS_LATE);
+		}
 		runner->task->at = 0;
 		return task_give_back(runner, TASK_IS_LATE);
 	}
@@ -439,7 +442,7 @@ bool task_tells(struct task_runner *runner) {
 
 const struct client_request *task_leave(struct task_runner *runner) {
 	struct task *task = runner->task;
-	if (!task || task->wait != TASK_ACTS || task->act != TASK_TAKE) {
+	if (!task || task->wait != TASK_ACTS || task->act != TASK_TAKE || task->plan.retakes) {
 		return NULL;
 	}
 	/* A single key is taken at its place, several keys together. */

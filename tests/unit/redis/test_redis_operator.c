@@ -157,6 +157,20 @@ static void test_redlock_tries_no_more_than_eight_times(void **state) {
 	rig_assert_said(c, "$-1\r\n");
 }
 
+/* Another node may have found the lock meanwhile, and told the client that it has it. */
+static void test_redlock_gives_nothing_back(void **state) {
+	struct connection *c = *state;
+	c->server.settings.redlock = true;
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	assert_null(redis_dialect.leave(c->redis));
+	c->now += 200 * SPAN_MS;
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_true(rig_starts_with(c, "-TRYAGAIN the masters answered too late"));
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
+	assert_null(redis_dialect.leave(c->redis));
+}
+
 /* ---- Sentinel ---- */
 
 static void test_a_node_is_the_master_while_it_reaches_a_quorum(void **state) {
@@ -296,6 +310,7 @@ int main(void) {
 		TEST(test_a_plain_set_breaks_and_takes_if_the_operator_wants_it),
 		TEST(test_redlock_finds_what_was_taken_through_another_node),
 		TEST(test_redlock_tries_no_more_than_eight_times),
+		TEST(test_redlock_gives_nothing_back),
 		TEST(test_a_node_is_the_master_while_it_reaches_a_quorum),
 		TEST(test_a_node_without_a_quorum_says_that_the_master_is_down),
 		TEST(test_other_questions_to_a_sentinel),
