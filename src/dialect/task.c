@@ -279,6 +279,7 @@ static bool task_keeps(const struct task_runner *runner) {
 static enum task_step task_reads_again(struct task_runner *runner) {
 	struct task *task = runner->task;
 	task->mine = task->others = task->gone = task->at = 0;
+	task->all_read = false;
 	task->since = (struct instant){ 0, 0 };
 	return task_read(runner);
 }

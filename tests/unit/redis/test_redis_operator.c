@@ -157,6 +157,22 @@ static void test_redlock_tries_no_more_than_eight_times(void **state) {
 	rig_assert_said(c, "$-1\r\n");
 }
 
+/* It is extended, but was released meanwhile; and then another node is the first to take it. */
+static void test_redlock_reads_anew_after_each_try(void **state) {
+	struct connection *c = *state;
+	c->server.settings.redlock = true;
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_ASK);
+		assert_int_equal(rig_read_as(c, "v", 4000), DIALECT_ASK);
+		assert_int_equal(c->request->method, CLIENT_EXTEND);
+		assert_int_equal(rig_refused(c, PAWL_ELOST), DIALECT_ASK);
+		assert_int_equal(c->request->method, CLIENT_ACQUIRE);
+	}
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
+	rig_assert_said(c, "+OK\r\n");
+}
+
 /* Another node may have found the lock meanwhile, and told the client that it has it. */
 static void test_redlock_gives_nothing_back(void **state) {
 	struct connection *c = *state;
@@ -310,6 +326,7 @@ int main(void) {
 		TEST(test_a_plain_set_breaks_and_takes_if_the_operator_wants_it),
 		TEST(test_redlock_finds_what_was_taken_through_another_node),
 		TEST(test_redlock_tries_no_more_than_eight_times),
+		TEST(test_redlock_reads_anew_after_each_try),
 		TEST(test_redlock_gives_nothing_back),
 		TEST(test_a_node_is_the_master_while_it_reaches_a_quorum),
 		TEST(test_a_node_without_a_quorum_says_that_the_master_is_down),
