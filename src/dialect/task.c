@@ -227,6 +227,13 @@ static bool task_is_late(const struct task_runner *runner) {
 			- task->queued > task->slack;
 }
 
+/* Asks for the release of what was taken of the key whose turn it is. */
+static void task_give(struct task_runner *runner) {
+	const struct task *task = runner->task;
+	task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
+	runner->request.gives_back = true;
+}
+
 /* Releases what was taken, key by key, and then says why. */
 static enum task_step task_give_back(struct task_runner *runner, enum task_refusal why) {
 	struct task *task = runner->task;
@@ -234,8 +241,7 @@ static enum task_step task_give_back(struct task_runner *runner, enum task_refus
 		task->gives_back = true;
 		task->refusal = why;
 		task->wait = TASK_ACTS;
-		task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id =
-			task->lock_ids[task->at];
+		task_give(runner);
 		return TASK_ASKS;
 	}
 	return task_refuse(task, why);
@@ -453,6 +459,6 @@ const struct client_request *task_leave(struct task_runner *runner) {
 		return NULL;
 	}
 	task->leaves = true;
-	task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
+	task_give(runner);
 	return &runner->request;
 }

@@ -158,7 +158,6 @@ bool session_dialect_leave(struct session *session) {
 	struct sessions *s = session->all;
 	const uint64_t id = session->id;
 	const struct client_request *request;
-	session->gives_back = true;
 	while (session && session_dialect_waits(session)
 		&& (request = session->use->dialect->leave(session->dialect)) != NULL) {
 		/* Nobody reads the answer, so it does not matter if there is none. */

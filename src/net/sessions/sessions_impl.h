@@ -86,9 +86,6 @@ struct session {
 	bool asked;
 	/* The dialect has told the client that it has taken something, and that has not left. */
 	bool unsent;
-	/* The connection is gone, and the dialect gives back what it has taken. That is not held
-	 * against any limit. */
-	bool gives_back;
 	/* Finds the end of the request that is arriving. */
 	struct client_scanner scanner;
 

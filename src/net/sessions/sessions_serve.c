@@ -160,7 +160,7 @@ int session_dispatch(struct session *session, const struct client_request *reque
 	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
-	const bool judged = progress->done == 0 && !session->gives_back;
+	const bool judged = progress->done == 0 && !request->gives_back;
 	if (judged && session_is_full(session, request)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
 			.message = "too many requests are under way on this connection" };

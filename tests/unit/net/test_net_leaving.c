@@ -317,7 +317,8 @@ static void poor_close(void *state) {
 }
 
 static const struct client_request *poor_ask(struct poor *p, enum client_method method) {
-	p->request = (struct client_request){ .msgid = DIALECT_MSGID, .method = method };
+	p->request = (struct client_request){ .msgid = DIALECT_MSGID, .method = method,
+		.gives_back = method == CLIENT_RELEASE };
 	return &p->request;
 }
 

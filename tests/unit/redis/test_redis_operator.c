@@ -41,6 +41,7 @@ static void test_what_the_node_cannot_keep_is_released(void **state) {
 	assert_int_equal(rig_command(c, "SETNX k v"), DIALECT_ASK);
 	assert_int_equal(rig_taken(c), DIALECT_ASK);
 	assert_int_equal(c->request->method, CLIENT_RELEASE);
+	assert_true(c->request->gives_back);
 	assert_true(id128_equal(c->request->core.lock_id, c->kept));
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_RELEASE, .released = true }),
 		DIALECT_DONE);
@@ -312,6 +313,7 @@ static void test_an_answer_that_did_not_leave_is_taken_back(void **state) {
 	const struct client_request *request = redis_dialect.leave(c->redis);
 	assert_non_null(request);
 	assert_int_equal(request->method, CLIENT_RELEASE);
+	assert_true(request->gives_back);
 	assert_true(id128_equal(request->core.lock_id, lock_id));
 	assert_null(redis_dialect.leave(c->redis));
 }
