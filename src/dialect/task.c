@@ -227,6 +227,13 @@ static bool task_is_late(const struct task_runner *runner) {
 			- task->queued > task->slack;
 }
 
+/* Asks for the release of what was taken of the key whose turn it is. */
+static void task_give(struct task_runner *runner) {
+	const struct task *task = runner->task;
+	task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
+	runner->request.gives_back = true;
+}
+
 /* Releases what was taken, key by key, and then says why. */
 static enum task_step task_give_back(struct task_runner *runner, enum task_refusal why) {
 	struct task *task = runner->task;
@@ -234,8 +241,7 @@ static enum task_step task_give_back(struct task_runner *runner, enum task_refus
 		task->gives_back = true;
 		task->refusal = why;
 		task->wait = TASK_ACTS;
-		task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id =
-			task->lock_ids[task->at];
+		task_give(runner);
 		return TASK_ASKS;
 	}
 	return task_refuse(task, why);
@@ -253,6 +259,9 @@ static span_ns task_queued(const struct task_runner *runner, span_ns valid) {
 
 static enum task_step task_finish(struct task_runner *runner) {
 	if (task_is_late(runner)) {
+		if (runner->task->plan.retakes) {
+			return task_refuse(runner->task, TASK_IS_LATE);
+		}
 		runner->task->at = 0;
 		return task_give_back(runner, TASK_IS_LATE);
 	}
@@ -276,6 +285,7 @@ static bool task_keeps(const struct task_runner *runner) {
 static enum task_step task_reads_again(struct task_runner *runner) {
 	struct task *task = runner->task;
 	task->mine = task->others = task->gone = task->at = 0;
+	task->all_read = false;
 	task->since = (struct instant){ 0, 0 };
 	return task_read(runner);
 }
@@ -439,7 +449,7 @@ bool task_tells(struct task_runner *runner) {
 
 const struct client_request *task_leave(struct task_runner *runner) {
 	struct task *task = runner->task;
-	if (!task || task->wait != TASK_ACTS || task->act != TASK_TAKE) {
+	if (!task || task->wait != TASK_ACTS || task->act != TASK_TAKE || task->plan.retakes) {
 		return NULL;
 	}
 	/* A single key is taken at its place, several keys together. */
@@ -449,6 +459,6 @@ const struct client_request *task_leave(struct task_runner *runner) {
 		return NULL;
 	}
 	task->leaves = true;
-	task_request(runner, CLIENT_RELEASE, CORE_RELEASE)->lock_id = task->lock_ids[task->at];
+	task_give(runner);
 	return &runner->request;
 }

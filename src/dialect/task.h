@@ -61,7 +61,9 @@ struct task_plan {
 	/* The first step is TASK_TAKE of all keys, without a read. */
 	bool takes;
 	/* With `takes` and `together`: if a key is held, all are read. If all are `mine`, that is
-	 * what is done; if all are free by now, they are taken again, TASK_TRIES_MAX times. */
+	 * what is done; if all are free by now, they are taken again, TASK_TRIES_MAX times. What is
+	 * taken is never given back, because another node may have counted it as taken meanwhile,
+	 * and told the client so. */
 	bool retakes;
 	/* The dialect shows something of each key that is read. */
 	bool shows;
@@ -82,7 +84,7 @@ enum task_refusal {
 	 * What was taken has been released. */
 	TASK_IS_UNKEPT,
 	/* The answer came so late that the client would count on the lease after its end. What was
-	 * taken has been released. */
+	 * taken has been released, but not with `retakes`. */
 	TASK_IS_LATE,
 	/* The dialect did not show the key: what is shown exceeds TASK_SHOWN_MAX, there is no
 	 * memory for it, or the dialect has a reason of its own. */

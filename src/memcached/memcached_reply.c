@@ -129,8 +129,16 @@ int memcached_show(void *ctx, struct task *task, const struct client_entry *entr
 	if (!entry) {
 		return 0;
 	}
-	if (m->without_end && !entry->label.without_end) {
-		m->refused = "a lock that was taken with an end keeps it";
+	if (m->without_end && !task->endless) {
+		m->refused = entry->label.without_end
+			? "the node that kept this lock without an end is gone, and the lock ends: "
+				"take it again then"
+			: "a lock that was taken with an end keeps it";
+		return PAWL_EINVAL;
+	}
+	if (m->without_end && !task->own) {
+		/* To say that it is set would mean that this client has it. */
+		m->refused = "this lock belongs to another identity";
 		return PAWL_EINVAL;
 	}
 	switch (m->plan.show) {

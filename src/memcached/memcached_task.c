@@ -78,6 +78,9 @@ static void plan_for_over(struct memcached_plan *plan) {
 	if (act->mine == TASK_EXTEND || act->mine == TASK_REPLACE) {
 		act->mine = TASK_RELEASE;
 	}
+	if (act->other == TASK_OVERWRITE) {
+		act->other = TASK_DELETE;
+	}
 }
 
 /* A lock that has no end is not extended, because its node does that; and no other lock loses its

@@ -76,7 +76,7 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 	case DIALECT_ASK:
 		session->asked = true;
 		if (session_dialect_ask(session, request, now) != 0 && sessions_find(s, id)) {
-			session_end(session, "out of memory");
+			session_leave(session, "out of memory");
 		}
 		break;
 	case DIALECT_CLOSE:
@@ -85,7 +85,9 @@ static void session_dialect_act(struct session *session, enum dialect_step step,
 		stream_close(session->stream);
 		break;
 	case DIALECT_BROKEN:
-		session_end(session, "out of memory");
+		/* The client has not been told of what it may have taken. */
+		session->unsent = true;
+		session_leave(session, "out of memory");
 		break;
 	}
 }

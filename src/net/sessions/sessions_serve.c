@@ -160,13 +160,14 @@ int session_dispatch(struct session *session, const struct client_request *reque
 	struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
 	struct share_quota quota;
-	if (progress->done == 0 && session_is_full(session, request)) {
+	const bool judged = progress->done == 0 && !request->gives_back;
+	if (judged && session_is_full(session, request)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY,
 			.message = "too many requests are under way on this connection" };
 		progress->done = request->lock_count;
 		return session_refuse(session, request->msgid, &busy);
 	}
-	const struct client_refusal *full = progress->done == 0
+	const struct client_refusal *full = judged
 		? session_over_quota(session, request, now, &quota) : NULL;
 	const struct session_who who = session_who(session);
 	if (full) {

@@ -136,6 +136,13 @@ static const char *mapping_check(const struct script_meaning *m) {
 	if (m->flag && !may_flag) {
 		return "only add-or-renew and renew-or-take have a flag";
 	}
+	if (m->keys != 1 && (m->kind == SCRIPT_READ || m->kind == SCRIPT_LEFT_IF_MINE
+			|| m->kind == SCRIPT_RENEW_OR_TAKE)) {
+		/* Each key would have a reply of its own; or some keys would be taken and others
+		 * renewed, and it would not be known which of them are to be released when the
+		 * client leaves. */
+		return "read, left-if-mine and renew-or-take have one key: leave out keys=";
+	}
 	return m->kind == SCRIPT_ADD_OR_RENEW && !m->flag
 		? "flag= is missing: the argument that is 0 to add and anything else to set" : NULL;
 }

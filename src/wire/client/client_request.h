@@ -143,6 +143,9 @@ struct client_request {
 	/* GET of a dialect: what follows is a release or an extension, and so this has their
 	 * privileges where there is no room for others. */
 	bool urgent;
+	/* A dialect releases what it has taken for a client that is not told so. That is not held
+	 * against any limit: a lock without an end would be kept for nobody. */
+	bool gives_back;
 
 	/* UNWATCH: the number of the watch. */
 	uint64_t watch;

@@ -73,6 +73,25 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 	rig_assert_said(c, "STORED\r\n");
 }
 
+/* Nothing is done with the lock, but it is the caller's. */
+static void test_only_its_holder_hears_that_a_lock_has_no_end(void **state) {
+	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k", "mg k T0",
+		"ms k 1\r\nv", "replace k 0 0 1\r\nw" };
+	struct connection *c = *state;
+	c->server.settings.keeps = c->endless = true;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		c->identity = "another";
+		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
+		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
+		rig_assert_said(c, "SERVER_ERROR this lock belongs to another identity\r\n");
+		c->identity = "";
+		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
+		assert_int_equal(rig_read(c, "v", "memcached", 20000), DIALECT_DONE);
+		rig_assert_said(c, "SERVER_ERROR the node that kept this lock without an end is "
+			"gone, and the lock ends: take it again then\r\n");
+	}
+}
+
 static void test_no_lock_loses_its_end(void **state) {
 	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k",
 		"replace k 0 0 1\r\nw", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
@@ -112,6 +131,16 @@ static void test_a_time_that_is_over(void **state) {
 	rig_assert_said(*state, "STORED\r\n");
 }
 
+static void test_what_is_overwritten_by_a_time_that_is_over_is_not_taken(void **state) {
+	struct connection *c = *state;
+	c->server.settings.overwrites = true;
+	c->identity = "another";
+	assert_int_equal(rig_command(c, "set k 0 -1 1\r\nv"), DIALECT_ASK);
+	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
+	assert_int_equal(rig_broken(c), DIALECT_DONE);
+	rig_assert_said(c, "STORED\r\n");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_connect, rig_disconnect)
@@ -119,9 +148,11 @@ int main(void) {
 		TEST(test_a_lock_has_an_end),
 		TEST(test_the_node_keeps_a_lock_without_an_end),
 		TEST(test_a_lock_without_an_end_stays_as_it_is),
+		TEST(test_only_its_holder_hears_that_a_lock_has_no_end),
 		TEST(test_no_lock_loses_its_end),
 		TEST(test_a_large_time_is_a_moment),
 		TEST(test_a_time_that_is_over),
+		TEST(test_what_is_overwritten_by_a_time_that_is_over_is_not_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

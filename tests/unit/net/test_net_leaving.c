@@ -292,6 +292,87 @@ static void answers_that_were_not_written_yet_leave_when_the_node_ends(void **st
 	}
 }
 
+/* ---- a dialect ---- */
+
+#define POOR_TAKES 5
+/* A dialect that has taken so many keys by its first request, and has no memory to say so. */
+struct poor {
+	struct client_request request;
+	int given_back;
+	bool closed;
+};
+
+static void *poor_open(const struct allocator *alloc, const struct dialect_node *node, void *server,
+	uint64_t number, const char *from) {
+	(void)alloc;
+	(void)node;
+	(void)number;
+	(void)from;
+	return server;
+}
+
+static void poor_close(void *state) {
+	struct poor *p = state;
+	p->closed = true;
+}
+
+static const struct client_request *poor_ask(struct poor *p, enum client_method method) {
+	p->request = (struct client_request){ .msgid = DIALECT_MSGID, .method = method,
+		.gives_back = method == CLIENT_RELEASE };
+	return &p->request;
+}
+
+static enum dialect_step poor_serve(void *state, struct slice in, size_t *out_taken,
+	struct buffer *out, const struct client_request **out_request) {
+	(void)out;
+	*out_taken = in.size;
+	*out_request = poor_ask(state, CLIENT_PING);
+	return DIALECT_ASK;
+}
+
+static enum dialect_step poor_answer(void *state, struct slice message, struct buffer *out,
+	const struct client_request **out_request) {
+	(void)state;
+	(void)message;
+	(void)out;
+	*out_request = NULL;
+	return DIALECT_BROKEN;
+}
+
+static const struct client_request *poor_leave(void *state) {
+	struct poor *p = state;
+	return ++p->given_back > POOR_TAKES ? NULL : poor_ask(p, CLIENT_RELEASE);
+}
+
+/* Its rate allows two requests to release something. */
+static void what_a_dialect_cannot_tell_is_given_back(void **state) {
+	static const struct share_limits slow = { .max = { [SHARE_RATE] = 1 } };
+	static const struct dialect poor_dialect = { .open = poor_open, .close = poor_close,
+		.serve = poor_serve, .answer = poor_answer, .leave = poor_leave };
+	struct poor poor = { .closed = false };
+	const struct dialect_use use = { .dialect = &poor_dialect, .server = &poor };
+	struct origin from;
+	struct host h;
+	int fds[2];
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 100), 0);
+	h.own = &slow;
+	net_fixture_pair(fds);
+	origin_named("test", &from);
+	sessions_accept(h.sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from, &use);
+	net_fixture_settle(&h.f);
+	send_bytes(fds[1], "take", 4);
+	host_run(&h);
+	assert_int_equal(h.method, CLIENT_RELEASE);
+	assert_int_equal(h.requests, 1 + POOR_TAKES);
+	assert_int_equal(h.over, 0);
+	assert_int_equal(h.gone, 1);
+	assert_true(poor.closed);
+	close(fds[1]);
+	host_done(&h);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_with_much_under_way_end_over_some_turns),
@@ -306,6 +387,7 @@ int main(void) {
 		cmocka_unit_test(what_cannot_be_written_in_a_turn_is_written_in_the_next_ones),
 		cmocka_unit_test(who_asks_for_much_is_served_though_writing_never_ends),
 		cmocka_unit_test(answers_that_were_not_written_yet_leave_when_the_node_ends),
+		cmocka_unit_test(what_a_dialect_cannot_tell_is_given_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static void test_what_the_node_cannot_keep_is_released(void **state) {
 	assert_int_equal(rig_command(c, "SETNX k v"), DIALECT_ASK);
 	assert_int_equal(rig_taken(c), DIALECT_ASK);
 	assert_int_equal(c->request->method, CLIENT_RELEASE);
+	assert_true(c->request->gives_back);
 	assert_true(id128_equal(c->request->core.lock_id, c->kept));
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_RELEASE, .released = true }),
 		DIALECT_DONE);
@@ -156,6 +157,36 @@ static void test_redlock_tries_no_more_than_eight_times(void **state) {
 	assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_ASK);
 	assert_int_equal(rig_read_as(c, NULL, 0), DIALECT_DONE);
 	rig_assert_said(c, "$-1\r\n");
+}
+
+/* It is extended, but was released meanwhile; and then another node is the first to take it. */
+static void test_redlock_reads_anew_after_each_try(void **state) {
+	struct connection *c = *state;
+	c->server.settings.redlock = true;
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_ASK);
+		assert_int_equal(rig_read_as(c, "v", 4000), DIALECT_ASK);
+		assert_int_equal(c->request->method, CLIENT_EXTEND);
+		assert_int_equal(rig_refused(c, PAWL_ELOST), DIALECT_ASK);
+		assert_int_equal(c->request->method, CLIENT_ACQUIRE);
+	}
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
+	rig_assert_said(c, "+OK\r\n");
+}
+
+/* Another node may have found the lock meanwhile, and told the client that it has it. */
+static void test_redlock_gives_nothing_back(void **state) {
+	struct connection *c = *state;
+	c->server.settings.redlock = true;
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	assert_null(redis_dialect.leave(c->redis));
+	c->now += 200 * SPAN_MS;
+	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_true(rig_starts_with(c, "-TRYAGAIN the masters answered too late"));
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
+	assert_null(redis_dialect.leave(c->redis));
 }
 
 /* ---- Sentinel ---- */
@@ -283,6 +314,7 @@ static void test_an_answer_that_did_not_leave_is_taken_back(void **state) {
 	const struct client_request *request = redis_dialect.leave(c->redis);
 	assert_non_null(request);
 	assert_int_equal(request->method, CLIENT_RELEASE);
+	assert_true(request->gives_back);
 	assert_true(id128_equal(request->core.lock_id, lock_id));
 	assert_null(redis_dialect.leave(c->redis));
 }
@@ -297,6 +329,8 @@ int main(void) {
 		TEST(test_a_plain_set_breaks_and_takes_if_the_operator_wants_it),
 		TEST(test_redlock_finds_what_was_taken_through_another_node),
 		TEST(test_redlock_tries_no_more_than_eight_times),
+		TEST(test_redlock_reads_anew_after_each_try),
+		TEST(test_redlock_gives_nothing_back),
 		TEST(test_a_node_is_the_master_while_it_reaches_a_quorum),
 		TEST(test_a_node_without_a_quorum_says_that_the_master_is_down),
 		TEST(test_other_questions_to_a_sentinel),

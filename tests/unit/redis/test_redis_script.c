@@ -160,6 +160,9 @@ static void test_a_wrong_meaning_is_refused_with_a_reason(void **state) {
 		{ NULL, "renew value=1 length=2 unit=h", "ms or s" },
 		{ NULL, "release value=1 what=1", "after the meaning" },
 		{ NULL, "release value", "after the meaning" },
+		{ NULL, "read keys=2", "have one key" },
+		{ NULL, "left-if-mine value=1 keys=any", "have one key" },
+		{ NULL, "renew-or-take value=1 length=2 keys=any", "have one key" },
 	};
 	struct script_mapping m = { .meaning.kind = SCRIPT_READ };
 	(void)state;
