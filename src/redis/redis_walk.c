@@ -237,6 +237,12 @@ static bool walk_allowed(const struct redis_call *call) {
 }
 
 enum dialect_step redis_keys(const struct redis_call *call) {
+	if (call->command->arguments[1].size > KEY_MAX) {
+		/* Each of its bytes may be compared with each byte of a thousand keys in one
+		 * turn. */
+		resp_error(call->w, "ERR", slice_str("a pattern has at most 512 bytes, as a key"));
+		return DIALECT_DONE;
+	}
 	return walk_allowed(call) ? walk_begin(call, REDIS_WALKS_KEYS, false,
 		call->command->arguments[1]) : DIALECT_DONE;
 }

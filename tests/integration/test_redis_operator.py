@@ -63,6 +63,18 @@ class WithoutEnd(unittest.TestCase):
         self.assertTrue(self.b.set("k", "w", nx=True, px=500))
         self.cluster.nodes["a"].wait_log("kept_lock_lost")
 
+    def test_a_transfer_that_is_refused_leaves_it_without_an_end(self):
+        self.assertTrue(self.a.setnx("k", "v"))
+        native = self.cluster.client("a")
+        self.addCleanup(native.close)
+        lock_id = native.call("get", key="k", consistency="quorum")["lock_id"]
+        with self.assertRaises(pawltest.Refused):
+            native.call("transfer", key="k", lock_id=lock_id, to="nobody")
+        wait_until(self, lambda: self.held_ms("k") > 4500)
+        self.assertEqual(self.a.ttl("k"), -1)
+        self.assertEqual(self.a.delete("k"), 1)
+        self.assertNotIn("kept_lock_lost", self.cluster.nodes["a"].log())
+
     def test_it_ends_with_its_node(self):
         lock = self.a.lock("n")
         self.assertTrue(lock.acquire(blocking=False))

@@ -143,6 +143,7 @@ static void service_count_answer(struct service *s, struct request *request,
 void service_answer(struct service *s, const struct core_reply *answer) {
 	struct request *request = requests_find(&s->requests, answer->id);
 	struct core_reply changed;
+	service_keep_ended(s, answer);
 	if (!request) {
 		/* The client is gone, or the node itself has asked. */
 		service_keep_answered(s, answer);

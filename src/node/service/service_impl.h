@@ -122,6 +122,8 @@ int service_keep_init(struct service *s, const struct allocator *alloc);
 void service_keep_done(struct service *s);
 /* To be called before the core is asked, for each request of a client. */
 void service_keep_asked(struct service *s, const struct core_request *request);
+/* To be called for each reply. */
+void service_keep_ended(struct service *s, const struct core_reply *reply);
 /* To be called for the reply to each request of the node's own. */
 void service_keep_answered(struct service *s, const struct core_reply *reply);
 

@@ -106,9 +106,17 @@ int service_keep(struct service *s, uint64_t client, struct slice key, struct id
 }
 
 void service_keep_asked(struct service *s, const struct core_request *request) {
+	const struct kept_lock *kept = request->op == CORE_RELEASE
+		? kept_locks_find(&s->kept, request->lock_id) : NULL;
 	/* If the release fails, the lock ends with its lease. */
-	if (request->op == CORE_RELEASE || request->op == CORE_TRANSFER) {
+	if (kept && slice_equal(kept->holder.owner, request->identity)) {
 		kept_locks_drop(&s->kept, request->lock_id);
+	}
+}
+
+void service_keep_ended(struct service *s, const struct core_reply *reply) {
+	if (!reply->error && (reply->op == CORE_RELEASE || reply->op == CORE_TRANSFER)) {
+		kept_locks_drop(&s->kept, reply->lock_id);
 	}
 }
 

@@ -256,7 +256,11 @@ static void test_keys_and_deleting_them_all_are_for_tests(void **state) {
 
 static void test_keys_that_fit_a_pattern(void **state) {
 	struct connection *c = *state;
+	char line[5 + 513 + 1] = "KEYS ";
 	c->server.settings.dev = true;
+	memset(line + 5, '*', 513);
+	assert_int_equal(rig_command(c, line), DIALECT_DONE);
+	rig_assert_said(c, "-ERR a pattern has at most 512 bytes, as a key\r\n");
 	assert_int_equal(rig_command(c, "KEYS a*"), DIALECT_ASK);
 	assert_int_equal(listed(c, (const char *const[]){ "a", "b", "db3:a", NULL }, true),
 		DIALECT_ASK);
