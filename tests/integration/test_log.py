@@ -194,6 +194,21 @@ class Full(Case):
             for what in ("clients", "waiters"):
                 node.wait_log(" full_over what=%s " % what)
 
+    def test_what_somebody_has_of_the_memory_is_in_bytes(self):
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nmemory = 4m\n") as cluster, \
+                cluster.client("a") as client:
+            for size in (20000, 300):
+                with self.assertRaises(Refused) as refused:
+                    for i in range(10000):
+                        client.call("acquire", key="k%d-%d" % (size, i), lease_ms=60000,
+                                    owner="big" if i % 4 else "small", value=b"x" * size)
+                self.assertEqual(refused.exception.code, "full")
+            cluster.nodes["a"].wait_log(" full what=memory ", "owner=big")
+            with Client(cluster.unix("a")) as local:
+                row = next(r for r in local.call("status")["limits"] if r["name"] == "memory")
+            self.assertEqual((row["reached"], row["whose"]), (True, "big"))
+            self.assertTrue(0.6 < row["most"] / row["used"] < 0.9, row)
+
     def check_command(self, cluster):
         """The command says the same, and that the node is ready all the same."""
         for arguments, words in (

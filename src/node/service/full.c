@@ -102,9 +102,11 @@ static void full_find_holder(struct service *s, enum full_what what, struct full
 	const struct tally_row *most = tally_most(&walk.tally);
 	const struct slice name = most ? most->text : slice_of(NULL, 0);
 	if (most) {
-		/* Of more keys than the sample has, the same part is theirs. */
-		row->most = walk.sampled < SAMPLE ? most->count
-			: (uint64_t)((double)row->used * (double)most->count / SAMPLE);
+		/* Of more keys than the sample has, the same part is theirs, and so it is of the
+		 * memory. */
+		row->most = what == FULL_KEYS && walk.sampled < SAMPLE ? most->count
+			: (uint64_t)((double)row->used * (double)most->count
+				/ (double)walk.sampled);
 		full_whose(name.data, name.size, NULL, row->whose);
 	}
 	if (log) {
