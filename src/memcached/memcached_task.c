@@ -46,6 +46,11 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 		work->over = true;
 		return true;
 	}
+	if (most <= 0) {
+		memcached_refused(call, "[memcached] slack of this node is as long as the longest "
+			"lease of this cluster, so it grants nothing: lower it");
+		return false;
+	}
 	if (ms > most) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
 			"which is %lld ms: take it for less, and renew it", (long long)ms,

@@ -19,6 +19,11 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 		resp_error(call->w, "ERR", slice_str("invalid expire time"));
 		return false;
 	}
+	if (most <= 0) {
+		resp_error(call->w, "NOPERM", slice_str("[redis] slack of this node is as long as "
+			"the longest lease of this cluster, so it grants nothing: lower it"));
+		return false;
+	}
 	if (number > most / unit) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
 			"which is %lld ms: take it for less, and renew it",

@@ -10,6 +10,8 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"  # The packages of Debian are for Debian's Python.
 LIMIT_S = 120
+# For packages, in seconds.
+FETCH_S = 600
 
 
 class Unable(Exception):
@@ -65,9 +67,9 @@ class Suite:
 
 def must(words, cwd=None):
     try:
-        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True,
+        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=FETCH_S,
                               env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, check=False)
-    except OSError as e:
+    except (OSError, subprocess.TimeoutExpired) as e:
         raise Unable(str(e)) from e
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()

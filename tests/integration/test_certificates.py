@@ -221,6 +221,7 @@ class Revoking(Certified):
         self.succeeds(self.ask("a", "cluster", "demote", "c", "--yes"))
         run = self.succeeds(self.ask("a", "cluster", "remove", "c"))
         self.assertIn("pawl cert revoke serial:" + serial, run.out)
+        self.assertIn("pawl cert revoke --list FILE node:c", run.out)
         self.cert("revoke", "serial:" + serial)
         self.assertIn("YES", pawl("cert", "show", self.path("c.crt"), "--dir", self.folder).out)
         cluster.nodes["c"].terminate()

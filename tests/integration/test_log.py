@@ -16,7 +16,7 @@ import time
 import cli_fixture
 import pawltest
 from cli_fixture import Case, DevCase
-from pawltest import PATIENCE, Client, Closed, Cluster, Refused, split
+from pawltest import PATIENCE, Client, Closed, Cluster, Refused, split, wait_until
 from test_tls import Certificates
 
 F_SETPIPE_SZ = 1031
@@ -193,6 +193,35 @@ class Full(Case):
                 client.close()
             for what in ("clients", "waiters"):
                 node.wait_log(" full_over what=%s " % what)
+
+    def test_a_limit_with_room_again_is_not_said_to_refuse(self):
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nkeys = 40\n") as cluster, \
+                cluster.client("a") as client:
+            def keys():
+                rows = {row["name"]: row for row in client.call("status")["limits"]}
+                return rows["keys"]["used"], rows["keys"]["reached"]
+
+            held = [client.call("acquire", key="k%d" % i, lease_ms=60000) for i in range(40)]
+            cluster.nodes["a"].wait_log(" full what=keys ")
+            self.assertEqual(keys(), (40, True))
+            client.call("release", key="k0", lock_id=held[0]["lock_id"])
+            wait_until(self, lambda: keys() == (39, False))
+            self.assertNotIn("full_over", cluster.nodes["a"].log())
+
+    def test_what_somebody_has_of_the_memory_is_in_bytes(self):
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nmemory = 4m\n") as cluster, \
+                cluster.client("a") as client:
+            for size in (20000, 300):
+                with self.assertRaises(Refused) as refused:
+                    for i in range(10000):
+                        client.call("acquire", key="k%d-%d" % (size, i), lease_ms=60000,
+                                    owner="big" if i % 4 else "small", value=b"x" * size)
+                self.assertEqual(refused.exception.code, "full")
+            cluster.nodes["a"].wait_log(" full what=memory ", "owner=big")
+            with Client(cluster.unix("a")) as local:
+                row = next(r for r in local.call("status")["limits"] if r["name"] == "memory")
+            self.assertEqual((row["reached"], row["whose"]), (True, "big"))
+            self.assertTrue(0.6 < row["most"] / row["used"] < 0.9, row)
 
     def check_command(self, cluster):
         """The command says the same, and that the node is ready all the same."""

@@ -334,6 +334,8 @@ class Settings(unittest.TestCase):
                               "--listen-memcached", "unix:" + path])
         self.addCleanup(node.kill)
         node.wait_log(" voting ")
+        said = [node.process.stdout.readline().decode() for _ in range(4)]
+        self.assertEqual(said[3], "clients of memcached: unix:%s\n" % path)
         client = Client("unix:" + path, timeout=PATIENCE)
         self.addCleanup(client.close)
         for i in range(150):

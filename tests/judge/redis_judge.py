@@ -271,6 +271,9 @@ def main(text):
     if unable:
         print("skipped: judge-redis: " + unable)
         return 0
+    pawld = options.pawld or os.path.join(options.build, "src", "node", "pawld")
+    if not os.path.exists(pawld):
+        parser.error("there is no " + pawld)
     signal.signal(signal.SIGTERM, interrupted)
     options.seed = random.randrange(1 << 31) if options.seed is None else options.seed
     results = [prove(options), good_run(options)]

@@ -263,13 +263,16 @@ static bool leaves_certificate(const struct changing *c) {
 				&& strcmp(change->name, change->other) != 0));
 }
 
+/* The node itself may have said which certificate it uses, and links may know an earlier one. So
+ * only its name is sure to stand for all that it has, and for no other node's. */
 static void tell_certificate(struct changing *c) {
 	const char *name = c->wanted->change.name;
 	if (leaves_certificate(c) && *c->serial) {
 		progress_say(&c->progress,
-			"next: stop %s and revoke its certificate (serial %s): pawl cert revoke "
-			"serial:%s; until then the certificate still gives access to every node",
-			name, c->serial, c->serial);
+			"next: stop %s and revoke its certificates by its name: pawl cert revoke "
+			"--list FILE node:%s; or only the one that it uses, as it says: pawl cert "
+			"revoke serial:%s; until then they still give access to every node",
+			name, name, c->serial);
 	} else if (leaves_certificate(c)) {
 		progress_say(&c->progress,
 			"next: stop %s and revoke its certificate: pawl cert revoke %s.crt; or by "

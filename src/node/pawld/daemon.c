@@ -188,8 +188,12 @@ static void daemon_announce_dev(struct daemon *d) {
 		"endpoint: %s\n"
 		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n",
 		address, address);
-	if (node_client_address(d->node, 1)) {
-		printf("clients of Redis: %s\n", node_client_address(d->node, 1));
+	for (uint32_t i = 0; i < d->config->listen_client_count; i++) {
+		const struct listen_address *a = &d->config->listen_client[i];
+		if (a->redis || a->memcached) {
+			printf("clients of %s: %s\n", a->redis ? "Redis" : "memcached",
+				node_client_address(d->node, i));
+		}
 	}
 	fflush(stdout);
 }

@@ -102,9 +102,11 @@ static void full_find_holder(struct service *s, enum full_what what, struct full
 	const struct tally_row *most = tally_most(&walk.tally);
 	const struct slice name = most ? most->text : slice_of(NULL, 0);
 	if (most) {
-		/* Of more keys than the sample has, the same part is theirs. */
-		row->most = walk.sampled < SAMPLE ? most->count
-			: (uint64_t)((double)row->used * (double)most->count / SAMPLE);
+		/* Of more keys than the sample has, the same part is theirs, and so it is of the
+		 * memory. */
+		row->most = what == FULL_KEYS && walk.sampled < SAMPLE ? most->count
+			: (uint64_t)((double)row->used * (double)most->count
+				/ (double)walk.sampled);
 		full_whose(name.data, name.size, NULL, row->whose);
 	}
 	if (log) {
@@ -166,23 +168,24 @@ static bool full_reached(enum full_what what, const struct full_use *use) {
 		- (what == FULL_MEMORY || what == FULL_CLIENT_MEMORY ? use->limit / 128 : 0);
 }
 
-/* A limit that was reached counts as reached until a twentieth of it is free, so that the log does
- * not tell of each client that comes and goes. */
+/* For the log, a limit that was reached counts as reached until a twentieth of it is free, so that
+ * it does not tell of each client that comes and goes. */
 static void full_judge(struct full *f, enum full_what what, const struct full_use *use,
 	struct instant now) {
 	struct full_row *row = &f->rows[what];
-	const bool reached = full_reached(what, use), before = row->reached;
+	const bool reached = full_reached(what, use), before = row->lasts;
 	row->used = use->used;
 	row->limit = use->limit;
 	row->near = use->limit > 0
 		&& (double)use->used * 100 > (double)use->limit * FULL_NEAR;
-	row->reached = reached || (before && use->used >= use->limit - use->limit / 20);
+	row->reached = reached;
+	row->lasts = reached || (before && use->used >= use->limit - use->limit / 20);
 	if (reached && what < FULL_LOGGED
 		&& (!before || instant_elapsed_long(now, row->said) >= AGAIN)) {
 		full_find(f->service, what, row, now, true);
-	} else if (row->reached && instant_elapsed_long(now, row->found) >= FIND_AGAIN) {
+	} else if (reached && instant_elapsed_long(now, row->found) >= FIND_AGAIN) {
 		full_find(f->service, what, row, now, false);
-	} else if (before && !row->reached && what < FULL_LOGGED) {
+	} else if (before && !row->lasts && what < FULL_LOGGED) {
 		log_to(f->service->driver->log, LEVEL_NOTICE, "full_over",
 			LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
 			LOG_NUMBER("limit", use->limit));

@@ -30,6 +30,8 @@ enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_CLIENT
 struct full_row {
 	uint64_t used, limit;
 	bool near, reached;
+	/* For the log: it was reached, and there is little room again. */
+	bool lasts;
 	/* If it is reached: how many belong at least to one party, and which one this is, as
 	 * UTF-8 without control characters; 0 and "" if nobody stands out. */
 	uint64_t most;

@@ -19,6 +19,15 @@ static void test_a_time_is_never_shortened(void **state) {
 		"allows, which is 59900 ms: take it for less, and renew it\r\n");
 }
 
+/* The sentence names the remedy, and not a length below zero. */
+static void test_a_slack_of_a_whole_lease_is_said(void **state) {
+	struct connection *c = *state;
+	c->server.settings.slack = 300 * SPAN_S;
+	assert_int_equal(rig_command(c, "add k 0 1 1\r\nv"), DIALECT_DONE);
+	rig_assert_said(c, "SERVER_ERROR [memcached] slack of this node is as long as the longest "
+		"lease of this cluster, so it grants nothing: lower it\r\n");
+}
+
 static void test_a_lock_has_an_end(void **state) {
 	static const char *const endless[] = { "add k 0 0 1\r\nv", "set k 0 0 1\r\nv", "touch k 0",
 		"gat 0 k", "ms k 1\r\nv", "ms k 1 T0\r\nv", "mg k T0" };
@@ -145,6 +154,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_connect, rig_disconnect)
 		TEST(test_a_time_is_never_shortened),
+		TEST(test_a_slack_of_a_whole_lease_is_said),
 		TEST(test_a_lock_has_an_end),
 		TEST(test_the_node_keeps_a_lock_without_an_end),
 		TEST(test_a_lock_without_an_end_stays_as_it_is),

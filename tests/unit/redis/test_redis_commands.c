@@ -47,6 +47,15 @@ static void test_a_length_is_never_shortened(void **state) {
 	assert_int_equal(rig_command(*state, "SET k v NX PX 59900"), DIALECT_ASK);
 }
 
+/* The sentence names the remedy, and not a length below zero. */
+static void test_a_slack_of_a_whole_lease_is_said(void **state) {
+	struct connection *c = *state;
+	c->server.settings.slack = 300 * SPAN_S;
+	assert_int_equal(rig_command(c, "SET k v NX PX 1"), DIALECT_DONE);
+	rig_assert_said(c, "-NOPERM [redis] slack of this node is as long as the longest lease of "
+		"this cluster, so it grants nothing: lower it\r\n");
+}
+
 static void test_a_moment_is_a_length(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "SET k v NX PXAT 1000250"), DIALECT_ASK);
@@ -290,6 +299,7 @@ int main(void) {
 		TEST(test_set_nx_acquires_with_slack),
 		TEST(test_held_is_nil_and_an_outage_is_not),
 		TEST(test_a_length_is_never_shortened),
+		TEST(test_a_slack_of_a_whole_lease_is_said),
 		TEST(test_a_moment_is_a_length),
 		TEST(test_a_plain_set_with_get_shows_that_the_key_was_free),
 		TEST(test_wrong_commands_change_nothing),
