@@ -77,7 +77,7 @@ class Memory(unittest.TestCase):
         """Asks for answers without reading them, until one is refused. Returns the connections, and
         the error."""
         asking = []
-        for i in range(400):
+        for i in range(1200):
             source = sources[i % len(sources)]
             asking.append(self.ask_without_reading(source))
             with self.cluster.client("a", source=source) as client:
