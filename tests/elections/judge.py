@@ -141,7 +141,8 @@ class Verdict:
         """Checks that from one overflow to the next the end of each leadership is told before the
         next one, and never an older one after a newer one. A leadership may be told again if a node
         took it for expired because no extension reached that node, or if it was already part of the
-        present state. A later overflow makes up for what a node could not hear of."""
+        present state (which may have the greater token of a second try by then). A later overflow
+        makes up for what a node could not hear of."""
         seen = collections.defaultdict(list)
         for event in history.events:
             if event[1] == "overflow":
@@ -163,7 +164,8 @@ class Verdict:
             if kind in ("present", "acquired"):
                 if holder and holder != lock and kind == "acquired":
                     self.wrong.append("%s, but not the end of %s" % (where, holder))
-                if token < highest or (token == highest and lock not in locks):
+                again = kind == "acquired" and holder == lock
+                if token < highest and not again or token == highest and lock not in locks:
                     self.wrong.append("%s after token %d" % (where, highest))
                 holder, highest = lock, max(highest, token)
                 locks.add(lock)
