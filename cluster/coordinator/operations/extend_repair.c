@@ -71,11 +71,19 @@ static bool wants_record(const struct op *op, const struct vote *v) {
 			v->repaired_binding < op->terms.binding));
 }
 
+/* Tells whether the round fails, whatever is answered from now on. */
+static bool is_hopeless(const struct core *core, const struct op *op) {
+	return !terms_semaphore(&op->terms) &&
+		op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED)) >
+			core->masters - core->quorum;
+}
+
 /* Sends the record to the masters that want it: from this node's table, or from a master that has
- * it. */
+ * it. A master that got it although the lock is lost would keep it for nobody. */
 void extend_send_record(struct core *core, struct op *op) {
 	struct extend_state *extend = op_extend(op);
-	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0) {
+	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0 ||
+		is_hopeless(core, op)) {
 		return;
 	}
 	struct key *key = table_find(core, op->key);

@@ -211,6 +211,48 @@ static void an_extension_that_was_answered_lost_repairs_nobody(void **state) {
 	assert_false(knows(s, 1, "a", stage_lock(1)) || knows(s, 2, "a", stage_lock(1)));
 }
 
+static int setup_two(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 2;
+	o.replicas = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n3, a replica, has not heard yet that a was rolled back. n1 lacks it and n2 has another lock there
+ * when somebody extends it through n3. n1's answer, which is the last one, makes it certain that the
+ * lock is lost. */
+static void the_answer_that_shows_a_lock_to_be_lost_is_not_repaired(void **state) {
+	struct stage *s = *state;
+	compare(s, false);
+	take(s, 1, "b", stage_lock(9));
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_wait(s, ROUND);
+	assert_true(knows(s, 2, "a", stage_lock(1)));
+	for (uint32_t from = 0; from < 2; from++) {
+		stage_lose(s, from, 2, MESSAGE_FEED_BATCH, true);
+		stage_lose(s, from, 2, MESSAGE_FEED_GONE, true);
+		stage_lose(s, from, 2, MESSAGE_FEED_RECORD, true);
+	}
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	take(s, 0, "a", stage_lock(5));
+	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_ask(s, 0, stage_request(CORE_RELEASE, "a", stage_lock(5)));
+	stage_settle(s);
+	assert_true(knows(s, 2, "a", stage_lock(1)) && knows(s, 1, "a", stage_lock(5)) &&
+		!knows(s, 0, "a", stage_lock(5)));
+	stage_stop(s, 0, 2, MESSAGE_EXTEND_ANSWER, true);
+	struct core_request r = stage_request(CORE_EXTEND, "a", stage_lock(1));
+	r.lease = LEASE;
+	const uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	stage_stop(s, 0, 2, MESSAGE_EXTEND_ANSWER, false);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	assert_false(knows(s, 0, "a", stage_lock(1)));
+}
+
 static int setup_four(void **state) {
 	return named_setup_of(state, 4, 0);
 }
@@ -388,6 +430,9 @@ int main(void) {
 		LEFT(a_name_that_was_rolled_back_is_not_used_again),
 		LEFT(what_is_rolled_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_repairs_nobody),
+		cmocka_unit_test_setup_teardown(
+			the_answer_that_shows_a_lock_to_be_lost_is_not_repaired, setup_two,
+			named_teardown),
 		cmocka_unit_test_setup_teardown(
 			what_half_of_the_masters_have_lengthened_is_not_lost, setup_four,
 			named_teardown),
