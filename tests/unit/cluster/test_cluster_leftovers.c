@@ -219,9 +219,9 @@ static int setup_two(void **state) {
 	return 0;
 }
 
-/* n3, a replica, has not heard yet that a was rolled back. n1 lacks it and n2 has another lock there
- * when somebody extends it through n3. n1's answer, which is the last one, makes it certain that the
- * lock is lost. */
+/* n3, a replica, has not heard yet that a was rolled back. n1 lacks it, and n2 has another lock
+ * there, when somebody extends it through n3. n1's answer, which is the last one, makes it certain
+ * that the lock is lost. */
 static void the_answer_that_shows_a_lock_to_be_lost_is_not_repaired(void **state) {
 	struct stage *s = *state;
 	compare(s, false);
