@@ -74,17 +74,31 @@ void task_free(struct task_runner *runner) {
 
 /* ---- the requests ---- */
 
-static struct core_request *task_request(struct task_runner *runner, enum client_method method,
+/* Clears the request of the runner. Returns what the core gets of it. */
+static struct core_request *request_begin(struct task_runner *runner, enum client_method method,
 	enum core_op op) {
-	struct task *task = runner->task;
 	struct client_request *request = &runner->request;
 	memset(request, 0, offsetof(struct client_request, label_bytes));
 	request->msgid = DIALECT_MSGID;
 	request->method = method;
-	request->present = CLIENT_HAS_KEY;
 	request->core.op = op;
-	request->core.key = task->keys[task->at];
 	return &request->core;
+}
+
+struct core_request *task_list(struct task_runner *runner, uint32_t limit) {
+	struct core_request *core = request_begin(runner, CLIENT_LIST, CORE_LIST);
+	runner->request.present = CLIENT_HAS_PREFIX | CLIENT_HAS_LIMIT;
+	core->limit = limit;
+	return core;
+}
+
+static struct core_request *task_request(struct task_runner *runner, enum client_method method,
+	enum core_op op) {
+	const struct task *task = runner->task;
+	struct core_request *core = request_begin(runner, method, op);
+	runner->request.present = CLIENT_HAS_KEY;
+	core->key = task->keys[task->at];
+	return core;
 }
 
 static enum task_step task_read(struct task_runner *runner) {

@@ -199,6 +199,10 @@ struct task *task_new(const struct task_runner *runner, const struct task_plan *
 	struct slice fresh);
 /* Begins with the task, which belongs to the runner from now on: its request is to be made. */
 void task_begin(struct task_runner *runner, struct task *take_task);
+/* Makes the runner's request one for a list of at most so many keys, of all keys from the first one
+ * on; the caller may set the prefix (core.key) and where the list begins (core.after). The dialect
+ * then asks, and handles the answer itself. Returns what the core gets, which is the runner's. */
+struct core_request *task_list(struct task_runner *runner, uint32_t limit);
 /* Goes on after the answer. */
 enum task_step task_answer(struct task_runner *runner, const struct client_response *response);
 /* To be called when all is done. Returns whether the client is told that it has taken something;

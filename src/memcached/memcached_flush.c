@@ -3,19 +3,11 @@
  * asked for. */
 #include "memcached_impl.h"
 
-#include <stddef.h>
-
 /* How many lists one command may read, each of which has TASK_KEYS_MAX keys at most. */
 #define FLUSH_LISTS_MAX 1000
 
 static enum dialect_step flush_list(struct memcached *m) {
-	struct client_request *request = &m->tasks.request;
-	memset(request, 0, offsetof(struct client_request, label_bytes));
-	request->msgid = DIALECT_MSGID;
-	request->method = CLIENT_LIST;
-	request->present = CLIENT_HAS_PREFIX | CLIENT_HAS_LIMIT;
-	request->core.op = CORE_LIST;
-	request->core.limit = TASK_KEYS_MAX;
+	(void)task_list(&m->tasks, TASK_KEYS_MAX);
 	m->flush_lists++;
 	return DIALECT_ASK;
 }

@@ -92,16 +92,9 @@ void redis_walk_done(struct redis *r) {
 }
 
 static enum dialect_step walk_list(struct redis *r) {
-	struct client_request *request = &r->tasks.request;
-	memset(request, 0, offsetof(struct client_request, label_bytes));
-	request->msgid = DIALECT_MSGID;
-	request->method = CLIENT_LIST;
-	request->present = CLIENT_HAS_PREFIX | CLIENT_HAS_LIMIT;
-	request->core.op = CORE_LIST;
-	request->core.key = r->walk.all ? slice_of(NULL, 0)
-		: redis_prefix(r, r->walk.prefix);
-	request->core.limit = WALK_AT_ONCE;
-	request->core.after = buffer_slice(&r->walk.after);
+	struct core_request *core = task_list(&r->tasks, WALK_AT_ONCE);
+	core->key = r->walk.all ? slice_of(NULL, 0) : redis_prefix(r, r->walk.prefix);
+	core->after = buffer_slice(&r->walk.after);
 	r->walk.lists++;
 	return DIALECT_ASK;
 }

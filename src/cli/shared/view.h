@@ -99,12 +99,12 @@ size_t view_masters(const struct view *v);
  * known. Returns NULL if there is none. */
 const struct view_node *view_candidate(const struct view *v);
 
-/* Calls `say` with a sentence for everything that an operator should do something about, the most
- * urgent first. If all is well, it is not called. */
 #define VIEW_LIMIT_TEXT_BYTES 1024
 /* Writes "NAME, 90 of 100", and who has most of it. */
 void view_limit_text(const struct view_limit *limit, char out[VIEW_LIMIT_TEXT_BYTES]);
 
+/* Calls `say` with a sentence for everything that an operator should do something about, the most
+ * urgent first. If all is well, it is not called. */
 typedef void advice_say(void *ctx, const char *sentence);
 void advice_give(const struct view *v, advice_say *say, void *ctx);
 

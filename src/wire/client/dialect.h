@@ -74,8 +74,7 @@ struct dialect {
 	 * that of the client protocol. */
 	void (*refuse)(void *state, struct slice message, struct buffer *out);
 	/* The connection is gone. Returns what is to be asked for because an answer did not reach
-	 * the client, or NULL. It is called until
-	 * then. */
+	 * the client, or NULL. It is called until then. */
 	const struct client_request *(*leave)(void *state);
 	/* What was written has left after DIALECT_TOLD. A dialect without that step has none. */
 	void (*sent)(void *state);
