@@ -20,8 +20,10 @@
  *     E TIME ELECTION UNTIL                acted as the leader until then, and does so no more
  *     O TIME ELECTION TOKEN OWNER          observes this leader; 0 -: none
  *     W TIME TYPE KEY TOKEN LOCK_ID OWNER  an event of its watch; what is not said is 0 or -
- *     S TIME ELECTION LEADS TOKEN OWNER    the answer to "ask": whether it leads, and whom it takes
- *                                          for the leader
+ *     S TIME ELECTION LEADS TOKEN OWNER HANDS_OVER
+ *                                          the answer to "ask": whether it leads, whom it takes
+ *                                          for the leader, and whether its transfer to somebody
+ *                                          else has no outcome yet
  *     D TIME WHAT ERROR                    the outcome of a command
  *     F TIME ERROR                         an election failed for good
  */
@@ -92,6 +94,12 @@ static void on_done(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
+static void on_transferred(struct pawl_result *take_result, void *arg) {
+	struct post *p = arg;
+	p->hands_over = false;
+	on_done(take_result, arg);
+}
+
 /* ---- what the library tells ---- */
 
 static void on_leading(struct pawl_election *election, uint64_t token, void *arg) {
@@ -158,12 +166,15 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 
 void candidate_resign(struct post *p) {
 	tell_end(p);
+	p->hands_over = false; /* resigning ends a transfer without an outcome */
 	(void)pawl_election_resign(p->election, on_done, p);
 }
 
 void candidate_transfer(struct post *p, const char *to) {
-	int error = pawl_election_transfer(p->election, pawl_str(to), on_done, p);
-	if (error) {
+	int error = pawl_election_transfer(p->election, pawl_str(to), on_transferred, p);
+	if (!error) {
+		p->hands_over = true;
+	} else {
 		fprintf(p->candidate->history, "D %" PRId64 " %s %d\n", history_now(), p->name,
 			-error);
 	}
@@ -176,7 +187,7 @@ static void answer(const struct post *p) {
 	fprintf(to, "S %" PRId64 " %s %d %" PRIu64, history_now(), p->name,
 		pawl_election_leads(p->election), known ? leader.token : 0);
 	word(to, leader.owner);
-	fputc('\n', to);
+	fprintf(to, " %d\n", p->hands_over);
 	fflush(to);
 }
 

@@ -21,6 +21,7 @@ struct post { /* what it is a candidate for */
 	struct event *heartbeat, *timer; /* the timer: while it is wild */
 	bool acts;                       /* on_leading was called, and the end not yet written */
 	int64_t told, until;             /* when it was written last, and what */
+	bool hands_over;                 /* its transfer has no outcome yet */
 };
 
 struct candidate {

@@ -38,11 +38,12 @@ class Candidate:
     def __init__(self, crowd, number, slot):
         cluster = crowd.cluster
         self.name, self.killed = "c%d" % slot, None
+        self.priority, self.takeover = number // 2 % 3, number % 7 == 0
         self.path = os.path.join(cluster.dir, "history-%04d" % number)
         endpoints = [n.endpoint for _, n in sorted(cluster.nodes.items())]
         at = number % len(endpoints)
-        kind = {"disconnect": number % 2, "priority": number // 2 % 3, "takeover": number % 7 == 0,
-                "again": number % 3 == 0,
+        kind = {"disconnect": number % 2, "priority": self.priority,
+                "takeover": int(self.takeover), "again": number % 3 == 0,
                 "delay": 300 if number % 5 == 0 else 0, "watch": number % 2}
         self.process = nodes.spawn(cluster.net, "clients", [
             crowd.program, ",".join(endpoints[at:] + endpoints[:at]), self.name, self.path,
@@ -161,8 +162,9 @@ class Answers:
 
     def ask(self):
         """Returns for each election the set of those who say that they lead, and the set of those
-        that others believe to lead; or returns why that is not known."""
+        that others believe to lead; or returns why that is not known, or is not to last."""
         led, taken = {e: set() for e in ELECTIONS}, {e: set() for e in ELECTIONS}
+        leaving = []
         self.crowd.say("ask")
         missing = {(w, e) for w in self.tails for e in ELECTIONS}
         end = time.monotonic() + 5
@@ -175,8 +177,16 @@ class Answers:
                         taken[words[2]].add(words[5])
                         if words[3] == "1":
                             led[words[2]].add(worker.name)
+                            if words[6] == "1" or self.is_outranked(worker):
+                                leaving.append("%s is to hand %s over" % (worker.name, words[2]))
             select.select([], [], [], 0.02)
-        return "%d answers are missing" % len(missing) if missing else (led, taken)
+        if missing:
+            return "%d answers are missing" % len(missing)
+        return "; ".join(leaving) or (led, taken)
+
+    def is_outranked(self, leader):
+        """Tells whether some candidate takes over from a leader of that priority."""
+        return any(w.takeover and w.priority > leader.priority for w in self.tails)
 
     def agreement(self):
         """Returns True once each election has one leader and everybody knows who it is."""
