@@ -35,7 +35,8 @@ class Node(netnode.NetNode):
         super().__init__(cluster.net, name, cluster.folder, cluster.pawld, cluster.rates)
         self.host = cluster.net.add(name)
         self.address = "%s:%d" % (self.host, PEER_PORT)
-        self.redis = "listen_redis = %s:%d\n" % (self.host, cluster.redis) if cluster.redis else ""
+        self.redis = "listen_redis = %s:%d\n[redis]\nslack = %dms\n" % (
+            self.host, *cluster.redis) if cluster.redis else ""
 
     def write_config(self, masters):
         with open(self.config, "w") as f:
@@ -98,7 +99,8 @@ class Cluster:
     behind."""
 
     def __init__(self, build, folder, masters, spares, pawld=None, redis=None):
-        """`redis` is the port at which the nodes listen for clients of Redis, or None."""
+        """`redis` is the port at which the nodes listen for clients of Redis, and the slack of
+        their leases in ms, or None."""
         self.redis = redis
         self.pawld = pawld or os.path.join(build, "src", "node", "pawld")
         self.rates = os.path.join(build, "tests", "rates", "librate.so")

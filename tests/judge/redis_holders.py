@@ -1,10 +1,11 @@
-"""redis_holders.py SEED COUNT KEYS ADDRESS...: holders of locks as a program of redis-py has them.
+"""redis_holders.py SEED COUNT KEYS PATIENCE ADDRESS...: holders of locks, by redis-py.
 
 Each of COUNT threads takes one of KEYS keys at one of the addresses by redis.Redis.lock, holds it
-for a while, perhaps extends it, and releases it or lets it end. What a thread believes is written
-to stdout, one JSON object in a line, with true times: a belief begins when the answer has arrived,
-and ends after the timeout of the lock, or when its release is about to be sent. The program ends
-when its stdin ends, and then writes what it has counted.
+for a while, perhaps extends it, and releases it or lets it end. It waits for an answer for PATIENCE
+milliseconds (`socket_timeout`). What a thread believes is written to stdout, one JSON object in a
+line, with true times: a belief begins when the answer has arrived, and ends after the timeout of
+the lock, or when its release is about to be sent. The program ends when its stdin ends, and then
+writes what it has counted.
 """
 
 import collections
@@ -19,7 +20,7 @@ import time
 sys.path.append("/usr/lib/python3/dist-packages")
 import redis  # noqa: E402
 
-TIMEOUT_S, BLOCKING_S, SLEEP_S, SOCKET_S = (0.3, 3.0), 2.0, 0.03, 2.0
+TIMEOUT_S, BLOCKING_S, SLEEP_S = (0.3, 3.0), 2.0, 0.03
 TOKENS_OF = 4  # One in so many holders asks for its fencing token.
 
 
@@ -37,17 +38,17 @@ class Output:
 
 
 class Holder:
-    def __init__(self, number, seed, keys, addresses, out, stop):
-        self.number, self.keys, self.addresses, self.out, self.stop = (number, keys, addresses,
-                                                                       out, stop)
+    def __init__(self, number, seed, keys, patience, addresses, out, stop):
+        self.number, self.keys, self.patience = number, keys, patience
+        self.addresses, self.out, self.stop = addresses, out, stop
         self.random, self.client = random.Random("holder %d %d" % (seed, number)), None
 
     def connect(self):
         if self.client:
             self.client.close()
         host, port = self.random.choice(self.addresses).rsplit(":", 1)
-        self.client = redis.Redis(host, int(port), socket_timeout=SOCKET_S,
-                                  socket_connect_timeout=SOCKET_S)
+        self.client = redis.Redis(host, int(port), socket_timeout=self.patience,
+                                  socket_connect_timeout=self.patience)
 
     def run(self):
         self.connect()
@@ -119,10 +120,11 @@ class Holder:
 
 
 def main():
-    seed, count, keys = map(int, sys.argv[1:4])
+    seed, count, keys, patience_ms = map(int, sys.argv[1:5])
     out, stop = Output(), threading.Event()
     offset = 1000 * seed
-    holders = [Holder(offset + n, seed, keys, sys.argv[4:], out, stop) for n in range(count)]
+    holders = [Holder(offset + n, seed, keys, patience_ms / 1000, sys.argv[5:], out, stop)
+               for n in range(count)]
     threads = [threading.Thread(target=h.run) for h in holders]
     for t in threads:
         t.start()

@@ -25,19 +25,25 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HOLDERS, KEYS, PORT = 50, 20, 6379
 # From one fault to the next, in seconds. With shorter ones there is hardly ever a quorum of three.
 PAUSES = (0.3, 4.0)
-# What a node adds to each lease ([redis] slack). Beliefs may overlap by no more than that.
-SLACK_NS = 100 * 1000 * 1000
+# How long the holders wait for an answer, which is also what a node adds to each lease ([redis]
+# slack). So a belief that begins with a late answer ends before the lease does (docs/redis.md).
+SLACK_MS = 1000
+# By how much beliefs may overlap: a holder's thread may run only some time after the answer came.
+LATE_NS = 100 * 1000 * 1000
 END_S, BIRTH_S = 60, 30
+# A holder that does not run when its answer comes takes the time for later than it was. So holders
+# go before other work on the machine.
+AT_ONCE = ["nice", "-n", "-15"]
 # How often the server of Redis is killed, when the judge is proven.
 PROOF_S, PROOF_KILLS = 12, 8
 
 
-def overlaps(beliefs, slack=SLACK_NS):
-    """Returns pairs of beliefs of the same key that overlap by more than the slack, in ns."""
+def overlaps(beliefs, allowed=LATE_NS):
+    """Returns pairs of beliefs of the same key that overlap by more than is allowed, in ns."""
     found, last = [], {}
     for b in sorted(beliefs, key=lambda b: b["begin"]):
         before = last.get(b["key"])
-        if before and min(before["end"], b["end"]) - b["begin"] > slack:
+        if before and min(before["end"], b["end"]) - b["begin"] > allowed:
             found.append((before, b))
         if not before or b["end"] > before["end"]:
             last[b["key"]] = b
@@ -67,9 +73,9 @@ class Holders:
             self.files.append(path)
             with open(path, "w", encoding="utf-8") as out:
                 self.processes.append(start(
-                    host, ["setpriv", "--pdeathsig", "KILL", "--", sys.executable,
+                    host, ["setpriv", "--pdeathsig", "KILL", "--", *AT_ONCE, sys.executable,
                            os.path.join(HERE, "redis_holders.py"), str(seed * 10 + n),
-                           str(share[n]), str(KEYS), *addresses],
+                           str(share[n]), str(KEYS), str(SLACK_MS), *addresses],
                     stdin=subprocess.PIPE, stdout=out))
 
     def __enter__(self):
@@ -138,7 +144,7 @@ def run_pawl(options, folder):
     log = history.History(os.path.join(folder, "faults.jsonl"), seed=options.seed)
     try:
         with clusters.Cluster(os.path.abspath(options.build), folder, 3, 0, options.pawld,
-                              redis=PORT) as cluster:
+                              redis=(PORT, SLACK_MS)) as cluster:
             return asyncio.run(strike(options, cluster, log, folder))
     finally:
         log.close()
@@ -205,7 +211,7 @@ def judged(name, told, seconds):
     say(old, "TOKENS")
     worst = max([min(a["end"], b["end"]) - b["begin"] for a, b in overlaps(beliefs, 0)],
                 default=0)
-    print("%s: %d beliefs with %d tokens; %d overlaps beyond the slack, the longest overlap is "
+    print("%s: %d beliefs with %d tokens; %d overlaps of more than is allowed, the longest is "
           "%.1f ms; %s; faults: %s" % (
               name, len(beliefs), sum("token" in b for b in beliefs), len(found), worst / 1e6,
               line_of(counts), line_of(strikes)), flush=True)
