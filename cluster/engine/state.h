@@ -383,11 +383,6 @@ struct core {
 /* Counts that `name` has happened. */
 #define COUNT(core, name) ((core)->counts[COUNT_##name]++)
 
-/* Turns microseconds from the wire into nanoseconds. Whatever a peer says, the result saturates. */
-static inline span_ns span_from_us(uint64_t us) {
-	return us > (uint64_t)(SPAN_MAX / SPAN_US) ? SPAN_MAX : (span_ns)us * SPAN_US;
-}
-
 /* Hashes two words by the folded multiplication of wyhash. It is fast, because every message looks
  * up a lock_id more than once. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {

@@ -331,7 +331,7 @@ static void record_came(struct grants *a, uint32_t master, const struct message 
 	}
 	/* Durations of another clock, and rounded up to microseconds. */
 	const struct instant until = instant_add(sent,
-		span_shrink((span_ns)m->left_us * SPAN_US, 2 * a->drift_ppm) - 2 * SPAN_US);
+		span_shrink(span_from_us(m->left_us), 2 * a->drift_ppm) - 2 * SPAN_US);
 	s->until = s->untold == stream->untold ? instant_later(s->until, until) : until;
 	s->untold = stream->untold;
 	uint32_t accepted = 0;

@@ -24,6 +24,11 @@ struct instant {
 	int64_t raw;
 };
 
+/* Turns microseconds from the wire into nanoseconds. Whatever a peer says, the result saturates. */
+static inline span_ns span_from_us(uint64_t us) {
+	return us > (uint64_t)(SPAN_MAX / SPAN_US) ? SPAN_MAX : (span_ns)us * SPAN_US;
+}
+
 #define INSTANT_FOREVER ((struct instant){ INT64_MAX, INT64_MAX })
 
 static inline int64_t clock_saturating_add(int64_t a, int64_t b) {

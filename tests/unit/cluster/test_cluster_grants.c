@@ -113,6 +113,21 @@ static void grant_x(struct seen *s) {
 	has(s, 1, X, 5);
 }
 
+/* A master that lies may say any number of microseconds. */
+static void a_lease_of_any_length_is_remembered(void **state) {
+	struct seen *s = *state;
+	static const uint64_t lefts[] = { UINT64_MAX, UINT64_MAX / 1000, INT64_MAX,
+		INT64_MAX / 1000 + 1, 0 };
+	for (size_t i = 0; i < sizeof lefts / sizeof *lefts; i++) {
+		struct message record = record_of(X, 5 + i);
+		record.left_us = lefts[i];
+		entry(s, 0, record);
+		entry(s, 1, record);
+	}
+	assert_int_equal(grants_keys(s->grants), 1);
+	assert_int_equal(s->count, 0);
+}
+
 /* ---- what is found ---- */
 
 static void a_master_that_has_both_is_found(void **state) {
@@ -423,6 +438,7 @@ static void it_remembers_so_many_keys_and_locks(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		GRANTS(a_lease_of_any_length_is_remembered),
 		GRANTS(a_master_that_has_both_is_found),
 		GRANTS(it_is_told_once),
 		GRANTS(a_lease_that_ends_too_early_is_found),
