@@ -114,6 +114,17 @@ static void two_holders_are_found(void **state) {
 	good(&m);
 }
 
+static void a_pair_is_told_once(void **state) {
+	(void)state;
+	struct made m;
+	setup(&m);
+	acquire(&m, A, 1000, 1, 5);
+	acquire(&m, B, 3000, 2, 7);
+	acquire(&m, A, 5000, 1, 5)->action = AUDIT_EXTEND;
+	acquire(&m, B, 7000, 2, 7)->action = AUDIT_EXTEND;
+	bad(&m, AUDIT_OVERLAP);
+}
+
 static void readers_share_and_writers_do_not(void **state) {
 	(void)state;
 	struct made m;
@@ -361,6 +372,7 @@ static void a_line_that_was_altered_is_found(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_holders_are_found),
+		cmocka_unit_test(a_pair_is_told_once),
 		cmocka_unit_test(readers_share_and_writers_do_not),
 		cmocka_unit_test(permits_are_judged_by_their_numbers),
 		cmocka_unit_test(an_extension_has_the_mode_of_its_lock),
