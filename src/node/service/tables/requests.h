@@ -23,8 +23,8 @@ struct requests {
 	struct map by_id, by_client;
 	uint64_t last_id;
 	/* What the requests that wait are waiting for: in `fresh` or `waits` if the present rules
-	 * have judged it, and otherwise in `doubted`. Most requests get what they ask for at once. So
-	 * what is in `fresh` is in no list below yet: requests_enter_waits puts it there. */
+	 * have judged it, and otherwise in `doubted`. Most requests get what they ask for at once.
+	 * So what is in `fresh` is in no list below yet: requests_enter_waits puts it there. */
 	struct list fresh, waits, doubted;
 	/* The same, of requests for several keys alone. */
 	struct list several;
