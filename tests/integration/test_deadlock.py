@@ -253,9 +253,10 @@ class Hidden(Deadlocks):
         for i, client in enumerate(clients):
             client.call("acquire", key=keys[i], lease_ms=60000, owner="o%d" % i)
         for i in (1, 2, 0):
-            time.sleep(0.1)
             asked = clients[i].send("acquire", key=keys[(i + 1) % 3], lease_ms=60000, wait_ms=60000,
                                     owner="o%d" % i)
+            wait_until(self, lambda: self.cluster.metrics("abc"[i])["pawl_waiters"] > 0
+                       or self.cluster.metrics("abc"[i])["pawl_deadlocks_total"] > 0)
         self.cluster.nodes["a"].wait_log(" deadlock ")
         return clients[0], asked
 
