@@ -228,6 +228,12 @@ class Views(PageTest):
         self.assertIn("!", self.page.run("document.title"))
         self.check_console()
 
+    def wait_deadlock(self):
+        """Of two requests that came at almost the same time either may count as the younger one,
+        whose node tells of it."""
+        pawltest.wait_until(self, lambda: any(" deadlock " in node.log()
+                                              for node in self.cluster.nodes.values()))
+
     def test_a_deadlock_is_explained(self):
         self.start()
         clients = [self.cluster.client(n) for n in "ab"]
@@ -237,7 +243,7 @@ class Views(PageTest):
         for i, client in enumerate(clients):
             client.send("acquire", key="k%d" % (1 - i), lease_ms=60000, wait_ms=60000,
                         owner="o%d" % i)
-        self.cluster.nodes["b"].wait_log(" deadlock ")
+        self.wait_deadlock()
         self.open("a")
         self.wait_text("verdict", "A quorum votes")
         self.page.wait("explain('k0').then(() => document.getElementById('why').innerText"
@@ -245,6 +251,25 @@ class Views(PageTest):
         self.wait_text("why", "o1 waits for k0, which o0 holds (at b)",
                        "One of them must release what it holds")
         self.check_console()
+
+    def test_a_deadlock_is_hidden_from_those_who_may_not_read_its_keys(self):
+        folder = tempfile.mkdtemp(prefix="pawl-page-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.start(node=pawltest.rights(folder, ("plain", "allow = acquire, wait, status on *\n"
+                                                 "allow = read on seen/\n"), local=False))
+        clients, keys = [self.cluster.client(n) for n in "ab"], ("seen/0", "other/1")
+        for i, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.call("acquire", key=keys[i], lease_ms=60000, owner="o%d" % i)
+        for i, client in enumerate(clients):
+            client.send("acquire", key=keys[1 - i], lease_ms=60000, wait_ms=60000, owner="o%d" % i)
+        self.wait_deadlock()
+        self.open("a")
+        self.page.wait("explain('seen/0').then(() => document.getElementById('why').innerText"
+                       ".includes('o1 waits for seen/0, which (hidden) holds'))")
+        self.wait_text("why", "(hidden) waits for (a key that you may not read), which o1 holds")
+        self.assertNotIn("other/", self.text("why"))
+        self.check_console(without=("network",))
 
     def test_the_node_is_gone_and_comes_back(self):
         self.start()

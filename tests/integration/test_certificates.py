@@ -14,7 +14,7 @@ import unittest
 import cli_fixture
 import pawltest
 from cli_fixture import Case, pawl
-from pawltest import Closed, Cluster, pack
+from pawltest import Closed, Cluster, pack, wait_until
 
 REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
 
@@ -225,6 +225,20 @@ class Revoking(Certified):
         self.cert("revoke", "serial:" + serial)
         self.assertIn("YES", pawl("cert", "show", self.path("c.crt"), "--dir", self.folder).out)
         cluster.nodes["c"].terminate()
+
+    def test_programs_are_told_what_to_revoke(self):
+        cluster = self.cluster(masters=3).start_all()
+        serial = self.serial("c")
+        self.succeeds(self.ask("a", "cluster", "demote", "c", "--yes"))
+        run = self.succeeds(self.ask("a", "cluster", "remove", "c", "--json"))
+        self.assertEqual(run.json["revoke"], {"name": "c", "serial": serial})
+        # Of a node that is not linked only the name is known.
+        self.succeeds(self.ask("a", "cluster", "demote", "b", "--yes"))
+        cluster.nodes["b"].kill()
+        wait_until(self, lambda: not any(peer["node"] == "b" and peer["linked"] for peer in
+                                         self.ask("a", "status", "--json").json["peers"]))
+        run = self.succeeds(self.ask("a", "cluster", "remove", "b", "--json"))
+        self.assertEqual(run.json["revoke"], {"name": "b", "serial": None})
 
 
 class Making(Certified):

@@ -5,8 +5,10 @@ reported once, shown and, if so configured, ended; and that nothing else is."""
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -14,7 +16,7 @@ import unittest
 import cli_fixture
 from adminhttp import AdminCluster
 from cli_fixture import pawl
-from pawltest import PATIENCE, Refused, wait_until
+from pawltest import PATIENCE, Refused, rights, wait_until
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings",
                                 "python"))
@@ -24,12 +26,12 @@ FOUND = 0.5 + 0.2 * os.getloadavg()[0]
 
 
 class Deadlocks(unittest.TestCase):
-    action = "report"
+    action, more = "report", ""
 
     @classmethod
     def setUpClass(cls):
         cls.cluster = AdminCluster(cli_fixture.PAWLD,
-                                   node="deadlock = %s\n" % cls.action).__enter__()
+                                   node="deadlock = %s\n%s" % (cls.action, cls.more)).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
 
     def setUp(self):
@@ -231,6 +233,61 @@ class Report(Deadlocks):
         self.assertRegex(done.out, r"(?m)^  o0 waits for \S+k1, which o1 holds \(at a\)$")
         shown = pawl("explain", "--json", key, endpoints=self.cluster.clients["a"]).json
         self.assertEqual(len(shown["deadlocks"][0]["ring"]), 3)
+
+
+class Hidden(Deadlocks):
+    """Whoever may read some of the keys of a ring is not told the others, nor who wants them."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="pawl-deadlock-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.more = rights(folder, ("plain", "allow = acquire, wait, status on *\n"
+                                            "allow = read on seen/\n"), local=False)
+        super().setUpClass()
+
+    def hidden_ring(self):
+        """Client 0 waits for a key that may be read, and is the youngest. Returns its client and
+        its request."""
+        clients, keys = [self.client(n) for n in "abc"], ("other/0", "seen/1", "other/2")
+        for i, client in enumerate(clients):
+            client.call("acquire", key=keys[i], lease_ms=60000, owner="o%d" % i)
+        for i in (1, 2, 0):
+            asked = clients[i].send("acquire", key=keys[(i + 1) % 3], lease_ms=60000, wait_ms=60000,
+                                    owner="o%d" % i)
+            wait_until(self, lambda: self.cluster.metrics("abc"[i])["pawl_waiters"] > 0
+                       or self.cluster.metrics("abc"[i])["pawl_deadlocks_total"] > 0)
+        self.cluster.nodes["a"].wait_log(" deadlock ")
+        return clients[0], asked
+
+    def assert_hidden(self, text):
+        self.assertIn("o0", text)
+        self.assertEqual(text.count("(a key that you may not read)"), 2, text)
+        for other in ("other/", "o2"):
+            self.assertNotIn(other, text)
+
+    def test_explain_hides_the_other_keys(self):
+        self.hidden_ring()
+        for name in self.cluster.names:
+            with self.cluster.client(name) as client:
+                wait_until(self, lambda: client.call("explain", key="seen/1")["deadlocks"])
+                self.assert_hidden(repr(client.call("explain", key="seen/1")["deadlocks"]))
+            said = json.loads(self.cluster.fetch(name, "/v1/explain?key=seen/1")[2])["deadlocks"]
+            self.assert_hidden(repr(said))
+            self.assertEqual([m["owner"] for m in said[0]["ring"]], ["o0", "(hidden)", "(hidden)"])
+            self.assert_hidden(pawl("explain", "seen/1", endpoints=self.cluster.clients[name]).out)
+            self.assertEqual(self.cluster.fetch(name, "/v1/explain?key=other/0")[0], 403)
+
+
+class HiddenFromTheRefused(Hidden):
+    action = "refuse"
+
+    def test_explain_hides_the_other_keys(self):
+        client, asked = self.hidden_ring()
+        with self.assertRaises(Refused) as caught:
+            client.answer(asked)
+        self.assertEqual(caught.exception.error["code"], "deadlock")
+        self.assert_hidden(caught.exception.error["message"])
 
 
 class Refuse(Deadlocks):

@@ -282,6 +282,14 @@ static void tell_certificate(struct changing *c) {
 	}
 }
 
+/* The same for programs: the name always, the serial number if the node has said it. */
+static json_t *revoke_json(const struct changing *c) {
+	json_t *object = json_object();
+	output_json_set(object, "name", json_string(c->wanted->change.name));
+	output_json_set(object, "serial", *c->serial ? json_string(c->serial) : json_null());
+	return object;
+}
+
 static int tell_success(struct changing *c) {
 	const struct pawl_result *r = c->result;
 	bool nothing = (int64_t)r->epoch == c->epoch_before;
@@ -293,8 +301,7 @@ static int tell_success(struct changing *c) {
 		output_json_set(object, "complete", json_boolean(r->complete));
 		output_json_set(object, "changed", json_boolean(!nothing));
 		if (leaves_certificate(c)) {
-			output_json_set(object, "revoke",
-				*c->serial ? json_string(c->serial) : json_null());
+			output_json_set(object, "revoke", revoke_json(c));
 		}
 		output_json(object);
 	} else {

@@ -35,7 +35,8 @@ static void deadlock_arm_at(struct service *s, int64_t at, int64_t now) {
 	s->deadlocks.armed = true;
 }
 
-static struct requests_wait *deadlock_first_due(const struct service *s) {
+static struct requests_wait *deadlock_first_due(struct service *s) {
+	requests_enter_waits(&s->requests);
 	struct list *first = list_first(&s->requests.due);
 	return first ? CONTAINER_OF(first, struct requests_wait, due) : NULL;
 }
@@ -91,6 +92,7 @@ static void hear_hold(void *ctx, const struct hold_fact *fact) {
 static uint32_t deadlock_tell(struct service *s, const struct waits_ask *ask,
 	const struct waits_reader *reader) {
 	uint32_t cost = 0;
+	requests_enter_waits(&s->requests);
 	for (uint32_t i = 0; i < ask->key_count && cost <= FACTS_TOLD_MAX; i++) {
 		cost += deadlock_tell_key(s, ask->keys[i], reader);
 	}

@@ -77,13 +77,13 @@ static void share_got(struct service *s, struct request *request, uint64_t hash,
 	struct holding *held = holdings_find(&s->holdings, hash);
 	if (held) {
 		holdings_value(&s->holdings, held, value_bytes);
+		holdings_belongs(&s->holdings, held, request->party);
 	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share,
 		request->party, value_bytes)) != NULL) {
 		request->locks--;
 		request->bytes -= value_bytes;
 	}
 	if (held) {
-		holdings_belongs(&s->holdings, held, request->party);
 		holdings_until(held, instant_add(s->driver->last, lease));
 	}
 }

@@ -150,13 +150,50 @@ static void a_wait_says_all_its_locks_and_its_owner(void **state) {
 	}
 	assert_false(requests_wait_lock(request->wait, &at, &got));
 	assert_true(slice_equal(requests_wait_owner(request->wait), slice_str("me")));
+	requests_enter_waits(&w->requests);
 	assert_false(list_empty(&request->party->waits));
 	assert_false(list_empty(&w->requests.due));
+	assert_false(list_empty(&w->requests.several));
 	requests_wait_end(request->wait, "why");
 	assert_string_equal(request->wait->why, "why");
 	requests_close(&w->requests, request);
 	assert_true(list_empty(&w->requests.due));
 	assert_true(list_empty(&w->requests.several));
+}
+
+/* A request that is granted at once is in no list but one. */
+static void a_wait_is_entered_when_somebody_asks(void **state) {
+	struct world *w = *state;
+	const struct core_lock lock = { slice_str("a"), { { 1 } }, MODE_EXCLUSIVE, 0 };
+	struct request *first = open_of(w, 7, none), *then = open_of(w, 7, none);
+	wait_for(w, first, &lock, 1);
+	assert_true(list_empty(&first->party->waits));
+	assert_true(list_empty(&w->requests.due));
+	requests_enter_waits(&w->requests);
+	wait_for(w, then, &lock, 1);
+	requests_close(&w->requests, then);
+	requests_enter_waits(&w->requests);
+	assert_ptr_equal(list_first(&w->requests.due), &first->wait->due);
+	assert_null(list_after(&w->requests.due, &first->wait->due));
+	requests_close(&w->requests, first);
+	assert_true(list_empty(&w->requests.due));
+}
+
+static void new_rules_judge_every_wait_again(void **state) {
+	struct world *w = *state;
+	const struct core_lock lock = { slice_str("a"), { { 1 } }, MODE_EXCLUSIVE, 0 };
+	struct request *first = open_of(w, 7, none), *then = open_of(w, 8, none);
+	wait_for(w, first, &lock, 1);
+	requests_enter_waits(&w->requests);
+	wait_for(w, then, &lock, 1);
+	requests_doubt(&w->requests);
+	assert_ptr_equal(requests_doubted(&w->requests), first->wait);
+	requests_trust(&w->requests, first->wait);
+	assert_ptr_equal(requests_doubted(&w->requests), then->wait);
+	requests_trust(&w->requests, then->wait);
+	assert_null(requests_doubted(&w->requests));
+	requests_close(&w->requests, first);
+	requests_close(&w->requests, then);
 }
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -169,6 +206,8 @@ int main(void) {
 		IN_WORLD(a_lock_goes_to_the_party_that_extends_it),
 		IN_WORLD(numbers_are_used_again),
 		IN_WORLD(a_wait_says_all_its_locks_and_its_owner),
+		IN_WORLD(a_wait_is_entered_when_somebody_asks),
+		IN_WORLD(new_rules_judge_every_wait_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

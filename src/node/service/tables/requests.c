@@ -139,16 +139,20 @@ static uint8_t *wait_put_lock(uint8_t *to, const struct core_lock *lock) {
 	return slice_put(to + sizeof head, lock->key);
 }
 
-/* Puts the wait where deadlocks are looked for. */
-static void wait_enter(struct requests *r, struct requests_wait *wait,
-	const struct core_request *asked) {
-	struct party *party = wait->request->party;
-	if (party) {
-		list_append(&party->waits, &wait->of_party);
-		list_append(&r->due, &wait->due);
-	}
-	if (party && asked->lock_count > 0) {
-		list_append(&r->several, &wait->several);
+void requests_enter_waits(struct requests *r) {
+	struct list *first;
+	while ((first = list_first(&r->fresh)) != NULL) {
+		struct requests_wait *wait = CONTAINER_OF(first, struct requests_wait, in);
+		struct party *party = wait->request->party;
+		list_remove(first);
+		list_append(&r->waits, first);
+		if (party) {
+			list_append(&party->waits, &wait->of_party);
+			list_append(&r->due, &wait->due);
+		}
+		if (party && wait->has_several) {
+			list_append(&r->several, &wait->several);
+		}
 	}
 }
 
@@ -176,17 +180,19 @@ int requests_keep_wait(struct requests *r, struct request *request,
 	wait->right = asked->op == CORE_WAIT ? RIGHT_WAIT : RIGHT_ACQUIRE;
 	wait->priority = asked->terms.priority;
 	wait->size = (uint32_t)size;
+	wait->has_several = asked->lock_count > 0;
 	request->wait = wait;
-	list_append(&r->waits, &wait->in);
-	wait_enter(r, wait, asked);
+	list_append(&r->fresh, &wait->in);
 	return 0;
 }
 
 static void wait_free(struct requests_wait *wait) {
 	list_remove(&wait->in);
-	list_remove(&wait->due);
-	list_remove(&wait->of_party);
-	list_remove(&wait->several);
+	if (list_linked(&wait->due)) {
+		list_remove(&wait->due);
+		list_remove(&wait->of_party);
+		list_remove(&wait->several);
+	}
 	if (wait->why) {
 		alloc_free(wait->alloc, wait->why, wait->why_size);
 	}
@@ -220,6 +226,7 @@ void requests_of_party(struct requests *r, struct request *request, struct id128
 }
 
 void requests_doubt(struct requests *r) {
+	requests_enter_waits(r);
 	list_splice(&r->doubted, &r->waits);
 }
 
@@ -395,6 +402,7 @@ uint32_t requests_forget(struct requests *r, uint64_t client, uint32_t most) {
 int requests_init(struct requests *r, const struct allocator *alloc,
 	const struct allocator *client_alloc, struct siphash_key hash_key) {
 	*r = (struct requests){ .alloc = alloc, .client_alloc = client_alloc };
+	list_init(&r->fresh);
 	list_init(&r->waits);
 	list_init(&r->doubted);
 	list_init(&r->several);

@@ -22,10 +22,10 @@ struct requests {
 	const struct allocator *alloc, *client_alloc;
 	struct map by_id, by_client;
 	uint64_t last_id;
-	/* What the requests that wait are waiting for: in `waits` if the present rules have judged
-	 * it, and otherwise in `doubted`. */
-	struct list waits;
-	struct list doubted;
+	/* What the requests that wait are waiting for: in `fresh` or `waits` if the present rules
+	 * have judged it, and otherwise in `doubted`. Most requests get what they ask for at once.
+	 * So what is in `fresh` is in no list below yet: requests_enter_waits puts it there. */
+	struct list fresh, waits, doubted;
 	/* The same, of requests for several keys alone. */
 	struct list several;
 	/* Those that acquire, in the order in which a deadlock is to be looked for. */
@@ -109,6 +109,8 @@ struct requests_wait {
 	int32_t priority;
 	/* Links in requests.due, party.waits and requests.several, where they apply. */
 	struct list due, of_party, several;
+	/* The request is for several keys. */
+	bool has_several;
 	/* When a deadlock is to be looked for: an instant of CLOCK_BOOTTIME. */
 	int64_t due_at;
 	/* When the request arrived, by the wall clock: milliseconds since 1970; 0 as long as nobody
@@ -174,6 +176,9 @@ int requests_keep_wait(struct requests *r, struct request *request,
 
 /* Other rules hold from now on: all requests that wait must be judged again. */
 void requests_doubt(struct requests *r);
+/* Puts what is waited for where deadlocks are looked for: the lists of its party, of what is due,
+ * and of requests for several keys. Those that have come since the last call are visited. */
+void requests_enter_waits(struct requests *r);
 /* Returns the next one to judge, or NULL if none is left. */
 const struct requests_wait *requests_doubted(const struct requests *r);
 /* It was judged, and may go on waiting. */
