@@ -268,6 +268,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			record_free(core, r);
 			return false;
 		}
+		name_made(core, m->name);
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {

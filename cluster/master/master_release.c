@@ -101,8 +101,9 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 	return true;
 }
 
-/* An extension was answered with an error. A record that rested on one name before the extension
- * rests on that name alone again, and that name may have been rolled back since. */
+/* An extension was answered with an error. A record that it has made goes. A record that rested on
+ * one name before the extension rests on that name alone again, and that name may have been rolled
+ * back since. */
 static bool take_back_extension(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
@@ -111,6 +112,10 @@ static bool take_back_extension(struct core *core, const struct message *m) {
 		return false;
 	}
 	COUNT(core, extend_taken_back);
+	if (before == m->name) {
+		record_drop(core, key, r, RECORD_RELEASED);
+		return true;
+	}
 	r->rests_on = before;
 	return rolled_back_named(core, m->lock_id, before) &&
 		master_roll_back(core, m->key, m->lock_id, before);
