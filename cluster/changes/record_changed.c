@@ -27,7 +27,8 @@ enum {
  *           that would have brought it.
  *
  * The rows:
- *   GRANTED     The record is new here: it was committed, or came by a repair.
+ *   GRANTED     The record is new here: it was committed, or came by a repair. Or it is held
+ *               again: its holder was gone, and only its lock delay ran.
  *   WRITTEN     The record has another value.
  *   ACCEPTED    A commit or a repair was accepted for a record that is here.
  *   EXTENDED    An extension was accepted.

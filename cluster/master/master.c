@@ -293,8 +293,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	}
 	clock_raise(core, m->token);
 	clock_raise(core, m->ballot.clock);
-	record_changed(core, key, r,
-		fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
+	record_changed(core, key, r, fresh || record_held_again(core, r) ? RECORD_GRANTED
+		: written ? RECORD_WRITTEN : RECORD_ACCEPTED);
 	if (fresh) {
 		queue_record_held(core, key, m->lock_id, from);
 	}

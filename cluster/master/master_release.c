@@ -79,6 +79,14 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 	}
 }
 
+/* style: record, because the caller says so. */
+bool record_held_again(const struct core *core, struct record *r) {
+	const bool again = r->closed &&
+		!instant_expired(core->now, instant_add(r->end, -record_delay(r)));
+	r->closed = r->closed && !again;
+	return again;
+}
+
 /* The connection that ends the lock was closed by the holder's side (section 2, Release on
  * disconnect). A holder that has named a later connection keeps the lock. It may still name one, so
  * the lock_id is not remembered among the released; the session binding to this connection is. */
