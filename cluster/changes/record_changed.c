@@ -101,6 +101,14 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	}
 }
 
+void record_counted_on(struct core *core, struct key *key, struct record *r) {
+	if (r->rests_on) {
+		r->rests_on = 0;
+		/* The copies of the record rest on no name, either. */
+		record_changed(core, key, r, RECORD_EXTENDED);
+	}
+}
+
 void record_end(struct core *core, struct key *key, struct record *r, enum record_change how) {
 	record_changed(core, key, r, how);
 	first_ended(core, r);
