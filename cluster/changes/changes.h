@@ -129,6 +129,9 @@ void figures_changed(struct core *core, const struct key *key, const struct reco
 /* Does what follows from the change of a record. Of an end, to be called before the record is
  * dropped. */
 void record_changed(struct core *core, struct key *key, struct record *r, enum record_change what);
+/* Somebody counts on the record, whatever has brought it here: no name rolls it back any more
+ * (section 11). */
+void record_counted_on(struct core *core, struct key *key, struct record *r);
 /* Does what follows from the record's end, and drops it. The caller settles the key. */
 void record_end(struct core *core, struct key *key, struct record *r, enum record_change how);
 /* Does the same, lets those who wait for the key go on, and settles the key, which may free it.

@@ -27,7 +27,8 @@ enum {
  *           that would have brought it.
  *
  * The rows:
- *   GRANTED     The record is new here: it was committed, or came by a repair.
+ *   GRANTED     The record is new here: it was committed, or came by a repair. Or it is held
+ *               again: its holder was gone, and only its lock delay ran.
  *   WRITTEN     The record has another value.
  *   ACCEPTED    A commit or a repair was accepted for a record that is here.
  *   EXTENDED    An extension was accepted.
@@ -97,6 +98,14 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 	}
 	if (follows[what].waits) {
 		core->observers->key_changed(core, key, r);
+	}
+}
+
+void record_counted_on(struct core *core, struct key *key, struct record *r) {
+	if (r->rests_on) {
+		r->rests_on = 0;
+		/* The copies of the record rest on no name, either. */
+		record_changed(core, key, r, RECORD_EXTENDED);
 	}
 }
 

@@ -125,8 +125,8 @@ struct store_state {
 	 * filled next. */
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;
-	/* A ring of the last extensions of records that rested on a request's name; extended_next
-	 * counts them (tombstones.c). */
+	/* A ring of the last extensions that have made records, or lengthened records that rested
+	 * on a request's name; extended_next counts them (tombstones.c). */
 	struct extended extended[EXTENDED_MAX];
 	uint32_t extended_next;
 	/* How merged records are finished. */

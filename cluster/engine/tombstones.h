@@ -26,7 +26,7 @@ struct tombstone {
 #define EXTENDED_MAX 64
 
 /* A record that rested on `name` alone was lengthened by an extension with the name `by`, which may
- * be taken back (section 11). */
+ * be taken back (section 11). If the two are the same, the extension has made the record. */
 struct extended {
 	uint64_t name, by;
 };

@@ -150,7 +150,7 @@ static void move_record(struct bound_lock *b, struct holder *h) {
 
 static enum status bind(struct core *core, uint32_t from, const struct message *m,
 	struct message *answer) {
-	const struct key *key = table_find(core, m->key);
+	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r == NULL) {
 		answer->left_us = lacked_us(core, m->lock_id);
@@ -181,6 +181,7 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	b->until = r->end;
 	b->generation = h->generation;
 	r->freed = false;
+	record_counted_on(core, key, r);
 	COUNT(core, binding_made);
 	return STATUS_OK;
 }

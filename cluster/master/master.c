@@ -268,6 +268,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			record_free(core, r);
 			return false;
 		}
+		name_made(core, m->name);
 		key_add_record(core, key, r);
 		displace(core, key, r, m->kind == MESSAGE_COMMIT ? from : UINT32_MAX, m->token);
 	} else {
@@ -292,8 +293,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	}
 	clock_raise(core, m->token);
 	clock_raise(core, m->ballot.clock);
-	record_changed(core, key, r,
-		fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
+	record_changed(core, key, r, fresh || record_held_again(core, r) ? RECORD_GRANTED
+		: written ? RECORD_WRITTEN : RECORD_ACCEPTED);
 	if (fresh) {
 		queue_record_held(core, key, m->lock_id, from);
 	}

@@ -64,7 +64,8 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		r->accepted = core->tick;
 		binding_master_accepted(core, r, from);
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
-		record_changed(core, key, r, RECORD_EXTENDED);
+		record_changed(core, key, r,
+			record_held_again(core, r) ? RECORD_GRANTED : RECORD_EXTENDED);
 	} else {
 		core->counts[COUNT_extend_permits_missing] += answer.status == STATUS_NEED && key &&
 			key_record(key, m->lock_id);

@@ -79,6 +79,14 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 	}
 }
 
+/* style: record, because the caller says so. */
+bool record_held_again(const struct core *core, struct record *r) {
+	const bool again = r->closed &&
+		!instant_expired(core->now, instant_add(r->end, -record_delay(r)));
+	r->closed = r->closed && !again;
+	return again;
+}
+
 /* The connection that ends the lock was closed by the holder's side (section 2, Release on
  * disconnect). A holder that has named a later connection keeps the lock. It may still name one, so
  * the lock_id is not remembered among the released; the session binding to this connection is. */
@@ -101,8 +109,9 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 	return true;
 }
 
-/* An extension was answered with an error. A record that rested on one name before the extension
- * rests on that name alone again, and that name may have been rolled back since. */
+/* An extension was answered with an error. A record that it has made goes. A record that rested on
+ * one name before the extension rests on that name alone again, and that name may have been rolled
+ * back since. */
 static bool take_back_extension(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
@@ -111,6 +120,10 @@ static bool take_back_extension(struct core *core, const struct message *m) {
 		return false;
 	}
 	COUNT(core, extend_taken_back);
+	if (before == m->name) {
+		record_drop(core, key, r, RECORD_RELEASED);
+		return true;
+	}
 	r->rests_on = before;
 	return rolled_back_named(core, m->lock_id, before) &&
 		master_roll_back(core, m->key, m->lock_id, before);

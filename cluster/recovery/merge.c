@@ -70,8 +70,9 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		/* Section 11: the record keeps its name only while all that it rests on had this
-		 * one. */
-		r->rests_on = r->rests_on == m->name ? m->name : 0;
+		 * one. What rested on the name of an extension may have rested on different ones
+		 * before that at two sources. */
+		r->rests_on = r->rests_on == m->name && !name_of_extension(m->name) ? m->name : 0;
 		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
 		r->freed = r->freed || !(m->flags & FLAG_BOUND);
 		span_ns left = span_from_us(m->left_us);

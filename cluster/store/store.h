@@ -251,7 +251,11 @@ bool name_of_extension(uint64_t name);
 /* Returns what a record rests on that rested on `name` alone and is lengthened under the name `by`;
  * 0: on several. */
 uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);
-/* Returns what the record rested on before that extension; 0: it is not known. */
+/* A record was made under the name `by`. If an extension has that name, there was nothing before
+ * it. */
+void name_made(struct core *core, uint64_t by);
+/* Returns what the record rested on before that extension: `by` itself, if the extension has made
+ * the record; 0: it is not known. */
 uint64_t name_before(const struct core *core, uint64_t by);
 /* A request that failed has rolled back the lock_id: a record up to this token, and what rests on
  * this name. */

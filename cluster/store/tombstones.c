@@ -154,6 +154,17 @@ bool name_of_extension(uint64_t name) {
 	return name != 0 && name % NAME_TRIES == 0;
 }
 
+static void remember_before(struct core *core, uint64_t name, uint64_t by) {
+	core->store.extended[core->store.extended_next++ % EXTENDED_MAX] =
+		(struct extended){ .name = name, .by = by };
+}
+
+void name_made(struct core *core, uint64_t by) {
+	if (name_of_extension(by)) {
+		remember_before(core, by, by);
+	}
+}
+
 /* The record rests on several names from then on. An extension that is taken back leaves the name
  * before it, which is remembered as long as there is room. */
 uint64_t name_extended(struct core *core, uint64_t name, uint64_t by) {
@@ -163,15 +174,18 @@ uint64_t name_extended(struct core *core, uint64_t name, uint64_t by) {
 	if (name == 0 || name_of_extension(name) || !name_of_extension(by)) {
 		return 0;
 	}
-	core->store.extended[core->store.extended_next++ % EXTENDED_MAX] =
-		(struct extended){ .name = name, .by = by };
+	remember_before(core, name, by);
 	return by;
 }
 
+/* An extension may be asked for twice, and find another record the second time. So the latest place
+ * that names it counts. */
 uint64_t name_before(const struct core *core, uint64_t by) {
-	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
-		if (core->store.extended[i].by == by) {
-			return core->store.extended[i].name;
+	for (uint32_t i = 1; i <= EXTENDED_MAX; i++) {
+		const struct extended *e =
+			&core->store.extended[(core->store.extended_next - i) % EXTENDED_MAX];
+		if (e->by == by) {
+			return e->name;
 		}
 	}
 	return 0;

@@ -26,8 +26,9 @@ struct bound_master {
 	/* The master said that it has the record. */
 	bool has;
 
-	/* The record lasts there until then, at least, if `has` is set. */
-	struct instant until;
+	/* The record lasts there until then, at least, if `has` is set; and with binding.numbered,
+	 * the same of all permit numbers that the holder trusts. */
+	struct instant until, numbers_until;
 
 	/* The master is away, and it was its own side that closed the link. */
 	bool closed_by_master;
@@ -67,6 +68,10 @@ struct binding {
 	/* Says the earliest time at which a master of the previous epoch may drop the record. By
 	 * then a quorum of the current masters must have it. INSTANT_FOREVER: they already do. */
 	struct instant before;
+
+	/* The lock is a semaphore's. A master that says that it has the record does not say which
+	 * permit numbers it has; only an extension that it accepted does. */
+	bool numbered;
 };
 
 /* Returns when the master counts as gone. A clock here may run slower than the master's by twice
@@ -89,6 +94,12 @@ static bool gone(const struct core *core, const struct op *op, const struct boun
 	return m->dropped || (may_drop(m) && instant_distrusted(at, gone_at(core, op, m)));
 }
 
+/* Returns the permit numbers that this node has answered and that are trusted. */
+static struct permits trusted(struct core *core, const struct op *op) {
+	const struct granted *b = granted_find(core, op->key_hash, op->lock_id);
+	return b ? granted_numbers(core, b) : (struct permits){ { 0, 0 } };
+}
+
 /* Returns until when the record lasts in this node's own table. */
 static struct instant own_end(const struct core *core, const struct op *op) {
 	const struct key *key = core_votes(core) ? table_peek(core, op->key) : NULL;
@@ -98,7 +109,8 @@ static struct instant own_end(const struct core *core, const struct op *op) {
 
 static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {
 	const struct bound_master *m = &op_binding(op)->master[index];
-	return index == op_binding(op)->self ? own_end(core, op)
+	return op_binding(op)->numbered ? m->numbers_until
+		: index == op_binding(op)->self ? own_end(core, op)
 		: m->has ? m->until
 		: (struct instant){ 0, 0 };
 }
@@ -237,7 +249,25 @@ static void arm(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, end.boot < next.boot ? end : next);
 }
 
+/* This node counts on its own record as it does on those of other masters. */
+static void count_on_own(struct core *core, struct op *op) {
+	const uint32_t self = op_binding(op)->self;
+	struct key *key = self < op_binding(op)->masters && core_votes(core)
+		? table_find(core, op->key) : NULL;
+	struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	if (self < op_binding(op)->masters) {
+		const struct permits numbers = trusted(core, op);
+		op_binding(op)->master[self].numbers_until = r && !permits_none(numbers) &&
+			permits_within(numbers, record_lasting(key, r))
+			? r->end : (struct instant){ 0, 0 };
+	}
+	if (r) {
+		record_counted_on(core, key, r);
+	}
+}
+
 static void evaluate(struct core *core, struct op *op) {
+	count_on_own(core, op);
 	if (keeping(core, op, core->now) >= op_binding(op)->quorum) {
 		op_binding(op)->before = INSTANT_FOREVER;
 	}
@@ -285,6 +315,10 @@ void binding_start(struct core *core, struct op *op) {
 	op_binding(op)->quorum = core->quorum;
 	op_binding(op)->self = core->self;
 	op_binding(op)->before = INSTANT_FOREVER;
+	const struct key *key = table_peek(core, op->key);
+	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	op_binding(op)->numbered = !permits_none(trusted(core, op)) ||
+		(r && terms_of_numbers(r->of));
 	for (uint32_t i = 0; i < core->masters; i++) {
 		op_binding(op)->master[i].id = core->peers[i].node.id;
 	}
@@ -312,8 +346,9 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 		struct instant until = instant_add(master->asked,
 			span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
 		/* A master that is back may have started anew. */
-		master->until = master->has && !master->away
-			? instant_later(master->until, until) : until;
+		const bool anew = !master->has || master->away;
+		master->until = anew ? until : instant_later(master->until, until);
+		master->numbers_until = anew ? (struct instant){ 0, 0 } : master->numbers_until;
 		master->has = true;
 		master->away = master->closed_by_master = master->dropped = master->absent = false;
 	} else if (m->status == STATUS_ABSENT) {
@@ -333,10 +368,16 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 		? op_find_binding(core, extend->key, extend->lock_id) : NULL;
 	if (op && index < op_binding(op)->masters && op_binding(op)->master[index].has) {
 		struct bound_master *m = &op_binding(op)->master[index];
-		m->until = instant_later(m->until,
-			instant_add(extend->sent,
-				span_shrink(extend->lease, core->config.drift_ppm)));
+		const struct instant until = instant_add(extend->sent,
+			span_shrink(extend->lease, core->config.drift_ppm));
+		m->until = instant_later(m->until, until);
 		m->absent = false;
+		op_binding(op)->numbered |= terms_semaphore(&extend->terms);
+		if (!permits_none(extend->terms.set) && permits_within(
+			permits_or(extend->terms.set, trusted(core, op)),
+			extend->votes[index].set)) {
+			m->numbers_until = instant_later(m->numbers_until, until);
+		}
 	}
 }
 
@@ -388,7 +429,7 @@ static bool same_masters(const struct core *core, const struct binding *b) {
  * handover brings. */
 static void turn_to_others(struct core *core, struct op *op) {
 	struct binding b = { .masters = core->masters, .quorum = core->quorum, .self = core->self,
-		.before = none_drops_until(core, op) };
+		.before = none_drops_until(core, op), .numbered = op_binding(op)->numbered };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		b.master[i].id = core->peers[i].node.id;
 		for (uint32_t k = 0; k < op_binding(op)->masters; k++) {

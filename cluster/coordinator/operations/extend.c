@@ -9,13 +9,17 @@ static bool vouched(const struct core *core, const struct op *op, const struct g
 		permits_within(op->terms.set, granted_numbers(core, b)));
 }
 
+uint64_t extend_name(const struct op *op) {
+	return op->part_of ? op->part_of : op_extend(op)->roll_back_name;
+}
+
 /* The permit numbers are named only where somebody trusts them. Numbers that nobody trusts run out
  * (section 10). */
 static struct message question(const struct op *op) {
 	const struct extend_state *extend = op_extend(op);
 	const bool named = !extend->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
-	m.name = op->part_of ? op->part_of : extend->roll_back_name;
+	m.name = extend_name(op);
 	m.token = extend->token;
 	m.number = op->terms.binding;
 	m.terms = (struct terms){ .of = PERMITS_MAX };

@@ -6,6 +6,10 @@
 
 #define EXTEND_ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
 
+/* Returns the name under which masters accept the extension, and what it sends for repair
+ * (section 11); 0: it has none. */
+uint64_t extend_name(const struct op *op);
+
 /* Tells whether some master that answered may give the record to others. */
 bool extend_any_has(const struct core *core, const struct op *op);
 

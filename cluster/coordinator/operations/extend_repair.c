@@ -6,7 +6,7 @@
 static void learn(struct core *core, struct op *op, uint32_t index, const struct record *r) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	record_describe(core, r, &m);
-	m.name = op->part_of;
+	m.name = extend_name(op);
 	if (terms_semaphore(&m.terms)) {
 		op->terms.of = m.terms.of;
 		op->terms.count = m.terms.count;

@@ -83,4 +83,26 @@ static inline uint64_t ask_both(struct stage *s, uint32_t node, uint8_t a, uint8
 	return stage_ask(s, node, r);
 }
 
+/* There are two masters, and n3 is a replica. A request for a and b, for which b is held, was
+ * rolled back: n1 lacks a, n2 has another lock there, and n3, which has not heard, has it. */
+static inline void known_to_the_replica_alone(struct stage *s) {
+	take(s, 1, "b", stage_lock(9));
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_wait(s, SHORT);
+	assert_true(knows(s, 2, "a", stage_lock(1)));
+	for (uint32_t from = 0; from < 2; from++) {
+		stage_lose(s, from, 2, MESSAGE_FEED_BATCH, true);
+		stage_lose(s, from, 2, MESSAGE_FEED_GONE, true);
+		stage_lose(s, from, 2, MESSAGE_FEED_RECORD, true);
+	}
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	take(s, 0, "a", stage_lock(5));
+	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_ask(s, 0, stage_request(CORE_RELEASE, "a", stage_lock(5)));
+	stage_settle(s);
+	assert_true(knows(s, 2, "a", stage_lock(1)) && knows(s, 1, "a", stage_lock(5)) &&
+		!knows(s, 0, "a", stage_lock(5)));
+}
+
 #endif

@@ -177,6 +177,27 @@ static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
 		n->event.kind == WATCH_EVENT_MISSED);
 }
 
+/* The holder's connection was closed, and only the lock delay runs. The holder goes on over its
+ * next connection. */
+static void a_lock_that_is_held_again_within_its_lock_delay_is_told_of_again(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.binding = 1;
+	r.terms.delay = SPAN_S;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	forget_events(s);
+	r = stage_request(CORE_RELEASE, "k", stage_lock(1));
+	r.binding = 1;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
+	r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	r.binding = 2;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	BORDER(1);
+}
+
 /* ---- replicas ---- */
 
 static void a_replica_tells_the_same_as_its_master(void **state) {
@@ -355,6 +376,8 @@ int main(void) {
 		WATCHED_EVERYWHERE(the_next_holder_is_told_after_the_previous_one),
 		WATCHED_EVERYWHERE(a_break_by_force_is_told_of_as_lost),
 		WATCHED_EVERYWHERE(what_ends_with_its_node_is_told_of_as_lost),
+		WATCHED_EVERYWHERE(
+			a_lock_that_is_held_again_within_its_lock_delay_is_told_of_again),
 		WATCHED_EVERYWHERE(a_replica_tells_the_same_as_its_master),
 		WATCHED_EVERYWHERE(a_replica_that_follows_again_reports_missed_events),
 		WATCHED_EVERYWHERE(a_replica_that_left_for_another_epoch_reports_missed_events),

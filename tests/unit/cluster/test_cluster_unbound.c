@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "members.h"
+#include "modes.h"
 
 #define REPLICA 3u
 #define GRACE (50 * SPAN_MS)
@@ -331,6 +332,139 @@ static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	assert_int_equal(stage_do(s, replica, r), PAWL_ELOST);
 }
 
+/* ---- a name that is rolled back ---- */
+
+#define OTHER (REPLICA + 1)
+
+static int setup_other(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 2;
+	struct stage *s = *state = stage_born(&o);
+	for (uint32_t to = 0; to < 3; to++) {
+		lose_to(s, to, MESSAGE_SYNC_KEYS, true);
+	}
+	return 0;
+}
+
+/* n2 alone has k, by a request for several keys at n5, which has failed. n2 does not hear yet that
+ * it is rolled back. */
+static void left_at_n2(struct stage *s) {
+	const struct core_lock locks[] = { { .key = slice_str("k"), .lock_id = stage_lock(1) },
+		{ .key = slice_str("l"), .lock_id = stage_lock(8) } };
+	for (uint32_t to = 0; to < 3; to += 2) {
+		stage_lose(s, OTHER, to, MESSAGE_COMMIT, true);
+		stage_lose(s, OTHER, to, MESSAGE_LEARN, true);
+	}
+	stage_lose(s, OTHER, 1, MESSAGE_RELEASE, true);
+	const uint64_t id = stage_ask(s, OTHER, (struct core_request){ .op = CORE_ACQUIRE_ALL,
+		.locks = locks, .lock_count = 2, .lease = LEASE, .wait = WAIT });
+	stage_wait(s, 200 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+	stage_lose(s, OTHER, 1, MESSAGE_RELEASE, false);
+	assert_true(!has_k(s, 0) && has_k(s, 1) && !has_k(s, 2));
+}
+
+/* The same lock_id is granted through n4 by n1 and n3, and bound to n4: by n1 and n2, when n3 has
+ * dropped it. */
+static void what_a_node_counts_on_is_not_rolled_back(void **state) {
+	struct stage *s = *state;
+	left_at_n2(s);
+	stage_lose(s, REPLICA, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, REPLICA, 1, MESSAGE_LEARN, true);
+	take(s, REPLICA, "k", stage_lock(1));
+	const uint64_t id = binding(s, "k", stage_lock(1));
+	stage_close(s, REPLICA, 2);
+	stage_cut(s, REPLICA, 2, true);
+	stage_wait(s, 2 * GRACE);
+	assert_true(has_k(s, 0) && has_k(s, 1) && !has_k(s, 2));
+	assert_false(answered(s, id));
+	stage_break(s, OTHER, 1);
+	stage_mend(s);
+	stage_settle(s);
+	/* n4 goes on trusting the lock. */
+	assert_false(answered(s, id));
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
+	assert_true(has_k(s, 1));
+}
+
+/* n4 holds number 1 of k by n1 and n3, and n2 has what an earlier try has left of the same lock_id:
+ * number 0. When n3 has dropped the lock, number 1 is kept by n1 alone. */
+static void what_has_other_numbers_does_not_keep_a_permit(void **state) {
+	struct stage *s = *state;
+	for (uint32_t to = 0; to < 3; to += 2) {
+		stage_lose(s, OTHER, to, MESSAGE_COMMIT, true);
+		stage_lose(s, OTHER, to, MESSAGE_LEARN, true);
+	}
+	stage_lose(s, OTHER, 1, MESSAGE_RELEASE, true);
+	assert_int_not_equal(stage_do(s, OTHER, permits_request("k", stage_lock(1), 1, 2, 0)),
+		PAWL_OK);
+	stage_wait(s, 200 * SPAN_MS);
+	assert_true(!has_k(s, 0) && has_k(s, 1) && !has_k(s, 2));
+	stage_lose(s, 0, 1, MESSAGE_PROMISE, true);
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(9), 1, 2), PAWL_OK);
+	stage_lose(s, REPLICA, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, REPLICA, 1, MESSAGE_LEARN, true);
+	assert_int_equal(take_permits(s, REPLICA, "k", stage_lock(1), 1, 2), PAWL_OK);
+	assert_true(permits_has(stage_last(s)->r.terms.set, 1));
+	const uint64_t id = binding(s, "k", stage_lock(1));
+	stage_close(s, REPLICA, 2);
+	stage_cut(s, REPLICA, 2, true);
+	stage_wait(s, GRACE - SPAN_MS);
+	assert_true(has_k(s, 2));
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+}
+
+/* `node` holds a permit of k, which all masters have lengthened. n3 alone drops it. */
+static void permits_stay_without_n3(struct stage *s, uint32_t node) {
+	assert_int_equal(take_permits(s, node, "k", stage_lock(1), 1, 2), PAWL_OK);
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
+	r.wait = GRACE;
+	r.client = CLIENT;
+	const uint64_t id = stage_ask(s, node, r);
+	stage_settle(s);
+	assert_int_equal(extend(s, node, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	stage_close(s, node, 2);
+	stage_cut(s, node, 2, true);
+	stage_wait(s, 2 * GRACE);
+	assert_true(has_k(s, 0) && has_k(s, 1) && !has_k(s, 2));
+	assert_false(answered(s, id));
+	stage_wait(s, LEASE);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+}
+
+static void permits_that_masters_have_lengthened_are_kept(void **state) {
+	permits_stay_without_n3(*state, REPLICA);
+}
+
+static void a_master_keeps_the_permits_that_it_has_itself(void **state) {
+	permits_stay_without_n3(*state, 0);
+}
+
+/* n1 has k by a request that failed, and k is granted through n2 by n2 and n3. n1's own program
+ * asks that the lock ends with n1. */
+static void what_a_master_counts_on_itself_is_not_rolled_back(void **state) {
+	struct stage *s = *state;
+	const uint64_t name = 0x101, token = take(s, 0, "c", stage_lock(7));
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = token + 1, .name = name,
+		.lease_us = LEASE / SPAN_US, .ballot = { token + 1, 1, 1 } };
+	stage_inject(s, REPLICA, 0, &m);
+	stage_settle(s);
+	stage_lose(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	take(s, 1, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
+	r.wait = GRACE;
+	r.client = CLIENT;
+	stage_ask(s, 0, r);
+	stage_settle(s);
+	m.kind = MESSAGE_RELEASE;
+	stage_inject(s, REPLICA, 0, &m);
+	stage_settle(s);
+	assert_true(has_k(s, 0));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		UNBOUND(a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up),
@@ -351,6 +485,16 @@ int main(void) {
 			named_teardown),
 		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended,
 			named_teardown),
+		cmocka_unit_test_setup_teardown(what_a_node_counts_on_is_not_rolled_back,
+			setup_other, named_teardown),
+		cmocka_unit_test_setup_teardown(what_a_master_counts_on_itself_is_not_rolled_back,
+			setup_other, named_teardown),
+		cmocka_unit_test_setup_teardown(what_has_other_numbers_does_not_keep_a_permit,
+			setup_other, named_teardown),
+		cmocka_unit_test_setup_teardown(permits_that_masters_have_lengthened_are_kept,
+			setup_other, named_teardown),
+		cmocka_unit_test_setup_teardown(a_master_keeps_the_permits_that_it_has_itself,
+			setup_other, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
