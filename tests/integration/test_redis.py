@@ -161,7 +161,8 @@ class Three(unittest.TestCase):
                 if not some:
                     break
                 got += some
-            self.assertEqual(got, b"-ERR Protocol error: invalid bulk length\r\n")
+            self.assertEqual(got, b"-ERR Protocol error: invalid bulk length: "
+                             b"an argument has at most 1 MiB\r\n")
 
     def test_resp3(self):
         with self.cluster.socket("a") as s:
