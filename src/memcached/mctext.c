@@ -125,8 +125,8 @@ enum mctext_read mctext_read(struct slice in, struct mctext_command *out, size_t
 	read_words(slice_of(in.data, line - cr), out);
 	out->data = slice_of(NULL, 0);
 	if (read_is_http(out)) {
-		*out_why = "CLIENT_ERROR this is a request of HTTP, and Pawl speaks the protocol of "
-			"memcached here";
+		*out_why = "CLIENT_ERROR this is a request of HTTP, and Pawl speaks the protocol "
+			"of memcached here";
 		return MCTEXT_WRONG;
 	}
 	const size_t place = read_length_place(out);

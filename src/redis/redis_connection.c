@@ -68,8 +68,8 @@ enum dialect_step redis_time(const struct redis_call *call) {
  * because the client counts all of them as failed. */
 enum dialect_step redis_multi(const struct redis_call *call) {
 	call->redis->multi = true;
-	return redis_unable(call, "Pawl has no transactions (MULTI): send each command by itself, or "
-		"as a pipeline without a transaction");
+	return redis_unable(call, "Pawl has no transactions (MULTI): send each command by itself, "
+		"or as a pipeline without a transaction");
 }
 
 enum dialect_step redis_exec(const struct redis_call *call) {

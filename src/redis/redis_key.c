@@ -132,8 +132,8 @@ static enum dialect_step set_present(const struct redis_call *call, const struct
 		.show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
 		.reply = o->get ? reply_old : redis_reply_ok };
 	if (!o->has_end) {
-		return redis_unable(call, "a lock that is held keeps its end: name a length with PX "
-			"or EX");
+		return redis_unable(call, "a lock that is held keeps its end: name a length with "
+			"PX or EX");
 	}
 	return key_begin(call, &plan, 1, 1, o->old, key_arguments(call)[2], o->length);
 }

@@ -16,13 +16,13 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 		return false;
 	}
 	if (number <= 0) {
-		(void)redis_unable(call, "invalid expire time: a lock lasts for more than 0 (DEL, or a "
-			"script that compares its value, ends it)");
+		(void)redis_unable(call, "invalid expire time: a lock lasts for more than 0 "
+			"(DEL, or a script that compares its value, ends it)");
 		return false;
 	}
 	if (most <= 0) {
-		(void)redis_unable(call, "[redis] slack of this node is as long as the longest lease of "
-			"this cluster, so it grants nothing: lower it");
+		(void)redis_unable(call, "[redis] slack of this node is as long as the longest "
+			"lease of this cluster, so it grants nothing: lower it");
 		return false;
 	}
 	if (number > most / unit) {

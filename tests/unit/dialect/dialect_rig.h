@@ -41,8 +41,8 @@ enum dialect_step rig_refused(struct connection *c, int error);
  * NULL. Its lock_id begins with 9, and its fencing token is 42. */
 enum dialect_step rig_read(struct connection *c, const char *value, const char *label,
 	int64_t left_ms);
-/* The acquire has got its lock, with the fencing token 42; the lease was extended; the value was set
- * by the write with the clock 50; the lock was released; and that with the token 42 was broken. */
+/* The acquire has got its lock, with the fencing token 42; the lease was extended; the value was
+ * set by the write with the clock 50; the lock was released; that with the token 42 was broken. */
 enum dialect_step rig_taken(struct connection *c);
 enum dialect_step rig_extended(struct connection *c);
 enum dialect_step rig_updated(struct connection *c);

@@ -9,14 +9,16 @@
 static void test_a_time_is_never_shortened(void **state) {
 	assert_int_equal(rig_command(*state, "add k 0 60 1\r\nv"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 60000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it, or raise max_lease\r\n");
+		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"max_lease\r\n");
 	assert_int_equal(rig_command(*state, "add k 0 59 1\r\nv"), DIALECT_ASK);
 	rig_refused(*state, PAWL_EHELD);
 	assert_int_equal(rig_command(*state, "touch k 999999999999999999"), DIALECT_DONE);
 	rig_assert_said(*state, "CLIENT_ERROR invalid exptime argument\r\n");
 	assert_int_equal(rig_command(*state, "touch k 2592000"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 2592000000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it, or raise max_lease\r\n");
+		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"max_lease\r\n");
 }
 
 /* The sentence names the remedy, and not a length below zero. */

@@ -57,8 +57,8 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 		"revoked = /list\nany_key_mode = yes\n[limits]\nkeys = 5\nmemory = 1g\n"
 		"value_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min "
 		"= 1s\nadmin_clients = 0\nkept_locks = 6\nlocks_per_identity = 9\n"
-		"value_bytes_per_address = 2m\nrate_per_address = 0\nwaits_per_identity = 0\nclient_memory "
-		"= 64m\nclient_memory_per_identity = 10m\n"
+		"value_bytes_per_address = 2m\nrate_per_address = 0\n"
+		"waits_per_identity = 0\nclient_memory = 64m\nclient_memory_per_identity = 10m\n"
 		"[admin]\nlisten = 127.0.0.1:10\nreaders = prometheus, alice\n"
 		"groups = billing/ cron/\ndrain_wait = 2s\n");
 	assert_string_equal(c->state_dir, "/s");
