@@ -1,6 +1,7 @@
 # run-lib.sh: the functions of scripts/run that tell and check, and those for the processes of its
 # cluster. It is sourced after lib.sh. It expects nodes, spare, build, pawld, pawl and stay, and
-# sets dir, pid, client_port, peer_port and admin_port.
+# sets dir, pid, and the ports of each node: client_port, peer_port, admin_port, redis_port and
+# memcached_port.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # scripts/run sets these variables
 
@@ -76,7 +77,7 @@ await() {
 
 # ---- processes ----
 
-declare -A pid=() client_port=() peer_port=() admin_port=()
+declare -A pid=() client_port=() peer_port=() admin_port=() redis_port=() memcached_port=()
 jobs_started=()
 dir=''
 
@@ -143,22 +144,24 @@ port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # Chooses the ports of the documentation, or those of the next free hundred if some are taken.
 choose_ports() {
-	local base node port
+	local base node port offset
 	for base in 7100 7200 7300 7400 7500 7600; do
-		local ok=true offset=17
+		local ok=true
+		offset=17
 		for node in "${nodes[@]}" "$spare"; do
 			client_port[$node]=$((base + offset))
 			peer_port[$node]=$((base + offset + 1))
 			admin_port[$node]=$((base + offset + 2))
-			for port in $((base + offset)) $((base + offset + 1)) \
-				$((base + offset + 2)); do
-				port_free $port || ok=false
+			redis_port[$node]=$((base + offset - 1))
+			memcached_port[$node]=$((base + offset - 2))
+			for port in {-2..2}; do
+				port_free $((base + offset + port)) || ok=false
 			done
 			offset=$((offset + 10))
 		done
 		$ok && return 0
 	done
-	fail "there are no free ports between 7117 and 7649: stop what uses them"
+	fail "there are no free ports between 7115 and 7649: stop what uses them"
 }
 
 write_config() {
@@ -171,6 +174,8 @@ write_config() {
 			listen_peer = 127.0.0.1:${peer_port[$1]}
 			advertise = 127.0.0.1:${peer_port[$1]}
 			listen_client = 127.0.0.1:${client_port[$1]}
+			listen_redis = 127.0.0.1:${redis_port[$1]}
+			listen_memcached = 127.0.0.1:${memcached_port[$1]}
 
 			# These times are short, so that the demonstration need not wait.
 			# The defaults are 60s, 2s and 1s.
@@ -204,6 +209,12 @@ write_config() {
 	# the page on this machine.
 	[ -e "$dir/rights.conf" ] ||
 		printf '[me]\nallow = all on *\n[plain]\nallow = read on *\n' >"$dir/rights.conf"
+}
+
+# Prints the URL at which a client of Redis reaches a node with the certificate of PAWL_CERT.
+redis_url() {
+	printf 'rediss://127.0.0.1:%s/?ssl_ca_certs=%s&ssl_certfile=%s&ssl_keyfile=%s' \
+		"${redis_port[$1]}" "$PAWL_CACERT" "$PAWL_CERT" "$PAWL_CERT_KEY"
 }
 
 # Writes what a Prometheus needs to watch the nodes that run, with the alert rules.

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+/* The byte with which a client of TLS begins. */
+#define MCTEXT_TLS_HELLO 0x16
+
 /* ---- words ---- */
 
 bool mctext_is(struct slice word, const char *text) {
@@ -74,6 +77,13 @@ static size_t read_length_place(const struct mctext_command *command) {
 	return mctext_is(command->words[0], "ms") ? 2 : 0;
 }
 
+/* A page in somebody's browser can make it send lines to this machine, but not without a line of
+ * this form before them. The names of commands are in small letters. */
+static bool read_is_http(const struct mctext_command *command) {
+	return command->count == 3 && slice_has_prefix(command->words[2], slice_str("HTTP/"))
+		&& command->words[0].data[0] >= 'A' && command->words[0].data[0] <= 'Z';
+}
+
 /* Reads the data block of `length` bytes behind the line. */
 static enum mctext_read read_data(struct slice in, size_t line, size_t length,
 	struct mctext_command *out, size_t *out_size, const char **out_why) {
@@ -99,6 +109,10 @@ enum mctext_read mctext_read(struct slice in, struct mctext_command *out, size_t
 			"binary one";
 		return MCTEXT_WRONG;
 	}
+	if (most && in.data[0] == MCTEXT_TLS_HELLO) {
+		*out_why = "CLIENT_ERROR the client speaks TLS, and this address has none";
+		return MCTEXT_WRONG;
+	}
 	if (!end && in.size < MCTEXT_LINE_BYTES_MAX) {
 		return MCTEXT_MORE;
 	}
@@ -110,6 +124,11 @@ enum mctext_read mctext_read(struct slice in, struct mctext_command *out, size_t
 	const bool cr = line > 0 && in.data[line - 1] == '\r';
 	read_words(slice_of(in.data, line - cr), out);
 	out->data = slice_of(NULL, 0);
+	if (read_is_http(out)) {
+		*out_why = "CLIENT_ERROR this is a request of HTTP, and Pawl speaks the protocol "
+			"of memcached here";
+		return MCTEXT_WRONG;
+	}
 	const size_t place = read_length_place(out);
 	if (place == 0) {
 		*out_size = line + 1;

@@ -5,16 +5,14 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "sentence.h"
 
 /* A client must not take an outage for "held by somebody else", which is NOT_STORED. */
 void memcached_refuse(struct mctext_writer *w, const struct client_response *response) {
-	char text[256];
-	const struct slice why = response->message.size ? response->message
-		: slice_str(pawl_error_message(response->error));
-	const int shown = why.size < sizeof text / 2 ? (int)why.size : (int)sizeof text / 2;
-	const int size = snprintf(text, sizeof text, "%s: %.*s", pawl_error_code(response->error),
-		shown, (const char *)why.data);
-	mctext_error(w, "SERVER_ERROR", slice_of(text, (size_t)size));
+	char room[SENTENCE_BYTES], text[SENTENCE_BYTES + 32];
+	snprintf(text, sizeof text, "%s: %s", pawl_error_code(response->error),
+		(const char *)sentence_of(response, room).data);
+	mctext_error(w, "SERVER_ERROR", slice_str(text));
 }
 
 /* ---- client flags ---- */

@@ -53,8 +53,8 @@ bool memcached_time(const struct memcached_call *call, struct slice word,
 	}
 	if (ms > most) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
-			"which is %lld ms: take it for less, and renew it", (long long)ms,
-			(long long)most);
+			"which is %lld ms: take it for less, and renew it, or raise max_lease",
+			(long long)ms, (long long)most);
 		memcached_refused(call, why);
 		return false;
 	}

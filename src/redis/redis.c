@@ -59,7 +59,9 @@ static const struct redis_command {
 	{ "DEL", 2, 0, redis_del },
 	{ "DELEX", 2, 4, redis_delex },
 	{ "DELIFEQ", 3, 3, redis_delex },
+	{ "DISCARD", 1, 1, redis_discard },
 	{ "ECHO", 2, 2, redis_echo },
+	{ "EXEC", 1, 1, redis_exec },
 	{ "EXISTS", 2, 0, redis_exists },
 	{ "EXPIRE", 3, 3, redis_expire },
 	{ "EXPIRETIME", 2, 2, redis_expiretime },
@@ -69,6 +71,7 @@ static const struct redis_command {
 	{ "INFO", 1, 0, redis_info },
 	{ "KEYS", 2, 2, redis_keys },
 	{ "MGET", 2, 0, redis_mget },
+	{ "MULTI", 1, 1, redis_multi },
 	{ "PAWL.TOKEN", 3, 3, redis_token },
 	{ "PAWL.VALID", 3, 3, redis_valid },
 	{ "PAWL.WAIT", 5, 5, redis_take_waiting },
@@ -112,18 +115,26 @@ static enum dialect_step command_run(const struct redis_call *call) {
 	const int shown = c->arguments[0].size < 64 ? (int)c->arguments[0].size : 64;
 	const char *name = (const char *)c->arguments[0].data;
 	char why[192];
-	if (found && c->count >= found->least && (found->most == 0 || c->count <= found->most)) {
-		return found->run(call);
+	if (!found) {
+		snprintf(why, sizeof why, "unknown command '%.*s': Pawl serves locks, and no other "
+			"data; docs/redis.md has its commands", shown, name);
+		return redis_unable(call, why);
 	}
-	if (found) {
+	if (c->count < found->least) {
 		snprintf(why, sizeof why, "wrong number of arguments for '%s' command",
 			found->name);
-	} else {
-		snprintf(why, sizeof why, "unknown command '%.*s': Pawl knows the commands of "
-			"locks (docs/redis.md)", shown, name);
+		return redis_wrong(call, why);
 	}
-	resp_error(call->w, "ERR", slice_str(why));
-	return DIALECT_DONE;
+	if (found->most > 0 && c->count > found->most) {
+		snprintf(why, sizeof why, "'%s' has at most %zu arguments in Pawl", found->name,
+			found->most - 1);
+		return redis_unable(call, why);
+	}
+	if (call->redis->multi && found->run != redis_exec && found->run != redis_discard
+		&& found->run != redis_reset && found->run != redis_quit) {
+		return redis_multi(call);
+	}
+	return found->run(call);
 }
 
 /* ---- the dialect ---- */

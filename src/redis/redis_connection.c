@@ -46,6 +46,7 @@ enum dialect_step redis_reset(const struct redis_call *call) {
 	r->version = call->w->version = 2;
 	r->database = 0;
 	r->name[0] = r->library[0] = '\0';
+	r->multi = false;
 	resp_status(call->w, "RESET");
 	return DIALECT_DONE;
 }
@@ -61,12 +62,39 @@ enum dialect_step redis_time(const struct redis_call *call) {
 	return DIALECT_DONE;
 }
 
+/* ---- transactions ---- */
+
+/* A client may send MULTI, its commands and EXEC at once. None of the commands must have an effect,
+ * because the client counts all of them as failed. */
+enum dialect_step redis_multi(const struct redis_call *call) {
+	call->redis->multi = true;
+	return redis_unable(call, "Pawl has no transactions (MULTI): send each command by itself, "
+		"or as a pipeline without a transaction");
+}
+
+enum dialect_step redis_exec(const struct redis_call *call) {
+	if (!call->redis->multi) {
+		return redis_wrong(call, "EXEC without MULTI");
+	}
+	call->redis->multi = false;
+	return say_error(call, "EXECABORT", "Transaction discarded because of previous errors.");
+}
+
+enum dialect_step redis_discard(const struct redis_call *call) {
+	if (!call->redis->multi) {
+		return redis_wrong(call, "DISCARD without MULTI");
+	}
+	call->redis->multi = false;
+	return say_ok(call);
+}
+
 /* ---- who the client is ---- */
 
 /* A node knows its clients by their certificates or their accounts, and has no passwords. */
 static enum dialect_step no_password(const struct redis_call *call) {
 	return say_error(call, "ERR", "AUTH <password> called without any password configured: "
-		"Pawl knows a client by its certificate, or by its account on this machine");
+		"Pawl knows a client by its certificate, or by its account on this machine; leave "
+		"the password out");
 }
 
 enum dialect_step redis_auth(const struct redis_call *call) {

@@ -74,6 +74,8 @@ struct redis {
 	/* 2 or 3: the version of the protocol. */
 	int version;
 	unsigned database;
+	/* MULTI was refused, and so is each command until the client ends its transaction. */
+	bool multi;
 	/* What CLIENT SETNAME and CLIENT SETINFO said; empty if they did not. */
 	char name[REDIS_NAME_MAX + 1], library[REDIS_NAME_MAX + 1];
 	/* Where the connection comes from; borrowed. */
@@ -100,6 +102,11 @@ typedef enum dialect_step redis_run(const struct redis_call *call);
 bool redis_is(struct slice word, const char *text);
 /* Reads a whole number. Returns false if the word is none, or too large. */
 bool redis_number(struct slice word, int64_t *out);
+
+/* Refuses a command that Redis would refuse, too; and one that Redis would serve and Pawl does
+ * not, which must not look like "held" (redis_reply.c). The message is copied. */
+enum dialect_step redis_wrong(const struct redis_call *call, const char *why);
+enum dialect_step redis_unable(const struct redis_call *call, const char *why);
 
 /* ---- redis_task.c ---- */
 
@@ -152,7 +159,7 @@ void redis_walk_done(struct redis *r);
 
 redis_run redis_ping, redis_echo, redis_quit, redis_reset, redis_time, redis_hello, redis_auth,
 	redis_select, redis_client, redis_role, redis_info, redis_command_list, redis_config,
-	redis_wait, redis_subscribe, redis_unsubscribe;
+	redis_wait, redis_subscribe, redis_unsubscribe, redis_multi, redis_exec, redis_discard;
 redis_run redis_set, redis_setnx, redis_setex, redis_psetex, redis_get, redis_exists, redis_ttl,
 	redis_pttl, redis_expiretime, redis_pexpiretime, redis_type, redis_strlen, redis_mget,
 	redis_expire, redis_persist, redis_pexpire, redis_del, redis_delex, redis_token,

@@ -26,11 +26,6 @@ static enum dialect_step key_begin(const struct redis_call *call, const struct r
 	return redis_task_begin(call->redis, task);
 }
 
-static enum dialect_step key_wrong(const struct redis_call *call, const char *why) {
-	resp_error(call->w, "ERR", slice_str(why));
-	return DIALECT_DONE;
-}
-
 /* ---- SET ---- */
 
 /* The options of SET. */
@@ -47,12 +42,12 @@ static bool set_moment(const struct redis_call *call, struct slice word, bool se
 	int64_t number;
 	char text[24];
 	if (!redis_number(word, &number) || number <= 0 || number > INT64_MAX / 2000) {
-		key_wrong(call, "invalid expire time in 'set' command");
+		(void)redis_wrong(call, "invalid expire time in 'set' command");
 		return false;
 	}
 	const int64_t left = number * (seconds ? 1000 : 1) - r->node->unix_ms(r->node->ctx);
 	if (left <= 0) {
-		key_wrong(call, "the moment at which the key is to end is over");
+		(void)redis_unable(call, "the moment at which the key is to end is over");
 		return false;
 	}
 	int size = snprintf(text, sizeof text, "%lld", (long long)left);
@@ -85,7 +80,10 @@ static bool set_read(const struct redis_call *call, struct set_options *out) {
 				return false;
 			}
 		} else {
-			key_wrong(call, "syntax error");
+			(void)(redis_is(word, "KEEPTTL")
+				? redis_unable(call, "Pawl has no KEEPTTL: name a length with PX "
+					"or EX")
+				: redis_wrong(call, "syntax error"));
 			return false;
 		}
 	}
@@ -134,8 +132,8 @@ static enum dialect_step set_present(const struct redis_call *call, const struct
 		.show = o->get ? REDIS_SHOW_VALUE : REDIS_SHOW_NOTHING,
 		.reply = o->get ? reply_old : redis_reply_ok };
 	if (!o->has_end) {
-		return key_wrong(call, "a lock that is held keeps its end: name a length with PX "
-			"or EX");
+		return redis_unable(call, "a lock that is held keeps its end: name a length with "
+			"PX or EX");
 	}
 	return key_begin(call, &plan, 1, 1, o->old, key_arguments(call)[2], o->length);
 }
@@ -286,7 +284,7 @@ enum dialect_step redis_delex(const struct redis_call *call) {
 	const struct resp_command *c = call->command;
 	const bool long_form = redis_is(c->arguments[0], "DELEX");
 	if (long_form && (c->count != 4 || !redis_is(c->arguments[2], "IFEQ"))) {
-		return key_wrong(call, "syntax error: write DELEX key IFEQ value");
+		return redis_unable(call, "write DELEX key IFEQ value");
 	}
 	return key_begin(call, &plan, 1, 1, c->arguments[long_form ? 3 : 2], nothing, 0);
 }
@@ -316,7 +314,7 @@ enum dialect_step redis_take_waiting(const struct redis_call *call) {
 		return DIALECT_DONE;
 	}
 	if (!redis_number(a[4], &wait) || wait < 0 || wait > CLIENT_MS_MAX) {
-		return key_wrong(call, "the time to wait must be a number of milliseconds");
+		return redis_wrong(call, "the time to wait must be a number of milliseconds");
 	}
 	struct task *task = redis_task_new(call, &plan, a + 1, 1, nothing, a[2], &step);
 	if (!task) {

@@ -2,10 +2,12 @@
 #include "redis_impl.h"
 
 #include "pawl/error.h"
+#include "sentence.h"
 
 /* A client must not take an outage for "held by somebody else". Some answer "false" to an error
  * with the code ERR, NOSCRIPT or WRONGTYPE just as to nil, and raise an exception for all others
- * (phpredis, and so Laravel); so none of these is used here. */
+ * (phpredis, and so Laravel); so none of these is used here, except for what Redis answers with it,
+ * too. */
 static const char *reply_code(int error) {
 	switch (error) {
 	case PAWL_ENOQUORUM:
@@ -25,10 +27,19 @@ static const char *reply_code(int error) {
 	}
 }
 
+enum dialect_step redis_wrong(const struct redis_call *call, const char *why) {
+	resp_error(call->w, "ERR", slice_str(why));
+	return DIALECT_DONE;
+}
+
+enum dialect_step redis_unable(const struct redis_call *call, const char *why) {
+	resp_error(call->w, "NOPERM", slice_str(why));
+	return DIALECT_DONE;
+}
+
 void redis_refuse(struct resp_writer *w, const struct client_response *response) {
-	struct slice why = response->message;
-	resp_error(w, reply_code(response->error),
-		why.size ? why : slice_str(pawl_error_message(response->error)));
+	char room[SENTENCE_BYTES];
+	resp_error(w, reply_code(response->error), sentence_of(response, room));
 }
 
 static int64_t reply_seconds(span_ns left) {

@@ -88,16 +88,11 @@ static struct slice script_argument(const struct redis_call *call, size_t first,
 		: slice_of(NULL, 0);
 }
 
-static enum dialect_step script_wrong(const struct redis_call *call, const char *why) {
-	resp_error(call->w, "ERR", slice_str(why));
-	return DIALECT_DONE;
-}
-
 /* Some scripts name the database themselves, for this command alone. */
 static bool script_database(const struct redis_call *call, struct slice word) {
 	int64_t number;
 	if (!redis_number(word, &number) || number < 0 || number >= REDIS_DATABASES) {
-		script_wrong(call, "DB index is out of range");
+		(void)redis_wrong(call, "DB index is out of range");
 		return false;
 	}
 	call->redis->database = (unsigned)number;
@@ -124,7 +119,7 @@ static enum dialect_step script_begin(const struct redis_call *call,
 			&& !script_database(call,
 				script_argument(call, first, meaning->database)))) {
 		return call->w->out->size > call->began ? DIALECT_DONE
-			: script_wrong(call, "the script has too few arguments");
+			: redis_unable(call, "the script has too few arguments");
 	}
 	if (meaning->kind == SCRIPT_TAKE && length == 0 && !redis_keeps(call)) {
 		r->database = database;
@@ -152,7 +147,7 @@ static enum dialect_step script_wrong_keys(const struct redis_call *call,
 	char why[64];
 	snprintf(why, sizeof why, "this script has %u key%s", meaning->keys,
 		meaning->keys == 1 ? "" : "s");
-	return script_wrong(call, why);
+	return redis_unable(call, why);
 }
 
 /* Reads how many keys EVAL and EVALSHA have. */
@@ -160,10 +155,10 @@ static enum dialect_step script_run(const struct redis_call *call,
 	const struct script_meaning *meaning) {
 	int64_t keys;
 	if (!redis_number(call->command->arguments[2], &keys) || keys < 0) {
-		return script_wrong(call, "value is not an integer or out of range");
+		return redis_wrong(call, "value is not an integer or out of range");
 	}
 	if ((uint64_t)keys > call->command->count - 3) {
-		return script_wrong(call, "Number of keys can't be greater than number of args");
+		return redis_wrong(call, "Number of keys can't be greater than number of args");
 	}
 	if (meaning->keys != SCRIPT_ANY_KEYS && keys != meaning->keys) {
 		return script_wrong_keys(call, meaning);
@@ -193,8 +188,7 @@ static enum dialect_step script_unknown(const struct redis_call *call,
 	call->redis->node->unknown_script(call->redis->node->ctx, call->redis->number, text);
 	snprintf(why, sizeof why, "Pawl does not run scripts, and does not know the one with the "
 		"SHA1 %s: pawl redis-script says more (docs/redis.md)", text);
-	resp_error(call->w, "NOPERM", slice_str(why));
-	return DIALECT_DONE;
+	return redis_unable(call, why);
 }
 
 enum dialect_step redis_eval(const struct redis_call *call) {
@@ -257,5 +251,5 @@ enum dialect_step redis_script(const struct redis_call *call) {
 		resp_error(call->w, "NOTBUSY", slice_str("No scripts in execution right now."));
 		return DIALECT_DONE;
 	}
-	return script_wrong(call, "Pawl knows SCRIPT LOAD, EXISTS, FLUSH and KILL");
+	return redis_unable(call, "Pawl knows SCRIPT LOAD, EXISTS, FLUSH and KILL");
 }

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#define SENTINEL_MAPPED "::ffff:"
+
 /* Takes the address apart at which clients reach this node. Returns false if it has none. */
 static bool sentinel_address(const struct redis *r, char host[ADDRESS_MAX + 1], const char **port) {
 	const char *given = r->server->settings.advertise;
@@ -23,7 +25,10 @@ static bool sentinel_address(const struct redis *r, char host[ADDRESS_MAX + 1], 
 	if (six) {
 		colon[-1] = '\0';
 	}
-	snprintf(host, ADDRESS_MAX + 1, "%s", text + six);
+	/* A listener for all addresses knows one of IPv4 in the form of IPv6. */
+	const char *four = strncmp(text + six, SENTINEL_MAPPED, strlen(SENTINEL_MAPPED)) == 0
+			&& strchr(text, '.') ? text + six + strlen(SENTINEL_MAPPED) : text + six;
+	snprintf(host, ADDRESS_MAX + 1, "%s", four);
 	/* The port stands behind the host. */
 	const size_t at = strlen(host) + 1, size = strlen(colon + 1) + 1;
 	if (at + size > ADDRESS_MAX + 1) {

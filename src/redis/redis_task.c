@@ -10,26 +10,27 @@ bool redis_length(const struct redis_call *call, struct slice word, bool seconds
 	const span_ns unit = seconds ? SPAN_S : SPAN_MS;
 	const span_ns most = task_longest(r->node, r->server->settings.slack);
 	int64_t number;
-	char why[160];
+	char why[192];
 	if (!redis_number(word, &number)) {
-		resp_error(call->w, "ERR", slice_str("value is not an integer or out of range"));
+		(void)redis_wrong(call, "value is not an integer or out of range");
 		return false;
 	}
 	if (number <= 0) {
-		resp_error(call->w, "ERR", slice_str("invalid expire time"));
+		(void)redis_unable(call, "invalid expire time: a lock lasts for more than 0 "
+			"(DEL, or a script that compares its value, ends it)");
 		return false;
 	}
 	if (most <= 0) {
-		resp_error(call->w, "NOPERM", slice_str("[redis] slack of this node is as long as "
-			"the longest lease of this cluster, so it grants nothing: lower it"));
+		(void)redis_unable(call, "[redis] slack of this node is as long as the longest "
+			"lease of this cluster, so it grants nothing: lower it");
 		return false;
 	}
 	if (number > most / unit) {
 		snprintf(why, sizeof why, "a lock of %lld ms is longer than this cluster allows, "
-			"which is %lld ms: take it for less, and renew it",
+			"which is %lld ms: take it for less, and renew it, or raise max_lease",
 			(long long)(number > INT64_MAX / 1000 ? INT64_MAX
 			: number * (seconds ? 1000 : 1)), (long long)(most / SPAN_MS));
-		resp_error(call->w, "NOPERM", slice_str(why));
+		(void)redis_unable(call, why);
 		return false;
 	}
 	*out = number * unit;
@@ -48,9 +49,8 @@ struct task *redis_task_new(const struct redis_call *call, const struct redis_pl
 	char text[REDIS_PREFIX_MAX + 1];
 	const struct slice prefix = redis_prefix(r, text);
 	if (!task_keys_are_right(prefix, keys, count)) {
-		resp_error(call->w, "ERR", slice_str("Pawl takes 1 to 64 keys at once, of 1 to "
-			"512 bytes each, with the prefix dbN: of a database other than 0"));
-		*out_step = DIALECT_DONE;
+		*out_step = redis_unable(call, "Pawl takes 1 to 64 keys at once, of 1 to 512 bytes "
+			"each, with the prefix dbN: of a database other than 0");
 		return NULL;
 	}
 	r->plan = *plan;
@@ -94,7 +94,8 @@ static void task_say(struct resp_writer *w, enum task_refusal why) {
 		break;
 	case TASK_IS_UNKEPT:
 		resp_error(w, "OOM", slice_str("this node keeps as many locks without an end as "
-			"it may: take the lock with PX or EX, or through another node"));
+			"it may ([limits] kept_locks): take the lock with PX or EX, or through "
+			"another node"));
 		break;
 	case TASK_IS_LATE:
 		resp_error(w, "TRYAGAIN", slice_str("the masters answered too late for the whole "

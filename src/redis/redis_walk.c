@@ -223,8 +223,8 @@ enum dialect_step redis_walk_answer(struct redis *r, const struct client_respons
 /* Returns false if the command was refused. */
 static bool walk_allowed(const struct redis_call *call) {
 	if (!call->redis->server->settings.dev) {
-		resp_error(call->w, "NOPERM", slice_str("only pawld --dev serves KEYS, FLUSHDB and "
-			"FLUSHALL: delete locks by name"));
+		(void)redis_unable(call, "only pawld --dev serves KEYS, FLUSHDB and FLUSHALL: "
+			"delete locks by name");
 	}
 	return call->redis->server->settings.dev;
 }
@@ -233,8 +233,7 @@ enum dialect_step redis_keys(const struct redis_call *call) {
 	if (call->command->arguments[1].size > KEY_MAX) {
 		/* Each of its bytes may be compared with each byte of a thousand keys in one
 		 * turn. */
-		resp_error(call->w, "ERR", slice_str("a pattern has at most 512 bytes, as a key"));
-		return DIALECT_DONE;
+		return redis_unable(call, "a pattern has at most 512 bytes, as a key");
 	}
 	return walk_allowed(call) ? walk_begin(call, REDIS_WALKS_KEYS, false,
 		call->command->arguments[1]) : DIALECT_DONE;

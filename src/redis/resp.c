@@ -5,6 +5,8 @@
 
 /* The longest line with a length in it: a sign, and the digits of 64 bits. */
 #define LENGTH_LINE_MAX 20
+/* The byte with which a client of TLS begins. */
+#define RESP_TLS_HELLO 0x16
 
 /* ---- reading ---- */
 
@@ -49,7 +51,9 @@ static enum resp_read resp_head(struct slice in, size_t *at, uint8_t kind, uint6
 		return in.size - *at > LENGTH_LINE_MAX ? RESP_WRONG : RESP_MORE;
 	}
 	if (line.size == 0 || !resp_length(slice_of(line.data + 1, line.size - 1), most, out)) {
-		*out_why = kind == '*' ? "invalid multibulk length" : "invalid bulk length";
+		*out_why = kind == '*'
+			? "invalid multibulk length: Pawl takes at most 256 arguments"
+			: "invalid bulk length: an argument has at most 1 MiB";
 		return RESP_WRONG;
 	}
 	*at = next;
@@ -85,6 +89,12 @@ static bool resp_is_blank(uint8_t byte) {
 	return byte == ' ' || byte == '\t';
 }
 
+/* A page in somebody's browser can make it send lines to this machine, but not without a line of
+ * this form before them. */
+static bool resp_is_http(const struct resp_command *command) {
+	return command->count == 3 && slice_has_prefix(command->arguments[2], slice_str("HTTP/"));
+}
+
 /* An inline command is words on a line, as somebody types them into telnet. Words in quotes are
  * not understood; nobody but people sends such commands. */
 static enum resp_read resp_read_inline(struct slice in, struct resp_command *out, size_t *out_size,
@@ -109,6 +119,10 @@ static enum resp_read resp_read_inline(struct slice in, struct resp_command *out
 		}
 		at++;
 	}
+	if (resp_is_http(out)) {
+		*out_why = "this is a request of HTTP, and Pawl speaks the protocol of Redis here";
+		return RESP_WRONG;
+	}
 	return RESP_COMPLETE;
 }
 
@@ -116,6 +130,14 @@ enum resp_read resp_read(struct slice in, struct resp_command *out, size_t *out_
 	const char **out_why) {
 	if (in.size == 0) {
 		return RESP_MORE;
+	}
+	if (in.data[0] & 0x80) {
+		*out_why = "this address is for clients of Redis, and not for those of Pawl";
+		return RESP_WRONG;
+	}
+	if (in.data[0] == RESP_TLS_HELLO) {
+		*out_why = "the client speaks TLS, and this address has none";
+		return RESP_WRONG;
 	}
 	return in.data[0] == '*' ? resp_read_array(in, out, out_size, out_why)
 		: resp_read_inline(in, out, out_size, out_why);

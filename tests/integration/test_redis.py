@@ -161,7 +161,16 @@ class Three(unittest.TestCase):
                 if not some:
                     break
                 got += some
-            self.assertEqual(got, b"-ERR Protocol error: invalid bulk length\r\n")
+            self.assertEqual(got, b"-ERR Protocol error: invalid bulk length: "
+                             b"an argument has at most 1 MiB\r\n")
+
+    def test_a_page_in_a_browser_deletes_nothing(self):
+        self.assertTrue(self.a.set("page", "v", nx=True, px=20000))
+        with self.cluster.socket("a") as s, s.makefile("rb") as reader:
+            s.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nDEL page\r\n")
+            self.assertRegex(reader.readline(), b"^-ERR Protocol error: .* HTTP")
+            self.assertEqual(reader.readline(), b"")
+        self.assertEqual(self.a.get("page"), b"v")
 
     def test_resp3(self):
         with self.cluster.socket("a") as s:

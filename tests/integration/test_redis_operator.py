@@ -300,6 +300,60 @@ class Transports(unittest.TestCase):
         self.assertIsNone(local.get("k"))
 
 
+class Ended(unittest.TestCase):
+    """The node ends a connection that holds a lock, has one without an end, and waits for a third
+    one."""
+
+    def begin(self, sock, r, native):
+        """Returns the number of the connection once it waits."""
+        self.assertTrue(r.set("wanted", "w", nx=True, px=20000))
+        sock.sendall(command("CLIENT", "ID") + command("SET", "held", "v", "NX", "PX", 20000)
+                     + command("SETNX", "endless", "v")
+                     + command("PAWL.WAIT", "wanted", "v", 20000, 20000))
+        with sock.makefile("rb") as reader:
+            number = int(reader.readline()[1:])
+            self.assertEqual([reader.readline() for _ in range(2)], [b"+OK\r\n", b":1\r\n"])
+        wait_until(self, lambda: native.call("waiters", key="wanted")["waiters"])
+        return number
+
+    def end(self, sock, r, native):
+        """What it waits for it does not get, and what it holds stays."""
+        self.assertEqual(sock.recv(1000), b"")
+        wait_until(self, lambda: not native.call("waiters", key="wanted")["waiters"])
+        self.assertEqual(r.delete("wanted"), 1)
+        self.assertTrue(r.set("wanted", "next", nx=True, px=20000))
+        self.assertEqual((r.get("held"), r.ttl("endless")), (b"v", -1))
+
+    def test_by_a_kick(self):
+        with RedisCluster(PAWLD, "without_end = keep\n", masters=1) as cluster:
+            with cluster.socket("a") as sock, cluster.client("a") as native, \
+                    cluster.redis("a") as r:
+                native.call("kick", client=self.begin(sock, r, native))
+                self.end(sock, r, native)
+
+    def test_by_a_certificate_that_is_revoked(self):
+        cluster = RedisCluster(PAWLD, "without_end = keep\n", masters=1, tls=lambda _, name: (
+            "ca = %s\ncert = %s\nkey = %s\nrevoked = %s\n" % tuple(c.path(f) for f in (
+                "ca.crt", name + ".crt", name + ".key", "revoked"))))
+        c = Certificates(cluster.dir)
+        for name, who in (("a", "node:a"), ("alice", "client:alice"), ("bob", "client:bob")):
+            c.make(name, "pawl:" + who)
+        revoked = c.path("revoked")
+        with open(revoked, "w", encoding="utf-8"):
+            pass
+        with cluster, cluster.client("a", tls=c.context("bob")) as native:
+            plain = cluster.socket("a")
+            with c.context("alice").wrap_socket(plain, server_hostname="127.0.0.1") as sock, \
+                    cluster.redis("a", host="127.0.0.1", ssl=True, ssl_ca_certs=c.path("ca.crt"),
+                                  ssl_certfile=c.path("bob.crt"),
+                                  ssl_keyfile=c.path("bob.key")) as r:
+                self.begin(sock, r, native)
+                with open(revoked, "w", encoding="utf-8") as f:
+                    f.write("client:alice\n")
+                reload(cluster, "a", lambda text: text)
+                self.end(sock, r, native)
+
+
 class Dev(unittest.TestCase):
     def test_all_keys_may_be_listed_and_deleted(self):
         port = pawltest.free_port()

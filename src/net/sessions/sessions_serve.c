@@ -321,7 +321,8 @@ static bool session_serve_short(struct session *session, struct slice input, str
 /* Returns false if no complete request is there. */
 static bool session_serve_one(struct session *session, struct instant now) {
 	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST,
-		.message = "this is not MessagePack-RPC" };
+		.message = "this is not MessagePack-RPC (clients of Redis and memcached need an "
+			"address of their own: [node] listen_redis, listen_memcached)" };
 	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE,
 		.message = "the request is too large" };
 	size_t size = 0;

@@ -88,11 +88,15 @@ void tls_engine_free(struct tls_engine *e) {
 	}
 }
 
-/* Says what the other side does not like about our certificate, or returns NULL if its alert is
- * about something else. */
+/* Says what the other side does not like about our certificate, or that it speaks no TLS; returns
+ * NULL for everything else. */
 static const char *tls_engine_alert(unsigned long cause) {
 	if (ERR_GET_LIB(cause) != ERR_LIB_SSL) {
 		return NULL;
+	}
+	if (ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER
+		|| ERR_GET_REASON(cause) == SSL_R_HTTP_REQUEST) {
+		return "the other side does not speak TLS, or only a version that is too old";
 	}
 	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
 	case SSL_AD_CERTIFICATE_REVOKED:

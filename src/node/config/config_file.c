@@ -35,6 +35,7 @@ struct node_config *node_config_new(void) {
 	c->audit = (struct audit_config){ .what = AUDIT_ADMIN, .max_bytes = 64u << 20, .keep = 8 };
 	c->limits.clients = 10000;
 	c->limits.admin_clients = 16;
+	c->limits.kept_locks = 32768;
 	c->limits.client_memory = 512u << 20;
 	c->limits.identity = (struct share_limits){ { [SHARE_CLIENTS] = 5000,
 		[SHARE_REQUESTS] = 65536, [SHARE_WAITS] = 40000, [SHARE_WATCHES] = 200000,

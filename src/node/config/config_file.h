@@ -87,6 +87,8 @@ struct node_limits {
 	struct share_limits address;
 	/* The memory of all connections, in bytes. */
 	uint64_t client_memory;
+	/* The number of locks without an end that the node keeps. */
+	uint32_t kept_locks;
 	/* The number of requests under way on one connection. */
 	uint32_t requests_per_client;
 	/* The number of watches on one connection. */
@@ -206,8 +208,8 @@ bool node_config_limit(const struct node_limits *limits, unsigned n, struct node
  * needed). A reload can change [tls], but not turn it on or off; [acl]; log_level, log_format,
  * slow_ms, deadlock and deadlock_after; [redis], [redis.scripts] and [memcached]; [admin] readers
  * and drain_wait; [audit] but for file and check; and of [limits] clients, admin_clients,
- * client_memory, *_per_identity, *_per_address, requests_per_client, watches_per_client,
- * idle_timeout and handshake*. */
+ * client_memory, kept_locks, *_per_identity, *_per_address, requests_per_client,
+ * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running,
 	const struct node_config *wanted);
 

@@ -1,5 +1,8 @@
 /* config_redis.c: the sections [redis] and [redis.scripts]. */
 #include "config_setting.h"
+
+#include <string.h>
+
 #include "pawl/error.h"
 
 int config_script_line(struct config_reading *r, unsigned line, const char *name,
@@ -35,7 +38,9 @@ int config_finish_redis(struct config_reading *r) {
 	const char *text = r->config->redis.advertise;
 	struct listen_address address;
 	if (text[0] && (listen_address_parse(text, true, &address) != NULL
-			|| address.kind != LISTEN_TLS || address.port == 0)) {
+			|| address.kind != LISTEN_TLS || address.port == 0
+			|| strcmp(address.host, "0.0.0.0") == 0
+			|| strcmp(address.host, "::") == 0)) {
 		return config_wrong(r, r->setting_line[SETTING_REDIS_ADVERTISE],
 			"[redis] advertise = %s: write the host:port at which clients of Redis "
 			"reach this node", text);

@@ -71,6 +71,7 @@
 	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
 	X(LIMIT_ADMIN_CLIENTS, "limits", "admin_clients", COUNT32_OR_0, limits.admin_clients) \
 	X(LIMIT_CLIENT_MEMORY, "limits", "client_memory", SIZE_16M, limits.client_memory) \
+	X(LIMIT_KEPT_LOCKS, "limits", "kept_locks", COUNT32, limits.kept_locks) \
 	X(CLIENTS_IDENTITY, "limits", "clients_per_identity", COUNT_OR_0, \
 		limits.identity.max[SHARE_CLIENTS]) \
 	X(REQUESTS_IDENTITY, "limits", "requests_per_identity", COUNT_OR_0, \

@@ -168,6 +168,7 @@ void metrics_limits(const struct metrics *m) {
 		{ "lingering", m->core.catch_up_count },
 		{ "clients", sessions_count(s) - m->strangers.now },
 		{ "client_memory", sessions_memory(s) },
+		{ "kept_locks", kept_locks_count(&m->monitor->service->kept) },
 		{ "handshakes", m->strangers.now } };
 	/* The core knows its defaults. */
 	limits.core = *core_limits_of(d->core);

@@ -216,7 +216,10 @@ static void daemon_log_start(const struct daemon *d) {
 			LOG_TEXT("address", node_peer_address(d->node)));
 	}
 	for (size_t i = 0; node_client_address(d->node, i); i++) {
-		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "clients"),
+		const struct listen_address *a = &c->listen_client[i];
+		log_event(LEVEL_INFO, "listening",
+			LOG_TEXT("for", a->redis ? "redis" : a->memcached ? "memcached"
+				: "clients"),
 			LOG_TEXT("address", node_client_address(d->node, i)));
 	}
 	if (node_admin_address(d->node)) {

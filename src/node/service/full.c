@@ -23,7 +23,7 @@ static const char *const full_names[FULL_KINDS] = { [FULL_CLIENTS] = "clients",
 	[FULL_WAITERS] = "waiters", [FULL_KEYS] = "keys", [FULL_MEMORY] = "memory",
 	[FULL_CLIENT_MEMORY] = "client_memory", [FULL_WAITERS_PER_KEY] = "waiters_per_key",
 	[FULL_ROUNDS] = "rounds", [FULL_LINGERING] = "lingering",
-	[FULL_HANDSHAKES] = "handshakes" };
+	[FULL_HANDSHAKES] = "handshakes", [FULL_KEPT_LOCKS] = "kept_locks" };
 
 const char *full_name(enum full_what what) {
 	return full_names[what];
@@ -157,7 +157,8 @@ static void full_use(const struct service *s, struct full_use out[FULL_KINDS]) {
 		[FULL_WAITERS_PER_KEY] = { figures.longest_queue, most->waiters_per_key },
 		[FULL_ROUNDS] = { core.rounds, most->rounds },
 		[FULL_LINGERING] = { core.catch_up_count, most->catching_up },
-		[FULL_HANDSHAKES] = { strangers, limits->handshakes } };
+		[FULL_HANDSHAKES] = { strangers, limits->handshakes },
+		[FULL_KEPT_LOCKS] = { kept_locks_count(&s->kept), limits->kept_locks } };
 	memcpy(out, use, sizeof use);
 }
 

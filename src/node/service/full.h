@@ -19,7 +19,7 @@ struct service;
 /* The limits that are compared. The log tells of those before FULL_LOGGED. */
 enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_CLIENT_MEMORY,
 	FULL_LOGGED, FULL_WAITERS_PER_KEY = FULL_LOGGED, FULL_ROUNDS, FULL_LINGERING,
-	FULL_HANDSHAKES, FULL_KINDS };
+	FULL_HANDSHAKES, FULL_KEPT_LOCKS, FULL_KINDS };
 
 /* A limit is near when more than this part of it is used, in percent. */
 #define FULL_NEAR 80

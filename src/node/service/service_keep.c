@@ -100,7 +100,8 @@ int service_keep(struct service *s, uint64_t client, struct slice key, struct id
 		.owner = service_owner(s, &who), .local = who.local, .inside = who.inside,
 		.uid = from->uid, .gids = from->gids, .gid_count = from->gid_count,
 		.more_gids = from->more_gids };
-	const int error = kept_locks_add(&s->kept, key, lock_id, &holder, keep_due(s));
+	const int error = kept_locks_add(&s->kept, key, lock_id, &holder, keep_due(s),
+		s->driver->config->limits.kept_locks);
 	keep_arm(s);
 	return error;
 }

@@ -20,7 +20,7 @@ static void test_add_acquires_with_slack(void **state) {
 	assert_int_equal(core->lease, 5100 * SPAN_MS);
 	assert_int_equal(core->wait, 0);
 	assert_true(slice_equal(client_label_unpack(core->label).text, slice_str("memcached")));
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "STORED\r\n");
 }
 
@@ -48,7 +48,7 @@ static void test_held_is_not_stored_and_an_outage_is_an_error(void **state) {
 
 static void test_patience_is_for_add(void **state) {
 	struct connection *c = *state;
-	c->server.settings.patience = 50 * SPAN_MS;
+	rig_server.settings.patience = 50 * SPAN_MS;
 	assert_int_equal(rig_command(c, "add k 0 5 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(c->request->core.wait, 50 * SPAN_MS);
 	assert_int_equal(rig_refused(c, PAWL_ETIMEOUT), DIALECT_DONE);
@@ -58,7 +58,7 @@ static void test_patience_is_for_add(void **state) {
 static void test_what_is_taken_too_late_is_released(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "add k 0 1 1\r\nv"), DIALECT_ASK);
-	c->now += 201 * SPAN_MS;
+	c->node.now += 201 * SPAN_MS;
 	assert_int_equal(rig_taken(c), DIALECT_ASK);
 	assert_int_equal(rig_released(c), DIALECT_DONE);
 	rig_assert_said(c, "SERVER_ERROR the masters answered too late for the whole time: "
@@ -68,7 +68,7 @@ static void test_what_is_taken_too_late_is_released(void **state) {
 static void test_set_takes_a_free_key(void **state) {
 	assert_int_equal(rig_command(*state, "set k 0 5 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(*state, NULL, "", 0), DIALECT_ASK);
-	assert_int_equal(rig_taken(*state), DIALECT_DONE);
+	assert_int_equal(rig_taken(*state), DIALECT_TOLD);
 	rig_assert_said(*state, "STORED\r\n");
 	assert_int_equal(rig_command(*state, "set k 0 5 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(*state, NULL, "", 0), DIALECT_ASK);
@@ -212,23 +212,23 @@ static void test_replace_touch_and_delete_need_a_holder(void **state) {
 
 static void test_set_may_break_the_lock_of_another_value(void **state) {
 	struct connection *c = *state;
-	c->server.settings.overwrites = true;
+	rig_server.settings.overwrites = true;
 	assert_int_equal(rig_command(c, "set k 0 5 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
 	assert_int_equal(rig_released(c), DIALECT_ASK);
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "STORED\r\n");
-	c->identity = "another";
+	c->holder = "another";
 	assert_int_equal(rig_command(c, "ms k 1 T5\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
 	assert_int_equal(rig_broken(c), DIALECT_ASK);
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "HD\r\n");
 }
 
 static void test_delete_breaks_the_lock_of_another_identity(void **state) {
 	struct connection *c = *state;
-	c->identity = "another";
+	c->holder = "another";
 	assert_int_equal(rig_command(c, "delete k"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, "v", "memcached", 1000), DIALECT_ASK);
 	assert_int_equal(rig_broken(c), DIALECT_DONE);
@@ -316,7 +316,7 @@ static void test_flush_all_ends_all_locks_of_dev(void **state) {
 	const struct core_entry entries[] = { { .key = slice_str("a"), .token = 1 },
 		{ .key = slice_str("b"), .token = 2 } };
 	struct connection *c = *state;
-	c->server.settings.dev = true;
+	rig_server.settings.dev = true;
 	assert_int_equal(rig_command(c, "flush_all"), DIALECT_ASK);
 	assert_int_equal(c->request->method, CLIENT_LIST);
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_LIST, .entries = entries,
@@ -339,7 +339,7 @@ static void test_flush_all_ends_all_locks_of_dev(void **state) {
 static void test_the_binary_protocol_is_refused_by_name(void **state) {
 	struct connection *c = *state;
 	size_t size;
-	assert_int_equal(memcached_dialect.serve(c->memcached, slice_str("\x80"), &size, &c->out,
+	assert_int_equal(memcached_dialect.serve(c->state, slice_str("\x80"), &size, &c->out,
 		&c->request), DIALECT_CLOSE);
 	rig_assert_said(c, "CLIENT_ERROR Pawl speaks the text protocol of memcached, and not the "
 		"binary one\r\n");
@@ -347,30 +347,29 @@ static void test_the_binary_protocol_is_refused_by_name(void **state) {
 
 static void test_who_leaves_gives_back_what_it_may_have_taken(void **state) {
 	struct connection *c = *state;
-	assert_null(memcached_dialect.leave(c->memcached));
+	assert_null(memcached_dialect.leave(c->state));
 	assert_int_equal(rig_command(c, "get k"), DIALECT_ASK);
-	assert_null(memcached_dialect.leave(c->memcached));
+	assert_null(memcached_dialect.leave(c->state));
 	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_DONE);
 	assert_int_equal(rig_command(c, "add k 0 5 1\r\nv"), DIALECT_ASK);
-	const struct client_request *request = memcached_dialect.leave(c->memcached);
+	const struct client_request *request = memcached_dialect.leave(c->state);
 	assert_non_null(request);
 	assert_int_equal(request->method, CLIENT_RELEASE);
-	assert_int_equal(request->core.lock_id.b[0], c->drawn);
-	assert_null(memcached_dialect.leave(c->memcached));
+	assert_int_equal(request->core.lock_id.b[0], c->node.drawn);
+	assert_null(memcached_dialect.leave(c->state));
 }
 
 static void test_an_answer_that_could_not_be_sent_gives_back(void **state) {
 	struct connection *c = *state;
-	c->unsent = true;
 	assert_int_equal(rig_command(c, "add k 0 5 1 noreply\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_taken(c), DIALECT_DONE);
 	assert_int_equal(rig_command(c, "add k 0 5 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_taken(c), DIALECT_TOLD);
-	const struct client_request *request = memcached_dialect.leave(c->memcached);
+	const struct client_request *request = memcached_dialect.leave(c->state);
 	assert_non_null(request);
 	assert_int_equal(request->method, CLIENT_RELEASE);
-	assert_int_equal(request->core.lock_id.b[0], c->drawn);
-	assert_null(memcached_dialect.leave(c->memcached));
+	assert_int_equal(request->core.lock_id.b[0], c->node.drawn);
+	assert_null(memcached_dialect.leave(c->state));
 }
 
 int main(void) {

@@ -45,7 +45,7 @@ static void test_ms_has_the_modes_of_the_classic_commands(void **state) {
 	assert_true(slice_equal(c->request->core.value, slice_str("hi")));
 	assert_true(slice_equal(client_label_unpack(c->request->core.label).text,
 		slice_str("memcached flags=3")));
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "HD Oq kk c42\r\n");
 	assert_int_equal(rig_command(c, "ms k 2 Me T10 Oq c q\r\nhi"), DIALECT_ASK);
 	assert_int_equal(rig_refused(c, PAWL_EHELD), DIALECT_DONE);

@@ -47,13 +47,14 @@ static void test_words_and_data(void **state) {
 	assert_true(slice_equal(c.data, slice_str("a\r\nb")));
 	assert_int_equal(read_text("\r\n", 2, &c, &size), MCTEXT_COMPLETE);
 	assert_int_equal(c.count, 0);
+	assert_int_equal(read_text("get a HTTP/1.1\r\n", 16, &c, &size), MCTEXT_COMPLETE);
 }
 
 static void test_no_length_of_data_is_guessed(void **state) {
 	static const char *const wrong[] = { "add k 0 5\r\n", "set k 0 5 x\r\n", "set k 0 5 -1\r\n",
 		"ms k\r\n", "ms k S1\r\n", "set k 0 5 1\r\nab\r\n", "set k 0 5 1048577\r\n",
 		"set k 0 5 18446744073709551615\r\n", "set k 0 5 18446744073709551616\r\n",
-		"\x80?" };
+		"\x80?", "\x16\x03", "POST / HTTP/1.1\r\n" };
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		struct mctext_command c;

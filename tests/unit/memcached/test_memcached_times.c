@@ -9,20 +9,22 @@
 static void test_a_time_is_never_shortened(void **state) {
 	assert_int_equal(rig_command(*state, "add k 0 60 1\r\nv"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 60000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it\r\n");
+		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"max_lease\r\n");
 	assert_int_equal(rig_command(*state, "add k 0 59 1\r\nv"), DIALECT_ASK);
 	rig_refused(*state, PAWL_EHELD);
 	assert_int_equal(rig_command(*state, "touch k 999999999999999999"), DIALECT_DONE);
 	rig_assert_said(*state, "CLIENT_ERROR invalid exptime argument\r\n");
 	assert_int_equal(rig_command(*state, "touch k 2592000"), DIALECT_DONE);
 	rig_assert_said(*state, "SERVER_ERROR a lock of 2592000000 ms is longer than this cluster "
-		"allows, which is 59900 ms: take it for less, and renew it\r\n");
+		"allows, which is 59900 ms: take it for less, and renew it, or raise "
+		"max_lease\r\n");
 }
 
 /* The sentence names the remedy, and not a length below zero. */
 static void test_a_slack_of_a_whole_lease_is_said(void **state) {
 	struct connection *c = *state;
-	c->server.settings.slack = 300 * SPAN_S;
+	rig_server.settings.slack = 300 * SPAN_S;
 	assert_int_equal(rig_command(c, "add k 0 1 1\r\nv"), DIALECT_DONE);
 	rig_assert_said(c, "SERVER_ERROR [memcached] slack of this node is as long as the longest "
 		"lease of this cluster, so it grants nothing: lower it\r\n");
@@ -43,14 +45,15 @@ static void test_a_lock_has_an_end(void **state) {
 
 static void test_the_node_keeps_a_lock_without_an_end(void **state) {
 	struct connection *c = *state;
-	c->server.settings.keeps = true;
+	rig_server.settings.keeps = true;
 	assert_int_equal(rig_command(c, "add k 0 0 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(c->request->core.lease, 60 * SPAN_S);
 	assert_true(client_label_unpack(c->request->core.label).without_end);
-	assert_int_equal(rig_taken(c), DIALECT_DONE);
+	assert_int_equal(rig_taken(c), DIALECT_TOLD);
 	rig_assert_said(c, "STORED\r\n");
-	assert_int_equal(c->kept.b[0], c->drawn);
-	c->keep_error = PAWL_EFULL;
+	assert_int_equal(c->node.kept.b[0], c->node.drawn);
+	assert_string_equal(c->node.kept_key, "k");
+	c->node.keep_error = PAWL_EFULL;
 	assert_int_equal(rig_command(c, "set k 0 0 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, NULL, "", 0), DIALECT_ASK);
 	assert_int_equal(rig_taken(c), DIALECT_ASK);
@@ -69,7 +72,7 @@ static void test_a_lock_without_an_end_stays_as_it_is(void **state) {
 		{ "replace k 0 5 1\r\nw", "SERVER_ERROR a lock without an end stays as it is: "
 			"delete it, and take it again\r\n" } };
 	struct connection *c = *state;
-	c->server.settings.keeps = c->endless = true;
+	rig_server.settings.keeps = c->endless = true;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		assert_int_equal(rig_command(c, texts[i][0]), DIALECT_ASK);
 		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
@@ -87,13 +90,13 @@ static void test_only_its_holder_hears_that_a_lock_has_no_end(void **state) {
 	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k", "mg k T0",
 		"ms k 1\r\nv", "replace k 0 0 1\r\nw" };
 	struct connection *c = *state;
-	c->server.settings.keeps = c->endless = true;
+	rig_server.settings.keeps = c->endless = true;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		c->identity = "another";
+		c->holder = "another";
 		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
 		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
 		rig_assert_said(c, "SERVER_ERROR this lock belongs to another identity\r\n");
-		c->identity = "";
+		c->holder = "";
 		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
 		assert_int_equal(rig_read(c, "v", "memcached", 20000), DIALECT_DONE);
 		rig_assert_said(c, "SERVER_ERROR the node that kept this lock without an end is "
@@ -105,7 +108,7 @@ static void test_no_lock_loses_its_end(void **state) {
 	static const char *const texts[] = { "set k 0 0 1\r\nv", "touch k 0", "gat 0 k",
 		"replace k 0 0 1\r\nw", "cas k 0 0 1 42\r\nw", "mg k T0", "ms k 1\r\nv" };
 	struct connection *c = *state;
-	c->server.settings.keeps = true;
+	rig_server.settings.keeps = true;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		assert_int_equal(rig_command(c, texts[i]), DIALECT_ASK);
 		assert_int_equal(rig_read(c, "v", "memcached", 50000), DIALECT_DONE);
@@ -142,8 +145,8 @@ static void test_a_time_that_is_over(void **state) {
 
 static void test_what_is_overwritten_by_a_time_that_is_over_is_not_taken(void **state) {
 	struct connection *c = *state;
-	c->server.settings.overwrites = true;
-	c->identity = "another";
+	rig_server.settings.overwrites = true;
+	c->holder = "another";
 	assert_int_equal(rig_command(c, "set k 0 -1 1\r\nv"), DIALECT_ASK);
 	assert_int_equal(rig_read(c, "w", "memcached", 1000), DIALECT_ASK);
 	assert_int_equal(rig_broken(c), DIALECT_DONE);

@@ -56,9 +56,9 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 		"[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\n"
 		"revoked = /list\nany_key_mode = yes\n[limits]\nkeys = 5\nmemory = 1g\n"
 		"value_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min "
-		"= 1s\nadmin_clients = 0\nlocks_per_identity = 9\nvalue_bytes_per_address "
-		"= 2m\nrate_per_address = 0\nwaits_per_identity = 0\nclient_memory "
-		"= 64m\nclient_memory_per_identity = 10m\n"
+		"= 1s\nadmin_clients = 0\nkept_locks = 6\nlocks_per_identity = 9\n"
+		"value_bytes_per_address = 2m\nrate_per_address = 0\n"
+		"waits_per_identity = 0\nclient_memory = 64m\nclient_memory_per_identity = 10m\n"
 		"[admin]\nlisten = 127.0.0.1:10\nreaders = prometheus, alice\n"
 		"groups = billing/ cron/\ndrain_wait = 2s\n");
 	assert_string_equal(c->state_dir, "/s");
@@ -89,6 +89,7 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.clients, 7);
 	assert_int_equal(c->limits.idle_timeout, 0);
 	assert_int_equal(c->limits.admin_clients, 0);
+	assert_int_equal(c->limits.kept_locks, 6);
 	assert_int_equal(c->limits.identity.max[SHARE_LOCKS], 9);
 	assert_int_equal(c->limits.identity.max[SHARE_WAITS], 0);
 	assert_int_equal(c->limits.identity.max[SHARE_RATE], 0);
@@ -321,6 +322,8 @@ static void clients_of_redis_have_no_wrong_settings(void **state) {
 		{ "[redis]\noverwrite = keep\n", "refuse or break" },
 		{ "[redis]\nadvertise = unix:/x\n", "write the host:port" },
 		{ "[redis]\nadvertise = here\n", "write the host:port" },
+		{ "[redis]\nadvertise = 0.0.0.0:6379\n", "write the host:port" },
+		{ "[redis]\nadvertise = [::]:6379\n", "write the host:port" },
 		{ "[redis.scripts]\n12 = read\n",
 			"f:10: [redis.scripts] 12 = read: write the SHA1" },
 		{ "[redis.scripts]\n" SHA1 " = read\n" SHA1 " = read\n", "first on line 10" },

@@ -4,6 +4,8 @@
 #include "kept_locks.h"
 #include "pawl/error.h"
 
+#define MOST 5000u
+
 static const uint32_t gids[] = { 7, 1000 };
 static const struct kept_holder holder = { .local = true, .uid = 1000, .gids = gids,
 	.gid_count = 2 };
@@ -43,7 +45,8 @@ static int add(struct table *t, unsigned n, int64_t due) {
 	char key[] = "key", identity[] = "web", owner[] = "";
 	named.identity = slice_str(identity);
 	named.owner = slice_str(owner);
-	int error = kept_locks_add(&t->kept, slice_str(key), lock(n), &named, at(due));
+	int error = kept_locks_add(&t->kept, slice_str(key), lock(n), &named, at(due),
+		MOST);
 	/* The table has copies. */
 	memset(key, 0, sizeof key);
 	memset(identity, 0, sizeof identity);
@@ -84,12 +87,13 @@ static void test_the_next_lock_is_the_one_that_is_due_first(void **state) {
 
 static void test_a_node_keeps_so_many_locks_and_no_more(void **state) {
 	struct table *t = *state;
-	for (unsigned i = 0; i < KEPT_LOCKS_MAX; i++) {
+	for (unsigned i = 0; i < MOST; i++) {
 		assert_int_equal(add(t, i, 10), 0);
 	}
-	assert_int_equal(add(t, KEPT_LOCKS_MAX, 10), PAWL_EFULL);
+	assert_int_equal(add(t, MOST, 10), PAWL_EFULL);
 	kept_locks_drop(&t->kept, lock(77));
-	assert_int_equal(add(t, KEPT_LOCKS_MAX, 10), 0);
+	assert_int_equal(kept_locks_count(&t->kept), MOST - 1);
+	assert_int_equal(add(t, MOST, 10), 0);
 }
 
 static void test_without_memory_a_lock_is_not_kept(void **state) {

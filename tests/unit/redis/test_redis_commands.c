@@ -40,17 +40,31 @@ static void test_held_is_nil_and_an_outage_is_not(void **state) {
 	}
 }
 
+static void test_an_error_names_the_parameter_or_the_limit(void **state) {
+	struct connection *c = *state;
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	rig_reply(c, &(struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_ETOOLARGE,
+		.field = "value" });
+	assert_true(rig_starts_with(c, "-OOM value is larger than [limits] value_bytes"));
+	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+	rig_reply(c, &(struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EFULL,
+		.field = "keys" });
+	assert_true(rig_starts_with(c, "-OOM "));
+	assert_int_equal(buffer_append(&c->out, "", 1), 0);
+	assert_non_null(strstr((const char *)c->out.data, " (keys)\r\n"));
+}
+
 static void test_a_length_is_never_shortened(void **state) {
 	assert_int_equal(rig_command(*state, "SET k v NX PX 59901"), DIALECT_DONE);
 	rig_assert_said(*state, "-NOPERM a lock of 59901 ms is longer than this cluster allows, "
-		"which is 59900 ms: take it for less, and renew it\r\n");
+		"which is 59900 ms: take it for less, and renew it, or raise max_lease\r\n");
 	assert_int_equal(rig_command(*state, "SET k v NX PX 59900"), DIALECT_ASK);
 }
 
 /* The sentence names the remedy, and not a length below zero. */
 static void test_a_slack_of_a_whole_lease_is_said(void **state) {
 	struct connection *c = *state;
-	c->server.settings.slack = 300 * SPAN_S;
+	rig_server.settings.slack = 300 * SPAN_S;
 	assert_int_equal(rig_command(c, "SET k v NX PX 1"), DIALECT_DONE);
 	rig_assert_said(c, "-NOPERM [redis] slack of this node is as long as the longest lease of "
 		"this cluster, so it grants nothing: lower it\r\n");
@@ -62,7 +76,7 @@ static void test_a_moment_is_a_length(void **state) {
 	assert_int_equal(c->request->core.lease, 350 * SPAN_MS);
 	rig_refused(c, PAWL_EHELD);
 	assert_int_equal(rig_command(c, "SET k v NX EXAT 1000"), DIALECT_DONE);
-	rig_assert_said(c, "-ERR the moment at which the key is to end is over\r\n");
+	rig_assert_said(c, "-NOPERM the moment at which the key is to end is over\r\n");
 }
 
 /* With GET, the answer is what the key had before. */
@@ -87,6 +101,44 @@ static void test_wrong_commands_change_nothing(void **state) {
 	}
 }
 
+/* phpredis answers false to ERR, as to nil: a lock that Redis would have granted would look held by
+ * somebody else. */
+static void test_only_what_redis_refuses_as_well_is_err(void **state) {
+	static const char *const unable[] = { "HSETNX k f v", "RPUSH k v", "SET k v XX",
+		"SET k v XX KEEPTTL", "SET k v NX PXAT 1", "PEXPIRE k 0", "EXPIRE k -1",
+		"EXPIRE k 5 NX", "EVAL x 0", "SET k v", "KEYS *", "FLUSHALL" };
+	static const char *const wrong[] = { "GET", "SET k v NX XX PX 5", "SET k v NX PX x",
+		"SELECT 16" };
+	struct connection *c = *state;
+	for (size_t i = 0; i < sizeof unable / sizeof unable[0]; i++) {
+		assert_int_equal(rig_command(c, unable[i]), DIALECT_DONE);
+		assert_true(rig_starts_with(c, "-NOPERM "));
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		assert_int_equal(rig_command(c, wrong[i]), DIALECT_DONE);
+		assert_true(rig_starts_with(c, "-ERR "));
+	}
+}
+
+/* The client counts all of its commands as failed, so none may have taken anything. */
+static void test_no_command_of_a_transaction_has_an_effect(void **state) {
+	static const char *const ends[] = { "EXEC", "DISCARD", "RESET" };
+	static const char *const says[] = { "-EXECABORT ", "+OK", "+RESET" };
+	struct connection *c = *state;
+	assert_int_equal(rig_command(c, "EXEC"), DIALECT_DONE);
+	rig_assert_said(c, "-ERR EXEC without MULTI\r\n");
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		assert_int_equal(rig_command(c, "MULTI"), DIALECT_DONE);
+		assert_true(rig_starts_with(c, "-NOPERM Pawl has no transactions"));
+		assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_DONE);
+		assert_true(rig_starts_with(c, "-NOPERM Pawl has no transactions"));
+		assert_int_equal(rig_command(c, ends[i]), DIALECT_DONE);
+		assert_true(rig_starts_with(c, says[i]));
+		assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
+		rig_refused(c, PAWL_EHELD);
+	}
+}
+
 static void test_a_plain_set_takes_a_free_key_only(void **state) {
 	assert_int_equal(rig_command(*state, "SET k v PX 5000"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(*state, "w", 1000), DIALECT_DONE);
@@ -104,7 +156,7 @@ static void test_waiting_for_a_turn(void **state) {
 	assert_int_equal(c->request->core.wait, 2500 * SPAN_MS);
 	assert_int_equal(rig_refused(c, PAWL_ETIMEOUT), DIALECT_DONE);
 	rig_assert_said(c, "$-1\r\n");
-	c->server.settings.patience = 50 * SPAN_MS;
+	rig_server.settings.patience = 50 * SPAN_MS;
 	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
 	assert_int_equal(c->request->core.wait, 50 * SPAN_MS);
 }
@@ -114,7 +166,7 @@ static void test_what_is_taken_too_late_is_released(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "SET k v NX PX 900"), DIALECT_ASK);
 	const struct id128 lock_id = c->request->core.lock_id;
-	c->now += 121 * SPAN_MS;
+	c->node.now += 121 * SPAN_MS;
 	/* Which says that it was in the queue for 10 ms. */
 	assert_int_equal(rig_taken(c), DIALECT_ASK);
 	assert_int_equal(c->request->method, CLIENT_RELEASE);
@@ -128,7 +180,7 @@ static void test_what_is_taken_too_late_is_released(void **state) {
 static void test_waiting_for_a_turn_is_not_late(void **state) {
 	struct connection *c = *state;
 	assert_int_equal(rig_command(c, "PAWL.WAIT k v 900 5000"), DIALECT_ASK);
-	c->now += 3050 * SPAN_MS;
+	c->node.now += 3050 * SPAN_MS;
 	/* 3000 ms in the queue and a lease of 1000 ms, less 1 %. */
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_ACQUIRE,
 		.lock_id = c->request->core.lock_id, .token = 42, .valid = 3960 * SPAN_MS }),
@@ -143,7 +195,7 @@ static void test_a_renewal_that_comes_too_late_is_an_error(void **state) {
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_EXTEND, .token = 42,
 		.valid = 5049 * SPAN_MS }), DIALECT_ASK);
 	assert_int_equal(c->request->method, CLIENT_UPDATE);
-	c->now += 101 * SPAN_MS;
+	c->node.now += 101 * SPAN_MS;
 	assert_int_equal(rig_reply(c, &(struct core_reply){ .op = CORE_UPDATE, .token = 42 }),
 		DIALECT_DONE);
 	assert_true(rig_starts_with(c, "-TRYAGAIN the masters answered too late"));
@@ -193,7 +245,7 @@ static void test_extending_sets_or_adds(void **state) {
 	uint8_t sha1[SCRIPT_SHA1_BYTES] = { 0 }, form[SCRIPT_SHA1_BYTES];
 	char line[128];
 	assert_true(script_sha1_parse(slice_str("a170a02924d436223050f919c99fd01f544a0933"), form));
-	scripts_learn(&c->server.scripts, sha1, script_find_form(form));
+	scripts_learn(&rig_server.scripts, sha1, script_find_form(form));
 	for (int i = 0; i < 2; i++) {
 		snprintf(line, sizeof line, "%s%d", script, i);
 		assert_int_equal(rig_command(c, line), DIALECT_ASK);
@@ -210,7 +262,7 @@ static void test_an_added_length_has_the_same_limit(void **state) {
 	struct connection *c = *state;
 	uint8_t sha1[SCRIPT_SHA1_BYTES] = { 0 }, form[SCRIPT_SHA1_BYTES];
 	assert_true(script_sha1_parse(slice_str("a170a02924d436223050f919c99fd01f544a0933"), form));
-	scripts_learn(&c->server.scripts, sha1, script_find_form(form));
+	scripts_learn(&rig_server.scripts, sha1, script_find_form(form));
 	assert_int_equal(rig_command(c,
 		"EVALSHA 0000000000000000000000000000000000000000 1 k v 50000 0"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(c, "v", 20000), DIALECT_ASK);
@@ -222,7 +274,7 @@ static void test_all_keys_or_none(void **state) {
 	struct connection *c = *state;
 	uint8_t sha1[SCRIPT_SHA1_BYTES] = { 0 }, form[SCRIPT_SHA1_BYTES];
 	assert_true(script_sha1_parse(slice_str("7aee5c20c8573227df2105d36dc94a1aeddc887e"), form));
-	scripts_learn(&c->server.scripts, sha1, script_find_form(form));
+	scripts_learn(&rig_server.scripts, sha1, script_find_form(form));
 	assert_int_equal(rig_command(c,
 		"EVALSHA 0000000000000000000000000000000000000000 2 a b v 500"), DIALECT_ASK);
 	assert_int_equal(rig_read_as(c, "v", 1100), DIALECT_ASK);
@@ -274,35 +326,39 @@ static void test_hello_changes_the_version(void **state) {
 static void test_garbage_closes(void **state) {
 	struct connection *c = *state;
 	size_t size;
-	assert_int_equal(redis_dialect.serve(c->redis, slice_str("*x\r\n"), &size, &c->out,
+	assert_int_equal(redis_dialect.serve(c->state, slice_str("*x\r\n"), &size, &c->out,
 		&c->request), DIALECT_CLOSE);
-	rig_assert_said(c, "-ERR Protocol error: invalid multibulk length\r\n");
+	rig_assert_said(c, "-ERR Protocol error: invalid multibulk length: Pawl takes at most "
+		"256 arguments\r\n");
 	assert_int_equal(rig_command(c, "QUIT"), DIALECT_CLOSE);
 }
 
 static void test_who_leaves_gives_back_what_it_may_have_taken(void **state) {
 	struct connection *c = *state;
-	assert_null(redis_dialect.leave(c->redis));
+	assert_null(redis_dialect.leave(c->state));
 	assert_int_equal(rig_command(c, "GET k"), DIALECT_ASK);
-	assert_null(redis_dialect.leave(c->redis));
+	assert_null(redis_dialect.leave(c->state));
 	assert_int_equal(rig_read_as(c, NULL, 0), DIALECT_DONE);
 	assert_int_equal(rig_command(c, "SET k v NX PX 5000"), DIALECT_ASK);
-	const struct client_request *request = redis_dialect.leave(c->redis);
+	const struct client_request *request = redis_dialect.leave(c->state);
 	assert_non_null(request);
 	assert_int_equal(request->method, CLIENT_RELEASE);
-	assert_int_equal(request->core.lock_id.b[0], c->drawn);
-	assert_null(redis_dialect.leave(c->redis));
+	assert_int_equal(request->core.lock_id.b[0], c->node.drawn);
+	assert_null(redis_dialect.leave(c->state));
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_set_nx_acquires_with_slack),
 		TEST(test_held_is_nil_and_an_outage_is_not),
+		TEST(test_an_error_names_the_parameter_or_the_limit),
 		TEST(test_a_length_is_never_shortened),
 		TEST(test_a_slack_of_a_whole_lease_is_said),
 		TEST(test_a_moment_is_a_length),
 		TEST(test_a_plain_set_with_get_shows_that_the_key_was_free),
 		TEST(test_wrong_commands_change_nothing),
+		TEST(test_only_what_redis_refuses_as_well_is_err),
+		TEST(test_no_command_of_a_transaction_has_an_effect),
 		TEST(test_a_plain_set_takes_a_free_key_only),
 		TEST(test_waiting_for_a_turn),
 		TEST(test_what_is_taken_too_late_is_released),

@@ -71,6 +71,27 @@ static void test_what_is_no_command_is_refused(void **state) {
 	}
 }
 
+/* Otherwise a page could take and delete locks through the browser of whoever reads it. */
+static void test_a_browser_is_refused_at_its_first_line(void **state) {
+	size_t size;
+	(void)state;
+	assert_int_equal(resp("POST /x HTTP/1.1\r\nHost: a\r\n\r\nDEL k\r\n", &size), RESP_WRONG);
+	assert_non_null(strstr(why, "HTTP"));
+	assert_int_equal(resp("MGET a b HTTP/1.1\r\n", &size), RESP_COMPLETE);
+	assert_int_equal(resp("*3\r\n$3\r\nDEL\r\n$1\r\na\r\n$6\r\nHTTP/1\r\n", &size),
+		RESP_COMPLETE);
+}
+
+/* They are answered at once, although no line ends there. */
+static void test_a_client_of_another_protocol_is_refused_at_its_first_byte(void **state) {
+	size_t size;
+	(void)state;
+	assert_int_equal(resp("\x94", &size), RESP_WRONG);
+	assert_non_null(strstr(why, "Pawl"));
+	assert_int_equal(resp("\x16\x03\x01", &size), RESP_WRONG);
+	assert_non_null(strstr(why, "TLS"));
+}
+
 static void test_a_line_without_an_end_is_refused(void **state) {
 	static char text[RESP_INLINE_BYTES_MAX + 2];
 	size_t size;
@@ -124,6 +145,8 @@ int main(void) {
 		cmocka_unit_test(test_the_next_command_stays),
 		cmocka_unit_test(test_a_line_is_a_command_too),
 		cmocka_unit_test(test_what_is_no_command_is_refused),
+		cmocka_unit_test(test_a_browser_is_refused_at_its_first_line),
+		cmocka_unit_test(test_a_client_of_another_protocol_is_refused_at_its_first_byte),
 		cmocka_unit_test(test_a_line_without_an_end_is_refused),
 		cmocka_unit_test(test_replies_in_both_versions),
 	};

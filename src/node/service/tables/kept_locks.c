@@ -1,17 +1,28 @@
 /* kept_locks.c: the locks that the node itself extends. */
 #include "kept_locks.h"
 
+#include "list.h"
 #include "pawl/error.h"
 
 int kept_locks_init(struct kept_locks *k, const struct allocator *alloc) {
 	k->alloc = alloc;
-	list_init(&k->due);
+	k->due = NULL;
 	return map_init(&k->by_lock, alloc);
+}
+
+/* Two locks may be due at the same moment. */
+static bool kept_locks_before(const void *ctx, const struct tree_node *a,
+	const struct tree_node *b) {
+	const struct kept_lock *x = CONTAINER_OF(a, const struct kept_lock, due_node);
+	const struct kept_lock *y = CONTAINER_OF(b, const struct kept_lock, due_node);
+	(void)ctx;
+	return x->due.boot != y->due.boot ? x->due.boot < y->due.boot
+		: memcmp(x->lock_id.b, y->lock_id.b, sizeof x->lock_id.b) < 0;
 }
 
 static void kept_locks_free(struct kept_locks *k, struct kept_lock *take_kept) {
 	map_remove(&k->by_lock, &take_kept->by_lock);
-	list_remove(&take_kept->due_link);
+	tree_remove(&k->due, &take_kept->due_node, kept_locks_before, NULL);
 	alloc_free(k->alloc, take_kept, take_kept->bytes);
 }
 
@@ -32,29 +43,18 @@ static uint64_t kept_locks_hash(struct id128 lock_id) {
 	return hash;
 }
 
-/* Usually no other lock is due later. */
-static void kept_locks_queue(struct kept_locks *k, struct kept_lock *kept, struct instant due) {
-	struct list *at = &k->due;
-	kept->due = due;
-	while (at->prev != &k->due
-		&& CONTAINER_OF(at->prev, struct kept_lock, due_link)->due.boot > due.boot) {
-		at = at->prev;
-	}
-	list_insert_before(at, &kept->due_link);
-}
-
 static uint8_t *kept_copy(uint8_t *at, struct slice from, struct slice *out) {
 	*out = slice_of(at, from.size);
 	return slice_put(at, from);
 }
 
 int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
-	const struct kept_holder *holder, struct instant due) {
+	const struct kept_holder *holder, struct instant due, uint32_t most) {
 	const struct slice gids = slice_of(holder->gids,
 		holder->gid_count * sizeof holder->gids[0]);
 	const size_t bytes = sizeof(struct kept_lock) + gids.size + holder->identity.size
 		+ holder->owner.size + key.size;
-	if (k->by_lock.count >= KEPT_LOCKS_MAX) {
+	if (k->by_lock.count >= most) {
 		return PAWL_EFULL;
 	}
 	struct kept_lock *kept = alloc_new(k->alloc, bytes);
@@ -70,8 +70,13 @@ int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
 	at = kept_copy(at, holder->owner, &kept->holder.owner);
 	(void)kept_copy(at, key, &kept->key);
 	map_insert(&k->by_lock, &kept->by_lock, kept_locks_hash(lock_id));
-	kept_locks_queue(k, kept, due);
+	kept->due = due;
+	tree_insert(&k->due, &kept->due_node, kept_locks_before, NULL);
 	return 0;
+}
+
+uint32_t kept_locks_count(const struct kept_locks *k) {
+	return (uint32_t)k->by_lock.count;
 }
 
 struct kept_lock *kept_locks_find(const struct kept_locks *k, struct id128 lock_id) {
@@ -94,11 +99,12 @@ void kept_locks_drop(struct kept_locks *k, struct id128 lock_id) {
 }
 
 struct kept_lock *kept_locks_next(const struct kept_locks *k) {
-	struct list *first = list_first(&k->due);
-	return first ? CONTAINER_OF(first, struct kept_lock, due_link) : NULL;
+	struct tree_node *first = tree_first(k->due);
+	return first ? CONTAINER_OF(first, struct kept_lock, due_node) : NULL;
 }
 
 void kept_locks_again(struct kept_locks *k, struct kept_lock *kept, struct instant due) {
-	list_remove(&kept->due_link);
-	kept_locks_queue(k, kept, due);
+	tree_remove(&k->due, &kept->due_node, kept_locks_before, NULL);
+	kept->due = due;
+	tree_insert(&k->due, &kept->due_node, kept_locks_before, NULL);
 }

@@ -5,20 +5,17 @@
 #define PAWL_NODE_KEPT_LOCKS_H
 
 #include "clock.h"
-#include "list.h"
 #include "map.h"
 #include "slice.h"
+#include "treap.h"
 #include "types.h"
-
-/* The most locks that a node keeps. */
-#define KEPT_LOCKS_MAX 32768u
 
 struct kept_locks {
 	const struct allocator *alloc;
 	/* struct kept_lock, by lock_id. */
 	struct map by_lock;
-	/* All of them; the one that is to be extended first comes first. */
-	struct list due;
+	/* All of them, in the order in which they are to be extended. */
+	struct tree_node *due;
 };
 
 /* Who has a lock, as far as rights depend on it. */
@@ -36,7 +33,7 @@ struct kept_holder {
 /* One lock, with a copy of everything. */
 struct kept_lock {
 	struct map_node by_lock;
-	struct list due_link;
+	struct tree_node due_node;
 	struct id128 lock_id;
 	/* When it is to be extended. */
 	struct instant due;
@@ -51,10 +48,12 @@ int kept_locks_init(struct kept_locks *k, const struct allocator *alloc);
 /* Accepts zeroed memory. */
 void kept_locks_done(struct kept_locks *k);
 
-/* Keeps a lock, which is to be extended at `due`. This takes a step for each lock that is due
- * later. Returns 0, PAWL_EFULL or PAWL_ENOMEM. */
+/* Keeps a lock, which is to be extended at `due`, unless there are `most` locks already. Returns 0,
+ * PAWL_EFULL or PAWL_ENOMEM. */
 int kept_locks_add(struct kept_locks *k, struct slice key, struct id128 lock_id,
-	const struct kept_holder *holder, struct instant due);
+	const struct kept_holder *holder, struct instant due, uint32_t most);
+/* Returns how many locks are kept. */
+uint32_t kept_locks_count(const struct kept_locks *k);
 /* Returns NULL if the lock is not kept. */
 struct kept_lock *kept_locks_find(const struct kept_locks *k, struct id128 lock_id);
 /* Does nothing if the lock is not kept. */
