@@ -481,8 +481,8 @@ bool core_inspect(const struct core *core, struct slice key, struct instant now,
  * `visit` returns false. `visit` must not touch the core. Returns false if there are more. */
 bool core_inspect_holders(const struct core *core, struct slice key, struct instant now,
 	uint32_t most, bool (*visit)(void *ctx, const struct core_entry *entry), void *ctx);
-/* Returns the bytes of the values of the records of the request's key, of the first few if there are
- * many. Notes the hash of the key, which must not change after that. */
+/* Returns the bytes of the values of the key's records, of the first few if there are many. Notes
+ * the hash of the request's key, which must not change after that. */
 uint64_t core_value_bytes(const struct core *core, struct core_request *request);
 /* Shows all held keys with the prefix, in no order, until `visit` returns false. `visit` must not
  * touch the core. */
